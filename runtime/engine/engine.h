@@ -1,0 +1,77 @@
+/* engine.h - advance regions of DRAM by k time steps. An engine knows nothing of storage.
+ *
+ * A view is the pair of DRAM arrays of a Jacobi-like problem, addressed in Buffer coordinates (rows 0..ny+2h,
+ * planes 0..nz+2h, frame included). Level l of a call reads array (parity+l)&1 and writes array
+ * (parity+l+1)&1.
+ */
+#ifndef MX_ENGINE_H
+#define MX_ENGINE_H
+
+#include "machine/machine.h"
+#include <memext/memext.h>
+
+/* Cell (0, y, z) of array p stands at base[p] + ((z + z_offset) mod slots[p]) * plane_pitch + (y + y_offset)
+ * * row_pitch. z + z_offset >= 0 always. slots[p] planes make a ring; for a whole array slots = planes and
+ * nothing wraps. */
+struct mx_view {
+    char *base[2];
+    int64_t slots[2];
+    int64_t plane_pitch_bytes, row_pitch_bytes;
+    int64_t y_offset, z_offset;
+};
+
+/* Cells that one level computes: rows [y0,y1), planes [z0,z1) in Buffer coordinates, interior only; empty
+ * when y0 >= y1 or z0 >= z1. In x always the whole interior. Kernels also copy the x frame cells of every row
+ * they write, so the frame of the second array needs no step of its own in x. */
+struct mx_window {
+    int32_t y0, y1, z0, z1;
+};
+
+/* The faces of a y-strip (stream): for level l (0 = the loaded data) and plane z, the 2h rows just left of
+ * what this strip owns at that level. Rows are row_pitch apart; plane z of level l starts at base + (l *
+ * planes_per_level + (z - first_z[l])) * face_rows * row_pitch. See schedule/stream.c. NULL base = none. */
+struct mx_face {
+    char *base;
+    int64_t planes_per_level;
+    int64_t face_rows;
+    const int32_t *first_z; /* per level 0..levels */
+    const int32_t *first_y; /* per level 0..levels: Buffer row of face row 0 */
+    const int32_t *n_rows;  /* per level: rows that count, <= face_rows */
+};
+
+struct mx_advance {
+    struct mx_view view;
+    int32_t parity; /* array that holds level 0 of this call */
+    int32_t levels; /* >= 1 */
+    const struct mx_window
+        *window; /* [levels]: what level l+1 computes. Windows of successive levels allow execution in the
+                    order of levels, and shift by at most h per level towards lower z at the upper end */
+    struct mx_face face_in, face_out; /* stream with strips; zeroed otherwise */
+};
+
+struct mx_engine_options {
+    const struct mx_problem *problem;
+    const struct mx_machine *machine; /* cache sizes */
+    int64_t row_pitch_bytes;
+    int32_t threads;                /* >= 1 */
+    int64_t iy, iz, slab, tile, ct; /* as in mx_plan, 0 = choose */
+    int64_t levels, rows, planes;   /* hints: largest levels, rows and planes of a call */
+};
+
+typedef struct mx_engine mx_engine;
+
+struct mx_engine_ops {
+    const char *name, *summary;
+    /* planes one ADVANCE of a z-pipelined schedule should move on; pure. */
+    int64_t (*slab)(const struct mx_engine_options *options);
+    int (*create)(const struct mx_engine_options *options, mx_why *why, mx_engine **out);
+    void (*advance)(mx_engine *engine, const struct mx_advance *advance);
+    void (*free)(mx_engine *engine);
+    /* what it chose, for the plan: fills the fields that were 0. */
+    void (*describe)(const mx_engine *engine, struct mx_plan *plan);
+};
+
+extern const struct mx_engine_ops *const mx_engines[]; /* NULL-terminated */
+const struct mx_engine_ops *mx_engine_find(const char *name);
+
+#endif

@@ -1,0 +1,77 @@
+/* step.h - the language between schedules and the executor: what is moved and computed, in program order.
+ *
+ * A schedule is an iterator of steps. Steps have the meaning of being executed one after the other; the
+ * executor overlaps them as far as the regions they touch allow (reads ahead, writes behind), so a schedule
+ * never thinks about time, only about order.
+ */
+#ifndef MX_STEP_H
+#define MX_STEP_H
+
+#include "engine/engine.h"
+
+/* Rows [y0,y1) x planes [z0,z1) of a Buffer, frame included (0..ny+2h, 0..nz+2h); x rows are whole. */
+struct mx_region {
+    int64_t y0, y1, z0, z1;
+};
+static inline int64_t mx_region_rows(struct mx_region r) {
+    return r.y1 > r.y0 && r.z1 > r.z0 ? (r.y1 - r.y0) * (r.z1 - r.z0) : 0;
+}
+
+enum mx_step_kind {
+    MX_STEP_LOAD,    /* Buffer -> Block array (buf2blk) */
+    MX_STEP_STORE,   /* Block array -> Buffer (blk2buf) */
+    MX_STEP_COPY,    /* Block array -> Block array (blk2blk) */
+    MX_STEP_ADVANCE, /* compute (update) */
+    MX_STEP_COMMIT,  /* end of a sweep: Buffer `buffer` holds step `time` of the whole grid */
+};
+
+/* Where Buffer coordinates lie in the Block arrays: row y at plane row y + y_offset, plane z in slot (z +
+ * z_offset) mod slots. */
+struct mx_placement {
+    int64_t y_offset, z_offset;
+};
+
+struct mx_step {
+    enum mx_step_kind kind;
+    int32_t array;    /* LOAD: to, STORE: from, COPY: from (0 or 1) */
+    int32_t to_array; /* COPY */
+    int32_t buffer;   /* LOAD, STORE, COMMIT: 0 or 1 */
+    struct mx_region
+        region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
+    struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
+    struct mx_placement to; /* COPY */
+    bool whole_planes; /* LOAD, STORE: region is full in y and the transfer covers plane_pitch (padding too)
+                          of every plane */
+    /* ADVANCE */
+    int32_t parity, levels;
+    const struct mx_window *window; /* [levels]; owned by the schedule, valid until the next call of next */
+    /* stream with strips: slab number whose faces are read / written; -1 = none. Face slab f is
+     * `face_slab_bytes` at f * face_slab_bytes of the face store; layout as struct mx_face with the three
+     * tables below (same lifetime as window). */
+    int64_t face_in, face_out;
+    const int32_t *face_z, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
+    int64_t time; /* COMMIT: steps done */
+};
+
+/* What a schedule needs and moves. rows: the Block arrays' rows per plane; slots: planes of each array. */
+struct mx_shape {
+    int64_t rows, slots[2]; /* 0 rows: works on the mapped Buffers, no Block arrays */
+    bool whole_planes;      /* transfers are whole planes: rows need no device alignment, planes do */
+    bool in_place;          /* both Buffers are rewritten: an interrupted run cannot be resumed */
+    bool init_both;         /* both Buffers must hold the initial grid (else Buffer 0 only) */
+    int64_t max_levels;     /* largest levels of an ADVANCE */
+    int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. 0 = no faces */
+};
+
+struct mx_schedule; /* an open iterator */
+struct mx_schedule_ops {
+    /* 1 = *step is the next step, 0 = end, -errno. */
+    int (*next)(struct mx_schedule *schedule, struct mx_step *step);
+    void (*close)(struct mx_schedule *schedule);
+};
+struct mx_schedule {
+    const struct mx_schedule_ops *ops;
+    struct mx_shape shape;
+};
+
+#endif

@@ -1,0 +1,238 @@
+/* memext.h - out-of-core arrays and stencil runs on flash: the public interface of libmemext.
+ *
+ * Words: a Buffer is the whole array, on a device. A Block is a piece of DRAM that holds a region of
+ * a Buffer. A device is an opened place (a file, a directory, a block device, anonymous memory) driven by
+ * one backend: dram, swap, mmap, aio or uring. The backend is chosen at run time; the program that
+ * moves data between Buffers and Blocks does not change.
+ *
+ *     mx_device_open -> mx_buffer_create -> mx_block_create -> mx_buffer_read / mx_buffer_write -> mx_wait
+ *
+ * Conventions, true for every function here:
+ *  - A function that can fail returns 0 (or a count) on success and a negative errno on failure.
+ *  - `mx_why *why` may be NULL. On failure it holds one sentence for the user: the value, the limit, the way
+ * out.
+ *  - Out-pointers come last and are written only on success.
+ *  - Nothing here prints, exits, aborts or sets errno.
+ *  - Sizes and offsets are in bytes, times in nanoseconds, extents of a grid in cells; names say which.
+ *  - A zeroed options struct asks for all defaults; every field says what 0 means.
+ */
+#ifndef MEMEXT_MEMEXT_H
+#define MEMEXT_MEMEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MX_VERSION "0.1.0"
+
+/* One sentence for the user; text[0] == 0 when there is nothing to say. */
+typedef struct mx_why {
+    char text[512];
+} mx_why;
+
+/* ------------------------------------------------------------------ DRAM budget
+ * How much DRAM a run may use. Blocks are counted against it when it is given to mx_block_create. */
+
+typedef struct mx_budget mx_budget;
+
+struct mx_budget_facts {
+    uint64_t limit_bytes;   /* DRAM visible to the run: min(physical, cgroup limit, asked for) */
+    uint64_t reserve_bytes; /* left to the system (Km) */
+    uint64_t used_bytes;    /* by Blocks now */
+    uint64_t peak_bytes;    /* largest used_bytes so far */
+};
+
+/* limit_bytes: 0 = the smaller of the machine's memory and the cgroup's limit (v1 or v2). A limit_bytes above
+ * that is -EINVAL. reserve_bytes must be smaller than the limit. */
+int mx_budget_create(uint64_t limit_bytes, uint64_t reserve_bytes, mx_why *why, mx_budget **out);
+void mx_budget_free(mx_budget *budget); /* NULL allowed */
+struct mx_budget_facts mx_budget_facts(const mx_budget *budget);
+
+/* ------------------------------------------------------------------ device */
+
+typedef struct mx_device mx_device;
+
+/* How the kernel is told about accesses to mapped Buffers. SCHEDULE: the executor advises each region just
+ * before it is needed and drops it when it is done. */
+enum mx_advice {
+    MX_ADVICE_NONE,
+    MX_ADVICE_SEQUENTIAL,
+    MX_ADVICE_RANDOM,
+    MX_ADVICE_WILLNEED,
+    MX_ADVICE_HUGEPAGE,
+    MX_ADVICE_SCHEDULE,
+    /* the two verbs that SCHEDULE is made of; for mx_buffer_advise only */
+    MX_ADVICE_POPULATE, /* bring the range in now */
+    MX_ADVICE_DROP,     /* write the range back and give its memory up */
+};
+
+struct mx_device_options {
+    const char *backend;   /* "dram" "swap" "mmap" "aio" "uring"; NULL = the first of uring, aio that works
+                              here.   "fault:NAME" wraps backend NAME for tests, see `fault`. */
+    const char *path;      /* directory, file or block device; ignored by dram and swap */
+    uint64_t expect_bytes; /* total of the Buffers to come, for the space check; 0 = no check at open */
+    uint32_t queue_depth;  /* requests in flight, 1..4096; 0 = 32 */
+    uint32_t max_request_bytes; /* longest single request, rounded down to the alignment; 0 = 1 MiB */
+    uint32_t workers;           /* copying threads of mapped backends, 1..64; 0 = min(cores, 4) */
+    enum mx_advice advice;      /* mapped backends: applied to every Buffer when it is mapped */
+    bool sqpoll;                /* uring: kernel submission thread */
+    bool iopoll;                /* uring: busy completion; needs a device with poll queues */
+    bool uncached;              /* uring: buffered I/O with RWF_DONTCACHE instead of O_DIRECT */
+    bool no_register;           /* uring: neither registered memory nor registered files */
+    bool force;                 /* overwrite a foreign file or a device with a known signature */
+    bool resume;                /* open the store that is there instead of making a new one */
+    bool keep;                  /* leave the file of a directory store behind when the device is closed */
+    const char *fault; /* fault backend: "seed=7,eio=0.01,enospc=0,short=0.1,delay_us=50,reorder=1" */
+};
+
+struct mx_device_facts {
+    char backend[24];
+    char place[512];             /* the file or device that is used; "anonymous memory" for dram and swap */
+    char note[512];              /* what was asked for and could not be had, "" if nothing (fallbacks) */
+    bool mapped;                 /* mx_buffer_map works */
+    bool bypasses_page_cache;    /* as checked on the opened file, not as asked for */
+    bool durable;                /* Buffers outlive the process: commits are possible */
+    uint32_t offset_align_bytes; /* offsets and lengths of transfers are multiples of this (1 on mapped
+                                    backends) */
+    uint32_t memory_align_bytes; /* addresses of transfers are multiples of this */
+    uint64_t capacity_bytes;     /* space for Buffers, now */
+};
+
+/* -ENOENT, -EACCES, -EROFS, -ENOSPC, -EBUSY (mounted, held, locked by another memext), -EEXIST (foreign data;
+ * force), -ENOTBLK (no storage), -EINVAL (options), -ENOTSUP (the backend cannot work here). */
+int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_device **out);
+/* Waits for transfers under way, then closes; Buffers must be closed before. NULL allowed. */
+void mx_device_close(mx_device *device);
+void mx_device_facts(const mx_device *device, struct mx_device_facts *out);
+
+/* What core measured since the device was opened. Bytes are those that backends reported as moved, plus, on
+ * mapped backends, those that were copied. */
+struct mx_counters {
+    uint64_t read_bytes, write_bytes;
+    uint64_t read_requests, write_requests; /* after splitting and coalescing */
+    uint64_t retries;                       /* EAGAIN, EINTR */
+    uint64_t short_transfers;               /* finished by a further request */
+    uint64_t read_ns, write_ns;             /* time with at least one read (write) under way */
+    uint32_t peak_in_flight;
+};
+void mx_device_counters(const mx_device *device, struct mx_counters *out);
+
+/* Every finished write is on stable storage when this returns 0. */
+int mx_device_flush(mx_device *device);
+
+/* A commit: flushes, then stores `note` (at most MX_NOTE_BYTES) with a generation number and a checksum in
+ * the older of two superblocks. After a crash at any moment the newest intact note is what mx_device_note
+ * returns. -ENOTSUP where facts.durable is false. */
+#define MX_NOTE_BYTES 2048
+int mx_device_commit(mx_device *device, const void *note, size_t note_bytes);
+/* Copies the newest note; returns its length (0 = none was committed) or -ENOSPC where capacity is too small.
+ */
+int64_t mx_device_note(const mx_device *device, void *note, size_t capacity_bytes);
+
+/* ------------------------------------------------------------------ Buffer */
+
+typedef struct mx_buffer mx_buffer;
+typedef struct mx_ticket mx_ticket; /* one asynchronous transfer; given up by mx_wait */
+
+/* A new extent of the device, content undefined; names are unique on a device, at most 15 bytes. -ENOSPC,
+ * -EEXIST. */
+int mx_buffer_create(mx_device *device, const char *name, uint64_t bytes, mx_why *why, mx_buffer **out);
+/* An extent of a store opened with `resume`. -ENOENT. */
+int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer **out);
+void mx_buffer_close(mx_buffer *buffer); /* NULL allowed */
+uint64_t mx_buffer_bytes(const mx_buffer *buffer);
+
+/* One contiguous piece of a transfer. offset and bytes are multiples of offset_align_bytes, dram of
+ * memory_align_bytes. */
+struct mx_span {
+    uint64_t offset_bytes; /* in the Buffer */
+    uint64_t bytes;
+    void *dram;
+};
+
+/* Starts a transfer of all spans and returns at once; spans is copied. Spans that adjoin in the Buffer and in
+ * DRAM are coalesced, long ones split. Transfers run in no particular order. -EINVAL (alignment, outside the
+ * Buffer), -ENOMEM. Any thread may call. */
+int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out);
+int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out);
+/* Waits, frees the ticket (NULL: returns 0), returns 0 or the first error of the transfer (-EIO, -ENOSPC,
+ * ...). */
+int mx_wait(mx_ticket *ticket);
+/* 1 = done (mx_wait will not block), 0 = under way. */
+int mx_test(const mx_ticket *ticket);
+
+/* Mapped backends: the address of byte 0; valid until mx_buffer_close. -ENOTSUP on transfer backends. */
+int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out);
+/* Mapped backends: advice for a range; a hint, errors of the kernel are returned and may be ignored. */
+int mx_buffer_advise(mx_buffer *buffer, uint64_t offset_bytes, uint64_t bytes, enum mx_advice advice);
+
+/* ------------------------------------------------------------------ Block */
+
+typedef struct mx_block mx_block;
+
+struct mx_block_options {
+    mx_budget *budget;         /* counted against; NULL = not counted */
+    bool lock;                 /* mlock; -ENOMEM / -EPERM with the RLIMIT_MEMLOCK figures in why */
+    bool no_huge;              /* do not ask for huge pages */
+    uint64_t node_split_bytes; /* several NUMA nodes: bind equal shares, each a multiple of this, to the nodes
+                            in turn (the z ranges of Fig. 5, Midorikawa & Tan); 0 = first touch. No effect on
+                            one node. */
+    mx_device
+        *device; /* register the memory with this device's backend (uring fixed buffers); NULL = do not */
+};
+
+/* Zeroed, page-aligned DRAM, touched by all threads in parallel. -ENOMEM with the budget's figures in why. */
+int mx_block_create(const struct mx_block_options *options, uint64_t bytes, mx_why *why, mx_block **out);
+void mx_block_free(mx_block *block); /* NULL allowed */
+void *mx_block_data(const mx_block *block);
+uint64_t mx_block_bytes(const mx_block *block);
+
+/* ------------------------------------------------------------------ stencil problems
+ * A problem is what is computed, a plan how. Grid convention: memory order z, y, x (x fastest), a frame of h
+ * cells on every side that keeps its initial value. */
+
+enum mx_dtype { MX_F64, MX_F32 };
+static inline int64_t mx_dtype_bytes(enum mx_dtype dtype) { return dtype == MX_F64 ? 8 : 4; }
+
+#define MX_MAX_HALO 8
+
+struct mx_problem {
+    int64_t nx, ny, nz; /* interior cells, >= 1 */
+    int64_t nt;         /* time steps, >= 0 */
+    int32_t h;          /* halo = radius of the stencil, 1..MX_MAX_HALO */
+    enum mx_dtype dtype;
+    char stencil[16]; /* "star7" "edge19" "box27" "star13" ... */
+    double coef[4];   /* centre, face, edge, corner */
+};
+
+/* How the Buffer lies on the device: rows of x at a fixed pitch, planes of y rows at a fixed pitch, frame
+ * included. */
+struct mx_layout {
+    int64_t rows, planes;      /* ny+2h, nz+2h */
+    int64_t row_bytes;         /* (nx+2h) * element */
+    int64_t row_pitch_bytes;   /* >= row_bytes */
+    int64_t plane_pitch_bytes; /* >= rows * row_pitch_bytes */
+    int64_t buffer_bytes;      /* planes * plane_pitch_bytes */
+};
+
+struct mx_plan {
+    char algorithm[20]; /* a name of the algorithm table */
+    char engine[12];    /* "iblock" or "tiled" */
+    char tuner[12];     /* who made it: "manual" "naive" "blk" "default" */
+    int64_t by, bz, bt; /* Block size in rows, planes, steps (bx = nx). stream: by = strip height (ny = no
+                           strips), bz = nz */
+    int64_t iy, iz;     /* iBlock size in rows and planes (ix = nx); 0 = the engine's choice */
+    int64_t slab;       /* planes that one ADVANCE step moves on; 0 = the engine's choice */
+    int64_t tile, ct;   /* tiled engine: rows of a tile, levels of a chunk; 0 = the engine's choice */
+    int64_t ahead;      /* slabs that are read ahead (and written behind); 0 = 2 */
+    int32_t threads;    /* 0 = all cores allowed to the process */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,49 @@
+/* machine.h - what memext knows of the machine: hwloc topology, DRAM limits, NUMA placement, storage facts.
+ */
+#ifndef MX_MACHINE_H
+#define MX_MACHINE_H
+
+#include <memext/memext.h>
+
+struct mx_machine {
+    int32_t cores, sockets,
+        numa_nodes;              /* cores: allowed to this process (online) or of the description (offline) */
+    uint64_t l1_bytes, l2_bytes; /* per core */
+    uint64_t l3_bytes;           /* per socket; 0 = none */
+    uint64_t memory_bytes;       /* physical */
+    uint64_t cgroup_limit_bytes; /* of this process's memory cgroup and its parents, v1 or v2; 0 = none */
+    char cgroup_kind[8];         /* "v1" "v2" "none" */
+    char cpu[96];                /* model name, "" if unknown */
+};
+
+/* This machine, by hwloc, the affinity mask and the cgroup. */
+int mx_machine_detect(mx_why *why, struct mx_machine *out);
+/* An hwloc XML file, or a synthetic description ("pack:2 l3:1 core:8 pu:1") when path starts with
+ * "synthetic:". memory from the XML. */
+int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *out);
+
+/* min(physical, cgroup). */
+uint64_t mx_machine_dram_bytes(const struct mx_machine *machine);
+/* Reserve left to the system, by rule: "auto" (stated in machine.c) or "paper" (1 GiB + 128 MiB per core). */
+uint64_t mx_machine_reserve_auto(const struct mx_machine *machine, uint64_t dram_bytes);
+uint64_t mx_machine_reserve_paper(const struct mx_machine *machine);
+
+/* NUMA: bind [base, base+bytes) in equal shares, each a multiple of unit_bytes, to the nodes in turn. No
+ * effect, no error on one node. Returns the number of nodes used or -errno. */
+int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes);
+/* Pins the calling thread to the i-th allowed core (mod cores). Best effort. */
+void mx_machine_pin(int32_t i);
+
+/* Storage facts of an opened file or block device. */
+struct mx_storage {
+    bool block_device;
+    uint64_t bytes; /* size of the device, or free space (bytes for this user) of the file's file system */
+    uint32_t logical_block_bytes, physical_block_bytes;
+    uint32_t direct_offset_align_bytes,
+        direct_memory_align_bytes; /* STATX_DIOALIGN; 0 = O_DIRECT refused or unknown */
+    char filesystem[24];           /* "ext4", "tmpfs", ...; "" for a block device */
+    bool is_memory;                /* tmpfs, ramfs: no storage */
+};
+int mx_storage_facts(int fd, mx_why *why, struct mx_storage *out);
+
+#endif

@@ -1,0 +1,47 @@
+/* schedule.h - the out-of-core algorithms as pure step iterators, with their CalcTrans in closed form. No
+ * I/O, no clock, no threads. */
+#ifndef MX_SCHEDULE_H
+#define MX_SCHEDULE_H
+
+#include "execute/step.h"
+
+/* CalcTrans: bytes of the stencil phase, and of writing the initial grid. Exact. */
+struct mx_traffic {
+    int64_t read_bytes, write_bytes; /* between Buffers and Blocks (and the face store); 0 for direct
+                                        algorithms on mapped Buffers */
+    int64_t init_write_bytes;
+    int64_t copy_bytes; /* blk2blk, DRAM to DRAM */
+    int64_t updates;    /* cells computed, redundant ones included */
+};
+
+struct mx_algorithm {
+    const char *name;
+    const char *aliases; /* space separated: the papers' names */
+    const char *summary; /* one line for help, with the source */
+    bool needs_mapped;   /* works on mapped Buffers only */
+    bool uses_blocks;    /* moves data between Buffers and Blocks */
+    bool resumable;      /* a finished sweep is a commit */
+    bool cuts_y;         /* transfers of partial planes: the row pitch must suit the device */
+
+    /* Is the plan allowed? 0, or -EINVAL with the broken constraint (value, limit, way out). plan->slab and
+     * threads are set. */
+    int (*check)(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why);
+    /* Both need a checked plan. */
+    void (*shape)(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out);
+    void (*traffic)(const struct mx_problem *problem, const struct mx_plan *plan,
+                    const struct mx_layout *layout, struct mx_traffic *out);
+    /* Iterator over all sweeps from step first_time (0, or a committed one: resume). first_buffer: the Buffer
+     * that holds it. */
+    int (*open)(const struct mx_problem *problem, const struct mx_plan *plan, int64_t first_time,
+                int32_t first_buffer, struct mx_schedule **out);
+};
+
+extern const struct mx_algorithm *const mx_algorithms[]; /* NULL-terminated */
+/* By name or alias; NULL if unknown. */
+const struct mx_algorithm *mx_algorithm_find(const char *name);
+
+/* Buffer that holds the result after nt steps. */
+int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
+                                 const struct mx_plan *plan);
+
+#endif

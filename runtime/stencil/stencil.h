@@ -1,0 +1,50 @@
+/* stencil.h - stencil kernels: pointers and strides in, values out. They know nothing of storage, threads or
+ * time.
+ *
+ * Every kernel of a stencil, plain C or SIMD, computes each cell by the same expression in the same order
+ * (stated in stencil.c), without contraction to fused multiply-add, so all give the same bits.
+ */
+#ifndef MX_STENCIL_H
+#define MX_STENCIL_H
+
+#include <memext/memext.h>
+
+/* A patch of rows of one plane. Cell x of row r: dst + r*row_pitch + x*element; x counts the frame, interior
+ * is h..nx+h. */
+struct mx_patch {
+    char *dst; /* cell 0 of the patch's first row, array written */
+    const char *const
+        *src; /* [2h+1]: cell 0 of the same row in planes z-h .. z+h of the array read; src[h] is plane z */
+    int64_t row_pitch_bytes;
+    int32_t rows; /* >= 1 */
+    int32_t h;
+    int64_t nx;
+    int64_t x0, x1; /* interior cells of this call: h <= x0 < x1 <= nx+h */
+};
+
+typedef void mx_kernel_fn(const struct mx_patch *patch, const double coef[4]);
+
+struct mx_stencil {
+    const char *name;
+    const char *summary;
+    int32_t h;
+    int32_t points;
+    double coef[4]; /* defaults: centre, face, edge, corner (0 where the stencil has none) */
+    int32_t n_coef; /* how many of them count */
+    int32_t flops;  /* per cell, of the expression */
+};
+
+extern const struct mx_stencil mx_stencils[]; /* ends with name NULL */
+const struct mx_stencil *mx_stencil_find(const char *name);
+
+/* The plain C kernel: the oracle. Never NULL for a stencil of the table. */
+mx_kernel_fn *mx_stencil_plain(const struct mx_stencil *stencil, enum mx_dtype dtype);
+/* The best kernel for this CPU; `isa` (may be NULL) receives "avx512", "avx2" or "plain". */
+mx_kernel_fn *mx_stencil_kernel(const struct mx_stencil *stencil, enum mx_dtype dtype, const char **isa);
+/* A given instruction set, NULL if this CPU or this stencil has none; for tests and benchmarks. */
+mx_kernel_fn *mx_stencil_kernel_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
+
+/* Copies the x frame cells of the patch's rows from src[h] to dst (left if x0 == h, right if x1 == nx+h). */
+void mx_stencil_x_frame(const struct mx_patch *patch, enum mx_dtype dtype);
+
+#endif
