@@ -1,0 +1,206 @@
+/* npy.c - NumPy's .npy format, version 1.0 to 3.0 in, 1.0 out (numpy/lib/format.py describes it). */
+#include "grid/grid.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char magic[6] = {(char)0x93, 'N', 'U', 'M', 'P', 'Y'};
+enum { MAX_HEADER = 1 << 20 };
+
+static int full_pread(int fd, void *data, size_t bytes, int64_t offset) {
+    for (char *p = data; bytes > 0;) {
+        ssize_t n = pread(fd, p, bytes, offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -errno;
+        if (n == 0) return -ENODATA;
+        p += n, bytes -= (size_t)n, offset += n;
+    }
+    return 0;
+}
+
+static int full_pwrite(int fd, const void *data, size_t bytes, int64_t offset) {
+    for (const char *p = data; bytes > 0;) {
+        ssize_t n = pwrite(fd, p, bytes, offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -errno;
+        p += n, bytes -= (size_t)n, offset += n;
+    }
+    return 0;
+}
+
+/* The text after 'key': in the header's dictionary, NULL if it is not there. */
+static const char *value_of(const char *header, const char *key) {
+    char quoted[32];
+    snprintf(quoted, sizeof quoted, "'%s'", key);
+    const char *p = strstr(header, quoted);
+    if (p == NULL) return NULL;
+    p += strlen(quoted);
+    while (*p == ' ') p++;
+    if (*p != ':') return NULL;
+    p++;
+    while (*p == ' ') p++;
+    return p;
+}
+
+static int parse_dtype(const char *path, const char *descr, enum mx_dtype *out, mx_why *why) {
+    if (strncmp(descr, "'<f8'", 5) == 0) return *out = MX_F64, 0;
+    if (strncmp(descr, "'<f4'", 5) == 0) return *out = MX_F32, 0;
+    if (strncmp(descr, "'>f8'", 5) == 0 || strncmp(descr, "'>f4'", 5) == 0)
+        return mx_fail(why, -EINVAL,
+                       "%s is big endian (%.5s); convert it with a.astype(a.dtype.newbyteorder('<'))", path,
+                       descr);
+    return mx_fail(
+        why, -EINVAL,
+        "%s has element type %.12s; only '<f8' and '<f4' are supported: convert with a.astype('f8')", path,
+        descr);
+}
+
+static int parse_shape(const char *path, const char *text, int64_t shape[3], mx_why *why) {
+    int rank = 0;
+    int64_t extents[4] = {0};
+    if (*text != '(') return mx_fail(why, -EINVAL, "%s: its header has no shape; the file is damaged", path);
+    for (const char *p = text + 1; *p != 0 && *p != ')';) {
+        char *end;
+        long long v = strtoll(p, &end, 10);
+        if (end == p) break;
+        if (rank < 4) extents[rank] = v;
+        rank++;
+        for (p = end; *p == ',' || *p == ' ' || *p == 'L'; p++) {
+        }
+    }
+    if (rank != 3)
+        return mx_fail(why, -EINVAL, "%s has %d dimension%s; a grid has 3: (nz+2h, ny+2h, nx+2h)", path, rank,
+                       rank == 1 ? "" : "s");
+    memcpy(shape, extents, 3 * sizeof shape[0]);
+    return 0;
+}
+
+static int parse_header(const char *path, const char *header, struct mx_npy *npy, mx_why *why) {
+    const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order"),
+               *shape = value_of(header, "shape");
+    if (descr == NULL || order == NULL || shape == NULL)
+        return mx_fail(why, -EINVAL,
+                       "%s: its header lacks descr, fortran_order or shape; the file is damaged", path);
+    int err = parse_dtype(path, descr, &npy->dtype, why);
+    if (err < 0) return err;
+    if (strncmp(order, "False", 5) != 0)
+        return mx_fail(why, -EINVAL, "%s is in Fortran order; save it with numpy.ascontiguousarray(a)", path);
+    return parse_shape(path, shape, npy->shape, why);
+}
+
+static int check_length(const char *path, const struct mx_npy *npy, mx_why *why) {
+    struct stat st;
+    __int128 need = (__int128)npy->shape[0] * npy->shape[1] * npy->shape[2] * mx_dtype_bytes(npy->dtype) +
+                    npy->data_offset_bytes;
+    for (int i = 0; i < 3; i++)
+        if (npy->shape[i] < 1)
+            return mx_fail(why, -EINVAL, "%s has an extent of %lld; every extent must be at least 1", path,
+                           (long long)npy->shape[i]);
+    if (fstat(npy->fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
+    if (st.st_size < need)
+        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, its header promises %lld", path,
+                       (long long)st.st_size, (long long)need);
+    return 0;
+}
+
+int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {
+    struct mx_npy npy = {.fd = -1};
+    unsigned char head[12];
+    char *header = NULL;
+    int err;
+
+    npy.fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (npy.fd < 0) return mx_fail(why, -errno, "cannot open %s: %s", path, strerror(errno));
+    if (full_pread(npy.fd, head, sizeof head, 0) < 0 || memcmp(head, magic, sizeof magic) != 0) {
+        err = mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
+        goto fail;
+    }
+    bool wide = head[6] >= 2;
+    uint32_t length = wide ? head[8] | head[9] << 8 | head[10] << 16 | (uint32_t)head[11] << 24
+                           : (uint32_t)(head[8] | head[9] << 8);
+    npy.data_offset_bytes = (wide ? 12 : 10) + (int64_t)length;
+    header = length <= MAX_HEADER ? calloc(length + 1, 1) : NULL;
+    if (header == NULL || full_pread(npy.fd, header, length, wide ? 12 : 10) < 0) {
+        err = mx_fail(why, -EINVAL, "%s is truncated inside its header of %u bytes", path, length);
+        goto fail;
+    }
+    if ((err = parse_header(path, header, &npy, why)) < 0 || (err = check_length(path, &npy, why)) < 0)
+        goto fail;
+    free(header);
+    *out = npy;
+    return 0;
+fail:
+    free(header);
+    close(npy.fd);
+    return err;
+}
+
+int mx_npy_create(const char *path, enum mx_dtype dtype, const int64_t shape[3], mx_why *why,
+                  struct mx_npy *out) {
+    struct mx_npy npy = {.dtype = dtype, .shape = {shape[0], shape[1], shape[2]}, .data_offset_bytes = 128};
+    unsigned char head[128];
+    memset(head, ' ', sizeof head);
+    memcpy(head, magic, sizeof magic);
+    head[6] = 1, head[7] = 0, head[8] = 118, head[9] = 0;
+    int n =
+        snprintf((char *)head + 10, sizeof head - 10,
+                 "{'descr': '<f%d', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }",
+                 (int)mx_dtype_bytes(dtype), (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+    head[10 + n] = ' ';
+    head[127] = '\n';
+    npy.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (npy.fd < 0) return mx_fail(why, -errno, "cannot create %s: %s", path, strerror(errno));
+    int err = full_pwrite(npy.fd, head, sizeof head, 0);
+    if (err < 0) {
+        close(npy.fd);
+        return mx_fail(why, err, "cannot write %s: %s", path, strerror(-err));
+    }
+    *out = npy;
+    return 0;
+}
+
+int mx_npy_close(struct mx_npy *npy, mx_why *why) {
+    int err = npy->fd >= 0 && close(npy->fd) < 0 ? -errno : 0;
+    npy->fd = -1;
+    return err < 0 ? mx_fail(why, err, "the .npy file could not be closed: %s", strerror(-err)) : 0;
+}
+
+/* Dense plane in the file <-> padded plane in DRAM, through one dense plane of scratch. */
+static int move_planes(const struct mx_npy *npy, int64_t z0, int64_t n, char *dram,
+                       const struct mx_layout *layout, bool write, mx_why *why) {
+    size_t row = (size_t)(npy->shape[2] * mx_dtype_bytes(npy->dtype)), plane = row * (size_t)npy->shape[1];
+    char *dense = malloc(plane);
+    int err = dense == NULL
+                  ? mx_fail(why, -ENOMEM, "no memory for a plane of %zu bytes of the .npy file", plane)
+                  : 0;
+    for (int64_t z = 0; z < n && err == 0; z++) {
+        char *to = dram + z * layout->plane_pitch_bytes;
+        int64_t at = npy->data_offset_bytes + (z0 + z) * (int64_t)plane;
+        if (!write) err = full_pread(npy->fd, dense, plane, at);
+        for (int64_t y = 0; y < npy->shape[1] && err == 0; y++) {
+            char *padded = to + y * layout->row_pitch_bytes, *flat = dense + (size_t)y * row;
+            memcpy(write ? flat : padded, write ? padded : flat, row);
+        }
+        if (write && err == 0) err = full_pwrite(npy->fd, dense, plane, at);
+        if (err < 0)
+            mx_fail(why, err, "%s of plane %lld of the .npy file failed: %s", write ? "writing" : "reading",
+                    (long long)(z0 + z), strerror(-err));
+    }
+    free(dense);
+    return err;
+}
+
+int mx_npy_read(const struct mx_npy *npy, int64_t z0, int64_t n, void *dram, const struct mx_layout *layout,
+                mx_why *why) {
+    return move_planes(npy, z0, n, dram, layout, false, why);
+}
+
+int mx_npy_write(const struct mx_npy *npy, int64_t z0, int64_t n, const void *dram,
+                 const struct mx_layout *layout, mx_why *why) {
+    return move_planes(npy, z0, n, (char *)(uintptr_t)dram, layout, true, why);
+}
