@@ -5,6 +5,8 @@
 #include <memext/backend.h>
 #include <memext/memext.h>
 
+__extension__ typedef __int128 mx_wide; /* products of extents that may overflow 64 bits */
+
 /* Pitches for a device with the given alignment. cuts_y: partial planes are transferred, so every row starts
  * aligned; otherwise planes alone do and rows are padded for the cache only. -EOVERFLOW, -EINVAL (extents <
  * 1). */
@@ -18,6 +20,27 @@ struct mx_init {
 };
 extern const struct mx_init mx_inits[]; /* ends with name NULL */
 const struct mx_init *mx_init_find(const char *name);
+
+/* A field passes through DRAM in groups of whole planes, double-buffered: while one group is filled (used)
+ * the other is written (read). `planes` is called with n planes from z0 on at dram, laid out as in the
+ * layout; it returns 0 or -errno, which ends the pass. stop (may be NULL) ends it with -EINTR. */
+typedef int mx_planes_fn(void *context, int64_t z0, int64_t n, char *dram);
+int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, const struct mx_device_facts *facts,
+                   mx_budget *budget, const volatile int *stop, mx_planes_fn *planes, void *context,
+                   mx_why *why);
+int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, const struct mx_device_facts *facts,
+                  mx_budget *budget, const volatile int *stop, mx_planes_fn *planes, void *context,
+                  mx_why *why);
+
+/* planes functions: the initial grid (context: struct mx_fill). */
+struct mx_fill {
+    const struct mx_problem *problem;
+    const struct mx_layout *layout;
+    const struct mx_init *init; /* or, if NULL, */
+    const struct mx_npy *npy;
+    mx_why *why;
+};
+mx_planes_fn mx_fill_planes;
 
 /* A .npy file of a grid: shape (nz+2h, ny+2h, nx+2h), little-endian f4 or f8, C order. */
 struct mx_npy {

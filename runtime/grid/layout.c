@@ -10,7 +10,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
                    struct mx_layout *out) {
     struct mx_layout l = {0};
     int64_t align = offset_align_bytes > 0 ? offset_align_bytes : 1;
-    __int128 total;
+    mx_wide total;
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)
         return mx_fail(why, -EINVAL, "grid %lld x %lld x %lld: every extent must be at least 1",
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
@@ -23,13 +23,13 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
     l.row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->dtype);
     if (cuts_y) {
         l.row_pitch_bytes = round_up(l.row_bytes, align);
-        total = (__int128)l.rows * l.row_pitch_bytes;
+        total = (mx_wide)l.rows * l.row_pitch_bytes;
     } else {
         /* Rows that start on the same page offset compete for the same L1 sets, and loads alias with earlier
          * stores: one line more breaks that. */
         l.row_pitch_bytes = round_up(l.row_bytes, LINE_BYTES);
         if (l.row_pitch_bytes % PAGE_BYTES == 0) l.row_pitch_bytes += LINE_BYTES;
-        total = (__int128)l.rows * l.row_pitch_bytes;
+        total = (mx_wide)l.rows * l.row_pitch_bytes;
         int64_t unit = align > PAGE_BYTES ? align : PAGE_BYTES;
         total = (total + unit - 1) / unit * unit;
     }

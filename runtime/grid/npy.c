@@ -95,8 +95,8 @@ static int parse_header(const char *path, const char *header, struct mx_npy *npy
 
 static int check_length(const char *path, const struct mx_npy *npy, mx_why *why) {
     struct stat st;
-    __int128 need = (__int128)npy->shape[0] * npy->shape[1] * npy->shape[2] * mx_dtype_bytes(npy->dtype) +
-                    npy->data_offset_bytes;
+    mx_wide need = (mx_wide)npy->shape[0] * npy->shape[1] * npy->shape[2] * mx_dtype_bytes(npy->dtype) +
+                   npy->data_offset_bytes;
     for (int i = 0; i < 3; i++)
         if (npy->shape[i] < 1)
             return mx_fail(why, -EINVAL, "%s has an extent of %lld; every extent must be at least 1", path,
