@@ -18,6 +18,8 @@ struct mx_machine {
 
 /* This machine, by hwloc, the affinity mask and the cgroup. */
 int mx_machine_detect(mx_why *why, struct mx_machine *out);
+/* The same, memory_bytes and the cgroup's fields only: a few small files are read, no topology. */
+int mx_machine_detect_memory(mx_why *why, struct mx_machine *out);
 /* An hwloc XML file, or a synthetic description ("pack:2 l3:1 core:8 pu:1") when path starts with
  * "synthetic:". memory from the XML. */
 int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *out);
@@ -33,6 +35,9 @@ uint64_t mx_machine_reserve_paper(const struct mx_machine *machine);
 int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes);
 /* Pins the calling thread to the i-th allowed core (mod cores). Best effort. */
 void mx_machine_pin(int32_t i);
+
+/* Writes the topology of this machine as hwloc XML, for mx_machine_from_topology elsewhere. */
+int mx_machine_export(const char *path, mx_why *why);
 
 /* Storage facts of an opened file or block device. */
 struct mx_storage {

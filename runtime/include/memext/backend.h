@@ -38,7 +38,10 @@ struct mx_place {
     int fd; /* O_RDWR, buffered; -1 for anonymous backends. Reopen through /proc/self/fd for other flags. */
     const char *path; /* for messages; "" for anonymous backends */
     bool block_device;
-    uint64_t bytes;                          /* size of file or device when opened */
+    uint64_t
+        bytes; /* size of file or device when opened; anonymous: memory (and swap) there is for Buffers */
+    uint32_t direct_offset_align_bytes, direct_memory_align_bytes; /* O_DIRECT; 0 = refused or unknown */
+    uint32_t block_bytes; /* shorter direct writes are slow: file system block, physical block */
     const struct mx_device_options *options; /* all defaults filled in */
 };
 
@@ -81,6 +84,23 @@ struct mx_backend {
 
 /* backends/table.c: every backend, in the order of `memext info`; NULL-terminated. */
 extern const struct mx_backend *const mx_backends[];
+
+/* "fault:NAME" wraps backend NAME for tests; not in mx_backends. Finds NAME in place->options->backend. */
+extern const struct mx_backend *const mx_backend_fault;
+/* By name; NULL if there is none. */
+const struct mx_backend *mx_backend_find(const char *name);
+
+/* ---- help for backends, given by core */
+
+/* Opens the place once more with O_DIRECT and sets the alignments and bypasses_page_cache of facts as checked
+ * on the new fd. -ENOTSUP with a sentence where the file system refuses. */
+int mx_place_open_direct(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts, int *out);
+/* mmap(2), read and write, at an address that is a multiple of 2 MiB when bytes is 2 MiB or more (huge
+ * pages). fd -1 for anonymous memory. flags as for mmap. */
+int mx_map_aligned(int fd, uint64_t offset_bytes, uint64_t bytes, int flags, void **out);
+/* Appends a sentence to a note of facts, what does not fit is cut. */
+void mx_note_add(char *note, size_t capacity_bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Fills why (if any) and returns err, so that a failing line reads `return mx_fail(why, -EINVAL, "...",
  * ...)`. */

@@ -129,6 +129,10 @@ int mx_device_flush(mx_device *device);
  * returns. -ENOTSUP where facts.durable is false. */
 #define MX_NOTE_BYTES 2048
 int mx_device_commit(mx_device *device, const void *note, size_t note_bytes);
+/* Declares the run that the notes tell of as done: the store holds nothing that a resume needs. Until then a
+ * store with a note is not overwritten without `force`, and the file of a directory store stays when the
+ * device is closed. -ENOTSUP where facts.durable is false. */
+int mx_device_finish(mx_device *device);
 /* Copies the newest note; returns its length (0 = none was committed) or -ENOSPC where capacity is too small.
  */
 int64_t mx_device_note(const mx_device *device, void *note, size_t capacity_bytes);

@@ -1,0 +1,174 @@
+/* machine.c - topology by hwloc, memory by sysconf and the cgroup. */
+#include "machine/machine.h"
+
+#include "machine/cgroup.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <memext/backend.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* Objects of a type that this process may use. */
+static int count_allowed(hwloc_topology_t topology, hwloc_const_cpuset_t allowed, hwloc_obj_type_t type) {
+    int n = 0;
+    hwloc_obj_t obj = NULL;
+    while ((obj = hwloc_get_next_obj_by_type(topology, type, obj)) != NULL)
+        n += obj->cpuset != NULL && hwloc_bitmap_intersects(obj->cpuset, allowed);
+    return n;
+}
+
+static uint64_t cache_bytes(hwloc_topology_t topology, hwloc_obj_type_t type) {
+    hwloc_obj_t obj = hwloc_get_next_obj_by_type(topology, type, NULL);
+    return obj != NULL ? obj->attr->cache.size : 0;
+}
+
+/* All L3 of the first socket: processors of several dies have several. */
+static uint64_t l3_of_a_socket(hwloc_topology_t topology) {
+    hwloc_obj_t package = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PACKAGE, NULL);
+    uint64_t bytes = 0;
+    hwloc_obj_t obj = NULL;
+    while ((obj = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_L3CACHE, obj)) != NULL)
+        if (package == NULL || hwloc_bitmap_intersects(obj->cpuset, package->cpuset))
+            bytes += obj->attr->cache.size;
+    return bytes;
+}
+
+static void read_cpu_name(hwloc_topology_t topology, char *out, size_t capacity) {
+    hwloc_obj_t package = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PACKAGE, NULL);
+    const char *name = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+    if (name == NULL) name = hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), "CPUModel");
+    snprintf(out, capacity, "%s", name ? name : "");
+}
+
+static void describe(hwloc_topology_t topology, hwloc_const_cpuset_t allowed, struct mx_machine *out) {
+    int cores = count_allowed(topology, allowed, HWLOC_OBJ_CORE);
+    if (cores == 0) cores = count_allowed(topology, allowed, HWLOC_OBJ_PU);
+    int sockets = count_allowed(topology, allowed, HWLOC_OBJ_PACKAGE);
+    int nodes = count_allowed(topology, allowed, HWLOC_OBJ_NUMANODE);
+    out->cores = cores > 0 ? cores : 1;
+    out->sockets = sockets > 0 ? sockets : 1;
+    out->numa_nodes = nodes > 0 ? nodes : 1;
+    out->l1_bytes = cache_bytes(topology, HWLOC_OBJ_L1CACHE);
+    out->l2_bytes = cache_bytes(topology, HWLOC_OBJ_L2CACHE);
+    out->l3_bytes = l3_of_a_socket(topology);
+    read_cpu_name(topology, out->cpu, sizeof out->cpu);
+}
+
+int mx_machine_detect_memory(mx_why *why, struct mx_machine *out) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || page <= 0)
+        return mx_fail(why, -ENOSYS, "the system does not tell how much memory it has");
+    struct mx_cgroup cgroup;
+    mx_cgroup_limit("", &cgroup);
+    *out = (struct mx_machine){.memory_bytes = (uint64_t)pages * (uint64_t)page,
+                               .cgroup_limit_bytes = cgroup.limit_bytes};
+    memcpy(out->cgroup_kind, cgroup.kind, sizeof out->cgroup_kind);
+    return 0;
+}
+
+static int load_topology(mx_why *why, hwloc_topology_t *out) {
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0) return mx_fail(why, -ENOMEM, "hwloc cannot be started");
+    if (hwloc_topology_load(topology) != 0) {
+        hwloc_topology_destroy(topology);
+        return mx_fail(why, -ENOSYS, "hwloc cannot read the topology of this machine");
+    }
+    *out = topology;
+    return 0;
+}
+
+int mx_machine_detect(mx_why *why, struct mx_machine *out) {
+    struct mx_machine machine;
+    hwloc_topology_t topology = NULL;
+    hwloc_bitmap_t allowed = NULL;
+    int err = mx_machine_detect_memory(why, &machine);
+    if (err == 0) err = load_topology(why, &topology);
+    if (err != 0) return err;
+    allowed = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology));
+    hwloc_bitmap_t bound = hwloc_bitmap_alloc();
+    if (allowed == NULL || bound == NULL) {
+        err = mx_fail(why, -ENOMEM, "no memory for a set of cores");
+        goto end;
+    }
+    if (hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0 && !hwloc_bitmap_iszero(bound))
+        hwloc_bitmap_and(allowed, allowed, bound);
+    describe(topology, allowed, &machine);
+    *out = machine;
+end:
+    hwloc_bitmap_free(bound);
+    hwloc_bitmap_free(allowed);
+    hwloc_topology_destroy(topology);
+    return err;
+}
+
+static const char synthetic[] = "synthetic:";
+
+static int set_source(hwloc_topology_t topology, const char *path, mx_why *why) {
+    size_t n = sizeof synthetic - 1;
+    if (strncmp(path, synthetic, n) == 0) {
+        if (hwloc_topology_set_synthetic(topology, path + n) == 0) return 0;
+        return mx_fail(
+            why, -EINVAL,
+            "\"%s\" is no synthetic topology; an example: \"synthetic:pack:2 [numa(memory=32GB)] l3:1 "
+            "l2:8 core:1 pu:1\"",
+            path + n);
+    }
+    if (access(path, R_OK) != 0) {
+        int err = -errno;
+        return mx_fail(why, err, "%s: %s", path, strerror(-err));
+    }
+    if (hwloc_topology_set_xml(topology, path) == 0) return 0;
+    return mx_fail(why, -EINVAL, "%s is no hwloc XML file (make one with `lstopo --of xml FILE`)", path);
+}
+
+int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *out) {
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0) return mx_fail(why, -ENOMEM, "hwloc cannot be started");
+    int err = set_source(topology, path, why);
+    if (err == 0 && hwloc_topology_load(topology) != 0)
+        err = mx_fail(why, -EINVAL, "%s: hwloc cannot load this topology", path);
+    if (err == 0) {
+        struct mx_machine machine = {.cgroup_kind = "none"};
+        describe(topology, hwloc_topology_get_topology_cpuset(topology), &machine);
+        machine.memory_bytes = hwloc_get_root_obj(topology)->total_memory;
+        *out = machine;
+    }
+    hwloc_topology_destroy(topology);
+    return err;
+}
+
+int mx_machine_export(const char *path, mx_why *why) {
+    hwloc_topology_t topology = NULL;
+    int err = load_topology(why, &topology);
+    if (err != 0) return err;
+    if (hwloc_topology_export_xml(topology, path, 0) != 0)
+        err = mx_fail(why, -EIO, "%s: the topology cannot be written there", path);
+    hwloc_topology_destroy(topology);
+    return err;
+}
+
+uint64_t mx_machine_dram_bytes(const struct mx_machine *machine) {
+    uint64_t limit = machine->cgroup_limit_bytes;
+    return limit != 0 && limit < machine->memory_bytes ? limit : machine->memory_bytes;
+}
+
+/* The rule "auto": 5 % of the DRAM that the run sees, at least 64 MiB (the program itself, its threads'
+ * stacks and the kernel's per-request memory) and at most 2 GiB; never more than half of the DRAM. */
+uint64_t mx_machine_reserve_auto(const struct mx_machine *machine, uint64_t dram_bytes) {
+    (void)machine;
+    uint64_t reserve = dram_bytes / 20;
+    if (reserve < 64 * MIB) reserve = 64 * MIB;
+    if (reserve > 2 * GIB) reserve = 2 * GIB;
+    return reserve < dram_bytes / 2 ? reserve : dram_bytes / 2;
+}
+
+/* The rule "paper": 1 GiB and 128 MiB per core. */
+uint64_t mx_machine_reserve_paper(const struct mx_machine *machine) {
+    return GIB + 128 * MIB * (uint64_t)machine->cores;
+}
