@@ -20,7 +20,7 @@ static inline int64_t mx_region_rows(struct mx_region r) {
 enum mx_step_kind {
     MX_STEP_LOAD,    /* Buffer -> Block array (buf2blk) */
     MX_STEP_STORE,   /* Block array -> Buffer (blk2buf) */
-    MX_STEP_COPY,    /* Block array -> Block array (blk2blk) */
+    MX_STEP_COPY,    /* Block array -> Block array (blk2blk); rows of a plane may overlap: as memmove */
     MX_STEP_ADVANCE, /* compute (update) */
     MX_STEP_COMMIT,  /* end of a sweep: Buffer `buffer` holds step `time` of the whole grid */
 };
@@ -40,16 +40,18 @@ struct mx_step {
         region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
     struct mx_placement to; /* COPY */
+    bool frame; /* COPY: constant frame for the other array, same placement; not a hand-over between Blocks */
     bool whole_planes; /* LOAD, STORE: region is full in y and the transfer covers plane_pitch (padding too)
                           of every plane */
     /* ADVANCE */
     int32_t parity, levels;
     const struct mx_window *window; /* [levels]; owned by the schedule, valid until the next call of next */
-    /* stream with strips: slab number whose faces are read / written; -1 = none. Face slab f is
-     * `face_slab_bytes` at f * face_slab_bytes of the face store; layout as struct mx_face with the three
-     * tables below (same lifetime as window). */
+    /* stream with strips: slab number whose faces are read / written; -1 = none. A face slab holds
+     * shape.max_levels * shape.face_planes * shape.face_rows rows, and slab f starts at f times that in the
+     * face store; of it the first levels * face_planes * face_rows rows count. Layout as struct mx_face with
+     * the tables below: [levels + 1], same lifetime as window. */
     int64_t face_in, face_out;
-    const int32_t *face_z, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
+    const int32_t *face_z, *face_nz, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
     int64_t time; /* COMMIT: steps done */
 };
 
@@ -60,7 +62,8 @@ struct mx_shape {
     bool in_place;          /* both Buffers are rewritten: an interrupted run cannot be resumed */
     bool init_both;         /* both Buffers must hold the initial grid (else Buffer 0 only) */
     int64_t max_levels;     /* largest levels of an ADVANCE */
-    int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. 0 = no faces */
+    int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
+                                                   level. 0 = no faces */
 };
 
 struct mx_schedule; /* an open iterator */

@@ -7,10 +7,11 @@
 
 /* CalcTrans: bytes of the stencil phase, and of writing the initial grid. Exact. */
 struct mx_traffic {
-    int64_t read_bytes, write_bytes; /* between Buffers and Blocks (and the face store); 0 for direct
-                                        algorithms on mapped Buffers */
+    int64_t read_bytes, write_bytes; /* between Buffers and Blocks; 0 for direct algorithms on mapped Buffers
+                                      */
+    int64_t face_read_bytes, face_write_bytes; /* stream with strips: of the face store, where it is a file */
     int64_t init_write_bytes;
-    int64_t copy_bytes; /* blk2blk, DRAM to DRAM */
+    int64_t copy_bytes; /* blk2blk, DRAM to DRAM; without the constant frames */
     int64_t updates;    /* cells computed, redundant ones included */
 };
 
@@ -21,8 +22,9 @@ struct mx_algorithm {
     bool needs_mapped;   /* works on mapped Buffers only */
     bool uses_blocks;    /* moves data between Buffers and Blocks */
     bool resumable;      /* a finished sweep is a commit */
-    bool cuts_y;         /* transfers of partial planes: the row pitch must suit the device */
 
+    /* Transfers of partial planes: the row pitch must suit the device. */
+    bool (*cuts_y)(const struct mx_problem *problem, const struct mx_plan *plan);
     /* Is the plan allowed? 0, or -EINVAL with the broken constraint (value, limit, way out). plan->slab and
      * threads are set. */
     int (*check)(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why);
@@ -43,5 +45,16 @@ const struct mx_algorithm *mx_algorithm_find(const char *name);
 /* Buffer that holds the result after nt steps. */
 int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
                                  const struct mx_plan *plan);
+
+/* What a whole schedule amounts to, by running through it: O(steps). For tests, traces and progress. */
+struct mx_step_counts {
+    int64_t steps[MX_STEP_COMMIT + 1]; /* by kind */
+    int64_t read_rows, write_rows;     /* LOAD, STORE; whole planes count their ny+2h rows */
+    int64_t copy_rows, frame_rows;     /* COPY: handed over, constant frames */
+    int64_t window_rows;               /* ADVANCE: rows computed */
+    int64_t face_reads, face_writes;   /* ADVANCE: face slabs */
+};
+int mx_schedule_count(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
+                      const struct mx_plan *plan, struct mx_step_counts *out);
 
 #endif
