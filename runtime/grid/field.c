@@ -7,85 +7,104 @@
 
 enum { GROUP_BYTES = 8 << 20 };
 
-struct pass {
+struct mx_planes {
+    mx_buffer *buffer;
     const struct mx_layout *layout;
     mx_block *block;
-    int64_t group;        /* planes */
-    mx_ticket *ticket[2]; /* of either half */
+    mx_ticket *ticket[2]; /* of either half of the block */
+    int64_t group;        /* planes of a half */
+    int64_t z;            /* plane that next hands out */
+    bool write;
 };
 
-static int pass_open(struct pass *p, const struct mx_layout *layout, mx_budget *budget, mx_why *why) {
-    *p = (struct pass){.layout = layout, .group = GROUP_BYTES / layout->plane_pitch_bytes};
-    if (p->group < 1) p->group = 1;
-    if (p->group > layout->planes) p->group = layout->planes;
-    struct mx_block_options options = {.budget = budget};
-    return mx_block_create(&options, (uint64_t)(2 * p->group * layout->plane_pitch_bytes), why, &p->block);
-}
-
-static char *half(const struct pass *p, int64_t i) {
+static char *half(const struct mx_planes *p, int64_t i) {
     return (char *)mx_block_data(p->block) + (i & 1) * p->group * p->layout->plane_pitch_bytes;
 }
 
-static int64_t group_planes(const struct pass *p, int64_t i) {
-    int64_t left = p->layout->planes - i * p->group;
-    return left < p->group ? left : p->group;
+/* Starts the transfer of planes [i*group, z1). */
+static int start(struct mx_planes *p, int64_t i, int64_t z1) {
+    int64_t z0 = i * p->group, pitch = p->layout->plane_pitch_bytes;
+    if (z1 > p->layout->planes) z1 = p->layout->planes;
+    if (z0 >= z1) return 0;
+    struct mx_span span = {(uint64_t)(z0 * pitch), (uint64_t)((z1 - z0) * pitch), half(p, i)};
+    return (p->write ? mx_buffer_write : mx_buffer_read)(p->buffer, &span, 1, &p->ticket[i & 1]);
 }
 
-static int start(struct pass *p, mx_buffer *buffer, int64_t i, bool write) {
-    struct mx_span span = {.offset_bytes = (uint64_t)(i * p->group * p->layout->plane_pitch_bytes),
-                           .bytes = (uint64_t)(group_planes(p, i) * p->layout->plane_pitch_bytes),
-                           .dram = half(p, i)};
-    return (write ? mx_buffer_write : mx_buffer_read)(buffer, &span, 1, &p->ticket[i & 1]);
-}
-
-static int finish(struct pass *p, int64_t i) {
+static int finish(struct mx_planes *p, int64_t i) {
     mx_ticket *t = p->ticket[i & 1];
     p->ticket[i & 1] = NULL;
     return mx_wait(t);
 }
 
-static int pass_close(struct pass *p, int err, const char *what, mx_why *why) {
-    bool said = err < 0 && why != NULL && why->text[0] != 0;
+int mx_planes_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
+                   mx_why *why, struct mx_planes **out) {
+    struct mx_planes *p = calloc(1, sizeof *p);
+    struct mx_block_options options = {.budget = budget};
+    if (p == NULL) return mx_fail(why, -ENOMEM, "no memory");
+    *p = (struct mx_planes){
+        .buffer = buffer, .layout = layout, .write = write, .group = GROUP_BYTES / layout->plane_pitch_bytes};
+    if (p->group > (layout->planes + 1) / 2) p->group = (layout->planes + 1) / 2;
+    if (p->group < 1) p->group = 1;
+    int err = mx_block_create(&options, (uint64_t)(2 * p->group * layout->plane_pitch_bytes), why, &p->block);
+    if (err == 0 && !write) err = start(p, 0, p->group);
+    if (err < 0) return mx_planes_close(p, err);
+    *out = p;
+    return 0;
+}
+
+int mx_planes_next(struct mx_planes *p, char **plane) {
+    int64_t i = p->z / p->group, within = p->z % p->group;
+    int err = 0;
+    if (p->z == p->layout->planes) return 0;
+    if (within == 0 && p->write) {
+        if (i > 0) err = start(p, i - 1, i * p->group);
+        if (err == 0) err = finish(p, i);
+    } else if (within == 0) {
+        err = finish(p, i);
+        if (err == 0) err = start(p, i + 1, (i + 2) * p->group);
+    }
+    if (err < 0) return err;
+    *plane = half(p, i) + within * p->layout->plane_pitch_bytes;
+    p->z++;
+    return 1;
+}
+
+int mx_planes_close(struct mx_planes *p, int err) {
+    if (p == NULL) return err;
+    if (p->write && err == 0 && p->z > 0) err = start(p, (p->z - 1) / p->group, p->z);
     for (int i = 0; i < 2; i++) {
         int e = finish(p, i);
         if (err == 0) err = e;
     }
     mx_block_free(p->block);
-    if (err < 0 && err != -EINTR && !said) mx_fail(why, err, "%s the grid failed: %s", what, strerror(-err));
+    free(p);
     return err;
 }
 
-int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, const struct mx_device_facts *facts,
-                   mx_budget *budget, const volatile int *stop, mx_planes_fn *planes, void *context,
-                   mx_why *why) {
-    struct pass p;
-    (void)facts;
-    int err = pass_open(&p, layout, budget, why);
-    if (err < 0) return err;
-    for (int64_t i = 0; i * p.group < layout->planes && err == 0; i++) {
+static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
+                const volatile int *stop, mx_source_fn *use, void *context, bool write, mx_why *why) {
+    struct mx_planes *planes = NULL;
+    char *plane;
+    if (why != NULL) why->text[0] = 0;
+    int err = mx_planes_open(buffer, layout, budget, write, why, &planes);
+    for (int64_t z = 0; z < layout->planes && err == 0; z++) {
         if (stop != NULL && *stop) err = -EINTR;
-        if (err == 0) err = finish(&p, i);
-        if (err == 0) err = planes(context, i * p.group, group_planes(&p, i), half(&p, i));
-        if (err == 0) err = start(&p, buffer, i, true);
+        if (err == 0 && (err = mx_planes_next(planes, &plane)) == 1) err = use(context, z, plane);
     }
-    return pass_close(&p, err, "writing", why);
+    err = mx_planes_close(planes, err);
+    if (err < 0 && err != -EINTR && why != NULL && why->text[0] == 0)
+        mx_fail(why, err, "%s the grid failed: %s", write ? "writing" : "reading", strerror(-err));
+    return err;
 }
 
-int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, const struct mx_device_facts *facts,
-                  mx_budget *budget, const volatile int *stop, mx_planes_fn *planes, void *context,
-                  mx_why *why) {
-    struct pass p;
-    (void)facts;
-    int err = pass_open(&p, layout, budget, why);
-    if (err < 0) return err;
-    err = start(&p, buffer, 0, false);
-    for (int64_t i = 0; i * p.group < layout->planes && err == 0; i++) {
-        if (stop != NULL && *stop) err = -EINTR;
-        if (err == 0 && (i + 1) * p.group < layout->planes) err = start(&p, buffer, i + 1, false);
-        if (err == 0) err = finish(&p, i);
-        if (err == 0) err = planes(context, i * p.group, group_planes(&p, i), half(&p, i));
-    }
-    return pass_close(&p, err, "reading", why);
+int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
+                   const volatile int *stop, mx_source_fn *source, void *context, mx_why *why) {
+    return pass(buffer, layout, budget, stop, source, context, true, why);
+}
+
+int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
+                  const volatile int *stop, mx_source_fn *sink, void *context, mx_why *why) {
+    return pass(buffer, layout, budget, stop, sink, context, false, why);
 }
 
 static void fill_row(const struct mx_fill *f, int64_t y, int64_t z, char *row) {
@@ -98,13 +117,11 @@ static void fill_row(const struct mx_fill *f, int64_t y, int64_t z, char *row) {
     memset(row + f->layout->row_bytes, 0, (size_t)(f->layout->row_pitch_bytes - f->layout->row_bytes));
 }
 
-int mx_fill_planes(void *context, int64_t z0, int64_t n, char *dram) {
+int mx_fill_plane(void *context, int64_t z, char *plane) {
     const struct mx_fill *f = context;
     const struct mx_layout *l = f->layout;
-    if (f->init == NULL) return mx_npy_read(f->npy, z0, n, dram, l, f->why);
+    if (f->init == NULL) return mx_npy_read(f->npy, z, 1, plane, l, f->why);
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < n * l->rows; i++)
-        fill_row(f, i % l->rows, z0 + i / l->rows,
-                 dram + i / l->rows * l->plane_pitch_bytes + i % l->rows * l->row_pitch_bytes);
+    for (int64_t y = 0; y < l->rows; y++) fill_row(f, y, z, plane + y * l->row_pitch_bytes);
     return 0;
 }

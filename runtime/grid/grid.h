@@ -21,18 +21,22 @@ struct mx_init {
 extern const struct mx_init mx_inits[]; /* ends with name NULL */
 const struct mx_init *mx_init_find(const char *name);
 
-/* A field passes through DRAM in groups of whole planes, double-buffered: while one group is filled (used)
- * the other is written (read). `planes` is called with n planes from z0 on at dram, laid out as in the
- * layout; it returns 0 or -errno, which ends the pass. stop (may be NULL) ends it with -EINTR. */
-typedef int mx_planes_fn(void *context, int64_t z0, int64_t n, char *dram);
-int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, const struct mx_device_facts *facts,
-                   mx_budget *budget, const volatile int *stop, mx_planes_fn *planes, void *context,
-                   mx_why *why);
-int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, const struct mx_device_facts *facts,
-                  mx_budget *budget, const volatile int *stop, mx_planes_fn *planes, void *context,
-                  mx_why *why);
+/* Whole planes of a Buffer in order, z = 0, 1, ..., through double-buffered groups of planes in DRAM: reading
+ * ahead or writing behind. */
+struct mx_planes;
+int mx_planes_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
+                   mx_why *why, struct mx_planes **out);
+/* The next plane, plane_pitch bytes: its content (reading), or memory to fill (writing). Valid until the next
+ * call. 1, 0 after the last plane, -errno. */
+int mx_planes_next(struct mx_planes *planes, char **plane);
+/* Writes what is left, waits, frees; `err` (0 or an earlier error) or the first error of the transfers. NULL
+ * allowed. */
+int mx_planes_close(struct mx_planes *planes, int err);
 
-/* planes functions: the initial grid (context: struct mx_fill). */
+/* Fills plane z (layout's pitches). A source of initial grids: context as the function wants it. */
+typedef int mx_source_fn(void *context, int64_t z, char *plane);
+
+/* The source of `--init` and `--input`; context is a struct mx_fill. All threads take part. */
 struct mx_fill {
     const struct mx_problem *problem;
     const struct mx_layout *layout;
@@ -40,7 +44,14 @@ struct mx_fill {
     const struct mx_npy *npy;
     mx_why *why;
 };
-mx_planes_fn mx_fill_planes;
+mx_source_fn mx_fill_plane;
+
+/* Writes the whole grid. stop (may be NULL) ends it with -EINTR. */
+int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
+                   const volatile int *stop, mx_source_fn *source, void *context, mx_why *why);
+/* Hands every plane in order to `sink`, which must not change it. */
+int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
+                  const volatile int *stop, mx_source_fn *sink, void *context, mx_why *why);
 
 /* A .npy file of a grid: shape (nz+2h, ny+2h, nx+2h), little-endian f4 or f8, C order. */
 struct mx_npy {

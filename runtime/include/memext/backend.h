@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum mx_face {
+enum mx_backend_face {
     MX_FACE_TRANSFER, /* submit, reap */
     MX_FACE_MAPPED,   /* map, advise, unmap */
 };
@@ -55,7 +55,7 @@ struct mx_backend_facts {
 struct mx_backend {
     const char *name;
     const char *summary; /* one line for `memext info` */
-    enum mx_face face;
+    enum mx_backend_face face;
     bool anonymous;    /* needs no path; Buffers die with the process */
     bool locks_blocks; /* Blocks are to be mlocked (swap) */
 

@@ -1,0 +1,568 @@
+/* execute.c - steps in order, transfers out of order.
+ *
+ * The executor holds a window of steps in program order. ADVANCE and COPY run on the computing threads; LOAD
+ * and STORE are tickets of the transfer queue. A step may start as soon as no unfinished earlier step touches
+ * the same Block rows or Buffer region with a write among them. LOADs and COPYs in the window start as early
+ * as that rule allows (read-ahead), STOREs finish whenever they do (write-behind), and ADVANCEs run in order.
+ * Nothing here knows an algorithm.
+ */
+#include "execute/execute.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8 };
+
+enum state { WAITING, RUNNING, DONE };
+
+struct entry {
+    struct mx_step step;
+    enum state state;
+    mx_ticket *ticket;        /* LOAD, STORE under way */
+    struct mx_window *window; /* ADVANCE: copy of the schedule's, [max_levels] */
+    int32_t *face_tables;     /* ADVANCE with faces: 5 tables of max_levels + 1 */
+    uint64_t begin_ns;
+};
+
+struct committer {
+    pthread_t thread;
+    bool started;
+    int result;
+    const struct mx_execution *x;
+    int64_t time;
+    int32_t buffer;
+};
+
+struct run {
+    const struct mx_execution *x;
+    struct mx_schedule *schedule;
+    const struct mx_engine_ops *ops;
+    mx_engine *engine;
+    mx_why *why;
+    struct mx_executed *out;
+    const struct mx_shape *shape;
+    struct mx_view view; /* base, slots, pitches */
+    mx_block *block[2], *face_block;
+    int64_t face_slab_bytes;
+    struct entry *entries;     /* ring of WINDOW_STEPS */
+    uint64_t first, head, end; /* oldest unfinished, next to execute in order, next to generate */
+    int64_t advances;          /* ADVANCE steps in [head, end) */
+    bool exhausted;
+    struct mx_span *spans; /* scratch of one transfer */
+    int64_t n_spans;
+    struct committer committer;
+};
+
+uint64_t mx_clock_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static struct entry *at(const struct run *r, uint64_t i) { return &r->entries[i % WINDOW_STEPS]; }
+
+/* ------------------------------------------------------------------ geometry of the Block arrays */
+
+static int64_t block_plane_pitch(const struct mx_shape *shape, const struct mx_layout *layout) {
+    return shape->whole_planes ? layout->plane_pitch_bytes : shape->rows * layout->row_pitch_bytes;
+}
+
+static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout *layout) {
+    return s->face_slabs == 0 ? 0
+                              : (s->max_levels + 1) * s->face_planes * s->face_rows * layout->row_pitch_bytes;
+}
+
+int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
+                               bool faces_in_dram) {
+    int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
+    return shape->rows == 0
+               ? 0
+               : bytes + (faces_in_dram ? shape->face_slabs * face_slab_bytes(shape, layout) : 0);
+}
+
+static int64_t slot_of(const struct run *r, int32_t array, int64_t z, int64_t z_offset) {
+    return (z + z_offset) % r->view.slots[array];
+}
+
+static char *row_address(const struct run *r, int32_t array, int64_t y, int64_t z, struct mx_placement p) {
+    return r->view.base[array] + slot_of(r, array, z, p.z_offset) * r->view.plane_pitch_bytes +
+           (y + p.y_offset) * r->view.row_pitch_bytes;
+}
+
+/* ------------------------------------------------------------------ what a step touches */
+
+/* Rows x slots of one Block array, slots modulo its ring. */
+struct touch {
+    int32_t array;
+    bool write;
+    int64_t y0, y1, slot, n_slots;
+};
+
+static struct touch touch_of(const struct run *r, int32_t array, bool write, struct mx_region g,
+                             struct mx_placement p) {
+    int64_t n = g.z1 - g.z0, all = r->view.slots[array];
+    return (struct touch){array,
+                          write,
+                          g.y0 + p.y_offset,
+                          g.y1 + p.y_offset,
+                          slot_of(r, array, g.z0, p.z_offset),
+                          n < all ? n : all};
+}
+
+static int touches(const struct run *r, const struct mx_step *s, struct touch t[2]) {
+    switch (s->kind) {
+    case MX_STEP_LOAD:
+        t[0] = touch_of(r, s->array, true, s->region, s->at);
+        return 1;
+    case MX_STEP_STORE:
+        t[0] = touch_of(r, s->array, false, s->region, s->at);
+        return 1;
+    case MX_STEP_COPY:
+        t[0] = touch_of(r, s->array, false, s->region, s->at);
+        t[1] = touch_of(r, s->to_array, true, s->region, s->to);
+        return 2;
+    case MX_STEP_ADVANCE:
+        t[0] = touch_of(r, 0, true, s->region, s->at);
+        t[1] = touch_of(r, 1, true, s->region, s->at);
+        return 2;
+    case MX_STEP_COMMIT:
+        break;
+    }
+    return 0;
+}
+
+static bool slots_meet(int64_t a, int64_t na, int64_t b, int64_t nb, int64_t ring) {
+    int64_t d = (b - a) % ring;
+    if (d < 0) d += ring;
+    return d < na || ring - d < nb;
+}
+
+static bool blocks_meet(const struct run *r, const struct mx_step *a, const struct mx_step *b) {
+    struct touch ta[2], tb[2];
+    int na = touches(r, a, ta), nb = touches(r, b, tb);
+    for (int i = 0; i < na; i++)
+        for (int j = 0; j < nb; j++)
+            if (ta[i].array == tb[j].array && (ta[i].write || tb[j].write) && ta[i].y0 < tb[j].y1 &&
+                tb[j].y0 < ta[i].y1 &&
+                slots_meet(ta[i].slot, ta[i].n_slots, tb[j].slot, tb[j].n_slots, r->view.slots[ta[i].array]))
+                return true;
+    return false;
+}
+
+static bool moves(const struct mx_step *s) { return s->kind == MX_STEP_LOAD || s->kind == MX_STEP_STORE; }
+
+static bool buffers_meet(const struct mx_step *a, const struct mx_step *b) {
+    const struct mx_region *p = &a->region, *q = &b->region;
+    return a->buffer == b->buffer && p->y0 < q->y1 && q->y0 < p->y1 && p->z0 < q->z1 && q->z0 < p->z1;
+}
+
+/* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
+static bool depends(const struct run *r, const struct mx_step *later, const struct mx_step *earlier) {
+    if (earlier->kind == MX_STEP_COMMIT) return later->kind == MX_STEP_STORE || later->kind == MX_STEP_COMMIT;
+    if (later->kind == MX_STEP_COMMIT) return earlier->kind == MX_STEP_STORE;
+    if (r->shape->rows == 0) return true;
+    if (moves(later) && moves(earlier) && (later->kind == MX_STEP_STORE || earlier->kind == MX_STEP_STORE) &&
+        buffers_meet(later, earlier))
+        return true;
+    return blocks_meet(r, later, earlier);
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void report(const struct run *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
+                   uint64_t end_ns, uint64_t amount) {
+    if (r->x->event == NULL) return;
+    struct mx_event e = {s->kind, waiting, begin_ns, end_ns, amount, s->region};
+    r->x->event(r->x->context, &e);
+}
+
+static uint64_t moved_bytes(const struct run *r, const struct mx_step *s) {
+    if (s->whole_planes) return (uint64_t)((s->region.z1 - s->region.z0) * r->x->layout->plane_pitch_bytes);
+    return (uint64_t)(mx_region_rows(s->region) * r->view.row_pitch_bytes);
+}
+
+/* ------------------------------------------------------------------ transfers */
+
+static int start_transfer(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    const struct mx_layout *l = r->x->layout;
+    int64_t n = s->region.z1 - s->region.z0;
+    bool load = s->kind == MX_STEP_LOAD;
+    if (mx_region_rows(s->region) == 0) return e->state = DONE, 0;
+    assert(n <= r->n_spans);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t z = s->region.z0 + i, y = s->whole_planes ? 0 : s->region.y0;
+        r->spans[i].offset_bytes = (uint64_t)(z * l->plane_pitch_bytes + y * l->row_pitch_bytes);
+        r->spans[i].bytes = (uint64_t)(s->whole_planes ? l->plane_pitch_bytes
+                                                       : (s->region.y1 - s->region.y0) * l->row_pitch_bytes);
+        r->spans[i].dram = row_address(r, s->array, y, z, s->at);
+    }
+    e->begin_ns = mx_clock_ns();
+    int err =
+        (load ? mx_buffer_read : mx_buffer_write)(r->x->buffer[s->buffer], r->spans, (size_t)n, &e->ticket);
+    if (err < 0)
+        return mx_fail(r->why, err, "a %s of planes %lld..%lld could not be started: %s",
+                       load ? "read" : "write", (long long)s->region.z0, (long long)s->region.z1,
+                       strerror(-err));
+    e->state = RUNNING;
+    return 0;
+}
+
+static int finish_transfer(struct run *r, struct entry *e) {
+    int err = mx_wait(e->ticket);
+    e->ticket = NULL;
+    e->state = DONE;
+    report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
+    if (err == 0) return 0;
+    return mx_fail(r->why, err, "%s rows %lld..%lld of planes %lld..%lld of Buffer %d failed: %s",
+                   e->step.kind == MX_STEP_LOAD ? "reading" : "writing", (long long)e->step.region.y0,
+                   (long long)e->step.region.y1, (long long)e->step.region.z0, (long long)e->step.region.z1,
+                   e->step.buffer, strerror(-err));
+}
+
+/* ------------------------------------------------------------------ commits */
+
+static void *commit_thread(void *argument) {
+    struct committer *c = argument;
+    c->result = c->x->commit(c->x->context, c->time, c->buffer);
+    return NULL;
+}
+
+static int start_commit(struct run *r, struct entry *e) {
+    struct committer *c = &r->committer;
+    *c = (struct committer){.x = r->x, .time = e->step.time, .buffer = e->step.buffer};
+    int err = pthread_create(&c->thread, NULL, commit_thread, c);
+    if (err != 0)
+        return mx_fail(r->why, -err, "no thread for the commit of step %lld: %s", (long long)c->time,
+                       strerror(err));
+    c->started = true;
+    e->state = RUNNING;
+    return 0;
+}
+
+static int finish_commit(struct run *r, struct entry *e) {
+    pthread_join(r->committer.thread, NULL);
+    r->committer.started = false;
+    e->state = DONE;
+    if (r->committer.result < 0)
+        return mx_fail(r->why, r->committer.result, "the commit of time step %lld failed: %s",
+                       (long long)e->step.time, strerror(-r->committer.result));
+    r->out->steps_done = e->step.time;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ compute */
+
+static void copy_plane(const struct run *r, const struct mx_step *s, int64_t z) {
+    memmove(row_address(r, s->to_array, s->region.y0, z, s->to),
+            row_address(r, s->array, s->region.y0, z, s->at),
+            (size_t)((s->region.y1 - s->region.y0) * r->view.row_pitch_bytes));
+}
+
+static void do_copy(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    uint64_t begin = mx_clock_ns();
+    if (mx_region_rows(s->region) > 0) {
+        /* Frames are a few rows; only the hand-over of y overlaps is worth a team of threads. */
+        bool large = moved_bytes(r, s) > (1u << 20) && r->x->plan->threads > 1;
+        if (large) {
+#pragma omp parallel for schedule(static) num_threads(r->x->plan->threads)
+            for (int64_t z = s->region.z0; z < s->region.z1; z++) copy_plane(r, s, z);
+        } else {
+            for (int64_t z = s->region.z0; z < s->region.z1; z++) copy_plane(r, s, z);
+        }
+    }
+    uint64_t end = mx_clock_ns();
+    r->out->copy_ns += end - begin;
+    e->state = DONE;
+    report(r, s, false, begin, end, moved_bytes(r, s));
+}
+
+static int64_t window_cells(const struct run *r, const struct mx_step *s) {
+    int64_t rows = 0;
+    for (int32_t l = 0; l < s->levels; l++) {
+        const struct mx_window *w = &s->window[l];
+        if (w->y1 > w->y0 && w->z1 > w->z0) rows += (int64_t)(w->y1 - w->y0) * (w->z1 - w->z0);
+    }
+    return rows * r->x->problem->nx;
+}
+
+static void face_of(const struct run *r, const struct mx_step *s, int64_t slab, const int32_t *y,
+                    const int32_t *n, struct mx_face *face) {
+    if (slab < 0 || r->face_block == NULL) return;
+    *face = (struct mx_face){.base = (char *)mx_block_data(r->face_block) + slab * r->face_slab_bytes,
+                             .planes_per_level = r->shape->face_planes,
+                             .face_rows = r->shape->face_rows,
+                             .first_z = s->face_z,
+                             .first_y = y,
+                             .n_rows = n};
+}
+
+static const struct mx_step *next_advance(const struct run *r) {
+    for (uint64_t i = r->head + 1; i < r->end; i++)
+        if (at(r, i)->step.kind == MX_STEP_ADVANCE) return &at(r, i)->step;
+    return NULL;
+}
+
+static void advise_planes(const struct run *r, int64_t z0, int64_t z1, enum mx_advice advice) {
+    int64_t pitch = r->x->layout->plane_pitch_bytes;
+    if (z0 >= z1) return;
+    for (int i = 0; i < 2; i++)
+        mx_buffer_advise(r->x->buffer[i], (uint64_t)(z0 * pitch), (uint64_t)((z1 - z0) * pitch), advice);
+}
+
+/* Mapped Buffers that a schedule works on directly: while this step computes, the planes that the next one
+ * adds are read; planes that the next one has left behind are given up. */
+static void advise_around(const struct run *r, const struct mx_step *s, bool before) {
+    const struct mx_step *next = next_advance(r);
+    if (!r->x->advise || r->shape->rows != 0 || next == NULL) return;
+    if (before)
+        advise_planes(
+            r, next->region.z0 > s->region.z0 ? greater(s->region.z1, next->region.z0) : next->region.z0,
+            next->region.z1, MX_ADVICE_WILLNEED);
+    else if (next->region.z0 > s->region.z0)
+        advise_planes(r, s->region.z0, lesser(next->region.z0, s->region.z1), MX_ADVICE_DROP);
+}
+
+static void do_advance(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    struct mx_advance a = {.view = r->view, .parity = s->parity, .levels = s->levels, .window = s->window};
+    a.view.y_offset = s->at.y_offset;
+    a.view.z_offset = s->at.z_offset;
+    face_of(r, s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
+    face_of(r, s, s->face_out, s->face_out_y, s->face_out_n, &a.face_out);
+    advise_around(r, s, true);
+    int64_t cells = window_cells(r, s);
+    uint64_t begin = mx_clock_ns();
+    r->ops->advance(r->engine, &a);
+    uint64_t end = mx_clock_ns();
+    r->out->update_ns += end - begin;
+    r->out->updates += cells;
+    e->state = DONE;
+    report(r, s, false, begin, end, (uint64_t)cells);
+    advise_around(r, s, false);
+    if (r->x->progress != NULL) r->x->progress(r->x->context, r->out->updates);
+}
+
+/* ------------------------------------------------------------------ the window */
+
+/* A step of the schedule owns its tables only until the next one: keep a copy. */
+static int keep_tables(struct run *r, struct entry *e) {
+    struct mx_step *s = &e->step;
+    size_t levels = (size_t)r->shape->max_levels, n = levels + 1;
+    if (s->kind != MX_STEP_ADVANCE) return 0;
+    if (e->window == NULL && (e->window = malloc((levels + 1) * sizeof *e->window)) == NULL) return -ENOMEM;
+    memcpy(e->window, s->window, (size_t)s->levels * sizeof *e->window);
+    s->window = e->window;
+    if (s->face_in < 0 && s->face_out < 0) return 0;
+    if (e->face_tables == NULL && (e->face_tables = malloc(5 * n * sizeof(int32_t))) == NULL) return -ENOMEM;
+    const int32_t **tables[5] = {&s->face_z, &s->face_in_y, &s->face_in_n, &s->face_out_y, &s->face_out_n};
+    for (int i = 0; i < 5; i++) {
+        if (*tables[i] == NULL) continue;
+        memcpy(e->face_tables + (size_t)i * n, *tables[i], ((size_t)s->levels + 1) * sizeof(int32_t));
+        *tables[i] = e->face_tables + (size_t)i * n;
+    }
+    return 0;
+}
+
+static int fill_window(struct run *r) {
+    int64_t advances = r->x->plan->ahead + 1 > WINDOW_ADVANCES ? r->x->plan->ahead + 1 : WINDOW_ADVANCES;
+    while (!r->exhausted && r->advances < advances && r->end - r->first < WINDOW_STEPS) {
+        struct entry *e = at(r, r->end);
+        memset(&e->step, 0, sizeof e->step);
+        e->step.face_in = e->step.face_out = -1;
+        int more = r->schedule->ops->next(r->schedule, &e->step);
+        if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
+        if (more == 0) return r->exhausted = true, 0;
+        if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
+        e->state = WAITING;
+        e->ticket = NULL;
+        r->advances += e->step.kind == MX_STEP_ADVANCE;
+        r->end++;
+    }
+    return 0;
+}
+
+/* Takes up what has finished meanwhile, without waiting. */
+static int collect(struct run *r) {
+    int err = 0;
+    for (uint64_t i = r->first; i < r->end && err == 0; i++) {
+        struct entry *e = at(r, i);
+        if (e->state == RUNNING && e->ticket != NULL && mx_test(e->ticket)) err = finish_transfer(r, e);
+    }
+    while (r->first < r->head && at(r, r->first)->state == DONE) r->first++;
+    return err;
+}
+
+/* First unfinished step before i that step i must wait for; i itself if there is none. */
+static uint64_t blocker(const struct run *r, uint64_t i) {
+    for (uint64_t j = r->first; j < i; j++)
+        if (at(r, j)->state != DONE && depends(r, &at(r, i)->step, &at(r, j)->step)) return j;
+    return i;
+}
+
+/* Waits for the transfer or commit j, which has been started. */
+static int wait_for(struct run *r, uint64_t j) {
+    struct entry *e = at(r, j);
+    uint64_t begin = mx_clock_ns();
+    assert(e->state == RUNNING);
+    int err = e->step.kind == MX_STEP_COMMIT ? finish_commit(r, e) : finish_transfer(r, e);
+    uint64_t end = mx_clock_ns();
+    r->out->wait_ns += end - begin;
+    report(r, &e->step, true, begin, end, 0);
+    return err;
+}
+
+/* Starts every LOAD and COPY ahead of the head, and every commit behind it, that depends on nothing
+ * unfinished. */
+static int hoist(struct run *r) {
+    int err = 0;
+    for (uint64_t i = r->first; i < r->end && err == 0; i++) {
+        struct entry *e = at(r, i);
+        if (e->state != WAITING) continue;
+        enum mx_step_kind kind = e->step.kind;
+        bool can = kind == MX_STEP_LOAD || kind == MX_STEP_COPY || (kind == MX_STEP_COMMIT && i < r->head);
+        if (!can || blocker(r, i) != i) continue;
+        if (kind == MX_STEP_LOAD) err = start_transfer(r, e);
+        if (kind == MX_STEP_COPY) do_copy(r, e);
+        if (kind == MX_STEP_COMMIT) err = start_commit(r, e);
+    }
+    return err;
+}
+
+/* A commit that the head waits for may not have been started yet: its STOREs first. */
+static int settle(struct run *r, uint64_t j) {
+    int err = 0;
+    if (at(r, j)->state == RUNNING) return wait_for(r, j);
+    for (uint64_t k = blocker(r, j); k != j && err == 0; k = blocker(r, j)) err = settle(r, k);
+    if (err == 0) err = start_commit(r, at(r, j));
+    return err == 0 ? wait_for(r, j) : err;
+}
+
+/* Executes the step at the head. A COMMIT only takes its place; hoist starts it when its STOREs are through.
+ */
+static int execute_head(struct run *r) {
+    struct entry *e = at(r, r->head);
+    int err = 0;
+    if (e->step.kind == MX_STEP_COMMIT) {
+        if (r->x->commit == NULL) r->out->steps_done = e->step.time, e->state = DONE;
+    } else if (e->state == WAITING) {
+        for (uint64_t j = blocker(r, r->head); j != r->head && err == 0; j = blocker(r, r->head))
+            err = settle(r, j);
+        if (err < 0) return err;
+        if (moves(&e->step)) err = start_transfer(r, e);
+        if (e->step.kind == MX_STEP_COPY) do_copy(r, e);
+        if (e->step.kind == MX_STEP_ADVANCE) do_advance(r, e);
+    }
+    r->advances -= e->step.kind == MX_STEP_ADVANCE;
+    r->head++;
+    return err;
+}
+
+/* After the last step, or an error: nothing may be under way when the Blocks are freed. */
+static int drain(struct run *r, int err) {
+    for (uint64_t i = r->first; i < r->end; i++) {
+        struct entry *e = at(r, i);
+        int mine = 0;
+        if (e->state == RUNNING) mine = wait_for(r, i);
+        if (err == 0 && mine == 0 && e->state == WAITING && e->step.kind == MX_STEP_COMMIT)
+            mine = settle(r, i);
+        if (err == 0) err = mine;
+    }
+    return err;
+}
+
+static int loop(struct run *r) {
+    int err = fill_window(r);
+    while (err == 0 && r->head < r->end) {
+        if (r->x->stop != NULL && *r->x->stop) return -EINTR;
+        if (err == 0) err = collect(r);
+        if (err == 0) err = hoist(r);
+        if (err == 0) err = execute_head(r);
+        if (err == 0) err = collect(r);
+        if (err == 0) err = fill_window(r);
+    }
+    return err;
+}
+
+/* ------------------------------------------------------------------ set-up */
+
+static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_block **out) {
+    struct mx_block_options o = {.budget = r->x->budget,
+                                 .lock = r->x->lock,
+                                 .node_split_bytes = (uint64_t)unit,
+                                 .device = r->x->mapped ? NULL : r->x->device};
+    r->out->block_bytes += bytes;
+    return mx_block_create(&o, (uint64_t)bytes, r->why, out);
+}
+
+static int open_arrays(struct run *r) {
+    const struct mx_layout *l = r->x->layout;
+    int err = 0;
+    r->view.row_pitch_bytes = l->row_pitch_bytes;
+    if (r->shape->rows == 0) {
+        r->view.plane_pitch_bytes = l->plane_pitch_bytes;
+        for (int i = 0; i < 2 && err == 0; i++) {
+            void *base = NULL;
+            err = mx_buffer_map(r->x->buffer[i], r->why, &base);
+            r->view.base[i] = base;
+            r->view.slots[i] = l->planes;
+        }
+        return err;
+    }
+    r->view.plane_pitch_bytes = block_plane_pitch(r->shape, l);
+    for (int i = 0; i < 2 && err == 0; i++) {
+        r->view.slots[i] = r->shape->slots[i];
+        err = make_block(r, r->shape->slots[i] * r->view.plane_pitch_bytes, r->view.plane_pitch_bytes,
+                         &r->block[i]);
+        if (err == 0) r->view.base[i] = mx_block_data(r->block[i]);
+    }
+    r->face_slab_bytes = face_slab_bytes(r->shape, l);
+    if (err == 0 && r->face_slab_bytes > 0)
+        err = make_block(r, r->shape->face_slabs * r->face_slab_bytes, r->face_slab_bytes, &r->face_block);
+    return err;
+}
+
+static void close_run(struct run *r) {
+    for (int i = 0; i < WINDOW_STEPS && r->entries != NULL; i++) {
+        free(r->entries[i].window);
+        free(r->entries[i].face_tables);
+    }
+    free(r->entries);
+    free(r->spans);
+    mx_block_free(r->face_block);
+    mx_block_free(r->block[1]);
+    mx_block_free(r->block[0]);
+}
+
+int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const struct mx_engine_ops *ops,
+               mx_engine *engine, mx_why *why, struct mx_executed *out) {
+    struct run r = {.x = x,
+                    .schedule = schedule,
+                    .ops = ops,
+                    .engine = engine,
+                    .why = why,
+                    .out = out,
+                    .shape = &schedule->shape};
+    memset(out, 0, sizeof *out);
+    r.n_spans = greater(x->layout->planes, 1);
+    r.entries = calloc(WINDOW_STEPS, sizeof *r.entries);
+    r.spans = calloc((size_t)r.n_spans, sizeof *r.spans);
+    int err = r.entries == NULL || r.spans == NULL
+                  ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
+                  : open_arrays(&r);
+    if (err == 0) {
+        uint64_t begin = mx_clock_ns();
+        err = drain(&r, loop(&r));
+        out->total_ns = mx_clock_ns() - begin;
+    }
+    close_run(&r);
+    return err;
+}
