@@ -1,0 +1,208 @@
+#include "observe/report.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <string.h>
+
+static json_t *whole(int64_t value) { return json_integer(value); }
+
+static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+
+json_t *mx_json_problem(const struct mx_problem *p) {
+    json_t *o = json_object(), *coef = json_array();
+    put(o, "nx", whole(p->nx));
+    put(o, "ny", whole(p->ny));
+    put(o, "nz", whole(p->nz));
+    put(o, "nt", whole(p->nt));
+    put(o, "h", whole(p->h));
+    put(o, "stencil", json_string(p->stencil));
+    put(o, "dtype", json_string(p->dtype == MX_F64 ? "f64" : "f32"));
+    for (int i = 0; i < 4; i++) json_array_append_new(coef, json_real(p->coef[i]));
+    put(o, "coef", coef);
+    return o;
+}
+
+json_t *mx_json_machine(const struct mx_machine *m) {
+    json_t *o = json_object();
+    put(o, "cpu", json_string(m->cpu));
+    put(o, "cores", whole(m->cores));
+    put(o, "sockets", whole(m->sockets));
+    put(o, "numa_nodes", whole(m->numa_nodes));
+    put(o, "l1_bytes", whole((int64_t)m->l1_bytes));
+    put(o, "l2_bytes", whole((int64_t)m->l2_bytes));
+    put(o, "l3_bytes", whole((int64_t)m->l3_bytes));
+    put(o, "memory_bytes", whole((int64_t)m->memory_bytes));
+    put(o, "cgroup_limit_bytes", whole((int64_t)m->cgroup_limit_bytes));
+    put(o, "cgroup", json_string(m->cgroup_kind));
+    return o;
+}
+
+json_t *mx_json_plan(const struct mx_plan *p) {
+    json_t *o = json_object();
+    put(o, "algorithm", json_string(p->algorithm));
+    put(o, "engine", json_string(p->engine));
+    put(o, "tuner", json_string(p->tuner));
+    put(o, "by", whole(p->by));
+    put(o, "bz", whole(p->bz));
+    put(o, "bt", whole(p->bt));
+    put(o, "iy", whole(p->iy));
+    put(o, "iz", whole(p->iz));
+    put(o, "slab", whole(p->slab));
+    put(o, "tile", whole(p->tile));
+    put(o, "ct", whole(p->ct));
+    put(o, "ahead", whole(p->ahead));
+    put(o, "threads", whole(p->threads));
+    return o;
+}
+
+static json_t *json_device(const struct mx_report *r) {
+    json_t *o = json_object();
+    put(o, "place", json_string(r->device.place));
+    put(o, "note", json_string(r->device.note));
+    put(o, "bypasses_page_cache", json_boolean(r->device.bypasses_page_cache));
+    put(o, "offset_align_bytes", whole(r->device.offset_align_bytes));
+    put(o, "memory_align_bytes", whole(r->device.memory_align_bytes));
+    put(o, "read_requests", whole((int64_t)r->counters.read_requests));
+    put(o, "write_requests", whole((int64_t)r->counters.write_requests));
+    put(o, "retries", whole((int64_t)r->counters.retries));
+    put(o, "short_transfers", whole((int64_t)r->counters.short_transfers));
+    put(o, "peak_in_flight", whole(r->counters.peak_in_flight));
+    return o;
+}
+
+static json_t *json_layout(const struct mx_layout *l) {
+    json_t *o = json_object();
+    put(o, "row_bytes", whole(l->row_bytes));
+    put(o, "row_pitch_bytes", whole(l->row_pitch_bytes));
+    put(o, "plane_pitch_bytes", whole(l->plane_pitch_bytes));
+    put(o, "buffer_bytes", whole(l->buffer_bytes));
+    return o;
+}
+
+static json_t *json_time(const struct mx_report *r) {
+    json_t *o = json_object();
+    put(o, "buf2blk_s", json_real((double)r->counters.read_ns * 1e-9));
+    put(o, "blk2buf_s", json_real((double)r->counters.write_ns * 1e-9));
+    put(o, "blk2blk_s", json_real(r->blk2blk_s));
+    put(o, "update_s", json_real(r->update_s));
+    put(o, "wait_s", json_real(r->wait_s));
+    return o;
+}
+
+static json_t *json_kernel(const struct mx_usage *u) {
+    json_t *o = json_object();
+    put(o, "storage_read_bytes", whole((int64_t)u->storage_read_bytes));
+    put(o, "storage_write_bytes", whole((int64_t)u->storage_write_bytes));
+    put(o, "swap_in_bytes", whole((int64_t)u->swap_in_bytes));
+    put(o, "swap_out_bytes", whole((int64_t)u->swap_out_bytes));
+    put(o, "minor_faults", whole((int64_t)u->minor_faults));
+    put(o, "user_s", json_real((double)u->user_us * 1e-6));
+    put(o, "system_s", json_real((double)u->system_us * 1e-6));
+    return o;
+}
+
+static double rate(const struct mx_report *r) {
+    const struct mx_problem *p = &r->problem;
+    double cells = (double)p->nx * (double)p->ny * (double)p->nz * (double)(r->steps_done - r->resumed_from);
+    return r->seconds > 0 ? cells / r->seconds : 0;
+}
+
+static void put_prediction(json_t *o, const struct mx_report *r) {
+    put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
+    put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
+    put(o, "predicted_init_bytes", whole(r->predicted_init_bytes));
+    put(o, "predicted_updates", whole(r->predicted_updates));
+    put(o, "predicted_seconds", json_real(r->predicted_seconds));
+}
+
+static void put_measurement(json_t *o, const struct mx_report *r) {
+    put(o, "seconds", json_real(r->seconds));
+    put(o, "init_seconds", json_real(r->init_seconds));
+    put(o, "verify_seconds", r->verified < 0 ? json_null() : json_real(r->verify_seconds));
+    put(o, "updates_per_second", json_real(rate(r)));
+    put(o, "updates", whole(r->updates));
+    put(o, "steps_done", whole(r->steps_done));
+    put(o, "resumed_from", whole(r->resumed_from));
+    put(o, "read_bytes", whole((int64_t)r->counters.read_bytes));
+    put(o, "write_bytes", whole((int64_t)r->counters.write_bytes));
+    put(o, "time", json_time(r));
+    put(o, "wait_share", json_real(r->seconds > 0 ? r->wait_s / r->seconds : 0));
+    put(o, "peak_rss_bytes", whole((int64_t)r->peak_rss_bytes));
+    put(o, "block_bytes", whole((int64_t)r->block_bytes));
+    put(o, "major_faults", whole((int64_t)r->usage.major_faults));
+    put(o, "kernel", json_kernel(&r->usage));
+    put(o, "checksum", r->checksum[0] != 0 ? json_string(r->checksum) : json_null());
+    put(o, "verified", r->verified < 0 ? json_null() : json_boolean(r->verified));
+}
+
+json_t *mx_report_json(const struct mx_report *r) {
+    json_t *o = json_object();
+    put(o, "memext", json_string(MX_VERSION));
+    put(o, "status", json_string(r->status));
+    put(o, "problem", mx_json_problem(&r->problem));
+    put(o, "machine", mx_json_machine(&r->machine));
+    put(o, "plan", mx_json_plan(&r->plan));
+    put(o, "layout", json_layout(&r->layout));
+    put(o, "backend", json_string(r->device.backend));
+    put(o, "device", json_device(r));
+    put(o, r->input != NULL ? "input" : "init", json_string(r->input != NULL ? r->input : r->init));
+    put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
+    put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
+    put_prediction(o, r);
+    if (strcmp(r->status, "planned") != 0) put_measurement(o, r);
+    return o;
+}
+
+int mx_json_write(json_t *object, const char *path, mx_why *why) {
+    bool standard = strcmp(path, "-") == 0;
+    FILE *f = standard ? stdout : fopen(path, "we");
+    int err = 0;
+    if (f == NULL) err = mx_fail(why, -errno, "cannot write the report to %s: %s", path, strerror(errno));
+    if (err == 0 && (json_dumpf(object, f, JSON_INDENT(2)) < 0 || fputc('\n', f) == EOF || fflush(f) == EOF))
+        err = mx_fail(why, -EIO, "cannot write the report to %s: %s", path, strerror(errno));
+    if (f != NULL && !standard) fclose(f);
+    json_decref(object);
+    return err;
+}
+
+static double gib(double bytes) { return bytes / 1073741824.0; }
+
+static void print_plan(const struct mx_report *r, FILE *to) {
+    const struct mx_problem *p = &r->problem;
+    const struct mx_plan *q = &r->plan;
+    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of 2 x %.2f GiB\n",
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
+            p->dtype == MX_F64 ? "f64" : "f32", gib((double)r->layout.buffer_bytes));
+    fprintf(to,
+            "plan       %s, engine %s, by %lld bz %lld bt %lld, slab %lld, %d thread%s (%s); Blocks %.3f of "
+            "%.3f GiB of DRAM\n",
+            q->algorithm, q->engine, (long long)q->by, (long long)q->bz, (long long)q->bt, (long long)q->slab,
+            q->threads, q->threads == 1 ? "" : "s", q->tuner, gib((double)r->block_bytes),
+            gib((double)r->dram_budget_bytes));
+    fprintf(to, "predicted  read %.4f GiB, write %.4f GiB, initialisation %.4f GiB\n",
+            gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
+            gib((double)r->predicted_init_bytes));
+}
+
+void mx_report_print(const struct mx_report *r, FILE *to) {
+    print_plan(r, to);
+    if (strcmp(r->status, "planned") == 0) return;
+    fprintf(to, "backend    %s on %s%s%s\n", r->device.backend, r->device.place,
+            r->device.note[0] != 0 ? "; " : "", r->device.note);
+    fprintf(to, "moved      read %.4f GiB, write %.4f GiB%s\n", gib((double)r->counters.read_bytes),
+            gib((double)r->counters.write_bytes), r->moves ? "" : " (by the kernel; storage counters)");
+    fprintf(to,
+            "time       %.3f s (+ %.3f s initialisation): update %.3f, copy %.3f, waiting %.3f (%.1f %%); "
+            "reads under way %.3f, writes %.3f\n",
+            r->seconds, r->init_seconds, r->update_s, r->blk2blk_s, r->wait_s,
+            r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
+            (double)r->counters.write_ns * 1e-9);
+    fprintf(to, "rate       %.4f Gupdates/s, peak RSS %.3f GiB, %llu major faults\n", rate(r) * 1e-9,
+            gib((double)r->peak_rss_bytes), (unsigned long long)r->usage.major_faults);
+    if (r->checksum[0] != 0)
+        fprintf(to, "checksum   %s%s\n", r->checksum,
+                r->verified < 0 ? ""
+                : r->verified   ? ", verified bit by bit"
+                                : ", DIFFERENT from the plain computation");
+}

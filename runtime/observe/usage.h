@@ -1,0 +1,19 @@
+/* usage.h - what the kernel says of this process and of swap, as counters to subtract. */
+#ifndef MX_USAGE_H
+#define MX_USAGE_H
+
+#include <stdint.h>
+
+struct mx_usage {
+    uint64_t storage_read_bytes, storage_write_bytes; /* /proc/self/io: what this process made storage do;
+                                                         write counts when pages are dirtied */
+    uint64_t swap_in_bytes, swap_out_bytes;           /* /proc/vmstat: of the whole machine */
+    uint64_t major_faults, minor_faults;
+    uint64_t user_us, system_us; /* CPU time of all threads */
+};
+
+struct mx_usage mx_usage_now(void); /* fields that cannot be read are 0 */
+struct mx_usage mx_usage_since(const struct mx_usage *start);
+uint64_t mx_usage_peak_rss_bytes(void); /* VmHWM */
+
+#endif
