@@ -1,0 +1,59 @@
+/* main.c - memext run | tune | info, and the papers' program names. */
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *summary;
+    int (*main)(int argc, char **argv);
+} commands[] = {
+    {"run", "run a stencil computation out of core and report", mx_cmd_run},
+    {"tune", "find the plan with the least I/O that fits, here or for another machine", mx_cmd_tune},
+    {"info", "what memext sees: cores, caches, NUMA, DRAM budget, backends, a device", mx_cmd_info},
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* The papers' programs: `stencil7p -n 4094 4096 2048 -t 1000 -d /dev/sdc` is `memext run --stencil star7
+ * ...`. */
+static const struct {
+    const char *name, *stencil;
+} programs[] = {{"stencil7p", "star7"}, {"stencil19p", "edge19"}, {"stencil27p", "box27"}};
+
+static int run_program(const char *stencil, int argc, char **argv) {
+    char **words = calloc((size_t)argc + 3, sizeof *words);
+    if (words == NULL) return MX_EXIT_REFUSED;
+    char option[] = "--stencil", value[16];
+    snprintf(value, sizeof value, "%s", stencil);
+    words[0] = argv[0];
+    words[1] = option;
+    words[2] = value;
+    memcpy(words + 3, argv + 1, (size_t)(argc - 1) * sizeof *words);
+    int status = mx_cmd_run(argc + 2, words);
+    free(words);
+    return status;
+}
+
+static void help(FILE *to) {
+    fprintf(to,
+            "memext %s: stencil computations on grids larger than DRAM\n\nusage: memext COMMAND [options]; "
+            "memext COMMAND --help\n\n",
+            MX_VERSION);
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-6s %s\n", commands[i].name, commands[i].summary);
+    fprintf(to, "\nexample: memext run -n 510 510 1022 -t 64 -d DIR --dram 512MiB --verify\n");
+}
+
+int main(int argc, char **argv) {
+    const char *slash = strrchr(argv[0], '/'), *self = slash != NULL ? slash + 1 : argv[0];
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+        if (strcmp(self, programs[i].name) == 0) return run_program(programs[i].stencil, argc, argv);
+    if (argc < 2) return help(stderr), MX_EXIT_REFUSED;
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].main(argc - 1, argv + 1);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return help(stdout), 0;
+    if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
+    fprintf(stderr, "memext: '%s' is no command; it is run, tune or info (memext --help)\n", argv[1]);
+    return MX_EXIT_REFUSED;
+}
