@@ -35,10 +35,10 @@ struct mx_face {
     int64_t planes_per_level;
     int64_t face_rows;
     const int32_t *first_z;  /* per level 0..levels */
-    const int32_t *n_planes; /* per level: planes from first_z on that this call inserts or saves; levels >= 1:
-                                those of the level's window, 0: those loaded for this call; 0 = none */
-    const int32_t *first_y; /* per level 0..levels: Buffer row of face row 0 */
-    const int32_t *n_rows;  /* per level: rows that count, <= face_rows */
+    const int32_t *n_planes; /* per level: planes from first_z on that this call inserts or saves; levels >=
+                                1: those of the level's window, 0: those loaded for this call; 0 = none */
+    const int32_t *first_y;  /* per level 0..levels: Buffer row of face row 0 */
+    const int32_t *n_rows;   /* per level: rows that count, <= face_rows */
 };
 
 struct mx_advance {

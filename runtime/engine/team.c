@@ -1,0 +1,111 @@
+#include "engine/team.h"
+
+#include "machine/machine.h"
+#include <errno.h>
+#include <memext/backend.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct mx_team {
+    pthread_mutex_t lock;
+    pthread_cond_t job, done;
+    uint64_t generation; /* jobs given so far */
+    int running;         /* threads that have not finished the present job */
+    bool quit;
+    mx_team_fn *fn;
+    void *arg;
+    int threads, started;
+    struct mx_progress arrived; /* at barriers, ever */
+    struct member {
+        mx_team *team;
+        int number;
+        pthread_t id;
+    } member[];
+};
+
+void mx_wait_round(unsigned *rounds) {
+    enum { PAUSES = 2000, YIELDS = 4000 };
+    ++*rounds;
+    if (*rounds < PAUSES) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    } else if (*rounds < YIELDS) {
+        sched_yield();
+    } else {
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+}
+
+static void *member_main(void *arg) {
+    struct member *me = arg;
+    mx_team *team = me->team;
+    mx_machine_pin(me->number);
+    for (uint64_t seen = 0;; seen++) {
+        pthread_mutex_lock(&team->lock);
+        while (team->generation == seen && !team->quit) pthread_cond_wait(&team->job, &team->lock);
+        bool quit = team->quit;
+        pthread_mutex_unlock(&team->lock);
+        if (quit) return NULL;
+        team->fn(team->arg, me->number, team->threads);
+        pthread_mutex_lock(&team->lock);
+        if (--team->running == 0) pthread_cond_signal(&team->done);
+        pthread_mutex_unlock(&team->lock);
+    }
+}
+
+void mx_team_run(mx_team *team, mx_team_fn *fn, void *arg) {
+    pthread_mutex_lock(&team->lock);
+    team->fn = fn;
+    team->arg = arg;
+    team->running = team->threads;
+    team->generation++;
+    pthread_cond_broadcast(&team->job);
+    while (team->running > 0) pthread_cond_wait(&team->done, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+}
+
+void mx_team_barrier(mx_team *team) {
+    const int64_t n = team->threads;
+    int64_t before = atomic_fetch_add_explicit(&team->arrived.value, 1, memory_order_acq_rel);
+    mx_wait_at_least(&team->arrived, (before / n + 1) * n);
+}
+
+void mx_team_free(mx_team *team) {
+    if (team == NULL) return;
+    pthread_mutex_lock(&team->lock);
+    team->quit = true;
+    pthread_cond_broadcast(&team->job);
+    pthread_mutex_unlock(&team->lock);
+    for (int i = 0; i < team->started; i++) pthread_join(team->member[i].id, NULL);
+    pthread_cond_destroy(&team->job);
+    pthread_cond_destroy(&team->done);
+    pthread_mutex_destroy(&team->lock);
+    free(team);
+}
+
+int mx_team_create(int threads, mx_why *why, mx_team **out) {
+    size_t bytes = sizeof(mx_team) + (size_t)threads * sizeof(struct member);
+    mx_team *team = aligned_alloc(_Alignof(mx_team), (bytes + 127) / 128 * 128);
+    if (team == NULL) return mx_fail(why, -ENOMEM, "no memory for a team of %d threads", threads);
+    memset(team, 0, bytes);
+    team->threads = threads;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->job, NULL);
+    pthread_cond_init(&team->done, NULL);
+    for (int i = 0; i < threads; i++) {
+        team->member[i] = (struct member){.team = team, .number = i};
+        int err = pthread_create(&team->member[i].id, NULL, member_main, &team->member[i]);
+        if (err != 0) {
+            mx_team_free(team);
+            return mx_fail(why, -err, "thread %d of %d could not be started: %s; ask for fewer threads",
+                           i + 1, threads, strerror(err));
+        }
+        team->started++;
+    }
+    *out = team;
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* team.h - inside engine/ only: a persistent team of pinned threads, and patient waiting. */
+#ifndef MX_TEAM_H
+#define MX_TEAM_H
+
+#include <memext/memext.h>
+#include <stdatomic.h>
+
+typedef struct mx_team mx_team;
+typedef void mx_team_fn(void *arg, int thread, int threads);
+
+/* threads >= 1, each pinned to the core of its number (mod cores); the caller is not one of them, so that its
+ * affinity stays as it is. -ENOMEM, -EAGAIN. */
+int mx_team_create(int threads, mx_why *why, mx_team **out);
+void mx_team_free(mx_team *team); /* NULL allowed */
+/* Runs fn on every thread and returns when all are done. */
+void mx_team_run(mx_team *team, mx_team_fn *fn, void *arg);
+/* Inside fn: returns when every thread has come. */
+void mx_team_barrier(mx_team *team);
+
+/* One round of waiting for another thread: pauses first, then yields the core, then sleeps in short naps,
+ * since the machine may have fewer free cores than the team has threads. *rounds starts at 0. */
+void mx_wait_round(unsigned *rounds);
+
+/* A counter that others wait for, alone in its pair of cache lines. */
+struct mx_progress {
+    _Alignas(128) _Atomic int64_t value;
+};
+
+static inline void mx_wait_at_least(struct mx_progress *progress, int64_t value) {
+    unsigned rounds = 0;
+    while (atomic_load_explicit(&progress->value, memory_order_acquire) < value) mx_wait_round(&rounds);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* work.h - inside engine/ only: what both engines share: the kernel, and rows of a view given to it. */
+#ifndef MX_WORK_H
+#define MX_WORK_H
+
+#include "engine/engine.h"
+#include "stencil/stencil.h"
+
+struct mx_work {
+    mx_kernel_fn *kernel;
+    double coef[4];
+    int64_t nx;
+    int32_t h;
+    int64_t cell_bytes;
+};
+
+/* -EINVAL for an unknown stencil, a wrong halo, extents or threads < 1. */
+int mx_work_make(const struct mx_engine_options *options, mx_why *why, struct mx_work *out);
+
+static inline char *mx_view_row(const struct mx_view *view, int array, int64_t y, int64_t z) {
+    int64_t slot = z + view->z_offset;
+    if (slot >= view->slots[array]) slot %= view->slots[array];
+    return view->base[array] + slot * view->plane_pitch_bytes + (y + view->y_offset) * view->row_pitch_bytes;
+}
+
+/* Rows [y0,y1) of plane z: array `to` := stencil(array 1-to). Cells [x0,x1), frame counted. */
+void mx_work_rows(const struct mx_work *work, const struct mx_view *view, int to, int64_t y0, int64_t y1,
+                  int64_t z, int64_t x0, int64_t x1);
+
+/* Faces, which come and go as rows of level `level` (0 = loaded) of plane z; restricted to rows [y0,y1). */
+void mx_face_insert(const struct mx_advance *a, int32_t level, int64_t y0, int64_t y1, int64_t z,
+                    int64_t row_bytes);
+void mx_face_save(const struct mx_advance *a, int32_t level, int64_t y0, int64_t y1, int64_t z,
+                  int64_t row_bytes);
+
+static inline int64_t mx_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t mx_max(int64_t a, int64_t b) { return a > b ? a : b; }
+/* Towards minus infinity; b > 0. */
+static inline int64_t mx_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+static inline int64_t mx_ceil_div(int64_t a, int64_t b) { return -mx_floor_div(-a, b); }
+
+extern const struct mx_engine_ops mx_engine_iblock, mx_engine_tiled;
+
+#endif

@@ -1,0 +1,2 @@
+#include "stencil/kernels.h"
+const mx_kernel_table mx_kernels_avx2 = {{0}};

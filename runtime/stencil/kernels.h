@@ -1,0 +1,17 @@
+/* kernels.h - inside stencil/ only: the kernel tables that stencil.c dispatches on. */
+#ifndef MX_KERNELS_H
+#define MX_KERNELS_H
+
+#include "stencil/stencil.h"
+
+enum mx_shape_kind { MX_STAR, MX_EDGE19, MX_BOX27, MX_SHAPES };
+
+/* [shape][dtype]; a star kernel serves every radius. NULL = none. */
+typedef mx_kernel_fn *const mx_kernel_table[MX_SHAPES][2];
+
+extern const mx_kernel_table mx_kernels_plain;
+#if defined(__x86_64__)
+extern const mx_kernel_table mx_kernels_avx2, mx_kernels_avx512;
+#endif
+
+#endif

@@ -1,0 +1,314 @@
+/* Engines against the in-order execution of an advance by the plain kernel, bit by bit. */
+#include "engine/engine.h"
+#include "stencil/stencil.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t state = 7;
+static uint64_t next_random(void) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 33;
+}
+static int32_t pick(int32_t from, int32_t to) {
+    return from + (int32_t)(next_random() % (uint64_t)(to - from + 1));
+}
+static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
+
+enum { LEVELS = 13 };
+
+/* One advance with everything it works on. */
+struct world {
+    struct mx_problem problem;
+    struct mx_machine machine;
+    const struct mx_stencil *stencil;
+    struct mx_engine_options options;
+    struct mx_window window[LEVELS];
+    struct mx_advance advance;
+    int32_t face_z[LEVELS + 1], face_nz[LEVELS + 1], face_y[2][LEVELS + 1], face_n[2][LEVELS + 1];
+    size_t array_bytes, face_bytes;
+};
+
+/* ---- the oracle */
+
+static char *row_at(const struct mx_view *v, int array, int64_t y, int64_t z) {
+    return v->base[array] + (z + v->z_offset) % v->slots[array] * v->plane_pitch_bytes +
+           (y + v->y_offset) * v->row_pitch_bytes;
+}
+
+static void reference_faces(const struct world *w, const struct mx_advance *a, const struct mx_face *f,
+                            int32_t level, bool insert) {
+    const int64_t row_bytes = (w->problem.nx + 2 * w->problem.h) * mx_dtype_bytes(w->problem.dtype);
+    for (int32_t k = 0; f->base != NULL && k < f->n_planes[level]; k++)
+        for (int32_t r = 0; r < f->n_rows[level]; r++) {
+            char *in_face =
+                f->base + ((level * f->planes_per_level + k) * f->face_rows + r) * a->view.row_pitch_bytes;
+            char *in_array =
+                row_at(&a->view, (a->parity + level) & 1, f->first_y[level] + r, f->first_z[level] + k);
+            memcpy(insert ? in_array : in_face, insert ? in_face : in_array, (size_t)row_bytes);
+        }
+}
+
+/* For l = 0, 1, ...: faces of level l, then array (parity+l+1)&1 := stencil(array (parity+l)&1) on window[l].
+ */
+static void reference(const struct world *w, const struct mx_advance *a) {
+    const int32_t h = w->problem.h;
+    for (int32_t l = 0; l < a->levels; l++) {
+        reference_faces(w, a, &a->face_in, l, true);
+        reference_faces(w, a, &a->face_out, l, false);
+        const struct mx_window win = a->window[l];
+        for (int64_t z = win.z0; z < win.z1; z++)
+            for (int64_t y = win.y0; y < win.y1; y++) {
+                const char *src[2 * MX_MAX_HALO + 1];
+                for (int d = 0; d <= 2 * h; d++) src[d] = row_at(&a->view, (a->parity + l) & 1, y, z - h + d);
+                struct mx_patch p = {.dst = row_at(&a->view, (a->parity + l + 1) & 1, y, z),
+                                     .src = src,
+                                     .row_pitch_bytes = a->view.row_pitch_bytes,
+                                     .rows = 1,
+                                     .h = h,
+                                     .nx = w->problem.nx,
+                                     .x0 = h,
+                                     .x1 = w->problem.nx + h};
+                mx_stencil_plain(w->stencil, w->problem.dtype)(&p, w->problem.coef);
+            }
+    }
+}
+
+/* ---- worlds */
+
+static void make_problem(struct world *w) {
+    static const char *const names[] = {"star7", "star7", "edge19", "box27", "star13", "star25"};
+    memset(w, 0, sizeof *w);
+    w->stencil = mx_stencil_find(names[pick(0, 5)]);
+    w->problem = (struct mx_problem){.nx = pick(1, 20),
+                                     .ny = pick(1, 40),
+                                     .nz = pick(1, 40),
+                                     .h = w->stencil->h,
+                                     .dtype = (enum mx_dtype)pick(0, 1)};
+    strcpy(w->problem.stencil, w->stencil->name);
+    memcpy(w->problem.coef, w->stencil->coef, sizeof w->problem.coef);
+    w->machine = (struct mx_machine){
+        .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+}
+
+/* Parameters are explicit or left to the engine, threads may outnumber cores and chunks. */
+static void make_options(struct world *w) {
+    const int64_t row = (w->problem.nx + 2 * w->problem.h) * mx_dtype_bytes(w->problem.dtype);
+    w->options = (struct mx_engine_options){.problem = &w->problem,
+                                            .machine = &w->machine,
+                                            .row_pitch_bytes = (row + 63) / 64 * 64 + 64 * pick(0, 1),
+                                            .threads = pick(1, 5),
+                                            .iy = pick(0, 5),
+                                            .iz = pick(0, 5),
+                                            .slab = pick(0, 9),
+                                            .tile = pick(0, 9),
+                                            .ct = pick(0, 6),
+                                            .levels = LEVELS,
+                                            .rows = w->problem.ny,
+                                            .planes = pick(0, 9)};
+}
+
+/* y and z ranges of level l of the schedules: whole array, redundant (shrinking), skewed (moving), slab
+ * (z-pipelined), strip of a slab (moving in y, too), anything. */
+static void make_windows(struct world *w, int32_t levels) {
+    const int32_t h = w->problem.h, ny = (int32_t)w->problem.ny, nz = (int32_t)w->problem.nz,
+                  kind = pick(0, 5);
+    const int32_t a = pick(h, h + ny - 1), b = pick(a, h + ny), c = pick(h, h + nz - 1 + levels * h),
+                  s = pick(1, 9);
+    for (int32_t l = 0; l < levels; l++) {
+        struct mx_window all = {h, h + ny, h, h + nz}, x = all;
+        const int32_t d = l * h;
+        if (kind == 1)
+            x = (struct mx_window){most(h, a - 5 * h + d), least(h + ny, b + 5 * h - d), h + least(d, nz),
+                                   h + nz};
+        if (kind == 2)
+            x = (struct mx_window){most(h, a - d), least(h + ny, b - d), most(h, c - d),
+                                   least(h + nz, c + s - d)};
+        if (kind == 3) x = (struct mx_window){h, h + ny, most(h, c - d), least(h + nz, c + s - d)};
+        if (kind == 4)
+            x = (struct mx_window){a == h ? h : most(h, a - d), b == h + ny ? b : most(h, b - d),
+                                   most(h, c - d), least(h + nz, c + s - d)};
+        if (kind == 5)
+            x = (struct mx_window){pick(h, h + ny), pick(h, h + ny), pick(h, h + nz), pick(h, h + nz)};
+        w->window[l] = x;
+    }
+    w->advance.window = w->window;
+    w->advance.levels = levels;
+}
+
+/* Faces of random rows at the planes of the level's window. */
+static void make_faces(struct world *w) {
+    struct mx_advance *a = &w->advance;
+    const int32_t h = w->problem.h, rows = 2 * h, planes = (int32_t)w->problem.nz;
+    w->face_z[0] = w->window[0].z0;
+    w->face_nz[0] = most(0, w->window[0].z1 - w->window[0].z0);
+    for (int32_t l = 0; l <= a->levels; l++) {
+        if (l > 0) {
+            w->face_z[l] = w->window[l - 1].z0;
+            w->face_nz[l] = most(0, w->window[l - 1].z1 - w->window[l - 1].z0);
+        }
+        for (int i = 0; i < 2; i++) {
+            w->face_n[i][l] = pick(0, rows);
+            w->face_y[i][l] = pick(0, (int32_t)w->problem.ny + 2 * h - w->face_n[i][l]);
+        }
+    }
+    w->face_bytes = (size_t)(a->levels * planes * rows) * (size_t)w->options.row_pitch_bytes;
+    struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+    for (int i = 0; i < 2; i++)
+        if (pick(0, 1))
+            *faces[i] = (struct mx_face){.base = malloc(w->face_bytes),
+                                         .planes_per_level = planes,
+                                         .face_rows = rows,
+                                         .first_z = w->face_z,
+                                         .n_planes = w->face_nz,
+                                         .first_y = w->face_y[i],
+                                         .n_rows = w->face_n[i]};
+}
+
+static void fill(char *at, size_t bytes, enum mx_dtype dtype, bool poison) {
+    for (size_t i = 0; i + 8 <= bytes; i += (size_t)mx_dtype_bytes(dtype)) {
+        double v = poison ? NAN : (double)next_random() / 1e9;
+        float s = (float)v;
+        memcpy(at + i, dtype == MX_F64 ? (void *)&v : (void *)&s, (size_t)mx_dtype_bytes(dtype));
+    }
+}
+
+/* A ring that holds the planes the windows reach and `spare` more; values where a window reaches, NaN
+ * elsewhere (spare planes, rows and x padding that nobody may read). */
+static void make_arrays(struct world *w) {
+    const int32_t h = w->problem.h;
+    struct mx_view *v = &w->advance.view;
+    int32_t z0 = INT32_MAX, z1 = 0, y0 = INT32_MAX, y1 = 0;
+    for (int32_t l = 0; l < w->advance.levels; l++) {
+        const struct mx_window x = w->window[l];
+        const bool faces = w->advance.face_in.base || w->advance.face_out.base;
+        if ((x.y0 >= x.y1 && !faces) || x.z0 >= x.z1) continue;
+        z0 = least(z0, x.z0 - h), z1 = most(z1, x.z1 + h), y0 = least(y0, x.y0 - h), y1 = most(y1, x.y1 + h);
+    }
+    if (z0 > z1) z0 = y0 = 0, z1 = y1 = 1;
+    if (w->advance.face_in.base || w->advance.face_out.base) /* whose rows lie anywhere */
+        y0 = 0, y1 = (int32_t)w->problem.ny + 2 * h;
+    v->row_pitch_bytes = w->options.row_pitch_bytes;
+    v->y_offset = pick(0, 2) - y0;
+    v->plane_pitch_bytes = (y1 + v->y_offset + pick(0, 2)) * v->row_pitch_bytes + 64 * pick(0, 3);
+    for (int i = 0; i < 2; i++) v->slots[i] = z1 - z0 + pick(0, 3);
+    v->z_offset = pick(0, 40);
+    w->array_bytes = (size_t)(most((int32_t)v->slots[0], (int32_t)v->slots[1]) * v->plane_pitch_bytes);
+    const size_t row_bytes = (size_t)((w->problem.nx + 2 * h) * mx_dtype_bytes(w->problem.dtype));
+    for (int i = 0; i < 2; i++) {
+        v->base[i] = aligned_alloc(64, (w->array_bytes + 63) / 64 * 64);
+        fill(v->base[i], w->array_bytes, w->problem.dtype, true);
+        for (int32_t z = z0; z < z1; z++)
+            for (int32_t y = y0; y < y1; y++) fill(row_at(v, i, y, z), row_bytes, w->problem.dtype, false);
+    }
+    struct mx_face *faces[2] = {&w->advance.face_in, &w->advance.face_out};
+    for (int i = 0; i < 2; i++)
+        if (faces[i]->base != NULL) fill(faces[i]->base, w->face_bytes, w->problem.dtype, i == 1);
+    w->advance.parity = pick(0, 1);
+}
+
+static void make_world(struct world *w, bool faces) {
+    make_problem(w);
+    make_options(w);
+    make_windows(w, pick(1, LEVELS));
+    if (faces) make_faces(w);
+    make_arrays(w);
+}
+
+static void free_world(struct world *w) {
+    for (int i = 0; i < 2; i++) free(w->advance.view.base[i]);
+    free(w->advance.face_in.base);
+    free(w->advance.face_out.base);
+}
+
+static char *copy_of(const char *from, size_t bytes) {
+    char *to = from == NULL ? NULL : malloc(bytes);
+    return to == NULL ? NULL : memcpy(to, from, bytes);
+}
+
+/* ---- the tests */
+
+/* Both arrays and the outgoing face, every byte: engine == in order. */
+static void same_as_reference(struct world *w, const struct mx_engine_ops *ops, mx_engine *engine) {
+    struct mx_advance plain = w->advance;
+    for (int i = 0; i < 2; i++) plain.view.base[i] = copy_of(w->advance.view.base[i], w->array_bytes);
+    plain.face_out.base = copy_of(w->advance.face_out.base, w->face_bytes);
+    reference(w, &plain);
+    ops->advance(engine, &w->advance);
+    for (int i = 0; i < 2; i++)
+        cr_assert(memcmp(w->advance.view.base[i], plain.view.base[i], w->array_bytes) == 0,
+                  "%s: array %d differs: %s nx %d ny %d nz %d levels %d threads %d slab %d tile %d ct %d",
+                  ops->name, i, w->stencil->name, (int)w->problem.nx, (int)w->problem.ny, (int)w->problem.nz,
+                  w->advance.levels, w->options.threads, (int)w->options.slab, (int)w->options.tile,
+                  (int)w->options.ct);
+    if (plain.face_out.base != NULL)
+        cr_assert(memcmp(w->advance.face_out.base, plain.face_out.base, w->face_bytes) == 0,
+                  "%s: face differs", ops->name);
+    free(plain.view.base[0]);
+    free(plain.view.base[1]);
+    free(plain.face_out.base);
+}
+
+static void many_worlds(const char *name, bool faces, int count) {
+    const struct mx_engine_ops *ops = mx_engine_find(name);
+    cr_assert_not_null(ops);
+    for (int i = 0; i < count; i++) {
+        struct world w;
+        make_world(&w, faces);
+        mx_engine *engine = NULL;
+        mx_why why = {0};
+        cr_assert_eq(ops->create(&w.options, &why, &engine), 0, "%s", why.text);
+        same_as_reference(&w, ops, engine);
+        w.advance.parity = !w.advance.parity; /* an engine is used many times */
+        same_as_reference(&w, ops, engine);
+        ops->free(engine);
+        free_world(&w);
+    }
+}
+
+Test(engine, iblock_is_in_order) { many_worlds("iblock", false, 400); }
+Test(engine, tiled_is_in_order) { many_worlds("tiled", false, 1500); }
+Test(engine, iblock_carries_faces) { many_worlds("iblock", true, 200); }
+Test(engine, tiled_carries_faces) { many_worlds("tiled", true, 800); }
+
+/* describe() fills what was 0 and keeps what was given; slab() is the given slab, or at least 1. */
+Test(engine, parameters_are_honoured_and_reported) {
+    for (int i = 0; i < 100; i++) {
+        struct world w;
+        make_problem(&w);
+        make_options(&w);
+        for (const struct mx_engine_ops *const *ops = mx_engines; *ops != NULL; ops++) {
+            mx_engine *engine = NULL;
+            cr_assert_eq((*ops)->create(&w.options, NULL, &engine), 0);
+            struct mx_plan plan = {0};
+            (*ops)->describe(engine, &plan);
+            cr_assert_eq(plan.threads, w.options.threads);
+            if (strcmp((*ops)->name, "tiled") == 0) {
+                cr_assert(w.options.slab ? plan.slab == w.options.slab : plan.slab >= 1);
+                cr_assert(w.options.tile ? plan.tile == w.options.tile : plan.tile >= 1);
+                cr_assert(w.options.ct ? plan.ct == w.options.ct : plan.ct >= 1);
+            } else {
+                cr_assert(w.options.iy ? plan.iy == w.options.iy : plan.iy >= 1);
+                cr_assert(w.options.iz ? plan.iz == w.options.iz : plan.iz >= 1);
+            }
+            int64_t slab = (*ops)->slab(&w.options);
+            cr_assert(w.options.slab ? slab == w.options.slab : slab >= 1);
+            (*ops)->free(engine);
+        }
+    }
+}
+
+Test(engine, refuses_what_it_cannot_do) {
+    struct world w;
+    make_problem(&w);
+    make_options(&w);
+    mx_engine *engine = NULL;
+    mx_why why = {0};
+    strcpy(w.problem.stencil, "star8");
+    cr_assert_eq(mx_engine_find("tiled")->create(&w.options, &why, &engine), -22);
+    cr_assert(strlen(why.text) > 0 && engine == NULL);
+    cr_assert_null(mx_engine_find("none"));
+}

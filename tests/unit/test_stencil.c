@@ -1,0 +1,170 @@
+/* Kernels of every instruction set against the plain one, and the plain one against the mathematics. */
+#include "stencil/stencil.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 192 }; /* bytes before, between and behind rows that no kernel may touch */
+
+static uint64_t state = 1;
+static uint64_t next_random(void) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 33;
+}
+static int64_t pick(int64_t from, int64_t to) {
+    return from + (int64_t)(next_random() % (uint64_t)(to - from + 1));
+}
+
+/* A patch of `rows` rows in planes of rows + 2h rows; planes 0..2h are read, plane 2h+1 is written. */
+struct field {
+    char *memory;
+    size_t bytes, plane_bytes;
+    struct mx_patch patch;
+    const char *src[2 * MX_MAX_HALO + 1];
+};
+
+static void fill(struct field *f, enum mx_dtype dtype) {
+    for (size_t i = 0; i + 8 <= f->bytes; i += (size_t)mx_dtype_bytes(dtype)) {
+        double v = (double)next_random() / 1e9;
+        float s = (float)v;
+        memcpy(f->memory + i, dtype == MX_F64 ? (void *)&v : (void *)&s, (size_t)mx_dtype_bytes(dtype));
+    }
+}
+
+/* Rows begin `shift` cells behind a multiple of 64 bytes; the allocation ends where the last cell that may be
+ * read ends, so that asan sees a read beyond. */
+static void field_make(struct field *f, int32_t h, int64_t nx, int32_t rows, enum mx_dtype dtype,
+                       int64_t shift, int64_t pitch) {
+    const int64_t el = mx_dtype_bytes(dtype);
+    f->plane_bytes = (size_t)(pitch * (rows + 2 * h));
+    f->bytes =
+        f->plane_bytes * (size_t)(2 * h + 1) + (size_t)(pitch * (rows + h - 1) + (nx + 2 * h + shift) * el);
+    f->memory = malloc(f->bytes);
+    fill(f, dtype);
+    for (int32_t d = 0; d <= 2 * h; d++)
+        f->src[d] = f->memory + f->plane_bytes * (size_t)d + h * pitch + shift * el;
+    f->patch = (struct mx_patch){.dst = f->memory + f->plane_bytes * (size_t)(2 * h + 1) + shift * el,
+                                 .src = f->src,
+                                 .row_pitch_bytes = pitch,
+                                 .rows = rows,
+                                 .h = h,
+                                 .nx = nx,
+                                 .x0 = h,
+                                 .x1 = nx + h};
+}
+
+static int64_t pitch_for(int32_t h, int64_t nx, enum mx_dtype dtype, int64_t shift) {
+    return ((nx + 2 * h + shift) * mx_dtype_bytes(dtype) + 63) / 64 * 64 + 64 * pick(0, 2);
+}
+
+/* memory after kernel(patch) == memory after plain(patch), every byte, padding included. */
+static void same_bits(const struct mx_stencil *s, enum mx_dtype dtype, const char *isa, int64_t nx,
+                      int32_t rows) {
+    mx_kernel_fn *kernel = mx_stencil_kernel_isa(s, dtype, isa);
+    if (kernel == NULL) return;
+    struct field f;
+    const int64_t shift = pick(0, 64 / mx_dtype_bytes(dtype) - 1);
+    field_make(&f, s->h, nx, rows, dtype, shift, pitch_for(s->h, nx, dtype, shift));
+    if (pick(0, 1)) {
+        f.patch.x0 = pick(s->h, s->h + nx - 1);
+        f.patch.x1 = pick(f.patch.x0 + 1, s->h + nx);
+    }
+    char *before = malloc(f.bytes), *expected = malloc(f.bytes);
+    memcpy(before, f.memory, f.bytes);
+    mx_stencil_plain(s, dtype)(&f.patch, s->coef);
+    memcpy(expected, f.memory, f.bytes);
+    memcpy(f.memory, before, f.bytes);
+    kernel(&f.patch, s->coef);
+    cr_assert(memcmp(f.memory, expected, f.bytes) == 0, "%s %s %s nx %lld rows %d x0 %lld x1 %lld shift %lld",
+              s->name, dtype == MX_F64 ? "f64" : "f32", isa, (long long)nx, rows, (long long)f.patch.x0,
+              (long long)f.patch.x1, (long long)shift);
+    free(before);
+    free(expected);
+    free(f.memory);
+}
+
+Test(stencil, every_isa_gives_the_bits_of_plain) {
+    static const char *const isas[] = {"avx2", "avx512", "plain"};
+    static const int64_t widths[] = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 67, 130};
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++)
+        for (int i = 0; i < 3; i++)
+            for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
+                for (int32_t rows = 1; rows <= 13; rows++)
+                    for (int dtype = 0; dtype < 2; dtype++) same_bits(s, dtype, isas[i], widths[w], rows);
+}
+
+Test(stencil, best_kernel_exists_and_names_itself) {
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++)
+        for (int dtype = 0; dtype < 2; dtype++) {
+            const char *isa = NULL;
+            cr_assert(mx_stencil_kernel(s, dtype, &isa) == mx_stencil_kernel_isa(s, dtype, isa));
+            cr_assert(mx_stencil_plain(s, dtype) == mx_stencil_kernel_isa(s, dtype, "plain"));
+        }
+}
+
+/* Weight of the neighbour at (dx, dy, dz) by the definition of the stencil, not by its expression. */
+static double weight(const struct mx_stencil *s, int dx, int dy, int dz) {
+    const int far = abs(dx) + abs(dy) + abs(dz), axes = (dx != 0) + (dy != 0) + (dz != 0);
+    if (far == 0) return s->coef[0];
+    if (s->n_coef == 2) return axes == 1 ? s->coef[1] / far : 0;
+    return s->coef[axes];
+}
+
+static double cell(const struct field *f, int64_t row, int64_t x, int dx, int dy, int dz,
+                   enum mx_dtype dtype) {
+    const char *at = f->patch.src[f->patch.h + dz] + (row + dy) * f->patch.row_pitch_bytes;
+    return dtype == MX_F64 ? ((const double *)at)[x + dx] : ((const float *)at)[x + dx];
+}
+
+/* |dst - sum of weight * neighbour| <= epsilon * |sum|, over all (2h+1)^3 neighbours in long double order. */
+static void is_weighted_sum(const struct mx_stencil *s, enum mx_dtype dtype) {
+    const double epsilon = dtype == MX_F64 ? 1e-13 : 1e-5;
+    struct field f;
+    field_make(&f, s->h, 19, 3, dtype, 0, pitch_for(s->h, 19, dtype, 0));
+    mx_stencil_plain(s, dtype)(&f.patch, s->coef);
+    for (int64_t row = 0; row < 3; row++)
+        for (int64_t x = s->h; x < 19 + s->h; x++) {
+            long double sum = 0;
+            for (int dz = -s->h; dz <= s->h; dz++)
+                for (int dy = -s->h; dy <= s->h; dy++)
+                    for (int dx = -s->h; dx <= s->h; dx++) {
+                        double w = weight(s, dx, dy, dz);
+                        if (w != 0) sum += (long double)w * (long double)cell(&f, row, x, dx, dy, dz, dtype);
+                    }
+            const char *dst = f.patch.dst + row * f.patch.row_pitch_bytes;
+            double got = dtype == MX_F64 ? ((const double *)dst)[x] : (double)((const float *)dst)[x];
+            cr_assert(fabsl((long double)got - sum) <= (long double)epsilon * fabsl(sum), "%s", s->name);
+        }
+    free(f.memory);
+}
+
+Test(stencil, plain_is_the_weighted_sum_of_the_neighbours) {
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++)
+        for (int dtype = 0; dtype < 2; dtype++) is_weighted_sum(s, dtype);
+}
+
+/* c + 6 f H_h + 12 e + 8 k = 1: a constant field stays as it is. points = number of weights that are not 0.
+ */
+Test(stencil, default_weights_sum_to_one) {
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++) {
+        double sum = 0;
+        int points = 0;
+        for (int dz = -s->h; dz <= s->h; dz++)
+            for (int dy = -s->h; dy <= s->h; dy++)
+                for (int dx = -s->h; dx <= s->h; dx++) {
+                    sum += weight(s, dx, dy, dz);
+                    points += weight(s, dx, dy, dz) != 0;
+                }
+        cr_assert(fabs(sum - 1) < 1e-12, "%s: weights sum to %.17g", s->name, sum);
+        cr_assert_eq(points, s->points, "%s", s->name);
+    }
+}
+
+Test(stencil, find_by_name) {
+    cr_assert_str_eq(mx_stencil_find("edge19")->name, "edge19");
+    cr_assert_eq(mx_stencil_find("star49")->h, 8);
+    cr_assert_null(mx_stencil_find("star8"));
+}
