@@ -1,0 +1,56 @@
+# What is delivered: libmemext (static and shared), the command memext with its stencil7p links, headers, man page, pkg-config and CMake package files.
+include(GNUInstallDirs)
+
+set(MX_LIBRARY_OBJECTS ${MX_LIBRARIES})
+list(REMOVE_ITEM MX_LIBRARY_OBJECTS mx_cli)
+if(NOT TARGET mx_core OR NOT TARGET mx_backends)
+  return()
+endif()
+list(TRANSFORM MX_LIBRARY_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+
+add_library(memext_static STATIC ${MX_LIBRARY_OBJECTS})
+target_link_libraries(memext_static PRIVATE ${MX_LINK})
+add_library(memext_shared SHARED ${MX_LIBRARY_OBJECTS})
+target_link_libraries(memext_shared PRIVATE ${MX_LINK})
+# The shared library exports the functions of memext.h and nothing else.
+set(MX_EXPORTS ${CMAKE_SOURCE_DIR}/cmake/libmemext.map)
+target_link_options(memext_shared PRIVATE -Wl,--version-script=${MX_EXPORTS})
+set_target_properties(memext_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                      LINK_DEPENDS ${MX_EXPORTS} EXPORT_NAME memext)
+foreach(library memext_static memext_shared)
+  set_target_properties(${library} PROPERTIES OUTPUT_NAME memext LINKER_LANGUAGE C)
+  target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/runtime/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+
+install(TARGETS memext_static)
+install(DIRECTORY runtime/include/memext DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# The command links the static library, for it uses internal functions that the shared one hides.
+if(TARGET mx_cli AND EXISTS ${CMAKE_SOURCE_DIR}/runtime/cli/main.c)
+  add_executable(memext runtime/cli/main.c $<TARGET_OBJECTS:mx_cli>)
+  target_include_directories(memext PRIVATE runtime/include ${CMAKE_BINARY_DIR}/view/cli)
+  target_link_libraries(memext PRIVATE memext_static ${MX_LINK})
+  install(TARGETS memext)
+  install(FILES docs/memext.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  foreach(points 7 19 27)
+    add_custom_command(TARGET memext POST_BUILD
+                       COMMAND ${CMAKE_COMMAND} -E create_symlink memext ${CMAKE_BINARY_DIR}/stencil${points}p)
+    install(FILES ${CMAKE_BINARY_DIR}/stencil${points}p DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endforeach()
+endif()
+
+# Relocatable: `cmake --install --prefix` may differ from the configured prefix.
+file(RELATIVE_PATH MX_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" MX_PC_TO_PREFIX ${MX_PC_TO_PREFIX})
+configure_file(cmake/memext.pc.in memext.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/memext.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# find_package(memext) gives memext::memext, the shared library.
+include(CMakePackageConfigHelpers)
+set(MX_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/memext)
+install(TARGETS memext_shared EXPORT memextTargets)
+install(EXPORT memextTargets NAMESPACE memext:: DESTINATION ${MX_PACKAGE_DIR})
+configure_package_config_file(cmake/memextConfig.cmake.in memextConfig.cmake INSTALL_DESTINATION ${MX_PACKAGE_DIR})
+write_basic_package_version_file(memextConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/memextConfig.cmake ${CMAKE_BINARY_DIR}/memextConfigVersion.cmake DESTINATION ${MX_PACKAGE_DIR})

@@ -1,0 +1,56 @@
+# Shared by tests/run.sh and the experiments; sourced by bash. Every function says on stderr what it does.
+
+mx_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Debian's python3: another one on PATH may lack numpy.
+mx_python=/usr/bin/python3
+
+mx_say() { printf '%s\n' "$*" >&2; }
+mx_die() {
+    mx_say "$(basename "$0"): $*"
+    exit 2
+}
+
+# Packages of packages.txt that are not installed, one per line.
+mx_missing_packages() {
+    local package
+    sed -e 's/#.*//' "$mx_root/packages.txt" | while read -r package; do
+        [ -z "$package" ] && continue
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+    done
+}
+
+# Installs what is missing; returns at once when nothing is.
+mx_need_packages() {
+    command -v dpkg-query >/dev/null ||
+        mx_die "no dpkg here: this script installs Debian packages; elsewhere install the counterparts of packages.txt and build with cmake --preset release"
+    local missing as_root=()
+    mapfile -t missing < <(mx_missing_packages)
+    [ ${#missing[@]} -eq 0 ] && return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || mx_die "missing packages and neither root nor sudo to install them: ${missing[*]}"
+        as_root=(sudo)
+    fi
+    mx_say "installing ${#missing[@]} packages: ${missing[*]}"
+    "${as_root[@]}" apt-get update -qq >&2 ||
+        mx_die "apt-get update failed; the missing packages are: ${missing[*]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 ||
+        mx_die "apt-get could not install: ${missing[*]}"
+}
+
+# mx_build PRESET: configures and builds build/PRESET; its output only when it fails.
+mx_build() {
+    local preset=$1 log
+    log=$mx_root/build/$preset.log
+    mkdir -p "$mx_root/build"
+    mx_say "building $preset in build/$preset"
+    if ! (cd "$mx_root" && cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(nproc)") >"$log" 2>&1; then
+        tail -n 60 "$log" >&2
+        mx_die "the build of $preset failed; all of its output is in $log"
+    fi
+}
+
+# mx_free_bytes PATH: space left for this user on the file system of PATH.
+mx_free_bytes() { df --output=avail -B1 "$1" | tail -n 1 | tr -d ' '; }
+
+# mx_is_memory PATH: true when PATH lies on a file system that is no storage.
+mx_is_memory() { case $(stat -f -c %T "$1") in tmpfs | ramfs) return 0 ;; *) return 1 ;; esac; }
