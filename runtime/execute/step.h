@@ -17,6 +17,11 @@ static inline int64_t mx_region_rows(struct mx_region r) {
     return r.y1 > r.y0 && r.z1 > r.z0 ? (r.y1 - r.y0) * (r.z1 - r.z0) : 0;
 }
 
+/* Planes [z0,z1); empty when z0 >= z1. */
+struct mx_planes {
+    int64_t z0, z1;
+};
+
 enum mx_step_kind {
     MX_STEP_LOAD,    /* Buffer -> Block array (buf2blk) */
     MX_STEP_STORE,   /* Block array -> Buffer (blk2buf) */
@@ -43,7 +48,10 @@ struct mx_step {
     bool frame; /* COPY: constant frame for the other array, same placement; not a hand-over between Blocks */
     bool whole_planes; /* LOAD, STORE: region is full in y and the transfer covers plane_pitch (padding too)
                           of every plane */
-    /* ADVANCE */
+    /* ADVANCE. Per array: planes that are written, and planes that are read or written (faces included). What
+     * lies in `region` but not here is not touched: a STORE of the planes just finished need not end first.
+     */
+    struct mx_planes writes[2], touches[2];
     int32_t parity, levels;
     const struct mx_window *window; /* [levels]; owned by the schedule, valid until the next call of next */
     /* stream with strips: slab number whose faces are read / written; -1 = none. A face slab holds

@@ -1,0 +1,66 @@
+/* direct.c - "normal execution": all levels on the mapped Buffers, no Block layer.
+ *
+ * Engine iblock computes one time step after the other over the whole grid (spatial blocking only); engine
+ * tiled advances slabs of planes through bt levels before it goes on (temporal blocking in core).
+ */
+#include "schedule/walk.h"
+
+#include <string.h>
+
+/* Steps of a sweep. */
+static int64_t direct_bt(const struct mx_plan *plan) {
+    return strcmp(plan->engine, "tiled") == 0 ? plan->bt : 1;
+}
+
+static void direct_begin(struct mx_walk *w) {
+    const struct mx_problem *p = &w->problem;
+    int32_t h = p->h;
+    w->block = (struct mx_region){0, p->ny + 2 * h, 0, p->nz + 2 * h};
+    w->at = (struct mx_placement){0, 0};
+    w->parity = w->buffer;
+    for (int32_t l = 0; l < w->levels; l++)
+        w->whole[l] = (struct mx_window){h, (int32_t)p->ny + h, h, (int32_t)p->nz + h};
+    if (w->levels == 1) w->slab = w->block.z1; /* one step for the whole grid */
+}
+
+static const struct mx_walk_ops direct_ops = {.begin = direct_begin};
+
+static int direct_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
+    return mx_check_plan(problem, plan, false, why);
+}
+
+static void direct_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {
+    *out = (struct mx_shape){
+        .in_place = true, .init_both = true, .max_levels = mx_sweep_levels(problem, direct_bt(plan))};
+}
+
+static void direct_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
+                           const struct mx_layout *layout, struct mx_traffic *out) {
+    (void)plan;
+    *out = (struct mx_traffic){.init_write_bytes = 2 * layout->buffer_bytes,
+                               .updates = mx_updates_once(problem)};
+}
+
+static bool direct_cuts_y(const struct mx_problem *problem, const struct mx_plan *plan) {
+    (void)problem, (void)plan;
+    return false;
+}
+
+static int direct_open(const struct mx_problem *problem, const struct mx_plan *plan, int64_t first_time,
+                       int32_t first_buffer, struct mx_schedule **out) {
+    struct mx_shape shape;
+    direct_shape(problem, plan, &shape);
+    return mx_walk_open(&direct_ops, problem, plan, &shape, 1, first_time, first_buffer, out);
+}
+
+const struct mx_algorithm mx_algorithm_direct = {
+    .name = "direct",
+    .aliases = "normal",
+    .summary = "on the mapped Buffers, no Blocks: normal execution; with engine tiled, bt levels at a time",
+    .needs_mapped = true,
+    .cuts_y = direct_cuts_y,
+    .check = direct_check,
+    .shape = direct_shape,
+    .traffic = direct_traffic,
+    .open = direct_open,
+};

@@ -1,0 +1,146 @@
+#include "schedule/geometry.h"
+
+/* ------------------------------------------------------------------ time-skewed blocks */
+
+struct mx_cut mx_skew_cut(int64_t n, int64_t b, int64_t h) {
+    return (struct mx_cut){n, mx_min64(b, n), h, b >= n ? 1 : mx_ceil_div64(n + h, b)};
+}
+
+struct mx_range mx_skew_window(const struct mx_cut *c, int64_t j, int64_t level) {
+    int64_t back = (level - 1) * c->h, first = c->h, end = c->n + c->h;
+    return (struct mx_range){j == 0 ? first : mx_max64(first, j * c->b - back),
+                             j == c->count - 1 ? end : mx_min64(end, (j + 1) * c->b - back)};
+}
+
+struct mx_range mx_skew_span(const struct mx_cut *c, int64_t j, int64_t levels) {
+    return (struct mx_range){j == 0 ? 0 : mx_max64(0, j * c->b - levels * c->h),
+                             j == c->count - 1 ? c->n + 2 * c->h : (j + 1) * c->b + c->h};
+}
+
+struct mx_range mx_skew_shared_before(const struct mx_cut *c, int64_t j, int64_t levels) {
+    int64_t lo = mx_skew_span(c, j, levels).lo;
+    return (struct mx_range){lo, j == 0 ? lo : j * c->b + c->h};
+}
+
+struct mx_range mx_skew_shared_after(const struct mx_cut *c, int64_t j, int64_t levels) {
+    int64_t hi = mx_skew_span(c, j, levels).hi;
+    return j == c->count - 1 ? (struct mx_range){hi, hi} : mx_skew_shared_before(c, j + 1, levels);
+}
+
+struct mx_range mx_skew_handed(const struct mx_cut *c, int64_t j, int64_t levels) {
+    struct mx_range r = mx_skew_shared_before(c, j, levels);
+    if (j > 0) r.hi -= MX_REREAD_HALOS * c->h;
+    return r;
+}
+
+struct mx_range mx_skew_read(const struct mx_cut *c, int64_t j, int64_t levels) {
+    return (struct mx_range){mx_skew_handed(c, j, levels).hi, mx_skew_span(c, j, levels).hi};
+}
+
+struct mx_range mx_skew_written(const struct mx_cut *c, int64_t j, int64_t levels) {
+    return (struct mx_range){mx_skew_span(c, j, levels).lo, mx_skew_shared_after(c, j, levels).lo};
+}
+
+/* Spans are clipped at 0 where levels*h > j*b; `clipped` sums what that takes away over j = 1..count-1. */
+int64_t mx_skew_shared_sum(const struct mx_cut *c, int64_t levels) {
+    int64_t reach = levels * c->h, m = mx_min64(c->count - 1, reach / c->b);
+    int64_t clipped = m * reach - c->b * (m * (m + 1) / 2);
+    return (c->count - 1) * (reach + c->h) - clipped;
+}
+
+int64_t mx_skew_span_sum(const struct mx_cut *c, int64_t levels) {
+    return c->n + 2 * c->h + mx_skew_shared_sum(c, levels);
+}
+
+int64_t mx_skew_read_sum(const struct mx_cut *c) {
+    return c->n + 2 * c->h + (c->count - 1) * MX_REREAD_HALOS * c->h;
+}
+
+/* The last block may be larger or smaller than the others, of which the last but one is clipped least. */
+int64_t mx_skew_span_max(const struct mx_cut *c, int64_t levels) {
+    int64_t last = mx_length(mx_skew_span(c, c->count - 1, levels));
+    return c->count == 1 ? last : mx_max64(last, mx_length(mx_skew_span(c, c->count - 2, levels)));
+}
+
+int64_t mx_skew_fixed(const struct mx_cut *c, int64_t levels) {
+    return c->count == 1 ? c->n + 2 * c->h : c->b + levels * c->h + c->h;
+}
+
+int64_t mx_skew_offset(const struct mx_cut *c, int64_t j, int64_t levels) {
+    return c->count == 1 ? 0 : levels * c->h - j * c->b;
+}
+
+/* ------------------------------------------------------------------ overlapped blocks */
+
+struct mx_cut mx_lap_cut(int64_t n, int64_t b, int64_t h) {
+    return (struct mx_cut){n, mx_min64(b, n), h, mx_ceil_div64(n, mx_min64(b, n))};
+}
+
+/* Block j with a halo of g, kept inside [lo,hi). */
+static struct mx_range lap(const struct mx_cut *c, int64_t j, int64_t g, int64_t lo, int64_t hi) {
+    return (struct mx_range){mx_max64(lo, j * c->b + c->h - g), mx_min64(hi, (j + 1) * c->b + c->h + g)};
+}
+
+/* 0 + 1 + ... terms of max(0, a - i*b), i = 0..count-1 */
+static int64_t ramp_sum(int64_t a, int64_t b, int64_t count) {
+    int64_t m = a <= 0 ? 0 : mx_min64(count, mx_ceil_div64(a, b));
+    return m * a - b * (m * (m - 1) / 2);
+}
+
+/* Sum of lap() over j: unclipped length, less what sticks out below block 0.. and above block count-1.. */
+static int64_t lap_sum(const struct mx_cut *c, int64_t g, int64_t lo, int64_t hi) {
+    int64_t below = ramp_sum(lo - (c->h - g), c->b, c->count);
+    int64_t above = ramp_sum(c->count * c->b + c->h + g - hi, c->b, c->count);
+    return c->count * (c->b + 2 * g) - below - above;
+}
+
+struct mx_range mx_lap_window(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
+    return lap(c, j, (levels - level) * c->h, c->h, c->n + c->h);
+}
+
+struct mx_range mx_lap_span(const struct mx_cut *c, int64_t j, int64_t levels) {
+    return lap(c, j, levels * c->h, 0, c->n + 2 * c->h);
+}
+
+struct mx_range mx_lap_own(const struct mx_cut *c, int64_t j) {
+    return lap(c, j, 0, c->h, c->n + c->h);
+}
+
+int64_t mx_lap_window_sum(const struct mx_cut *c, int64_t level, int64_t levels) {
+    return lap_sum(c, (levels - level) * c->h, c->h, c->n + c->h);
+}
+
+int64_t mx_lap_span_sum(const struct mx_cut *c, int64_t levels) {
+    return lap_sum(c, levels * c->h, 0, c->n + 2 * c->h);
+}
+
+/* The middle block reaches farthest to both sides; with two or three blocks it is an outer one. */
+int64_t mx_lap_span_max(const struct mx_cut *c, int64_t levels) {
+    int64_t best = 0;
+    for (int64_t j = (c->count - 1) / 2 - 1; j <= c->count / 2 + 1; j++)
+        if (j >= 0 && j < c->count) best = mx_max64(best, mx_length(mx_lap_span(c, j, levels)));
+    return best;
+}
+
+/* ------------------------------------------------------------------ y-strips */
+
+struct mx_cut mx_strip_cut(int64_t n, int64_t b, int64_t h) {
+    b = mx_min64(b, n);
+    return (struct mx_cut){n, b, h, mx_ceil_div64(n, b)};
+}
+
+struct mx_range mx_strip_loaded(const struct mx_cut *c, int64_t j) {
+    return (struct mx_range){j == 0 ? 0 : j * c->b + c->h, mx_skew_span(c, j, 0).hi};
+}
+
+/* Strip j stores from where strip j-1 ended; windows that have left the domain leave the frame to strip 0. */
+struct mx_range mx_strip_stored(const struct mx_cut *c, int64_t j, int64_t levels) {
+    struct mx_range w = mx_skew_window(c, j, levels);
+    return (struct mx_range){j == 0 ? 0 : w.lo, j == c->count - 1 ? c->n + 2 * c->h : mx_max64(c->h, w.hi)};
+}
+
+struct mx_range mx_strip_face(const struct mx_cut *c, int64_t j, int64_t level) {
+    int64_t cut = j * c->b;
+    return (struct mx_range){mx_max64(0, cut - (level + 1) * c->h),
+                             level == 0 ? cut + c->h : mx_max64(c->h, cut - (level - 1) * c->h)};
+}

@@ -1,0 +1,72 @@
+/* geometry.h - inside schedule/ only: how one dimension is divided into blocks. The same functions serve y
+ * and z of every algorithm; nothing else in this folder knows where a block begins.
+ *
+ * Positions are Buffer coordinates 0..n+2h, frame included. Levels count from 1; `levels` is the number of
+ * steps of the sweep at hand.
+ */
+#ifndef MX_GEOMETRY_H
+#define MX_GEOMETRY_H
+
+#include <stdint.h>
+
+struct mx_range {
+    int64_t lo, hi; /* [lo,hi); empty when lo >= hi */
+};
+static inline int64_t mx_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t mx_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t mx_ceil_div64(int64_t a, int64_t b) { return (a + b - 1) / b; } /* a >= 0, b > 0 */
+static inline int64_t mx_length(struct mx_range r) { return r.hi > r.lo ? r.hi - r.lo : 0; }
+
+struct mx_cut {
+    int64_t n, b, h; /* interior cells, block, halo */
+    int64_t count;   /* blocks */
+};
+
+/* ---- time-skewed blocks (Algorithm 2 of Midorikawa & Tan; models/blocked_schedules.py)
+ * The cut starts on the ghost row: block j owns [j*b, (j+1)*b) at level 1 and moves down by h per level. Each
+ * cell is computed once. Any b >= 1 is right: a cell's level t lies in block floor((z + (t-1)h) / b), and all
+ * that it reads or overwrites in the same block or an earlier one. */
+
+/* Halo rows that are read again at each y cut where the rest is handed over in DRAM (c of CalcTrans). */
+enum { MX_REREAD_HALOS = 1 };
+
+struct mx_cut mx_skew_cut(int64_t n, int64_t b, int64_t h); /* one block when b >= n */
+struct mx_range mx_skew_window(const struct mx_cut *cut, int64_t j, int64_t level);
+struct mx_range mx_skew_span(const struct mx_cut *cut, int64_t j, int64_t levels);
+/* The part of the span that block j-1 holds too (empty for j = 0) ... */
+struct mx_range mx_skew_shared_before(const struct mx_cut *cut, int64_t j, int64_t levels);
+/* ... that block j+1 needs too (empty for the last) ... */
+struct mx_range mx_skew_shared_after(const struct mx_cut *cut, int64_t j, int64_t levels);
+/* ... and, where blocks hand over in DRAM, what is handed to j, read by j, written by j. */
+struct mx_range mx_skew_handed(const struct mx_cut *cut, int64_t j, int64_t levels);
+struct mx_range mx_skew_read(const struct mx_cut *cut, int64_t j, int64_t levels);
+struct mx_range mx_skew_written(const struct mx_cut *cut, int64_t j, int64_t levels);
+/* Sums over all blocks, and Block extents; O(1). */
+int64_t mx_skew_shared_sum(const struct mx_cut *cut, int64_t levels);
+int64_t mx_skew_span_sum(const struct mx_cut *cut, int64_t levels);
+int64_t mx_skew_read_sum(const struct mx_cut *cut);
+int64_t mx_skew_span_max(const struct mx_cut *cut, int64_t levels); /* zmax of the model */
+int64_t mx_skew_fixed(const struct mx_cut *cut, int64_t levels);    /* ysize of the model */
+/* Fixed layout: where row 0 of the Buffer stands in the Block of block j. */
+int64_t mx_skew_offset(const struct mx_cut *cut, int64_t j, int64_t levels);
+
+/* ---- overlapped blocks (algorithm-1): block j owns [j*b+h, (j+1)*b+h), with a halo that shrinks by h per
+ * level */
+struct mx_cut mx_lap_cut(int64_t n, int64_t b, int64_t h);
+struct mx_range mx_lap_window(const struct mx_cut *cut, int64_t j, int64_t level, int64_t levels);
+struct mx_range mx_lap_span(const struct mx_cut *cut, int64_t j, int64_t levels);
+struct mx_range mx_lap_own(const struct mx_cut *cut, int64_t j);
+int64_t mx_lap_window_sum(const struct mx_cut *cut, int64_t level, int64_t levels); /* O(1) */
+int64_t mx_lap_span_sum(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
+int64_t mx_lap_span_max(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
+
+/* ---- y-strips of stream: windows and spans as of time-skewed blocks, but as many strips as n alone asks
+ * for, so that the last one owns all of the upper frame. What lies left of a strip's windows comes as faces.
+ */
+struct mx_cut mx_strip_cut(int64_t n, int64_t b, int64_t h);
+struct mx_range mx_strip_loaded(const struct mx_cut *cut, int64_t j);
+struct mx_range mx_strip_stored(const struct mx_cut *cut, int64_t j, int64_t levels);
+/* Rows of level `level` (0..levels-1, 0 = loaded) that strip j reads and strip j-1 computed: at most 2h. */
+struct mx_range mx_strip_face(const struct mx_cut *cut, int64_t j, int64_t level);
+
+#endif

@@ -1,0 +1,110 @@
+/* redundant.c - overlapped temporal blocking (algorithm-1 of the slides "Flash as main memory", Naive-Tune of
+ * Midorikawa & Tan): a block and its halo of bt*h cells in y and z are read from one Buffer, advanced by bt
+ * steps while the halo shrinks, and the block alone is written to the other Buffer.
+ *
+ * Level 0 is always in array 0. Plane z of a block is in slot z - z0.
+ */
+#include "schedule/walk.h"
+
+static void cuts(const struct mx_problem *p, const struct mx_plan *plan, struct mx_cut *y, struct mx_cut *z) {
+    *y = mx_lap_cut(p->ny, plan->by, p->h);
+    *z = mx_lap_cut(p->nz, plan->bz, p->h);
+}
+
+static void redundant_begin(struct mx_walk *w) {
+    struct mx_cut y, z;
+    cuts(&w->problem, &w->plan, &y, &z);
+    int64_t j = w->pass % y.count, k = w->pass / y.count;
+    struct mx_range ys = mx_lap_span(&y, j, w->levels), zs = mx_lap_span(&z, k, w->levels);
+    w->block = (struct mx_region){ys.lo, ys.hi, zs.lo, zs.hi};
+    w->at = (struct mx_placement){-ys.lo, -zs.lo};
+    w->parity = 0;
+    for (int32_t l = 0; l < w->levels; l++) {
+        struct mx_range a = mx_lap_window(&y, j, l + 1, w->levels),
+                        c = mx_lap_window(&z, k, l + 1, w->levels);
+        w->whole[l] = (struct mx_window){(int32_t)a.lo, (int32_t)a.hi, (int32_t)c.lo, (int32_t)c.hi};
+    }
+}
+
+/* Array 1 needs as much of the frame as level 2 reads. */
+static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
+    int64_t h = w->problem.h;
+    mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, (struct mx_region){w->block.y0, w->block.y1, z0, z1});
+    if (w->levels < 2) return;
+    const struct mx_window *second = &w->whole[1];
+    struct mx_region read = {second->y0 - h, second->y1 + h, mx_max64(z0, second->z0 - h),
+                             mx_min64(z1, second->z1 + h)};
+    mx_walk_copy_z_frame(w, 0, read);
+    mx_walk_copy_y_frame(w, 0, read);
+}
+
+static void redundant_store(struct mx_walk *w, int64_t z0, int64_t z1) {
+    const struct mx_window *own = &w->whole[w->levels - 1];
+    mx_walk_move(w, MX_STEP_STORE, mx_walk_last_array(w), 1 - w->buffer,
+                 (struct mx_region){own->y0, own->y1, mx_max64(z0, own->z0), mx_min64(z1, own->z1)});
+}
+
+static const struct mx_walk_ops redundant_ops = {redundant_begin, redundant_load, redundant_store, NULL};
+
+static int redundant_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
+    return mx_check_plan(problem, plan, true, why);
+}
+
+static void redundant_shape(const struct mx_problem *problem, const struct mx_plan *plan,
+                            struct mx_shape *out) {
+    struct mx_cut y, z;
+    int64_t levels = mx_sweep_levels(problem, plan->bt);
+    cuts(problem, plan, &y, &z);
+    int64_t slots = mx_lap_span_max(&z, levels);
+    *out = (struct mx_shape){.rows = mx_lap_span_max(&y, levels),
+                             .slots = {slots, slots},
+                             .init_both = true,
+                             .max_levels = levels};
+}
+
+static void redundant_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
+                              const struct mx_layout *layout, struct mx_traffic *out) {
+    struct mx_cut y, z;
+    struct mx_traffic t = {.init_write_bytes = 2 * layout->buffer_bytes};
+    cuts(problem, plan, &y, &z);
+    for (int i = 0; i < 2; i++) {
+        int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
+        if (sweeps == 0) continue;
+        int64_t rows = 0;
+        for (int64_t l = 1; l <= levels; l++)
+            rows += mx_lap_window_sum(&y, l, levels) * mx_lap_window_sum(&z, l, levels);
+        t.read_bytes +=
+            sweeps * mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels) * layout->row_pitch_bytes;
+        t.write_bytes += sweeps * problem->ny * problem->nz * layout->row_pitch_bytes;
+        t.updates += sweeps * rows * problem->nx;
+    }
+    *out = t;
+}
+
+static bool redundant_cuts_y(const struct mx_problem *problem, const struct mx_plan *plan) {
+    (void)problem, (void)plan;
+    return true; /* the frame is never written */
+}
+
+static int redundant_open(const struct mx_problem *problem, const struct mx_plan *plan, int64_t first_time,
+                          int32_t first_buffer, struct mx_schedule **out) {
+    struct mx_shape shape;
+    struct mx_cut y, z;
+    redundant_shape(problem, plan, &shape);
+    cuts(problem, plan, &y, &z);
+    return mx_walk_open(&redundant_ops, problem, plan, &shape, y.count * z.count, first_time, first_buffer,
+                        out);
+}
+
+const struct mx_algorithm mx_algorithm_redundant = {
+    .name = "redundant",
+    .aliases = "algorithm-1 algorithm1",
+    .summary = "overlapped blocks of bt steps, halo recomputed (algorithm-1); resumable",
+    .uses_blocks = true,
+    .resumable = true,
+    .cuts_y = redundant_cuts_y,
+    .check = redundant_check,
+    .shape = redundant_shape,
+    .traffic = redundant_traffic,
+    .open = redundant_open,
+};

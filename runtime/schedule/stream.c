@@ -1,0 +1,195 @@
+/* stream.c - the whole grid streams once per sweep along z through a pipeline of bt levels in DRAM: every
+ * plane is read once from one Buffer and written once to the other (DESIGN.md, section 5;
+ * models/stream_schedule.py).
+ *
+ * Ring. Plane z of pass i of a run is plane z + i*(nz+2h) of an endless row of planes, of which each array
+ * keeps the last slots[p]: passes follow one another without reusing what is still in flight. Level 0 of
+ * every sweep is in array 0. With s = slab and a = ahead, the step that moves the front from F-s to F reads
+ * and writes planes F-s-bt*h-h .. F; meanwhile a slabs beyond F are read into array 0, and a slabs below
+ * F-s-bt*h are written from array bt&1:
+ *
+ *     slots[p] = bt*h + s + max(h, p == bt&1 ? a*s : 0) + (p == 0 ? a*s : 0)
+ *
+ * (the larger value, where a last sweep has fewer levels), and never more than the grid has planes, plus a*s
+ * where a pass follows. The constant frame in array 1 is copied from array 0, so the Buffer written needs no
+ * initial content.
+ *
+ * Strips. With by < ny, y is cut as by the time-skewed blocks (geometry.h), and a pass is one strip. What
+ * strip j reads left of its windows is what strip j-1 computed there: for each level 0..bt-1 and each
+ * interior plane a face of 2h rows, which j-1 saves and j inserts as soon as both have that level of that
+ * plane. The 2h frame planes have no faces; they are loaded with all rows that a strip ever reads. Both
+ * strips have the same fronts, so slab k of the faces is written by step k of strip j-1 and read by step k of
+ * strip j. Two face stores take turns: strip j writes slabs (j&1)*fronts + k.
+ */
+#include "schedule/walk.h"
+
+#include <errno.h>
+#include <memext/backend.h>
+
+static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *plan) {
+    return mx_strip_cut(p->ny, plan->by, p->h);
+}
+
+/* Moves of the front that a pass of so many levels takes. */
+static int64_t fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
+    return mx_ceil_div64(p->nz + p->h + levels * p->h, mx_plan_slab(plan));
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static void face_table(const struct mx_cut *y, int64_t strip, int32_t levels, int32_t *first, int32_t *n) {
+    for (int32_t l = 0; l <= levels; l++) {
+        struct mx_range r = {0, 0};
+        if (strip > 0 && strip < y->count && l < levels) r = mx_strip_face(y, strip, l);
+        first[l] = (int32_t)r.lo;
+        n[l] = (int32_t)mx_length(r);
+    }
+}
+
+static void stream_begin(struct mx_walk *w) {
+    const struct mx_problem *p = &w->problem;
+    struct mx_cut y = strips(p, &w->plan);
+    struct mx_range rows = mx_skew_span(&y, w->pass, w->levels);
+    int32_t h = p->h;
+    w->block = (struct mx_region){rows.lo, rows.hi, 0, p->nz + 2 * h};
+    w->at = (struct mx_placement){-rows.lo, w->passes_done * (p->nz + 2 * h)};
+    w->parity = 0;
+    for (int32_t l = 0; l < w->levels; l++) {
+        struct mx_range r = mx_skew_window(&y, w->pass, l + 1);
+        w->whole[l] = (struct mx_window){(int32_t)r.lo, (int32_t)r.hi, h, (int32_t)p->nz + h};
+    }
+    if (y.count == 1) return;
+    int64_t store = fronts(p, &w->plan, w->max_levels);
+    if (w->pass > 0) w->face_in = ((w->pass - 1) & 1) * store;
+    if (w->pass < y.count - 1) w->face_out = (w->pass & 1) * store;
+    face_table(&y, w->pass, w->levels, w->face_in_y, w->face_in_n);
+    face_table(&y, w->pass + 1, w->levels, w->face_out_y, w->face_out_n);
+}
+
+static void stream_load(struct mx_walk *w, int64_t z0, int64_t z1) {
+    const struct mx_problem *p = &w->problem;
+    struct mx_cut y = strips(p, &w->plan);
+    struct mx_range rows = mx_strip_loaded(&y, w->pass);
+    struct mx_region all = {w->block.y0, w->block.y1, z0, z1}, inner = {rows.lo, rows.hi, z0, z1};
+    int64_t h = p->h, top = p->nz + h;
+    if (y.count == 1) {
+        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, all);
+    } else {
+        struct mx_region part = all;
+        part.z1 = mx_min64(z1, h);
+        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, part);
+        part = (struct mx_region){rows.lo, rows.hi, mx_max64(z0, h), mx_min64(z1, top)};
+        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, part);
+        part = all;
+        part.z0 = mx_max64(z0, top);
+        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, part);
+    }
+    mx_walk_copy_z_frame(w, 0, all);
+    mx_walk_copy_y_frame(w, 0, inner);
+}
+
+static void stream_store(struct mx_walk *w, int64_t z0, int64_t z1) {
+    struct mx_cut y = strips(&w->problem, &w->plan);
+    struct mx_range rows = mx_strip_stored(&y, w->pass, w->levels);
+    mx_walk_move(w, MX_STEP_STORE, mx_walk_last_array(w), 1 - w->buffer,
+                 (struct mx_region){rows.lo, rows.hi, z0, z1});
+}
+
+static const struct mx_walk_ops stream_ops = {stream_begin, stream_load, stream_store, NULL};
+
+/* ------------------------------------------------------------------ what it needs */
+
+static int stream_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
+    int err = mx_check_plan(problem, plan, false, why);
+    if (err < 0 || plan->by >= 1) return err;
+    return mx_fail(why, -EINVAL, "strips of %lld rows: by must be at least 1 (ny = %lld means no strips)",
+                   (long long)plan->by, (long long)problem->ny);
+}
+
+static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
+    int64_t s = mx_plan_slab(plan), ahead = mx_plan_ahead(plan) * s, most = 0, passes = 0;
+    for (int i = 0; i < 2; i++) {
+        int64_t levels, sweeps = mx_sweep_kind(p, plan->bt, i, &levels);
+        passes += sweeps * strips(p, plan).count;
+        if (i == 1 && sweeps == 0) continue;
+        int64_t behind = mx_max64(p->h, (levels & 1) == array ? ahead : 0);
+        most = mx_max64(most, levels * p->h + s + behind + (array == 0 ? ahead : 0));
+    }
+    return mx_min64(most, p->nz + 2 * p->h + (passes > 1 ? ahead : 0));
+}
+
+static void stream_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {
+    struct mx_cut y = strips(problem, plan);
+    int64_t levels = mx_sweep_levels(problem, plan->bt);
+    struct mx_shape s = {.rows = mx_skew_span_max(&y, levels),
+                         .slots = {ring_slots(problem, plan, 0), ring_slots(problem, plan, 1)},
+                         .whole_planes = y.count == 1,
+                         .max_levels = levels};
+    if (y.count > 1) {
+        s.face_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
+        s.face_rows = 2 * problem->h;
+        s.face_planes = mx_plan_slab(plan);
+    }
+    *out = s;
+}
+
+/* Moves of the front that bring about a level 0..levels-1 of an interior plane. */
+static int64_t face_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
+    int64_t s = mx_plan_slab(plan), next = 0, n = 0;
+    for (int64_t l = 0; l < levels; l++) {
+        int64_t first = mx_max64(next, (p->h + l * p->h) / s),
+                end = mx_ceil_div64(p->nz + p->h + l * p->h, s);
+        n += mx_max64(0, end - first);
+        next = mx_max64(next, end);
+    }
+    return n;
+}
+
+static void stream_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
+                           const struct mx_layout *layout, struct mx_traffic *out) {
+    struct mx_cut y = strips(problem, plan);
+    int64_t all_rows = problem->ny + 2 * problem->h, frame = 2 * problem->h;
+    struct mx_traffic t = {.init_write_bytes = layout->buffer_bytes, .updates = mx_updates_once(problem)};
+    for (int i = 0; i < 2; i++) {
+        int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
+        if (sweeps == 0) continue;
+        int64_t read = layout->buffer_bytes, write = layout->buffer_bytes, faces = 0;
+        if (y.count > 1) {
+            read = (problem->nz * all_rows + frame * mx_skew_span_sum(&y, levels)) * layout->row_pitch_bytes;
+            write = (problem->nz + frame) * all_rows * layout->row_pitch_bytes;
+            faces = (y.count - 1) * face_fronts(problem, plan, levels) * levels * mx_plan_slab(plan) * frame *
+                    layout->row_pitch_bytes;
+        }
+        t.read_bytes += sweeps * read;
+        t.write_bytes += sweeps * write;
+        t.face_read_bytes += sweeps * faces;
+        t.face_write_bytes += sweeps * faces;
+    }
+    *out = t;
+}
+
+static bool stream_cuts_y(const struct mx_problem *problem, const struct mx_plan *plan) {
+    return strips(problem, plan).count > 1;
+}
+
+static int stream_open(const struct mx_problem *problem, const struct mx_plan *plan, int64_t first_time,
+                       int32_t first_buffer, struct mx_schedule **out) {
+    struct mx_shape shape;
+    stream_shape(problem, plan, &shape);
+    return mx_walk_open(&stream_ops, problem, plan, &shape, strips(problem, plan).count, first_time,
+                        first_buffer, out);
+}
+
+const struct mx_algorithm mx_algorithm_stream = {
+    .name = "stream",
+    .aliases = "",
+    .summary = "the grid streams along z through bt levels in DRAM, read once and written once per sweep; "
+               "resumable",
+    .uses_blocks = true,
+    .resumable = true,
+    .cuts_y = stream_cuts_y,
+    .check = stream_check,
+    .shape = stream_shape,
+    .traffic = stream_traffic,
+    .open = stream_open,
+};

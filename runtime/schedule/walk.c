@@ -1,0 +1,267 @@
+#include "schedule/walk.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <memext/backend.h>
+#include <stdlib.h>
+
+/* ------------------------------------------------------------------ steps */
+
+void mx_walk_push(struct mx_walk *w, const struct mx_step *step) {
+    bool moves = step->kind != MX_STEP_ADVANCE && step->kind != MX_STEP_COMMIT;
+    if (moves && mx_region_rows(step->region) == 0) return;
+    assert(w->count < MX_WALK_QUEUE);
+    w->queue[w->count++] = *step;
+}
+
+void mx_walk_move(struct mx_walk *w, enum mx_step_kind kind, int32_t array, int32_t buffer,
+                  struct mx_region region) {
+    mx_walk_push(w, &(struct mx_step){.kind = kind,
+                                      .array = array,
+                                      .buffer = buffer,
+                                      .region = region,
+                                      .at = w->at,
+                                      .whole_planes = w->base.shape.whole_planes,
+                                      .face_in = -1,
+                                      .face_out = -1});
+}
+
+static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+    mx_walk_push(w, &(struct mx_step){.kind = MX_STEP_COPY,
+                                      .array = from,
+                                      .to_array = 1 - from,
+                                      .region = {y0, y1, z0, z1},
+                                      .at = w->at,
+                                      .to = w->at,
+                                      .frame = true,
+                                      .face_in = -1,
+                                      .face_out = -1});
+}
+
+void mx_walk_copy_z_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
+    int64_t h = w->problem.h, top = w->problem.nz + h;
+    push_frame(w, from, r.y0, r.y1, r.z0, mx_min64(r.z1, h));
+    push_frame(w, from, r.y0, r.y1, mx_max64(r.z0, top), r.z1);
+}
+
+void mx_walk_copy_y_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
+    int64_t h = w->problem.h, end = w->problem.ny + h;
+    int64_t z0 = mx_max64(r.z0, h), z1 = mx_min64(r.z1, w->problem.nz + h);
+    push_frame(w, from, r.y0, mx_min64(r.y1, h), z0, z1);
+    push_frame(w, from, mx_max64(r.y0, end), r.y1, z0, z1);
+}
+
+/* ------------------------------------------------------------------ the front */
+
+static void extend(struct mx_planes *planes, int64_t z0, int64_t z1) {
+    bool empty = planes->z0 >= planes->z1;
+    planes->z0 = empty ? z0 : mx_min64(planes->z0, z0);
+    planes->z1 = empty ? z1 : mx_max64(planes->z1, z1);
+}
+
+static void touch(struct mx_step *s, int32_t array, bool writes, int64_t z0, int64_t z1) {
+    extend(&s->touches[array & 1], z0, z1);
+    if (writes) extend(&s->writes[array & 1], z0, z1);
+}
+
+/* The part of each level that lies between two positions of the front. */
+static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
+    int64_t h = w->problem.h;
+    for (int32_t l = 0; l < w->levels; l++) {
+        struct mx_window v = w->whole[l];
+        int64_t behind = (l + 1) * h;
+        v.z0 = (int32_t)mx_max64(v.z0, from - behind);
+        v.z1 = (int32_t)mx_max64(v.z0, mx_min64(v.z1, to - behind));
+        w->window[l] = v;
+        if (v.y0 >= v.y1 || v.z0 >= v.z1) continue;
+        touch(s, w->parity + l, false, v.z0 - h, v.z1 + h);
+        touch(s, w->parity + l + 1, true, v.z0, v.z1);
+    }
+}
+
+/* Interior planes whose level l (0 = loaded) came about between two positions of the front. Returns false if
+ * there are none. */
+static bool cut_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
+    int64_t h = w->problem.h, top = w->problem.nz + h;
+    bool any = false;
+    for (int32_t l = 0; l <= w->levels; l++) {
+        int64_t z0 = mx_max64(h, from - l * h), z1 = mx_min64(top, to - l * h);
+        bool some = l < w->levels && z0 < z1;
+        w->face_z[l] = (int32_t)mx_min64(z0, top);
+        w->face_nz[l] = some ? (int32_t)(z1 - z0) : 0;
+        if (some) touch(s, w->parity + l, w->face_in >= 0, z0, z1);
+        any = any || some;
+    }
+    return any;
+}
+
+static void add_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
+    int64_t slab = (from - w->block.z0) / w->slab;
+    if ((w->face_in < 0 && w->face_out < 0) || !cut_faces(w, from, to, s)) return;
+    s->face_in = w->face_in < 0 ? -1 : w->face_in + slab;
+    s->face_out = w->face_out < 0 ? -1 : w->face_out + slab;
+    s->face_z = w->face_z, s->face_nz = w->face_nz;
+    s->face_in_y = w->face_in_y, s->face_in_n = w->face_in_n;
+    s->face_out_y = w->face_out_y, s->face_out_n = w->face_out_n;
+}
+
+static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
+    struct mx_step s = {.kind = MX_STEP_ADVANCE,
+                        .region = w->block,
+                        .at = w->at,
+                        .parity = w->parity,
+                        .levels = w->levels,
+                        .window = w->window,
+                        .face_in = -1,
+                        .face_out = -1};
+    cut_windows(w, from, to, &s);
+    add_faces(w, from, to, &s);
+    struct mx_planes all = s.touches[0];
+    if (s.touches[1].z0 < s.touches[1].z1) extend(&all, s.touches[1].z0, s.touches[1].z1);
+    if (all.z0 >= all.z1) return;
+    s.region.z0 = all.z0;
+    s.region.z1 = all.z1;
+    mx_walk_push(w, &s);
+}
+
+static void store_up_to(struct mx_walk *w, int64_t z) {
+    z = mx_min64(z, w->block.z1);
+    if (z <= w->stored) return;
+    if (w->ops->store != NULL) w->ops->store(w, w->stored, z);
+    w->stored = z;
+}
+
+static void move_front(struct mx_walk *w) {
+    int64_t from = w->front, to = from + w->slab;
+    int64_t loaded = mx_min64(to, w->block.z1);
+    if (w->ops->load != NULL && from < loaded) w->ops->load(w, from, loaded);
+    push_advance(w, from, to);
+    store_up_to(w, to - w->levels * (int64_t)w->problem.h);
+    w->front = to;
+}
+
+/* ------------------------------------------------------------------ passes and sweeps */
+
+static void begin_pass(struct mx_walk *w) {
+    w->slab = mx_plan_slab(&w->plan);
+    w->levels = (int32_t)mx_min64(w->max_levels, w->problem.nt - w->time);
+    w->face_in = w->face_out = -1;
+    w->ops->begin(w);
+    w->front = w->stored = w->block.z0;
+    w->front_end = w->block.z1;
+    for (int32_t l = 0; l < w->levels; l++)
+        if (w->whole[l].z0 < w->whole[l].z1)
+            w->front_end = mx_max64(w->front_end, w->whole[l].z1 + (l + 1) * (int64_t)w->problem.h);
+    w->inside = true;
+}
+
+static void end_pass(struct mx_walk *w) {
+    w->inside = false;
+    w->passes_done++;
+    if (++w->pass < w->passes) return;
+    w->pass = 0;
+    w->time += w->levels;
+    w->buffer = w->base.shape.in_place ? (w->buffer + w->levels) & 1 : 1 - w->buffer;
+    mx_walk_push(
+        w, &(struct mx_step){
+               .kind = MX_STEP_COMMIT, .buffer = w->buffer, .time = w->time, .face_in = -1, .face_out = -1});
+}
+
+/* One move of the front, or, when all is computed, one slab stored. Returns false at the end. */
+static bool refill(struct mx_walk *w) {
+    w->head = w->count = 0;
+    if (!w->inside) {
+        if (w->time >= w->problem.nt) return false;
+        begin_pass(w);
+    }
+    if (w->front < w->front_end)
+        move_front(w);
+    else
+        store_up_to(w, w->stored + w->slab);
+    if (w->front >= w->front_end && (w->stored >= w->block.z1 || w->ops->store == NULL)) end_pass(w);
+    return true;
+}
+
+static int walk_next(struct mx_schedule *schedule, struct mx_step *step) {
+    struct mx_walk *w = (struct mx_walk *)schedule;
+    while (w->head == w->count)
+        if (!refill(w)) return 0;
+    *step = w->queue[w->head++];
+    return 1;
+}
+
+static void walk_close(struct mx_schedule *schedule) { free(schedule); }
+
+static const struct mx_schedule_ops walk_ops = {walk_next, walk_close};
+
+int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem, const struct mx_plan *plan,
+                 const struct mx_shape *shape, int64_t passes, int64_t first_time, int32_t first_buffer,
+                 struct mx_schedule **out) {
+    size_t n = (size_t)shape->max_levels;
+    struct mx_walk *w =
+        calloc(1, sizeof *w + 2 * n * sizeof(struct mx_window) + 6 * (n + 1) * sizeof(int32_t));
+    if (w == NULL) return -ENOMEM;
+    w->base.ops = &walk_ops;
+    w->base.shape = *shape;
+    w->ops = ops;
+    w->problem = *problem;
+    w->plan = *plan;
+    w->passes = passes;
+    w->max_levels = shape->max_levels;
+    w->time = first_time;
+    w->buffer = first_buffer;
+    w->whole = (struct mx_window *)(w + 1);
+    w->window = w->whole + n;
+    int32_t *tables = (int32_t *)(w->window + n), **table[] = {&w->face_z,    &w->face_nz,    &w->face_in_y,
+                                                               &w->face_in_n, &w->face_out_y, &w->face_out_n};
+    for (int i = 0; i < 6; i++) *table[i] = tables + (size_t)i * (n + 1);
+    *out = &w->base;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ sweeps and limits */
+
+int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt) {
+    return mx_max64(1, mx_min64(bt, problem->nt));
+}
+
+int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64_t *levels) {
+    int64_t full = mx_sweep_levels(problem, bt), rest = problem->nt % full;
+    *levels = i == 0 ? full : rest;
+    return i == 0 ? problem->nt / full : rest > 0;
+}
+
+int64_t mx_plan_slab(const struct mx_plan *plan) { return mx_max64(1, plan->slab); }
+int64_t mx_plan_ahead(const struct mx_plan *plan) { return plan->ahead > 0 ? plan->ahead : 2; }
+
+int64_t mx_updates_once(const struct mx_problem *p) { return p->nx * p->ny * p->nz * p->nt; }
+
+int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool blocks, mx_why *why) {
+    int64_t limit = INT32_MAX - 4 * MX_MAX_HALO;
+    if (p->nx < 1 || p->ny < 1 || p->nz < 1 || p->nt < 0)
+        return mx_fail(
+            why, -EINVAL,
+            "the grid is %lldx%lldx%lld with %lld steps: every extent must be at least 1 and nt at least 0",
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt);
+    if (p->ny > limit || p->nz > limit)
+        return mx_fail(why, -EINVAL,
+                       "ny %lld or nz %lld is above %lld, the most rows or planes that memext counts: make x "
+                       "or the other dimension longer instead",
+                       (long long)p->ny, (long long)p->nz, (long long)limit);
+    if (p->h < 1 || p->h > MX_MAX_HALO)
+        return mx_fail(why, -EINVAL, "the halo is %d cells: it must be 1..%d", p->h, MX_MAX_HALO);
+    if (plan->bt < 1)
+        return mx_fail(why, -EINVAL, "bt is %lld: a sweep needs at least 1 time step", (long long)plan->bt);
+    if (mx_sweep_levels(p, plan->bt) * p->h > limit / 2)
+        return mx_fail(why, -EINVAL, "bt %lld with halo %d is above %lld levels of skew: choose a smaller bt",
+                       (long long)plan->bt, p->h, (long long)(limit / 2));
+    if (blocks && (plan->by < 1 || plan->bz < 1))
+        return mx_fail(why, -EINVAL,
+                       "the Block is %lld rows by %lld planes: both must be at least 1 (ny = %lld and nz = "
+                       "%lld mean one block)",
+                       (long long)plan->by, (long long)plan->bz, (long long)p->ny, (long long)p->nz);
+    if (plan->slab < 0 || plan->ahead < 0)
+        return mx_fail(why, -EINVAL, "slab %lld and ahead %lld: neither may be negative (0 = chosen)",
+                       (long long)plan->slab, (long long)plan->ahead);
+    return 0;
+}

@@ -1,0 +1,91 @@
+/* walk.h - inside schedule/ only: the iterator that all algorithms share.
+ *
+ * A sweep is a sequence of passes; a pass advances one Block by all levels of the sweep. The walk moves a
+ * front along z through the Block, `slab` planes at a time: planes up to the front are loaded, level t is
+ * computed up to t*h planes behind it, and planes levels*h behind it have their final value and are stored.
+ * An algorithm says what a pass is (begin) and how planes come and go (load, store).
+ */
+#ifndef MX_WALK_H
+#define MX_WALK_H
+
+#include "schedule/geometry.h"
+#include "schedule/schedule.h"
+
+struct mx_walk;
+struct mx_walk_ops {
+    /* Sets up pass walk->pass of a sweep of walk->levels: block, at, parity, whole[], and where it differs
+     * from the plan's, slab; the walk's other fields are read only. */
+    void (*begin)(struct mx_walk *walk);
+    /* Push the steps that bring planes [z0,z1) into the Block, and take them out of it. NULL: mapped
+     * Buffers. */
+    void (*load)(struct mx_walk *walk, int64_t z0, int64_t z1);
+    void (*store)(struct mx_walk *walk, int64_t z0, int64_t z1);
+    const void *variant; /* the algorithm's own */
+};
+
+enum { MX_WALK_QUEUE = 16 };
+
+struct mx_walk {
+    struct mx_schedule base;
+    const struct mx_walk_ops *ops;
+    struct mx_problem problem;
+    struct mx_plan plan;
+    int64_t passes;     /* of a sweep */
+    int64_t max_levels; /* of a sweep */
+    /* where it stands */
+    int64_t time, pass, passes_done;
+    int32_t buffer; /* holds step `time` */
+    int32_t levels; /* of this sweep */
+    bool inside;    /* a pass has begun */
+    /* the pass */
+    struct mx_region block;    /* in Buffer coordinates */
+    struct mx_placement at;    /* of the Block */
+    int32_t parity;            /* array that holds level 0 */
+    struct mx_window *whole;   /* [max_levels]: everything that each level computes in this pass */
+    int64_t slab;              /* planes that the front moves on */
+    int64_t front, front_end;  /* planes below front are loaded */
+    int64_t stored;            /* planes below have been stored */
+    int64_t face_in, face_out; /* stream with strips: face slab of front 0, -1 = none */
+    /* tables of the ADVANCE at hand */
+    struct mx_window *window;                                 /* [max_levels] */
+    int32_t *face_z, *face_nz;                                /* [max_levels + 1] */
+    int32_t *face_in_y, *face_in_n, *face_out_y, *face_out_n; /* [max_levels + 1] */
+    struct mx_step queue[MX_WALK_QUEUE];
+    int head, count;
+};
+
+/* Array and Buffer that hold the last level of this sweep. */
+static inline int32_t mx_walk_last_array(const struct mx_walk *w) { return (w->parity + w->levels) & 1; }
+
+/* Appends a step; one that moves nothing is dropped. */
+void mx_walk_push(struct mx_walk *walk, const struct mx_step *step);
+void mx_walk_move(struct mx_walk *walk, enum mx_step_kind kind, int32_t array, int32_t buffer,
+                  struct mx_region region);
+/* The domain's constant frame inside `region`, from array `from` to the other: its z planes, and the y rows
+ * of the other planes. */
+void mx_walk_copy_z_frame(struct mx_walk *walk, int32_t from, struct mx_region region);
+void mx_walk_copy_y_frame(struct mx_walk *walk, int32_t from, struct mx_region region);
+
+/* bt: steps of a full sweep. One allocation; -ENOMEM. */
+int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem, const struct mx_plan *plan,
+                 const struct mx_shape *shape, int64_t passes, int64_t first_time, int32_t first_buffer,
+                 struct mx_schedule **out);
+
+/* ---- what the algorithms share besides: sweeps and limits */
+
+/* Steps of a full sweep: min(bt, nt), at least 1. */
+int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt);
+/* i = 0: the full sweeps, i = 1: the remaining shorter one. Returns how many, *levels their steps. */
+int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64_t *levels);
+/* Planes from one front to the next. */
+int64_t mx_plan_slab(const struct mx_plan *plan);
+int64_t mx_plan_ahead(const struct mx_plan *plan);
+/* Extents, halo and bt (and by, bz if `blocks`) that every algorithm needs. */
+int mx_check_plan(const struct mx_problem *problem, const struct mx_plan *plan, bool blocks, mx_why *why);
+int64_t mx_updates_once(const struct mx_problem *problem); /* nx ny nz nt */
+
+extern const struct mx_algorithm mx_algorithm_direct, mx_algorithm_redundant, mx_algorithm_skewed,
+    mx_algorithm_skewed_y, mx_algorithm_skewed_min, mx_algorithm_direct_skewed,
+    mx_algorithm_direct_skewed_opt, mx_algorithm_stream;
+
+#endif

@@ -1,0 +1,413 @@
+/* test_schedule.c - schedules by execution: an interpreter of steps, in order, on one element per x row.
+ *
+ * The plain loop is u_{t+1}(y,z) = f(u_t in a box of radius h around (y,z)), frame constant. For every
+ * algorithm and setting: after each COMMIT at time t, Buffer == u_t bit by bit, frame included; no computed
+ * value is NaN though Blocks and unneeded Buffers start as NaN; no access leaves an array; and the rows moved
+ * times their pitch == traffic().
+ */
+#include "schedule/geometry.h"
+#include "schedule/schedule.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PITCH = 64, PLANE_PAD = 192 };
+
+static uint64_t seed_state;
+static uint64_t draw(void) {
+    seed_state ^= seed_state << 13, seed_state ^= seed_state >> 7, seed_state ^= seed_state << 17;
+    return seed_state;
+}
+static int64_t between(int64_t lo, int64_t hi) { return lo + (int64_t)(draw() % (uint64_t)(hi - lo + 1)); }
+
+/* ------------------------------------------------------------------ the plain loop */
+
+struct field {
+    double *v;
+    int64_t rows, planes;
+};
+
+static double *cell(const struct field *f, int64_t y, int64_t z) {
+    cr_assert(y >= 0 && y < f->rows && z >= 0 && z < f->planes, "(%ld,%ld) outside %ldx%ld", y, z, f->rows,
+              f->planes);
+    return &f->v[z * f->rows + y];
+}
+
+static struct field make_field(int64_t rows, int64_t planes) {
+    struct field f = {malloc((size_t)(rows * planes + 1) * sizeof(double)), rows, planes};
+    for (int64_t i = 0; i < rows * planes; i++) f.v[i] = NAN;
+    return f;
+}
+
+static void copy_field(const struct field *to, const struct field *from) {
+    memcpy(to->v, from->v, (size_t)(to->rows * to->planes) * sizeof(double));
+}
+
+/* The stencil touches the axes and the corners of its box, as box27 does. */
+typedef double *at_fn(void *context, int64_t y, int64_t z);
+static double stencil(at_fn *at, void *context, int64_t y, int64_t z, int64_t h) {
+    double sum = 0.4 * *at(context, y, z);
+    for (int64_t d = 1; d <= h; d++) {
+        double w = 0.1 / (double)d;
+        sum += w * *at(context, y - d, z) + 0.7 * w * *at(context, y + d, z);
+        sum += 0.9 * w * *at(context, y, z - d) + 0.6 * w * *at(context, y, z + d);
+    }
+    sum += 0.011 * *at(context, y - h, z - h) + 0.013 * *at(context, y + h, z - h);
+    return sum + 0.017 * *at(context, y - h, z + h) + 0.019 * *at(context, y + h, z + h);
+}
+
+static double *at_field(void *context, int64_t y, int64_t z) { return cell(context, y, z); }
+
+static void plain_step(const struct mx_problem *p, struct field *from, struct field *to) {
+    copy_field(to, from);
+    for (int64_t z = p->h; z < p->nz + p->h; z++)
+        for (int64_t y = p->h; y < p->ny + p->h; y++) *cell(to, y, z) = stencil(at_field, from, y, z, p->h);
+}
+
+/* ------------------------------------------------------------------ the interpreter */
+
+enum { HISTORY = 4096 };
+struct touched { /* by a step, of each array, as planes of the endless row */
+    struct mx_planes touches[2], writes[2];
+    int64_t loads, stores; /* steps before it */
+};
+
+struct sim {
+    const struct mx_algorithm *algorithm;
+    const struct mx_problem *p;
+    const struct mx_plan *plan;
+    struct mx_shape shape;
+    struct field buffer[2], array[2], reference, spare, faces;
+    int64_t reference_time, committed;
+    struct mx_traffic moved;
+    int64_t slots[2];
+    /* read-ahead of stream */
+    int64_t advances, n_loads, n_stores;
+    struct touched load[HISTORY], store[HISTORY], advance[HISTORY];
+};
+
+struct plane_view {
+    struct sim *s;
+    struct mx_placement at;
+    int array;
+};
+
+static double *at_array(void *context, int64_t y, int64_t z) {
+    const struct plane_view *v = context;
+    cr_assert(z + v->at.z_offset >= 0);
+    return cell(&v->s->array[v->array], y + v->at.y_offset, (z + v->at.z_offset) % v->s->slots[v->array]);
+}
+
+static void check_region(const struct sim *s, struct mx_region r) {
+    cr_assert(r.y0 >= 0 && r.y0 < r.y1 && r.y1 <= s->p->ny + 2 * s->p->h);
+    cr_assert(r.z0 >= 0 && r.z0 < r.z1 && r.z1 <= s->p->nz + 2 * s->p->h);
+}
+
+static void transfer(struct sim *s, const struct mx_step *t) {
+    struct plane_view v = {s, t->at, t->array};
+    const struct mx_region *r = &t->region;
+    check_region(s, *r);
+    cr_assert(r->z1 - r->z0 <= s->slots[t->array]);
+    cr_assert_eq(t->whole_planes, s->shape.whole_planes);
+    if (t->whole_planes) cr_assert(r->y0 == 0 && r->y1 == s->p->ny + 2 * s->p->h && t->at.y_offset == 0);
+    for (int64_t z = r->z0; z < r->z1; z++)
+        for (int64_t y = r->y0; y < r->y1; y++) {
+            double *block = at_array(&v, y, z), *buffer = cell(&s->buffer[t->buffer], y, z);
+            if (t->kind == MX_STEP_LOAD)
+                *block = *buffer;
+            else
+                *buffer = *block;
+        }
+    int64_t plane = (s->p->ny + 2 * s->p->h) * PITCH + PLANE_PAD;
+    int64_t bytes = t->whole_planes ? (r->z1 - r->z0) * plane : mx_region_rows(*r) * PITCH;
+    *(t->kind == MX_STEP_LOAD ? &s->moved.read_bytes : &s->moved.write_bytes) += bytes;
+}
+
+static void copy(struct sim *s, const struct mx_step *t) {
+    struct plane_view from = {s, t->at, t->array}, to = {s, t->to, t->to_array};
+    const struct mx_region *r = &t->region;
+    check_region(s, *r);
+    double row[512];
+    cr_assert(r->y1 - r->y0 <= 512);
+    for (int64_t z = r->z0; z < r->z1; z++) {
+        for (int64_t y = r->y0; y < r->y1; y++) row[y - r->y0] = *at_array(&from, y, z);
+        for (int64_t y = r->y0; y < r->y1; y++) *at_array(&to, y, z) = row[y - r->y0];
+    }
+    if (t->frame)
+        cr_assert(t->array != t->to_array && memcmp(&t->at, &t->to, sizeof t->at) == 0);
+    else
+        s->moved.copy_bytes += mx_region_rows(*r) * PITCH;
+}
+
+/* Level l of the faces: what the strip before left goes in, what the next one needs goes out. */
+static void move_faces(struct sim *s, const struct mx_step *t, int32_t level) {
+    struct plane_view v = {s, t->at, (t->parity + level) & 1};
+    for (int out = 0; out < 2; out++) {
+        int64_t slab = out ? t->face_out : t->face_in;
+        if (slab < 0) continue;
+        const int32_t *y0 = out ? t->face_out_y : t->face_in_y, *n = out ? t->face_out_n : t->face_in_n;
+        cr_assert(slab < s->shape.face_slabs && level < s->shape.max_levels);
+        cr_assert(t->face_nz[level] <= s->shape.face_planes && n[level] <= s->shape.face_rows);
+        int64_t base = (slab * s->shape.max_levels + level) * s->shape.face_planes;
+        for (int64_t z = 0; z < t->face_nz[level]; z++)
+            for (int64_t y = 0; y < n[level]; y++) {
+                cr_assert(t->face_z[level] + z >= t->region.z0 && t->face_z[level] + z < t->region.z1);
+                double *inside = at_array(&v, y0[level] + y, t->face_z[level] + z);
+                double *outside = cell(&s->faces, y, base + z);
+                if (out) cr_assert(!isnan(*inside));
+                *(out ? outside : inside) = *(out ? inside : outside);
+            }
+    }
+}
+
+static void compute(struct sim *s, const struct mx_step *t, int32_t l) {
+    const struct mx_window *w = &t->window[l];
+    const struct mx_region *r = &t->region;
+    int64_t h = s->p->h;
+    struct plane_view from = {s, t->at, (t->parity + l) & 1}, to = {s, t->at, (t->parity + l + 1) & 1};
+    if (w->y0 >= w->y1 || w->z0 >= w->z1) return;
+    cr_assert(w->y0 >= h && w->y1 <= s->p->ny + h && w->z0 >= h && w->z1 <= s->p->nz + h);
+    cr_assert(w->y0 - h >= r->y0 && w->y1 + h <= r->y1 && w->z0 - h >= r->z0 && w->z1 + h <= r->z1);
+    cr_assert(w->z0 >= t->writes[to.array].z0 && w->z1 <= t->writes[to.array].z1);
+    cr_assert(w->z0 - h >= t->touches[from.array].z0 && w->z1 + h <= t->touches[from.array].z1);
+    for (int64_t z = w->z0; z < w->z1; z++)
+        for (int64_t y = w->y0; y < w->y1; y++) {
+            double value = stencil(at_array, &from, y, z, h);
+            cr_assert(!isnan(value), "level %d of (%ld,%ld) reads what was never loaded", l + 1, y, z);
+            *at_array(&to, y, z) = value;
+        }
+    s->moved.updates += (w->y1 - w->y0) * (w->z1 - w->z0) * s->p->nx;
+}
+
+static void advance(struct sim *s, const struct mx_step *t) {
+    check_region(s, t->region);
+    cr_assert(t->levels >= 1 && t->levels <= s->shape.max_levels);
+    for (int a = 0; a < 2; a++) cr_assert(t->region.z1 - t->region.z0 <= s->slots[a]);
+    int64_t face = t->levels * s->shape.face_planes * s->shape.face_rows * PITCH;
+    if (t->face_in >= 0) s->moved.face_read_bytes += face;
+    if (t->face_out >= 0) s->moved.face_write_bytes += face;
+    if (t->face_in >= 0 || t->face_out >= 0) move_faces(s, t, 0);
+    for (int32_t l = 0; l < t->levels; l++) {
+        compute(s, t, l);
+        if (l + 1 < t->levels && (t->face_in >= 0 || t->face_out >= 0)) move_faces(s, t, l + 1);
+    }
+}
+
+static void commit(struct sim *s, const struct mx_step *t) {
+    cr_assert(t->time > s->committed && t->time <= s->p->nt);
+    s->committed = t->time;
+    while (s->reference_time < t->time) {
+        plain_step(s->p, &s->reference, &s->spare);
+        copy_field(&s->reference, &s->spare);
+        s->reference_time++;
+    }
+    size_t bytes = (size_t)(s->reference.rows * s->reference.planes) * sizeof(double);
+    cr_assert(memcmp(s->reference.v, s->buffer[t->buffer].v, bytes) == 0, "step %ld differs", t->time);
+}
+
+/* ------------------------------------------------------------------ read-ahead */
+
+static void note(struct sim *s, const struct mx_step *t) {
+    struct touched one = {.loads = s->n_loads, .stores = s->n_stores};
+    bool moves = t->kind == MX_STEP_LOAD || t->kind == MX_STEP_STORE, load = t->kind == MX_STEP_LOAD;
+    for (int a = 0; a < 2; a++) {
+        one.touches[a] = t->touches[a];
+        one.writes[a] = t->writes[a];
+        if (moves && t->array == a) one.touches[a] = (struct mx_planes){t->region.z0, t->region.z1};
+        if (load) one.writes[a] = one.touches[a];
+        one.touches[a].z0 += t->at.z_offset, one.touches[a].z1 += t->at.z_offset;
+        one.writes[a].z0 += t->at.z_offset, one.writes[a].z1 += t->at.z_offset;
+    }
+    if (load && s->n_loads < HISTORY) s->load[s->n_loads++] = one;
+    if (t->kind == MX_STEP_STORE && s->n_stores < HISTORY) s->store[s->n_stores++] = one;
+    if (t->kind == MX_STEP_ADVANCE && s->advances < HISTORY) s->advance[s->advances++] = one;
+}
+
+/* Must b, which follows a, wait for it? */
+static bool meet(const struct sim *s, const struct touched *a, const struct touched *b) {
+    for (int i = 0; i < 2; i++)
+        for (int first = 0; first < 2; first++) {
+            const struct mx_planes *w = first ? &a->writes[i] : &b->writes[i];
+            const struct mx_planes *t = first ? &b->touches[i] : &a->touches[i];
+            for (int64_t z = w->z0; z < w->z1 && t->z0 < t->z1; z++) {
+                int64_t n = s->slots[i], d = (z - t->z0) % n;
+                if ((d < 0 ? d + n : d) < t->z1 - t->z0) return true;
+            }
+        }
+    return false;
+}
+
+/* While an ADVANCE runs, the next `ahead` LOADs and the last `ahead` STOREs may be under way: none of these
+ * waits for another or for the ADVANCE, nor it for them. */
+static void check_overlap(const struct sim *s, int64_t ahead) {
+    for (int64_t k = 0; k < s->advances; k++) {
+        const struct touched *a = &s->advance[k];
+        int64_t oldest = a->stores > ahead ? a->stores - ahead : 0;
+        for (int64_t i = a->loads; i < a->loads + ahead && i < s->n_loads; i++) {
+            cr_assert(!meet(s, a, &s->load[i]), "LOAD %ld waits for ADVANCE %ld", i, k);
+            for (int64_t j = oldest; j < a->stores; j++)
+                cr_assert(!meet(s, &s->store[j], &s->load[i]), "LOAD %ld waits for STORE %ld", i, j);
+        }
+        for (int64_t j = oldest; j < a->stores; j++)
+            cr_assert(!meet(s, &s->store[j], a), "ADVANCE %ld waits for STORE %ld", k, j);
+    }
+}
+
+/* ------------------------------------------------------------------ one setting */
+
+static void set_up(struct sim *s) {
+    int64_t rows = s->p->ny + 2 * s->p->h, planes = s->p->nz + 2 * s->p->h;
+    s->algorithm->shape(s->p, s->plan, &s->shape);
+    for (int i = 0; i < 2; i++) s->buffer[i] = make_field(rows, planes);
+    s->reference = make_field(rows, planes);
+    s->spare = make_field(rows, planes);
+    for (int64_t i = 0; i < rows * planes; i++) s->buffer[0].v[i] = (double)between(-1000000, 1000000) * 1e-6;
+    copy_field(&s->reference, &s->buffer[0]);
+    if (s->shape.init_both) copy_field(&s->buffer[1], &s->buffer[0]);
+    for (int i = 0; i < 2; i++) {
+        s->slots[i] = s->shape.rows == 0 ? planes : s->shape.slots[i];
+        s->array[i] = s->shape.rows == 0 ? s->buffer[i] : make_field(s->shape.rows, s->slots[i]);
+    }
+    s->faces =
+        make_field(s->shape.face_rows, s->shape.face_slabs * s->shape.max_levels * s->shape.face_planes);
+}
+
+static void tear_down(struct sim *s) {
+    for (int i = 0; i < 2; i++) {
+        if (s->shape.rows != 0) free(s->array[i].v);
+        free(s->buffer[i].v);
+    }
+    free(s->reference.v);
+    free(s->spare.v);
+    free(s->faces.v);
+}
+
+/* Runs the schedule from first_time on; stops after `commits` COMMITs if that is positive. Returns the last
+ * COMMIT's Buffer. */
+static int32_t run(struct sim *s, int64_t first_time, int32_t first_buffer, int64_t commits) {
+    struct mx_schedule *schedule = NULL;
+    struct mx_step t;
+    int32_t buffer = first_buffer;
+    int more = s->algorithm->open(s->p, s->plan, first_time, first_buffer, &schedule);
+    cr_assert_eq(more, 0);
+    cr_assert_eq(schedule->shape.rows, s->shape.rows);
+    cr_assert_eq(schedule->shape.slots[0], s->shape.slots[0]);
+    cr_assert_eq(schedule->shape.slots[1], s->shape.slots[1]);
+    while ((more = schedule->ops->next(schedule, &t)) > 0) {
+        note(s, &t);
+        if (t.kind == MX_STEP_LOAD || t.kind == MX_STEP_STORE) transfer(s, &t);
+        if (t.kind == MX_STEP_COPY) copy(s, &t);
+        if (t.kind == MX_STEP_ADVANCE) advance(s, &t);
+        if (t.kind == MX_STEP_COMMIT) {
+            commit(s, &t);
+            buffer = t.buffer;
+            if (--commits == 0) break;
+        }
+    }
+    cr_assert_geq(more, 0);
+    schedule->ops->close(schedule);
+    return buffer;
+}
+
+static void check_traffic(const struct sim *s) {
+    int64_t rows = s->p->ny + 2 * s->p->h, planes = s->p->nz + 2 * s->p->h, plane = rows * PITCH + PLANE_PAD;
+    struct mx_layout layout = {rows, planes, PITCH, PITCH, plane, planes * plane};
+    struct mx_traffic t;
+    struct mx_step_counts n;
+    s->algorithm->traffic(s->p, s->plan, &layout, &t);
+    cr_assert_eq(t.read_bytes, s->moved.read_bytes, "read %ld, moved %ld", t.read_bytes, s->moved.read_bytes);
+    cr_assert_eq(t.write_bytes, s->moved.write_bytes, "written %ld, moved %ld", t.write_bytes,
+                 s->moved.write_bytes);
+    cr_assert_eq(t.copy_bytes, s->moved.copy_bytes);
+    cr_assert_eq(t.updates, s->moved.updates, "updates %ld, done %ld", t.updates, s->moved.updates);
+    cr_assert_eq(t.face_read_bytes, s->moved.face_read_bytes);
+    cr_assert_eq(t.face_write_bytes, s->moved.face_write_bytes);
+    cr_assert_eq(t.init_write_bytes, (s->shape.init_both ? 2 : 1) * layout.buffer_bytes);
+    cr_assert_eq(mx_schedule_count(s->algorithm, s->p, s->plan, &n), 0);
+    cr_assert_eq(n.window_rows * s->p->nx, t.updates);
+    cr_assert_eq(n.copy_rows * PITCH, t.copy_bytes);
+}
+
+/* A run that ends after some COMMIT and goes on with fresh Blocks gives the same. */
+static void check_resume(struct sim *s, int64_t commits) {
+    for (int i = 0; i < 2; i++)
+        for (int64_t k = 0; k < s->shape.rows * s->slots[i]; k++) s->array[i].v[k] = NAN;
+    copy_field(&s->reference, &s->buffer[0]);
+    s->committed = s->reference_time = 0;
+    int32_t buffer = run(s, 0, 0, commits);
+    for (int i = 0; i < 2; i++)
+        for (int64_t k = 0; k < s->shape.rows * s->slots[i]; k++) s->array[i].v[k] = NAN;
+    if (s->committed < s->p->nt) run(s, s->committed, buffer, 0);
+    cr_assert_eq(s->committed, s->p->nt);
+}
+
+static void check(const struct mx_algorithm *algorithm, const struct mx_problem *p,
+                  const struct mx_plan *plan) {
+    static struct sim s;
+    memset(&s, 0, sizeof s);
+    s.algorithm = algorithm;
+    s.p = p;
+    s.plan = plan;
+    mx_why why = {{0}};
+    cr_assert_eq(algorithm->check(p, plan, &why), 0, "%s", why.text);
+    set_up(&s);
+    int32_t buffer = run(&s, 0, 0, 0);
+    cr_assert_eq(s.committed, p->nt);
+    cr_assert_eq(buffer, mx_schedule_final_buffer(algorithm, p, plan));
+    check_traffic(&s);
+    /* A ring that holds the whole grid (small grids) is shorter than read-ahead and write-behind ask for. */
+    bool whole = s.shape.slots[0] >= p->nz + 2 * p->h || s.shape.slots[1] >= p->nz + 2 * p->h;
+    if (strcmp(algorithm->name, "stream") == 0 && plan->by >= p->ny && !whole)
+        check_overlap(&s, plan->ahead > 0 ? plan->ahead : 2);
+    tear_down(&s);
+    if (!algorithm->resumable) return;
+    set_up(&s);
+    check_resume(&s, between(1, 3));
+    tear_down(&s);
+}
+
+static void random_setting(struct mx_problem *p, struct mx_plan *plan, bool one_block_y) {
+    static const int32_t halos[] = {1, 1, 1, 2, 2, 3, 4, 8};
+    memset(p, 0, sizeof *p);
+    memset(plan, 0, sizeof *plan);
+    p->h = halos[draw() % 8];
+    p->nx = 5;
+    p->ny = between(1, 12 + 4 * p->h);
+    p->nz = between(1, 20 + 4 * p->h);
+    p->nt = between(0, 17);
+    plan->bt = between(1, draw() % 8 == 0 ? 30 : 9);
+    plan->by = one_block_y ? p->ny + between(0, 3) : between(1, p->ny + 2);
+    plan->bz = between(1, p->nz + 2);
+    plan->slab = between(1, 7);
+    plan->ahead = between(0, 3);
+    strcpy(plan->engine, draw() % 2 ? "tiled" : "iblock");
+}
+
+static void check_many(const char *name, int n, bool one_block_y) {
+    const struct mx_algorithm *algorithm = mx_algorithm_find(name);
+    cr_assert_not_null(algorithm);
+    seed_state = 88172645463325252u;
+    for (int i = 0; i < n; i++) {
+        struct mx_problem p;
+        struct mx_plan plan;
+        random_setting(&p, &plan, one_block_y);
+        if (getenv("MX_TEST_TRACE"))
+            fprintf(stderr, "%s %d: h %d ny %ld nz %ld nt %ld by %ld bz %ld bt %ld slab %ld ahead %ld %s\n",
+                    name, i, p.h, p.ny, p.nz, p.nt, plan.by, plan.bz, plan.bt, plan.slab, plan.ahead,
+                    plan.engine);
+        check(algorithm, &p, &plan);
+    }
+}
+
+Test(schedule, direct) { check_many("direct", 200, false); }
+Test(schedule, redundant) { check_many("redundant", 200, false); }
+Test(schedule, stream) { check_many("stream", 400, true); }
+Test(schedule, skewed) { check_many("skewed", 200, false); }
+Test(schedule, skewed_y) { check_many("skewed-y", 300, false); }
+Test(schedule, skewed_min) { check_many("skewed-min", 400, false); }
+Test(schedule, direct_skewed) { check_many("mmap1", 150, false); }
+Test(schedule, direct_skewed_opt) { check_many("mmap1+opt", 150, false); }
+Test(schedule, stream_strips) { check_many("stream", 400, false); }
