@@ -71,7 +71,7 @@ struct mx_backend {
      * -errno. */
     int (*submit)(void *state, const struct mx_request *requests, unsigned n);
     int (*reap)(void *state, unsigned min, unsigned max, struct mx_completion *out);
-    int (*flush)(void *state); /* NULL = core calls fdatasync */
+    int (*flush)(void *state); /* NULL or -ENOSYS = core calls fdatasync; any thread may call it */
     int (*register_memory)(void *state, void *base,
                            uint64_t bytes); /* optional: DRAM that transfers will use; a hint, may fail */
     void (*unregister_memory)(void *state, void *base);

@@ -1,0 +1,204 @@
+/* mmap - Buffers are shared mappings of the file or device: the page cache moves them. */
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A dropped range cannot leave the page cache before it is written. It waits here while its writing goes on;
+ * the oldest is waited for when more than LAG_BYTES are under way, which also bounds the dirty pages. */
+enum { LAG_RANGES = 64, MOST_MAPPINGS = 64 };
+#define LAG_BYTES (UINT64_C(32) << 20)
+/* WILLNEED reads at most one read-ahead window per call, so a range is told in pieces; a whole Buffer is not.
+ */
+#define WILLNEED_PIECE_BYTES (UINT64_C(128) << 10)
+#define WILLNEED_MOST_BYTES (UINT64_C(64) << 20)
+
+struct range {
+    uint64_t offset_bytes, bytes;
+};
+
+struct mapping {
+    char *base;
+    uint64_t offset_bytes, bytes;
+};
+
+struct mmap_state {
+    int fd;
+    pthread_mutex_t lock;
+    struct range lag[LAG_RANGES]; /* a ring */
+    unsigned lag_first, lag_n;
+    uint64_t lag_bytes;
+    struct mapping mappings[MOST_MAPPINGS];
+};
+
+static int mmap_open(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
+                     void **state) {
+    struct mmap_state *s = calloc(1, sizeof *s);
+    if (s == NULL) return mx_fail(why, -ENOMEM, "no memory for the backend mmap");
+    s->fd = place->fd;
+    pthread_mutex_init(&s->lock, NULL);
+    *facts = (struct mx_backend_facts){.offset_align_bytes = 1, .memory_align_bytes = 1};
+    *state = s;
+    return 0;
+}
+
+static void mmap_close(void *state) {
+    struct mmap_state *s = state;
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* ---- mappings */
+
+static struct mapping *find_mapping(struct mmap_state *s, const char *address) {
+    for (int i = 0; i < MOST_MAPPINGS; i++) {
+        struct mapping *m = &s->mappings[i];
+        if (m->bytes > 0 && address >= m->base && address < m->base + m->bytes) return m;
+    }
+    return NULL;
+}
+
+static int remember(struct mmap_state *s, const struct mapping *mapping) {
+    int err = -ENOMEM;
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < MOST_MAPPINGS && err != 0; i++)
+        if (s->mappings[i].bytes == 0) {
+            s->mappings[i] = *mapping;
+            err = 0;
+        }
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+static int mmap_map(void *state, uint64_t offset_bytes, uint64_t bytes, mx_why *why, void **out) {
+    struct mmap_state *s = state;
+    void *base = NULL;
+    int err = mx_map_aligned(s->fd, offset_bytes, bytes, MAP_SHARED, &base);
+    if (err == 0) {
+        err = remember(s, &(struct mapping){base, offset_bytes, bytes});
+        if (err != 0) munmap(base, bytes);
+    }
+    if (err != 0)
+        return mx_fail(why, err, "a Buffer of %llu bytes cannot be mapped: %s", (unsigned long long)bytes,
+                       strerror(-err));
+    *out = base;
+    return 0;
+}
+
+static int mmap_unmap(void *state, void *base, uint64_t bytes) {
+    struct mmap_state *s = state;
+    pthread_mutex_lock(&s->lock);
+    struct mapping *m = find_mapping(s, base);
+    if (m != NULL) *m = (struct mapping){0};
+    pthread_mutex_unlock(&s->lock);
+    return munmap(base, bytes) == 0 ? 0 : -errno;
+}
+
+/* ---- advice */
+
+static int evict(int fd, struct range r) {
+    unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    int err = sync_file_range(fd, (off_t)r.offset_bytes, (off_t)r.bytes, all) == 0 ? 0 : -errno;
+    posix_fadvise(fd, (off_t)r.offset_bytes, (off_t)r.bytes, POSIX_FADV_DONTNEED);
+    return err;
+}
+
+/* Takes the oldest range out if the new one makes the ring too full. */
+static bool pop_lag(struct mmap_state *s, uint64_t coming_bytes, struct range *out) {
+    if (s->lag_n == 0 || (s->lag_n < LAG_RANGES && s->lag_bytes + coming_bytes <= LAG_BYTES)) return false;
+    *out = s->lag[s->lag_first];
+    s->lag_first = (s->lag_first + 1) % LAG_RANGES;
+    s->lag_n--;
+    s->lag_bytes -= out->bytes;
+    return true;
+}
+
+/* Shared pages are given up by the mapping first (their dirty bits go to the page cache, nothing is lost),
+ * then written, then evicted. */
+static int drop(struct mmap_state *s, char *base, uint64_t bytes) {
+    pthread_mutex_lock(&s->lock);
+    const struct mapping *m = find_mapping(s, base);
+    struct range now = {m != NULL ? m->offset_bytes + (uint64_t)(base - m->base) : 0, bytes};
+    pthread_mutex_unlock(&s->lock);
+    if (m == NULL) return -EINVAL;
+    if (madvise(base, bytes, MADV_DONTNEED) != 0) return -errno;
+    int err = sync_file_range(s->fd, (off_t)now.offset_bytes, (off_t)bytes, SYNC_FILE_RANGE_WRITE) == 0
+                  ? 0
+                  : -errno;
+    for (;;) {
+        struct range oldest;
+        pthread_mutex_lock(&s->lock);
+        bool full = pop_lag(s, bytes, &oldest);
+        if (!full) {
+            s->lag[(s->lag_first + s->lag_n++) % LAG_RANGES] = now;
+            s->lag_bytes += bytes;
+        }
+        pthread_mutex_unlock(&s->lock);
+        if (!full) return err;
+        int evicted = evict(s->fd, oldest);
+        if (err == 0) err = evicted;
+    }
+}
+
+static int will_need(char *base, uint64_t bytes) {
+    uint64_t step = bytes <= WILLNEED_MOST_BYTES ? WILLNEED_PIECE_BYTES : bytes;
+    for (uint64_t at = 0; at < bytes; at += step)
+        if (madvise(base + at, at + step < bytes ? step : bytes - at, MADV_WILLNEED) != 0) return -errno;
+    return 0;
+}
+
+static int populate(char *base, uint64_t bytes) {
+    if (madvise(base, bytes, MADV_POPULATE_READ) == 0) return 0;
+    return errno == EINVAL ? will_need(base, bytes) : -errno; /* kernels before 5.14 */
+}
+
+static const struct {
+    enum mx_advice advice;
+    int kernel;
+} advices[] = {
+    {MX_ADVICE_NONE, MADV_NORMAL},     {MX_ADVICE_SEQUENTIAL, MADV_SEQUENTIAL},
+    {MX_ADVICE_RANDOM, MADV_RANDOM},   {MX_ADVICE_HUGEPAGE, MADV_HUGEPAGE},
+    {MX_ADVICE_SCHEDULE, MADV_NORMAL},
+};
+
+static int mmap_advise(void *state, void *base, uint64_t bytes, enum mx_advice advice) {
+    if (advice == MX_ADVICE_DROP) return drop(state, base, bytes);
+    if (advice == MX_ADVICE_POPULATE) return populate(base, bytes);
+    if (advice == MX_ADVICE_WILLNEED) return will_need(base, bytes);
+    for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
+        if (advices[i].advice == advice) return madvise(base, bytes, advices[i].kernel) == 0 ? 0 : -errno;
+    return -EINVAL;
+}
+
+/* ---- */
+
+/* fdatasync alone would do on Linux; POSIX wants msync for what was stored through a mapping. */
+static int mmap_flush(void *state) {
+    struct mmap_state *s = state;
+    struct mapping mappings[MOST_MAPPINGS];
+    int err = 0;
+    pthread_mutex_lock(&s->lock);
+    memcpy(mappings, s->mappings, sizeof mappings);
+    pthread_mutex_unlock(&s->lock);
+    for (int i = 0; i < MOST_MAPPINGS; i++)
+        if (mappings[i].bytes > 0 && msync(mappings[i].base, mappings[i].bytes, MS_SYNC) != 0) err = -errno;
+    if (fdatasync(s->fd) != 0) err = -errno;
+    return err;
+}
+
+const struct mx_backend mx_mmap = {
+    .name = "mmap",
+    .summary = "shared mappings of the file or device, moved by the page cache",
+    .face = MX_FACE_MAPPED,
+    .open = mmap_open,
+    .close = mmap_close,
+    .flush = mmap_flush,
+    .map = mmap_map,
+    .advise = mmap_advise,
+    .unmap = mmap_unmap,
+};

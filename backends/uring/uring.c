@@ -1,0 +1,315 @@
+/* uring - io_uring: O_DIRECT with registered memory and a registered file, or buffered I/O that leaves
+ * nothing in the page cache. What cannot be had is told in facts.note. */
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x80
+#endif
+
+/* The kernel registers at most 1 GiB at a time; a larger Block takes several slots. */
+enum { SLOTS = 1024 };
+#define PIECE_BYTES (UINT64_C(1) << 30)
+
+struct slot {
+    char *base; /* NULL = free */
+    uint64_t bytes;
+    void *block; /* base of the memory that it is a piece of */
+};
+
+struct uring_state {
+    struct io_uring ring;
+    bool have_ring;
+    int fd;
+    bool own_fd;     /* opened here: O_DIRECT */
+    bool fixed_file; /* fd is registered as number 0 */
+    bool fixed_memory;
+    int rw_flags;         /* of every request */
+    pthread_mutex_t lock; /* slots: Blocks come and go in other threads than the I/O thread */
+    unsigned used_slots;  /* all used slots lie below */
+    struct slot slots[SLOTS];
+};
+
+/* ---- can it work? */
+
+static int read_number(const char *path) {
+    FILE *file = fopen(path, "re");
+    int value = -1;
+    if (file != NULL) {
+        if (fscanf(file, "%d", &value) != 1) value = -1;
+        fclose(file);
+    }
+    return value;
+}
+
+static int explain_setup(int err, mx_why *why) {
+    int disabled = read_number("/proc/sys/kernel/io_uring_disabled");
+    if (err == -EPERM && disabled > 0)
+        return mx_fail(
+            why, -ENOTSUP,
+            "io_uring is switched off here (sysctl kernel.io_uring_disabled is %d); set it to 0 or use the "
+            "backend aio",
+            disabled);
+    if (err == -ENOSYS || err == -EPERM)
+        return mx_fail(why, -ENOTSUP,
+                       "this system has no io_uring (%s; containers often forbid it); use the backend aio",
+                       strerror(-err));
+    if (err == -ENOMEM)
+        return mx_fail(
+            why, -ENOTSUP,
+            "io_uring cannot get memory for its rings; raise RLIMIT_MEMLOCK (ulimit -l), lower the queue "
+            "depth or use the backend aio");
+    return mx_fail(why, -ENOTSUP, "io_uring cannot be set up: %s; use the backend aio", strerror(-err));
+}
+
+static int uring_probe(const struct mx_place *place, mx_why *why) {
+    (void)place;
+    struct io_uring ring;
+    int err = io_uring_queue_init(2, &ring, 0);
+    if (err != 0) return explain_setup(err, why);
+    io_uring_queue_exit(&ring);
+    return 0;
+}
+
+/* Busy completion needs a driver with poll queues; asked for without them, every request would fail. */
+static bool has_poll_queues(int fd) {
+    struct stat st;
+    char path[128];
+    if (fstat(fd, &st) != 0) return false;
+    dev_t device = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/queue/io_poll", major(device), minor(device));
+    int polled = read_number(path);
+    if (polled < 0) { /* a partition */
+        snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../queue/io_poll", major(device), minor(device));
+        polled = read_number(path);
+    }
+    return polled == 1;
+}
+
+/* ---- open */
+
+/* Buffered, dropped from the page cache as soon as done; where the kernel or the file system cannot, plain
+ * buffered. The flag is refused before anything is read, so an empty file can be asked. */
+static void open_uncached(const struct mx_place *place, struct mx_backend_facts *facts,
+                          struct uring_state *s) {
+    char byte;
+    struct iovec one = {&byte, 1};
+    s->fd = place->fd;
+    s->rw_flags = RWF_DONTCACHE;
+    *facts = (struct mx_backend_facts){.offset_align_bytes = 4096, .memory_align_bytes = 1};
+    if (preadv2(place->fd, &one, 1, 0, RWF_DONTCACHE) >= 0) return;
+    s->rw_flags = 0;
+    mx_note_add(facts->note, sizeof facts->note,
+                "uncached I/O (RWF_DONTCACHE) is not supported here: plain buffered I/O is used");
+}
+
+static unsigned setup_flags(const struct mx_place *place, struct uring_state *s,
+                            struct mx_backend_facts *facts) {
+    unsigned flags = 0;
+    if (place->options->sqpoll) flags |= IORING_SETUP_SQPOLL;
+    if (!place->options->iopoll) return flags;
+    if (s->own_fd && has_poll_queues(s->fd)) return flags | IORING_SETUP_IOPOLL;
+    mx_note_add(facts->note, sizeof facts->note,
+                "busy completion (iopoll) is not possible: %s; interrupts are used",
+                s->own_fd ? "the device has no poll queues" : "it needs O_DIRECT");
+    return flags;
+}
+
+static int init_ring(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
+                     struct uring_state *s) {
+    unsigned depth = place->options->queue_depth, flags = setup_flags(place, s, facts);
+    struct io_uring_params params = {.flags = flags, .sq_thread_idle = 2000};
+    int err = io_uring_queue_init_params(depth, &s->ring, &params);
+    if (err != 0 && (flags & IORING_SETUP_SQPOLL)) {
+        params = (struct io_uring_params){.flags = flags & ~IORING_SETUP_SQPOLL};
+        mx_note_add(facts->note, sizeof facts->note, "a kernel submission thread (sqpoll) cannot be had: %s",
+                    strerror(-err));
+        err = io_uring_queue_init_params(depth, &s->ring, &params);
+    }
+    if (err != 0) return explain_setup(err, why);
+    s->have_ring = true;
+    return 0;
+}
+
+static void register_all(const struct mx_place *place, struct mx_backend_facts *facts,
+                         struct uring_state *s) {
+    if (place->options->no_register) return;
+    int err = io_uring_register_files(&s->ring, &s->fd, 1);
+    s->fixed_file = err == 0;
+    if (err != 0)
+        mx_note_add(facts->note, sizeof facts->note, "the file is not registered with the kernel: %s",
+                    strerror(-err));
+    /* Buffered I/O copies through the page cache: pinned memory would gain nothing. */
+    if (!s->own_fd) return;
+    err = io_uring_register_buffers_sparse(&s->ring, SLOTS);
+    s->fixed_memory = err == 0;
+    if (err != 0)
+        mx_note_add(facts->note, sizeof facts->note,
+                    "Blocks are not registered with the kernel: %s (needs Linux 5.19)", strerror(-err));
+}
+
+static void uring_close(void *state) {
+    struct uring_state *s = state;
+    if (s->have_ring) io_uring_queue_exit(&s->ring);
+    if (s->own_fd && s->fd >= 0) close(s->fd);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static int uring_open(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
+                      void **state) {
+    struct uring_state *s = calloc(1, sizeof *s);
+    if (s == NULL) return mx_fail(why, -ENOMEM, "no memory for the backend uring");
+    s->fd = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    *facts = (struct mx_backend_facts){0};
+    int err = 0;
+    if (place->options->uncached) {
+        open_uncached(place, facts, s);
+    } else {
+        s->own_fd = true;
+        err = mx_place_open_direct(place, why, facts, &s->fd);
+    }
+    if (err == 0) err = init_ring(place, why, facts, s);
+    if (err != 0) {
+        uring_close(s);
+        return err;
+    }
+    register_all(place, facts, s);
+    *state = s;
+    return 0;
+}
+
+/* ---- registered memory */
+
+static int set_slot(struct uring_state *s, unsigned i, char *base, uint64_t bytes, void *block) {
+    struct iovec memory = {base, bytes};
+    __u64 tag = 0;
+    int done = io_uring_register_buffers_update_tag(&s->ring, i, &memory, &tag, 1);
+    if (done < 0) return done;
+    s->slots[i] = (struct slot){base, bytes, block};
+    if (base != NULL && i >= s->used_slots) s->used_slots = i + 1;
+    return 0;
+}
+
+static void clear_slots(struct uring_state *s, const void *block) {
+    for (unsigned i = 0; i < s->used_slots; i++)
+        if (s->slots[i].base != NULL && s->slots[i].block == block) {
+            set_slot(s, i, NULL, 0, NULL);
+            s->slots[i] = (struct slot){0}; /* never used again, even if the kernel kept it */
+        }
+    while (s->used_slots > 0 && s->slots[s->used_slots - 1].base == NULL) s->used_slots--;
+}
+
+static int uring_register_memory(void *state, void *base, uint64_t bytes) {
+    struct uring_state *s = state;
+    if (!s->fixed_memory) return -ENOTSUP;
+    int err = 0;
+    pthread_mutex_lock(&s->lock);
+    unsigned i = 0;
+    for (uint64_t at = 0; at < bytes && err == 0; at += PIECE_BYTES) {
+        while (i < SLOTS && s->slots[i].base != NULL) i++;
+        uint64_t piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        err = i < SLOTS ? set_slot(s, i, (char *)base + at, piece, base) : -ENOSPC;
+    }
+    if (err != 0) clear_slots(s, base);
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+static void uring_unregister_memory(void *state, void *base) {
+    struct uring_state *s = state;
+    if (!s->fixed_memory) return;
+    pthread_mutex_lock(&s->lock);
+    clear_slots(s, base);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The slot that the whole request lies in, or -1. */
+static int find_slot(const struct uring_state *s, const struct mx_request *r) {
+    const char *from = r->dram;
+    for (unsigned i = 0; i < s->used_slots; i++) {
+        const struct slot *slot = &s->slots[i];
+        if (slot->base != NULL && from >= slot->base && from + r->bytes <= slot->base + slot->bytes)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* ---- transfers */
+
+static void prepare(const struct uring_state *s, const struct mx_request *r, struct io_uring_sqe *sqe) {
+    int fd = s->fixed_file ? 0 : s->fd, slot = find_slot(s, r);
+    if (slot >= 0 && r->write)
+        io_uring_prep_write_fixed(sqe, fd, r->dram, r->bytes, r->offset_bytes, slot);
+    else if (slot >= 0)
+        io_uring_prep_read_fixed(sqe, fd, r->dram, r->bytes, r->offset_bytes, slot);
+    else if (r->write)
+        io_uring_prep_write(sqe, fd, r->dram, r->bytes, r->offset_bytes);
+    else
+        io_uring_prep_read(sqe, fd, r->dram, r->bytes, r->offset_bytes);
+    if (s->fixed_file) sqe->flags |= IOSQE_FIXED_FILE;
+    sqe->rw_flags = s->rw_flags;
+    sqe->user_data = r->tag;
+}
+
+/* What has an entry in the ring is taken; should the kernel not fetch it now, reap makes it do so. */
+static int uring_submit(void *state, const struct mx_request *requests, unsigned n) {
+    struct uring_state *s = state;
+    unsigned taken = 0;
+    pthread_mutex_lock(&s->lock);
+    for (struct io_uring_sqe *sqe; taken < n && (sqe = io_uring_get_sqe(&s->ring)) != NULL; taken++)
+        prepare(s, &requests[taken], sqe);
+    pthread_mutex_unlock(&s->lock);
+    if (taken > 0) io_uring_submit(&s->ring);
+    return (int)taken;
+}
+
+static unsigned harvest(struct uring_state *s, unsigned max, struct mx_completion *out) {
+    struct io_uring_cqe *cqes[64];
+    unsigned n = 0;
+    while (n < max) {
+        unsigned got = io_uring_peek_batch_cqe(&s->ring, cqes, max - n < 64 ? max - n : 64);
+        for (unsigned i = 0; i < got; i++)
+            out[n + i] = (struct mx_completion){cqes[i]->user_data, cqes[i]->res};
+        io_uring_cq_advance(&s->ring, got);
+        n += got;
+        if (got == 0) break;
+    }
+    return n;
+}
+
+static int uring_reap(void *state, unsigned min, unsigned max, struct mx_completion *out) {
+    struct uring_state *s = state;
+    unsigned n = harvest(s, max, out);
+    while (n < min) {
+        int err = io_uring_submit_and_wait(&s->ring, min - n);
+        if (err < 0) return n > 0 ? (int)n : err;
+        n += harvest(s, max - n, out + n);
+    }
+    return (int)n;
+}
+
+const struct mx_backend mx_uring = {
+    .name = "uring",
+    .summary = "io_uring, O_DIRECT, registered memory and file; or uncached buffered I/O",
+    .face = MX_FACE_TRANSFER,
+    .probe = uring_probe,
+    .open = uring_open,
+    .close = uring_close,
+    .submit = uring_submit,
+    .reap = uring_reap,
+    .register_memory = uring_register_memory,
+    .unregister_memory = uring_unregister_memory,
+};

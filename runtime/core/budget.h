@@ -1,0 +1,11 @@
+/* budget.h - what block.c asks of a budget. */
+#ifndef MX_BUDGET_H
+#define MX_BUDGET_H
+
+#include <memext/memext.h>
+
+/* Counts bytes as used; -ENOMEM with the figures where limit - reserve would be passed. NULL budget: 0. */
+int mx_budget_take(mx_budget *budget, uint64_t bytes, mx_why *why);
+void mx_budget_give(mx_budget *budget, uint64_t bytes);
+
+#endif

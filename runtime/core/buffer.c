@@ -1,0 +1,212 @@
+#include "core/device.h"
+#include "core/size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct mx_buffer {
+    mx_device *device;
+    char name[16];
+    uint64_t offset_bytes, bytes;
+    uint64_t span_bytes; /* bytes, rounded up to the alignment: transfers may reach so far */
+    char *base;          /* mapped face */
+};
+
+/* ---- extents (lock held) */
+
+static int find_extent(const mx_device *d, const char *name) {
+    const struct mx_superblock *s = &d->found.super;
+    for (uint32_t i = 0; i < s->n_extents; i++)
+        if (strncmp(s->extents[i].name, name, sizeof s->extents[i].name) == 0) return (int)i;
+    return -1;
+}
+
+static uint64_t next_offset(const mx_device *d) {
+    const struct mx_superblock *s = &d->found.super;
+    uint64_t end = MX_DATA_OFFSET_BYTES;
+    for (uint32_t i = 0; i < s->n_extents; i++) {
+        uint64_t upto = s->extents[i].offset_bytes + s->extents[i].bytes;
+        if (upto > end) end = upto;
+    }
+    return mx_round_up(end, MX_EXTENT_ALIGN_BYTES);
+}
+
+static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
+    uint64_t room = mx_device_room(d);
+    if (extent->bytes > room)
+        return mx_fail(why, -ENOSPC,
+                       "a Buffer of %s does not fit: %.300s has %s left; free space, choose a smaller "
+                       "problem or another place",
+                       mx_size(extent->bytes).text, d->inner->anonymous ? "memory" : d->found.path,
+                       mx_size(room).text);
+    if (d->inner->anonymous || d->found.place.block_device) return 0;
+    int err;
+    do err = posix_fallocate(d->found.place.fd, (off_t)extent->offset_bytes, (off_t)extent->bytes);
+    while (err == EINTR);
+    if (err == 0) return 0;
+    return mx_fail(why, -err, "%s for a Buffer cannot be had in %.300s: %s", mx_size(extent->bytes).text,
+                   d->found.path, strerror(err));
+}
+
+static int check_new(const mx_device *d, const char *name, uint64_t bytes, mx_why *why) {
+    if (name == NULL || name[0] == 0 || strlen(name) > 15)
+        return mx_fail(why, -EINVAL, "a Buffer's name has 1 to 15 bytes, not \"%.40s\"", name ? name : "");
+    if (bytes == 0 || bytes > (UINT64_C(1) << 60))
+        return mx_fail(why, -EINVAL, "a Buffer of %llu bytes is not possible", (unsigned long long)bytes);
+    if (find_extent(d, name) >= 0)
+        return mx_fail(why, -EEXIST, "there is a Buffer \"%s\" on this device already", name);
+    if (d->found.super.n_extents == MX_EXTENTS)
+        return mx_fail(why, -ENOSPC, "a device carries at most %d Buffers", MX_EXTENTS);
+    return 0;
+}
+
+/* Extents in a file end with a whole page, so that the last one can be mapped and transferred to its end. */
+static int add_extent(mx_device *d, const char *name, uint64_t bytes, mx_why *why) {
+    struct mx_superblock next = d->found.super;
+    struct mx_extent *e = &next.extents[next.n_extents++];
+    uint64_t align = d->facts.offset_align_bytes;
+    *e = (struct mx_extent){.offset_bytes = next_offset(d), .bytes = bytes};
+    strcpy(e->name, name);
+    struct mx_extent padded = *e;
+    padded.bytes = mx_round_up(bytes, align > 4096 ? align : 4096);
+    int err = allocate(d, &padded, why);
+    if (err != 0) return err;
+    if (d->inner->anonymous) {
+        d->found.super = next;
+        return 0;
+    }
+    err = mx_store_commit(d->found.place.fd, &next, &d->found.super, &d->found.slot);
+    return err == 0 ? 0 : mx_fail(why, err, "%.300s cannot be written: %s", d->found.path, strerror(-err));
+}
+
+/* The Buffers of an anonymous device end with their handles: name and space are free again. */
+static void remove_extent(mx_device *d, int i) {
+    struct mx_superblock *s = &d->found.super;
+    s->n_extents--;
+    memmove(&s->extents[i], &s->extents[i + 1], (s->n_extents - (uint32_t)i) * sizeof s->extents[0]);
+    memmove(&d->extent_open[i], &d->extent_open[i + 1], s->n_extents - (uint32_t)i);
+    d->extent_open[s->n_extents] = false;
+}
+
+/* ---- handles */
+
+static int map_buffer(mx_buffer *b, mx_why *why) {
+    mx_device *d = b->device;
+    if (d->backend->face != MX_FACE_MAPPED) return 0;
+    void *base = NULL;
+    int err = d->backend->map(d->state, b->offset_bytes, b->bytes, why, &base);
+    if (err != 0) return err;
+    b->base = base;
+    d->backend->advise(d->state, base, b->bytes, d->options.advice);
+    return 0;
+}
+
+/* Lock held. */
+static int make_handle(mx_device *d, int i, mx_why *why, mx_buffer **out) {
+    const struct mx_extent *e = &d->found.super.extents[i];
+    if (d->extent_open[i]) return mx_fail(why, -EBUSY, "the Buffer \"%.15s\" is open already", e->name);
+    mx_buffer *b = calloc(1, sizeof *b);
+    if (b == NULL) return mx_fail(why, -ENOMEM, "no memory for a Buffer's handle");
+    b->device = d;
+    memcpy(b->name, e->name, sizeof b->name);
+    b->offset_bytes = e->offset_bytes;
+    b->bytes = e->bytes;
+    b->span_bytes = mx_round_up(e->bytes, d->facts.offset_align_bytes);
+    int err = map_buffer(b, why);
+    if (err != 0) {
+        free(b);
+        return err;
+    }
+    d->extent_open[i] = true;
+    *out = b;
+    return 0;
+}
+
+int mx_buffer_create(mx_device *device, const char *name, uint64_t bytes, mx_why *why, mx_buffer **out) {
+    pthread_mutex_lock(&device->lock);
+    int err = check_new(device, name, bytes, why);
+    if (err == 0) err = add_extent(device, name, bytes, why);
+    if (err == 0) {
+        int i = (int)device->found.super.n_extents - 1;
+        err = make_handle(device, i, why, out);
+        if (err != 0 && device->inner->anonymous) remove_extent(device, i);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return err;
+}
+
+int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer **out) {
+    pthread_mutex_lock(&device->lock);
+    int i = find_extent(device, name);
+    int err = i >= 0 ? make_handle(device, i, why, out)
+                     : mx_fail(why, -ENOENT, "there is no Buffer \"%.15s\" in this store", name);
+    pthread_mutex_unlock(&device->lock);
+    return err;
+}
+
+void mx_buffer_close(mx_buffer *buffer) {
+    if (buffer == NULL) return;
+    mx_device *d = buffer->device;
+    if (buffer->base != NULL) d->backend->unmap(d->state, buffer->base, buffer->bytes);
+    pthread_mutex_lock(&d->lock);
+    int i = find_extent(d, buffer->name);
+    d->extent_open[i] = false;
+    if (d->inner->anonymous) remove_extent(d, i);
+    pthread_mutex_unlock(&d->lock);
+    free(buffer);
+}
+
+uint64_t mx_buffer_offset(const mx_buffer *b) { return b->offset_bytes; }
+
+uint64_t mx_buffer_bytes(const mx_buffer *buffer) { return buffer->bytes; }
+
+/* ---- transfers */
+
+static int check_spans(const mx_buffer *b, const struct mx_span *spans, size_t n) {
+    uint64_t offset_align = b->device->facts.offset_align_bytes;
+    uint64_t memory_align = b->device->facts.memory_align_bytes;
+    for (size_t i = 0; i < n; i++) {
+        const struct mx_span *s = &spans[i];
+        if (s->offset_bytes > b->span_bytes || s->bytes > b->span_bytes - s->offset_bytes) return -EINVAL;
+        if (s->offset_bytes % offset_align || s->bytes % offset_align || (uintptr_t)s->dram % memory_align)
+            return -EINVAL;
+    }
+    return 0;
+}
+
+static int transfer(mx_buffer *b, bool write, const struct mx_span *spans, size_t n, mx_ticket **out) {
+    int err = check_spans(b, spans, n);
+    return err != 0 ? err : mx_queue_post(b->device->queue, write, spans, n, b->offset_bytes, b->base, out);
+}
+
+int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out) {
+    return transfer(buffer, false, spans, n, out);
+}
+
+int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out) {
+    return transfer(buffer, true, spans, n, out);
+}
+
+/* ---- the mapped face */
+
+int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out) {
+    if (buffer->base == NULL)
+        return mx_fail(why, -ENOTSUP,
+                       "Buffers of the backend %s cannot be mapped; use Blocks, or one of the mapped "
+                       "backends",
+                       buffer->device->backend_name);
+    *out = buffer->base;
+    return 0;
+}
+
+int mx_buffer_advise(mx_buffer *buffer, uint64_t offset_bytes, uint64_t bytes, enum mx_advice advice) {
+    if (buffer->base == NULL) return -ENOTSUP;
+    if (offset_bytes > buffer->bytes || bytes > buffer->bytes - offset_bytes) return -EINVAL;
+    if (bytes == 0) return 0;
+    uint64_t start = mx_round_down(offset_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+    return buffer->device->backend->advise(buffer->device->state, buffer->base + start,
+                                           offset_bytes + bytes - start, advice);
+}

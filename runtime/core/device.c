@@ -1,0 +1,355 @@
+#include "core/device.h"
+
+#include "core/size.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* ---- options */
+
+struct range {
+    const char *name;
+    size_t offset; /* of a uint32_t in the options */
+    uint32_t least, most, standard;
+    const char *unit;
+};
+
+static const struct range ranges[] = {
+    {"queue depth", offsetof(struct mx_device_options, queue_depth), 1, 4096, 32, "requests"},
+    {"largest request", offsetof(struct mx_device_options, max_request_bytes), 4096, 1u << 30, 1u << 20,
+     "bytes"},
+    {"number of copying threads", offsetof(struct mx_device_options, workers), 1, 64, 0, "threads"},
+};
+
+static uint32_t standard_workers(void) {
+    cpu_set_t allowed;
+    int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    return cores < 1 ? 1 : cores > 4 ? 4 : (uint32_t)cores;
+}
+
+static int check_ranges(struct mx_device_options *options, mx_why *why) {
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        const struct range *r = &ranges[i];
+        uint32_t *value = (uint32_t *)((char *)options + r->offset);
+        if (*value == 0) *value = r->standard != 0 ? r->standard : standard_workers();
+        if (*value < r->least || *value > r->most)
+            return mx_fail(why, -EINVAL,
+                           "a %s of %u is not possible; choose %u to %u %s, or 0 for the default", r->name,
+                           *value, r->least, r->most, r->unit);
+    }
+    if ((unsigned)options->advice > MX_ADVICE_SCHEDULE)
+        return mx_fail(why, -EINVAL, "advice %d is none for a device", (int)options->advice);
+    if (options->force && options->resume)
+        return mx_fail(why, -EINVAL, "--force starts anew and --resume goes on; choose one");
+    return 0;
+}
+
+static void list_backends(char *out, size_t capacity) {
+    out[0] = 0;
+    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++) {
+        size_t used = strlen(out);
+        snprintf(out + used, capacity - used, "%s%s", used ? ", " : "", (*b)->name);
+    }
+}
+
+static int choose_backend(mx_device *d, const char *name, mx_why *why) {
+    static const char wrapper[] = "fault:";
+    bool wrapped = strncmp(name, wrapper, sizeof wrapper - 1) == 0;
+    const char *inner = wrapped ? name + sizeof wrapper - 1 : name;
+    d->inner = mx_backend_find(inner);
+    if (d->inner == NULL) {
+        char names[128];
+        list_backends(names, sizeof names);
+        return mx_fail(why, -EINVAL, "there is no backend \"%.40s\"; choose one of %s", inner, names);
+    }
+    d->backend = wrapped ? mx_backend_fault : d->inner;
+    snprintf(d->backend_name, sizeof d->backend_name, "%s", name);
+    return 0;
+}
+
+static int take_options(mx_device *d, const struct mx_device_options *asked, const char *name, mx_why *why) {
+    d->options = *asked;
+    int err = check_ranges(&d->options, why);
+    if (err == 0) err = choose_backend(d, name, why);
+    if (err != 0) return err;
+    if (asked->fault != NULL && strlen(asked->fault) >= sizeof d->fault)
+        return mx_fail(why, -EINVAL, "the fault options are longer than %zu bytes", sizeof d->fault - 1);
+    snprintf(d->fault, sizeof d->fault, "%s", asked->fault ? asked->fault : "");
+    d->options.fault = d->fault;
+    d->options.backend = d->backend_name;
+    return 0;
+}
+
+/* ---- space */
+
+/* The value of a line "Name:   123 kB" of /proc/meminfo, in bytes. */
+static uint64_t meminfo_bytes(const char *name) {
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    uint64_t kib = 0;
+    size_t n = strlen(name);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, name, n) == 0 && line[n] == ':') kib = strtoull(line + n + 1, NULL, 10);
+    if (file != NULL) fclose(file);
+    return kib * 1024;
+}
+
+/* What anonymous Buffers may fill: the memory that is available now or the cgroup's limit, whichever is less;
+ * plus free swap where the backend lives on it. */
+static int memory_for_buffers(mx_device *d, mx_why *why) {
+    struct mx_machine machine;
+    int err = mx_machine_detect_memory(why, &machine);
+    if (err != 0) return err;
+    uint64_t dram = mx_machine_dram_bytes(&machine), available = meminfo_bytes("MemAvailable");
+    if (available != 0 && available < dram) dram = available;
+    d->found.place = (struct mx_place){.fd = -1, .path = "", .options = &d->options};
+    d->found.place.bytes = dram + (d->inner->locks_blocks ? meminfo_bytes("SwapFree") : 0);
+    return 0;
+}
+
+static uint64_t end_of_extents(const mx_device *d) {
+    uint64_t end = 0;
+    const struct mx_superblock *s = &d->found.super;
+    for (uint32_t i = 0; i < s->n_extents; i++)
+        if (s->extents[i].offset_bytes + s->extents[i].bytes > end)
+            end = s->extents[i].offset_bytes + s->extents[i].bytes;
+    return end;
+}
+
+static uint64_t anonymous_bytes(const mx_device *d) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < d->found.super.n_extents; i++) sum += d->found.super.extents[i].bytes;
+    return sum;
+}
+
+uint64_t mx_device_room(const mx_device *d) {
+    uint64_t bytes = d->found.place.bytes, used;
+    if (!d->inner->anonymous && !d->found.place.block_device) return mx_place_capacity(&d->found, false);
+    used = d->inner->anonymous ? anonymous_bytes(d) : mx_round_up(end_of_extents(d), MX_EXTENT_ALIGN_BYTES);
+    if (!d->inner->anonymous && used < MX_DATA_OFFSET_BYTES) used = MX_DATA_OFFSET_BYTES;
+    return bytes > used ? bytes - used : 0;
+}
+
+static int check_space(mx_device *d, mx_why *why) {
+    uint64_t need = d->options.expect_bytes;
+    bool anonymous = d->inner->anonymous;
+    if (need == 0 || d->options.resume) return 0;
+    uint64_t room = anonymous ? d->found.place.bytes : mx_place_capacity(&d->found, true);
+    if (need <= room) return 0;
+    return mx_fail(
+        why, -ENOSPC, "the Buffers need %s, but %.300s has %s for them; %s", mx_size(need).text,
+        anonymous ? (d->inner->locks_blocks ? "memory and swap together" : "memory") : d->found.path,
+        mx_size(room).text,
+        anonymous ? "choose a smaller problem or another backend" : "free space or name another place");
+}
+
+/* ---- open and close */
+
+static int open_place(mx_device *d, mx_why *why) {
+    if (d->inner->anonymous) {
+        if (d->options.resume)
+            return mx_fail(why, -ENOTSUP,
+                           "the Buffers of the backend %s end with the process: nothing to resume",
+                           d->inner->name);
+        return memory_for_buffers(d, why);
+    }
+    int err = mx_place_find(&d->options, why, &d->found);
+    if (err != 0) return err;
+    if (d->found.storage.is_memory && d->inner->face == MX_FACE_TRANSFER)
+        return mx_fail(why, -ENOTSUP,
+                       "%.300s is on %s, which is memory and no storage; name a directory on a disk",
+                       d->found.path, d->found.storage.filesystem);
+    if (d->found.storage.is_memory)
+        mx_note_add(d->facts.note, sizeof d->facts.note, "%s is memory, not storage",
+                    d->found.storage.filesystem);
+    return 0;
+}
+
+static int open_backend(mx_device *d, mx_why *why) {
+    char note[sizeof d->facts.note];
+    memcpy(note, d->facts.note, sizeof note);
+    int err = d->backend->probe != NULL ? d->backend->probe(&d->found.place, why) : 0;
+    if (err == 0) err = d->backend->open(&d->found.place, why, &d->facts, &d->state);
+    if (err != 0) return err;
+    if (note[0] != 0) mx_note_add(d->facts.note, sizeof d->facts.note, "%s", note);
+    uint32_t align = d->facts.offset_align_bytes, most = d->options.max_request_bytes / align * align;
+    if (most == 0)
+        return mx_fail(why, -EINVAL, "a largest request of %u bytes is below the alignment of %u bytes here",
+                       d->options.max_request_bytes, align);
+    d->options.max_request_bytes = most;
+    return 0;
+}
+
+static int start_queue(mx_device *d, mx_why *why) {
+    struct mx_queue_setup setup = {.backend = d->backend,
+                                   .state = d->state,
+                                   .depth = d->options.queue_depth,
+                                   .max_request_bytes = d->options.max_request_bytes,
+                                   .align_bytes = d->facts.offset_align_bytes,
+                                   .workers = d->options.workers,
+                                   .schedule = d->options.advice == MX_ADVICE_SCHEDULE};
+    return mx_queue_create(&setup, why, &d->queue);
+}
+
+/* A note of a run that is not done must survive; anything else in a directory is a temporary file. */
+static bool worth_keeping(const mx_device *d) {
+    const struct mx_superblock *s = &d->found.super;
+    return !d->found.directory || d->options.keep || (s->note_bytes > 0 && !s->finished);
+}
+
+static void dismantle(mx_device *d, bool remove) {
+    mx_queue_free(d->queue);
+    if (d->state != NULL) d->backend->close(d->state);
+    if (d->inner != NULL && !d->inner->anonymous) mx_place_leave(&d->found, remove);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static int open_with(const struct mx_device_options *options, const char *name, mx_why *why,
+                     mx_device **out) {
+    mx_device *d = calloc(1, sizeof *d);
+    if (d == NULL) return mx_fail(why, -ENOMEM, "no memory for a device");
+    d->found.place.fd = -1;
+    pthread_mutex_init(&d->lock, NULL);
+    int err = take_options(d, options, name, why);
+    if (err == 0) err = open_place(d, why);
+    if (err == 0) err = check_space(d, why);
+    if (err == 0) err = open_backend(d, why);
+    if (err == 0) err = start_queue(d, why);
+    /* All checks are passed: now, and not before, something is written. */
+    if (err == 0 && !d->inner->anonymous && !d->options.resume) err = mx_place_take(&d->found, why);
+    if (err != 0) {
+        dismantle(d, d->found.created);
+        return err;
+    }
+    *out = d;
+    return 0;
+}
+
+/* The last of the table with a transfer face comes first: the table goes from the simple to the fast. */
+static int open_best(const struct mx_device_options *options, mx_why *why, mx_device **out) {
+    size_t n = 0;
+    while (mx_backends[n] != NULL) n++;
+    int err = mx_fail(why, -ENOTSUP, "no backend with asynchronous I/O was built");
+    while (n-- > 0) {
+        const struct mx_backend *b = mx_backends[n];
+        if (b->face != MX_FACE_TRANSFER || b->anonymous) continue;
+        err = open_with(options, b->name, why, out);
+        if (err != -ENOTSUP) break;
+    }
+    return err;
+}
+
+int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_device **out) {
+    if (options->backend == NULL) return open_best(options, why, out);
+    return open_with(options, options->backend, why, out);
+}
+
+void mx_device_close(mx_device *device) {
+    if (device != NULL) dismantle(device, !worth_keeping(device));
+}
+
+/* ---- what it is and did */
+
+void mx_device_facts(const mx_device *device, struct mx_device_facts *out) {
+    mx_device *d = (mx_device *)device; /* only the mutex is touched */
+    memset(out, 0, sizeof *out);
+    snprintf(out->backend, sizeof out->backend, "%.23s", d->backend_name);
+    snprintf(out->place, sizeof out->place, "%.511s",
+             d->inner->anonymous ? "anonymous memory" : d->found.path);
+    out->mapped = d->backend->face == MX_FACE_MAPPED;
+    out->bypasses_page_cache = d->facts.bypasses_page_cache;
+    out->durable = !d->inner->anonymous;
+    out->offset_align_bytes = d->facts.offset_align_bytes;
+    out->memory_align_bytes = d->facts.memory_align_bytes;
+    pthread_mutex_lock(&d->lock);
+    memcpy(out->note, d->facts.note, sizeof out->note);
+    out->capacity_bytes = mx_device_room(d);
+    pthread_mutex_unlock(&d->lock);
+}
+
+void mx_device_counters(const mx_device *device, struct mx_counters *out) {
+    mx_queue_counters(device->queue, out);
+}
+
+/* ---- durability */
+
+int mx_device_flush(mx_device *device) {
+    if (device->inner->anonymous) return 0;
+    int err = device->backend->flush != NULL ? device->backend->flush(device->state) : -ENOSYS;
+    if (err != -ENOSYS) return err;
+    return fdatasync(device->found.place.fd) == 0 ? 0 : -errno;
+}
+
+static int commit(mx_device *d, const struct mx_superblock *next) {
+    return mx_store_commit(d->found.place.fd, next, &d->found.super, &d->found.slot);
+}
+
+int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
+    if (device->inner->anonymous) return -ENOTSUP;
+    if (note_bytes > MX_NOTE_BYTES || note_bytes == 0) return -EINVAL;
+    int err = mx_device_flush(device);
+    if (err != 0) return err;
+    pthread_mutex_lock(&device->lock);
+    struct mx_superblock next = device->found.super;
+    memset(next.note, 0, sizeof next.note);
+    memcpy(next.note, note, note_bytes);
+    next.note_bytes = (uint32_t)note_bytes;
+    next.finished = 0;
+    err = commit(device, &next);
+    pthread_mutex_unlock(&device->lock);
+    return err;
+}
+
+int mx_device_finish(mx_device *device) {
+    if (device->inner->anonymous) return -ENOTSUP;
+    int err = mx_device_flush(device);
+    if (err != 0) return err;
+    pthread_mutex_lock(&device->lock);
+    struct mx_superblock next = device->found.super;
+    next.finished = 1;
+    err = commit(device, &next);
+    pthread_mutex_unlock(&device->lock);
+    return err;
+}
+
+int64_t mx_device_note(const mx_device *device, void *note, size_t capacity_bytes) {
+    mx_device *d = (mx_device *)device; /* only the mutex is touched */
+    pthread_mutex_lock(&d->lock);
+    const struct mx_superblock *s = &d->found.super;
+    int64_t n = s->note_bytes <= capacity_bytes ? (int64_t)s->note_bytes : -ENOSPC;
+    if (n > 0) memcpy(note, s->note, (size_t)n);
+    pthread_mutex_unlock(&d->lock);
+    return n;
+}
+
+/* ---- registered memory */
+
+static void tell_registration(mx_device *d, int err) {
+    struct rlimit limit = {0, 0};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    pthread_mutex_lock(&d->lock);
+    if (!d->told_registration)
+        mx_note_add(d->facts.note, sizeof d->facts.note,
+                    "Blocks are not registered with the kernel: %s "
+                    "(RLIMIT_MEMLOCK is %s)",
+                    strerror(-err),
+                    limit.rlim_cur == RLIM_INFINITY ? "unlimited" : mx_size(limit.rlim_cur).text);
+    d->told_registration = true;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void mx_device_register(mx_device *device, void *base, uint64_t bytes) {
+    if (device->backend->register_memory == NULL || device->options.no_register) return;
+    int err = device->backend->register_memory(device->state, base, bytes);
+    if (err != 0 && err != -ENOTSUP) tell_registration(device, err);
+}
+
+void mx_device_unregister(mx_device *device, void *base) {
+    if (device->backend->unregister_memory != NULL) device->backend->unregister_memory(device->state, base);
+}

@@ -1,0 +1,184 @@
+#include "core/clock.h"
+#include "core/queue_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tickets */
+
+/* Copies the spans; neighbours that adjoin in the Buffer and in DRAM become one. */
+static size_t coalesce(const struct mx_span *spans, size_t n, struct mx_span *out) {
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct mx_span *last = used > 0 ? &out[used - 1] : NULL;
+        if (spans[i].bytes == 0) continue;
+        if (last != NULL && last->offset_bytes + last->bytes == spans[i].offset_bytes &&
+            (char *)last->dram + last->bytes == spans[i].dram)
+            last->bytes += spans[i].bytes;
+        else
+            out[used++] = spans[i];
+    }
+    return used;
+}
+
+static mx_ticket *make_ticket(bool write, const struct mx_span *spans, size_t n) {
+    if (n > (SIZE_MAX - sizeof(mx_ticket)) / sizeof(struct mx_span)) return NULL;
+    mx_ticket *ticket = calloc(1, sizeof *ticket + n * sizeof(struct mx_span));
+    if (ticket == NULL) return NULL;
+    ticket->write = write;
+    ticket->n = coalesce(spans, n, ticket->spans);
+    ticket->exhausted = ticket->n == 0;
+    pthread_mutex_init(&ticket->lock, NULL);
+    pthread_cond_init(&ticket->ended, NULL);
+    atomic_init(&ticket->done, ticket->exhausted);
+    return ticket;
+}
+
+/* The last touch of the queue: after the unlock the ticket belongs to mx_wait alone. */
+static void end_ticket(mx_ticket *ticket) {
+    pthread_mutex_lock(&ticket->lock);
+    atomic_store(&ticket->done, true);
+    pthread_cond_signal(&ticket->ended);
+    pthread_mutex_unlock(&ticket->lock);
+}
+
+int mx_wait(mx_ticket *ticket) {
+    if (ticket == NULL) return 0;
+    pthread_mutex_lock(&ticket->lock);
+    while (!atomic_load(&ticket->done)) pthread_cond_wait(&ticket->ended, &ticket->lock);
+    pthread_mutex_unlock(&ticket->lock);
+    int err = ticket->error;
+    pthread_cond_destroy(&ticket->ended);
+    pthread_mutex_destroy(&ticket->lock);
+    free(ticket);
+    return err;
+}
+
+int mx_test(const mx_ticket *ticket) { return ticket == NULL || atomic_load(&ticket->done) ? 1 : 0; }
+
+/* ---- the FIFO of tickets */
+
+static void pop_head(struct mx_queue *q) {
+    q->head->exhausted = true;
+    q->head = q->head->next;
+    if (q->head == NULL) q->tail = NULL;
+}
+
+bool mx_queue_take(struct mx_queue *q, struct piece *out) {
+    mx_ticket *t = q->head;
+    if (t == NULL) return false;
+    const struct mx_span *s = &t->spans[t->at];
+    uint64_t left = s->bytes - t->at_bytes, most = q->setup.max_request_bytes;
+    *out = (struct piece){t, s->offset_bytes + t->at_bytes, left < most ? left : most,
+                          (char *)s->dram + t->at_bytes};
+    t->in_flight++;
+    t->at_bytes += out->bytes;
+    if (t->at_bytes == s->bytes) {
+        t->at++;
+        t->at_bytes = 0;
+        if (t->at == t->n) pop_head(q);
+    }
+    return true;
+}
+
+void mx_queue_finish(struct mx_queue *q, mx_ticket *t, int err) {
+    t->in_flight--;
+    if (err != 0 && t->error == 0) t->error = err;
+    /* A ticket that pieces were taken of and that has more to take is the head: the order is strict. */
+    if (err != 0 && !t->exhausted) pop_head(q);
+    if (t->exhausted && t->in_flight == 0) end_ticket(t);
+}
+
+void mx_queue_begin(struct mx_queue *q, bool write, uint64_t now_ns) {
+    if (q->busy[write].n++ == 0) q->busy[write].since_ns = now_ns;
+    if (++q->in_flight > q->counters.peak_in_flight) q->counters.peak_in_flight = q->in_flight;
+}
+
+static void count_time(struct mx_queue *q, bool write, uint64_t now_ns) {
+    struct busy *b = &q->busy[write];
+    uint64_t *total = write ? &q->counters.write_ns : &q->counters.read_ns;
+    if (b->n > 0 && now_ns > b->since_ns) {
+        *total += now_ns - b->since_ns;
+        b->since_ns = now_ns;
+    }
+}
+
+void mx_queue_end(struct mx_queue *q, bool write, uint64_t now_ns) {
+    count_time(q, write, now_ns);
+    q->busy[write].n--;
+    q->in_flight--;
+}
+
+int mx_queue_post(struct mx_queue *q, bool write, const struct mx_span *spans, size_t n,
+                  uint64_t base_offset_bytes, void *base, mx_ticket **out) {
+    mx_ticket *ticket = make_ticket(write, spans, n);
+    if (ticket == NULL) return -ENOMEM;
+    ticket->base_offset_bytes = base_offset_bytes;
+    ticket->base = base;
+    if (!ticket->exhausted) {
+        pthread_mutex_lock(&q->lock);
+        if (q->tail != NULL)
+            q->tail->next = ticket;
+        else
+            q->head = ticket;
+        q->tail = ticket;
+        pthread_cond_broadcast(&q->work);
+        pthread_mutex_unlock(&q->lock);
+    }
+    *out = ticket;
+    return 0;
+}
+
+void mx_queue_counters(struct mx_queue *q, struct mx_counters *out) {
+    pthread_mutex_lock(&q->lock);
+    uint64_t now = mx_now_ns();
+    count_time(q, false, now);
+    count_time(q, true, now);
+    *out = q->counters;
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- threads */
+
+static void join_threads(struct mx_queue *q) {
+    pthread_mutex_lock(&q->lock);
+    q->stop = true;
+    pthread_cond_broadcast(&q->work);
+    pthread_mutex_unlock(&q->lock);
+    for (unsigned i = 0; i < q->n_threads; i++) pthread_join(q->threads[i], NULL);
+}
+
+void mx_queue_free(struct mx_queue *q) {
+    if (q == NULL) return;
+    join_threads(q);
+    mx_transfer_free(q);
+    free(q->threads);
+    pthread_cond_destroy(&q->work);
+    pthread_mutex_destroy(&q->lock);
+    free(q);
+}
+
+int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_queue **out) {
+    bool mapped = setup->backend->face == MX_FACE_MAPPED;
+    unsigned want = mapped ? setup->workers : 1;
+    struct mx_queue *q = calloc(1, sizeof *q);
+    if (q == NULL) return mx_fail(why, -ENOMEM, "no memory for a transfer queue");
+    q->setup = *setup;
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->work, NULL);
+    q->threads = calloc(want, sizeof *q->threads);
+    int err = q->threads == NULL ? -ENOMEM : 0;
+    if (err == 0 && !mapped) err = mx_transfer_create(q);
+    for (; err == 0 && q->n_threads < want; q->n_threads++) {
+        err = -pthread_create(&q->threads[q->n_threads], NULL, mapped ? mx_mapped_run : mx_transfer_run, q);
+        if (err != 0) break;
+    }
+    if (err != 0) {
+        mx_queue_free(q);
+        return mx_fail(why, err, "the transfer queue of %u requests and %u threads cannot be made: %s",
+                       setup->depth, want, strerror(-err));
+    }
+    *out = q;
+    return 0;
+}

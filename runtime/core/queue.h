@@ -1,0 +1,31 @@
+/* queue.h - the transfer queue of a device: tickets in, requests to the backend out.
+ *
+ * Splitting, coalescing, retry, finishing of short transfers, timing and counting happen here and nowhere
+ * else. Tickets are served in the order in which they were posted, several at once as depth allows.
+ * Transfer face: one I/O thread. Mapped face: `workers` threads that copy.
+ */
+#ifndef MX_QUEUE_H
+#define MX_QUEUE_H
+
+#include <memext/backend.h>
+
+struct mx_queue;
+
+struct mx_queue_setup {
+    const struct mx_backend *backend;
+    void *state;
+    uint32_t depth, max_request_bytes, align_bytes, workers;
+    bool schedule; /* mapped face: populate before reading, drop after every piece */
+};
+
+int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_queue **out);
+/* Waits for all tickets, then ends the threads. NULL allowed. */
+void mx_queue_free(struct mx_queue *queue);
+
+/* spans are checked by the caller; offsets are relative to base_offset_bytes of the place (transfer face) and
+ * to base (mapped face). -ENOMEM. */
+int mx_queue_post(struct mx_queue *queue, bool write, const struct mx_span *spans, size_t n,
+                  uint64_t base_offset_bytes, void *base, mx_ticket **out);
+void mx_queue_counters(struct mx_queue *queue, struct mx_counters *out);
+
+#endif

@@ -1,0 +1,96 @@
+/* queue_mapped.c - the copying threads of the mapped face. */
+#include "core/clock.h"
+#include "core/queue_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Short rows are taken by the handful, so that threads do not queue for the lock. */
+enum { MOST_PIECES = 64 };
+
+struct batch {
+    struct piece pieces[MOST_PIECES];
+    unsigned n;
+    struct piece ahead; /* what will be read soon; bytes 0 = nothing */
+};
+
+/* The piece that lies as far ahead as the other workers will have taken when this one is back. */
+static struct piece look_ahead(const struct mx_queue *q, const mx_ticket *t) {
+    uint64_t most = q->setup.max_request_bytes, skip = most * (q->setup.workers - 1);
+    uint64_t from = t->at_bytes;
+    for (size_t i = t->at; i < t->n; i++, from = 0) {
+        uint64_t left = t->spans[i].bytes - from;
+        if (skip < left) {
+            uint64_t bytes = left - skip;
+            return (struct piece){.offset_bytes = t->spans[i].offset_bytes + from + skip,
+                                  .bytes = bytes < most ? bytes : most};
+        }
+        skip -= left;
+    }
+    return (struct piece){0};
+}
+
+/* Lock held; one ticket's pieces, together about max_request_bytes. */
+static void take_batch(struct mx_queue *q, struct batch *b) {
+    mx_ticket *ticket = q->head;
+    uint64_t bytes = 0, now = mx_now_ns();
+    b->n = 0;
+    b->ahead = (struct piece){0};
+    while (b->n < MOST_PIECES && bytes < q->setup.max_request_bytes && q->head == ticket &&
+           mx_queue_take(q, &b->pieces[b->n])) {
+        mx_queue_begin(q, ticket->write, now);
+        bytes += b->pieces[b->n++].bytes;
+    }
+    if (q->setup.schedule && !ticket->write) b->ahead = look_ahead(q, ticket);
+}
+
+static int advise(struct mx_queue *q, char *from, uint64_t bytes, enum mx_advice advice) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)from / page * page;
+    return q->setup.backend->advise(q->setup.state, (void *)start, (uintptr_t)from + bytes - start, advice);
+}
+
+static int move_piece(struct mx_queue *q, const struct piece *p) {
+    char *mapped = p->ticket->base + p->offset_bytes;
+    /* A page that cannot be read is found here as -EFAULT; touched, it would kill the process by SIGBUS. */
+    if (q->setup.schedule && !p->ticket->write && advise(q, mapped, p->bytes, MX_ADVICE_POPULATE) == -EFAULT)
+        return -EIO;
+    if (p->ticket->write)
+        memcpy(mapped, p->dram, p->bytes);
+    else
+        memcpy(p->dram, mapped, p->bytes);
+    if (q->setup.schedule) advise(q, mapped, p->bytes, MX_ADVICE_DROP);
+    return 0;
+}
+
+static void finish_batch(struct mx_queue *q, const struct batch *b, const int *errors) {
+    uint64_t now = mx_now_ns();
+    bool write = b->pieces[0].ticket->write;
+    pthread_mutex_lock(&q->lock);
+    for (unsigned i = 0; i < b->n; i++) {
+        if (errors[i] == 0)
+            *(write ? &q->counters.write_bytes : &q->counters.read_bytes) += b->pieces[i].bytes;
+        (*(write ? &q->counters.write_requests : &q->counters.read_requests))++;
+        mx_queue_end(q, write, now);
+        mx_queue_finish(q, b->pieces[i].ticket, errors[i]);
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+void *mx_mapped_run(void *queue) {
+    struct mx_queue *q = queue;
+    struct batch b;
+    int errors[MOST_PIECES];
+    for (;;) {
+        pthread_mutex_lock(&q->lock);
+        while (q->head == NULL && !q->stop) pthread_cond_wait(&q->work, &q->lock);
+        bool work = q->head != NULL;
+        if (work) take_batch(q, &b);
+        pthread_mutex_unlock(&q->lock);
+        if (!work) return NULL;
+        if (b.ahead.bytes > 0)
+            advise(q, b.pieces[0].ticket->base + b.ahead.offset_bytes, b.ahead.bytes, MX_ADVICE_WILLNEED);
+        for (unsigned i = 0; i < b.n; i++) errors[i] = move_piece(q, &b.pieces[i]);
+        finish_batch(q, &b, errors);
+    }
+}
