@@ -6,6 +6,7 @@
 #include "grid/grid.h"
 #include "machine/machine.h"
 #include "observe/report.h"
+#include "observe/timeline.h"
 #include "schedule/schedule.h"
 #include "tune/tune.h"
 
@@ -56,6 +57,7 @@ struct run {
     mx_engine *engine;
     struct mx_schedule *schedule;
     struct mx_progress progress;
+    mx_timeline *timeline;
     int32_t result; /* Buffer of the result */
     bool resumed, resident;
 };
@@ -331,6 +333,32 @@ static int commit(void *context, int64_t time, int32_t buffer) {
 static void on_progress(void *context, int64_t done) {
     struct run *r = context;
     mx_progress_update(&r->progress, done);
+    mx_timeline_updates(r->timeline, done);
+}
+
+static void on_event(void *context, const struct mx_event *e) {
+    static const char *const names[] = {"load", "store", "copy", "advance", "commit"};
+    const struct run *r = context;
+    mx_timeline_event(r->timeline, e->waiting ? "wait" : names[e->kind], e->begin_ns, e->end_ns,
+                      (int64_t[2]){e->region.y0, e->region.y1}, (int64_t[2]){e->region.z0, e->region.z1},
+                      e->amount);
+}
+
+static int start_timeline(struct run *r) {
+    const struct mx_report *p = &r->report;
+    struct mx_timeline_options t = {.path = r->o.timeline,
+                                    .trace_path = r->o.trace,
+                                    .problem = &r->o.problem,
+                                    .plan = &p->plan,
+                                    .device = r->device,
+                                    .place = r->backend->anonymous ? "" : p->device.place};
+    if (r->o.timeline == NULL && r->o.trace == NULL) return 0;
+    for (int i = 0; i < 2; i++) {
+        t.buffer_bytes[i] = (uint64_t)p->layout.buffer_bytes;
+        t.buffer_offset_bytes[i] = mx_buffer_offset(r->buffer[i]);
+        if (r->backend->anonymous) mx_buffer_map(r->buffer[i], NULL, &t.mapped[i]);
+    }
+    return mx_timeline_start(&t, &r->why, &r->timeline);
 }
 
 static int initialise(struct run *r) {
@@ -422,6 +450,8 @@ static int compute(struct run *r) {
     if (err < 0)
         return mx_fail(&r->why, err, "the schedule of %s could not be opened: %s", p->plan.algorithm,
                        strerror(-err));
+    if ((err = start_timeline(r)) < 0) return err;
+    if (r->timeline != NULL) x.event = on_event;
     mx_progress_begin(&r->progress, "updates", "updates", r->tuned.traffic.updates, r->o.quiet);
     mx_device_counters(r->device, &before);
     struct mx_usage usage = mx_usage_now();
@@ -429,6 +459,9 @@ static int compute(struct run *r) {
     p->usage = mx_usage_since(&usage);
     p->counters = counters_since(r->device, &before);
     mx_progress_end(&r->progress);
+    int observed = mx_timeline_stop(r->timeline, err == 0 ? &r->why : NULL);
+    r->timeline = NULL;
+    if (err == 0) err = observed;
     take_kernel_bytes(r);
     p->seconds = (double)done.total_ns * 1e-9;
     p->update_s = (double)done.update_ns * 1e-9;

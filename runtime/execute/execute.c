@@ -24,7 +24,7 @@ struct entry {
     enum state state;
     mx_ticket *ticket;        /* LOAD, STORE under way */
     struct mx_window *window; /* ADVANCE: copy of the schedule's, [max_levels] */
-    int32_t *face_tables;     /* ADVANCE with faces: 5 tables of max_levels + 1 */
+    int32_t *face_tables;     /* ADVANCE with faces: 6 tables of max_levels + 1 */
     uint64_t begin_ns;
 };
 
@@ -75,8 +75,7 @@ static int64_t block_plane_pitch(const struct mx_shape *shape, const struct mx_l
 }
 
 static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout *layout) {
-    return s->face_slabs == 0 ? 0
-                              : (s->max_levels + 1) * s->face_planes * s->face_rows * layout->row_pitch_bytes;
+    return s->face_slabs == 0 ? 0 : s->max_levels * s->face_planes * s->face_rows * layout->row_pitch_bytes;
 }
 
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
@@ -301,6 +300,7 @@ static void face_of(const struct run *r, const struct mx_step *s, int64_t slab, 
                              .planes_per_level = r->shape->face_planes,
                              .face_rows = r->shape->face_rows,
                              .first_z = s->face_z,
+                             .n_planes = s->face_nz,
                              .first_y = y,
                              .n_rows = n};
 }
@@ -362,9 +362,10 @@ static int keep_tables(struct run *r, struct entry *e) {
     memcpy(e->window, s->window, (size_t)s->levels * sizeof *e->window);
     s->window = e->window;
     if (s->face_in < 0 && s->face_out < 0) return 0;
-    if (e->face_tables == NULL && (e->face_tables = malloc(5 * n * sizeof(int32_t))) == NULL) return -ENOMEM;
-    const int32_t **tables[5] = {&s->face_z, &s->face_in_y, &s->face_in_n, &s->face_out_y, &s->face_out_n};
-    for (int i = 0; i < 5; i++) {
+    if (e->face_tables == NULL && (e->face_tables = malloc(6 * n * sizeof(int32_t))) == NULL) return -ENOMEM;
+    const int32_t **tables[6] = {&s->face_z,    &s->face_nz,    &s->face_in_y,
+                                 &s->face_in_n, &s->face_out_y, &s->face_out_n};
+    for (int i = 0; i < 6; i++) {
         if (*tables[i] == NULL) continue;
         memcpy(e->face_tables + (size_t)i * n, *tables[i], ((size_t)s->levels + 1) * sizeof(int32_t));
         *tables[i] = e->face_tables + (size_t)i * n;
@@ -525,6 +526,8 @@ static int open_arrays(struct run *r) {
         if (err == 0) r->view.base[i] = mx_block_data(r->block[i]);
     }
     r->face_slab_bytes = face_slab_bytes(r->shape, l);
+    if (r->x->poison)
+        for (int i = 0; i < 2 && err == 0; i++) memset(r->view.base[i], 0xff, mx_block_bytes(r->block[i]));
     if (err == 0 && r->face_slab_bytes > 0)
         err = make_block(r, r->shape->face_slabs * r->face_slab_bytes, r->face_slab_bytes, &r->face_block);
     return err;

@@ -24,7 +24,7 @@ struct mx_execution {
     mx_buffer *faces; /* side file of stream's strips; NULL = in DRAM */
     mx_budget *budget;
     bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
-    uint32_t memory_align_bytes;
+    bool poison;               /* tests: Blocks start as NaN */
     const volatile int
         *stop; /* set by a signal handler: the run ends after the step under way; may be NULL */
     /* Called when a sweep is complete and before anything of it is overwritten: makes it durable. NULL = no

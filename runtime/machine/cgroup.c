@@ -114,13 +114,22 @@ static const char *below_mount(const char *group, const char *mount_root) {
     return inside && strstr(group, "/..") == NULL ? group + n : "";
 }
 
-static bool limit_of(const char *root, const struct hierarchy *h, struct mx_cgroup *out) {
-    char group[PATH_BYTES], mount_root[PATH_BYTES], mount_point[PATH_BYTES], dir[2 * PATH_BYTES];
+/* The directory of the process's group; *top is the length of its mount point. */
+static bool find_dir(const char *root, const struct hierarchy *h, char dir[2 * PATH_BYTES], size_t *top) {
+    char group[PATH_BYTES], mount_root[PATH_BYTES], mount_point[PATH_BYTES];
     if (!find_group(root, h, group) || !find_mount(root, h, mount_root, mount_point)) return false;
-    snprintf(dir, sizeof dir, "%s%s", mount_point, below_mount(group, mount_root));
+    snprintf(dir, 2 * PATH_BYTES, "%s%s", mount_point, below_mount(group, mount_root));
+    *top = strlen(mount_point);
+    return true;
+}
+
+static bool limit_of(const char *root, const struct hierarchy *h, struct mx_cgroup *out) {
+    char dir[2 * PATH_BYTES];
+    size_t top;
+    if (!find_dir(root, h, dir, &top)) return false;
     uint64_t limit = 0;
     bool any = false;
-    for (size_t top = strlen(mount_point);;) {
+    for (;;) {
         for (const char *const *name = h->files; *name != NULL; name++)
             any |= take_limit(root, dir, *name, &limit);
         char *slash = strrchr(dir, '/');
@@ -137,4 +146,18 @@ void mx_cgroup_limit(const char *root, struct mx_cgroup *out) {
     *out = (struct mx_cgroup){.kind = "none"};
     /* A process has its memory controller in one hierarchy, never in both. */
     if (!limit_of(root, &v1, out)) limit_of(root, &v2, out);
+}
+
+bool mx_cgroup_stat_path(const char *root, char *path, size_t capacity_bytes) {
+    char dir[2 * PATH_BYTES];
+    size_t top;
+    for (int i = 0; i < 2; i++) {
+        if (!find_dir(root, i == 0 ? &v1 : &v2, dir, &top)) continue;
+        int n = snprintf(path, capacity_bytes, "%s%s/memory.stat", root, dir);
+        FILE *file = n > 0 && (size_t)n < capacity_bytes ? fopen(path, "re") : NULL;
+        if (file == NULL) continue;
+        fclose(file);
+        return true;
+    }
+    return false;
 }

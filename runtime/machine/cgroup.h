@@ -2,6 +2,8 @@
 #ifndef MX_CGROUP_H
 #define MX_CGROUP_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct mx_cgroup {
@@ -12,5 +14,8 @@ struct mx_cgroup {
 /* root is put before every path that is read ("" = the real files): /proc/self/cgroup, /proc/self/mountinfo
  * and the mount points named there. Files that are missing mean no limit. */
 void mx_cgroup_limit(const char *root, struct mx_cgroup *out);
+
+/* memory.stat of this process's group; false if there is none. */
+bool mx_cgroup_stat_path(const char *root, char *path, size_t capacity_bytes);
 
 #endif

@@ -30,6 +30,12 @@ uint64_t mx_machine_dram_bytes(const struct mx_machine *machine);
 uint64_t mx_machine_reserve_auto(const struct mx_machine *machine, uint64_t dram_bytes);
 uint64_t mx_machine_reserve_paper(const struct mx_machine *machine);
 
+/* Memory of this process's cgroup now, or of the whole machine where it has none (/proc/meminfo). */
+struct mx_memory_stat {
+    uint64_t anon_bytes, cache_bytes, dirty_bytes, writeback_bytes;
+};
+void mx_machine_memory_stat(struct mx_memory_stat *out);
+
 /* NUMA: bind [base, base+bytes) in equal shares, each a multiple of unit_bytes, to the nodes in turn. No
  * effect, no error on one node. Returns the number of nodes used or -errno. */
 int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes);

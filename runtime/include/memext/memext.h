@@ -149,6 +149,8 @@ int mx_buffer_create(mx_device *device, const char *name, uint64_t bytes, mx_why
 int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer **out);
 void mx_buffer_close(mx_buffer *buffer); /* NULL allowed */
 uint64_t mx_buffer_bytes(const mx_buffer *buffer);
+/* Where the Buffer begins in its file or block device. */
+uint64_t mx_buffer_offset(const mx_buffer *buffer);
 
 /* One contiguous piece of a transfer. offset and bytes are multiples of offset_align_bytes, dram of
  * memory_align_bytes. */

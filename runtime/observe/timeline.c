@@ -1,0 +1,388 @@
+#include "observe/timeline.h"
+#include "machine/machine.h"
+#include "observe/report.h"
+#include "observe/usage.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* Linux 6.5 */
+#endif
+
+enum { DEFAULT_BINS = 128, PROBES = 32 };
+
+struct cache_range {
+    uint64_t off, len;
+};
+struct cache_state {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
+struct event {
+    const char *name;
+    uint64_t begin_ns, end_ns, amount;
+    int64_t y[2], z[2];
+};
+
+enum residency { BY_CACHESTAT, BY_MINCORE, BY_NOTHING };
+
+struct mx_timeline {
+    struct mx_timeline_options o;
+    FILE *file;
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop;
+    _Atomic int64_t updates;
+    struct event *events; /* all of the run; the sampler writes those that are new */
+    size_t n_events, capacity, written;
+    uint64_t start_ns, page;
+    struct mx_usage start_usage;
+    struct mx_counters start_counters;
+    uint64_t start_device[2];
+    char device_stat[64]; /* /sys/dev/block/MAJ:MIN/stat, "" = none */
+    void *view[2];        /* of the file, for mincore where cachestat is missing */
+    int fd;
+    enum residency residency;
+    int error;
+};
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ where the figures come from */
+
+static void find_device_stat(mx_timeline *t) {
+    struct stat st;
+    if (t->o.place[0] == 0 || stat(t->o.place, &st) < 0) return;
+    dev_t d = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
+    snprintf(t->device_stat, sizeof t->device_stat, "/sys/dev/block/%u:%u/stat", major(d), minor(d));
+    if (access(t->device_stat, R_OK) < 0) t->device_stat[0] = 0;
+}
+
+/* Bytes read and written by the whole block device (Documentation/block/stat.rst: fields 3 and 7, sectors of
+ * 512). */
+static void device_bytes(const mx_timeline *t, uint64_t out[2]) {
+    unsigned long long f[7] = {0};
+    FILE *file = t->device_stat[0] != 0 ? fopen(t->device_stat, "re") : NULL;
+    out[0] = out[1] = 0;
+    if (file == NULL) return;
+    if (fscanf(file, "%llu %llu %llu %llu %llu %llu %llu", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6]) ==
+        7)
+        out[0] = f[2] * 512, out[1] = f[6] * 512;
+    fclose(file);
+}
+
+static enum residency find_residency(mx_timeline *t) {
+    struct cache_range range = {t->o.buffer_offset_bytes[0], t->page};
+    struct cache_state state;
+    if (t->o.mapped[0] != NULL) return BY_MINCORE;
+    t->fd = t->o.place[0] != 0 ? open(t->o.place, O_RDONLY | O_CLOEXEC) : -1;
+    if (t->fd < 0) return BY_NOTHING;
+    if (syscall(SYS_cachestat, t->fd, &range, &state, 0) == 0) return BY_CACHESTAT;
+    for (int i = 0; i < 2; i++) {
+        void *view = mmap(NULL, t->o.buffer_bytes[i], PROT_READ, MAP_SHARED, t->fd,
+                          (off_t)t->o.buffer_offset_bytes[i]);
+        if (view == MAP_FAILED) return BY_NOTHING;
+        t->view[i] = view;
+    }
+    return BY_MINCORE;
+}
+
+static int cached_percent(const mx_timeline *t, uint64_t offset, uint64_t bytes) {
+    struct cache_range range = {offset, bytes};
+    struct cache_state state;
+    if (syscall(SYS_cachestat, t->fd, &range, &state, 0) < 0) return 0;
+    uint64_t pages = (bytes + t->page - 1) / t->page, percent = pages > 0 ? 100 * state.cached / pages : 0;
+    return percent > 100 ? 100 : (int)percent;
+}
+
+/* A few pages stand for a range: asking for all of them would cost more than the 1 % that observing may. */
+static int core_percent(const mx_timeline *t, char *base, uint64_t offset, uint64_t bytes) {
+    uint64_t pages = bytes / t->page, n = pages < PROBES ? pages : PROBES;
+    int in = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        unsigned char there = 0;
+        if (mincore(base + (offset / t->page + i * pages / n) * t->page, t->page, &there) == 0)
+            in += there & 1;
+    }
+    return n > 0 ? (int)(100 * (uint64_t)in / n) : 0;
+}
+
+static int bin_percent(const mx_timeline *t, int buffer, int bin) {
+    uint64_t size = t->o.buffer_bytes[buffer], n = (uint64_t)t->o.bins;
+    uint64_t begin = size * (uint64_t)bin / n, end = size * (uint64_t)(bin + 1) / n;
+    if (t->residency == BY_CACHESTAT)
+        return cached_percent(t, t->o.buffer_offset_bytes[buffer] + begin, end - begin);
+    char *base = t->o.mapped[buffer] != NULL ? t->o.mapped[buffer] : t->view[buffer];
+    return base != NULL ? core_percent(t, base, begin, end - begin) : 0;
+}
+
+/* ------------------------------------------------------------------ lines of the file */
+
+static const char *const columns[] = {"t_s",
+                                      "user_s",
+                                      "system_s",
+                                      "updates",
+                                      "read_bytes",
+                                      "write_bytes",
+                                      "storage_read_bytes",
+                                      "storage_write_bytes",
+                                      "device_read_bytes",
+                                      "device_write_bytes",
+                                      "minor_faults",
+                                      "major_faults",
+                                      "swap_in_bytes",
+                                      "swap_out_bytes",
+                                      "anon_bytes",
+                                      "cache_bytes",
+                                      "dirty_bytes",
+                                      "writeback_bytes"};
+enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+
+static void write_header(mx_timeline *t) {
+    static const char *const names[] = {"cachestat", "mincore", "none"};
+    struct mx_device_facts facts;
+    json_t *o = json_object(), *list = json_array(), *buffers = json_array();
+    mx_device_facts(t->o.device, &facts);
+    json_object_set_new(o, "memext_timeline", json_integer(1));
+    json_object_set_new(o, "interval_s", json_real(t->o.interval_s));
+    json_object_set_new(o, "start_unix_s", json_integer((json_int_t)time(NULL)));
+    json_object_set_new(o, "backend", json_string(facts.backend));
+    json_object_set_new(o, "problem", mx_json_problem(t->o.problem));
+    json_object_set_new(o, "plan", mx_json_plan(t->o.plan));
+    for (int i = 0; i < 2; i++) {
+        json_t *b = json_object();
+        json_object_set_new(b, "name", json_string(i == 0 ? "source" : "target"));
+        json_object_set_new(b, "offset_bytes", json_integer((json_int_t)t->o.buffer_offset_bytes[i]));
+        json_object_set_new(b, "bytes", json_integer((json_int_t)t->o.buffer_bytes[i]));
+        json_array_append_new(buffers, b);
+    }
+    json_object_set_new(o, "buffers", buffers);
+    json_object_set_new(o, "bins", json_integer(t->residency == BY_NOTHING ? 0 : t->o.bins));
+    json_object_set_new(o, "residency", json_string(names[t->residency]));
+    for (int i = 0; i < N_COLUMNS; i++) json_array_append_new(list, json_string(columns[i]));
+    json_object_set_new(o, "columns", list);
+    json_dumpf(o, t->file, JSON_COMPACT);
+    fputc('\n', t->file);
+    json_decref(o);
+}
+
+static void write_residency(mx_timeline *t) {
+    if (t->residency == BY_NOTHING) return;
+    fprintf(t->file, ",\"r\":[");
+    for (int b = 0; b < 2; b++) {
+        fprintf(t->file, b == 0 ? "[" : ",[");
+        for (int i = 0; i < t->o.bins; i++) fprintf(t->file, i == 0 ? "%d" : ",%d", bin_percent(t, b, i));
+        fprintf(t->file, "]");
+    }
+    fprintf(t->file, "]");
+}
+
+static void write_sample(mx_timeline *t) {
+    struct mx_usage u = mx_usage_since(&t->start_usage);
+    struct mx_counters c;
+    struct mx_memory_stat m;
+    uint64_t d[2];
+    mx_device_counters(t->o.device, &c);
+    device_bytes(t, d);
+    mx_machine_memory_stat(&m);
+    uint64_t v[N_COLUMNS - 3] = {(uint64_t)atomic_load(&t->updates),
+                                 c.read_bytes - t->start_counters.read_bytes,
+                                 c.write_bytes - t->start_counters.write_bytes,
+                                 u.storage_read_bytes,
+                                 u.storage_write_bytes,
+                                 d[0] - t->start_device[0],
+                                 d[1] - t->start_device[1],
+                                 u.minor_faults,
+                                 u.major_faults,
+                                 u.swap_in_bytes,
+                                 u.swap_out_bytes,
+                                 m.anon_bytes,
+                                 m.cache_bytes,
+                                 m.dirty_bytes,
+                                 m.writeback_bytes};
+    fprintf(t->file, "{\"s\":[%.4f,%.3f,%.3f", (double)(now_ns() - t->start_ns) * 1e-9,
+            (double)u.user_us * 1e-6, (double)u.system_us * 1e-6);
+    for (int i = 0; i < N_COLUMNS - 3; i++) fprintf(t->file, ",%llu", (unsigned long long)v[i]);
+    fprintf(t->file, "]");
+    write_residency(t);
+    fprintf(t->file, "}\n");
+}
+
+static double since_start(const mx_timeline *t, uint64_t ns) {
+    return ns > t->start_ns ? (double)(ns - t->start_ns) * 1e-9 : 0;
+}
+
+static void write_event(const mx_timeline *t, const struct event *e) {
+    fprintf(t->file, "{\"e\":\"%s\",\"t\":[%.6f,%.6f],\"y\":[%lld,%lld],\"z\":[%lld,%lld],\"n\":%llu}\n",
+            e->name, since_start(t, e->begin_ns), since_start(t, e->end_ns), (long long)e->y[0],
+            (long long)e->y[1], (long long)e->z[0], (long long)e->z[1], (unsigned long long)e->amount);
+}
+
+/* Copies of the events that are new, so that the computing thread never waits for the file. */
+static size_t take_events(mx_timeline *t, struct event **out) {
+    size_t n = t->n_events - t->written;
+    *out = n > 0 ? malloc(n * sizeof **out) : NULL;
+    if (*out == NULL) return 0;
+    memcpy(*out, t->events + t->written, n * sizeof **out);
+    t->written += n;
+    return n;
+}
+
+static void *sampler(void *argument) {
+    mx_timeline *t = argument;
+    bool stop = false;
+    for (uint64_t k = 0; !stop; k++) {
+        struct event *events = NULL;
+        uint64_t due = t->start_ns + (uint64_t)((double)k * t->o.interval_s * 1e9);
+        struct timespec until = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
+        pthread_mutex_lock(&t->lock);
+        while (!t->stop && pthread_cond_timedwait(&t->wake, &t->lock, &until) != ETIMEDOUT) {
+        }
+        stop = t->stop;
+        size_t n = take_events(t, &events);
+        pthread_mutex_unlock(&t->lock);
+        for (size_t i = 0; i < n; i++) write_event(t, &events[i]);
+        free(events);
+        write_sample(t);
+        uint64_t late = (uint64_t)((double)(now_ns() - t->start_ns) * 1e-9 / t->o.interval_s);
+        if (late > k) k = late; /* a slow sample is not made good by a burst */
+    }
+    if (fflush(t->file) == EOF || ferror(t->file)) t->error = -EIO;
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ the trace */
+
+/* Trace Event Format: complete events, one row (tid) a kind of work. */
+static int write_trace(const mx_timeline *t, mx_why *why) {
+    static const char *const rows[] = {"advance", "copy", "wait", "load", "store", "commit"};
+    FILE *f = fopen(t->o.trace_path, "we");
+    if (f == NULL)
+        return mx_fail(why, -errno, "cannot write the trace to %s: %s", t->o.trace_path, strerror(errno));
+    fprintf(f, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+    for (int i = 0; i < 6; i++)
+        fprintf(f,
+                "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"%s\"}},\n",
+                i, rows[i]);
+    for (size_t i = 0; i < t->n_events; i++) {
+        const struct event *e = &t->events[i];
+        int row = 0;
+        while (row < 5 && strcmp(rows[row], e->name) != 0) row++;
+        fprintf(f,
+                "{\"name\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
+                "\"y0\":%lld,\"y1\":%lld,\"z0\":%lld,"
+                "\"z1\":%lld,\"%s\":%llu}}%s\n",
+                e->name, row, since_start(t, e->begin_ns) * 1e6, (double)(e->end_ns - e->begin_ns) * 1e-3,
+                (long long)e->y[0], (long long)e->y[1], (long long)e->z[0], (long long)e->z[1],
+                row == 0 ? "updates" : "bytes", (unsigned long long)e->amount,
+                i + 1 < t->n_events ? "," : "");
+    }
+    fprintf(f, "]}\n");
+    int err = ferror(f) ? -EIO : 0;
+    if (fclose(f) == EOF) err = -EIO;
+    return err < 0 ? mx_fail(why, err, "cannot write the trace to %s", t->o.trace_path) : 0;
+}
+
+/* ------------------------------------------------------------------ interface */
+
+static void timeline_free(mx_timeline *t) {
+    for (int i = 0; i < 2; i++)
+        if (t->view[i] != NULL) munmap(t->view[i], t->o.buffer_bytes[i]);
+    if (t->fd >= 0) close(t->fd);
+    if (t->file != NULL) fclose(t->file);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+    free(t->events);
+    free(t);
+}
+
+int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx_timeline **out) {
+    mx_timeline *t = calloc(1, sizeof *t);
+    pthread_condattr_t attributes;
+    int err = 0;
+    if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for the timeline");
+    t->o = *options;
+    t->fd = -1;
+    t->page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (!(t->o.interval_s > 0)) t->o.interval_s = 0.1;
+    if (t->o.bins <= 0) t->o.bins = DEFAULT_BINS;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    t->start_usage = mx_usage_now();
+    mx_device_counters(t->o.device, &t->start_counters);
+    t->start_ns = now_ns();
+    if (t->o.path != NULL) {
+        t->file = fopen(t->o.path, "we");
+        if (t->file == NULL)
+            err = mx_fail(why, -errno, "cannot write the timeline to %s: %s", t->o.path, strerror(errno));
+        if (err == 0) {
+            find_device_stat(t);
+            device_bytes(t, t->start_device);
+            t->residency = find_residency(t);
+            write_header(t);
+            err = -pthread_create(&t->thread, NULL, sampler, t);
+            if (err < 0) mx_fail(why, err, "no thread for the timeline: %s", strerror(-err));
+            t->running = err == 0;
+        }
+    }
+    if (err < 0) return timeline_free(t), err;
+    *out = t;
+    return 0;
+}
+
+void mx_timeline_updates(mx_timeline *t, int64_t done) {
+    if (t != NULL) atomic_store(&t->updates, done);
+}
+
+void mx_timeline_event(mx_timeline *t, const char *name, uint64_t begin_ns, uint64_t end_ns,
+                       const int64_t y[2], const int64_t z[2], uint64_t amount) {
+    if (t == NULL) return;
+    pthread_mutex_lock(&t->lock);
+    if (t->n_events == t->capacity) {
+        size_t capacity = t->capacity > 0 ? 2 * t->capacity : 1024;
+        struct event *more = realloc(t->events, capacity * sizeof *more);
+        if (more == NULL) t->error = -ENOMEM;
+        if (more != NULL) t->events = more, t->capacity = capacity;
+    }
+    if (t->n_events < t->capacity)
+        t->events[t->n_events++] = (struct event){name, begin_ns, end_ns, amount, {y[0], y[1]}, {z[0], z[1]}};
+    pthread_mutex_unlock(&t->lock);
+}
+
+int mx_timeline_stop(mx_timeline *t, mx_why *why) {
+    if (t == NULL) return 0;
+    if (t->running) {
+        pthread_mutex_lock(&t->lock);
+        t->stop = true;
+        pthread_cond_signal(&t->wake);
+        pthread_mutex_unlock(&t->lock);
+        pthread_join(t->thread, NULL);
+    }
+    int err = t->error;
+    if (err < 0) mx_fail(why, err, "the timeline could not be written: %s", strerror(-err));
+    if (err == 0 && t->o.trace_path != NULL) err = write_trace(t, why);
+    timeline_free(t);
+    return err;
+}

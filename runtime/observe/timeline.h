@@ -1,0 +1,40 @@
+/* timeline.h - samples of a run over time, and its steps as events: a window into the page cache.
+ *
+ * File format: JSON lines. The first is a header with the names of the columns; then samples and events in
+ * the order in which they were taken.
+ *   {"s":[...],"r":[[...],[...]]}  a sample: values in the order of header.columns; counters count from the
+ * start of the stencil phase, memory columns are gauges. r: per Buffer, the percentage of each of header.bins
+ * equal ranges of file offset that is in the page cache.
+ *   {"e":"advance","t":[b,e],"y":[y0,y1],"z":[z0,z1],"n":updates}  a step: advance, load, store, copy (n:
+ * bytes), commit, or wait (the computing thread waited for the transfer).
+ */
+#ifndef MX_TIMELINE_H
+#define MX_TIMELINE_H
+
+#include <memext/memext.h>
+
+typedef struct mx_timeline mx_timeline;
+
+struct mx_timeline_options {
+    const char *path;       /* file to write; NULL = no samples */
+    const char *trace_path; /* Chrome / Perfetto trace of the events; NULL = none */
+    double interval_s;      /* 0 = 0.1 */
+    const struct mx_problem *problem;
+    const struct mx_plan *plan;
+    mx_device *device;
+    const char *place; /* file or block device with the Buffers; "" for anonymous memory */
+    void *mapped[2];   /* addresses of mapped anonymous Buffers, for mincore; NULL = use place */
+    uint64_t buffer_offset_bytes[2], buffer_bytes[2];
+    int32_t bins; /* 0 = 128 */
+};
+
+/* Starts sampling on a thread of its own. */
+int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx_timeline **out);
+void mx_timeline_updates(mx_timeline *timeline, int64_t updates_done); /* NULL allowed */
+/* name: a string that outlives the timeline. Times are CLOCK_MONOTONIC nanoseconds. NULL allowed. */
+void mx_timeline_event(mx_timeline *timeline, const char *name, uint64_t begin_ns, uint64_t end_ns,
+                       const int64_t y[2], const int64_t z[2], uint64_t amount);
+/* Ends the sampling, writes the trace. 0 or the first error of writing. NULL allowed. */
+int mx_timeline_stop(mx_timeline *timeline, mx_why *why);
+
+#endif
