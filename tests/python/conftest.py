@@ -1,0 +1,147 @@
+"""Fixtures of the end-to-end tests: the command, places to store on, grids, and the same stencils in numpy."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import numpy
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")).resolve()
+LIMIT_MEMORY = ROOT / "experiments" / "limit-memory"
+IS_ROOT = os.geteuid() == 0
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
+
+
+@pytest.fixture(scope="session")
+def build():
+    """The build directory; without one nothing end to end can be tested (tests/run.sh makes it)."""
+    if not (BUILD / "memext").exists():
+        if "MEMEXT_BUILD" in os.environ:
+            pytest.fail(f"{BUILD}/memext does not exist")
+        pytest.skip(f"{BUILD}/memext is not built")
+    return BUILD
+
+
+class Result:
+    def __init__(self, done, report):
+        self.status, self.out, self.err, self.report = done.returncode, done.stdout, done.stderr, report
+
+    def __getitem__(self, key):
+        return self.report[key]
+
+
+class Command:
+    """Runs memext; `run` demands exit status 0 and a report, `refused` status 2 and one sentence."""
+
+    def __init__(self, build):
+        self.program = build / "memext"
+
+    def __call__(self, *arguments, prefix=(), program=None, timeout=120, **options):
+        words = [*map(str, prefix), str(program or self.program), *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=timeout, **options)
+
+    def run(self, *arguments, status=0, **options):
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            done = self("run", *arguments, "--quiet", "--json", file.name, **options)
+            text = pathlib.Path(file.name).read_text()
+        assert done.returncode == status, f"exit status {done.returncode}: {done.stderr}"
+        return Result(done, json.loads(text) if text else None)
+
+    def refused(self, *arguments, naming, **options):
+        """Exit status 2, nothing on stdout, and a sentence on stderr that names every given text."""
+        done = self(*arguments, **options)
+        assert done.returncode == 2, f"exit status {done.returncode}: {done.stderr}"
+        assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) <= 2, done.stderr
+        for text in [naming] if isinstance(naming, str) else naming:
+            assert text in done.stderr, f"'{text}' is not named: {done.stderr}"
+        return done
+
+
+@pytest.fixture(scope="session")
+def memext(build):
+    return Command(build)
+
+
+@pytest.fixture
+def place():
+    """An empty directory on storage: /tmp may be memory, the build tree is not."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    path = pathlib.Path(tempfile.mkdtemp(prefix="test-store-", dir=ROOT / "build"))
+    yield path
+    shutil.rmtree(path)
+
+
+def sh(*words):
+    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def loop(place):
+    """loop(bytes) -> an unused block device of that size."""
+    if not IS_ROOT:
+        pytest.skip("loop devices need root")
+    devices = []
+
+    def make(count, file=None):
+        file = file or place / f"loop-{len(devices)}.img"
+        if not file.exists():
+            file.touch()
+            os.truncate(file, count)
+        try:
+            devices.append(sh("losetup", "--find", "--show", file))
+        except (subprocess.CalledProcessError, FileNotFoundError) as error:
+            pytest.skip(f"no loop device can be had: {getattr(error, 'stderr', error)}")
+        return devices[-1]
+
+    yield make
+    for device in devices:
+        sh("losetup", "--detach", device)
+
+
+@pytest.fixture
+def mounted(place, loop):
+    """mounted(bytes) -> (directory of a fresh ext4 of that size, its device)."""
+    directories = []
+
+    def make(count, options="rw"):
+        device = loop(count)
+        sh("mkfs.ext4", "-q", "-m", "0", device)
+        directory = place / f"mount-{len(directories)}"
+        directory.mkdir()
+        sh("mount", "-o", options, device, directory)
+        directories.append(directory)
+        return directory, device
+
+    yield make
+    for directory in directories:
+        sh("umount", directory)
+
+
+# ------------------------------------------------------------------ the same, in numpy
+
+HALO = {"star7": 1, "edge19": 1, "box27": 1}
+COEF = {"star7": (0.4, 0.1, 0, 0), "edge19": (0.28, 0.06, 0.03, 0), "box27": (0.2, 0.05, 0.03, 0.0175)}
+REACH = {"star7": 1, "edge19": 2, "box27": 3}  # how many coordinates of a neighbour may differ
+
+
+def advance(grid, stencil, steps):
+    """steps Jacobi steps: weighted sums of the 7, 19 or 27 cells around; the frame keeps its values."""
+    coef = numpy.array(COEF[stencil], dtype=grid.dtype)
+    nz, ny, nx = (extent - 2 for extent in grid.shape)
+    for _ in range(steps):
+        total = numpy.zeros((nz, ny, nx), dtype=grid.dtype)
+        for dz, dy, dx in numpy.ndindex(3, 3, 3):
+            distance = abs(dz - 1) + abs(dy - 1) + abs(dx - 1)
+            if distance <= REACH[stencil]:
+                total += coef[distance] * grid[dz:dz + nz, dy:dy + ny, dx:dx + nx]
+        grid = grid.copy()
+        grid[1:-1, 1:-1, 1:-1] = total
+    return grid
+
+
+def random_grid(nx, ny, nz, dtype="f8", seed=7):
+    return numpy.random.default_rng(seed).random((nz + 2, ny + 2, nx + 2)).astype("<" + dtype)
