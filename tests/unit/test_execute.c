@@ -85,8 +85,14 @@ static char *plain(const struct mx_problem *p, const struct mx_layout *l) {
                 const char *src[2 * MX_MAX_HALO + 1];
                 for (int64_t d = -p->h; d <= p->h; d++)
                     src[d + p->h] = a[t & 1] + row + d * l->plane_pitch_bytes;
-                struct mx_patch patch = {a[(t + 1) & 1] + row, src, l->row_pitch_bytes, 1, p->h, p->nx, p->h,
-                                         p->nx + p->h};
+                struct mx_patch patch = {.dst = a[(t + 1) & 1] + row,
+                                         .src = src,
+                                         .row_pitch_bytes = l->row_pitch_bytes,
+                                         .rows = 1,
+                                         .h = p->h,
+                                         .nx = p->nx,
+                                         .x0 = p->h,
+                                         .x1 = p->nx + p->h};
                 kernel(&patch, p->coef);
             }
     free(a[(p->nt + 1) & 1]);
@@ -323,5 +329,56 @@ Test(execute, faults_end_the_run_or_do_no_harm) {
         cr_expect(o.err == 0 || o.err == -EIO, "fault '%s' gave %d", spec, o.err);
     }
     cr_expect(failed > 0 && done > 0, "%d failed, %d done", failed, done);
+    rmdir(dir);
+}
+
+/* ------------------------------------------------------------------ verification */
+
+/* mx_verify accepts the right grid, in one pass and in several through the scratch Buffer, and one wrong bit
+ * makes it name that cell. */
+Test(execute, verification_finds_a_single_bit) {
+    char dir[256];
+    make_dir(dir, sizeof dir);
+    mx_why why = {""};
+    struct setting s = stream_setting("uring");
+    struct mx_layout layout;
+    mx_device *device;
+    mx_buffer *result, *scratch;
+    struct mx_device_options o = {.backend = "uring", .path = dir, .force = true};
+    cr_assert(mx_layout_make(&s.problem, 4096, true, &why, &layout) == 0);
+    cr_assert(mx_device_open(&o, &why, &device) == 0, "%s", why.text);
+    cr_assert(mx_buffer_create(device, "r", (uint64_t)layout.buffer_bytes, &why, &result) == 0);
+    cr_assert(mx_buffer_create(device, "s", (uint64_t)layout.buffer_bytes, &why, &scratch) == 0);
+    char *grid = plain(&s.problem, &layout);
+    struct mx_block_options bo = {0};
+    mx_block *block;
+    cr_assert(mx_block_create(&bo, (uint64_t)layout.buffer_bytes, &why, &block) == 0);
+    memcpy(mx_block_data(block), grid, (size_t)layout.buffer_bytes);
+    struct mx_span span = {0, (uint64_t)layout.buffer_bytes, mx_block_data(block)};
+    mx_ticket *ticket;
+    cr_assert(mx_buffer_write(result, &span, 1, &ticket) == 0 && mx_wait(ticket) == 0);
+    struct mx_fill fill = {.problem = &s.problem, .layout = &layout, .init = &mx_inits[0]};
+    struct mx_verification v = {.problem = &s.problem,
+                                .layout = &layout,
+                                .source = mx_fill_plane,
+                                .source_context = &fill,
+                                .device = device,
+                                .result = result,
+                                .scratch = scratch};
+    static const uint64_t memories[] = {UINT64_C(1) << 30, (40u << 20) + (200u << 12) + 5 * 3 * (22u << 12)};
+    for (int i = 0; i < 2; i++) {
+        v.memory_bytes = memories[i];
+        cr_expect(mx_verify(&v, &why) == 0, "%s", why.text);
+    }
+    ((char *)mx_block_data(block))[17 * layout.plane_pitch_bytes + 9 * layout.row_pitch_bytes + 8 * 12] ^= 1;
+    cr_assert(mx_buffer_write(result, &span, 1, &ticket) == 0 && mx_wait(ticket) == 0);
+    cr_expect(mx_verify(&v, &why) == 1 && strstr(why.text, "x 12, y 9, z 17") != NULL, "%s", why.text);
+    v.memory_bytes = 1 << 20;
+    cr_expect(mx_verify(&v, &why) == -ENOMEM && strstr(why.text, "--dram") != NULL);
+    free(grid);
+    mx_block_free(block);
+    mx_buffer_close(result);
+    mx_buffer_close(scratch);
+    mx_device_close(device);
     rmdir(dir);
 }

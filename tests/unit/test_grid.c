@@ -1,0 +1,203 @@
+/* Layouts, initial grids, whole-plane streams, .npy files. */
+#include "grid/grid.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct mx_problem problem(int64_t nx, int64_t ny, int64_t nz, int32_t h, enum mx_dtype dtype) {
+    return (struct mx_problem){.nx = nx, .ny = ny, .nz = nz, .h = h, .dtype = dtype, .stencil = "star7"};
+}
+
+static void make_dir(char *path, size_t capacity) {
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    snprintf(path, capacity, "%s/mx-grid-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(path) != NULL);
+}
+
+/* For all extents: row_bytes = (nx+2h)*e <= row_pitch, rows*row_pitch <= plane_pitch, pitches are multiples
+ * of what they must be, buffer = planes * plane_pitch; with cuts_y and alignment 1 nothing is padded (the
+ * papers' layout). */
+Test(grid, layout_is_aligned_and_tight) {
+    for (int64_t nx = 1; nx < 700; nx += 13)
+        for (int32_t h = 1; h <= 8; h += 7)
+            for (int cuts = 0; cuts < 2; cuts++)
+                for (uint32_t align = 1; align <= 4096; align *= 512 / (align == 1 ? 1 : 64)) {
+                    struct mx_problem p = problem(nx, nx / 2 + 1, 7, h, nx % 2 ? MX_F64 : MX_F32);
+                    struct mx_layout l;
+                    cr_assert(mx_layout_make(&p, align, cuts, NULL, &l) == 0);
+                    cr_assert(l.row_bytes == (nx + 2 * h) * mx_dtype_bytes(p.dtype) &&
+                              l.row_pitch_bytes >= l.row_bytes);
+                    cr_assert(l.rows == p.ny + 2 * h && l.planes == 7 + 2 * h);
+                    cr_assert(l.plane_pitch_bytes >= l.rows * l.row_pitch_bytes &&
+                              l.plane_pitch_bytes % align == 0);
+                    cr_assert(l.buffer_bytes == l.planes * l.plane_pitch_bytes);
+                    if (cuts)
+                        cr_assert(l.row_pitch_bytes % align == 0 && l.row_pitch_bytes - l.row_bytes < align);
+                    if (!cuts) cr_assert(l.plane_pitch_bytes % 4096 == 0 && l.row_pitch_bytes % 64 == 0);
+                }
+}
+
+Test(grid, layout_refuses_what_cannot_be) {
+    struct mx_layout l;
+    mx_why why = {""};
+    struct mx_problem p = problem(0, 1, 1, 1, MX_F64);
+    cr_assert(mx_layout_make(&p, 512, true, &why, &l) == -EINVAL && strstr(why.text, "0 x 1 x 1") != NULL,
+              "%s", why.text);
+    p = problem(INT64_C(1) << 39, INT64_C(1) << 29, INT64_C(1) << 29, 1, MX_F64);
+    cr_assert(mx_layout_make(&p, 512, true, &why, &l) == -EOVERFLOW, "%s", why.text);
+}
+
+/* A plane is a function of its number alone, and every init fills every cell with a finite value. */
+Test(grid, inits_are_pure) {
+    struct mx_problem p = problem(9, 7, 5, 1, MX_F64);
+    struct mx_layout l;
+    cr_assert(mx_layout_make(&p, 512, false, NULL, &l) == 0);
+    char *a = malloc((size_t)l.plane_pitch_bytes), *b = malloc((size_t)l.plane_pitch_bytes);
+    for (const struct mx_init *i = mx_inits; i->name != NULL; i++) {
+        struct mx_fill f = {.problem = &p, .layout = &l, .init = i};
+        cr_assert(mx_init_find(i->name) == i);
+        for (int64_t z = 0; z < l.planes; z++) {
+            memset(a, 0xff, (size_t)l.plane_pitch_bytes);
+            memset(b, 0, (size_t)l.plane_pitch_bytes);
+            mx_fill_plane(&f, z, a);
+            mx_fill_plane(&f, z, b);
+            for (int64_t y = 0; y < l.rows; y++) {
+                const double *row = (const double *)(a + y * l.row_pitch_bytes);
+                cr_assert(memcmp(row, b + y * l.row_pitch_bytes, (size_t)l.row_bytes) == 0);
+                for (int64_t x = 0; x < 11; x++)
+                    cr_assert(row[x] >= 0 && row[x] <= 6, "%s: %g", i->name, row[x]);
+            }
+        }
+    }
+    free(a);
+    free(b);
+}
+
+struct counter {
+    const struct mx_layout *l;
+    int64_t next, wrong;
+};
+
+static int number_plane(void *context, int64_t z, char *plane) {
+    struct counter *c = context;
+    memset(plane, (int)(z % 251), (size_t)c->l->plane_pitch_bytes);
+    return 0;
+}
+
+static int check_plane(void *context, int64_t z, char *plane) {
+    struct counter *c = context;
+    c->wrong += z != c->next++;
+    for (int64_t i = 0; i < c->l->plane_pitch_bytes; i++) c->wrong += (unsigned char)plane[i] != z % 251;
+    return 0;
+}
+
+/* Whole fields go out and come back plane by plane, whatever the number of planes in a group; a stop flag
+ * ends the pass with -EINTR. */
+Test(grid, fields_round_trip) {
+    char dir[256];
+    make_dir(dir, sizeof dir);
+    static const int64_t extents[][3] = {{1, 1, 1}, {500, 300, 7}, {1000, 1100, 3}, {30, 20, 101}};
+    for (int i = 0; i < 4; i++) {
+        struct mx_problem p = problem(extents[i][0], extents[i][1], extents[i][2], 1, MX_F64);
+        struct mx_layout l;
+        struct mx_device_options o = {.backend = "aio", .path = dir};
+        mx_device *device;
+        mx_buffer *buffer;
+        mx_why why = {""};
+        cr_assert(mx_layout_make(&p, 4096, false, &why, &l) == 0);
+        cr_assert(mx_device_open(&o, &why, &device) == 0, "%s", why.text);
+        cr_assert(mx_buffer_create(device, "f", (uint64_t)l.buffer_bytes, &why, &buffer) == 0, "%s",
+                  why.text);
+        struct counter c = {.l = &l};
+        cr_assert(mx_field_write(buffer, &l, NULL, NULL, number_plane, &c, &why) == 0, "%s", why.text);
+        cr_assert(mx_field_read(buffer, &l, NULL, NULL, check_plane, &c, &why) == 0, "%s", why.text);
+        cr_expect(c.next == l.planes && c.wrong == 0, "%lld planes, %lld wrong", (long long)c.next,
+                  (long long)c.wrong);
+        volatile int stop = 1;
+        cr_expect(mx_field_read(buffer, &l, NULL, &stop, check_plane, &c, &why) == -EINTR);
+        mx_buffer_close(buffer);
+        mx_device_close(device);
+    }
+    rmdir(dir);
+}
+
+static void write_file(const char *path, const void *data, size_t n) {
+    FILE *f = fopen(path, "wb");
+    cr_assert(f != NULL && fwrite(data, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* Planes written to a .npy file come back to the bit, and the file has exactly header + data. */
+Test(grid, npy_round_trip) {
+    char dir[256], path[300];
+    make_dir(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/g.npy", dir);
+    struct mx_problem p = problem(5, 4, 3, 1, MX_F32);
+    struct mx_layout l;
+    struct mx_npy npy;
+    mx_why why = {""};
+    int64_t shape[3] = {5, 6, 7};
+    cr_assert(mx_layout_make(&p, 512, true, &why, &l) == 0);
+    char *a = malloc((size_t)l.buffer_bytes), *b = calloc(1, (size_t)l.buffer_bytes);
+    struct mx_fill f = {.problem = &p, .layout = &l, .init = mx_inits};
+    for (int64_t z = 0; z < l.planes; z++) mx_fill_plane(&f, z, a + z * l.plane_pitch_bytes);
+    cr_assert(mx_npy_create(path, MX_F32, shape, &why, &npy) == 0, "%s", why.text);
+    cr_assert(mx_npy_write(&npy, 0, 5, a, &l, &why) == 0 && mx_npy_close(&npy, &why) == 0, "%s", why.text);
+    cr_assert(mx_npy_open(path, &why, &npy) == 0, "%s", why.text);
+    cr_assert(npy.dtype == MX_F32 && memcmp(npy.shape, shape, sizeof shape) == 0 &&
+              npy.data_offset_bytes == 128);
+    cr_assert(mx_npy_read(&npy, 0, 5, b, &l, &why) == 0, "%s", why.text);
+    mx_npy_close(&npy, NULL);
+    for (int64_t z = 0; z < 5; z++)
+        for (int64_t y = 0; y < 6; y++) {
+            int64_t at = z * l.plane_pitch_bytes + y * l.row_pitch_bytes;
+            cr_assert(memcmp(a + at, b + at, (size_t)l.row_bytes) == 0);
+        }
+    free(a);
+    free(b);
+    unlink(path);
+    rmdir(dir);
+}
+
+static size_t header(char *out, const char *dictionary) {
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    size_t n = strlen(dictionary);
+    out[8] = (char)n, out[9] = 0;
+    memcpy(out + 10, dictionary, n);
+    return 10 + n;
+}
+
+/* Everything that is no little-endian C-order grid of rank 3 is refused, with its fault named. */
+Test(grid, npy_refusals_name_the_fault) {
+    static const char *const bad[][2] = {
+        {"{'descr': '<f8', 'fortran_order': True, 'shape': (3, 3, 3), }\n", "Fortran"},
+        {"{'descr': '>f8', 'fortran_order': False, 'shape': (3, 3, 3), }\n", "big endian"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (3, 3, 3), }\n", "element type"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (27,), }\n", "1 dimension"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 3, 3, 3), }\n", "4 dimensions"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (300, 3, 3), }\n", "truncated"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 0, 3), }\n", "extent of 0"},
+        {"{'descr': '<f8', 'fortran_order': False, }\n", "lacks"},
+        {NULL, "no .npy file"},
+    };
+    char dir[256], path[300], bytes[1024] = {0};
+    make_dir(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/bad.npy", dir);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct mx_npy npy;
+        mx_why why = {""};
+        size_t n = bad[i][0] != NULL ? header(bytes, bad[i][0]) : 12;
+        if (bad[i][0] == NULL) memset(bytes, 'x', n);
+        write_file(path, bytes, n + 27 * 8);
+        cr_expect(mx_npy_open(path, &why, &npy) == -EINVAL && strstr(why.text, bad[i][1]) != NULL,
+                  "case %zu: '%s'", i, why.text);
+    }
+    struct mx_npy npy;
+    mx_why why = {""};
+    cr_expect(mx_npy_open("/nonexistent/x.npy", &why, &npy) == -ENOENT && why.text[0] != 0);
+    unlink(path);
+    rmdir(dir);
+}
