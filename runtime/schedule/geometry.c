@@ -139,8 +139,11 @@ struct mx_range mx_strip_stored(const struct mx_cut *c, int64_t j, int64_t level
     return (struct mx_range){j == 0 ? 0 : w.lo, j == c->count - 1 ? c->n + 2 * c->h : mx_max64(c->h, w.hi)};
 }
 
+/* Level l adds the 2h rows below those of level l-2, which the same array holds already, frame rows among
+ * them; so nothing is written that another level still reads. */
 struct mx_range mx_strip_face(const struct mx_cut *c, int64_t j, int64_t level) {
-    int64_t cut = j * c->b;
-    return (struct mx_range){mx_max64(0, cut - (level + 1) * c->h),
-                             level == 0 ? cut + c->h : mx_max64(c->h, cut - (level - 1) * c->h)};
+    int64_t cut = j * c->b, lo = mx_max64(0, cut - (level + 1) * c->h);
+    if (level == 0) return (struct mx_range){lo, cut + c->h};
+    if (level == 1) return (struct mx_range){lo, mx_max64(c->h, cut)};
+    return (struct mx_range){lo, mx_max64(lo, cut - (level - 1) * c->h)};
 }

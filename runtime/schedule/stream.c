@@ -32,7 +32,7 @@ static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *pl
 
 /* Moves of the front that a pass of so many levels takes. */
 static int64_t fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
-    return mx_ceil_div64(p->nz + p->h + levels * p->h, mx_plan_slab(plan));
+    return mx_ceil_div64(p->nz + p->h + levels * p->h, mx_plan_slab(p, plan));
 }
 
 /* ------------------------------------------------------------------ steps */
@@ -107,7 +107,8 @@ static int stream_check(const struct mx_problem *problem, const struct mx_plan *
 }
 
 static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
-    int64_t s = mx_plan_slab(plan), ahead = mx_plan_ahead(plan) * s, most = 0, passes = 0;
+    int64_t s = mx_plan_slab(p, plan), planes = p->nz + 2 * p->h;
+    int64_t ahead = mx_min64(planes, mx_plan_ahead(plan) * s), most = 0, passes = 0;
     for (int i = 0; i < 2; i++) {
         int64_t levels, sweeps = mx_sweep_kind(p, plan->bt, i, &levels);
         passes += sweeps * strips(p, plan).count;
@@ -115,7 +116,7 @@ static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan
         int64_t behind = mx_max64(p->h, (levels & 1) == array ? ahead : 0);
         most = mx_max64(most, levels * p->h + s + behind + (array == 0 ? ahead : 0));
     }
-    return mx_min64(most, p->nz + 2 * p->h + (passes > 1 ? ahead : 0));
+    return mx_min64(most, planes + (passes > 1 ? ahead : 0));
 }
 
 static void stream_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {
@@ -128,14 +129,14 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
     if (y.count > 1) {
         s.face_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
         s.face_rows = 2 * problem->h;
-        s.face_planes = mx_plan_slab(plan);
+        s.face_planes = mx_plan_slab(problem, plan);
     }
     *out = s;
 }
 
 /* Moves of the front that bring about a level 0..levels-1 of an interior plane. */
 static int64_t face_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
-    int64_t s = mx_plan_slab(plan), next = 0, n = 0;
+    int64_t s = mx_plan_slab(p, plan), next = 0, n = 0;
     for (int64_t l = 0; l < levels; l++) {
         int64_t first = mx_max64(next, (p->h + l * p->h) / s),
                 end = mx_ceil_div64(p->nz + p->h + l * p->h, s);
@@ -157,8 +158,8 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
         if (y.count > 1) {
             read = (problem->nz * all_rows + frame * mx_skew_span_sum(&y, levels)) * layout->row_pitch_bytes;
             write = (problem->nz + frame) * all_rows * layout->row_pitch_bytes;
-            faces = (y.count - 1) * face_fronts(problem, plan, levels) * levels * mx_plan_slab(plan) * frame *
-                    layout->row_pitch_bytes;
+            faces = (y.count - 1) * face_fronts(problem, plan, levels) * levels *
+                    mx_plan_slab(problem, plan) * frame * layout->row_pitch_bytes;
         }
         t.read_bytes += sweeps * read;
         t.write_bytes += sweeps * write;

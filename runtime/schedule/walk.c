@@ -143,7 +143,7 @@ static void move_front(struct mx_walk *w) {
 /* ------------------------------------------------------------------ passes and sweeps */
 
 static void begin_pass(struct mx_walk *w) {
-    w->slab = mx_plan_slab(&w->plan);
+    w->slab = mx_plan_slab(&w->problem, &w->plan);
     w->levels = (int32_t)mx_min64(w->max_levels, w->problem.nt - w->time);
     w->face_in = w->face_out = -1;
     w->ops->begin(w);
@@ -231,7 +231,9 @@ int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64
     return i == 0 ? problem->nt / full : rest > 0;
 }
 
-int64_t mx_plan_slab(const struct mx_plan *plan) { return mx_max64(1, plan->slab); }
+int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan) {
+    return mx_max64(1, mx_min64(plan->slab, problem->nz + 2 * problem->h));
+}
 int64_t mx_plan_ahead(const struct mx_plan *plan) { return plan->ahead > 0 ? plan->ahead : 2; }
 
 int64_t mx_updates_once(const struct mx_problem *p) { return p->nx * p->ny * p->nz * p->nt; }

@@ -78,7 +78,7 @@ int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt);
 /* i = 0: the full sweeps, i = 1: the remaining shorter one. Returns how many, *levels their steps. */
 int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64_t *levels);
 /* Planes from one front to the next. */
-int64_t mx_plan_slab(const struct mx_plan *plan);
+int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan);
 int64_t mx_plan_ahead(const struct mx_plan *plan);
 /* Extents, halo and bt (and by, bz if `blocks`) that every algorithm needs. */
 int mx_check_plan(const struct mx_problem *problem, const struct mx_plan *plan, bool blocks, mx_why *why);

@@ -9,6 +9,7 @@
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,7 @@ struct sim {
     int64_t reference_time, committed;
     struct mx_traffic moved;
     int64_t slots[2];
+    int64_t used_rows, used_slots; /* largest position + 1 */
     /* read-ahead of stream */
     int64_t advances, n_loads, n_stores;
     struct touched load[HISTORY], store[HISTORY], advance[HISTORY];
@@ -97,8 +99,11 @@ struct plane_view {
 
 static double *at_array(void *context, int64_t y, int64_t z) {
     const struct plane_view *v = context;
+    int64_t row = y + v->at.y_offset, slot = (z + v->at.z_offset) % v->s->slots[v->array];
     cr_assert(z + v->at.z_offset >= 0);
-    return cell(&v->s->array[v->array], y + v->at.y_offset, (z + v->at.z_offset) % v->s->slots[v->array]);
+    if (row >= v->s->used_rows) v->s->used_rows = row + 1;
+    if (slot >= v->s->used_slots) v->s->used_slots = slot + 1;
+    return cell(&v->s->array[v->array], row, slot);
 }
 
 static void check_region(const struct sim *s, struct mx_region r) {
@@ -357,6 +362,10 @@ static void check(const struct mx_algorithm *algorithm, const struct mx_problem 
     int32_t buffer = run(&s, 0, 0, 0);
     cr_assert_eq(s.committed, p->nt);
     cr_assert_eq(buffer, mx_schedule_final_buffer(algorithm, p, plan));
+    if (strcmp(algorithm->name, "stream") != 0 && p->nt > 0 && s.shape.rows > 0) {
+        cr_assert_eq(s.used_slots, s.shape.slots[0]);
+        cr_assert_eq(s.used_rows, s.shape.rows);
+    }
     check_traffic(&s);
     /* A ring that holds the whole grid (small grids) is shorter than read-ahead and write-behind ask for. */
     bool whole = s.shape.slots[0] >= p->nz + 2 * p->h || s.shape.slots[1] >= p->nz + 2 * p->h;
@@ -411,3 +420,122 @@ Test(schedule, skewed_min) { check_many("skewed-min", 400, false); }
 Test(schedule, direct_skewed) { check_many("mmap1", 150, false); }
 Test(schedule, direct_skewed_opt) { check_many("mmap1+opt", 150, false); }
 Test(schedule, stream_strips) { check_many("stream", 400, false); }
+
+/* ------------------------------------------------------------------ against the Python model and the papers
+ */
+
+struct golden {
+    int64_t ny, nz, nt, by, bz, bt, h, rows, slots;
+    int64_t moved[4][2]; /* skewed, skewed-y, skewed-min, redundant: rows read, rows written */
+};
+static const struct golden golden[] = {
+#include "schedule_golden.inc"
+};
+
+/* For every setting: rows moved and extents of the Blocks == those of calctrans.py. */
+Test(schedule, python_model) {
+    static const char *const names[] = {"aio2", "aio3y", "aio5y", "algorithm-1"};
+    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+        const struct golden *g = &golden[i];
+        struct mx_problem p = {.nx = 1, .ny = g->ny, .nz = g->nz, .nt = g->nt, .h = (int32_t)g->h};
+        struct mx_plan plan = {.by = g->by, .bz = g->bz, .bt = g->bt, .slab = 4};
+        struct mx_layout layout = {.row_pitch_bytes = 1};
+        for (int a = 0; a < 4; a++) {
+            const struct mx_algorithm *algorithm = mx_algorithm_find(names[a]);
+            struct mx_traffic t;
+            struct mx_shape shape;
+            algorithm->traffic(&p, &plan, &layout, &t);
+            algorithm->shape(&p, &plan, &shape);
+            cr_assert_eq(t.read_bytes, g->moved[a][0], "%s %zu", names[a], i);
+            cr_assert_eq(t.write_bytes, g->moved[a][1], "%s %zu", names[a], i);
+            if (a == 3) continue;
+            cr_assert_eq(shape.rows, g->rows);
+            cr_assert_eq(shape.slots[0], g->slots);
+            cr_assert_eq(shape.slots[1], g->slots);
+        }
+    }
+}
+
+/* The slides' run: 110.25 GiB read, 64.00 GiB written, 64.19 GiB of initial grids, to two decimals. */
+Test(schedule, slides) {
+    struct mx_problem p = {.nx = 2046, .ny = 2048, .nz = 1024, .nt = 256, .h = 1};
+    struct mx_plan plan = {.by = 512, .bz = 512, .bt = 128, .slab = 4};
+    int64_t pitch = 2048 * 8, plane = 2050 * pitch;
+    struct mx_layout layout = {2050, 1026, pitch, pitch, plane, 1026 * plane};
+    struct mx_traffic t;
+    mx_algorithm_find("redundant")->traffic(&p, &plan, &layout, &t);
+    double gib = 1024.0 * 1024 * 1024;
+    cr_assert(fabs((double)t.read_bytes / gib - 110.25) < 0.005);
+    cr_assert(fabs((double)t.write_bytes / gib - 64.00) < 0.005);
+    cr_assert(fabs((double)t.init_write_bytes / gib - 64.19) < 0.005);
+}
+
+/* stream without strips: each sweep reads and writes one Buffer, whole planes; 31.5 GiB of DRAM at bt = 500
+ * for 2048^3 (DESIGN.md, section 5), to 2 %. */
+Test(schedule, stream_bytes) {
+    struct mx_problem p = {.nx = 2048, .ny = 2048, .nz = 2048, .nt = 1500, .h = 1};
+    struct mx_plan plan = {.by = 2048, .bz = 2048, .bt = 500, .slab = 4, .ahead = 2};
+    int64_t pitch = 2050 * 8, plane = 2050 * pitch;
+    struct mx_layout layout = {2050, 2050, pitch, pitch, plane, 2050 * plane};
+    const struct mx_algorithm *stream = mx_algorithm_find("stream");
+    struct mx_traffic t;
+    struct mx_shape shape;
+    stream->traffic(&p, &plan, &layout, &t);
+    stream->shape(&p, &plan, &shape);
+    cr_assert_eq(t.read_bytes, 3 * layout.buffer_bytes);
+    cr_assert_eq(t.write_bytes, 3 * layout.buffer_bytes);
+    cr_assert_eq(t.init_write_bytes, layout.buffer_bytes);
+    cr_assert(!stream->cuts_y(&p, &plan));
+    cr_assert_eq(shape.slots[0], 500 + 4 + 8 + 8);
+    cr_assert_eq(shape.slots[1], 500 + 4 + 1);
+    double gib = (double)((shape.slots[0] + shape.slots[1]) * plane) / (1024.0 * 1024 * 1024);
+    cr_assert(fabs(gib / 31.5 - 1) < 0.02);
+}
+
+/* Every name and alias finds its algorithm; what cannot be is refused with a sentence. */
+Test(schedule, names_and_refusals) {
+    cr_assert_null(mx_algorithm_find("nothing"));
+    cr_assert_null(mx_algorithm_find(""));
+    cr_assert_null(mx_algorithm_find("aio"));
+    cr_assert_str_eq(mx_algorithm_find("3y")->name, "skewed-y");
+    cr_assert_str_eq(mx_algorithm_find("mmap5y")->name, "skewed-min");
+    cr_assert_str_eq(mx_algorithm_find("algorithm-1")->name, "redundant");
+    for (int i = 0; mx_algorithms[i] != NULL; i++) {
+        const struct mx_algorithm *a = mx_algorithms[i];
+        struct mx_problem good = {.nx = 1, .ny = 9, .nz = 9, .nt = 4, .h = 1}, p;
+        struct mx_plan plan = {.by = 3, .bz = 3, .bt = 2, .slab = 1}, q;
+        mx_why why;
+        cr_assert_eq(mx_algorithm_find(a->name), a);
+        cr_assert_eq(a->check(&good, &plan, &why), 0);
+        p = good, p.h = 9;
+        cr_assert_eq(a->check(&p, &plan, &why), -EINVAL);
+        p = good, p.nz = 0;
+        cr_assert_eq(a->check(&p, &plan, &why), -EINVAL);
+        p = good, p.ny = (int64_t)1 << 40;
+        cr_assert_eq(a->check(&p, &plan, &why), -EINVAL);
+        q = plan, q.bt = 0;
+        cr_assert_eq(a->check(&good, &q, &why), -EINVAL);
+        cr_assert(strstr(why.text, "bt is 0") != NULL);
+        q = plan, q.by = 0;
+        if (a->uses_blocks) cr_assert_eq(a->check(&good, &q, &why), -EINVAL);
+    }
+}
+
+/* The overlapped blocks' sums and maxima in closed form == those by going through all blocks. */
+Test(schedule, overlapped_sums) {
+    seed_state = 7;
+    for (int i = 0; i < 20000; i++) {
+        int64_t h = between(1, 8), n = between(1, 60), levels = between(1, 12), level = between(1, levels);
+        struct mx_cut c = mx_lap_cut(n, between(1, 70), h);
+        int64_t spans = 0, windows = 0, most = 0;
+        for (int64_t j = 0; j < c.count; j++) {
+            int64_t span = mx_length(mx_lap_span(&c, j, levels));
+            spans += span;
+            most = mx_max64(most, span);
+            windows += mx_length(mx_lap_window(&c, j, level, levels));
+        }
+        cr_assert_eq(mx_lap_span_sum(&c, levels), spans);
+        cr_assert_eq(mx_lap_window_sum(&c, level, levels), windows);
+        cr_assert_eq(mx_lap_span_max(&c, levels), most);
+    }
+}
