@@ -12,7 +12,8 @@ from conftest import IS_ROOT, LIMIT_MEMORY, needs_root
 PYTHON = "/usr/bin/python3"
 MIB = 2**20
 TOUCH = """
-import sys, time
+import signal, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler can miss one just before it sleeps
 block = bytearray({mib} << 20)
 block[::4096] = b"x" * (({mib} << 20) // 4096)
 print("ready", flush=True)
@@ -109,7 +110,7 @@ def test_nothing_is_left_after_a_signal(place, number):
     assert len(left_behind(process.pid)) == 2
     process.send_signal(number)
     process.communicate(timeout=30)
-    assert process.returncode in (128 + number, 1, 130)
+    assert process.returncode == 128 + number
     assert left_behind(process.pid) == [] and list(place.iterdir()) == []
 
 
