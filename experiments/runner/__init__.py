@@ -1,0 +1,9 @@
+"""The experiment runner: plan files in, results/<scale>/<plan>/raw.jsonl out.
+
+plan.py      a plan file (TOML) -> a list of runs
+knobs.py     kernel settings of a run, put back afterwards also after a crash
+host.py      machine, commit and program, as records
+execute.py   one run: caches dropped, command in its own session, time limit, report and timeline collected
+record.py    raw.jsonl: one JSON object a line, schema 1
+cli.py       order of runs, progress, resuming
+"""

@@ -1,0 +1,191 @@
+"""experiments/run.py: which plans, in what order, with progress; goes on where an earlier start stopped."""
+import argparse
+import os
+import signal
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from . import host, knobs, plan
+from .execute import Place, execute
+from .record import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+PLANS = ROOT / "experiments" / "plans"
+
+
+def options(argv):
+    p = argparse.ArgumentParser(prog="experiments/run.py", description=__doc__)
+    p.add_argument("plans", nargs="*", help="plan names or files (default: all of experiments/plans)")
+    size = p.add_mutually_exclusive_group()
+    size.add_argument("--quick", dest="scale", action="store_const", const="quick", help="scaled down (default)")
+    size.add_argument("--full", dest="scale", action="store_const", const="full", help="the papers' sizes: hours, large memory and flash")
+    p.add_argument("--scale", help="another [scale.NAME] of the plans")
+    p.add_argument("--results", type=Path, help="folder for the results (default: results/SCALE)")
+    p.add_argument("--data", type=Path, default=Path(os.environ.get("MEMEXT_DATA", "/var/tmp/memext-experiments")),
+                   help="directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments)")  # fmt: skip
+    p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the command (default: build/release/memext)")
+    p.add_argument("--repeats", type=int, help="instead of the plans' own")
+    p.add_argument("--only", help="only runs whose id contains this")
+    p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure is a result)")
+    p.add_argument("--list", action="store_true", help="print the runs and their commands, run nothing")
+    p.set_defaults(scale="quick")
+    return p.parse_args(argv)
+
+
+def plan_files(names):
+    if not names:
+        return sorted(PLANS.glob("*.toml"))
+    return [Path(name) if name.endswith(".toml") else PLANS / f"{name}.toml" for name in names]
+
+
+def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=False):
+    """(run, repeat) pairs still to do, round by round, so that slow drifts of the machine meet every run alike."""
+    done = store.finished(retry_failed)
+    runs = [run for run in a_plan.runs if not only or only in run.id]
+    todo = []
+    for repeat in range(max((repeats or run.repeats for run in runs), default=0)):
+        for run in runs:
+            if repeat < (repeats or run.repeats) and (run.key(program), repeat) not in done:
+                todo.append((run, repeat))
+    return todo
+
+
+class Progress:
+    """One line a run, with the time left as far as finished runs tell it."""
+
+    def __init__(self, total, stream=sys.stderr):
+        self.total, self.done, self.failed = total, 0, 0
+        self.seen = {}
+        self.spent = 0.0
+        self.stream = stream
+        self.live = stream.isatty()
+
+    def left_s(self, todo):
+        average = self.spent / self.done if self.done else 8.0
+        return sum(self.seen.get((run.plan, run.id), average) for run, _ in todo)
+
+    def begin(self, run, repeat, todo):
+        if self.live:
+            self.stream.write(f"\r\033[K[{self.done + 1}/{self.total}] {run.plan} {run.id} #{repeat + 1}, about {clock(self.left_s(todo))} left")
+            self.stream.flush()
+
+    def end(self, run, repeat, record, seconds, todo):
+        self.done += 1
+        self.spent += seconds
+        self.seen[run.plan, run.id] = seconds
+        self.failed += record["status"] != "done"
+        note = "" if record["status"] == "done" else "  " + (record["stderr"].strip().splitlines() or ["no message"])[-1][:160]
+        self.stream.write(("\r\033[K" if self.live else "") + f"[{self.done}/{self.total}] {run.plan} {run.id} #{repeat + 1}: "
+                          f"{record['status']} {record['wall_s']:.1f} s, about {clock(self.left_s(todo))} left{note}\n")  # fmt: skip
+        self.stream.flush()
+
+
+def clock(seconds):
+    minutes, s = divmod(int(seconds + 0.5), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours} h {m:02d} min" if hours else f"{m} min {s:02d} s" if m else f"{s} s"
+
+
+def check_data(data):
+    """The directory to measure on. Creates it; refuses memory file systems."""
+    data.mkdir(parents=True, exist_ok=True)
+    if host.is_memory(data):
+        raise SystemExit(f"run.py: {data} is in memory (tmpfs); name a directory on storage with --data")
+    restored = knobs.restore(data / "settings-to-restore.json")
+    for path, value in restored:
+        print(f"put back after an earlier, killed start: {path} = {value}", file=sys.stderr)
+    return data.resolve()
+
+
+def session_record(a_plan, place, program, argv):
+    return {
+        "kind": "session",
+        "session": uuid.uuid4().hex[:12],
+        "plan": a_plan.name,
+        "title": a_plan.title,
+        "scale": a_plan.scale,
+        "commit": host.commit(place.root),
+        "program": program,
+        "started_unix_s": time.time(),
+        "argv": list(argv),
+        "machine": host.machine(place.data, place.memext if place.memext.exists() else None),
+    }
+
+
+def show(plans):
+    for a_plan in plans:
+        print(f"# {a_plan.name}: {a_plan.title}")
+        for run in a_plan.runs:
+            around = f"limit-memory {run.limit} {'--swap ' + run.swap + ' ' if run.swap else ''}-- " if run.limit else ""
+            settings = "".join(f"{k}={v} " for k, v in run.knobs.items())
+            print(f"{run.id} x{run.repeats}: {settings}{around}{' '.join(run.words)}")
+
+
+def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
+    stores = {p.name: Store(place_of(p).results) for p in plans}
+    lists = [(p, work_list(p, stores[p.name], program, o.repeats, o.only, o.retry_failed)) for p in plans]
+    left = [pair for _, todo in lists for pair in todo]
+    skipped = sum(len(work_list(p, EMPTY, program, o.repeats, o.only)) for p in plans) - len(left)
+    progress = Progress(len(left), stream)
+    stream.write(f"{len(left)} runs" + (f", {skipped} are there already" if skipped else "") + "\n")
+    for a_plan, todo in lists:
+        if not todo:
+            continue
+        place, store = place_of(a_plan), stores[a_plan.name]
+        session = session_record(a_plan, place, program, argv)
+        store.append(session)
+        for run, repeat in todo:
+            begin = time.monotonic()
+            progress.begin(run, repeat, left)
+            record = execute(run, repeat, place)
+            record = {"kind": "run", "session": session["session"], "scale": a_plan.scale, "key": run.key(program),
+                      "commit": session["commit"], "program": program, **record}  # fmt: skip
+            store.append(record)
+            left.pop(0)
+            progress.end(run, repeat, record, time.monotonic() - begin, left)
+    return progress
+
+
+class _Empty:
+    def finished(self, retry_failed=False):
+        return set()
+
+
+EMPTY = _Empty()
+
+
+def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
+    o = options(argv)
+    try:
+        plans = [plan.load(path, o.scale) for path in plan_files(o.plans)]
+    except plan.PlanError as error:
+        print(f"run.py: {error}", file=sys.stderr)
+        return 2
+    if o.list:
+        show(plans)
+        return 0
+    if not o.memext.exists():
+        print(f"run.py: {o.memext} is not there; build it with cmake --preset release && cmake --build --preset release", file=sys.stderr)
+        return 2
+    data = check_data(o.data)
+    results = o.results or ROOT / "results" / o.scale
+    device, program = host.device_of(data), host.program_id(o.memext)
+
+    def place_of(a_plan):
+        return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device)
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        progress = run_plans(plans, place_of, program, o, argv)
+    except KeyboardInterrupt:
+        print("\nrun.py: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        return 5
+    if progress.failed:
+        print(f"{progress.failed} of {progress.total} runs failed; they are recorded as failed", file=sys.stderr)
+    return 0

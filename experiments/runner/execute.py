@@ -1,0 +1,156 @@
+"""One run: clean caches, an empty data directory, a time limit, and everything cleaned up afterwards."""
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import knobs
+
+STDERR_KEPT = 4000
+GRACE_S = 15.0
+
+
+@dataclass
+class Place:
+    """Where a runner works."""
+
+    root: Path  # of the project
+    memext: Path
+    data: Path  # on storage
+    results: Path  # folder of this plan
+    device: str = ""  # sysfs name under data
+    limit_memory: Path = None
+
+    def limiter(self):
+        return self.limit_memory or self.root / "experiments" / "limit-memory"
+
+
+def drop_caches():
+    """Clean page cache for a cold start; False where this user may not."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+    except OSError:
+        return False
+    return True
+
+
+def command_of(run, place, data, report, timeline):
+    """The words to execute, the memory limit around them."""
+    values = {"memext": place.memext, "data": data, "json": report, "timeline": timeline, "root": place.root}
+    words = [word.format_map(values) for word in run.words]
+    if run.limit:
+        swap = ["--swap", run.swap, "--swap-dir", str(place.data)] if run.swap else []
+        words = [str(place.limiter()), run.limit, *swap, "--", *words]
+    return words
+
+
+def _session_members(leader):
+    """Processes of the session that the command leads, the leader left out."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == leader:
+            continue
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            if int(fields[3]) == leader:
+                members.append(int(entry.name))
+    return members
+
+
+def stop(process, grace_s=GRACE_S):
+    """Ends the command. limit-memory passes a first SIGTERM on, kills its child on the second and cleans up after either."""
+    for _ in range(2):
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+            break
+    for pid in [*_session_members(process.pid), *([process.pid] if process.poll() is None else [])]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def _tail(path, size=STDERR_KEPT):
+    text = path.read_text(errors="replace") if path.exists() else ""
+    return text[-size:]
+
+
+def _report(path):
+    """The JSON that the command wrote, or None."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _keep_timeline(path, folder, name):
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(path, "rb") as source, gzip.open(folder / (name + ".jsonl.gz"), "wb", 6) as target:
+        shutil.copyfileobj(source, target)
+    return f"{folder.name}/{name}.jsonl.gz"
+
+
+def _wait(words, errors, timeout_s):
+    """(exit status, timed out)."""
+    with open(errors, "wb") as stderr:
+        try:
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+        except OSError as error:
+            stderr.write(f"cannot start {words[0]}: {error}\n".encode())
+            return 127, False
+        try:
+            return process.wait(timeout_s), False
+        except subprocess.TimeoutExpired:
+            stop(process)
+            return None, True
+        except BaseException:  # Ctrl-C, SIGTERM: leave nothing behind
+            stop(process)
+            raise
+
+
+def execute(run, repeat, place):
+    """Runs it and returns its record (without the session's fields). Never raises for what the command did."""
+    journal = place.data / "settings-to-restore.json"
+    # Two directories: the command's data on storage, the reports elsewhere so that they are no part of its I/O.
+    data = Path(tempfile.mkdtemp(prefix="run-", dir=place.data))
+    scratch = Path(tempfile.mkdtemp(prefix="memext-run-"))
+    report, timeline, errors = scratch / "report.json", scratch / "timeline.jsonl", scratch / "stderr"
+    words = command_of(run, place, data, report, timeline)
+    record = {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "swap": run.swap,
+              "knobs": run.knobs, "timeout_s": run.timeout_s, "command": words}  # fmt: skip
+    try:
+        with knobs.applied(run.knobs, place.device, journal):
+            record["caches_dropped"] = drop_caches()
+            record["started_unix_s"] = time.time()
+            begin = time.monotonic()
+            status, late = _wait(words, errors, run.timeout_s)
+            record["wall_s"] = time.monotonic() - begin
+        record["status"] = "timeout" if late else "done" if status == 0 else "failed"
+        record["exit"] = status
+        record["stderr"] = _tail(errors)
+        record["report"] = _report(report)
+        if record["status"] == "done" and "{json}" in " ".join(run.words) and record["report"] is None:
+            record["status"] = "failed"
+            record["stderr"] += "\nthe command ended well but wrote no report\n"
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{run.id}-{repeat}")
+        record["timeline"] = _keep_timeline(timeline, place.results / "timelines", name)
+    except knobs.KnobError as error:
+        record.update(status="failed", exit=None, stderr=str(error), report=None, timeline=None)
+        record.setdefault("wall_s", 0.0)
+        record.setdefault("started_unix_s", time.time())
+        record.setdefault("caches_dropped", False)
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+    return record

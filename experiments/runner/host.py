@@ -1,0 +1,114 @@
+"""What a result must say of its origin: machine, storage, commit, program."""
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+
+def _text(path, default=""):
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return default
+
+
+def _output(*words, cwd=None):
+    try:
+        done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def device_of(path):
+    """sysfs name of the whole block device that holds a path, "" if there is none (tmpfs, overlay, network)."""
+    number = os.stat(path).st_dev
+    link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not link.exists():
+        return ""
+    real = link.resolve()
+    return real.parent.name if (real / "partition").exists() else real.name
+
+
+def is_memory(path):
+    return _output("stat", "-f", "-c", "%T", str(path)) in ("tmpfs", "ramfs")
+
+
+def commit(root):
+    """The commit, with "+changes" where tracked files of the program differ from it."""
+    head = _output("git", "rev-parse", "--short=12", "HEAD", cwd=root) or "unknown"
+    places = [p for p in ("runtime", "backends", "cmake", "CMakeLists.txt", "CMakePresets.json") if (Path(root) / p).exists()]
+    changed = _output("git", "status", "--porcelain", "--untracked-files=no", "--", *places, cwd=root)
+    return head + ("+changes" if changed else "")
+
+
+def program_id(path):
+    """Short hash of the program file: the same for the same build, whatever was committed around it."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+    except OSError:
+        return "absent"
+
+
+def _cpu():
+    for line in _text("/proc/cpuinfo").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def _memory_bytes():
+    for line in _text("/proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _storage(data):
+    name = device_of(data)
+    queue = Path(f"/sys/block/{name}/queue")
+    scheduler = _text(queue / "scheduler")
+    return {
+        "path": str(data),
+        "file_system": _output("stat", "-f", "-c", "%T", str(data)),
+        "device": name,
+        "model": _text(f"/sys/block/{name}/device/model"),
+        "bytes": int(_text(f"/sys/block/{name}/size", "0") or 0) * 512,
+        "rotational": _text(queue / "rotational") == "1",
+        "scheduler": scheduler[scheduler.find("[") + 1 : scheduler.find("]")] if "[" in scheduler else scheduler,
+        "read_ahead_kb": int(_text(queue / "read_ahead_kb", "0") or 0),
+    }
+
+
+def _system():
+    for line in _text("/etc/os-release").splitlines():
+        if line.startswith("PRETTY_NAME="):
+            return line.split("=", 1)[1].strip('"')
+    return platform.platform()
+
+
+def machine(data, memext=None):
+    """Everything about this machine that a reader of the results may ask for."""
+    record = {
+        "node": platform.node(),
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": _memory_bytes(),
+        "kernel": platform.release(),
+        "system": _system(),
+        "python": platform.python_version(),
+        "virtualised": _output("systemd-detect-virt") or "none",
+        "cgroup": "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1",
+        "root": os.geteuid() == 0,
+        "storage": _storage(data),
+        "vm": {k: _text(f"/proc/sys/vm/{k}") for k in ("dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes", "swappiness", "page-cluster")},
+        "transparent_hugepage": _text("/sys/kernel/mm/transparent_hugepage/enabled"),
+    }
+    if memext:
+        try:
+            record["memext"] = json.loads(_output(str(memext), "info", "--json", "-") or "null")
+        except ValueError:
+            record["memext"] = None
+    return record

@@ -1,0 +1,165 @@
+"""A plan file: what to run, in which variants, at which scale.
+
+    name = "fig05"                       # results/<scale>/fig05/raw.jsonl
+    title = "..."                        # shown while it runs and in the report
+    repeats = {quick = 1, full = 5}      # of every run; rounds alternate over the runs
+    timeout_s = {quick = 60, full = 7200}
+
+    [scale.quick]                        # values for {placeholders}, by scale; [scale.all] holds for every scale
+    n = "510 512 256"
+    [scale.full]
+    n = "2046 2048 1024"
+
+    [[run]]
+    id = "{backend}-{advice}"            # unique after expansion
+    command = "{memext} run -n {n} -d {data} --backend {backend} --json {json} --timeline {timeline}"
+    matrix = {backend = ["mmap", "swap"], advice = ["none", "random"]}   # every combination
+    cases = [{size = "1GiB", nt = 4}]                                    # times each of these tables
+    limit = "{dram}"                     # memory of the command (experiments/limit-memory); "" = no limit
+    swap = "2GiB"                        # with a temporary swap file
+    knobs = {read_ahead_kb = "128"}      # kernel settings while the run lasts (knobs.py)
+    scales = ["full"]                    # only there; default: everywhere
+    repeats, timeout_s                   # override the plan's
+
+A string in place of a list in `matrix` or `cases` names a list in the scale table. Values may contain placeholders.
+Filled in by the runner: {memext} the command, {data} an empty directory on storage, removed afterwards, {json} and
+{timeline} files that it collects after the run.
+"""
+import hashlib
+import itertools
+import json
+import shlex
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RUNNER_WORDS = ("memext", "data", "json", "timeline", "root")
+PLAN_KEYS = {"name", "title", "repeats", "timeout_s", "scale", "run"}
+RUN_KEYS = {"id", "command", "matrix", "cases", "limit", "swap", "knobs", "scales", "repeats", "timeout_s", "labels"}
+
+
+class PlanError(ValueError):
+    """A plan file that cannot be run: says which file, what, and what would do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One configuration. `words` still holds the runner's own placeholders."""
+
+    plan: str
+    id: str
+    words: tuple
+    params: dict = field(hash=False)
+    limit: str = ""
+    swap: str = ""
+    knobs: dict = field(default_factory=dict, hash=False)
+    repeats: int = 1
+    timeout_s: float = 60.0
+
+    def key(self, program):
+        """What a result depends on: the command, its limits and settings, and the program that ran."""
+        text = json.dumps([self.words, self.limit, self.swap, self.knobs, program], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str
+    title: str
+    scale: str
+    path: Path
+    runs: tuple
+
+
+def load(path, scale):
+    """The plan of one file at one scale. Raises PlanError."""
+    path = Path(path)
+    try:
+        raw = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise PlanError(f"{path}: {error}") from error
+    _only(path, "the plan", raw, PLAN_KEYS)
+    for key in ("name", "title", "scale", "run"):
+        if key not in raw:
+            raise PlanError(f"{path}: no {key}")
+    if scale not in raw["scale"]:
+        raise PlanError(f"{path}: no [scale.{scale}]; it has {', '.join(sorted(raw['scale']))}")
+    values = {**raw["scale"].get("all", {}), **raw["scale"][scale]}
+    runs = []
+    for entry in raw["run"]:
+        runs += _expand(path, raw, entry, values, scale)
+    seen = set()
+    for run in runs:
+        if run.id in seen:
+            raise PlanError(f"{path}: two runs are called '{run.id}'; put what differs into id")
+        seen.add(run.id)
+    return Plan(raw["name"], raw["title"], scale, path, tuple(runs))
+
+
+def _only(path, what, table, allowed):
+    unknown = set(table) - allowed
+    if unknown:
+        raise PlanError(f"{path}: {what} has unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(allowed))}")
+
+
+def _expand(path, raw, entry, values, scale):
+    _only(path, f"run '{entry.get('id', '?')}'", entry, RUN_KEYS)
+    if "id" not in entry or "command" not in entry:
+        raise PlanError(f"{path}: every run needs id and command")
+    if scale not in entry.get("scales", [scale]):
+        return
+    for params in _variants(path, entry, values):
+        known = {**values, **params}
+
+        def text(template):
+            return fill(path, str(template), known)
+
+        yield Run(
+            plan=raw["name"],
+            id=text(entry["id"]),
+            words=tuple(shlex.split(text(entry["command"]))),
+            params={k: text(v) if isinstance(v, str) else v for k, v in known.items() if not isinstance(v, (list, dict))},
+            limit=text(entry.get("limit", "")),
+            swap=text(entry.get("swap", "")),
+            knobs={k: text(v) for k, v in entry.get("knobs", {}).items()},
+            repeats=int(_at_scale(entry.get("repeats", raw.get("repeats", 1)), scale)),
+            timeout_s=float(_at_scale(entry.get("timeout_s", raw.get("timeout_s", 60)), scale)),
+        )
+
+
+def _at_scale(value, scale):
+    return value[scale] if isinstance(value, dict) else value
+
+
+def _variants(path, entry, values):
+    """Every case times every combination of the matrix, as dicts of parameters."""
+    cases = _list(path, entry.get("cases", [{}]), values)
+    axes = [(name, _list(path, choices, values)) for name, choices in entry.get("matrix", {}).items()]
+    for case in cases:
+        for combination in itertools.product(*(choices for _, choices in axes)):
+            params = {**entry.get("labels", {}), **case}
+            for (name, _), choice in zip(axes, combination):
+                params.update(choice if isinstance(choice, dict) else {name: choice})
+            yield params
+
+
+def _list(path, value, values):
+    if isinstance(value, str):
+        if not isinstance(values.get(value), list):
+            raise PlanError(f"{path}: '{value}' is no list of the scale table")
+        return values[value]
+    return value
+
+
+def fill(path, template, values, depth=5):
+    """Replaces {placeholders}, also those in the values; the runner's own stay."""
+    known = {**values, **{word: "{" + word + "}" for word in RUNNER_WORDS}}
+    for _ in range(depth):
+        try:
+            filled = template.format_map(known)
+        except KeyError as error:
+            raise PlanError(f"{path}: '{template}' needs {error}, which neither the run nor its scale gives") from error
+        if filled == template:
+            return filled
+        template = filled
+    raise PlanError(f"{path}: '{template}' refers to itself")

@@ -1,0 +1,61 @@
+"""raw.jsonl, schema 1: one JSON object a line.
+
+{"schema":1,"kind":"session", ...}  a start of the runner: plan, scale, commit, program, machine, command line
+{"schema":1,"kind":"run", ...}      a run, whatever became of it:
+    session      id of the session line that it belongs to
+    plan, scale, id, repeat, params     what was asked for
+    key          hash of command, limits, settings and program: what resuming goes by
+    command      the words as executed; `limit`, `swap`, `knobs` around them
+    commit, program
+    status       done | failed | timeout
+    exit         exit status, negative = signal; null on timeout
+    stderr       its last 4000 characters
+    started_unix_s, wall_s, caches_dropped
+    report       the JSON report of the command, null if there is none
+    timeline     file beside raw.jsonl (gzip), null if none
+"""
+import json
+import os
+from pathlib import Path
+
+SCHEMA = 1
+
+
+class Store:
+    """Appends records; every line is on disk when append returns."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.path = self.folder / "raw.jsonl"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._cut_half_line()
+
+    def _cut_half_line(self):
+        """A runner that was killed while writing leaves a line without its end."""
+        if not self.path.exists():
+            return
+        data = self.path.read_bytes()
+        if data and not data.endswith(b"\n"):
+            with open(self.path, "r+b") as file:
+                file.truncate(data.rfind(b"\n") + 1)
+
+    def append(self, record):
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"schema": SCHEMA, **record}, separators=(",", ":")) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def records(self):
+        if not self.path.exists():
+            return []
+        return [json.loads(line) for line in self.path.read_text().splitlines() if line.strip()]
+
+    def finished(self, retry_failed=False):
+        """(key, repeat) of the runs that need not be run again."""
+        done = set()
+        for record in self.records():
+            if record.get("kind") != "run":
+                continue
+            if record["status"] == "done" or not retry_failed:
+                done.add((record["key"], record["repeat"]))
+        return done
