@@ -1,0 +1,105 @@
+"""What `cmake --install` delivers: programs, library, headers, pkg-config and CMake package, man page."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+HEADER = ROOT / "runtime" / "include" / "memext" / "memext.h"
+
+
+def run(*words, **options):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True, **options).stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(build, tmp_path_factory):
+    path = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", build, "--prefix", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def pkg_config(prefix):
+    folder = next(prefix.rglob("memext.pc")).parent
+    return lambda *words: run("pkg-config", *words, "memext", env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).split()
+
+
+def check_runs(program, prefix, place):
+    library = str(next(prefix.rglob("libmemext.so")).parent)
+    done = run(program, place, env={**os.environ, "LD_LIBRARY_PATH": library})
+    assert "sum of 0 .. 33554431: 562949936644096" in done
+
+
+def test_programs_and_their_links(prefix):
+    for name in ("stencil7p", "stencil19p", "stencil27p"):
+        assert os.readlink(prefix / "bin" / name) == "memext"
+    assert run(prefix / "bin" / "memext", "--version").split()[-1] == re.search(r'MX_VERSION "(.*)"', HEADER.read_text()).group(1)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_consumer_builds_with_pkg_config(prefix, pkg_config, place, tmp_path, static):
+    program, words = tmp_path / "consumer", ["--static"] if static else []
+    libraries = pkg_config(*words, "--cflags", "--libs")
+    if static:
+        libraries = [str(next(prefix.rglob("libmemext.a"))) if word == "-lmemext" else word for word in libraries]
+    run("gcc", "-std=c17", "-Wall", "-Werror", ROOT / "tests/examples/fill_and_sum.c", *libraries, "-o", program)
+    check_runs(program, prefix, place)
+
+
+def test_a_consumer_builds_with_find_package(prefix, place, tmp_path):
+    shutil.copy(ROOT / "tests/examples/fill_and_sum.c", tmp_path)
+    (tmp_path / "CMakeLists.txt").write_text("""
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+find_package(memext 0.1 REQUIRED)
+add_executable(consumer fill_and_sum.c)
+target_link_libraries(consumer PRIVATE memext::memext)
+""")
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    check_runs(tmp_path / "build" / "consumer", prefix, place)
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_headers_stand_alone(prefix, tmp_path, language):
+    for header in (prefix / "include" / "memext").iterdir():
+        run("gcc", "-x", language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+            "-I", prefix / "include", "-include", header, "/dev/null")
+
+
+def test_exports_are_the_functions_of_the_header(prefix):
+    """{exported symbols} == {functions declared in memext.h}."""
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    declared = set(re.findall(r"^(?!static|typedef)[a-z][\w *]*?\b(mx_\w+)\(", text, re.M))
+    listing = run("nm", "-D", "--defined-only", next(prefix.rglob("libmemext.so")))
+    exported = {line.split()[2].split("@")[0] for line in listing.splitlines() if " T " in line}
+    assert exported == declared and len(declared) > 20
+
+
+def test_no_instruction_beyond_the_baseline_is_assumed(build):
+    """Portable: no -march in any compile command but those of dispatched kernels."""
+    commands = (build / "compile_commands.json").read_text()
+    assert "-march=native" not in commands and "-mtune=native" not in commands
+
+
+def options_of(help_text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", help_text))
+
+
+def test_the_man_page_names_every_option(prefix):
+    """{options in --help of run, tune, info} <= {options in the man page}."""
+    page = next(prefix.rglob("memext.1")).read_text().replace("\\-", "-")
+    program = prefix / "bin" / "memext"
+    helped = set().union(*(options_of(run(program, command, "--help")) for command in ("run", "tune", "info")))
+    assert len(helped) > 30 and helped - options_of(page) == set() and options_of(page) - helped - {"--version"} == set()
+
+
+def test_the_man_page_is_well_formed(prefix):
+    if not shutil.which("man"):
+        pytest.skip("man-db is not installed")
+    done = subprocess.run(["man", "--warnings", "-l", next(prefix.rglob("memext.1"))], capture_output=True, text=True,
+                          env={**os.environ, "MANWIDTH": "100", "LC_ALL": "C.UTF-8"})
+    assert done.returncode == 0 and done.stderr == ""
