@@ -32,7 +32,7 @@ struct uring_state {
     struct io_uring ring;
     bool have_ring;
     int fd;
-    bool own_fd;     /* opened here: O_DIRECT */
+    bool direct;     /* O_DIRECT */
     bool fixed_file; /* fd is registered as number 0 */
     bool fixed_memory;
     int rw_flags;         /* of every request */
@@ -100,18 +100,23 @@ static bool has_poll_queues(int fd) {
 /* ---- open */
 
 /* Buffered, dropped from the page cache as soon as done; where the kernel or the file system cannot, plain
- * buffered. The flag is refused before anything is read, so an empty file can be asked. */
-static void open_uncached(const struct mx_place *place, struct mx_backend_facts *facts,
-                          struct uring_state *s) {
-    char byte;
+ * buffered. The flag is refused before anything is read, so an empty file can be asked. The place is opened
+ * once more: the kernel lets go of a registered file late, and core's fd holds the lock. */
+static int open_uncached(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
+                         struct uring_state *s) {
+    char byte, again[64];
     struct iovec one = {&byte, 1};
-    s->fd = place->fd;
+    snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
+    s->fd = open(again, O_RDWR | O_CLOEXEC);
+    if (s->fd < 0)
+        return mx_fail(why, -errno, "%.300s cannot be opened once more: %s", place->path, strerror(errno));
     s->rw_flags = RWF_DONTCACHE;
     *facts = (struct mx_backend_facts){.offset_align_bytes = 4096, .memory_align_bytes = 1};
-    if (preadv2(place->fd, &one, 1, 0, RWF_DONTCACHE) >= 0) return;
+    if (preadv2(s->fd, &one, 1, 0, RWF_DONTCACHE) >= 0) return 0;
     s->rw_flags = 0;
     mx_note_add(facts->note, sizeof facts->note,
                 "uncached I/O (RWF_DONTCACHE) is not supported here: plain buffered I/O is used");
+    return 0;
 }
 
 static unsigned setup_flags(const struct mx_place *place, struct uring_state *s,
@@ -119,10 +124,10 @@ static unsigned setup_flags(const struct mx_place *place, struct uring_state *s,
     unsigned flags = 0;
     if (place->options->sqpoll) flags |= IORING_SETUP_SQPOLL;
     if (!place->options->iopoll) return flags;
-    if (s->own_fd && has_poll_queues(s->fd)) return flags | IORING_SETUP_IOPOLL;
+    if (s->direct && has_poll_queues(s->fd)) return flags | IORING_SETUP_IOPOLL;
     mx_note_add(facts->note, sizeof facts->note,
                 "busy completion (iopoll) is not possible: %s; interrupts are used",
-                s->own_fd ? "the device has no poll queues" : "it needs O_DIRECT");
+                s->direct ? "the device has no poll queues" : "it needs O_DIRECT");
     return flags;
 }
 
@@ -151,7 +156,7 @@ static void register_all(const struct mx_place *place, struct mx_backend_facts *
         mx_note_add(facts->note, sizeof facts->note, "the file is not registered with the kernel: %s",
                     strerror(-err));
     /* Buffered I/O copies through the page cache: pinned memory would gain nothing. */
-    if (!s->own_fd) return;
+    if (!s->direct) return;
     err = io_uring_register_buffers_sparse(&s->ring, SLOTS);
     s->fixed_memory = err == 0;
     if (err != 0)
@@ -161,8 +166,11 @@ static void register_all(const struct mx_place *place, struct mx_backend_facts *
 
 static void uring_close(void *state) {
     struct uring_state *s = state;
+    /* Asked for by name: the end of a ring comes later, in the kernel's own time. */
+    if (s->fixed_memory) io_uring_unregister_buffers(&s->ring);
+    if (s->fixed_file) io_uring_unregister_files(&s->ring);
     if (s->have_ring) io_uring_queue_exit(&s->ring);
-    if (s->own_fd && s->fd >= 0) close(s->fd);
+    if (s->fd >= 0) close(s->fd);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -176,9 +184,9 @@ static int uring_open(const struct mx_place *place, mx_why *why, struct mx_backe
     *facts = (struct mx_backend_facts){0};
     int err = 0;
     if (place->options->uncached) {
-        open_uncached(place, facts, s);
+        err = open_uncached(place, why, facts, s);
     } else {
-        s->own_fd = true;
+        s->direct = true;
         err = mx_place_open_direct(place, why, facts, &s->fd);
     }
     if (err == 0) err = init_ring(place, why, facts, s);

@@ -21,6 +21,11 @@ static bool is_device(const char *path, dev_t device) {
     return stat(path, &st) == 0 && S_ISBLK(st.st_mode) && st.st_rdev == device;
 }
 
+static bool is_file(const char *path, const struct stat *file) {
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
 /* By number, and by the name of the source: some file systems (btrfs) mount under a number of their own. */
 static int check_mounts(const struct place *at, dev_t device) {
     char path[PATH_MAX], line[8192], where[4096], source[4096];
@@ -42,18 +47,26 @@ static int check_mounts(const struct place *at, dev_t device) {
     return err;
 }
 
-static int check_swaps(const struct place *at, dev_t device) {
+/* A block device, or a file (file not NULL). */
+static int check_swaps(const struct place *at, dev_t device, const struct stat *swap_file) {
     char path[PATH_MAX], line[4352], source[4096];
     snprintf(path, sizeof path, "%s/proc/swaps", at->root);
     FILE *file = fopen(path, "re");
     if (file == NULL) return 0;
     int err = 0;
-    while (err == 0 && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "%4095s", source) == 1 && is_device(source, device))
+    while (err == 0 && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%4095s", source) != 1) continue;
+        if (swap_file != NULL ? is_file(source, swap_file) : is_device(source, device))
             err = mx_fail(at->why, -EBUSY,
-                          "%s is swap space in use; swapoff it first (--force does not help)", at->path);
+                          "%.300s is swap space in use; swapoff it first (--force does not help)", at->path);
+    }
     fclose(file);
     return err;
+}
+
+int mx_check_no_swap_file(const char *root, const struct stat *file, const char *path, mx_why *why) {
+    struct place at = {root, path, why};
+    return check_swaps(&at, 0, file);
 }
 
 static int check_holders(const struct place *at, dev_t device) {
@@ -74,7 +87,7 @@ static int check_holders(const struct place *at, dev_t device) {
 
 static int check_one(const struct place *at, dev_t device) {
     int err = check_mounts(at, device);
-    if (err == 0) err = check_swaps(at, device);
+    if (err == 0) err = check_swaps(at, device, NULL);
     return err != 0 ? err : check_holders(at, device);
 }
 

@@ -94,7 +94,9 @@ static int try_file(struct mx_found *f, bool may_create, mx_why *why) {
     f->place.bytes = (uint64_t)opened.st_size;
     f->blocks_bytes = (uint64_t)opened.st_blocks * 512;
     f->created = created;
-    return 1;
+    err = mx_check_no_swap_file("", &opened, f->path, why);
+    if (err != 0) mx_place_leave(f, false);
+    return err != 0 ? err : 1;
 }
 
 static int open_file(struct mx_found *f, bool may_create, mx_why *why) {
@@ -245,6 +247,8 @@ void mx_place_leave(struct mx_found *found, bool remove) {
     if (found->place.fd < 0) return;
     /* While the lock is held: whoever comes next makes a file of his own. */
     if (remove && !found->place.block_device) unlink(found->path);
+    /* By name, for the kernel may hold the file a little longer than this process (io_uring). */
+    flock(found->place.fd, LOCK_UN);
     close(found->place.fd);
     found->place.fd = -1;
 }
