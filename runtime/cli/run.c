@@ -92,7 +92,7 @@ static int choose_backend(struct run *r) {
     const char *name = r->o.backend;
     if (name == NULL) {
         const struct mx_backend *uring = find_backend("uring");
-        name = uring != NULL && uring->probe(NULL, NULL) == 0 ? "uring" : "aio";
+        name = uring != NULL && (uring->probe == NULL || uring->probe(NULL, NULL) == 0) ? "uring" : "aio";
     }
     r->backend = find_backend(name);
     if (r->backend == NULL)
