@@ -2,6 +2,7 @@
 
 mx_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Debian's python3: another one on PATH may lack numpy.
+# shellcheck disable=SC2034
 mx_python=/usr/bin/python3
 
 mx_say() { printf '%s\n' "$*" >&2; }
