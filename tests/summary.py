@@ -9,7 +9,8 @@ import sys
 import xml.etree.ElementTree as xml
 
 COUNTS = re.compile(r"Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+)")  # crashes are among the failing
-CRITERION_SKIP = re.compile(r"\[SKIP\] ([\w:]+)(?:: (.*))?")
+SKIPPED_BY_STATUS = "SKIP_RETURN_CODE=77"
+CRITERION_SKIP = re.compile(r"\[SKIP\] (\w+::\w+)(?:: (.*))?")
 
 
 def plain(text):
@@ -36,9 +37,10 @@ class Sum:
         output = plain(case.findtext("system-out"))
         skipped = case.find("skipped")
         failure = case.find("failure") if case.find("failure") is not None else case.find("error")
-        if skipped is not None or case.get("status") == "notrun":
-            why = skipped.get("message") if skipped is not None else ""
-            self.skip(name, output if why in ("", "SKIP_RETURN_CODE=77") else why)
+        if skipped is not None and case.get("status") == "notrun" and skipped.get("message") != SKIPPED_BY_STATUS:
+            self.fail(name, skipped.get("message"))  # ctest could not run it
+        elif skipped is not None:
+            self.skip(name, output if skipped.get("message") == SKIPPED_BY_STATUS else skipped.get("message"))
         elif COUNTS.search(output):
             self.criterion(name, output, failure is not None)
         elif failure is not None or case.get("status") == "fail":
@@ -52,7 +54,7 @@ class Sum:
         for test, why in CRITERION_SKIP.findall(output):
             self.skip(f"{name}/{test}", why)
         if failing or program_failed:
-            broken = ", ".join(re.findall(r"\[FAIL\] ([\w:]+)", output)) or "the program itself"
+            broken = ", ".join(re.findall(r"\[FAIL\] (\w+::\w+)", output)) or "the program itself"
             self.fail(name, broken, max(failing, 1))
 
 
