@@ -1,0 +1,225 @@
+/* A short measurement of what predictions rest on: the device through the public API, and both engines. */
+#include "tune/search.h"
+
+#include "execute/execute.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ the device
+ *
+ * Long sequential transfers, several under way, as the executor makes them. First writes (the region may be a
+ * hole before), then reads of what was written, then both.
+ */
+
+enum { IN_FLIGHT = 4, CHUNK_BYTES = 4 << 20, DEFAULT_BYTES = 256 << 20 };
+
+struct trial {
+    mx_buffer *buffer;
+    char *memory;    /* IN_FLIGHT chunks */
+    uint64_t chunks; /* in the region */
+    uint64_t limit_ns;
+};
+
+/* Transfers chunk after chunk, round and round, until the time is over or each was moved once; which(i) says
+ * whether the i-th is a write. Returns chunks moved, or -errno; *seconds covers their completion. */
+static int64_t transfer(const struct trial *t, uint64_t chunks, bool (*is_write)(uint64_t), double *seconds) {
+    mx_ticket *ticket[IN_FLIGHT] = {NULL};
+    uint64_t begin = mx_clock_ns(), i = 0;
+    int err = 0;
+    for (; i < chunks && err == 0 && mx_clock_ns() - begin < t->limit_ns; i++) {
+        size_t at = i % IN_FLIGHT;
+        struct mx_span span = {i * CHUNK_BYTES, CHUNK_BYTES, t->memory + at * CHUNK_BYTES};
+        err = mx_wait(ticket[at]);
+        ticket[at] = NULL;
+        if (err == 0)
+            err = (is_write(i) ? mx_buffer_write : mx_buffer_read)(t->buffer, &span, 1, &ticket[at]);
+    }
+    for (int k = 0; k < IN_FLIGHT; k++) {
+        int e = mx_wait(ticket[k]);
+        if (err == 0) err = e;
+    }
+    *seconds = (double)(mx_clock_ns() - begin) * 1e-9;
+    return err < 0 ? err : (int64_t)i;
+}
+
+static bool always(uint64_t i) { return (void)i, true; }
+static bool never(uint64_t i) { return (void)i, false; }
+static bool every_other(uint64_t i) { return i & 1; }
+
+static int64_t measure(const struct trial *t, uint64_t chunks, bool (*is_write)(uint64_t), double *rate) {
+    double seconds;
+    int64_t n = transfer(t, chunks, is_write, &seconds);
+    if (n > 0 && seconds > 0) *rate = (double)n * CHUNK_BYTES / seconds;
+    return n;
+}
+
+static int run_trial(mx_device *device, double seconds, uint64_t bytes, mx_why *why, struct mx_rates *rates) {
+    struct mx_block_options b = {.device = device};
+    struct mx_rates measured = {0};
+    mx_buffer *buffer = NULL;
+    mx_block *block = NULL;
+    int64_t n = 0;
+    int err = mx_buffer_create(device, "calibration", bytes, why, &buffer);
+    if (err == 0) err = mx_block_create(&b, (uint64_t)IN_FLIGHT * CHUNK_BYTES, why, &block);
+    if (err < 0) goto end;
+    struct trial t = {buffer, mx_block_data(block), bytes / CHUNK_BYTES, (uint64_t)(seconds / 3 * 1e9)};
+    n = measure(&t, t.chunks, always, &measured.write_bytes_per_s);
+    if (n > 0) n = measure(&t, (uint64_t)n, never, &measured.read_bytes_per_s);
+    if (n > 0) n = measure(&t, (uint64_t)n, every_other, &measured.mixed_bytes_per_s);
+    if (n <= 0) {
+        err = n < 0 ? (int)n : -EIO;
+        mx_fail(why, err, "the device could not be measured: %s", strerror(-err));
+        goto end;
+    }
+    rates->write_bytes_per_s = measured.write_bytes_per_s;
+    rates->read_bytes_per_s = measured.read_bytes_per_s;
+    rates->mixed_bytes_per_s = measured.mixed_bytes_per_s;
+    rates->device_source = MX_RATES_MEASURED;
+end:
+    mx_block_free(block);
+    mx_buffer_close(buffer);
+    return err;
+}
+
+/* A mapping measures the page cache: the storage below it is measured by the transfer backend that works
+ * here. */
+static int open_below(struct mx_device_options *o, mx_why *why, mx_device **device,
+                      struct mx_device_facts *facts) {
+    int err = mx_device_open(o, why, device);
+    if (err < 0) return err;
+    mx_device_facts(*device, facts);
+    if (!facts->mapped) return 0;
+    mx_device_close(*device);
+    *device = NULL;
+    if (o->path == NULL)
+        return mx_fail(why, -ENOTSUP, "backend %s keeps Buffers in memory: there is no device to measure",
+                       o->backend);
+    o->backend = NULL;
+    err = mx_device_open(o, why, device);
+    if (err == 0) mx_device_facts(*device, facts);
+    return err;
+}
+
+int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
+                        struct mx_rates *rates) {
+    struct mx_device_options o = *options;
+    struct mx_device_facts facts;
+    mx_device *device = NULL;
+    if (!(seconds > 0)) seconds = 1;
+    if (bytes == 0) bytes = DEFAULT_BYTES;
+    o.resume = o.keep = false;
+    o.fault = NULL;
+    o.expect_bytes = 0;
+    int err = open_below(&o, why, &device, &facts);
+    if (err < 0) return err;
+    if (bytes > facts.capacity_bytes / 2) bytes = facts.capacity_bytes / 2;
+    bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
+    if (bytes < 2 * CHUNK_BYTES)
+        err = mx_fail(why, -ENOSPC, "%s has %s left: too little to measure its speed", facts.place,
+                      mx_size_text(facts.capacity_bytes).text);
+    if (err == 0) err = run_trial(device, seconds, bytes, why, rates);
+    mx_device_close(device);
+    return err;
+}
+
+/* ------------------------------------------------------------------ the engines */
+
+enum { DEFAULT_MEMORY_BYTES = 128 << 20, TRIAL_ROWS = 256, TRIAL_LEVELS = 32, LINE_BYTES = 64 };
+
+struct bench {
+    struct mx_problem problem;
+    struct mx_layout layout;
+    mx_block *block;
+    struct mx_window window[TRIAL_LEVELS];
+};
+
+/* A grid with the problem's rows (shortened where memory_bytes does not hold a slab of them). */
+static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct bench *b) {
+    int64_t element = mx_dtype_bytes(p->dtype), h2 = 2 * p->h;
+    int64_t cells = (int64_t)(memory_bytes / 2) / element;
+    b->problem = *p;
+    b->problem.nx = tune_max(1, tune_min(p->nx, cells / ((16 + h2) * (16 + h2)) - h2 - LINE_BYTES));
+    int64_t rows = cells / (b->problem.nx + h2 + LINE_BYTES);
+    b->problem.ny = tune_max(1, tune_min(tune_min(p->ny, TRIAL_ROWS), rows / (16 + h2) - h2));
+    b->problem.nz = tune_max(1, tune_min(tune_max(p->nz, 64), rows / (b->problem.ny + h2) - h2));
+    int err = mx_layout_make(&b->problem, LINE_BYTES, false, why, &b->layout);
+    if (err < 0) return err;
+    for (int i = 0; i < TRIAL_LEVELS; i++)
+        b->window[i] =
+            (struct mx_window){p->h, (int32_t)b->problem.ny + p->h, p->h, (int32_t)b->problem.nz + p->h};
+    const struct mx_block_options none = {0};
+    return mx_block_create(&none, 2 * (uint64_t)b->layout.buffer_bytes, why, &b->block);
+}
+
+static struct mx_advance whole_grid(const struct bench *b, int32_t levels) {
+    char *base = mx_block_data(b->block);
+    return (struct mx_advance){.view = {.base = {base, base + b->layout.buffer_bytes},
+                                        .slots = {b->layout.planes, b->layout.planes},
+                                        .plane_pitch_bytes = b->layout.plane_pitch_bytes,
+                                        .row_pitch_bytes = b->layout.row_pitch_bytes},
+                               .levels = levels,
+                               .window = b->window};
+}
+
+static int engine_rate(const char *name, const struct bench *b, const struct mx_machine *machine,
+                       int32_t threads, int32_t levels, double seconds, mx_why *why, double *rate) {
+    const struct mx_engine_ops *ops = mx_engine_find(name);
+    struct mx_engine_options o = {.problem = &b->problem,
+                                  .machine = machine,
+                                  .row_pitch_bytes = b->layout.row_pitch_bytes,
+                                  .threads = threads,
+                                  .levels = levels,
+                                  .rows = b->layout.rows,
+                                  .planes = b->layout.planes};
+    mx_engine *engine = NULL;
+    int err =
+        ops == NULL ? mx_fail(why, -EINVAL, "there is no engine %s", name) : ops->create(&o, why, &engine);
+    if (err < 0) return err;
+    struct mx_advance a = whole_grid(b, levels);
+    double cells = (double)b->problem.nx * (double)b->problem.ny * (double)b->problem.nz * levels, done = 0;
+    ops->advance(engine, &a); /* warms caches and pages */
+    uint64_t begin = mx_clock_ns(), spent;
+    do {
+        ops->advance(engine, &a);
+        done += cells;
+        spent = mx_clock_ns() - begin;
+    } while ((double)spent < seconds * 1e9);
+    ops->free(engine);
+    *rate = done / ((double)spent * 1e-9);
+    return 0;
+}
+
+static double copy_rate(const struct bench *b, int32_t threads) {
+    char *base = mx_block_data(b->block);
+    int64_t pitch = b->layout.plane_pitch_bytes, planes = b->layout.planes;
+    uint64_t begin = mx_clock_ns();
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t z = 0; z < planes; z++)
+        memcpy(base + b->layout.buffer_bytes + z * pitch, base + z * pitch, (size_t)pitch);
+    return (double)b->layout.buffer_bytes / ((double)(mx_clock_ns() - begin + 1) * 1e-9);
+}
+
+int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                         double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates) {
+    struct bench b = {.block = NULL};
+    struct mx_rates r = *rates;
+    if (!(seconds > 0)) seconds = 0.6;
+    int err = make_bench(problem, memory_bytes > 0 ? memory_bytes : DEFAULT_MEMORY_BYTES, why, &b);
+    if (err == 0)
+        err = engine_rate("tiled", &b, machine, threads, TRIAL_LEVELS, seconds / 2, why,
+                          &r.tiled_updates_per_s);
+    if (err == 0)
+        err = engine_rate("iblock", &b, machine, threads, 1, seconds / 2, why, &r.iblock_updates_per_s);
+    if (err == 0) {
+        copy_rate(&b, threads);
+        r.copy_bytes_per_s = copy_rate(&b, threads);
+        r.compute_source = MX_RATES_MEASURED;
+        *rates = r;
+    }
+    mx_block_free(b.block);
+    return err;
+}

@@ -1,0 +1,99 @@
+/* The report of --explain: what was asked, what bounds the plan, what was tried, who won and why. */
+#include "tune/search.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double gib(double bytes) { return bytes / 1073741824.0; }
+
+static void say_problem(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
+    const struct mx_problem *p = q->problem;
+    const struct mx_machine *m = q->machine;
+    fprintf(f, "problem   %lld x %lld x %lld cells, %lld steps, %s %s: two Buffers of %.2f GiB\n",
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
+            p->dtype == MX_F64 ? "f64" : "f32", gib((double)r->layout.buffer_bytes));
+    fprintf(f, "machine   %d cores, %d sockets, L2 %s per core, L3 %s per socket\n", m->cores, m->sockets,
+            mx_size_text(m->l2_bytes).text, mx_size_text(m->l3_bytes).text);
+    fprintf(f, "DRAM      %s visible, less %s reserve and %s for the program: %s for Blocks\n",
+            mx_size_text(r->visible_bytes).text, mx_size_text(r->reserve_bytes).text,
+            mx_size_text(r->overhead_bytes).text, mx_size_text(r->room_bytes).text);
+}
+
+static void say_rates(FILE *f, const struct mx_rates *r) {
+    static const char *const sources[] = {"assumed; measure with --calibrate", "measured before",
+                                          "measured now", "given"};
+    fprintf(f, "device    read %.2f, write %.2f, both together %.2f GB/s (%s)\n", r->read_bytes_per_s / 1e9,
+            r->write_bytes_per_s / 1e9, r->mixed_bytes_per_s / 1e9, sources[r->device_source]);
+    fprintf(f, "compute   tiled %.2f, iblock %.2f Gupdates/s, copy %.1f GB/s (%s)\n",
+            r->tiled_updates_per_s / 1e9, r->iblock_updates_per_s / 1e9, r->copy_bytes_per_s / 1e9,
+            sources[r->compute_source]);
+}
+
+static void say_constraints(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
+    fprintf(f,
+            "limits    bx = nx; 2 bt h <= by, bz where a Block is cut; bz a multiple of %lld, or nz; Blocks "
+            "< %s\n",
+            (long long)r->z_step, mx_size_text(r->room_bytes).text);
+    fprintf(f, "search    tuner %s%s, %lld plans evaluated in %.2f ms\n\n", r->tuner,
+            q->exhaustive ? " (exhaustive)" : "", (long long)r->n_evaluated, (double)r->search_ns * 1e-6);
+}
+
+static void say_candidate(FILE *f, const struct mx_tune_candidate *c, int64_t nt) {
+    if (!c->fits) {
+        fprintf(f, "  %-18s -- %s\n", c->algorithm, c->why);
+        return;
+    }
+    double sweeps = (double)tune_max(1, tune_ceil_div(nt, c->shape.max_levels));
+    char block[48];
+    snprintf(block, sizeof block, "%lld/%lld/%lld", (long long)c->plan.by, (long long)c->plan.bz,
+             (long long)c->plan.bt);
+    fprintf(f, "  %-18s %-18s %7.0f %10.2f %10.2f %9.2f %9.1f %9.1f %9.1f\n", c->algorithm, block, sweeps,
+            gib((double)c->traffic.read_bytes) / sweeps, gib((double)c->traffic.write_bytes) / sweeps,
+            gib((double)c->dram_bytes), c->seconds.io_s, c->seconds.compute_s + c->seconds.copy_s,
+            c->seconds.total_s);
+}
+
+static void say_candidates(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
+    fprintf(f, "  %-18s %-18s %7s %10s %10s %9s %9s %9s %9s\n", "algorithm", "by/bz/bt", "sweeps",
+            "read/sweep", "write/sw.", "DRAM", "I/O", "compute", "total");
+    fprintf(f, "  %-18s %-18s %7s %10s %10s %9s %9s %9s %9s\n", "", "", "", "GiB", "GiB", "GiB", "s", "s",
+            "s");
+    for (int i = 0; i < r->n_candidates; i++) say_candidate(f, &r->candidates[i], q->problem->nt);
+}
+
+static void say_why(FILE *f, const struct mx_tune_result *r) {
+    const struct mx_tune_candidate *w = &r->candidates[0], *next = NULL;
+    const struct mx_seconds *s = &w->seconds;
+    if (r->n_candidates > 1 && r->candidates[1].fits) next = &r->candidates[1];
+    bool io = s->io_s > s->compute_s + s->copy_s;
+    fprintf(f,
+            "\n%s takes %.1f s by prediction: %s decides (I/O %.1f s, compute %.1f s, copies %.1f s), and "
+            "%.1f s at "
+            "the ends of sweeps.\n",
+            w->algorithm, s->total_s, io ? "I/O" : "computing", s->io_s, s->compute_s, s->copy_s, s->edge_s);
+    if (next == NULL) return;
+    double more =
+        next->seconds.total_s > 0 ? 100 * (next->seconds.total_s / (s->total_s > 0 ? s->total_s : 1) - 1) : 0;
+    double bytes = (double)w->traffic.read_bytes + (double)w->traffic.write_bytes;
+    double other = (double)next->traffic.read_bytes + (double)next->traffic.write_bytes;
+    fprintf(f,
+            "The next, %s, takes %+.1f %% of that and moves %.2f GiB instead of %.2f; within 2 %% the fewest "
+            "bytes "
+            "win.\n",
+            next->algorithm, more, gib(other), gib(bytes));
+}
+
+char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *r) {
+    char *text = NULL, line[MX_PLAN_LINE_BYTES];
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    if (f == NULL) return NULL;
+    say_problem(f, request, r);
+    say_rates(f, &r->rates);
+    say_constraints(f, request, r);
+    say_candidates(f, request, r);
+    say_why(f, r);
+    fprintf(f, "plan      %s\n", mx_plan_print(&r->plan, line, sizeof line));
+    return fclose(f) == 0 ? text : NULL;
+}

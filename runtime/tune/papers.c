@@ -1,0 +1,222 @@
+/* The tuners that the papers compare Blk-Tune with: Naive-Tune (CCGrid 2015 and the slides' log; iWAPT 2016,
+ * section VI-B) and manual choice, given by the user or simulated as section VI describes it. */
+#include "tune/search.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+
+enum { BUFFERS = 2, CACHE_SPARE_BYTES = 1024 };
+
+static int64_t floor_sqrt(int64_t n) {
+    int64_t root = 0;
+    for (int64_t bit = INT64_C(1) << 31; bit > 0; bit >>= 1)
+        if ((root + bit) * (root + bit) <= n) root += bit;
+    return root;
+}
+
+static int64_t power_of_two_below(int64_t n) { /* the largest <= n; n >= 1 */
+    int64_t b = 1;
+    while (b <= n / 2) b *= 2;
+    return b;
+}
+
+/* ------------------------------------------------------------------ Naive-Tune */
+
+/* Steps whose halo of overlapped blocks ("typical" size, equation 2f') still fits, within 2 bt h <= by, bz.
+ */
+static int64_t naive_max_bt(const struct mx_problem *p, int64_t by, int64_t bz, int64_t columns) {
+    int64_t limit = tune_min(tune_max(1, p->nt), tune_max(1, tune_min(by, bz) / (2 * p->h))), bt = 0;
+    while (bt < limit && (by + 2 * (bt + 1) * p->h) * (bz + 2 * (bt + 1) * p->h) <= columns) bt++;
+    return bt;
+}
+
+/* iz as large as L3 allows: first a power of two, then in steps of the cores of a socket. */
+static void naive_iblock(const struct mx_problem *p, const struct mx_machine *m, struct mx_naive_log *log) {
+    int64_t element = mx_dtype_bytes(p->dtype), cores = tune_max(1, m->cores / tune_max(1, m->sockets));
+    int64_t l3 = (int64_t)(m->l3_bytes > 0 ? m->l3_bytes : m->l2_bytes * (uint64_t)cores);
+    int64_t plane = p->nx * BUFFERS * element * cores; /* one plane of every core's iBlock */
+    log->cache_usable_bytes = l3 - CACHE_SPARE_BYTES;
+    int64_t most = tune_max(1, log->cache_usable_bytes / plane);
+    log->first_iz = power_of_two_below(most);
+    log->first_iz_bytes = log->first_iz * plane;
+    log->iz = most >= cores ? most / cores * cores : most;
+    log->iz_bytes = log->iz * plane;
+    log->iblock_bytes = log->iz_bytes / cores;
+    log->cache_left_bytes = l3 - log->iz_bytes;
+}
+
+/* Temporal blocking: two steps at least, where the grid has room for them. */
+static int64_t least_steps(const struct mx_problem *p) {
+    return tune_max(1, tune_min(tune_min(2, p->nt), tune_min(p->ny, p->nz) / (2 * p->h)));
+}
+
+/* Squares of a power of two, one doubling of y, smaller where no room for two steps remains. */
+static int64_t naive_block(const struct mx_problem *p, int64_t columns, struct mx_naive_log *log) {
+    log->b_ym = floor_sqrt(columns);
+    if (columns < 1) return 0;
+    for (int64_t b = power_of_two_below(log->b_ym); b > 0; b /= 2)
+        for (int64_t wide = 2; wide > 0; wide--) {
+            log->by = tune_min(wide * b, p->ny);
+            log->bz = tune_min(b, p->nz);
+            if (log->by * log->bz > columns) continue;
+            int64_t bt = naive_max_bt(p, log->by, log->bz, columns);
+            if (bt >= least_steps(p)) return bt;
+        }
+    return 0;
+}
+
+/* A bt of the plan's algorithm is found by the caller; here as the log has it. */
+static int naive_log(const struct mx_problem *p, const struct mx_machine *machine, uint64_t dram,
+                     int64_t usable, int64_t row_bytes, mx_why *why, struct mx_naive_log *out) {
+    struct mx_naive_log log = {.usable_bytes = usable};
+    int64_t bt = usable > 0 ? naive_block(p, usable / (BUFFERS * row_bytes), &log) : 0;
+    if (bt < 1)
+        return mx_fail(
+            why, -ENOMEM,
+            "naive: no Block of a power of two and two time steps fits %s of usable DRAM; give more "
+            "with --dram or let blk choose",
+            mx_size_text((uint64_t)tune_max(0, usable)).text);
+    log.block_bytes = row_bytes * log.by * log.bz;
+    log.remain_bytes = (int64_t)dram - BUFFERS * log.block_bytes;
+    log.max_bt = bt;
+    log.iterations = tune_ceil_div(tune_max(1, p->nt), bt);
+    log.bt = tune_ceil_div(tune_max(1, p->nt), log.iterations);
+    log.final_rows = log.by + 2 * log.bt * p->h;
+    log.final_planes = log.bz + 2 * log.bt * p->h;
+    log.final_block_bytes = row_bytes * log.final_rows * log.final_planes;
+    log.final_remain_bytes = (int64_t)dram - BUFFERS * log.final_block_bytes;
+    naive_iblock(p, machine, &log);
+    *out = log;
+    return 0;
+}
+
+int mx_naive_tune(const struct mx_problem *p, const struct mx_machine *machine, uint64_t dram_bytes,
+                  uint64_t reserve_bytes, mx_why *why, struct mx_naive_log *out) {
+    int64_t row = (p->nx + 2 * p->h) * mx_dtype_bytes(p->dtype);
+    return naive_log(p, machine, dram_bytes, (int64_t)dram_bytes - (int64_t)reserve_bytes, row, why, out);
+}
+
+/* Both reckon with typical sizes; where rows are padded the exact one may still be too large. */
+static void try_shorter(struct job *job, int64_t by, int64_t bz, int64_t bt) {
+    while (bt > 0 && !mx_job_try(job, by, bz, bt)) {
+        int64_t sweeps = bt > 1 ? tune_ceil_div(job->problem.nt, bt - 1) : 0;
+        bt = sweeps > 0 ? tune_ceil_div(job->problem.nt, sweeps) : 0;
+    }
+}
+
+static int64_t row_pitch(const struct job *job) {
+    struct mx_plan cut = job->base;
+    cut.by = cut.bz = cut.bt = 1;
+    return mx_job_layout(job, &cut)->row_pitch_bytes;
+}
+
+int mx_run_naive(struct job *job, mx_why *why) {
+    struct mx_naive_log log;
+    const struct mx_tune_request *q = job->request;
+    int err = naive_log(&job->problem, q->machine, q->dram_bytes, (int64_t)job->room_bytes, row_pitch(job),
+                        why, &log);
+    if (err < 0) return err;
+    if (q->manual.iy == 0) job->base.iy = 1;
+    if (q->manual.iz == 0) job->base.iz = log.iz;
+    try_shorter(job, log.by, log.bz, log.bt);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ manual */
+
+/* A divisor of nt, or where nt has none that fits, a power of two. */
+static int64_t modest_bt(const struct mx_problem *p, int64_t limit) {
+    for (int64_t bt = limit; bt > 1; bt--)
+        if (p->nt % bt == 0) return bt;
+    return limit >= 1 ? power_of_two_below(limit) : 0;
+}
+
+/* Steps that the typical Block size allows: equation 2f' for overlapped blocks, 2g' otherwise. */
+static int64_t typical_bt(const struct job *job, int64_t by, int64_t bz, int64_t columns) {
+    const struct mx_problem *p = &job->problem;
+    int64_t grow = (job->strategy->halo_twice ? 2 : 1) * p->h, h2 = 2 * p->h;
+    int64_t low = 0, high = tune_min(p->nt, tune_max(1, tune_min(by, bz) / h2)) + 1;
+    while (low + 1 < high) {
+        int64_t bt = low + (high - low) / 2;
+        if ((mx_wide)(by + h2 + grow * bt) * (bz + h2 + grow * bt) < columns)
+            low = bt;
+        else
+            high = bt;
+    }
+    return low;
+}
+
+/* The largest by*bz of powers of two with by = bz or by = 2 bz (or the whole ny, nz where a power is beyond)
+ * that leaves room for two steps. */
+static void simulate(struct job *job) {
+    const struct mx_problem *p = &job->problem;
+    int64_t columns = (int64_t)(job->room_bytes / (uint64_t)(BUFFERS * row_pitch(job)));
+    if (columns < 1) return;
+    for (int64_t b = power_of_two_below(tune_max(1, floor_sqrt(columns))); b > 0 && !job->found; b /= 2)
+        for (int64_t wide = 2; wide > 0 && !job->found; wide--) {
+            int64_t by = tune_min(wide * b, p->ny), bz = tune_min(b, p->nz);
+            int64_t limit = typical_bt(job, by, bz, columns);
+            if (limit < least_steps(p)) continue;
+            try_shorter(job, by, bz, modest_bt(p, limit));
+        }
+}
+
+/* The papers' constraints on a given Block, each with a way out. DRAM is the caller's. */
+static int check_given(const struct job *job, mx_why *why) {
+    const struct mx_plan *m = &job->request->manual;
+    const struct mx_problem *p = &job->problem;
+    const struct {
+        const char *name, *total;
+        int64_t block, n;
+    } cuts[] = {{"by", "ny", m->by, p->ny}, {"bz", "nz", m->bz, p->nz}};
+    if (m->bt > p->nt)
+        return mx_fail(why, -EINVAL, "bt = %lld is above nt = %lld: give a bt of 1 to %lld", (long long)m->bt,
+                       (long long)p->nt, (long long)p->nt);
+    for (int i = 0; i < 2; i++) {
+        int64_t b = cuts[i].block, n = cuts[i].n;
+        if (b < 1 || b > n)
+            return mx_fail(why, -EINVAL, "%s = %lld is outside 1 .. %s = %lld: give %lld for one Block",
+                           cuts[i].name, (long long)b, cuts[i].total, (long long)n, (long long)n);
+        if (b < n && job->strategy->blocks && m->bt > 1 && 2 * m->bt * p->h > b)
+            return mx_fail(why, -EINVAL,
+                           "bt = %lld breaks 2 bt h <= %s = %lld (h = %d): give bt <= %lld or %s >= %lld",
+                           (long long)m->bt, cuts[i].name, (long long)b, p->h, (long long)(b / (2 * p->h)),
+                           cuts[i].name, (long long)tune_min(n, 2 * m->bt * p->h));
+    }
+    if (!job->strategy->blocks && m->bz < p->nz)
+        return mx_fail(why, -EINVAL, "bz = %lld: %s does not cut z; give bz = nz = %lld", (long long)m->bz,
+                       job->algorithm->name, (long long)p->nz);
+    return 0;
+}
+
+static int too_large(const struct job *job, const struct option *o, mx_why *why) {
+    const struct mx_plan *m = &job->request->manual;
+    int64_t bt = m->bt;
+    while (bt > 0 && !mx_job_fits(job, m->by, m->bz, bt)) bt--;
+    char way[80] = "no bt fits this by and bz: give smaller ones";
+    if (bt > 0) snprintf(way, sizeof way, "with this by and bz, bt <= %lld fits", (long long)bt);
+    return mx_fail(
+        why, -ENOMEM,
+        "by = %lld, bz = %lld, bt = %lld needs %s of DRAM for two Blocks of %lld rows x %lld planes, "
+        "and %s are there for them: %s, or raise --dram",
+        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size_text(o->dram_bytes).text,
+        (long long)o->shape.rows, (long long)o->shape.slots[0], mx_size_text(job->room_bytes).text, way);
+}
+
+int mx_run_manual(struct job *job, mx_why *why) {
+    const struct mx_plan *m = &job->request->manual;
+    struct option o;
+    if (m->by == 0 && m->bz == 0 && m->bt == 0) {
+        simulate(job);
+        return 0;
+    }
+    int err = check_given(job, why);
+    if (err < 0) return err;
+    if (mx_job_try(job, m->by, m->bz, m->bt)) return 0;
+    struct mx_plan plan = job->base;
+    plan.by = m->by, plan.bz = m->bz, plan.bt = m->bt;
+    if (mx_job_measure(job, &plan, &o)) return too_large(job, &o, why);
+    mx_job_complete(job, &plan);
+    return job->algorithm->check(&job->problem, &plan, why);
+}

@@ -1,0 +1,146 @@
+#include "tune/tune.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The words of a plan line, in order. One row a field: text (name = what the field holds) or a number. */
+struct field {
+    const char *key;
+    enum { WORD, NUMBER64, NUMBER32 } kind;
+    size_t offset, size;
+};
+#define MEMBER(name) offsetof(struct mx_plan, name), sizeof((struct mx_plan *)0)->name
+
+static const struct field fields[] = {
+    {"engine", WORD, MEMBER(engine)},       {"by", NUMBER64, MEMBER(by)},
+    {"bz", NUMBER64, MEMBER(bz)},           {"bt", NUMBER64, MEMBER(bt)},
+    {"iy", NUMBER64, MEMBER(iy)},           {"iz", NUMBER64, MEMBER(iz)},
+    {"slab", NUMBER64, MEMBER(slab)},       {"tile", NUMBER64, MEMBER(tile)},
+    {"ct", NUMBER64, MEMBER(ct)},           {"ahead", NUMBER64, MEMBER(ahead)},
+    {"threads", NUMBER32, MEMBER(threads)}, {"tuner", WORD, MEMBER(tuner)},
+};
+enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+
+static int64_t get_number(const struct mx_plan *plan, const struct field *field) {
+    const char *at = (const char *)plan + field->offset;
+    return field->kind == NUMBER64 ? *(const int64_t *)at : *(const int32_t *)at;
+}
+
+const char *mx_plan_print(const struct mx_plan *plan, char *line, size_t capacity) {
+    size_t n = (size_t)snprintf(line, capacity, "%s", plan->algorithm);
+    for (int i = 0; i < N_FIELDS && n < capacity; i++) {
+        const struct field *f = &fields[i];
+        const char *word = (const char *)plan + f->offset;
+        if (f->kind == WORD && word[0] != 0)
+            n += (size_t)snprintf(line + n, capacity - n, " %s=%s", f->key, word);
+        if (f->kind != WORD && get_number(plan, f) != 0)
+            n += (size_t)snprintf(line + n, capacity - n, " %s=%lld", f->key, (long long)get_number(plan, f));
+    }
+    return line;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static const struct field *find_field(const char *key, size_t length) {
+    for (int i = 0; i < N_FIELDS; i++)
+        if (strlen(fields[i].key) == length && memcmp(fields[i].key, key, length) == 0) return &fields[i];
+    return NULL;
+}
+
+static int set_number(struct mx_plan *plan, const struct field *f, const char *word, const char *value,
+                      mx_why *why) {
+    char *end;
+    int saved = errno;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    long long limit = f->kind == NUMBER64 ? INT64_MAX : INT32_MAX;
+    int err = errno;
+    errno = saved;
+    if (end == value || *end != 0 || err != 0 || number < 1 || number > limit)
+        return mx_fail(why, -EINVAL, "plan: '%s': %s takes a whole number from 1 to %lld", word, f->key,
+                       limit);
+    if (f->kind == NUMBER64) *(int64_t *)((char *)plan + f->offset) = number;
+    if (f->kind == NUMBER32) *(int32_t *)((char *)plan + f->offset) = (int32_t)number;
+    return 0;
+}
+
+static int set_word(struct mx_plan *plan, const struct field *f, const char *word, const char *value,
+                    mx_why *why) {
+    if (value[0] == 0 || strlen(value) >= f->size)
+        return mx_fail(why, -EINVAL, "plan: '%s': %s takes a word of 1 to %zu letters", word, f->key,
+                       f->size - 1);
+    strcpy((char *)plan + f->offset, value);
+    return 0;
+}
+
+static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_why *why) {
+    const char *equals = strchr(word, '=');
+    const struct field *f = equals == NULL ? NULL : find_field(word, (size_t)(equals - word));
+    if (f == NULL)
+        return mx_fail(why, -EINVAL,
+                       "plan: '%s' is not understood; known are engine= by= bz= bt= iy= iz= slab= tile= ct= "
+                       "ahead= threads= tuner=",
+                       word);
+    uint32_t bit = UINT32_C(1) << (f - fields);
+    if (*seen & bit) return mx_fail(why, -EINVAL, "plan: '%s': %s is given twice", word, f->key);
+    *seen |= bit;
+    if (f->kind == WORD) return set_word(plan, f, word, equals + 1, why);
+    return set_number(plan, f, word, equals + 1, why);
+}
+
+static int set_algorithm(struct mx_plan *plan, const char *word, mx_why *why) {
+    const struct mx_algorithm *a = mx_algorithm_find(word);
+    if (a == NULL)
+        return mx_fail(why, -EINVAL, "plan: '%s' is no algorithm; a plan line begins with one, e.g. stream",
+                       word);
+    snprintf(plan->algorithm, sizeof plan->algorithm, "%s", a->name);
+    return 0;
+}
+
+int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
+    static const char blanks[] = " \t\r\n";
+    struct mx_plan plan = {0};
+    uint32_t seen = 0;
+    int err = 0;
+    char *save = NULL, *copy = strdup(line);
+    if (copy == NULL) return mx_fail(why, -ENOMEM, "no memory for a plan line");
+    char *word = strtok_r(copy, blanks, &save);
+    if (word == NULL) err = mx_fail(why, -EINVAL, "plan: the line is empty");
+    if (err == 0) err = set_algorithm(&plan, word, why);
+    while (err == 0 && (word = strtok_r(NULL, blanks, &save)) != NULL)
+        err = set_field(&plan, word, &seen, why);
+    if (err == 0 && plan.engine[0] != 0 && mx_engine_find(plan.engine) == NULL)
+        err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is no engine; it is iblock or tiled", plan.engine);
+    if (err == 0) *out = plan;
+    free(copy);
+    return err;
+}
+
+static int read_first_line(FILE *file, const char *path, mx_why *why, struct mx_plan *out) {
+    char *line = NULL;
+    size_t capacity = 0;
+    int err = mx_fail(why, -EINVAL, "plan file %s: no plan line in it", path);
+    while (getline(&line, &capacity, file) >= 0) {
+        const char *text = line + strspn(line, " \t\r\n");
+        if (text[0] == 0 || text[0] == '#') continue;
+        err = mx_plan_parse(text, why, out);
+        break;
+    }
+    free(line);
+    return err;
+}
+
+int mx_plan_read(const char *text, mx_why *why, struct mx_plan *out) {
+    int saved = errno;
+    FILE *file = strchr(text, '=') == NULL && mx_algorithm_find(text) == NULL ? fopen(text, "re") : NULL;
+    errno = saved;
+    if (file == NULL) return mx_plan_parse(text, why, out);
+    int err = read_first_line(file, text, why, out);
+    fclose(file);
+    return err;
+}

@@ -1,0 +1,64 @@
+/* Predicted seconds of the stencil phase. The executor reads ahead and writes behind while it computes, so
+ * what takes longer decides; what remains are the ends of each sweep. */
+#include "tune/search.h"
+
+#include <string.h>
+
+static double update_rate(const struct job *job, const struct mx_plan *plan) {
+    return strcmp(plan->engine, "tiled") == 0 ? job->rates.tiled_updates_per_s
+                                              : job->rates.iblock_updates_per_s;
+}
+
+static double greater(double a, double b) { return a > b ? a : b; }
+
+static double io_seconds(const struct mx_rates *r, double read_bytes, double write_bytes) {
+    double s = greater(read_bytes / r->read_bytes_per_s, write_bytes / r->write_bytes_per_s);
+    return greater(s, (read_bytes + write_bytes) / r->mixed_bytes_per_s);
+}
+
+/* Buffers larger than DRAM that are worked on directly: every pass over them faults both in and writes one
+ * back. */
+static double paging_seconds(const struct job *job, const struct mx_layout *layout,
+                             const struct mx_shape *shape) {
+    double buffer = (double)layout->buffer_bytes;
+    double passes = (double)tune_ceil_div(job->problem.nt, shape->max_levels);
+    if (2 * (uint64_t)layout->buffer_bytes < job->room_bytes) return 0;
+    return io_seconds(&job->rates, passes * 2 * buffer, passes * buffer);
+}
+
+/* Ends of the sweeps of a pipeline. Until the front has moved so far that its levels take as long to compute
+ * as a plane to read, reading decides; the time of a plane falls short by a - c*l at level l, in all a^2 h /
+ * 2c (a = seconds to read a plane, c = to compute one level of it). The same for writing at the other end.
+ * And nothing is computed before the first slab is in, nor after the last is complete. */
+static double edge_seconds(const struct job *job, const struct mx_plan *plan, const struct mx_layout *layout,
+                           const struct mx_shape *shape) {
+    const struct mx_problem *p = &job->problem;
+    double plane = (double)tune_min(shape->rows, layout->rows) * (double)layout->row_pitch_bytes;
+    double read = plane / job->rates.read_bytes_per_s, write = plane / job->rates.write_bytes_per_s;
+    double level = (double)p->nx * (double)shape->rows / update_rate(job, plan);
+    double ramp = (read * read + write * write) * p->h / (2 * level);
+    double longest = (read + write) * (double)tune_min(shape->max_levels * p->h, p->nz);
+    double sweeps = (double)tune_ceil_div(p->nt, shape->max_levels);
+    double slab = (double)tune_min(tune_max(plan->slab, 1), p->nz);
+    return sweeps * ((ramp < longest ? ramp : longest) + slab * (read + write));
+}
+
+struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
+                             const struct mx_layout *layout, const struct mx_shape *shape,
+                             const struct mx_traffic *t) {
+    const struct mx_rates *r = &job->rates;
+    struct mx_seconds s = {.compute_s = (double)t->updates / update_rate(job, plan)};
+    bool resident = job->request->face == MX_TUNE_RESIDENT;
+    double moved = (double)t->read_bytes + (double)t->write_bytes;
+    s.copy_s = ((double)t->copy_bytes + (double)t->face_read_bytes + (double)t->face_write_bytes) /
+               r->copy_bytes_per_s;
+    if (resident)
+        s.copy_s += moved / r->copy_bytes_per_s;
+    else if (shape->rows == 0)
+        s.io_s = paging_seconds(job, layout, shape);
+    else
+        s.io_s = io_seconds(r, (double)t->read_bytes, (double)t->write_bytes);
+    if (shape->rows > 0 && !resident) s.edge_s = edge_seconds(job, plan, layout, shape);
+    s.total_s = greater(s.io_s, s.compute_s + s.copy_s) + s.edge_s;
+    return s;
+}

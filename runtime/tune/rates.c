@@ -1,0 +1,191 @@
+/* Rates that predictions rest on: defaults, and the cache of measured ones. */
+#include "tune/search.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+struct rate_row {
+    const char *name;
+    bool device; /* under the device's key, else under the compute key */
+    size_t offset;
+};
+#define RATE(field, is_device)                                                                               \
+    { #field, is_device, offsetof(struct mx_rates, field) }
+static const struct rate_row rate_rows[] = {
+    RATE(read_bytes_per_s, true),  RATE(write_bytes_per_s, true),     RATE(mixed_bytes_per_s, true),
+    RATE(copy_bytes_per_s, false), RATE(iblock_updates_per_s, false), RATE(tiled_updates_per_s, false),
+};
+enum { N_RATES = sizeof rate_rows / sizeof rate_rows[0] };
+
+static double *rate_at(struct mx_rates *rates, const struct rate_row *row) {
+    return (double *)((char *)rates + row->offset);
+}
+
+void mx_rates_complete(struct mx_rates *r, int32_t threads) {
+    const double fallback[] = {MX_DEFAULT_READ_BYTES_PER_S,
+                               MX_DEFAULT_WRITE_BYTES_PER_S,
+                               0,
+                               MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE * threads,
+                               MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * threads,
+                               MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * threads};
+    for (int i = 0; i < N_RATES; i++)
+        if (!(*rate_at(r, &rate_rows[i]) > 0)) *rate_at(r, &rate_rows[i]) = fallback[i];
+    if (!(r->mixed_bytes_per_s > 0))
+        r->mixed_bytes_per_s = 2 / (1 / r->read_bytes_per_s + 1 / r->write_bytes_per_s);
+}
+
+/* ------------------------------------------------------------------ keys */
+
+int mx_rates_path(char *path, size_t capacity, mx_why *why) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (cache != NULL && cache[0] == '/')
+        n = snprintf(path, capacity, "%s/memext/rates.json", cache);
+    else if (home != NULL && home[0] == '/')
+        n = snprintf(path, capacity, "%s/.cache/memext/rates.json", home);
+    if (n < 0)
+        return mx_fail(why, -ENOENT, "neither XDG_CACHE_HOME nor HOME is set: measured rates are not kept");
+    if ((size_t)n < capacity) return 0;
+    return mx_fail(why, -ENAMETOOLONG, "the path of the cache of rates is longer than %zu bytes", capacity);
+}
+
+static int stat_nearest(const char *path, char *where, struct stat *st) {
+    char copy[PATH_MAX];
+    snprintf(where, PATH_MAX, "%s", path);
+    if (stat(where, st) == 0) return 0;
+    snprintf(copy, sizeof copy, "%s", path);
+    snprintf(where, PATH_MAX, "%s", dirname(copy)); /* a file that will be made */
+    return stat(where, st) == 0 ? 0 : -ENOENT;
+}
+
+int mx_rates_device_key(const char *backend, const char *path, char *key, size_t capacity, mx_why *why) {
+    char where[PATH_MAX];
+    struct stat st;
+    struct statvfs fs;
+    int saved = errno, n;
+    if (strncmp(backend, "fault:", 6) == 0) backend += 6;
+    if (path == NULL) {
+        n = snprintf(key, capacity, "%s anonymous", backend);
+    } else if (stat_nearest(path, where, &st) < 0) {
+        errno = saved;
+        return mx_fail(why, -ENOENT, "%s: neither it nor its directory is there", path);
+    } else if (S_ISBLK(st.st_mode)) {
+        n = snprintf(key, capacity, "%s block device %u:%u", backend, major(st.st_rdev), minor(st.st_rdev));
+    } else {
+        uint64_t bytes = statvfs(where, &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
+        n = snprintf(key, capacity, "%s file system %u:%u %llu bytes", backend, major(st.st_dev),
+                     minor(st.st_dev), (unsigned long long)bytes);
+    }
+    errno = saved;
+    return n >= 0 && (size_t)n < capacity ? 0
+                                          : mx_fail(why, -ENAMETOOLONG, "the key of %s is too long", backend);
+}
+
+void mx_rates_compute_key(const struct mx_machine *m, const struct mx_problem *p, int32_t threads, char *key,
+                          size_t capacity) {
+    int length_class = 0; /* rows of similar length run alike */
+    while ((INT64_C(1) << length_class) < p->nx && length_class < 40) length_class++;
+    snprintf(key, capacity,
+             "%s, %d cores, %d sockets, L1 %llu L2 %llu L3 %llu, %d threads, %s %s, rows to %lld",
+             m->cpu[0] != 0 ? m->cpu : "unknown CPU", m->cores, m->sockets, (unsigned long long)m->l1_bytes,
+             (unsigned long long)m->l2_bytes, (unsigned long long)m->l3_bytes, threads, p->stencil,
+             p->dtype == MX_F64 ? "f64" : "f32", 1LL << length_class);
+}
+
+/* ------------------------------------------------------------------ the file */
+
+static const char *section_of(bool device) { return device ? "device" : "compute"; }
+
+static json_t *read_cache(const char *path) {
+    json_t *root = json_load_file(path, 0, NULL);
+    if (json_is_object(root)) return root;
+    json_decref(root);
+    return json_object();
+}
+
+static bool take(const json_t *root, bool device, const char *key, struct mx_rates *rates) {
+    const json_t *entry =
+        key == NULL ? NULL : json_object_get(json_object_get(root, section_of(device)), key);
+    bool any = false;
+    for (int i = 0; i < N_RATES; i++) {
+        double value = json_number_value(json_object_get(entry, rate_rows[i].name));
+        if (rate_rows[i].device != device || !(value > 0)) continue;
+        *rate_at(rates, &rate_rows[i]) = value;
+        any = true;
+    }
+    return any;
+}
+
+int mx_rates_load(const char *cache_path, const char *device_key, const char *compute_key,
+                  struct mx_rates *rates) {
+    int saved = errno;
+    json_t *root = read_cache(cache_path);
+    if (root == NULL) return -ENOMEM;
+    if (take(root, true, device_key, rates)) rates->device_source = MX_RATES_CACHED;
+    if (take(root, false, compute_key, rates)) rates->compute_source = MX_RATES_CACHED;
+    json_decref(root);
+    errno = saved;
+    return 0;
+}
+
+static int put(json_t *root, bool device, const char *key, struct mx_rates *rates) {
+    if (key == NULL) return 0;
+    json_t *section = json_object_get(root, section_of(device));
+    int err = 0;
+    if (!json_is_object(section)) {
+        section = json_object();
+        err |= json_object_set_new(root, section_of(device), section);
+    }
+    json_t *entry = json_object();
+    for (int i = 0; i < N_RATES; i++)
+        if (rate_rows[i].device == device)
+            err |= json_object_set_new(entry, rate_rows[i].name, json_real(*rate_at(rates, &rate_rows[i])));
+    return err | json_object_set_new(section, key, entry);
+}
+
+static void make_parents(const char *path) {
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(copy, 0777);
+        *slash = '/';
+    }
+}
+
+int mx_rates_store(const char *cache_path, const char *device_key, const char *compute_key,
+                   const struct mx_rates *rates, mx_why *why) {
+    char next[PATH_MAX];
+    struct mx_rates copy = *rates;
+    int saved = errno, err = 0, n = snprintf(next, sizeof next, "%s.%ld", cache_path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof next)
+        return mx_fail(why, -ENAMETOOLONG, "%s: path too long", cache_path);
+    json_t *root = read_cache(cache_path);
+    if (put(root, true, device_key, &copy) != 0 || put(root, false, compute_key, &copy) != 0) {
+        err = mx_fail(why, -ENOMEM, "no memory for the cache of rates");
+        goto end;
+    }
+    make_parents(cache_path);
+    errno = 0;
+    if (json_dump_file(root, next, JSON_INDENT(2)) != 0 || rename(next, cache_path) != 0) {
+        err = errno != 0 ? -errno : -EIO;
+        mx_fail(why, err, "%s cannot be written: %s", cache_path, strerror(-err));
+        unlink(next);
+    }
+end:
+    json_decref(root);
+    errno = saved;
+    return err;
+}

@@ -1,0 +1,473 @@
+/* Blk-Tune: the global optimum of CalcTrans under the papers' constraints (iWAPT 2016, section V), algorithm
+ * by algorithm, once over every combination and once over a reduced set that holds an optimum of the whole.
+ *
+ * Constraints: bx = nx; bz a multiple of iz*sockets, or nz; 2 <= bt <= nt; 2 bt h <= by, bz; the Blocks fit.
+ */
+#include "tune/search.h"
+
+#include "execute/execute.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------ one plan */
+
+const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_plan *plan) {
+    return &job->layout[job->request->offset_align_bytes == 0 || job->algorithm->cuts_y(&job->problem, plan)];
+}
+
+void mx_job_complete(const struct job *job, struct mx_plan *plan) {
+    if (plan->slab != 0) return;
+    struct mx_engine_options options = {
+        .problem = &job->problem,
+        .machine = job->request->machine,
+        .row_pitch_bytes = mx_job_layout(job, plan)->row_pitch_bytes,
+        .threads = plan->threads,
+        .iy = plan->iy,
+        .iz = plan->iz,
+        .tile = plan->tile,
+        .ct = plan->ct,
+        .levels = tune_max(1, tune_min(plan->bt, job->problem.nt)),
+        .rows = tune_min(plan->by, job->problem.ny),
+        .planes = tune_min(plan->bz, job->problem.nz),
+    };
+    plan->slab = tune_max(1, job->engine->slab(&options));
+}
+
+/* Blocks and faces; where Buffers are to stay in DRAM, they count as well. */
+static uint64_t dram_of(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
+    const struct mx_layout *layout = mx_job_layout(job, plan);
+    uint64_t blocks = (uint64_t)mx_execute_block_bytes(shape, layout, true);
+    return blocks + (job->resident ? 2 * (uint64_t)layout->buffer_bytes : 0);
+}
+
+static bool shape_of(const struct job *job, struct mx_plan *plan, struct mx_shape *shape) {
+    mx_job_complete(job, plan);
+    if (job->counted->check(&job->problem, plan, NULL) < 0) return false;
+    job->counted->shape(&job->problem, plan, shape);
+    return true;
+}
+
+bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct option *out) {
+    struct option o = {.plan = *plan};
+    if (!shape_of(job, &o.plan, &o.shape)) return false;
+    const struct mx_layout *layout = mx_job_layout(job, &o.plan);
+    job->counted->traffic(&job->problem, &o.plan, layout, &o.traffic);
+    o.dram_bytes = dram_of(job, &o.plan, &o.shape);
+    o.moved_bytes = (double)o.traffic.read_bytes + (double)o.traffic.write_bytes;
+    o.cost = o.moved_bytes;
+    if (job->strategy->by_seconds) {
+        struct mx_seconds s = mx_predict(job, &o.plan, layout, &o.shape, &o.traffic);
+        o.cost = s.io_s > s.compute_s ? s.io_s : s.compute_s;
+    }
+    if (job->by_dram) o.cost = (double)o.dram_bytes;
+    *out = o;
+    return true;
+}
+
+static bool better(const struct option *a, const struct option *b) {
+    if (a->cost != b->cost) return a->cost < b->cost;
+    if (a->moved_bytes != b->moved_bytes) return a->moved_bytes < b->moved_bytes;
+    if (a->dram_bytes != b->dram_bytes) return a->dram_bytes < b->dram_bytes;
+    if (a->plan.bt != b->plan.bt) return a->plan.bt < b->plan.bt;
+    if (a->plan.by != b->plan.by) return a->plan.by < b->plan.by;
+    return a->plan.bz < b->plan.bz;
+}
+
+static struct mx_plan with_block(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
+    struct mx_plan plan = job->base;
+    plan.by = by, plan.bz = bz, plan.bt = bt;
+    return plan;
+}
+
+bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
+    struct mx_plan plan = with_block(job, by, bz, bt);
+    struct mx_shape shape;
+    return shape_of(job, &plan, &shape) && dram_of(job, &plan, &shape) < job->room_bytes;
+}
+
+bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt) {
+    struct option o;
+    job->n_evaluated++;
+    if (!mx_job_fits(job, by, bz, bt)) return false;
+    struct mx_plan plan = with_block(job, by, bz, bt);
+    if (!mx_job_measure(job, &plan, &o)) return false;
+    if (!job->found || better(&o, &job->best)) job->best = o;
+    job->found = true;
+    return true;
+}
+
+/* Least cost of any plan with this bt: one Block holds the whole grid. */
+static double least_cost(const struct job *job, int64_t bt) {
+    struct option o;
+    struct mx_plan plan = with_block(job, job->problem.ny, job->problem.nz, bt);
+    return mx_job_measure(job, &plan, &o) ? o.cost : 0;
+}
+
+/* ------------------------------------------------------------------ bt */
+
+static int64_t largest_bt(const struct job *job) {
+    const struct mx_problem *p = &job->problem;
+    int64_t half = tune_min(p->ny, p->nz) / (2 * p->h);
+    return tune_min(p->nt, tune_max(half, 1));
+}
+
+/* Blocks of at least this length for bt steps. bt = 1 is no temporal blocking: any length does. */
+static int64_t shortest_block(const struct job *job, int64_t bt) {
+    return bt == 1 ? 1 : 2 * bt * job->problem.h;
+}
+
+/* The next smaller balanced bt (Fig. 15: the least bt with as many sweeps), 0 at the end. bt = 0 starts. */
+static int64_t next_balanced(const struct job *job, int64_t bt) {
+    int64_t nt = job->problem.nt, largest = largest_bt(job);
+    int64_t sweeps = bt == 0 ? tune_ceil_div(nt, largest) : tune_ceil_div(nt, bt - 1);
+    if (bt == 1 || (bt > 0 && bt - 1 < job->bt_min)) return 0;
+    int64_t next = tune_ceil_div(nt, sweeps);
+    return next >= job->bt_min ? next : 0;
+}
+
+/* ------------------------------------------------------------------ lengths of blocks, in one dimension */
+
+static int64_t multiple_up(int64_t n, int64_t step) { return tune_ceil_div(n, step) * step; }
+static int64_t multiple_down(int64_t n, int64_t step) { return n / step * step; }
+
+/* Lengths b with exactly k blocks, k >= 2, that bt and `step` allow: [low, high], empty when low > high.
+ * lead: cells before the first that the cut counts (h where it starts on the ghost row). */
+struct lengths {
+    int64_t low, high;
+};
+static struct lengths lengths_of(const struct job *job, int64_t n, int64_t lead, int64_t k, int64_t bt,
+                                 int64_t step) {
+    int64_t low = tune_max(shortest_block(job, bt), tune_ceil_div(n + lead, k));
+    int64_t high = tune_min((n + lead - 1) / (k - 1), n - 1);
+    return (struct lengths){multiple_up(low, step), multiple_down(high, step)};
+}
+
+/* Every balanced bt from the longest on. A bt whose least cost is above the best found ends it: more sweeps
+ * cost more. For the smallest DRAM the shortest bt alone. */
+static void over_balanced_bt(struct job *job, void (*try_bt)(struct job *, int64_t)) {
+    if (job->by_dram) {
+        try_bt(job, job->bt_min);
+        return;
+    }
+    for (int64_t bt = next_balanced(job, 0); bt > 0; bt = next_balanced(job, bt)) {
+        if (job->found && least_cost(job, bt) > job->best.cost) break;
+        try_bt(job, bt);
+    }
+}
+
+/* Most blocks that bt allows. */
+static int64_t most_blocks(const struct job *job, int64_t n, int64_t lead, int64_t bt) {
+    return tune_ceil_div(n + lead, shortest_block(job, bt));
+}
+
+/* ------------------------------------------------------------------ time-skewed blocks: skewed, skewed-y,
+ * skewed-min
+ *
+ * For a number of sweeps and of blocks in y and in z, the bytes do not depend on where the cuts are: shared
+ * spans are as long as bt alone says. So among such plans the least DRAM wins, and decides what fits:
+ *  - bt balanced: the shortest of as many sweeps;
+ *  - y has a fixed plane layout of by + bt h + h rows: the least by;
+ *  - z spans are clipped at the end of the grid: with three or more blocks an inner one is the largest, so
+ * the least bz; with two the lengths h + bz and nz + 2h - bz + bt h balance at bz = (nz + h + bt h) / 2. More
+ * blocks in y move more bytes, so of those the fewest that fit.
+ */
+
+/* The least by of k blocks, 0 if there is none. */
+static int64_t least_by(const struct job *job, int64_t k, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    if (k == 1) return p->ny;
+    int64_t by = tune_max(shortest_block(job, bt), tune_ceil_div(p->ny + p->h, k));
+    return by <= p->ny ? by : 0;
+}
+
+/* Fewest blocks k in [2, most] with fits(least_by(k)), most + 1 if none. Planes shrink with k. */
+static int64_t fewest_blocks(const struct job *job, int64_t most, int64_t bz, int64_t bt) {
+    int64_t low = 2, high = most + 1;
+    while (low < high) {
+        int64_t k = low + (high - low) / 2, by = least_by(job, k, bt);
+        if (by > 0 && mx_job_fits(job, by, bz, bt))
+            high = k;
+        else
+            low = k + 1;
+    }
+    return low;
+}
+
+static void try_skewed_bz(struct job *job, int64_t bz, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    if (mx_job_try(job, p->ny, bz, bt) && !job->by_dram) return;
+    int64_t most = most_blocks(job, p->ny, p->h, bt);
+    int64_t k = job->by_dram ? most : fewest_blocks(job, most, bz, bt);
+    if (k <= most && least_by(job, k, bt) > 0) mx_job_try(job, least_by(job, k, bt), bz, bt);
+}
+
+static void try_skewed_two(struct job *job, struct lengths z, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    int64_t even = multiple_down((p->nz + p->h + bt * p->h) / 2, job->z_step);
+    int64_t first = tune_min(tune_max(even, z.low), z.high);
+    int64_t second = tune_min(tune_max(even + job->z_step, z.low), z.high);
+    try_skewed_bz(job, first, bt);
+    if (second != first) try_skewed_bz(job, second, bt);
+}
+
+static void try_skewed_bt(struct job *job, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    try_skewed_bz(job, p->nz, bt);
+    int64_t most = most_blocks(job, p->nz, p->h, bt);
+    for (int64_t k = 2; k <= most; k++) {
+        struct lengths z = lengths_of(job, p->nz, p->h, k, bt, job->z_step);
+        if (z.low > z.high) continue;
+        if (k == 2)
+            try_skewed_two(job, z, bt);
+        else
+            try_skewed_bz(job, z.low, bt);
+    }
+}
+
+static void reduced_skewed(struct job *job) { over_balanced_bt(job, try_skewed_bt); }
+
+/* Every bz of the constraints: multiples of z_step, and nz. */
+static int64_t next_bz(const struct job *job, int64_t bz) {
+    int64_t nz = job->problem.nz;
+    return bz >= nz ? 0 : tune_min(multiple_down(bz, job->z_step) + job->z_step, nz);
+}
+
+static void every_block(struct job *job, int64_t bt) {
+    int64_t shortest = shortest_block(job, bt);
+    for (int64_t bz = next_bz(job, 0); bz > 0; bz = next_bz(job, bz)) {
+        if (bz < tune_min(shortest, job->problem.nz)) continue;
+        for (int64_t by = tune_min(shortest, job->problem.ny); by <= job->problem.ny; by++)
+            mx_job_try(job, by, bz, bt);
+    }
+}
+
+static void exhaustive_skewed(struct job *job) {
+    for (int64_t bt = job->bt_min; bt <= largest_bt(job); bt++) every_block(job, bt);
+}
+
+/* ------------------------------------------------------------------ overlapped blocks: redundant
+ *
+ * Cost is predicted seconds: redundant rows are read and computed. bt is balanced in both searches, as Fig.
+ * 15 of the paper has it. With 2 bt h <= b only the last block and the one before it are clipped at the end
+ * of the grid, so for k blocks in a dimension, reads and updates are flat in b up to (n + h - bt h) / (k - 1)
+ * and fall beyond (the last block gets shorter than its halo), while DRAM grows with b, but for k = 3, where
+ * it falls beyond that point. So: in y the least b and the greatest that fits; in z the least, and all
+ * beyond. More blocks cost more, so of those in y the fewest that fit.
+ */
+
+/* The greatest by of k blocks that fits, 0 = none. DRAM grows with by; for k = 3 it falls again beyond
+ * `peak`, where the greatest is the best and has been looked at first. */
+static int64_t greatest_by(const struct job *job, struct lengths y, int64_t k, int64_t bz, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    if (y.low > y.high) return 0;
+    if (mx_job_fits(job, y.high, bz, bt)) return y.high;
+    int64_t peak = k == 3 ? (p->ny + p->h - bt * p->h) / 2 : y.high;
+    int64_t low = y.low - 1, high = tune_max(y.low, tune_min(y.high, peak)) + 1;
+    while (low + 1 < high) {
+        int64_t b = low + (high - low) / 2;
+        if (mx_job_fits(job, b, bz, bt))
+            low = b;
+        else
+            high = b;
+    }
+    return low >= y.low ? low : 0;
+}
+
+/* Beyond this length k blocks cost less the longer they are. */
+static int64_t flat_end(int64_t n, int64_t h, int64_t k, int64_t bt) { return (n + h - bt * h) / (k - 1); }
+
+static bool try_lapped_k(struct job *job, int64_t k, int64_t bz, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    struct lengths y = lengths_of(job, p->ny, 0, k, bt, 1);
+    int64_t great = greatest_by(job, y, k, bz, bt);
+    if (great == 0) return false;
+    bool flat = great <= flat_end(p->ny, p->h, k, bt) || job->by_dram;
+    return mx_job_try(job, flat ? y.low : great, bz, bt);
+}
+
+/* Fewest blocks, at least four, whose least by fits; most + 1 if none. From four on planes shrink with k. */
+static int64_t fewest_lapped(const struct job *job, int64_t most, int64_t bz, int64_t bt) {
+    int64_t low = 4, high = tune_max(4, most + 1);
+    while (low < high) {
+        int64_t k = low + (high - low) / 2;
+        int64_t by = tune_max(shortest_block(job, bt), tune_ceil_div(job->problem.ny, k));
+        if (mx_job_fits(job, by, bz, bt))
+            high = k;
+        else
+            low = k + 1;
+    }
+    return low;
+}
+
+static void try_lapped_bz(struct job *job, int64_t bz, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    bool first = !job->by_dram;
+    if (mx_job_try(job, p->ny, bz, bt) && first) return;
+    int64_t most = most_blocks(job, p->ny, 0, bt);
+    for (int64_t k = 2; k <= most; k++) {
+        if (k == 4 && first) k = fewest_lapped(job, most, bz, bt);
+        if (k <= most && try_lapped_k(job, k, bz, bt) && first) return;
+    }
+}
+
+static void try_lapped_bt(struct job *job, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    try_lapped_bz(job, p->nz, bt);
+    int64_t most = most_blocks(job, p->nz, 0, bt);
+    for (int64_t k = 2; k <= most; k++) {
+        struct lengths z = lengths_of(job, p->nz, 0, k, bt, job->z_step);
+        if (z.low > z.high) continue;
+        try_lapped_bz(job, z.low, bt);
+        int64_t falls = flat_end(p->nz, p->h, k, bt);
+        for (int64_t bz = tune_max(z.low + job->z_step, multiple_up(falls, job->z_step)); bz <= z.high;
+             bz += job->z_step)
+            try_lapped_bz(job, bz, bt);
+    }
+}
+
+static void reduced_lapped(struct job *job) { over_balanced_bt(job, try_lapped_bt); }
+
+static void exhaustive_lapped(struct job *job) {
+    for (int64_t bt = next_balanced(job, 0); bt > 0; bt = next_balanced(job, bt)) every_block(job, bt);
+}
+
+/* ------------------------------------------------------------------ stream
+ *
+ * Whole planes move 2 N bytes a sweep whatever bt is, so the fewest sweeps win, then the least DRAM: which of
+ * the bt with as many sweeps that is depends on which array the last level of the last sweep is in, so all
+ * are tried. Strips (by < ny) are as time-skewed blocks in y, with 2 bt h <= by; two of them need one store
+ * of faces, more need two.
+ */
+
+static void try_strips(struct job *job, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    if (shortest_block(job, bt) > p->ny) return;
+    struct lengths two = lengths_of(job, p->ny, p->h, 2, bt, 1);
+    int64_t even = (p->ny + p->h + bt * p->h) / 2, most = most_blocks(job, p->ny, p->h, bt);
+    bool fits = false;
+    for (int64_t by = even; by <= even + 1 && two.low <= two.high; by++)
+        fits |= mx_job_try(job, tune_min(tune_max(by, two.low), two.high), p->nz, bt);
+    if (fits && !job->by_dram) return;
+    int64_t low = 3, high = most + 1;
+    if (job->by_dram) low = high = tune_max(3, most);
+    while (low < high) {
+        int64_t k = low + (high - low) / 2;
+        if (mx_job_fits(job, least_by(job, k, bt), p->nz, bt))
+            high = k;
+        else
+            low = k + 1;
+    }
+    if (low <= most) mx_job_try(job, least_by(job, low, bt), p->nz, bt);
+}
+
+static void reduced_stream(struct job *job) {
+    const struct mx_problem *p = &job->problem;
+    int64_t longest = job->by_dram ? job->bt_min : p->nt;
+    for (int64_t bt = longest; bt >= job->bt_min; bt--) {
+        if (job->found && !job->by_dram && least_cost(job, bt) > job->best.cost) break;
+        if (!mx_job_try(job, p->ny, p->nz, bt) || job->by_dram) try_strips(job, bt);
+    }
+}
+
+static void exhaustive_stream(struct job *job) {
+    const struct mx_problem *p = &job->problem;
+    for (int64_t bt = job->bt_min; bt <= p->nt; bt++) {
+        for (int64_t by = shortest_block(job, bt); by < p->ny; by++) mx_job_try(job, by, p->nz, bt);
+        mx_job_try(job, p->ny, p->nz, bt);
+    }
+}
+
+/* ------------------------------------------------------------------ direct: nothing to choose but levels */
+
+/* Levels that the tiled engine gets at once: enough for its chunks, little enough to report progress. */
+enum { DIRECT_LEVELS = 64 };
+
+static void only_direct(struct job *job) {
+    bool levels = strcmp(job->engine->name, "tiled") == 0;
+    mx_job_try(job, job->problem.ny, job->problem.nz, levels ? tune_min(job->problem.nt, DIRECT_LEVELS) : 1);
+}
+
+/* ------------------------------------------------------------------ the table */
+
+static const struct strategy strategies[] = {
+    {.algorithm = "direct", .reduced = only_direct, .exhaustive = only_direct},
+    {.algorithm = "direct-skewed",
+     .counted = "skewed",
+     .reduced = reduced_skewed,
+     .exhaustive = exhaustive_skewed,
+     .blocks = true,
+     .only_by_name = true},
+    {.algorithm = "direct-skewed-opt",
+     .counted = "skewed",
+     .reduced = reduced_skewed,
+     .exhaustive = exhaustive_skewed,
+     .blocks = true,
+     .only_by_name = true},
+    {.algorithm = "redundant",
+     .reduced = reduced_lapped,
+     .exhaustive = exhaustive_lapped,
+     .by_seconds = true,
+     .blocks = true,
+     .halo_twice = true},
+    {.algorithm = "skewed", .reduced = reduced_skewed, .exhaustive = exhaustive_skewed, .blocks = true},
+    {.algorithm = "skewed-y", .reduced = reduced_skewed, .exhaustive = exhaustive_skewed, .blocks = true},
+    {.algorithm = "skewed-min", .reduced = reduced_skewed, .exhaustive = exhaustive_skewed, .blocks = true},
+    {.algorithm = "stream", .reduced = reduced_stream, .exhaustive = exhaustive_stream, .thin_slabs = true},
+};
+
+const struct strategy *mx_strategy_find(const char *algorithm) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++)
+        if (strcmp(strategies[i].algorithm, algorithm) == 0) return &strategies[i];
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ the tuner */
+
+void mx_job_search(struct job *job) {
+    job->bt_min = tune_min(2, largest_bt(job));
+    if (job->request->exhaustive && !job->by_dram)
+        job->strategy->exhaustive(job);
+    else
+        job->strategy->reduced(job);
+}
+
+/* As the paper has it; where nothing fits, the "preferable" condition on bz is given up. */
+static void search_relaxing(struct job *job) {
+    const int64_t steps[] = {job->z_step, job->threads, 1};
+    for (int i = 0; i < 3 && !job->found; i++) {
+        if (i > 0 && steps[i] >= job->z_step) continue;
+        job->z_step = steps[i];
+        job->relaxed = i > 0;
+        mx_job_search(job);
+    }
+}
+
+static double predicted(const struct job *job) {
+    const struct option *o = &job->best;
+    return mx_predict(job, &o->plan, mx_job_layout(job, &o->plan), &o->shape, &o->traffic).total_s;
+}
+
+/* The engine's slab is the best for computing: a thinner one has to pay. */
+static const double thin_slab_gain = 0.95;
+
+static void search_thinner(struct job *job) {
+    struct mx_plan plan = with_block(job, job->problem.ny, job->problem.nz, 1);
+    mx_job_complete(job, &plan);
+    for (int64_t slab = plan.slab / 2; slab > 0; slab /= 2) {
+        struct job thin = *job;
+        thin.base.slab = slab;
+        thin.found = false;
+        search_relaxing(&thin);
+        job->n_evaluated = thin.n_evaluated;
+        if (!thin.found || (job->found && predicted(&thin) > thin_slab_gain * predicted(job))) continue;
+        job->found = true;
+        job->best = thin.best;
+    }
+}
+
+int mx_run_blk(struct job *job, mx_why *why) {
+    (void)why;
+    search_relaxing(job);
+    if (job->strategy->thin_slabs && job->base.slab == 0) search_thinner(job);
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* search.h - inside tune/ only: one algorithm being tuned, and the parts that tuners are made of. */
+#ifndef MX_TUNE_SEARCH_H
+#define MX_TUNE_SEARCH_H
+
+#include "grid/grid.h"
+#include "tune/tune.h"
+
+/* A plan with what it costs. Better = smaller cost, then fewer bytes moved, then smaller DRAM (Blk-Tune step
+ * 3), then smaller bt, by, bz. */
+struct option {
+    struct mx_plan plan;
+    struct mx_shape shape;
+    struct mx_traffic traffic;
+    uint64_t dram_bytes;
+    double cost, moved_bytes;
+};
+
+struct job;
+struct strategy;
+
+struct job {
+    const struct mx_tune_request *request;
+    struct mx_problem problem; /* as asked, nt >= 1 */
+    const struct mx_algorithm *algorithm;
+    const struct mx_algorithm
+        *counted; /* whose shape and CalcTrans decide: the algorithm's own, save where it
+                     has no Blocks but a working set (direct-skewed: that of skewed) */
+    const struct strategy *strategy;
+    const struct mx_engine_ops *engine;
+    struct mx_layout layout[2]; /* [partial planes are transferred] */
+    struct mx_rates rates;
+    struct mx_plan base;    /* what does not change during the search */
+    uint64_t room_bytes;    /* Blocks take less than this */
+    int64_t z_step, bt_min; /* bz is a multiple of z_step or nz; bt >= bt_min */
+    int32_t threads;
+    bool resident; /* both Buffers are to stay in DRAM */
+    bool by_dram;  /* look for the smallest DRAM instead of the smallest cost */
+    /* outcome */
+    bool found;
+    struct option best;
+    int64_t n_evaluated;
+    bool relaxed; /* z_step or bt_min had to be given up to find a plan */
+};
+
+/* How Blk-Tune looks for the best plan of an algorithm. */
+struct strategy {
+    const char *algorithm, *counted;  /* counted NULL = algorithm */
+    void (*reduced)(struct job *job); /* both end with job->best = the optimum of the same space */
+    void (*exhaustive)(struct job *job);
+    bool by_seconds;   /* cost = predicted seconds (redundant compute counts), else bytes moved */
+    bool blocks;       /* by, bz, bt are a Block: naive and manual can choose them */
+    bool halo_twice;   /* Block extents grow by 2 bt h (overlapped blocks), else by bt h */
+    bool thin_slabs;   /* rings grow with the slab: a thinner one makes room for more steps */
+    bool only_by_name; /* never chosen unless named: paging by the kernel decides its speed */
+};
+const struct strategy *mx_strategy_find(const char *algorithm);
+
+const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_plan *plan);
+/* Completes a plan with by, bz, bt set: slab and what else is the engine's. */
+void mx_job_complete(const struct job *job, struct mx_plan *plan);
+/* Shape, traffic, DRAM and cost of a plan; false if it breaks a constraint of the schedule. Does not look at
+ * the room. */
+bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct option *out);
+/* Measures (by, bz, bt), counts it, and keeps it if it fits and is better than the best. Returns whether it
+ * fits. */
+bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt);
+/* Does it fit? Shape alone: cheaper than a try, not counted. */
+bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt);
+
+/* The search of the job's strategy with the constraints as they stand. */
+void mx_job_search(struct job *job);
+
+struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
+                             const struct mx_layout *layout, const struct mx_shape *shape,
+                             const struct mx_traffic *traffic);
+
+/* The tuners. They leave the job's best plan, or found = false. */
+int mx_run_blk(struct job *job, mx_why *why);
+int mx_run_naive(struct job *job, mx_why *why);
+int mx_run_manual(struct job *job, mx_why *why);
+
+/* "1.50 GiB" in a buffer of the caller; returns it. */
+struct size_text {
+    char text[24];
+};
+struct size_text mx_size_text(uint64_t bytes);
+
+static inline int64_t tune_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tune_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t tune_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+#endif

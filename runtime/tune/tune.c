@@ -1,0 +1,460 @@
+/* From a request to a plan: every algorithm that may be used is tuned, the predicted fastest wins. */
+#include "tune/search.h"
+
+#include "execute/execute.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int tuner_fn(struct job *job, mx_why *why);
+
+const struct mx_tuner mx_tuners[] = {
+    {"blk", "Blk-Tune: the global optimum of CalcTrans under the constraints"},
+    {"naive", "Naive-Tune: powers of two that fit, then the steps that fit"},
+    {"manual", "the Block that is given, or the one that the papers choose by hand"},
+    {NULL, NULL},
+};
+static tuner_fn *const tuner_functions[] = {mx_run_blk, mx_run_naive, mx_run_manual};
+enum { BLK, NAIVE, MANUAL, N_TUNERS };
+
+/* Predictions are no better than this; among plans as near to the fastest the one that moves least wins. */
+static const double prediction_tolerance = 0.02;
+
+enum { DEFAULT_L2_BYTES = 256 << 10, DEFAULT_AHEAD = 2, MIB = 1 << 20 };
+
+struct size_text mx_size_text(uint64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    struct size_text out;
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 6) value /= 1024, unit++;
+    snprintf(out.text, sizeof out.text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+    return out;
+}
+
+/* ------------------------------------------------------------------ the request, completed */
+
+struct context {
+    struct mx_tune_request q; /* dram_bytes, engine, rates, threads set */
+    int tuner;
+    uint64_t room_bytes, overhead_bytes;
+};
+
+static int find_tuner(const struct mx_tune_request *q, mx_why *why) {
+    bool block = q->manual.by != 0 || q->manual.bz != 0 || q->manual.bt != 0;
+    if (q->tuner == NULL) return block ? MANUAL : BLK;
+    for (int i = 0; i < N_TUNERS; i++)
+        if (strcmp(mx_tuners[i].name, q->tuner) == 0) {
+            if (i == MANUAL || !block) return i;
+            return mx_fail(why, -EINVAL,
+                           "tuner %s chooses the Block itself: leave --block out, or give --tuner manual",
+                           q->tuner);
+        }
+    return mx_fail(why, -EINVAL, "tuner '%s' is not known; it is blk, naive or manual", q->tuner);
+}
+
+static int find_engine(struct mx_tune_request *q, mx_why *why) {
+    if (q->engine == NULL)
+        q->engine = q->rates.tiled_updates_per_s >= q->rates.iblock_updates_per_s ? "tiled" : "iblock";
+    if (mx_engine_find(q->engine) != NULL) return 0;
+    return mx_fail(why, -EINVAL, "engine '%s' is not known; it is iblock or tiled", q->engine);
+}
+
+static int check_problem(const struct mx_problem *p, mx_why *why) {
+    if (p->nx >= 1 && p->ny >= 1 && p->nz >= 1 && p->nt >= 0 && p->h >= 1 && p->h <= MX_MAX_HALO) return 0;
+    return mx_fail(
+        why, -EINVAL,
+        "grid %lld x %lld x %lld, %lld steps, halo %d: extents must be at least 1, steps at least 0, "
+        "the halo 1 to %d",
+        (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->h, MX_MAX_HALO);
+}
+
+static int complete_request(const struct mx_tune_request *request, mx_why *why, struct context *out) {
+    struct context c = {.q = *request};
+    struct mx_tune_request *q = &c.q;
+    int err = check_problem(q->problem, why);
+    if (err == 0) err = c.tuner = find_tuner(q, why);
+    if (err < 0) return err;
+    if (q->threads <= 0) q->threads = (int32_t)tune_max(1, q->machine->cores);
+    mx_rates_complete(&q->rates, q->threads);
+    if ((err = find_engine(q, why)) < 0) return err;
+    if (q->dram_bytes == 0) q->dram_bytes = mx_machine_dram_bytes(q->machine);
+    if (q->reserve_paper) q->reserve_bytes = mx_machine_reserve_paper(q->machine);
+    c.overhead_bytes = q->reserve_paper ? 0 : MX_TUNE_OVERHEAD_BYTES;
+    uint64_t taken = q->reserve_bytes + c.overhead_bytes;
+    if (taken >= q->dram_bytes)
+        return mx_fail(why, -ENOMEM,
+                       "%s of DRAM, less a reserve of %s and %s for the program itself, leaves nothing for "
+                       "Blocks: give more than %s",
+                       mx_size_text(q->dram_bytes).text, mx_size_text(q->reserve_bytes).text,
+                       mx_size_text(c.overhead_bytes).text, mx_size_text(taken).text);
+    c.room_bytes = q->dram_bytes - taken;
+    *out = c;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ one algorithm */
+
+static void set_base(const struct context *c, struct job *job) {
+    const struct mx_plan *m = &c->q.manual;
+    struct mx_plan *b = &job->base;
+    int64_t sockets = tune_max(1, c->q.machine->sockets);
+    uint64_t l2 = c->q.machine->l2_bytes > 0 ? c->q.machine->l2_bytes : DEFAULT_L2_BYTES;
+    struct mx_iblock rule = mx_iblock_blk(job->problem.nx, mx_dtype_bytes(job->problem.dtype), job->threads,
+                                          l2, job->problem.ny, tune_max(1, job->problem.nz / sockets));
+    snprintf(b->algorithm, sizeof b->algorithm, "%s", job->algorithm->name);
+    snprintf(b->engine, sizeof b->engine, "%s", job->engine->name);
+    snprintf(b->tuner, sizeof b->tuner, "%s", mx_tuners[c->tuner].name);
+    if (job->strategy->blocks || strcmp(job->engine->name, "iblock") == 0) b->iy = rule.iy, b->iz = rule.iz;
+    if (m->iy > 0) b->iy = m->iy;
+    if (m->iz > 0) b->iz = m->iz;
+    b->slab = m->slab, b->tile = m->tile, b->ct = m->ct;
+    b->ahead = m->ahead > 0 ? m->ahead : DEFAULT_AHEAD;
+    b->threads = job->threads;
+    job->z_step = tune_max(1, (b->iz > 0 ? b->iz : rule.iz) * sockets); /* section V-B-2a */
+    /* The tiled engine shares rows and levels among threads, not planes: there bz is free, save where the
+     * papers' rules are asked for, or a multiple of the slab where a finer search would cost more than it
+     * gains. */
+    if (strcmp(job->engine->name, "tiled") != 0 || c->q.reserve_paper || m->iz != 0) return;
+    struct mx_plan one = *b;
+    one.by = one.bz = one.bt = 1;
+    mx_job_complete(job, &one);
+    job->z_step = job->strategy->by_seconds ? one.slab : 1;
+}
+
+static int make_layouts(struct job *job, mx_why *why) {
+    uint32_t align = job->request->offset_align_bytes;
+    int err = mx_layout_make(&job->problem, align, false, why, &job->layout[0]);
+    if (err == 0) err = mx_layout_make(&job->problem, align, true, why, &job->layout[1]);
+    return err;
+}
+
+static int make_job(const struct context *c, const struct mx_algorithm *algorithm, mx_why *why,
+                    struct job *out) {
+    struct job job = {.request = &c->q,
+                      .problem = *c->q.problem,
+                      .algorithm = algorithm,
+                      .counted = algorithm,
+                      .strategy = mx_strategy_find(algorithm->name),
+                      .engine = mx_engine_find(c->q.engine),
+                      .rates = c->q.rates,
+                      .room_bytes = c->room_bytes,
+                      .threads = c->q.threads,
+                      .bt_min = 1};
+    if (job.strategy == NULL)
+        return mx_fail(why, -ENOTSUP, "%s cannot be tuned; give a whole plan", algorithm->name);
+    if (job.strategy->counted != NULL) job.counted = mx_algorithm_find(job.strategy->counted);
+    job.problem.nt = tune_max(1, job.problem.nt);
+    /* On dram always; a mapping that DRAM does not hold is used directly only where that was asked for. */
+    job.resident = c->q.face == MX_TUNE_RESIDENT ||
+                   (algorithm->needs_mapped && c->q.algorithm == NULL && !job.strategy->only_by_name);
+    int err = make_layouts(&job, why);
+    if (err < 0) return err;
+    set_base(c, &job);
+    *out = job;
+    return 0;
+}
+
+/* The smallest --dram with which blk finds a plan; 0 = none at any size. */
+static uint64_t smallest_dram(const struct context *c, const struct job *job, struct mx_plan *plan) {
+    struct job least = *job;
+    least.by_dram = true;
+    least.found = false;
+    least.room_bytes = UINT64_MAX;
+    least.z_step = 1;
+    if (job->strategy->thin_slabs && least.base.slab == 0) least.base.slab = 1;
+    mx_job_search(&least);
+    if (!least.found) return 0;
+    *plan = least.best.plan;
+    uint64_t bytes = least.best.dram_bytes + 1 + c->q.reserve_bytes + c->overhead_bytes;
+    return (bytes + MIB - 1) / MIB * MIB;
+}
+
+static void explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
+    struct mx_plan p;
+    const char *name = job->algorithm->name;
+    out->smallest_dram_bytes = smallest_dram(c, job, &p);
+    if (out->smallest_dram_bytes == 0)
+        snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
+    else if (job->resident && job->algorithm->needs_mapped)
+        snprintf(out->why, sizeof out->why,
+                 "%s needs both Buffers in DRAM: %s, and %s are there; the smallest DRAM that works is %s",
+                 name, mx_size_text(2 * (uint64_t)job->layout[0].buffer_bytes).text,
+                 mx_size_text(c->room_bytes).text, mx_size_text(out->smallest_dram_bytes).text);
+    else
+        snprintf(
+            out->why, sizeof out->why,
+            "no plan of %s fits the %s that are left for Blocks; the smallest DRAM that works is %s (by=%lld "
+            "bz=%lld bt=%lld)",
+            name, mx_size_text(c->room_bytes).text, mx_size_text(out->smallest_dram_bytes).text,
+            (long long)p.by, (long long)p.bz, (long long)p.bt);
+}
+
+/* What the algorithm itself needs and moves, with the steps as asked (0 steps move nothing). */
+static void fill_candidate(struct job *job, const struct mx_plan *plan, struct mx_tune_candidate *out) {
+    const struct mx_problem *asked = job->request->problem;
+    struct mx_shape counted;
+    struct mx_traffic traffic;
+    out->plan = *plan;
+    out->layout = *mx_job_layout(job, plan);
+    job->algorithm->shape(asked, plan, &out->shape);
+    job->algorithm->traffic(asked, plan, &out->layout, &out->traffic);
+    job->counted->shape(asked, plan, &counted);
+    job->counted->traffic(asked, plan, &out->layout, &traffic);
+    out->seconds = mx_predict(job, plan, &out->layout, &counted, &traffic);
+    out->dram_bytes = (uint64_t)mx_execute_block_bytes(&out->shape, &out->layout, true);
+    if (job->resident) out->dram_bytes += 2 * (uint64_t)out->layout.buffer_bytes;
+}
+
+static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
+    if (!a->needs_mapped || q->face != MX_TUNE_TRANSFER) return 0;
+    return mx_fail(why, -ENOTSUP,
+                   "%s works on mapped Buffers; use backend mmap, swap or dram, or another algorithm",
+                   a->name);
+}
+
+static int check_capacity(const struct mx_tune_request *q, const struct mx_layout *layout, mx_why *why) {
+    uint64_t bytes = 2 * (uint64_t)layout->buffer_bytes;
+    if (q->capacity_bytes == 0 || q->face == MX_TUNE_RESIDENT || bytes <= q->capacity_bytes) return 0;
+    return mx_fail(
+        why, -ENOSPC,
+        "the device holds %s, the problem needs %s (two Buffers of %s): use a larger device or a smaller "
+        "grid",
+        mx_size_text(q->capacity_bytes).text, mx_size_text(bytes).text,
+        mx_size_text((uint64_t)layout->buffer_bytes).text);
+}
+
+/* Fills out, found or not. Negative: the request itself is wrong for this algorithm. */
+static int tune_one(const struct context *c, const struct mx_algorithm *algorithm, mx_why *why,
+                    struct mx_tune_candidate *out, struct job *job) {
+    struct mx_tune_candidate candidate = {0};
+    snprintf(candidate.algorithm, sizeof candidate.algorithm, "%s", algorithm->name);
+    int err = check_face(&c->q, algorithm, why);
+    if (err == 0) err = make_job(c, algorithm, why, job);
+    if (err < 0) return err;
+    bool choice = job->strategy->blocks || (c->tuner == MANUAL && algorithm->uses_blocks);
+    err = (choice ? tuner_functions[c->tuner] : mx_run_blk)(job, why);
+    candidate.n_evaluated = job->n_evaluated;
+    if (err == 0 && !job->found) explain_misfit(c, job, &candidate);
+    if (err == 0 && job->found) {
+        fill_candidate(job, &job->best.plan, &candidate);
+        candidate.fits = true;
+        err = check_capacity(&c->q, &candidate.layout, why);
+    }
+    *out = candidate;
+    return err;
+}
+
+/* ------------------------------------------------------------------ the choice */
+
+/* May it be chosen without being named? */
+static bool allowed(const struct context *c, const struct mx_algorithm *a) {
+    const struct strategy *s = mx_strategy_find(a->name);
+    if (s == NULL || s->only_by_name) return false;
+    if (a->needs_mapped) return c->q.face != MX_TUNE_TRANSFER;
+    if (c->q.face == MX_TUNE_RESIDENT) return false;
+    bool given = c->q.manual.by != 0;
+    return c->tuner == BLK || s->blocks || (given && c->q.manual.bz >= c->q.problem->nz);
+}
+
+static double moved(const struct mx_tune_candidate *c) {
+    return (double)c->traffic.read_bytes + (double)c->traffic.write_bytes;
+}
+
+static int compare(const void *a, const void *b) {
+    const struct mx_tune_candidate *x = a, *y = b;
+    if (x->fits != y->fits) return x->fits ? -1 : 1;
+    if (x->seconds.total_s != y->seconds.total_s) return x->seconds.total_s < y->seconds.total_s ? -1 : 1;
+    if (moved(x) != moved(y)) return moved(x) < moved(y) ? -1 : 1;
+    return strcmp(x->algorithm, y->algorithm);
+}
+
+/* Sorted by seconds; the winner is brought to the front. */
+static void choose(struct mx_tune_result *r) {
+    struct mx_tune_candidate *c = r->candidates, winner;
+    qsort(c, (size_t)r->n_candidates, sizeof *c, compare);
+    double limit = c[0].seconds.total_s * (1 + prediction_tolerance);
+    int best = 0;
+    for (int i = 1; i < r->n_candidates && c[i].fits && c[i].seconds.total_s <= limit; i++)
+        if (moved(&c[i]) < moved(&c[best])) best = i;
+    winner = c[best];
+    memmove(c + 1, c, (size_t)best * sizeof *c);
+    c[0] = winner;
+}
+
+static void take_winner(const struct context *c, struct mx_tune_result *r) {
+    const struct mx_tune_candidate *w = &r->candidates[0];
+    r->plan = w->plan;
+    r->layout = w->layout;
+    r->shape = w->shape;
+    r->traffic = w->traffic;
+    r->seconds = w->seconds;
+    r->dram_bytes = w->dram_bytes;
+    snprintf(r->tuner, sizeof r->tuner, "%s", mx_tuners[c->tuner].name);
+}
+
+static void take_context(const struct context *c, struct mx_tune_result *r) {
+    r->room_bytes = c->room_bytes;
+    r->visible_bytes = c->q.dram_bytes;
+    r->reserve_bytes = c->q.reserve_bytes;
+    r->overhead_bytes = c->overhead_bytes;
+    r->rates = c->q.rates;
+}
+
+/* Nothing fits: which algorithm would need the least DRAM? */
+static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_why *why) {
+    const struct mx_tune_candidate *least = NULL;
+    for (int i = 0; i < r->n_candidates; i++) {
+        const struct mx_tune_candidate *x = &r->candidates[i];
+        if (x->smallest_dram_bytes == 0) continue;
+        if (least == NULL || x->smallest_dram_bytes < least->smallest_dram_bytes) least = x;
+    }
+    if (least == NULL)
+        return mx_fail(why, -EINVAL, "no algorithm has a plan for this grid and these options");
+    return mx_fail(
+        why, -ENOMEM, "%s; %s of DRAM less %s reserve and %s for the program: give --dram %lluMiB or more%s",
+        least->why, mx_size_text(c->q.dram_bytes).text, mx_size_text(c->q.reserve_bytes).text,
+        mx_size_text(c->overhead_bytes).text, (unsigned long long)(least->smallest_dram_bytes / MIB),
+        c->q.face == MX_TUNE_RESIDENT ? ", or a backend with storage" : "");
+}
+
+static int tune_named(const struct context *c, mx_why *why, struct mx_tune_result *r) {
+    struct job job;
+    const struct mx_algorithm *a = mx_algorithm_find(c->q.algorithm);
+    if (a == NULL)
+        return mx_fail(why, -EINVAL,
+                       "algorithm '%s' is not known; it is one of direct, redundant, skewed, skewed-y, "
+                       "skewed-min, stream, or a name of the papers (aio3y, aio5y, ...)",
+                       c->q.algorithm);
+    int err = tune_one(c, a, why, &r->candidates[0], &job);
+    r->n_candidates = 1;
+    r->z_step = err < 0 ? 0 : job.z_step;
+    return err;
+}
+
+static int tune_all(const struct context *c, mx_why *why, struct mx_tune_result *r) {
+    struct job job;
+    mx_why reason;
+    int refused = 0;
+    for (int i = 0; mx_algorithms[i] != NULL && r->n_candidates < MX_TUNE_MAX_CANDIDATES; i++) {
+        struct mx_tune_candidate *out = &r->candidates[r->n_candidates];
+        if (!allowed(c, mx_algorithms[i])) continue;
+        int err = tune_one(c, mx_algorithms[i], &reason, out, &job);
+        r->z_step = tune_max(r->z_step, job.z_step);
+        r->n_candidates++;
+        if (err == 0) continue;
+        out->fits = false;
+        snprintf(out->why, sizeof out->why, "%.*s", (int)sizeof out->why - 1, reason.text);
+        snprintf(out->algorithm, sizeof out->algorithm, "%s", mx_algorithms[i]->name);
+        if (refused == 0 && why != NULL) *why = reason;
+        if (refused == 0) refused = err;
+    }
+    for (int i = 0; i < r->n_candidates; i++)
+        if (r->candidates[i].fits || r->candidates[i].smallest_dram_bytes > 0) return 0;
+    return refused;
+}
+
+int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_result *out) {
+    struct context c;
+    struct mx_tune_result *r = calloc(1, sizeof *r);
+    if (r == NULL) return mx_fail(why, -ENOMEM, "no memory for a tuner");
+    uint64_t begin = mx_clock_ns();
+    int err = complete_request(request, why, &c);
+    if (err < 0) goto end;
+    take_context(&c, r);
+    err = (c.q.algorithm != NULL ? tune_named : tune_all)(&c, why, r);
+    if (err < 0) goto end;
+    for (int i = 0; i < r->n_candidates; i++) r->n_evaluated += r->candidates[i].n_evaluated;
+    if (r->n_candidates == 0) {
+        err = mx_fail(why, -ENOTSUP, "no algorithm can be chosen here; name one with --algorithm");
+        goto end;
+    }
+    choose(r);
+    if (!r->candidates[0].fits) {
+        err = fail_all(&c, r, why);
+        goto end;
+    }
+    take_winner(&c, r);
+    r->search_ns = mx_clock_ns() - begin;
+    *out = *r;
+end:
+    free(r);
+    return err;
+}
+
+/* ------------------------------------------------------------------ a given plan */
+
+static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why, struct mx_plan *out) {
+    struct mx_plan p = *given;
+    if (p.bt == 0) return mx_fail(why, -EINVAL, "the plan has no bt: how many steps a sweep takes");
+    if (p.by == 0) p.by = job->problem.ny;
+    if (p.bz == 0) p.bz = job->problem.nz;
+    if (p.threads == 0) p.threads = job->threads;
+    if (p.ahead == 0) p.ahead = DEFAULT_AHEAD;
+    if (p.tuner[0] == 0) strcpy(p.tuner, "manual");
+    memcpy(p.algorithm, job->base.algorithm, sizeof p.algorithm);
+    memcpy(p.engine, job->base.engine, sizeof p.engine);
+    mx_job_complete(job, &p);
+    *out = p;
+    return job->algorithm->check(&job->problem, &p, why);
+}
+
+static int check_room(const struct context *c, const struct mx_tune_candidate *x, mx_why *why) {
+    if (x->dram_bytes < c->room_bytes) return 0;
+    return mx_fail(
+        why, -ENOMEM,
+        "the plan needs %s of DRAM, and %s are there for it (%s less %s reserve and %s for the program): "
+        "raise --dram or lower by, bz or bt",
+        mx_size_text(x->dram_bytes).text, mx_size_text(c->room_bytes).text,
+        mx_size_text(c->q.dram_bytes).text, mx_size_text(c->q.reserve_bytes).text,
+        mx_size_text(c->overhead_bytes).text);
+}
+
+static int measure_given(struct context *c, const struct mx_plan *given, mx_why *why,
+                         struct mx_tune_result *r) {
+    struct job job;
+    struct mx_plan plan;
+    struct mx_tune_candidate *x = &r->candidates[0];
+    const struct mx_algorithm *a = mx_algorithm_find(given->algorithm);
+    if (a == NULL) return mx_fail(why, -EINVAL, "the plan's algorithm '%s' is not known", given->algorithm);
+    c->q.algorithm = a->name;
+    int err = check_face(&c->q, a, why);
+    if (err == 0) err = make_job(c, a, why, &job);
+    if (err == 0) err = merge_plan(given, &job, why, &plan);
+    if (err < 0) return err;
+    snprintf(x->algorithm, sizeof x->algorithm, "%s", a->name);
+    x->fits = true;
+    x->n_evaluated = 1;
+    fill_candidate(&job, &plan, x);
+    r->n_candidates = 1;
+    r->n_evaluated = 1;
+    r->z_step = job.z_step;
+    err = check_capacity(&c->q, &x->layout, why);
+    return err < 0 ? err : check_room(c, x, why);
+}
+
+int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *plan, mx_why *why,
+                 struct mx_tune_result *out) {
+    struct context c;
+    struct mx_tune_request q = *request;
+    q.tuner = "manual";
+    if (plan->engine[0] != 0) q.engine = plan->engine;
+    if (plan->threads != 0) q.threads = plan->threads;
+    struct mx_tune_result *r = calloc(1, sizeof *r);
+    if (r == NULL) return mx_fail(why, -ENOMEM, "no memory for a tuner");
+    uint64_t begin = mx_clock_ns();
+    int err = complete_request(&q, why, &c);
+    if (err == 0) err = measure_given(&c, plan, why, r);
+    if (err == 0) {
+        take_context(&c, r);
+        take_winner(&c, r);
+        snprintf(r->tuner, sizeof r->tuner, "%s", r->plan.tuner);
+        r->search_ns = mx_clock_ns() - begin;
+        *out = *r;
+    }
+    free(r);
+    return err;
+}

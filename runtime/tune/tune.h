@@ -1,0 +1,212 @@
+/* tune.h - from a problem and a machine to a plan: the tuners (blk, naive, manual), plans as text, and the
+ * rates that predicted seconds rest on.
+ *
+ *     struct mx_tune_request request = {.problem = &problem, .machine = &machine, .dram_bytes = ..., ...};
+ *     struct mx_tune_result result;
+ *     err = mx_tune(&request, &why, &result);      // result.plan, result.layout: what the run needs
+ *
+ * Terms and constraints: Midorikawa, "Blk-Tune", iWAPT 2016, sections IV to VI. Nothing here prints; planning
+ * touches no device (only mx_calibrate_device does).
+ */
+#ifndef MX_TUNE_H
+#define MX_TUNE_H
+
+#include "engine/engine.h"
+#include "execute/step.h"
+#include "machine/machine.h"
+#include "schedule/schedule.h"
+
+#include <stdio.h>
+
+/* DRAM that a run needs besides its Blocks: code, libraries, queues, thread stacks, touched by the kernel.
+ * Not counted under the papers' reserve, whose Km covers it. */
+#define MX_TUNE_OVERHEAD_BYTES (UINT64_C(24) << 20)
+
+/* ------------------------------------------------------------------ rates */
+
+enum mx_rates_source { MX_RATES_DEFAULT, MX_RATES_CACHED, MX_RATES_MEASURED, MX_RATES_GIVEN };
+
+/* What predicted seconds are computed from. Bytes and updates per second, sustained, all threads together; 0
+ * = unknown (mx_rates_complete fills it). */
+struct mx_rates {
+    double read_bytes_per_s, write_bytes_per_s;
+    double mixed_bytes_per_s; /* reads and writes under way together: sum of both */
+    double copy_bytes_per_s;  /* DRAM to DRAM (blk2blk) */
+    double iblock_updates_per_s, tiled_updates_per_s;
+    enum mx_rates_source device_source, compute_source;
+};
+
+/* What mx_rates_complete puts where nothing was measured or given: one mainstream NVMe drive and a per-core
+ * update rate, both conservative. */
+#define MX_DEFAULT_READ_BYTES_PER_S 2.0e9
+#define MX_DEFAULT_WRITE_BYTES_PER_S 1.2e9
+#define MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE 3.0e8
+#define MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE 1.0e9
+#define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
+
+/* Fills the fields that are 0, from those that are set where one follows from another (mixed = the harmonic
+ * mean of read and write), else from the defaults above. threads >= 1. */
+void mx_rates_complete(struct mx_rates *rates, int32_t threads);
+
+/* The cache of measured rates: ${XDG_CACHE_HOME:-~/.cache}/memext/rates.json, one object {"device": {KEY:
+ * rates}, "compute": {KEY: rates}}. A KEY holds all that the figures depend on, so a changed machine or
+ * device misses. */
+int mx_rates_path(char *path, size_t capacity_bytes, mx_why *why);
+/* Place of the Buffers and how it is driven: backend, file system or device number, size. */
+int mx_rates_device_key(const char *backend, const char *path, char *key, size_t capacity_bytes, mx_why *why);
+/* CPU, caches, threads, stencil, element, row length class. */
+void mx_rates_compute_key(const struct mx_machine *machine, const struct mx_problem *problem, int32_t threads,
+                          char *key, size_t capacity_bytes);
+/* Fills the fields that the cache knows and sets the sources; either key may be NULL. 0 even when nothing is
+ * known; a damaged cache reads as empty. */
+int mx_rates_load(const char *cache_path, const char *device_key, const char *compute_key,
+                  struct mx_rates *rates);
+/* Stores the measured fields (device ones under device_key, compute ones under compute_key) by writing a new
+ * file and renaming it. */
+int mx_rates_store(const char *cache_path, const char *device_key, const char *compute_key,
+                   const struct mx_rates *rates, mx_why *why);
+
+/* Measures sequential reads, writes and both together through the public device API, at most about
+ * `seconds` and `bytes` of the place (0 = 1 s, 256 MiB). Opens a store of its own at options->path and
+ * removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be called on a place whose
+ * content counts. Fills the device rates of *rates. */
+int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
+                        struct mx_rates *rates);
+/* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in at most
+ * memory_bytes of DRAM (0 = 128 MiB) and about `seconds` (0 = 0.6 s). */
+int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                         double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates);
+
+/* ------------------------------------------------------------------ request and result */
+
+/* How the backend gives access to Buffers. */
+enum mx_tune_face {
+    MX_TUNE_TRANSFER, /* aio, uring: Blocks, explicit transfers */
+    MX_TUNE_MAPPED,   /* mmap, swap: Buffers are memory that the kernel pages */
+    MX_TUNE_RESIDENT, /* dram: Buffers are in DRAM and count against it */
+};
+
+struct mx_tune_request {
+    const struct mx_problem *problem;
+    const struct mx_machine *machine; /* cores, sockets, caches of the tuner's rules */
+    uint64_t dram_bytes;              /* Sm: DRAM the run may see; 0 = mx_machine_dram_bytes */
+    uint64_t reserve_bytes;           /* Km: left to the system */
+    bool reserve_paper;               /* Km = 1 GiB + 128 MiB per core, and no overhead is counted besides */
+    const char *algorithm;            /* name or alias; NULL = the fastest of those that the face allows */
+    const char *tuner;  /* "blk" "naive" "manual"; NULL = manual if a Block size is given, else blk */
+    const char *engine; /* "iblock" "tiled"; NULL = the faster one by rates */
+    enum mx_tune_face face;
+    struct mx_plan manual; /* by, bz, bt: the manual tuner's Block (0 = simulate the papers' manual choice);
+                              iy, iz, slab, tile, ct, ahead: override the tuner where not 0 */
+    uint32_t offset_align_bytes; /* of the device: rows or planes are padded to it; 0 = offline: unpadded
+                                    rows, as in the papers */
+    uint64_t capacity_bytes;     /* of the device; 0 = unknown */
+    struct mx_rates rates;       /* 0 fields = defaults */
+    bool exhaustive;             /* search every combination instead of the reduced, equally exact set */
+    int32_t threads;             /* 0 = machine->cores */
+};
+
+/* Predicted duration of the stencil phase. total_s = max(I/O, compute) where they overlap, else their sum,
+ * plus what never overlaps. */
+struct mx_seconds {
+    double io_s, compute_s, copy_s;
+    double edge_s; /* filling and draining the pipeline of stream, once a sweep */
+    double total_s;
+};
+
+enum { MX_TUNE_MAX_CANDIDATES = 12 };
+
+/* The best plan of one algorithm, or why there is none. */
+struct mx_tune_candidate {
+    char algorithm[20];
+    bool fits;
+    struct mx_plan plan;
+    struct mx_layout layout;
+    struct mx_shape shape;
+    struct mx_traffic traffic;
+    struct mx_seconds seconds;
+    uint64_t dram_bytes; /* Block arrays, faces, and on dram the Buffers */
+    uint64_t
+        smallest_dram_bytes; /* where !fits: the smallest --dram that would do, 0 = no plan at any size */
+    int64_t n_evaluated;
+    char why[320]; /* where !fits */
+};
+
+struct mx_tune_result {
+    struct mx_plan plan; /* complete: engine, slab, ahead, threads, tuner are set */
+    struct mx_layout layout;
+    struct mx_shape shape;
+    struct mx_traffic traffic; /* predicted bytes: read_bytes, write_bytes, init_write_bytes */
+    struct mx_seconds seconds;
+    uint64_t dram_bytes; /* what the plan takes for Blocks (and resident Buffers) */
+    uint64_t room_bytes; /* what it may take: dram - reserve - overhead */
+    uint64_t visible_bytes, reserve_bytes, overhead_bytes;
+    struct mx_rates rates; /* complete */
+    int64_t z_step;        /* bz is a multiple of this, or nz */
+    int64_t n_evaluated;
+    uint64_t search_ns;
+    struct mx_tune_candidate candidates[MX_TUNE_MAX_CANDIDATES]; /* winner first, then by seconds, then those
+                                                                    that do not fit */
+    int32_t n_candidates;
+    char tuner[12];
+};
+
+/* 0; -EINVAL (request), -ENOMEM (no plan fits: why names the smallest DRAM that would do), -ENOSPC (the
+ * device is too small), -ENOTSUP (algorithm not for this backend). */
+int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_result *out);
+
+/* The tuners; the only place that names them. */
+struct mx_tuner {
+    const char *name, *summary;
+};
+extern const struct mx_tuner mx_tuners[]; /* ends with name NULL */
+
+/* A given plan (--plan): completed where fields are 0, checked as the manual tuner does, with its prediction.
+ */
+int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *plan, mx_why *why,
+                 struct mx_tune_result *out);
+
+/* ------------------------------------------------------------------ rules (for tests and reports) */
+
+struct mx_iblock {
+    int64_t iy, iz;
+};
+/* Step 1 of Blk-Tune (section V-A): min |k*nx*iy*iz*Esz - Sc2*Nc|, iz a multiple of Nc, ties to the smallest
+ * iy; iy <= max_iy and iz <= max_iz (0 = no bound; iz is Nc at least). */
+struct mx_iblock mx_iblock_blk(int64_t nx, int64_t element_bytes, int64_t cores, uint64_t l2_bytes,
+                               int64_t max_iy, int64_t max_iz);
+
+/* The whole log of Naive-Tune (slides "Auto-Tune Example", CCGrid 2015 [3]). Bytes as logged. */
+struct mx_naive_log {
+    int64_t usable_bytes;              /* usable_size */
+    int64_t b_ym;                      /* side of the largest square of x columns */
+    int64_t by, bz;                    /* spatial Block size */
+    int64_t block_bytes, remain_bytes; /* before bt is chosen */
+    int64_t max_bt, iterations, bt;
+    int64_t final_rows, final_planes; /* by + 2 bt h, bz + 2 bt h */
+    int64_t final_block_bytes, final_remain_bytes;
+    int64_t cache_usable_bytes;       /* L3 less 1 KiB */
+    int64_t first_iz, first_iz_bytes; /* iz as a power of two, and what all its iBlocks take */
+    int64_t iz, iz_bytes;             /* final: multiple of the cores of a socket */
+    int64_t iblock_bytes;             /* of one core */
+    int64_t cache_left_bytes;
+};
+/* dram_bytes: Sm as visible. -ENOMEM: no Block of two steps fits. */
+int mx_naive_tune(const struct mx_problem *problem, const struct mx_machine *machine, uint64_t dram_bytes,
+                  uint64_t reserve_bytes, mx_why *why, struct mx_naive_log *out);
+
+/* ------------------------------------------------------------------ plans as text */
+
+enum { MX_PLAN_LINE_BYTES = 320 };
+/* One line without newline: "skewed-min engine=iblock by=1025 bz=1280 bt=500 iy=1 iz=128 threads=16
+ * tuner=blk"; fields that are 0 are left out. Returns line. */
+const char *mx_plan_print(const struct mx_plan *plan, char *line, size_t capacity_bytes);
+/* The inverse, exactly; the algorithm may be an alias. -EINVAL names the bad word. */
+int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out);
+/* A line, or the name of a file whose first line that is neither empty nor a comment (#) is one. */
+int mx_plan_read(const char *line_or_file, mx_why *why, struct mx_plan *out);
+
+/* The report of --explain, as text; free() it. NULL = out of memory. */
+char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *result);
+
+#endif

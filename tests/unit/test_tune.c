@@ -1,0 +1,666 @@
+/* Tuners against the papers' published values, the executable model and exhaustive search. */
+#include "execute/execute.h"
+#include "grid/grid.h"
+#include "schedule/schedule.h"
+#include "tune/search.h"
+#include "tune/tune.h"
+
+#include <memext/backend.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MIB = 1 << 20 };
+static const uint64_t GIB = 1ull << 30;
+
+/* ------------------------------------------------------------------ tools */
+
+static json_t *load(const char *name) {
+    char path[128];
+    json_error_t error;
+    snprintf(path, sizeof path, "tests/data/%s", name);
+    json_t *root = json_load_file(path, 0, &error);
+    cr_assert(root != NULL, "%s: %s", path, error.text);
+    return root;
+}
+
+static int64_t get(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    cr_assert(json_is_integer(value), "no number %s", key);
+    return json_integer_value(value);
+}
+
+static int64_t cell(const json_t *row, size_t i) { return json_integer_value(json_array_get(row, i)); }
+
+static struct mx_problem make_problem(int64_t nx, int64_t ny, int64_t nz, int64_t nt, int32_t h,
+                                      int64_t element) {
+    return (struct mx_problem){.nx = nx,
+                               .ny = ny,
+                               .nz = nz,
+                               .nt = nt,
+                               .h = h,
+                               .dtype = element == 8 ? MX_F64 : MX_F32,
+                               .stencil = "star7",
+                               .coef = {0.4, 0.1}};
+}
+
+/* Room for Blocks of exactly `room` bytes, bz a multiple of z_step. */
+static struct mx_tune_request small_request(const struct mx_problem *p, const struct mx_machine *m,
+                                            uint64_t room, int64_t z_step) {
+    return (struct mx_tune_request){.problem = p,
+                                    .machine = m,
+                                    .dram_bytes = room + MX_TUNE_OVERHEAD_BYTES,
+                                    .engine = "iblock",
+                                    .manual = {.iz = z_step}};
+}
+
+static uint32_t seed = 12345;
+static int64_t pick(int64_t low, int64_t high) { /* [low, high] */
+    seed = seed * 1664525u + 1013904223u;
+    return low + (int64_t)((uint64_t)(seed >> 4) % (uint64_t)(high - low + 1));
+}
+
+static double moved(const struct mx_tune_result *r) {
+    return (double)r->traffic.read_bytes + (double)r->traffic.write_bytes;
+}
+
+/* ------------------------------------------------------------------ the papers */
+
+/* For each row of Table II and each algorithm a of {aio3y, aio5y}: (by, bz, bt, iy, iz) = published. */
+static void check_table2(const json_t *table, const char *algorithm, bool exhaustive) {
+    double visible = (double)get(table, "visible_bytes_of_64_GiB") / 64;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(table, "rows"), i, row) {
+        struct mx_machine m = {.cores = (int32_t)get(row, "cores"),
+                               .sockets = (int32_t)get(row, "sockets"),
+                               .l2_bytes = (uint64_t)get(row, "l2_bytes"),
+                               .l3_bytes = (uint64_t)get(row, "l3_mib") * MIB};
+        struct mx_problem p =
+            make_problem(get(row, "nx"), get(row, "ny"), get(row, "nz"), get(row, "nt"), 1, 8);
+        struct mx_tune_request q = {.problem = &p,
+                                    .machine = &m,
+                                    .dram_bytes = (uint64_t)((double)get(row, "dram_gib") * visible),
+                                    .reserve_paper = true,
+                                    .algorithm = algorithm,
+                                    .exhaustive = exhaustive};
+        struct mx_tune_result r;
+        mx_why why;
+        int err = mx_tune(&q, &why, &r);
+        cr_assert(err == 0, "%s", why.text);
+        const struct mx_plan *x = &r.plan;
+        cr_expect(x->by == get(row, "by") && x->bz == get(row, "bz") && x->bt == get(row, "bt") &&
+                      x->iy == get(row, "iy") && x->iz == get(row, "iz"),
+                  "row %zu %s: got by=%lld bz=%lld bt=%lld iy=%lld iz=%lld", i, algorithm, (long long)x->by,
+                  (long long)x->bz, (long long)x->bt, (long long)x->iy, (long long)x->iz);
+    }
+    cr_expect(i == 6);
+}
+
+Test(tune, table2) {
+    json_t *table = load("table2.json");
+    check_table2(table, "skewed-y", false);
+    check_table2(table, "skewed-min", false);
+    check_table2(table, "aio3y", false);
+    json_decref(table);
+}
+
+/* Every number of the log. */
+Test(tune, naive_log) {
+    json_t *log = load("naive_log.json"), *first = json_object_get(log, "first"),
+           *final = json_object_get(log, "final");
+    json_t *small = json_array_get(json_object_get(log, "iblock"), 0);
+    json_t *large = json_array_get(json_object_get(log, "iblock"), 1);
+    struct mx_machine m = {.cores = (int32_t)get(log, "core"),
+                           .sockets = (int32_t)get(log, "socket"),
+                           .l1_bytes = (uint64_t)get(log, "L1"),
+                           .l2_bytes = (uint64_t)get(log, "L2"),
+                           .l3_bytes = (uint64_t)get(log, "L3")};
+    struct mx_problem p = make_problem(get(log, "nx"), get(log, "ny"), get(log, "nz"), get(log, "nt"), 1, 8);
+    struct mx_layout layout;
+    struct mx_naive_log n;
+    uint64_t total = (uint64_t)get(log, "total"), reserve = mx_machine_reserve_paper(&m);
+    cr_expect(reserve == (uint64_t)get(log, "reserve_size"));
+    cr_expect(get(log, "reserve_size") ==
+              get(log, "reserve_base_size") + m.cores * get(log, "reserve_core_size"));
+    cr_assert(mx_layout_make(&p, 0, true, NULL, &layout) == 0);
+    cr_expect(layout.buffer_bytes == get(log, "buf_size"));
+    cr_expect(2 * layout.buffer_bytes == get(log, "buf_0_1_size"));
+    cr_assert(mx_naive_tune(&p, &m, total, reserve, NULL, &n) == 0);
+    cr_expect(n.usable_bytes == get(log, "usable_size"));
+    cr_expect(n.b_ym == get(log, "b_ym"));
+    cr_expect(n.by == get(first, "by") && n.bz == get(first, "bz"));
+    cr_expect(n.block_bytes == get(first, "block_size") && 2 * n.block_bytes == get(first, "block_0_1_size"));
+    cr_expect(n.remain_bytes == get(first, "remain_size"));
+    cr_expect(n.max_bt == get(log, "max_bt"));
+    cr_expect(n.iterations == get(log, "update_ite"));
+    cr_expect(n.bt == get(log, "bt"));
+    cr_expect(n.by == get(final, "by") && n.bz == get(final, "bz"));
+    cr_expect(n.final_rows == get(final, "block_rows") && n.final_planes == get(final, "block_planes"));
+    cr_expect(n.final_block_bytes == get(final, "block_size"));
+    cr_expect(2 * n.final_block_bytes == get(final, "block_0_1_size"));
+    cr_expect(n.final_remain_bytes == get(final, "remain_size"));
+    cr_expect(n.cache_usable_bytes == get(log, "usable_cache_size"));
+    cr_expect(n.first_iz == get(small, "iz") && n.first_iz_bytes == get(small, "bytes"));
+    cr_expect(n.iz == get(large, "iz") && n.iz_bytes == get(large, "bytes"));
+    cr_expect(n.cache_left_bytes == get(log, "remain_cache_size"));
+    cr_expect(n.iblock_bytes == get(log, "iblock_of_a_core_bytes"));
+
+    /* The tuner's plan for algorithm-1 is the log's. */
+    struct mx_tune_request q = {.problem = &p,
+                                .machine = &m,
+                                .dram_bytes = total,
+                                .reserve_paper = true,
+                                .algorithm = "redundant",
+                                .tuner = "naive"};
+    struct mx_tune_result r;
+    mx_why why;
+    int err = mx_tune(&q, &why, &r);
+    cr_assert(err == 0, "%s", why.text);
+    cr_expect(r.plan.by == n.by && r.plan.bz == n.bz && r.plan.bt == n.bt && r.plan.iy == 1 &&
+              r.plan.iz == n.iz);
+    cr_expect(r.dram_bytes == 2 * (uint64_t)n.final_block_bytes);
+    json_decref(log);
+}
+
+/* ------------------------------------------------------------------ the executable model */
+
+static struct mx_traffic traffic_of(const char *algorithm, const struct mx_problem *p,
+                                    const struct mx_plan *plan, struct mx_shape *shape) {
+    const struct mx_algorithm *a = mx_algorithm_find(algorithm);
+    struct mx_layout layout;
+    struct mx_traffic t;
+    cr_assert(mx_layout_make(p, 0, true, NULL, &layout) == 0);
+    cr_assert(a->check(p, plan, NULL) == 0);
+    a->shape(p, plan, shape);
+    a->traffic(p, plan, &layout, &t);
+    return t;
+}
+
+/* CalcTrans and Bsz_max = the model's, to the byte. */
+Test(tune, calctrans_equals_model) {
+    json_t *model = load("calctrans_model.json"), *row;
+    size_t i;
+    json_array_foreach(json_object_get(model, "traffic"), i, row) {
+        struct mx_problem p = make_problem(cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3),
+                                           (int32_t)cell(row, 7), cell(row, 8));
+        struct mx_plan plan = {.by = cell(row, 4), .bz = cell(row, 5), .bt = cell(row, 6), .slab = 4};
+        struct mx_shape s;
+        struct mx_traffic y = traffic_of("skewed-y", &p, &plan, &s);
+        struct mx_traffic min = traffic_of("skewed-min", &p, &plan, &s);
+        cr_expect(y.read_bytes == cell(row, 9) && y.write_bytes == cell(row, 10), "row %zu skewed-y", i);
+        cr_expect(min.read_bytes == cell(row, 11) && min.write_bytes == cell(row, 12), "row %zu skewed-min",
+                  i);
+        if (plan.bt <= p.nt)
+            cr_expect((p.nx + 2 * p.h) * s.rows * s.slots[0] == cell(row, 13), "row %zu Bsz_max", i);
+    }
+    cr_expect(i == 400);
+    json_array_foreach(json_object_get(model, "lapped"), i, row) {
+        struct mx_problem p = make_problem(cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3),
+                                           (int32_t)cell(row, 7), cell(row, 8));
+        struct mx_plan plan = {.by = cell(row, 4), .bz = cell(row, 5), .bt = cell(row, 6), .slab = 4};
+        struct mx_shape s;
+        struct mx_traffic t = traffic_of("redundant", &p, &plan, &s);
+        cr_expect(t.read_bytes == cell(row, 9) && t.write_bytes == cell(row, 10), "row %zu redundant", i);
+    }
+    cr_expect(i == 400);
+    json_decref(model);
+}
+
+/* Least bytes and Bsz_max of blk = those of the model's tune_fast. */
+Test(tune, blk_equals_model) {
+    json_t *model = load("calctrans_model.json"), *row;
+    struct mx_machine m = {.cores = 1, .sockets = 1, .l2_bytes = 256 << 10};
+    size_t i;
+    json_array_foreach(json_object_get(model, "tunes"), i, row) {
+        struct mx_problem p = make_problem(cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3), 1, 8);
+        struct mx_tune_request q = small_request(&p, &m, (uint64_t)cell(row, 4), cell(row, 5));
+        struct mx_tune_result r;
+        q.algorithm = cell(row, 6) ? "skewed-min" : "skewed-y";
+        cr_assert(mx_tune(&q, NULL, &r) == 0, "row %zu", i);
+        cr_expect(moved(&r) == (double)cell(row, 7), "row %zu: %.0f bytes, model %lld", i, moved(&r),
+                  (long long)cell(row, 7));
+        cr_expect(r.dram_bytes == 2 * 8 * 16 * (uint64_t)cell(row, 8), "row %zu: DRAM", i);
+    }
+    cr_expect(i == 300);
+    json_decref(model);
+}
+
+Test(tune, iblock_and_naive_equal_model) {
+    json_t *model = load("calctrans_model.json"), *row;
+    size_t i;
+    json_array_foreach(json_object_get(model, "iblocks"), i, row) {
+        struct mx_iblock b =
+            mx_iblock_blk(cell(row, 0), cell(row, 3), cell(row, 1), (uint64_t)cell(row, 2), 0, 0);
+        cr_expect(b.iy == cell(row, 4) && b.iz == cell(row, 5), "row %zu: iy=%lld iz=%lld", i,
+                  (long long)b.iy, (long long)b.iz);
+    }
+    json_array_foreach(json_object_get(model, "naive"), i, row) {
+        struct mx_problem p = make_problem(cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3), 1, 8);
+        struct mx_machine m = {
+            .cores = (int32_t)cell(row, 5), .sockets = (int32_t)cell(row, 6), .l3_bytes = 20 * MIB};
+        struct mx_naive_log n;
+        cr_assert(mx_naive_tune(&p, &m, (uint64_t)cell(row, 4), mx_machine_reserve_paper(&m), NULL, &n) == 0);
+        cr_expect(n.usable_bytes == cell(row, 7) && n.b_ym == cell(row, 8) && n.by == cell(row, 9) &&
+                      n.bz == cell(row, 10) && n.max_bt == cell(row, 11) && n.iterations == cell(row, 12) &&
+                      n.bt == cell(row, 13) && n.final_remain_bytes == cell(row, 14) && n.iz == cell(row, 15),
+                  "row %zu", i);
+    }
+    json_decref(model);
+}
+
+/* An iBlock is never larger than the grid: iy <= max_iy, iz <= max(max_iz, cores), iz a multiple of cores. */
+Test(tune, iblock_stays_inside) {
+    for (int i = 0; i < 2000; i++) {
+        int64_t cores = pick(1, 32), max_iy = pick(1, 80), max_iz = pick(1, 500), nx = pick(1, 5000);
+        struct mx_iblock b = mx_iblock_blk(nx, 8, cores, 256 << 10, max_iy, max_iz);
+        cr_assert(b.iy >= 1 && b.iy <= max_iy && b.iz % cores == 0 && b.iz >= cores);
+        cr_assert(b.iz <= tune_max(max_iz, cores));
+    }
+}
+
+/* ------------------------------------------------------------------ exact search */
+
+struct seconds_and_bytes {
+    double seconds, bytes;
+    uint64_t dram;
+};
+
+static struct seconds_and_bytes key_of(const struct mx_tune_result *r, bool by_seconds) {
+    double s = r->seconds.io_s > r->seconds.compute_s ? r->seconds.io_s : r->seconds.compute_s;
+    return (struct seconds_and_bytes){by_seconds ? s : 0, moved(r), r->dram_bytes};
+}
+
+/* For random settings: optimum of the reduced search = optimum over every combination, in (cost, DRAM); one
+ * finds a plan exactly when the other does. */
+static void compare_searches(const char *algorithm, bool by_seconds, int n) {
+    int none = 0, cut = 0;
+    for (int i = 0; i < n; i++) {
+        int32_t h = (int32_t)(const int[]){1, 1, 1, 2, 3}[pick(0, 4)];
+        struct mx_problem p = make_problem(14, pick(8, 60), pick(8, 60), pick(1, 30), h, pick(0, 1) ? 8 : 4);
+        struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 256 << 10};
+        double share = (double)pick(2, 110) / 100;
+        uint64_t both = (uint64_t)(p.ny * p.nz * (14 + 2 * h) * 2) * (uint64_t)mx_dtype_bytes(p.dtype);
+        struct mx_tune_request q = small_request(&p, &m, 1 + (uint64_t)(share * (double)both), pick(1, 8));
+        struct mx_tune_result fast, full;
+        q.algorithm = algorithm;
+        q.manual.slab = pick(1, 6);
+        q.manual.ahead = pick(1, 3);
+        q.offset_align_bytes = pick(0, 1) ? 512 : 0;
+        if (q.offset_align_bytes > 0) q.dram_bytes += (uint64_t)(share * (double)both) * 3;
+        q.rates = (struct mx_rates){.read_bytes_per_s = (double)pick(1, 40) * 1e8,
+                                    .write_bytes_per_s = (double)pick(1, 40) * 1e8,
+                                    .iblock_updates_per_s = (double)pick(1, 40) * 1e8};
+        int a = mx_tune(&q, NULL, &fast);
+        q.exhaustive = true;
+        int b = mx_tune(&q, NULL, &full);
+        cr_assert(a == b, "%s %d: reduced %d, exhaustive %d", algorithm, i, a, b);
+        none += a != 0;
+        if (a != 0) continue;
+        struct seconds_and_bytes x = key_of(&fast, by_seconds), y = key_of(&full, by_seconds);
+        char line[2][MX_PLAN_LINE_BYTES];
+        cr_assert(x.seconds == y.seconds && x.bytes == y.bytes && x.dram == y.dram,
+                  "%s %d (ny=%lld nz=%lld nt=%lld h=%d room=%llu step=%lld): %s moves %.0f in %llu, %s %.0f "
+                  "in %llu",
+                  algorithm, i, (long long)p.ny, (long long)p.nz, (long long)p.nt, h,
+                  (unsigned long long)fast.room_bytes, (long long)fast.z_step,
+                  mx_plan_print(&fast.plan, line[0], sizeof line[0]), x.bytes, (unsigned long long)x.dram,
+                  mx_plan_print(&full.plan, line[1], sizeof line[1]), y.bytes, (unsigned long long)y.dram);
+        cr_assert(fast.dram_bytes < fast.room_bytes);
+        cut += fast.plan.by < p.ny || fast.plan.bz < p.nz;
+    }
+    cr_expect(none < n / 2 && (cut > n / 8 || strcmp(algorithm, "stream") == 0),
+              "%s: %d without a plan, %d with cuts", algorithm, none, cut);
+}
+
+Test(tune, reduced_equals_exhaustive_skewed) { compare_searches("skewed", false, 1500); }
+Test(tune, reduced_equals_exhaustive_skewed_y) { compare_searches("skewed-y", false, 1500); }
+Test(tune, reduced_equals_exhaustive_skewed_min) { compare_searches("skewed-min", false, 1500); }
+Test(tune, reduced_equals_exhaustive_redundant) { compare_searches("redundant", true, 1500); }
+Test(tune, reduced_equals_exhaustive_stream) { compare_searches("stream", false, 1500); }
+
+/* ------------------------------------------------------------------ premises and errors */
+
+static void expect_words(const char *text, const char *const *words) {
+    for (; *words != NULL; words++) cr_expect(strstr(text, *words) != NULL, "'%s' lacks '%s'", text, *words);
+}
+#define EXPECT_WORDS(text, ...) expect_words(text, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The smallest DRAM that an error names does work, and a MiB less does not. */
+Test(tune, smallest_dram_is_smallest) {
+    const char *const algorithms[] = {"skewed", "skewed-y", "skewed-min", "redundant", "stream", "direct"};
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(4094, 4096, 2048, 100, 1, 8);
+    for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
+        struct mx_tune_request q = {
+            .problem = &p, .machine = &m, .dram_bytes = 25 * MIB, .algorithm = algorithms[i]};
+        struct mx_tune_result r;
+        mx_why why = {""};
+        if (strcmp(algorithms[i], "direct") == 0) q.face = MX_TUNE_RESIDENT;
+        int err = mx_tune(&q, &why, &r);
+        cr_assert(err == -ENOMEM, "%s: %d %s", algorithms[i], err, why.text);
+        const char *at = strstr(why.text, "--dram ");
+        cr_assert(at != NULL, "%s", why.text);
+        uint64_t mib = strtoull(at + 7, NULL, 10);
+        EXPECT_WORDS(why.text, algorithms[i], "smallest DRAM that works");
+        q.dram_bytes = mib * MIB;
+        err = mx_tune(&q, &why, &r);
+        cr_expect(err == 0, "%s: %s", algorithms[i], why.text);
+        q.dram_bytes = (mib - 1) * MIB;
+        cr_expect(mx_tune(&q, &why, &r) == -ENOMEM, "%s fits in %llu MiB", algorithms[i],
+                  (unsigned long long)mib - 1);
+    }
+}
+
+Test(tune, errors_name_values) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 512, 1024, 100, 1, 8);
+    struct mx_tune_request base = {.problem = &p,
+                                   .machine = &m,
+                                   .dram_bytes = GIB,
+                                   .algorithm = "skewed-min"},
+                           q;
+    struct mx_tune_result r;
+    mx_why why;
+
+    q = base, q.capacity_bytes = GIB;
+    cr_expect(mx_tune(&q, &why, &r) == -ENOSPC);
+    EXPECT_WORDS(why.text, "1.00 GiB", "two Buffers");
+    q = base, q.algorithm = "direct";
+    cr_expect(mx_tune(&q, &why, &r) == -ENOTSUP);
+    EXPECT_WORDS(why.text, "direct", "mmap");
+    q = base, q.algorithm = "nonsense";
+    cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
+    EXPECT_WORDS(why.text, "nonsense", "stream");
+    q = base, q.tuner = "magic";
+    cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
+    EXPECT_WORDS(why.text, "magic", "naive");
+    q = base, q.engine = "steam";
+    cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
+    EXPECT_WORDS(why.text, "steam", "tiled");
+    q = base, q.manual = (struct mx_plan){.by = 128, .bz = 128, .bt = 65};
+    cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
+    EXPECT_WORDS(why.text, "bt = 65", "by = 128", "bt <= 64", "by >= 130");
+    q = base, q.manual = (struct mx_plan){.by = 600, .bz = 128, .bt = 10};
+    cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
+    EXPECT_WORDS(why.text, "by = 600", "ny = 512");
+    q = base, q.manual = (struct mx_plan){.by = 512, .bz = 1024, .bt = 101};
+    cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
+    EXPECT_WORDS(why.text, "bt = 101", "nt = 100");
+    q = base, q.manual = (struct mx_plan){.by = 200, .bz = 400, .bt = 100};
+    cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
+    EXPECT_WORDS(why.text, "by = 200", "GiB", "rows", "bt <= ", "--dram");
+    const char *at = strstr(why.text, "bt <= ");
+    q.manual.bt = at != NULL ? strtoll(at + 6, NULL, 10) : 0;
+    cr_expect(mx_tune(&q, &why, &r) == 0, "the bt that was named does not fit: %s", why.text);
+    q.manual.bt++;
+    cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
+    q = base, q.tuner = "blk", q.manual = (struct mx_plan){.by = 64, .bz = 64, .bt = 4};
+    cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
+    q = base, q.dram_bytes = 16 * MIB;
+    cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
+    EXPECT_WORDS(why.text, "16.00 MiB", "24.00 MiB");
+    q = base, q.algorithm = NULL, q.face = MX_TUNE_RESIDENT;
+    cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
+    EXPECT_WORDS(why.text, "direct", "both Buffers", "--dram");
+    p.nx = 0;
+    cr_expect(mx_tune(&base, &why, &r) == -EINVAL);
+}
+
+/* ------------------------------------------------------------------ every tuner emits plans that hold */
+
+/* For random problems, faces and tuners: the plan passes its algorithm's check, DRAM < room, the layout is
+ * the one for the plan, and what is predicted is what the schedule says. blk moves at most what naive and
+ * manual do. */
+Test(tune, plans_hold) {
+    const char *const tuners[] = {"blk", "naive", "manual"};
+    const char *const algorithms[] = {"redundant", "skewed", "skewed-y", "skewed-min"};
+    int planned = 0;
+    for (int i = 0; i < 600; i++) {
+        struct mx_machine m = {
+            .cores = (int32_t)pick(1, 8), .sockets = 1, .l2_bytes = 256 << 10, .l3_bytes = 4 << 20};
+        int32_t h = (int32_t)pick(1, 3);
+        struct mx_problem p = make_problem(pick(1, 700), pick(1, 300), pick(1, 300), pick(0, 60), h, 8);
+        struct mx_tune_request q = {.problem = &p,
+                                    .machine = &m,
+                                    .dram_bytes = MX_TUNE_OVERHEAD_BYTES + (uint64_t)pick(1, 64) * MIB,
+                                    .offset_align_bytes = (uint32_t[]){0, 512, 4096}[pick(0, 2)],
+                                    .algorithm = algorithms[pick(0, 3)]};
+        double bytes[3] = {0};
+        for (int t = 0; t < 3; t++) {
+            struct mx_tune_result r;
+            struct mx_traffic traffic;
+            mx_why why;
+            q.tuner = tuners[t];
+            if (mx_tune(&q, &why, &r) != 0) continue;
+            const struct mx_algorithm *a = mx_algorithm_find(r.plan.algorithm);
+            planned++;
+            cr_assert(a->check(&p, &r.plan, &why) == 0, "%s", why.text);
+            a->traffic(&p, &r.plan, &r.layout, &traffic);
+            cr_assert(traffic.read_bytes == r.traffic.read_bytes &&
+                      traffic.write_bytes == r.traffic.write_bytes);
+            cr_assert(r.dram_bytes < r.room_bytes && strcmp(r.plan.tuner, tuners[t]) == 0);
+            cr_assert(r.plan.slab >= 1 && r.plan.ahead >= 1 && r.plan.threads >= 1 && r.plan.engine[0] != 0);
+            cr_assert(q.offset_align_bytes == 0 || r.layout.row_pitch_bytes % q.offset_align_bytes == 0);
+            bytes[t] = moved(&r);
+        }
+        for (int t = 1; t < 3 && strcmp(q.algorithm, "redundant") != 0; t++)
+            cr_assert(bytes[t] == 0 || (bytes[0] > 0 && bytes[0] <= bytes[t]),
+                      "%d %s: %s moves %.0f, blk %.0f (ny=%lld nz=%lld nt=%lld h=%d)", i, q.algorithm,
+                      tuners[t], bytes[t], bytes[0], (long long)p.ny, (long long)p.nz, (long long)p.nt, h);
+    }
+    cr_expect(planned > 1200, "%d plans", planned);
+}
+
+/* With nothing named: the choice takes at most 2 % longer than any candidate; on dram it is direct; a plan
+ * that is given back gives the same prediction. */
+Test(tune, choice) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 1022, 64, 1, 8);
+    struct mx_tune_request q = {
+        .problem = &p, .machine = &m, .dram_bytes = 512 * MIB, .offset_align_bytes = 512};
+    struct mx_tune_result r, again;
+    mx_why why;
+    int err = mx_tune(&q, &why, &r);
+    cr_assert(err == 0, "%s", why.text);
+    cr_expect(r.n_candidates == 5, "%d candidates", r.n_candidates);
+    for (int i = 1; i < r.n_candidates; i++)
+        if (r.candidates[i].fits) cr_expect(r.seconds.total_s <= 1.021 * r.candidates[i].seconds.total_s);
+    cr_expect(strcmp(r.plan.algorithm, "stream") == 0, "%s", r.plan.algorithm);
+    err = mx_tune_plan(&q, &r.plan, &why, &again);
+    cr_assert(err == 0, "%s", why.text);
+    cr_expect(memcmp(&r.plan, &again.plan, sizeof r.plan) == 0);
+    cr_expect(memcmp(&r.traffic, &again.traffic, sizeof r.traffic) == 0);
+    cr_expect(r.seconds.total_s == again.seconds.total_s && r.dram_bytes == again.dram_bytes);
+    char *text = mx_tune_explain(&q, &r);
+    cr_assert(text != NULL);
+    EXPECT_WORDS(text, "stream", "skewed-min", "redundant", "fewest bytes", "plan ");
+    free(text);
+    q.dram_bytes = 6 * GIB, q.face = MX_TUNE_RESIDENT;
+    err = mx_tune(&q, &why, &r);
+    cr_assert(err == 0, "%s", why.text);
+    cr_expect(strcmp(r.plan.algorithm, "direct") == 0);
+    q.face = MX_TUNE_MAPPED;
+    cr_assert(mx_tune(&q, &why, &r) == 0);
+    cr_expect(strcmp(r.plan.algorithm, "direct") == 0, "both Buffers fit DRAM, but %s", r.plan.algorithm);
+    q.dram_bytes = GIB;
+    cr_assert(mx_tune(&q, &why, &r) == 0);
+    cr_expect(strcmp(r.plan.algorithm, "direct") != 0);
+    q.algorithm = "mmap1";
+    cr_assert(mx_tune(&q, &why, &r) == 0);
+    cr_expect(strcmp(r.plan.algorithm, "direct-skewed") == 0 && r.plan.bt >= 2 && r.shape.rows == 0);
+}
+
+/* The predictions follow the rates: a device twice as slow never makes a plan faster, and when I/O decides,
+ * redundant takes longer sweeps as the device gets slower. */
+Test(tune, redundant_trades_compute_for_io) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 1022, 200, 1, 8);
+    double before = 0;
+    int64_t bt_before = 0;
+    for (double speed = 64e9; speed > 1e7; speed /= 4) {
+        struct mx_tune_request q = {
+            .problem = &p, .machine = &m, .dram_bytes = 400 * MIB, .algorithm = "redundant"};
+        struct mx_tune_result r;
+        q.rates = (struct mx_rates){
+            .read_bytes_per_s = speed, .write_bytes_per_s = speed, .tiled_updates_per_s = 2e9};
+        cr_assert(mx_tune(&q, NULL, &r) == 0);
+        cr_expect(r.seconds.total_s >= before && r.plan.bt >= bt_before, "at %.0f: bt=%lld", speed,
+                  (long long)r.plan.bt);
+        before = r.seconds.total_s;
+        bt_before = r.plan.bt;
+    }
+    cr_expect(bt_before > 2);
+}
+
+/* ------------------------------------------------------------------ plans as text */
+
+/* parse(print(plan)) = plan for random plans. */
+Test(tune, plan_round_trip) {
+    const char *const engines[] = {"iblock", "tiled", ""}, *const tuners[] = {"blk", "naive", "manual", ""};
+    for (int i = 0; i < 5000; i++) {
+        struct mx_plan p, back;
+        char line[MX_PLAN_LINE_BYTES];
+        mx_why why;
+        memset(&p, 0, sizeof p);
+        strcpy(p.algorithm, mx_algorithms[pick(0, 7)]->name);
+        strcpy(p.engine, engines[pick(0, 2)]);
+        strcpy(p.tuner, tuners[pick(0, 3)]);
+        int64_t *numbers[] = {&p.by, &p.bz, &p.bt, &p.iy, &p.iz, &p.slab, &p.tile, &p.ct, &p.ahead};
+        for (int k = 0; k < 9; k++)
+            *numbers[k] = pick(0, 2) == 0 ? 0 : pick(0, 1) ? pick(1, 5000) : INT64_MAX;
+        p.threads = (int32_t)pick(0, 64);
+        int err = mx_plan_parse(mx_plan_print(&p, line, sizeof line), &why, &back);
+        cr_assert(err == 0, "%s: %s", line, why.text);
+        cr_assert(memcmp(&p, &back, sizeof p) == 0, "%s", line);
+    }
+}
+
+Test(tune, plan_parse_names_the_bad_word) {
+    static const struct {
+        const char *line, *word;
+    } bad[] = {{"", "empty"},
+               {"stram by=1", "'stram'"},
+               {"stream by=0 bt=4", "'by=0'"},
+               {"stream by=-3", "'by=-3'"},
+               {"stream by=12x", "'by=12x'"},
+               {"stream by=99999999999999999999", "'by=99999999999999999999'"},
+               {"stream height=4", "'height=4'"},
+               {"stream by=4 by=5", "given twice"},
+               {"stream bt", "'bt'"},
+               {"stream engine=steam", "engine=steam"},
+               {"stream engine=", "'engine='"},
+               {"stream threads=3000000000", "'threads=3000000000'"},
+               {"stream tuner=abcdefghijklmnop", "'tuner=abcdefghijklmnop'"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct mx_plan p;
+        mx_why why = {""};
+        errno = 0;
+        cr_expect(mx_plan_parse(bad[i].line, &why, &p) == -EINVAL, "'%s'", bad[i].line);
+        cr_expect(strstr(why.text, bad[i].word) != NULL, "'%s': %s", bad[i].line, why.text);
+        cr_expect(errno == 0);
+    }
+}
+
+Test(tune, plan_from_file_and_alias) {
+    char path[] = "/tmp/memext-plan-XXXXXX";
+    int fd = mkstemp(path);
+    const char text[] = "# made by memext tune\n\n  aio5y engine=iblock by=1025 bz=1280 bt=500\n";
+    struct mx_plan p;
+    mx_why why;
+    cr_assert(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)(sizeof text - 1));
+    close(fd);
+    int err = mx_plan_read(path, &why, &p);
+    cr_expect(err == 0, "%s", why.text);
+    cr_expect(strcmp(p.algorithm, "skewed-min") == 0 && p.by == 1025 && p.bz == 1280 && p.bt == 500 &&
+              p.iy == 0);
+    cr_expect(mx_plan_read("stream bt=4", &why, &p) == 0 && p.bt == 4);
+    cr_expect(mx_plan_read("/nowhere/plan", &why, &p) == -EINVAL &&
+              strstr(why.text, "/nowhere/plan") != NULL);
+    cr_assert(truncate(path, 10) == 0);
+    cr_expect(mx_plan_read(path, &why, &p) == -EINVAL && strstr(why.text, path) != NULL);
+    unlink(path);
+}
+
+/* ------------------------------------------------------------------ rates */
+
+/* load(store(rates)) = rates under the same keys, nothing under others; several keys live side by side; a
+ * damaged cache reads as empty and is replaced. */
+Test(tune, rates_cache) {
+    char folder[] = "/tmp/memext-rates-XXXXXX", path[128];
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/deep/er/rates.json", folder);
+    struct mx_rates a = {1e9, 2e9, 1.5e9, 8e9, 3e8, 1.25e9, MX_RATES_MEASURED, MX_RATES_MEASURED}, b = a,
+                    out = {0};
+    b.read_bytes_per_s = 7e9;
+    mx_why why = {""};
+    cr_expect(mx_rates_load(path, "d1", "c1", &out) == 0 && out.read_bytes_per_s == 0);
+    cr_assert(mx_rates_store(path, "d1", "c1", &a, &why) == 0, "%s", why.text);
+    cr_assert(mx_rates_store(path, "d2", NULL, &b, &why) == 0, "%s", why.text);
+    cr_expect(mx_rates_load(path, "d1", "c1", &out) == 0);
+    cr_expect(out.read_bytes_per_s == 1e9 && out.write_bytes_per_s == 2e9 && out.mixed_bytes_per_s == 1.5e9);
+    cr_expect(out.copy_bytes_per_s == 8e9 && out.iblock_updates_per_s == 3e8 &&
+              out.tiled_updates_per_s == 1.25e9);
+    cr_expect(out.device_source == MX_RATES_CACHED && out.compute_source == MX_RATES_CACHED);
+    out = (struct mx_rates){0};
+    cr_expect(mx_rates_load(path, "d2", "c2", &out) == 0 && out.read_bytes_per_s == 7e9);
+    cr_expect(out.tiled_updates_per_s == 0 && out.compute_source == MX_RATES_DEFAULT);
+    cr_assert(truncate(path, 20) == 0);
+    out = (struct mx_rates){0};
+    cr_expect(mx_rates_load(path, "d1", "c1", &out) == 0 && out.read_bytes_per_s == 0);
+    cr_assert(mx_rates_store(path, "d1", "c1", &a, &why) == 0);
+    cr_expect(mx_rates_load(path, "d1", "c1", &out) == 0 && out.read_bytes_per_s == 1e9);
+    cr_expect(unlink(path) == 0);
+    for (int i = 0; i < 3; i++) {
+        *strrchr(path, '/') = 0;
+        cr_expect(rmdir(path) == 0, "%s", path);
+    }
+    mx_rates_complete(&out, 2);
+    struct mx_rates none = {0};
+    mx_rates_complete(&none, 4);
+    cr_expect(none.read_bytes_per_s == MX_DEFAULT_READ_BYTES_PER_S && none.mixed_bytes_per_s > 0);
+    cr_expect(none.tiled_updates_per_s == 4 * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE);
+}
+
+/* Keys differ where the figures may. */
+Test(tune, rates_keys) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .cpu = "A CPU"};
+    struct mx_problem p = make_problem(510, 510, 510, 4, 1, 8), f = make_problem(510, 510, 510, 4, 1, 4);
+    char a[512], b[512];
+    mx_rates_compute_key(&m, &p, 2, a, sizeof a);
+    mx_rates_compute_key(&m, &p, 1, b, sizeof b);
+    cr_expect(strcmp(a, b) != 0);
+    mx_rates_compute_key(&m, &f, 2, b, sizeof b);
+    cr_expect(strcmp(a, b) != 0);
+    cr_expect(mx_rates_device_key("uring", "/tmp/a-file-to-be", a, sizeof a, NULL) == 0);
+    cr_expect(mx_rates_device_key("uring", "/tmp", b, sizeof b, NULL) == 0 && strcmp(a, b) == 0);
+    cr_expect(mx_rates_device_key("aio", "/tmp", b, sizeof b, NULL) == 0 && strcmp(a, b) != 0);
+    cr_expect(mx_rates_device_key("aio", "/nowhere/at/all", b, sizeof b, NULL) == -ENOENT);
+}
+
+/* Calibration fills every rate with a positive number and leaves nothing behind. */
+Test(tune, calibration) {
+    char folder[] = "/var/tmp/memext-calibrate-XXXXXX";
+    struct mx_machine m = {
+        .cores = 2, .sockets = 1, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(200, 200, 200, 4, 1, 8);
+    struct mx_rates r = {0};
+    mx_why why = {""};
+    cr_assert(mkdtemp(folder) != NULL);
+    struct mx_device_options o = {.path = folder};
+    int err = mx_calibrate_device(&o, 0.15, 32 * MIB, &why, &r);
+    cr_expect(err == 0 || err == -ENOTSUP, "%s", why.text);
+    if (err == 0) cr_expect(r.read_bytes_per_s > 0 && r.write_bytes_per_s > 0 && r.mixed_bytes_per_s > 0);
+    cr_expect(rmdir(folder) == 0, "files were left in %s", folder);
+    o = (struct mx_device_options){.backend = "dram"};
+    cr_expect(mx_calibrate_device(&o, 0.1, 32 * MIB, &why, &r) == -ENOTSUP);
+    err = mx_calibrate_compute(&p, &m, 2, 0.1, 16 * MIB, &why, &r);
+    cr_expect(err == 0, "%s", why.text);
+    cr_expect(r.tiled_updates_per_s > 0 && r.iblock_updates_per_s > 0 && r.copy_bytes_per_s > 0);
+    cr_expect(r.compute_source == MX_RATES_MEASURED);
+}
