@@ -115,36 +115,48 @@ static struct touch touch_of(const struct run *r, int32_t array, bool write, str
                           n < all ? n : all};
 }
 
-static int touches(const struct run *r, const struct mx_step *s, struct touch t[2]) {
+static struct touch touch_planes(const struct run *r, const struct mx_step *s, int32_t array, bool write,
+                                 struct mx_planes z) {
+    struct mx_region g = {s->region.y0, s->region.y1, z.z0, greater(z.z0, z.z1)};
+    return touch_of(r, array, write, g, s->at);
+}
+
+enum { MOST_TOUCHES = 4 };
+
+static int touches(const struct run *r, const struct mx_step *s, struct touch t[MOST_TOUCHES]) {
+    int n = 0;
     switch (s->kind) {
     case MX_STEP_LOAD:
-        t[0] = touch_of(r, s->array, true, s->region, s->at);
-        return 1;
+        t[n++] = touch_of(r, s->array, true, s->region, s->at);
+        break;
     case MX_STEP_STORE:
-        t[0] = touch_of(r, s->array, false, s->region, s->at);
-        return 1;
+        t[n++] = touch_of(r, s->array, false, s->region, s->at);
+        break;
     case MX_STEP_COPY:
-        t[0] = touch_of(r, s->array, false, s->region, s->at);
-        t[1] = touch_of(r, s->to_array, true, s->region, s->to);
-        return 2;
+        t[n++] = touch_of(r, s->array, false, s->region, s->at);
+        t[n++] = touch_of(r, s->to_array, true, s->region, s->to);
+        break;
     case MX_STEP_ADVANCE:
-        t[0] = touch_of(r, 0, true, s->region, s->at);
-        t[1] = touch_of(r, 1, true, s->region, s->at);
-        return 2;
+        for (int32_t i = 0; i < 2; i++) {
+            t[n++] = touch_planes(r, s, i, true, s->writes[i]);
+            t[n++] = touch_planes(r, s, i, false, s->touches[i]);
+        }
+        break;
     case MX_STEP_COMMIT:
         break;
     }
-    return 0;
+    return n;
 }
 
 static bool slots_meet(int64_t a, int64_t na, int64_t b, int64_t nb, int64_t ring) {
+    if (na <= 0 || nb <= 0) return false;
     int64_t d = (b - a) % ring;
     if (d < 0) d += ring;
     return d < na || ring - d < nb;
 }
 
 static bool blocks_meet(const struct run *r, const struct mx_step *a, const struct mx_step *b) {
-    struct touch ta[2], tb[2];
+    struct touch ta[MOST_TOUCHES], tb[MOST_TOUCHES];
     int na = touches(r, a, ta), nb = touches(r, b, tb);
     for (int i = 0; i < na; i++)
         for (int j = 0; j < nb; j++)

@@ -16,7 +16,7 @@ struct check {
     char *planes;  /* ring of 2h+1 planes for each level 0..depth-1, then one plane for the last level */
     int64_t depth; /* levels of this pass */
     int64_t reach; /* 2h+1 */
-    struct mx_planes *result, *scratch; /* the last level's planes are compared with, or written to */
+    struct mx_plane_stream *result, *scratch; /* the last level's planes are compared with, or written to */
     int64_t updates;
     mx_why *why;
 };
@@ -51,7 +51,7 @@ static int compare(struct check *c, int64_t z, const char *expected, const char 
 /* A plane of the last level is ready. */
 static int emit(struct check *c, int64_t z, const char *plane) {
     char *other;
-    int err = mx_planes_next(c->result != NULL ? c->result : c->scratch, &other);
+    int err = mx_plane_stream_next(c->result != NULL ? c->result : c->scratch, &other);
     if (err < 0)
         return mx_fail(c->why, err, "verification could not %s plane %lld: %s", c->result ? "read" : "write",
                        (long long)z, strerror(-err));
@@ -107,14 +107,14 @@ static int push(struct check *c, int64_t level, int64_t z) {
     return err;
 }
 
-static int pass(struct check *c, bool first, struct mx_planes *input) {
+static int pass(struct check *c, bool first, struct mx_plane_stream *input) {
     const struct mx_verification *v = c->v;
     int err = 0;
     for (int64_t z = 0; z < v->layout->planes && err == 0; z++) {
         char *to = plane_of(c, 0, z), *from;
         if (first) {
             err = v->source(v->source_context, z, to);
-        } else if ((err = mx_planes_next(input, &from)) == 1) {
+        } else if ((err = mx_plane_stream_next(input, &from)) == 1) {
             memcpy(to, from, (size_t)v->layout->plane_pitch_bytes);
             err = 0;
         }
@@ -128,18 +128,19 @@ static int sweeps(struct check *c, int64_t deepest) {
     int64_t left = v->problem->nt;
     int err = 0;
     for (bool first = true; err == 0 && (first || left > 0); first = false) {
-        struct mx_planes *input = NULL;
+        struct mx_plane_stream *input = NULL;
         c->depth = left < deepest ? left : deepest;
         left -= c->depth;
         c->result = c->scratch = NULL;
-        if (!first) err = mx_planes_open(v->scratch, v->layout, v->budget, false, c->why, &input);
+        if (!first) err = mx_plane_stream_open(v->scratch, v->layout, v->budget, false, c->why, &input);
         if (err == 0)
-            err = left == 0 ? mx_planes_open(v->result, v->layout, v->budget, false, c->why, &c->result)
-                            : mx_planes_open(v->scratch, v->layout, v->budget, true, c->why, &c->scratch);
+            err = left == 0
+                      ? mx_plane_stream_open(v->result, v->layout, v->budget, false, c->why, &c->result)
+                      : mx_plane_stream_open(v->scratch, v->layout, v->budget, true, c->why, &c->scratch);
         if (err == 0) err = pass(c, first, input);
-        err = mx_planes_close(input, err);
-        err = mx_planes_close(c->result, err);
-        err = mx_planes_close(c->scratch, err);
+        err = mx_plane_stream_close(input, err);
+        err = mx_plane_stream_close(c->result, err);
+        err = mx_plane_stream_close(c->scratch, err);
     }
     return err;
 }

@@ -7,7 +7,7 @@
 
 enum { GROUP_BYTES = 8 << 20 };
 
-struct mx_planes {
+struct mx_plane_stream {
     mx_buffer *buffer;
     const struct mx_layout *layout;
     mx_block *block;
@@ -17,12 +17,12 @@ struct mx_planes {
     bool write;
 };
 
-static char *half(const struct mx_planes *p, int64_t i) {
+static char *half(const struct mx_plane_stream *p, int64_t i) {
     return (char *)mx_block_data(p->block) + (i & 1) * p->group * p->layout->plane_pitch_bytes;
 }
 
 /* Starts the transfer of planes [i*group, z1). */
-static int start(struct mx_planes *p, int64_t i, int64_t z1) {
+static int start(struct mx_plane_stream *p, int64_t i, int64_t z1) {
     int64_t z0 = i * p->group, pitch = p->layout->plane_pitch_bytes;
     if (z1 > p->layout->planes) z1 = p->layout->planes;
     if (z0 >= z1) return 0;
@@ -30,29 +30,29 @@ static int start(struct mx_planes *p, int64_t i, int64_t z1) {
     return (p->write ? mx_buffer_write : mx_buffer_read)(p->buffer, &span, 1, &p->ticket[i & 1]);
 }
 
-static int finish(struct mx_planes *p, int64_t i) {
+static int finish(struct mx_plane_stream *p, int64_t i) {
     mx_ticket *t = p->ticket[i & 1];
     p->ticket[i & 1] = NULL;
     return mx_wait(t);
 }
 
-int mx_planes_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
-                   mx_why *why, struct mx_planes **out) {
-    struct mx_planes *p = calloc(1, sizeof *p);
+int mx_plane_stream_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
+                         mx_why *why, struct mx_plane_stream **out) {
+    struct mx_plane_stream *p = calloc(1, sizeof *p);
     struct mx_block_options options = {.budget = budget};
     if (p == NULL) return mx_fail(why, -ENOMEM, "no memory");
-    *p = (struct mx_planes){
+    *p = (struct mx_plane_stream){
         .buffer = buffer, .layout = layout, .write = write, .group = GROUP_BYTES / layout->plane_pitch_bytes};
     if (p->group > (layout->planes + 1) / 2) p->group = (layout->planes + 1) / 2;
     if (p->group < 1) p->group = 1;
     int err = mx_block_create(&options, (uint64_t)(2 * p->group * layout->plane_pitch_bytes), why, &p->block);
     if (err == 0 && !write) err = start(p, 0, p->group);
-    if (err < 0) return mx_planes_close(p, err);
+    if (err < 0) return mx_plane_stream_close(p, err);
     *out = p;
     return 0;
 }
 
-int mx_planes_next(struct mx_planes *p, char **plane) {
+int mx_plane_stream_next(struct mx_plane_stream *p, char **plane) {
     int64_t i = p->z / p->group, within = p->z % p->group;
     int err = 0;
     if (p->z == p->layout->planes) return 0;
@@ -69,7 +69,7 @@ int mx_planes_next(struct mx_planes *p, char **plane) {
     return 1;
 }
 
-int mx_planes_close(struct mx_planes *p, int err) {
+int mx_plane_stream_close(struct mx_plane_stream *p, int err) {
     if (p == NULL) return err;
     if (p->write && err == 0 && p->z > 0) err = start(p, (p->z - 1) / p->group, p->z);
     for (int i = 0; i < 2; i++) {
@@ -83,15 +83,15 @@ int mx_planes_close(struct mx_planes *p, int err) {
 
 static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
                 const volatile int *stop, mx_source_fn *use, void *context, bool write, mx_why *why) {
-    struct mx_planes *planes = NULL;
+    struct mx_plane_stream *planes = NULL;
     char *plane;
     if (why != NULL) why->text[0] = 0;
-    int err = mx_planes_open(buffer, layout, budget, write, why, &planes);
+    int err = mx_plane_stream_open(buffer, layout, budget, write, why, &planes);
     for (int64_t z = 0; z < layout->planes && err == 0; z++) {
         if (stop != NULL && *stop) err = -EINTR;
-        if (err == 0 && (err = mx_planes_next(planes, &plane)) == 1) err = use(context, z, plane);
+        if (err == 0 && (err = mx_plane_stream_next(planes, &plane)) == 1) err = use(context, z, plane);
     }
-    err = mx_planes_close(planes, err);
+    err = mx_plane_stream_close(planes, err);
     if (err < 0 && err != -EINTR && why != NULL && why->text[0] == 0)
         mx_fail(why, err, "%s the grid failed: %s", write ? "writing" : "reading", strerror(-err));
     return err;

@@ -23,15 +23,15 @@ const struct mx_init *mx_init_find(const char *name);
 
 /* Whole planes of a Buffer in order, z = 0, 1, ..., through double-buffered groups of planes in DRAM: reading
  * ahead or writing behind. */
-struct mx_planes;
-int mx_planes_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
-                   mx_why *why, struct mx_planes **out);
+struct mx_plane_stream;
+int mx_plane_stream_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
+                         mx_why *why, struct mx_plane_stream **out);
 /* The next plane, plane_pitch bytes: its content (reading), or memory to fill (writing). Valid until the next
  * call. 1, 0 after the last plane, -errno. */
-int mx_planes_next(struct mx_planes *planes, char **plane);
+int mx_plane_stream_next(struct mx_plane_stream *planes, char **plane);
 /* Writes what is left, waits, frees; `err` (0 or an earlier error) or the first error of the transfers. NULL
  * allowed. */
-int mx_planes_close(struct mx_planes *planes, int err);
+int mx_plane_stream_close(struct mx_plane_stream *planes, int err);
 
 /* Fills plane z (layout's pitches). A source of initial grids: context as the function wants it. */
 typedef int mx_source_fn(void *context, int64_t z, char *plane);
