@@ -13,3 +13,13 @@ if(TARGET memext_shared)
   set_tests_properties(example_fill_and_sum example_jacobi_dram example_jacobi_mmap example_jacobi_aio
                        example_jacobi_uring example_choose_backend PROPERTIES SKIP_RETURN_CODE 77)
 endif()
+
+# Criterion's test processes do not fit into the thread sanitizer's address space; a stand-in of the same name does.
+if(MX_SANITIZE MATCHES thread)
+  foreach(name machine conformance stencil engine schedule grid execute tune)
+    if(TARGET test_${name})
+      target_include_directories(test_${name} BEFORE PRIVATE ${CMAKE_SOURCE_DIR}/tests/tsan)
+      target_compile_options(test_${name} PRIVATE -Wno-format-extra-args -Wno-format-zero-length -Wno-clobbered)
+    endif()
+  endforeach()
+endif()
