@@ -1,6 +1,7 @@
 /* queue_mapped.c - the copying threads of the mapped face. */
 #include "core/clock.h"
 #include "core/queue_private.h"
+#include "machine/machine.h"
 
 #include <errno.h>
 #include <string.h>
@@ -81,6 +82,7 @@ void *mx_mapped_run(void *queue) {
     struct mx_queue *q = queue;
     struct batch b;
     int errors[MOST_PIECES];
+    mx_machine_unpin();
     for (;;) {
         pthread_mutex_lock(&q->lock);
         while (q->head == NULL && !q->stop) pthread_cond_wait(&q->work, &q->lock);

@@ -10,6 +10,7 @@
  */
 #include "core/clock.h"
 #include "core/queue_private.h"
+#include "machine/machine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -273,6 +274,7 @@ static void reap(struct mx_queue *q) {
 void *mx_transfer_run(void *queue) {
     struct mx_queue *q = queue;
     struct transfer *t = q->transfer;
+    mx_machine_unpin();
     for (;;) {
         pthread_mutex_lock(&q->lock);
         while (q->head == NULL && t->n_waiting + t->n_in_flight == 0 && !q->stop)

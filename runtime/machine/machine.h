@@ -41,6 +41,8 @@ void mx_machine_memory_stat(struct mx_memory_stat *out);
 int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes);
 /* Pins the calling thread to the i-th allowed core (mod cores). Best effort. */
 void mx_machine_pin(int32_t i);
+/* Lets the calling thread run on all allowed cores again: threads inherit the pin of their maker. */
+void mx_machine_unpin(void);
 
 /* Writes the topology of this machine as hwloc XML, for mx_machine_from_topology elsewhere. */
 int mx_machine_export(const char *path, mx_why *why);

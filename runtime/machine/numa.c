@@ -84,9 +84,21 @@ static void fill_pin_order(void) {
                 pin_order.cpu[pin_order.n++] = cpu;
 }
 
-void mx_machine_pin(int32_t i) {
+static void know_pin_order(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_pin_order);
+}
+
+void mx_machine_unpin(void) {
+    know_pin_order();
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (int i = 0; i < pin_order.n; i++) CPU_SET(pin_order.cpu[i], &all);
+    if (pin_order.n > 0) sched_setaffinity(0, sizeof all, &all);
+}
+
+void mx_machine_pin(int32_t i) {
+    know_pin_order();
     if (pin_order.n == 0 || i < 0) return;
     cpu_set_t one;
     CPU_ZERO(&one);

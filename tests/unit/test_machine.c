@@ -266,6 +266,10 @@ Test(machine, spread_and_pin) {
         cr_assert_eq(sched_getaffinity(0, sizeof now, &now), 0);
         cr_assert_eq(CPU_COUNT(&now), 1);
     }
+    cpu_set_t all;
+    mx_machine_unpin();
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    cr_assert_geq(CPU_COUNT(&all), m.cores);
 }
 
 /* ---- storage */
