@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+"""How fast is out of core against in memory?  One run, alternating, medians.
+
+Measures, in turn and several times over: the L1- and L2-resident peak of the best kernel (bench_engine), normal execution
+(direct on dram, engine iblock), the tiled engine with everything in DRAM, stream out of core with the Buffers 4, 8 and 16
+times the DRAM budget (inside experiments/limit-memory), and skewed-min at the same budgets.  Each figure is in 1e9 updates
+per second, as a ratio to normal execution and to the L2-resident peak, with the share of time spent waiting for I/O and the
+bytes moved.
+
+usage: experiments/speed.py [--quick] [--stencil star7] [--dtype f64] [--size NX NY NZ] [--steps NT] [--repeats 5]
+                            [--device DIR] [--output DIR] [--only NAME,NAME]
+Writes speed-STENCIL-DTYPE.json, .png and .svg to --output (default results/speed).
+"""
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build", "release")
+MEMEXT = os.path.join(BUILD, "memext")
+BENCH = os.path.join(BUILD, "bench_engine")
+LIMIT = os.path.join(ROOT, "experiments", "limit-memory")
+MIB = 1 << 20
+# What a process needs besides --dram (DESIGN: peak RSS stays within --dram plus 64 MiB).
+SLACK = 64 * MIB
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--quick", action="store_true", help="a smaller grid, 3 repeats")
+    p.add_argument("--stencil", default="star7")
+    p.add_argument("--dtype", default="f64", choices=["f64", "f32"])
+    p.add_argument("--size", nargs=3, type=int, metavar=("NX", "NY", "NZ"))
+    p.add_argument("--steps", type=int)
+    p.add_argument("--normal-steps", type=int, default=12)
+    p.add_argument("--repeats", type=int)
+    p.add_argument("--factors", default="4,8,16", help="Buffers against DRAM budget")
+    p.add_argument("--device", default=os.path.join(ROOT, "build"), help="directory on the storage to use")
+    p.add_argument("--output", default=os.path.join(ROOT, "results", "speed"))
+    p.add_argument("--only", help="names of the table's first column, comma separated")
+    o = p.parse_args()
+    o.size = o.size or ([510, 510, 1022] if o.quick else [510, 510, 2046])
+    o.steps = o.steps or (64 if o.quick else 128)
+    o.repeats = o.repeats or (3 if o.quick else 5)
+    o.factors = [int(f) for f in o.factors.split(",")]
+    return o
+
+
+def buffers_bytes(o):
+    element = 8 if o.dtype == "f64" else 4
+    nx, ny, nz = o.size
+    return 2 * (nx + 2) * (ny + 2) * (nz + 2) * element
+
+
+def report(words):
+    """Runs a command that prints one JSON object; dies with its message otherwise."""
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"speed.py: {' '.join(words)}\n{done.stderr.strip()} (exit status {done.returncode})")
+    return json.loads(done.stdout)
+
+
+def run_words(o, place, steps, *more):
+    return [MEMEXT, "run", "-n", *map(str, o.size), "-t", str(steps), "-d", place, "--stencil", o.stencil, "--dtype", o.dtype,
+            "--quiet", "--json", "-", *more]
+
+
+def limited(budget, words):
+    return [LIMIT, str(budget + SLACK), "--", *words, "--dram", str(budget)]
+
+
+def configurations(o, place):
+    """(name, group, function returning a record) in the order of the table."""
+    def bench(mode):
+        def go():
+            r = report([BENCH, "--modes", mode, "--stencil", o.stencil, "--dtype", o.dtype, "--nx", str(o.size[0]), "--ny",
+                        str(min(o.size[1], 510)), "--repeats", "1"])
+            return {"gups": r[mode], "isa": r["isa"]}
+        return go
+
+    def memext(words):
+        def go():
+            r = report(words)
+            return {"gups": r["updates_per_second"] * 1e-9, "seconds": r["seconds"], "wait_share": r["wait_share"],
+                    "read_bytes": r["read_bytes"], "write_bytes": r["write_bytes"],
+                    "predicted": r["predicted_read_bytes"] == r["read_bytes"] and r["predicted_write_bytes"] == r["write_bytes"],
+                    "peak_rss_bytes": r["peak_rss_bytes"], "dram_budget_bytes": r["dram_budget_bytes"], "plan": r["plan"],
+                    "checksum": r["checksum"], "command": " ".join(words)}
+        return go
+
+    yield "peak L1", "peak", bench("peak_l1")
+    yield "peak L2", "peak", bench("peak_l2")
+    yield "normal (dram, iblock)", "memory", memext(run_words(o, place, o.normal_steps, "--backend", "dram", "--engine", "iblock"))
+    yield "tiled (dram)", "memory", memext(run_words(o, place, o.steps, "--backend", "dram", "--engine", "tiled"))
+    for algorithm in ("stream", "skewed-min"):
+        for f in o.factors:
+            budget = buffers_bytes(o) // f // MIB * MIB
+            words = run_words(o, place, o.steps, "--backend", "uring", "--algorithm", algorithm)
+            yield f"{algorithm} {f}x", algorithm, memext(limited(budget, words))
+
+
+def measure(o):
+    records = {}
+    place = tempfile.mkdtemp(prefix="mx-speed-", dir=o.device)
+    try:
+        todo = [c for c in configurations(o, place) if not o.only or c[0] in o.only.split(",")]
+        begin, done = time.time(), 0
+        for _ in range(o.repeats):
+            for name, group, go in todo:
+                record = go()
+                done += 1
+                left = (time.time() - begin) / done * (len(todo) * o.repeats - done)
+                print(f"[{done}/{len(todo) * o.repeats}, {left / 60:.1f} min left] {name}: {record['gups']:.3f} Gupdates/s",
+                      file=sys.stderr)
+                records.setdefault(name, {"group": group, "runs": []})["runs"].append(record)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return records
+
+
+def summarise(records):
+    middle = {n: statistics.median(r["gups"] for r in v["runs"]) for n, v in records.items()}
+    normal, peak = middle.get("normal (dram, iblock)"), middle.get("peak L2")
+    rows = []
+    for name, v in records.items():
+        runs = v["runs"]
+        rates = [r["gups"] for r in runs]
+        row = {"name": name, "group": v["group"], "gups": middle[name], "least": min(rates), "most": max(rates),
+               "to_normal": middle[name] / normal if normal else None, "to_peak": middle[name] / peak if peak else None}
+        if "read_bytes" in runs[0]:
+            row.update(wait_share=statistics.median(r["wait_share"] for r in runs), read_bytes=runs[0]["read_bytes"],
+                       write_bytes=runs[0]["write_bytes"], predicted=all(r["predicted"] for r in runs), plan=runs[0]["plan"],
+                       checksum=runs[0]["checksum"], peak_rss_bytes=max(r["peak_rss_bytes"] for r in runs),
+                       dram_budget_bytes=runs[0]["dram_budget_bytes"])
+        rows.append(row)
+    return rows
+
+
+def show(rows):
+    print("| run | Gupdates/s | least .. most | to normal | to peak (L2) | waiting | read GiB | written GiB |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for r in rows:
+        part = lambda v, form: "" if v is None else format(v, form)
+        gib = lambda v: "" if v is None else f"{v / (1 << 30):.2f}"
+        print(f"| {r['name']} | {r['gups']:.3f} | {r['least']:.3f} .. {r['most']:.3f} | {part(r['to_normal'], '.2f')} | "
+              f"{part(r['to_peak'], '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
+
+
+def draw(o, rows, path):
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    # Okabe-Ito: told apart by colour-blind readers too
+    colours = {"peak": "#999999", "memory": "#0072B2", "stream": "#D55E00", "skewed-min": "#009E73"}
+    figure, axes = plt.subplots(figsize=(8, 0.45 * len(rows) + 1.4), layout="constrained")
+    names = [r["name"] for r in rows][::-1]
+    rates = [r["gups"] for r in rows][::-1]
+    spread = [[r["gups"] - r["least"] for r in rows][::-1], [r["most"] - r["gups"] for r in rows][::-1]]
+    axes.barh(names, rates, xerr=spread, color=[colours[r["group"]] for r in rows][::-1], ecolor="#333333", capsize=2)
+    for i, rate in enumerate(rates):
+        axes.text(rate, i, f"  {rate:.2f}", va="center", ha="left", fontsize=9)
+    axes.set_xlabel("1e9 updates per second")
+    axes.set_title(f"{o.stencil} {o.dtype}, {' x '.join(map(str, o.size))}; Buffers {buffers_bytes(o) / (1 << 30):.1f} GiB", fontsize=10)
+    axes.margins(x=0.12)
+    for suffix in ("png", "svg"):
+        figure.savefig(f"{path}.{suffix}", dpi=150)
+
+
+def main():
+    o = options()
+    for program in (MEMEXT, BENCH):
+        if not os.path.exists(program):
+            sys.exit(f"speed.py: {program} is missing; build it with: cmake --preset release && cmake --build --preset release")
+    os.makedirs(o.output, exist_ok=True)
+    rows = summarise(measure(o))
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    path = os.path.join(o.output, f"speed-{o.stencil}-{o.dtype}")
+    with open(path + ".json", "w") as f:
+        json.dump({"command": " ".join(sys.argv), "commit": commit, "machine": report([MEMEXT, "info", "--quiet", "--json", "-"])["machine"],
+                   "kernel": platform.release(), "size": o.size, "steps": o.steps, "repeats": o.repeats, "rows": rows}, f, indent=1)
+    draw(o, rows, path)
+    show(rows)
+
+
+if __name__ == "__main__":
+    main()
