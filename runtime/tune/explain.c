@@ -78,10 +78,9 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
     double bytes = (double)w->traffic.read_bytes + (double)w->traffic.write_bytes;
     double other = (double)next->traffic.read_bytes + (double)next->traffic.write_bytes;
     fprintf(f,
-            "The next, %s, takes %+.1f %% of that and moves %.2f GiB instead of %.2f; within 2 %% the fewest "
-            "bytes "
-            "win.\n",
-            next->algorithm, more, gib(other), gib(bytes));
+            "%s would take %.1f s (%+.1f %%) and move %.2f GiB instead of %.2f; within 2 %% of the fastest "
+            "the fewest bytes win.\n",
+            next->algorithm, next->seconds.total_s, more, gib(other), gib(bytes));
 }
 
 char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *r) {

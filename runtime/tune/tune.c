@@ -85,13 +85,7 @@ static int complete_request(const struct mx_tune_request *request, mx_why *why, 
     if (q->reserve_paper) q->reserve_bytes = mx_machine_reserve_paper(q->machine);
     c.overhead_bytes = q->reserve_paper ? 0 : MX_TUNE_OVERHEAD_BYTES;
     uint64_t taken = q->reserve_bytes + c.overhead_bytes;
-    if (taken >= q->dram_bytes)
-        return mx_fail(why, -ENOMEM,
-                       "%s of DRAM, less a reserve of %s and %s for the program itself, leaves nothing for "
-                       "Blocks: give more than %s",
-                       mx_size_text(q->dram_bytes).text, mx_size_text(q->reserve_bytes).text,
-                       mx_size_text(c.overhead_bytes).text, mx_size_text(taken).text);
-    c.room_bytes = q->dram_bytes - taken;
+    c.room_bytes = taken < q->dram_bytes ? q->dram_bytes - taken : 0;
     *out = c;
     return 0;
 }

@@ -77,6 +77,13 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
 int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                          double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates);
 
+/* What --calibrate does: measures the compute rates, and the device's where `device` is not NULL (a path that
+ * is a file is measured in its directory, so that no file is touched), and stores both in the cache; *rates
+ * receives them. A cache that cannot be written is no error. */
+int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
+                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
+                   struct mx_rates *rates);
+
 /* ------------------------------------------------------------------ request and result */
 
 /* How the backend gives access to Buffers. */

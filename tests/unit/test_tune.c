@@ -404,7 +404,7 @@ Test(tune, errors_name_values) {
     cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
     q = base, q.dram_bytes = 16 * MIB;
     cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
-    EXPECT_WORDS(why.text, "16.00 MiB", "24.00 MiB");
+    EXPECT_WORDS(why.text, "16.00 MiB", "24.00 MiB", "--dram 25MiB");
     q = base, q.algorithm = NULL, q.face = MX_TUNE_RESIDENT;
     cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
     EXPECT_WORDS(why.text, "direct", "both Buffers", "--dram");

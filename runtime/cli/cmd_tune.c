@@ -1,0 +1,363 @@
+/* cmd_tune.c - memext tune: the plan for a problem on this machine or a described one. Prints a file that
+ * `memext run
+ * --plan` takes: comments and one plan line. */
+#include "cli/options.h"
+#include "grid/grid.h"
+#include "machine/machine.h"
+#include "observe/report.h"
+#include "tune/tune.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
+enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
+
+struct tune {
+    struct mx_options o;
+    mx_why why;
+    struct mx_machine machine;
+    struct mx_tune_request request;
+    struct mx_tune_result result;
+    const struct mx_backend *backend;
+    bool offline; /* another machine, described by options or a topology file */
+};
+
+/* ------------------------------------------------------------------ what is asked */
+
+static int take_input(struct tune *t) {
+    struct mx_problem *p = &t->o.problem;
+    struct mx_npy npy;
+    if (t->o.input == NULL) return 0;
+    int err = mx_npy_open(t->o.input, &t->why, &npy);
+    if (err < 0) return err;
+    int64_t h2 = 2 * (int64_t)p->h;
+    p->nx = npy.shape[2] - h2, p->ny = npy.shape[1] - h2, p->nz = npy.shape[0] - h2;
+    p->dtype = npy.dtype;
+    mx_npy_close(&npy, NULL);
+    if (p->nx >= 1 && p->ny >= 1 && p->nz >= 1) return 0;
+    return mx_fail(&t->why, -EINVAL, "%s has no interior: %s needs a frame of %d cells on every side",
+                   t->o.input, p->stencil, p->h);
+}
+
+/* This machine; or that of --topology; or what --cores, --sockets, --l2 and --l3 say, the rest as here. */
+static int take_machine(struct tune *t) {
+    const struct mx_options *o = &t->o;
+    struct mx_machine *m = &t->machine;
+    bool described = o->cores > 0 || o->sockets > 0 || o->l2_bytes > 0 || o->l3_bytes > 0;
+    t->offline = described || o->topology != NULL;
+    int err = o->topology != NULL ? mx_machine_from_topology(o->topology, &t->why, m)
+                                  : mx_machine_detect(&t->why, m);
+    if (err < 0) return err;
+    if (described) {
+        m->cpu[0] = 0;
+        if (o->topology == NULL) m->sockets = m->numa_nodes = 1;
+    }
+    if (o->cores > 0) m->cores = (int32_t)o->cores;
+    if (o->sockets > 0) m->sockets = m->numa_nodes = (int32_t)o->sockets;
+    if (o->l2_bytes > 0) m->l2_bytes = o->l2_bytes;
+    if (o->l3_bytes > 0) m->l3_bytes = o->l3_bytes;
+    if (m->sockets <= m->cores) return 0;
+    return mx_fail(&t->why, -EINVAL, "%d sockets with %d cores: there must be a core in every socket",
+                   m->sockets, m->cores);
+}
+
+static int take_dram(struct tune *t) {
+    const struct mx_options *o = &t->o;
+    struct mx_tune_request *q = &t->request;
+    q->dram_bytes = o->dram_bytes > 0 ? o->dram_bytes : mx_machine_dram_bytes(&t->machine);
+    if (q->dram_bytes == 0)
+        return mx_fail(&t->why, -EINVAL,
+                       "the topology file does not say how much DRAM there is: give it with --dram");
+    q->reserve_bytes = o->reserve_bytes;
+    q->reserve_paper = o->reserve_paper;
+    if (o->reserve_paper) q->reserve_bytes = mx_machine_reserve_paper(&t->machine);
+    if (o->reserve_auto || (!o->have_reserve && o->dram_bytes == 0))
+        q->reserve_bytes = mx_machine_reserve_auto(&t->machine, q->dram_bytes);
+    return 0;
+}
+
+static int take_backend(struct tune *t) {
+    const char *name = t->o.backend != NULL ? t->o.backend : "uring";
+    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
+        if (strcmp((*b)->name, name) == 0) t->backend = *b;
+    if (t->backend == NULL)
+        return mx_fail(&t->why, -EINVAL, "--backend '%s' is not known; it is dram, swap, mmap, aio or uring",
+                       name);
+    bool resident = t->backend->anonymous && !t->backend->locks_blocks;
+    t->request.face = resident                             ? MX_TUNE_RESIDENT
+                      : t->backend->face == MX_FACE_MAPPED ? MX_TUNE_MAPPED
+                                                           : MX_TUNE_TRANSFER;
+    return 0;
+}
+
+/* What direct transfers need is a property of files: in a directory a nameless one is asked. */
+static int open_place(const char *path) {
+    int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* As core aligns: what O_DIRECT demands, and whole blocks of the file system or device. */
+static uint32_t transfer_align(const struct mx_storage *s) {
+    uint32_t block = s != NULL ? s->physical_block_bytes : 0,
+             direct = s != NULL ? s->direct_offset_align_bytes : 0;
+    if (block < 512 || block > LARGEST_BLOCK_BYTES || (block & (block - 1)) != 0) block = PAGE_BYTES;
+    return direct > block ? direct : block;
+}
+
+/* Alignment and space of the place, as far as they can be known without touching it. No place: unpadded rows,
+ * as the papers reckon. */
+static void take_device(struct tune *t) {
+    struct mx_tune_request *q = &t->request;
+    struct mx_storage s;
+    q->offset_align_bytes = (uint32_t)t->o.align_bytes;
+    q->capacity_bytes = t->o.capacity_bytes;
+    if (t->o.path == NULL || t->backend->anonymous) return;
+    int fd = open_place(t->o.path);
+    int err = fd >= 0 ? mx_storage_facts(fd, NULL, &s) : -ENOENT;
+    if (fd >= 0) close(fd);
+    if (q->offset_align_bytes == 0)
+        q->offset_align_bytes =
+            t->backend->face == MX_FACE_MAPPED ? LINE_BYTES : transfer_align(err == 0 ? &s : NULL);
+    if (err == 0 && q->capacity_bytes == 0) q->capacity_bytes = s.bytes;
+}
+
+/* ------------------------------------------------------------------ rates */
+
+static int calibrate(struct tune *t, int32_t threads) {
+    struct mx_device_options d = {.backend = t->backend->name, .path = t->o.path};
+    uint64_t share = t->request.dram_bytes / CALIBRATION_SHARE, most = UINT64_C(128) << 20;
+    if (t->offline)
+        return mx_fail(&t->why, -EINVAL,
+                       "--calibrate measures this machine; it cannot measure the one described by "
+                       "--cores, --sockets, --l2, --l3 or --topology");
+    return mx_rates_renew(t->o.path != NULL ? &d : NULL, &t->o.problem, &t->machine, threads,
+                          share < most ? share : most, &t->why, &t->request.rates);
+}
+
+static int take_rates(struct tune *t) {
+    const struct mx_options *o = &t->o;
+    struct mx_rates *r = &t->request.rates;
+    char cache[1024], device[512], compute[512];
+    int32_t threads = o->threads > 0 ? (int32_t)o->threads : t->machine.cores;
+    bool known =
+        o->path != NULL && mx_rates_device_key(t->backend->name, o->path, device, sizeof device, NULL) == 0;
+    mx_rates_compute_key(&t->machine, &o->problem, threads, compute, sizeof compute);
+    if (mx_rates_path(cache, sizeof cache, NULL) == 0)
+        mx_rates_load(cache, known ? device : NULL, compute, r);
+    int err = o->calibrate ? calibrate(t, threads) : 0;
+    if (err < 0) return err;
+    if (o->read_bw > 0) r->read_bytes_per_s = o->read_bw;
+    if (o->write_bw > 0) r->write_bytes_per_s = o->write_bw;
+    if (o->read_bw > 0 || o->write_bw > 0) r->mixed_bytes_per_s = 0, r->device_source = MX_RATES_GIVEN;
+    if (o->rate > 0)
+        r->iblock_updates_per_s = r->tiled_updates_per_s = o->rate, r->compute_source = MX_RATES_GIVEN;
+    return 0;
+}
+
+static int plan(struct tune *t) {
+    const struct mx_options *o = &t->o;
+    struct mx_tune_request *q = &t->request;
+    q->problem = &o->problem;
+    q->machine = &t->machine;
+    q->algorithm = o->algorithm;
+    q->tuner = o->tuner;
+    q->engine = o->engine;
+    q->exhaustive = o->exhaustive;
+    q->threads = (int32_t)o->threads;
+    q->manual = (struct mx_plan){.by = o->by,
+                                 .bz = o->bz,
+                                 .bt = o->bt,
+                                 .iy = o->iy,
+                                 .iz = o->iz,
+                                 .slab = o->slab,
+                                 .tile = o->tile,
+                                 .ct = o->ct,
+                                 .ahead = o->ahead};
+    return mx_tune(q, &t->why, &t->result);
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+static json_t *whole(int64_t value) { return json_integer((json_int_t)value); }
+static json_t *bytes(uint64_t value) { return json_integer((json_int_t)value); }
+
+static json_t *json_seconds(const struct mx_seconds *s) {
+    json_t *o = json_object();
+    put(o, "io_s", json_real(s->io_s));
+    put(o, "compute_s", json_real(s->compute_s));
+    put(o, "copy_s", json_real(s->copy_s));
+    put(o, "edge_s", json_real(s->edge_s));
+    put(o, "total_s", json_real(s->total_s));
+    return o;
+}
+
+static void put_prediction(json_t *o, const struct mx_traffic *t, const struct mx_seconds *s, uint64_t dram) {
+    put(o, "predicted_read_bytes", whole(t->read_bytes));
+    put(o, "predicted_write_bytes", whole(t->write_bytes));
+    put(o, "predicted_init_bytes", whole(t->init_write_bytes));
+    put(o, "predicted_updates", whole(t->updates));
+    put(o, "predicted_seconds", json_real(s->total_s));
+    put(o, "predicted_time", json_seconds(s));
+    put(o, "dram_used_bytes", bytes(dram));
+}
+
+static json_t *json_candidate(const struct mx_tune_candidate *c) {
+    char line[MX_PLAN_LINE_BYTES];
+    json_t *o = json_object();
+    put(o, "algorithm", json_string(c->algorithm));
+    put(o, "fits", json_boolean(c->fits));
+    put(o, "evaluated", whole(c->n_evaluated));
+    if (c->fits) {
+        put(o, "plan", mx_json_plan(&c->plan));
+        put(o, "plan_line", json_string(mx_plan_print(&c->plan, line, sizeof line)));
+        put_prediction(o, &c->traffic, &c->seconds, c->dram_bytes);
+    } else {
+        put(o, "why", json_string(c->why));
+        put(o, "smallest_dram_bytes", bytes(c->smallest_dram_bytes));
+    }
+    return o;
+}
+
+static json_t *json_rates(const struct mx_rates *r) {
+    static const char *const sources[] = {"default", "cached", "measured", "given"};
+    json_t *o = json_object();
+    put(o, "read_bytes_per_s", json_real(r->read_bytes_per_s));
+    put(o, "write_bytes_per_s", json_real(r->write_bytes_per_s));
+    put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
+    put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
+    put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
+    put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
+    put(o, "device_source", json_string(sources[r->device_source]));
+    put(o, "compute_source", json_string(sources[r->compute_source]));
+    return o;
+}
+
+static json_t *json_layout(const struct mx_layout *l) {
+    json_t *o = json_object();
+    put(o, "row_pitch_bytes", whole(l->row_pitch_bytes));
+    put(o, "plane_pitch_bytes", whole(l->plane_pitch_bytes));
+    put(o, "buffer_bytes", whole(l->buffer_bytes));
+    return o;
+}
+
+static json_t *json_search(const struct mx_tune_result *r) {
+    json_t *o = json_object();
+    put(o, "seconds", json_real((double)r->search_ns * 1e-9));
+    put(o, "evaluated", whole(r->n_evaluated));
+    return o;
+}
+
+/* The whole log of Naive-Tune, named as in the slides. */
+static json_t *json_naive(const struct tune *t) {
+    struct mx_naive_log n;
+    const struct mx_tune_result *r = &t->result;
+    if (strcmp(r->tuner, "naive") != 0 ||
+        mx_naive_tune(&t->o.problem, &t->machine, r->visible_bytes, r->reserve_bytes, NULL, &n) < 0)
+        return NULL;
+    json_t *o = json_object();
+    const struct {
+        const char *key;
+        int64_t value;
+    } rows[] = {{"usable_size", n.usable_bytes},
+                {"b_ym", n.b_ym},
+                {"by", n.by},
+                {"bz", n.bz},
+                {"block_size", n.block_bytes},
+                {"remain_size", n.remain_bytes},
+                {"max_bt", n.max_bt},
+                {"update_ite", n.iterations},
+                {"bt", n.bt},
+                {"final_block_size", n.final_block_bytes},
+                {"final_remain_size", n.final_remain_bytes},
+                {"usable_cache_size", n.cache_usable_bytes},
+                {"first_iz", n.first_iz},
+                {"first_iz_bytes", n.first_iz_bytes},
+                {"iz", n.iz},
+                {"iz_bytes", n.iz_bytes},
+                {"remain_cache_size", n.cache_left_bytes}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) put(o, rows[i].key, whole(rows[i].value));
+    return o;
+}
+
+static json_t *json_result(const struct tune *t) {
+    const struct mx_tune_result *r = &t->result;
+    char line[MX_PLAN_LINE_BYTES];
+    json_t *o = json_object(), *list = json_array(), *naive = json_naive(t);
+    put(o, "problem", mx_json_problem(&t->o.problem));
+    put(o, "machine", mx_json_machine(&t->machine));
+    put(o, "tuner", json_string(r->tuner));
+    put(o, "plan", mx_json_plan(&r->plan));
+    put(o, "plan_line", json_string(mx_plan_print(&r->plan, line, sizeof line)));
+    put(o, "layout", json_layout(&r->layout));
+    put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes);
+    put(o, "dram_limit_bytes", bytes(r->visible_bytes));
+    put(o, "dram_budget_bytes", bytes(r->visible_bytes - r->reserve_bytes));
+    put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));
+    put(o, "search", json_search(r));
+    put(o, "rates", json_rates(&r->rates));
+    for (int i = 0; i < r->n_candidates; i++) json_array_append_new(list, json_candidate(&r->candidates[i]));
+    put(o, "candidates", list);
+    if (naive != NULL) put(o, "naive_log", naive);
+    return o;
+}
+
+/* ------------------------------------------------------------------ text */
+
+static void print_comment(const char *text) {
+    for (const char *end; *text != 0; text = *end != 0 ? end + 1 : end) {
+        end = text + strcspn(text, "\n");
+        printf("#%s%.*s\n", end > text ? " " : "", (int)(end - text), text);
+    }
+}
+
+static void print_summary(const struct mx_tune_result *r) {
+    char a[32], b[32], c[32], d[32];
+    printf("# reads %s, writes %s; %s of DRAM of %s; about %.1f s; %lld plans looked at in %.2f ms\n",
+           mx_format_size((uint64_t)r->traffic.read_bytes, a, sizeof a),
+           mx_format_size((uint64_t)r->traffic.write_bytes, b, sizeof b),
+           mx_format_size(r->dram_bytes, c, sizeof c), mx_format_size(r->room_bytes, d, sizeof d),
+           r->seconds.total_s, (long long)r->n_evaluated, (double)r->search_ns * 1e-6);
+}
+
+static int report(struct tune *t) {
+    char line[MX_PLAN_LINE_BYTES];
+    bool standard = t->o.json != NULL && strcmp(t->o.json, "-") == 0;
+    if (!standard) {
+        char *text = t->o.explain ? mx_tune_explain(&t->request, &t->result) : NULL;
+        if (text != NULL) print_comment(text);
+        if (text == NULL && !t->o.quiet) print_summary(&t->result);
+        printf("%s\n", mx_plan_print(&t->result.plan, line, sizeof line));
+        free(text);
+    }
+    return t->o.json != NULL ? mx_json_write(json_result(t), t->o.json, &t->why) : 0;
+}
+
+int mx_cmd_tune(int argc, char **argv) {
+    struct tune *t = calloc(1, sizeof *t);
+    if (t == NULL) return MX_EXIT_REFUSED;
+    int err = mx_options_parse(MX_CMD_TUNE, argc, argv, &t->why, &t->o);
+    if (err == 1) {
+        mx_options_help(MX_CMD_TUNE, "memext tune");
+        free(t);
+        return MX_EXIT_OK;
+    }
+    if (err == 0) err = take_input(t);
+    if (err == 0) err = take_machine(t);
+    if (err == 0) err = take_dram(t);
+    if (err == 0) err = take_backend(t);
+    if (err == 0) take_device(t);
+    if (err == 0) err = take_rates(t);
+    if (err == 0) err = plan(t);
+    if (err == 0) err = report(t);
+    if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
+    free(t);
+    return mx_exit_status(err);
+}

@@ -1,0 +1,113 @@
+"""memext tune as users meet it: the papers' tables from the command line, plans that run, bytes as predicted."""
+import json
+import pathlib
+import random
+
+import pytest
+
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
+ALGORITHMS = ["redundant", "skewed", "skewed-y", "skewed-min", "stream", None]
+
+
+def tune(memext, *arguments):
+    done = memext("tune", *arguments, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("algorithm", ["skewed-y", "skewed-min"])
+def test_table2(memext, algorithm):
+    """For all six rows: (by, bz, bt, iy, iz) = published."""
+    table = json.loads((DATA / "table2.json").read_text())
+    for row in table["rows"]:
+        dram = row["dram_gib"] * table["visible_bytes_of_64_GiB"] // 64
+        report = tune(memext, "-n", row["nx"], row["ny"], row["nz"], "-t", row["nt"], "--algorithm", algorithm,
+                      "--dram", dram, "--cores", row["cores"], "--sockets", row["sockets"], "--l2", row["l2_bytes"],
+                      "--l3", f"{row['l3_mib']}MiB", "--reserve", "paper")
+        keys = ["by", "bz", "bt", "iy", "iz"]
+        assert [report["plan"][k] for k in keys] == [row[k] for k in keys], row["server"]
+        assert report["dram_used_bytes"] < report["dram_budget_bytes"]
+
+
+def test_naive_log(memext):
+    """Every number that the report and the slides' log share is the same."""
+    log = json.loads((DATA / "naive_log.json").read_text())
+    report = tune(memext, "-n", log["nx"], log["ny"], log["nz"], "-t", log["nt"], "--dram", log["total"], "--cores",
+                  log["core"], "--sockets", log["socket"], "--l2", log["L2"], "--l3", log["L3"], "--reserve", "paper",
+                  "--tuner", "naive", "--algorithm", "redundant")["naive_log"]
+    shared = set(report) & set(log)
+    assert {"usable_size", "b_ym", "max_bt", "update_ite", "bt", "usable_cache_size", "remain_cache_size"} <= shared
+    assert {k: report[k] for k in shared} == {k: log[k] for k in shared}
+    assert report["remain_size"] == log["first"]["remain_size"] and report["by"] == log["first"]["by"]
+    assert report["final_remain_size"] == log["final"]["remain_size"]
+    assert (report["first_iz"], report["iz"]) == (32, 40)
+
+
+def test_topology_file(memext):
+    """A described machine gives the plan of the same machine given by options."""
+    common = ["-n", 2048, 2048, 2048, "-t", 500, "--dram", "64GiB", "--algorithm", "skewed-min", "--engine", "iblock"]
+    a = tune(memext, *common, "--cores", 16, "--sockets", 2, "--l2", "256KiB", "--l3", "20MiB")
+    b = tune(memext, *common, "--topology",
+             "synthetic:pack:2 [numa(memory=32GB)] l3:1(size=20971520) l2:8(size=262144) core:1 pu:1")
+    assert b["machine"]["cores"] == 16 and b["machine"]["sockets"] == 2
+    assert a["plan"] == b["plan"]
+
+
+def test_exhaustive_agrees(memext):
+    common = ["-n", 100, 120, 140, "-t", 40, "--dram", "30MiB", "--algorithm", "skewed-min"]
+    fast, full = tune(memext, *common), tune(memext, *common, "--exhaustive")
+    assert full["search"]["evaluated"] > 10 * fast["search"]["evaluated"]
+    for key in ["predicted_read_bytes", "predicted_write_bytes", "dram_used_bytes"]:
+        assert fast[key] == full[key]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_predicted_bytes_are_measured_bytes(memext, place, seed):
+    """For random problems and every tuner: bytes measured = bytes predicted, exactly, and the result is that of the
+    in-core run, bit by bit."""
+    rnd = random.Random(seed)
+    for algorithm in ALGORITHMS:
+        n = [rnd.randint(8, 200), rnd.randint(20, 160), rnd.randint(20, 160)]
+        tuners = ["blk", "naive", "manual"] if algorithm not in ("stream", None) else ["blk"]
+        for tuner in tuners:
+            problem = ["-n", *n, "-t", rnd.randint(1, 24), "--dtype", rnd.choice(["f32", "f64"]), "--stencil",
+                       rnd.choice(["star7", "box27", "star13"])]
+            words = [*problem, "-d", place, "--backend", rnd.choice(["aio", "uring"]), "--dram",
+                     f"{rnd.randint(28, 40)}MiB", "--tuner", tuner]
+            words += ["--algorithm", algorithm] if algorithm else []
+            done = memext("tune", *words)
+            assert done.returncode == 0, done.stderr
+            plan = place.parent / "test-tune.plan"
+            plan.write_text(done.stdout)  # comments and the line, as printed
+            planned = tune(memext, *words)
+            start = words.index("--tuner")
+            run = memext.run(*words[:start], *words[start + 2 :], "--plan", plan)
+            plan.unlink()
+            for key in ["by", "bz", "bt", "algorithm", "tuner"]:
+                assert run["plan"][key] == planned["plan"][key], words
+            for key in ["read_bytes", "write_bytes"]:
+                assert run[key] == run["predicted_" + key] == planned["predicted_" + key], (key, words, done.stdout)
+            in_core = memext.run(*problem, "--backend", "dram", "--algorithm", "direct")
+            assert run["checksum"] == in_core["checksum"], words
+
+
+def test_refusals_name_values(memext, place):
+    grid = ["-n", 510, 510, 1022, "-t", 64]
+    memext.refused("tune", *grid, "--dram", "20MiB", naming=["smallest DRAM", "--dram"])
+    memext.refused("tune", *grid, "--dram", "256MiB", "--capacity", "1GiB", naming=["1.00 GiB", "two Buffers"])
+    memext.refused("tune", *grid, "--dram", "256MiB", "--block", 64, 64, 40, naming=["bt = 40", "by = 64", "bt <= 32"])
+    memext.refused("tune", *grid, "--dram", "256MiB", "--backend", "dram", naming=["both Buffers", "--dram"])
+    memext.refused("tune", *grid, "--cores", 64, "--calibrate", naming="--calibrate")
+
+
+def test_calibrate_is_kept(memext, place, tmp_path):
+    """--calibrate measures and stores; the next call finds it; the place is left empty."""
+    import os
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    words = ["tune", "-n", 200, 200, 200, "-t", 8, "-d", place, "--dram", "256MiB", "--json", "-"]
+    first = json.loads(memext(*words, "--calibrate", env=environment).stdout)["rates"]
+    second = json.loads(memext(*words, env=environment).stdout)["rates"]
+    assert first["device_source"] == first["compute_source"] == "measured"
+    assert second["device_source"] == second["compute_source"] == "cached"
+    assert {k: v for k, v in first.items() if "_per_s" in k} == {k: v for k, v in second.items() if "_per_s" in k}
+    assert list(place.iterdir()) == []
