@@ -9,9 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A dropped range cannot leave the page cache before it is written. It waits here while its writing goes on;
- * the oldest is waited for when more than LAG_BYTES are under way, which also bounds the dirty pages. */
-enum { LAG_RANGES = 64, MOST_MAPPINGS = 64 };
+/* A dropped range cannot leave the page cache before it is written. Ranges that adjoin are gathered up to
+ * GATHER_BYTES, then their writing is started and they wait in a ring; the oldest is waited for and evicted
+ * when more than LAG_BYTES are under way, which also bounds the dirty pages. */
+enum { LAG_RANGES = 2048, MOST_MAPPINGS = 64 };
+#define GATHER_BYTES (UINT64_C(4) << 20)
 #define LAG_BYTES (UINT64_C(32) << 20)
 /* WILLNEED reads at most one read-ahead window per call, so a range is told in pieces; a whole Buffer is not.
  */
@@ -30,6 +32,7 @@ struct mapping {
 struct mmap_state {
     int fd;
     pthread_mutex_t lock;
+    struct range gathered;
     struct range lag[LAG_RANGES]; /* a ring */
     unsigned lag_first, lag_n;
     uint64_t lag_bytes;
@@ -108,9 +111,9 @@ static int evict(int fd, struct range r) {
     return err;
 }
 
-/* Takes the oldest range out if the new one makes the ring too full. */
-static bool pop_lag(struct mmap_state *s, uint64_t coming_bytes, struct range *out) {
-    if (s->lag_n == 0 || (s->lag_n < LAG_RANGES && s->lag_bytes + coming_bytes <= LAG_BYTES)) return false;
+/* Takes the oldest range out if the ring is too full. Lock held. */
+static bool pop_lag(struct mmap_state *s, struct range *out) {
+    if (s->lag_n == 0 || (s->lag_n < LAG_RANGES - 1 && s->lag_bytes <= LAG_BYTES)) return false;
     *out = s->lag[s->lag_first];
     s->lag_first = (s->lag_first + 1) % LAG_RANGES;
     s->lag_n--;
@@ -118,31 +121,52 @@ static bool pop_lag(struct mmap_state *s, uint64_t coming_bytes, struct range *o
     return true;
 }
 
+/* Adds to what is gathered if it adjoins. Otherwise *start is what was gathered before, now in the ring. Lock
+ * held. */
+static bool gather(struct mmap_state *s, struct range now, struct range *start) {
+    struct range *g = &s->gathered;
+    bool behind = now.offset_bytes == g->offset_bytes + g->bytes;
+    bool before = now.offset_bytes + now.bytes == g->offset_bytes;
+    if ((behind || before) && g->bytes + now.bytes <= GATHER_BYTES) {
+        if (before) g->offset_bytes = now.offset_bytes;
+        g->bytes += now.bytes;
+        return false;
+    }
+    *start = *g;
+    *g = now;
+    if (start->bytes == 0) return false;
+    s->lag[(s->lag_first + s->lag_n++) % LAG_RANGES] = *start;
+    s->lag_bytes += start->bytes;
+    return true;
+}
+
+static bool to_evict(struct mmap_state *s, struct range *out) {
+    pthread_mutex_lock(&s->lock);
+    bool any = pop_lag(s, out);
+    pthread_mutex_unlock(&s->lock);
+    return any;
+}
+
 /* Shared pages are given up by the mapping first (their dirty bits go to the page cache, nothing is lost),
  * then written, then evicted. */
 static int drop(struct mmap_state *s, char *base, uint64_t bytes) {
+    struct range start = {0, 0}, oldest;
+    if (madvise(base, bytes, MADV_DONTNEED) != 0) return -errno;
     pthread_mutex_lock(&s->lock);
     const struct mapping *m = find_mapping(s, base);
-    struct range now = {m != NULL ? m->offset_bytes + (uint64_t)(base - m->base) : 0, bytes};
+    bool full =
+        m != NULL && gather(s, (struct range){m->offset_bytes + (uint64_t)(base - m->base), bytes}, &start);
     pthread_mutex_unlock(&s->lock);
     if (m == NULL) return -EINVAL;
-    if (madvise(base, bytes, MADV_DONTNEED) != 0) return -errno;
-    int err = sync_file_range(s->fd, (off_t)now.offset_bytes, (off_t)bytes, SYNC_FILE_RANGE_WRITE) == 0
-                  ? 0
-                  : -errno;
-    for (;;) {
-        struct range oldest;
-        pthread_mutex_lock(&s->lock);
-        bool full = pop_lag(s, bytes, &oldest);
-        if (!full) {
-            s->lag[(s->lag_first + s->lag_n++) % LAG_RANGES] = now;
-            s->lag_bytes += bytes;
-        }
-        pthread_mutex_unlock(&s->lock);
-        if (!full) return err;
+    int err = 0;
+    if (full &&
+        sync_file_range(s->fd, (off_t)start.offset_bytes, (off_t)start.bytes, SYNC_FILE_RANGE_WRITE) != 0)
+        err = -errno;
+    while (to_evict(s, &oldest)) {
         int evicted = evict(s->fd, oldest);
         if (err == 0) err = evicted;
     }
+    return err;
 }
 
 static int will_need(char *base, uint64_t bytes) {

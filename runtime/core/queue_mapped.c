@@ -51,17 +51,48 @@ static int advise(struct mx_queue *q, char *from, uint64_t bytes, enum mx_advice
     return q->setup.backend->advise(q->setup.state, (void *)start, (uintptr_t)from + bytes - start, advice);
 }
 
-static int move_piece(struct mx_queue *q, const struct piece *p) {
+static void copy(const struct piece *p) {
     char *mapped = p->ticket->base + p->offset_bytes;
-    /* A page that cannot be read is found here as -EFAULT; touched, it would kill the process by SIGBUS. */
-    if (q->setup.schedule && !p->ticket->write && advise(q, mapped, p->bytes, MX_ADVICE_POPULATE) == -EFAULT)
-        return -EIO;
     if (p->ticket->write)
         memcpy(mapped, p->dram, p->bytes);
     else
         memcpy(p->dram, mapped, p->bytes);
-    if (q->setup.schedule) advise(q, mapped, p->bytes, MX_ADVICE_DROP);
-    return 0;
+}
+
+/* Pieces from the first on that adjoin in the Buffer: they are advised in one call. */
+static unsigned run_of(const struct batch *b, unsigned first, uint64_t *bytes) {
+    unsigned n = 1;
+    *bytes = b->pieces[first].bytes;
+    while (first + n < b->n && b->pieces[first + n].offset_bytes == b->pieces[first].offset_bytes + *bytes)
+        *bytes += b->pieces[first + n++].bytes;
+    return n;
+}
+
+/* SCHEDULE: brought in before and dropped behind. Returns how many pieces were moved. */
+static unsigned move_run(struct mx_queue *q, const struct batch *b, unsigned first, int *errors) {
+    uint64_t bytes;
+    unsigned n = run_of(b, first, &bytes);
+    const struct piece *p = &b->pieces[first];
+    char *mapped = p->ticket->base + p->offset_bytes;
+    /* A page that cannot be read is found here as -EFAULT; touched, it would kill the process by SIGBUS. */
+    int err = p->ticket->write ? 0 : advise(q, mapped, bytes, MX_ADVICE_POPULATE);
+    for (unsigned i = first; i < first + n; i++) {
+        errors[i] = err == -EFAULT ? -EIO : 0;
+        if (errors[i] == 0) copy(&b->pieces[i]);
+    }
+    advise(q, mapped, bytes, MX_ADVICE_DROP);
+    return n;
+}
+
+static void move_batch(struct mx_queue *q, const struct batch *b, int *errors) {
+    if (q->setup.schedule) {
+        for (unsigned i = 0; i < b->n;) i += move_run(q, b, i, errors);
+        return;
+    }
+    for (unsigned i = 0; i < b->n; i++) {
+        errors[i] = 0;
+        copy(&b->pieces[i]);
+    }
 }
 
 static void finish_batch(struct mx_queue *q, const struct batch *b, const int *errors) {
@@ -92,7 +123,7 @@ void *mx_mapped_run(void *queue) {
         if (!work) return NULL;
         if (b.ahead.bytes > 0)
             advise(q, b.pieces[0].ticket->base + b.ahead.offset_bytes, b.ahead.bytes, MX_ADVICE_WILLNEED);
-        for (unsigned i = 0; i < b.n; i++) errors[i] = move_piece(q, &b.pieces[i]);
+        move_batch(q, &b, errors);
         finish_batch(q, &b, errors);
     }
 }
