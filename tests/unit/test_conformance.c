@@ -731,6 +731,31 @@ Test(conformance, torn_superblocks) {
     close(fd);
 }
 
+/* A commit, the first one after opening too, leaves the newest superblock as it is: bytes(slot of newest)
+ * before = after. */
+Test(conformance, commits_spare_the_newest_superblock) {
+    char path[512], before[8192], after[8192];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    struct mx_device_options options = {.backend = "aio", .path = path};
+    struct mx_superblock super;
+    for (int round = 0; round < 4; round++) {
+        mx_device *device = open_ok(&options);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        for (int k = 0; k < 1 + round % 2; k++) {
+            int slot = -1;
+            cr_assert_eq(mx_store_read(fd, &super, &slot), MX_STORE_INTACT);
+            cr_assert_eq(pread(fd, before, sizeof before, 0), 8192);
+            cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+            cr_assert_eq(pread(fd, after, sizeof after, 0), 8192);
+            cr_assert_eq(memcmp(before + slot * 4096, after + slot * 4096, 4096), 0);
+            cr_assert_neq(memcmp(before, after, 8192), 0);
+        }
+        close(fd);
+        mx_device_close(device);
+        options.resume = true;
+    }
+}
+
 /* A directory's store goes when the device is closed, unless it is kept or its run is not finished. */
 Test(conformance, what_stays_in_a_directory) {
     static const struct {
@@ -953,6 +978,7 @@ Test(conformance, signatures_are_refused) {
     static const struct {
         const char *command, *word;
     } rows[] = {{"mkfs.ext4 -q -F %s", "ext4"},
+                {"printf '\\001CD001\\001' | dd of=%s bs=1 seek=32768 conv=notrunc", "iso9660"},
                 {"mkswap %s", "swap"},
                 /* one entry: type 0x83, from sector 2048, 8192 sectors; and the boot signature */
                 {"{ head -c 446 /dev/zero; printf '\\0\\0\\0\\0\\203\\0\\0\\0\\0\\010\\0\\0\\0\\040\\0\\0'; "
