@@ -103,12 +103,33 @@ mx_kernel_fn *mx_stencil_kernel(const struct mx_stencil *stencil, enum mx_dtype 
     return NULL; /* not reached: plain fills every slot */
 }
 
-void mx_stencil_x_frame(const struct mx_patch *p, enum mx_dtype dtype) {
-    const int64_t bytes = p->h * mx_dtype_bytes(dtype), right = (p->nx + p->h) * mx_dtype_bytes(dtype);
+/* h cells, most often one. */
+static inline void copy_frame(char *dst, const char *src, size_t bytes) {
+    if (bytes == 8)
+        memcpy(dst, src, 8);
+    else if (bytes == 4)
+        memcpy(dst, src, 4);
+    else
+        memcpy(dst, src, bytes);
+}
+
+static void frame_plane(char *dst, const char *src, const struct mx_patch *p, int64_t cell_bytes) {
+    const size_t bytes = (size_t)(p->h * cell_bytes);
+    const int64_t right = (p->nx + p->h) * cell_bytes;
+    const bool at_left = p->x0 == p->h, at_right = p->x1 == p->nx + p->h;
     for (int64_t row = 0; row < p->rows; row++) {
-        char *dst = p->dst + row * p->row_pitch_bytes;
-        const char *src = p->src[p->h] + row * p->row_pitch_bytes;
-        if (p->x0 == p->h) memcpy(dst, src, (size_t)bytes);
-        if (p->x1 == p->nx + p->h) memcpy(dst + right, src + right, (size_t)bytes);
+        if (at_left)
+            copy_frame(dst, src, bytes);
+        if (at_right)
+            copy_frame(dst + right, src + right, bytes);
+        dst += p->row_pitch_bytes;
+        src += p->row_pitch_bytes;
     }
+}
+
+void mx_stencil_x_frame(const struct mx_patch *p, enum mx_dtype dtype) {
+    if (p->x0 != p->h && p->x1 != p->nx + p->h)
+        return;
+    for (int64_t plane = 0; plane < mx_patch_planes(p); plane++)
+        frame_plane(mx_patch_dst(p, plane), p->src[plane + p->h], p, mx_dtype_bytes(dtype));
 }

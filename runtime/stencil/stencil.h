@@ -12,7 +12,7 @@
 /* A patch of rows of one plane. Cell x of row r: dst + r*row_pitch + x*element; x counts the frame, interior
  * is h..nx+h. */
 struct mx_patch {
-    char *dst; /* cell 0 of the patch's first row, array written */
+    char *dst; /* cell 0 of the patch's first row, array written (planes <= 1) */
     const char *const
         *src; /* [2h+1]: cell 0 of the same row in planes z-h .. z+h of the array read; src[h] is plane z */
     int64_t row_pitch_bytes;
@@ -20,7 +20,18 @@ struct mx_patch {
     int32_t h;
     int64_t nx;
     int64_t x0, x1; /* interior cells of this call: h <= x0 < x1 <= nx+h */
+    /* Several planes z, z+1, ... in one call: src then has planes + 2h entries and dst_planes, with `planes`
+     * entries, replaces dst. 0 and 1 mean one plane. */
+    int32_t planes;
+    char *const *dst_planes;
 };
+
+static inline int64_t mx_patch_planes(const struct mx_patch *patch) {
+    return patch->planes > 1 ? patch->planes : 1;
+}
+static inline char *mx_patch_dst(const struct mx_patch *patch, int64_t plane) {
+    return patch->planes > 1 ? patch->dst_planes[plane] : patch->dst;
+}
 
 typedef void mx_kernel_fn(const struct mx_patch *patch, const double coef[4]);
 
