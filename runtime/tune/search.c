@@ -118,10 +118,9 @@ static int64_t shortest_block(const struct job *job, int64_t bt) {
 
 /* The next smaller balanced bt (Fig. 15: the least bt with as many sweeps), 0 at the end. bt = 0 starts. */
 static int64_t next_balanced(const struct job *job, int64_t bt) {
-    int64_t nt = job->problem.nt, largest = largest_bt(job);
-    int64_t sweeps = bt == 0 ? tune_ceil_div(nt, largest) : tune_ceil_div(nt, bt - 1);
-    if (bt == 1 || (bt > 0 && bt - 1 < job->bt_min)) return 0;
-    int64_t next = tune_ceil_div(nt, sweeps);
+    int64_t nt = job->problem.nt, limit = bt == 0 ? largest_bt(job) : bt - 1;
+    if (limit < job->bt_min) return 0;
+    int64_t next = tune_ceil_div(nt, tune_ceil_div(nt, limit));
     return next >= job->bt_min ? next : 0;
 }
 

@@ -336,9 +336,13 @@ Test(tune, smallest_dram_is_smallest) {
     const char *const algorithms[] = {"skewed", "skewed-y", "skewed-min", "redundant", "stream", "direct"};
     struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
     struct mx_problem p = make_problem(4094, 4096, 2048, 100, 1, 8);
-    for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
-        struct mx_tune_request q = {
-            .problem = &p, .machine = &m, .dram_bytes = 25 * MIB, .algorithm = algorithms[i]};
+    for (size_t k = 0; k < 2 * sizeof algorithms / sizeof algorithms[0]; k++) {
+        size_t i = k / 2;
+        struct mx_tune_request q = {.problem = &p,
+                                    .machine = &m,
+                                    .dram_bytes = 25 * MIB,
+                                    .algorithm = algorithms[i],
+                                    .engine = k % 2 == 0 ? "tiled" : "iblock"};
         struct mx_tune_result r;
         mx_why why = {""};
         if (strcmp(algorithms[i], "direct") == 0) q.face = MX_TUNE_RESIDENT;
