@@ -176,7 +176,7 @@ static void explain_misfit(const struct context *c, const struct job *job, struc
     else if (job->resident && job->algorithm->needs_mapped)
         snprintf(out->why, sizeof out->why,
                  "%s needs both Buffers in DRAM: %s, and %s are there; the smallest DRAM that works is %s",
-                 name, mx_size_text(2 * (uint64_t)job->layout[0].buffer_bytes).text,
+                 name, mx_size_text(2 * (uint64_t)mx_job_layout(job, &p)->buffer_bytes).text,
                  mx_size_text(c->room_bytes).text, mx_size_text(out->smallest_dram_bytes).text);
     else
         snprintf(
