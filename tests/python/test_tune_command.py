@@ -67,7 +67,7 @@ def test_predicted_bytes_are_measured_bytes(memext, place, seed):
     in-core run, bit by bit."""
     rnd = random.Random(seed)
     for algorithm in ALGORITHMS:
-        n = [rnd.randint(8, 200), rnd.randint(20, 160), rnd.randint(20, 160)]
+        n = [rnd.randint(8, 500), rnd.randint(20, 70), rnd.randint(20, 70)]
         tuners = ["blk", "naive", "manual"] if algorithm not in ("stream", None) else ["blk"]
         for tuner in tuners:
             problem = ["-n", *n, "-t", rnd.randint(1, 24), "--dtype", rnd.choice(["f32", "f64"]), "--stencil",
