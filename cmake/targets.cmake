@@ -12,8 +12,16 @@ add_library(memext_static STATIC ${MX_LIBRARY_OBJECTS})
 target_link_libraries(memext_static PRIVATE ${MX_LINK})
 add_library(memext_shared SHARED ${MX_LIBRARY_OBJECTS})
 target_link_libraries(memext_shared PRIVATE ${MX_LINK})
-# The shared library exports the functions of memext.h and nothing else.
-set(MX_EXPORTS ${CMAKE_SOURCE_DIR}/cmake/libmemext.map)
+# The shared library exports the functions that memext.h names and nothing else.
+set(MX_HEADER ${CMAKE_SOURCE_DIR}/runtime/include/memext/memext.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MX_HEADER})
+file(READ ${MX_HEADER} MX_NAMES)
+string(REGEX MATCHALL "mx_[a-z0-9_]+\\(" MX_NAMES "${MX_NAMES}")
+list(REMOVE_DUPLICATES MX_NAMES)
+list(TRANSFORM MX_NAMES REPLACE "\\(" "\\\\;")
+list(JOIN MX_NAMES " " MX_NAMES)
+set(MX_EXPORTS ${CMAKE_BINARY_DIR}/libmemext.map)
+file(CONFIGURE OUTPUT ${MX_EXPORTS} CONTENT "MEMEXT_${PROJECT_VERSION_MAJOR} { global: ${MX_NAMES} local: *;\n};\n")
 target_link_options(memext_shared PRIVATE -Wl,--version-script=${MX_EXPORTS})
 set_target_properties(memext_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                       LINK_DEPENDS ${MX_EXPORTS} EXPORT_NAME memext)

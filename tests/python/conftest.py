@@ -79,6 +79,57 @@ def sh(*words):
     return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout.strip()
 
 
+@pytest.fixture(scope="session")
+def ram_disk(tmp_path_factory):
+    """A directory for hundreds of small runs: ext4 on a loop device in shared memory, whose fdatasync costs nothing;
+    on the disk where that cannot be had."""
+    memory, mount, device = pathlib.Path("/dev/shm"), tmp_path_factory.mktemp("ram-disk"), None
+    image = memory / f"memext-test-{os.getpid()}.img"
+    try:
+        if not IS_ROOT or shutil.disk_usage(memory).free < 2**30:
+            raise OSError
+        image.touch()
+        os.truncate(image, 2**30)
+        device = sh("losetup", "--find", "--show", image)
+        sh("mkfs.ext4", "-q", "-m", "0", device)
+        sh("mount", device, mount)
+    except (OSError, subprocess.CalledProcessError):
+        mount = pathlib.Path(tempfile.mkdtemp(prefix="test-store-", dir=ROOT / "build"))
+        yield mount
+        shutil.rmtree(mount)
+    else:
+        yield mount
+        sh("umount", mount)
+    finally:
+        if device:
+            sh("losetup", "--detach", device)
+        image.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def quick_place(ram_disk):
+    """An empty directory of the RAM disk."""
+    path = pathlib.Path(tempfile.mkdtemp(dir=ram_disk))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="session")
+def swap_space():
+    """Active swap space, held by a limit-memory that does nothing else."""
+    if not IS_ROOT:
+        pytest.skip("swap space needs root")
+    (ROOT / "build").mkdir(exist_ok=True)
+    holder = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--swap", "256MiB", "--swap-dir", ROOT / "build", "--",
+                               "sh", "-c", "echo ready; exec sleep 3600"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True)
+    if holder.stdout.readline() != "ready\n":
+        pytest.skip(f"no swap space can be had: {holder.communicate()[1].strip()}")
+    yield
+    holder.terminate()
+    holder.communicate(timeout=60)
+
+
 @pytest.fixture
 def loop(place):
     """loop(bytes) -> an unused block device of that size."""

@@ -1,0 +1,236 @@
+"""What cannot be done is refused before anything is touched: exit status 2 and a sentence that names the value."""
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy
+import pytest
+from conftest import needs_root, random_grid, sh
+
+MIB = 2**20
+SMALL = ["-n", 30, 29, 31, "-t", 7]
+LARGE = ["-n", 126, 126, 510, "-t", 7]  # two Buffers of 64 MiB
+
+
+@pytest.fixture
+def place(quick_place):
+    return quick_place
+
+
+# ------------------------------------------------------------------ places
+
+def test_no_place(memext):
+    memext.refused("run", *SMALL, "--backend", "aio", naming="-d PATH")
+
+
+def test_a_path_that_does_not_exist(memext, place):
+    for backend in ("mmap", "aio", "uring"):
+        memext.refused("run", *SMALL, "-d", place / "absent" / "deep", "--backend", backend, naming="absent/deep")
+
+
+def test_a_path_that_is_no_place(memext):
+    memext.refused("run", *SMALL, "-d", "/dev/null", naming="/dev/null")
+
+
+@needs_root
+def test_a_read_only_file_system(memext, mounted):
+    directory, _ = mounted(16 * MIB, options="ro")
+    for backend in ("mmap", "aio", "uring"):
+        memext.refused("run", *SMALL, "-d", directory, "--backend", backend, naming=[str(directory), "ead-only"])
+
+
+@needs_root
+def test_a_full_file_system(memext, mounted):
+    """Buffers of 128 MiB do not go where 64 MiB are: refused with both figures, and nothing is left there."""
+    directory, _ = mounted(64 * MIB)
+    before = shutil.disk_usage(directory).free
+    for backend in ("mmap", "aio", "uring"):
+        memext.refused("run", *LARGE, "-d", directory, "--backend", backend, naming=[str(directory), "MiB"])
+    assert shutil.disk_usage(directory).free == before
+
+
+@needs_root
+def test_a_device_that_is_too_small(memext, loop):
+    device = loop(64 * MIB)
+    memext.refused("run", *LARGE, "-d", device, naming=[device, "MiB"])
+
+
+def test_memory_is_no_storage(memext):
+    """Refused where O_DIRECT would pretend to reach a disk; a mapping works, and the report says what it is of."""
+    for backend in ("aio", "uring"):
+        memext.refused("run", *SMALL, "-d", "/dev/shm", "--backend", backend, naming="tmpfs")
+    assert "tmpfs" in memext.run(*SMALL, "-d", "/dev/shm", "--backend", "mmap")["device"]["note"]
+
+
+@pytest.mark.parametrize("backend", ["mmap", "aio", "uring"])
+def test_a_foreign_file(memext, place, backend):
+    """Left as it was without --force, used with it."""
+    file = place / "thesis.txt"
+    file.write_text("three years of work\n" * 1000)
+    memext.refused("run", *SMALL, "-d", file, "--backend", backend, naming=["thesis.txt", "--force"])
+    assert file.read_text() == "three years of work\n" * 1000
+    memext.run(*SMALL, "-d", file, "--backend", backend, "--force")
+
+
+@needs_root
+def test_a_mounted_device(memext, mounted):
+    directory, device = mounted(64 * MIB)
+    (directory / "kept").write_text("kept")
+    for backend in ("mmap", "aio", "uring"):
+        memext.refused("run", *SMALL, "-d", device, "--backend", backend, naming=[device, "mounted"])
+    sh("umount", directory)
+    sh("mount", device, directory)
+    assert (directory / "kept").read_text() == "kept"
+
+
+@needs_root
+@pytest.mark.parametrize("make, signature", [(["mkfs.ext4", "-q"], "ext4"), (["mkswap"], "swap")])
+def test_a_device_with_a_signature(memext, loop, make, signature):
+    device = loop(64 * MIB)
+    sh(*make, device)
+    memext.refused("run", *SMALL, "-d", device, naming=[device, signature, "--force"])
+    assert sh("blkid", "-p", "-s", "TYPE", "-o", "value", device) == signature
+    memext.run(*SMALL, "-d", device, "--force")
+
+
+def test_a_store_in_use(memext, place):
+    """The second of two memexts on one store is refused while the first runs."""
+    first = subprocess.Popen([str(memext.program), "run", "-n", "126", "126", "126", "-t", "100000", "-d", str(place), "-q"])
+    deadline = time.monotonic() + 20
+    while not (place / "memext.store").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    try:
+        memext.refused("run", *SMALL, "-d", place, naming="memext.store")
+    finally:
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(timeout=60) == 5
+
+
+# ------------------------------------------------------------------ memory
+
+def test_blocks_that_exceed_the_budget(memext, place):
+    memext.refused("run", *LARGE, "-d", place, "--dram", "32MiB", "--algorithm", "redundant", "--block", 126, 510, 7,
+                   naming=["128.00 MiB", "--dram"])
+
+
+def test_a_grid_that_does_not_fit_in_dram(memext):
+    memext.refused("run", *LARGE, "--backend", "dram", "--dram", "96MiB", naming="96.00 MiB")
+
+
+def test_more_dram_than_there_is(memext, place):
+    memext.refused("run", *SMALL, "-d", place, "--dram", "900TiB", naming="900.00 TiB")
+
+
+def test_a_reserve_that_leaves_nothing(memext, place):
+    memext.refused("run", *SMALL, "-d", place, "--dram", "64MiB", "--reserve", "64MiB", naming="64.00 MiB")
+
+
+@needs_root
+def test_locked_memory_beyond_the_limit(memext):
+    """As a user without CAP_IPC_LOCK and 64 KiB of RLIMIT_MEMLOCK."""
+    limits = lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
+    options = dict(user=65534, group=65534, extra_groups=[], preexec_fn=limits, cwd="/")
+    try:
+        memext("--version", **options)
+    except PermissionError:
+        pytest.skip("the build directory is closed to other users")
+    memext.refused("run", *SMALL, "--backend", "dram", "--algorithm", "redundant", "--lock", naming="RLIMIT_MEMLOCK allows 64 KiB", **options)
+
+
+# ------------------------------------------------------------------ .npy files
+
+def fortran(grid):
+    return numpy.asfortranarray(grid)
+
+
+BAD_GRIDS = [
+    ("order", fortran, "Fortran"),
+    ("rank 2", lambda grid: grid[0], "dimension"),
+    ("rank 4", lambda grid: grid[None], "dimension"),
+    ("big endian", lambda grid: grid.astype(">f8"), ">f8"),
+    ("integers", lambda grid: grid.astype("<i8"), "<i8"),
+    ("half precision", lambda grid: grid.astype("<f2"), "<f2"),
+    ("complex", lambda grid: grid.astype("<c16"), "<c16"),
+    ("no interior", lambda grid: grid[:, :2, :], "no interior"),
+]
+
+
+@pytest.mark.parametrize("change, naming", [case[1:] for case in BAD_GRIDS], ids=[case[0] for case in BAD_GRIDS])
+def test_grids_of_another_kind(memext, place, change, naming):
+    numpy.save(place / "bad.npy", change(random_grid(5, 6, 7)))
+    memext.refused("run", "--input", place / "bad.npy", "-t", 1, "-d", place, naming=["bad.npy", naming])
+
+
+@pytest.mark.parametrize("keep", [0, 5, 60, 128, 1000])
+def test_truncated_grids(memext, place, keep):
+    numpy.save(place / "whole.npy", random_grid(5, 6, 7))
+    (place / "cut.npy").write_bytes((place / "whole.npy").read_bytes()[:keep])
+    memext.refused("run", "--input", place / "cut.npy", "-t", 1, "-d", place, naming="cut.npy")
+
+
+def test_other_files_as_grids(memext, place):
+    (place / "text.npy").write_text("not a grid\n" * 100)
+    memext.refused("run", "--input", place / "text.npy", "-t", 1, "-d", place, naming="text.npy")
+    memext.refused("run", "--input", place / "absent.npy", "-t", 1, "-d", place, naming="absent.npy")
+    memext.refused("run", "--input", place, "-t", 1, "-d", place, naming=str(place))
+
+
+def test_a_size_that_is_not_the_files(memext, place):
+    numpy.save(place / "in.npy", random_grid(5, 6, 7))
+    memext.refused("run", "--input", place / "in.npy", "-n", 7, 6, 5, "-t", 1, "-d", place, naming=["7 6 5", "5 6 7"])
+    memext.refused("run", "--input", place / "in.npy", "--dtype", "f32", "-t", 1, "-d", place, naming="f32")
+
+
+def test_an_output_that_cannot_be_written(memext, place):
+    memext.refused("run", *SMALL, "-d", place, "--output", "/nowhere/out.npy", naming="/nowhere/out.npy")
+    memext.refused("run", *SMALL, "-d", place, "--quiet", "--json", "/nowhere/report.json", naming="/nowhere/report.json")
+
+
+# ------------------------------------------------------------------ options
+
+@pytest.mark.parametrize("arguments, naming", [
+    (["-n", 0, 5, 5, "-t", 1], "0"),
+    (["-n", 5, 5, "-t", 1], "-t"),
+    (["-n", 5, 5, "five", "-t", 1], "five"),
+    (["-n", 2**40, 2**40, 2**40, "-t", 1], str(2**40)),
+    (["-t", 1], "-n"),
+    (["-n", 5, 5, 5], "-t"),
+    ([*SMALL[:5], -1], "-1"),
+    ([*SMALL, "--backend", "tape"], "tape"),
+    ([*SMALL, "--algorithm", "magic"], "magic"),
+    ([*SMALL, "--tuner", "guess"], "guess"),
+    ([*SMALL, "--engine", "steam"], "steam"),
+    ([*SMALL, "--stencil", "star8"], "star8"),
+    ([*SMALL, "--dtype", "f16"], "f16"),
+    ([*SMALL, "--coef", "a,b"], "a,b"),
+    ([*SMALL, "--init", "warm"], "warm"),
+    ([*SMALL, "--advice", "wise"], "wise"),
+    ([*SMALL, "--dram", "many"], "many"),
+    ([*SMALL, "--dram", "-1GiB"], "-1GiB"),
+    ([*SMALL, "--threads", 0], "0"),
+    ([*SMALL, "--queue-depth", 5000], "5000"),
+    ([*SMALL, "--block", 0, 5, 1], "0"),
+    ([*SMALL, "--block", 5, 5], "block"),
+    ([*SMALL, "--block", 4, 4, 7], "bt = 7"),
+    ([*SMALL, "--plan", "nonsense"], "nonsense"),
+    ([*SMALL, "--no-such-option"], "--no-such-option"),
+    ([*SMALL, "stray"], "stray"),
+    ([*SMALL, "--backend", "aio", "--algorithm", "direct"], "direct"),
+    ([*SMALL, "--backend", "uring", "--algorithm", "direct-skewed"], "direct-skewed"),
+])
+def test_options(memext, place, arguments, naming):
+    memext.refused("run", "-d", place, *arguments, naming=naming)
+    assert list(place.iterdir()) == []
+
+
+def test_commands(memext):
+    memext.refused("fly", naming="fly")
+    assert memext().returncode == 2
+
+
+def test_what_cannot_be_resumed(memext, place):
+    memext.refused("run", "--resume", "-d", place, naming=str(place))
+    memext.refused("run", "--resume", "--backend", "dram", naming="dram")
