@@ -1,8 +1,7 @@
 /* cmd_tune.c - memext tune: the plan for a problem on this machine or a described one. Prints a file that
- * `memext run
- * --plan` takes: comments and one plan line. */
+ * `memext run --plan` takes: comments and one plan line. */
 #include "cli/options.h"
-#include "grid/grid.h"
+#include "cli/request.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "tune/tune.h"
@@ -10,14 +9,9 @@
 #include <memext/backend.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
-enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
 
 struct tune {
     struct mx_options o;
@@ -30,21 +24,6 @@ struct tune {
 };
 
 /* ------------------------------------------------------------------ what is asked */
-
-static int take_input(struct tune *t) {
-    struct mx_problem *p = &t->o.problem;
-    struct mx_npy npy;
-    if (t->o.input == NULL) return 0;
-    int err = mx_npy_open(t->o.input, &t->why, &npy);
-    if (err < 0) return err;
-    int64_t h2 = 2 * (int64_t)p->h;
-    p->nx = npy.shape[2] - h2, p->ny = npy.shape[1] - h2, p->nz = npy.shape[0] - h2;
-    p->dtype = npy.dtype;
-    mx_npy_close(&npy, NULL);
-    if (p->nx >= 1 && p->ny >= 1 && p->nz >= 1) return 0;
-    return mx_fail(&t->why, -EINVAL, "%s has no interior: %s needs a frame of %d cells on every side",
-                   t->o.input, p->stencil, p->h);
-}
 
 /* This machine; or that of --topology; or what --cores, --sockets, --l2 and --l3 say, the rest as here. */
 static int take_machine(struct tune *t) {
@@ -83,104 +62,32 @@ static int take_dram(struct tune *t) {
     return 0;
 }
 
-static int take_backend(struct tune *t) {
-    const char *name = t->o.backend != NULL ? t->o.backend : "uring";
-    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
-        if (strcmp((*b)->name, name) == 0) t->backend = *b;
-    if (t->backend == NULL)
-        return mx_fail(&t->why, -EINVAL, "--backend '%s' is not known; it is dram, swap, mmap, aio or uring",
-                       name);
-    bool resident = t->backend->anonymous && !t->backend->locks_blocks;
-    t->request.face = resident                             ? MX_TUNE_RESIDENT
-                      : t->backend->face == MX_FACE_MAPPED ? MX_TUNE_MAPPED
-                                                           : MX_TUNE_TRANSFER;
-    return 0;
+static int take_input(struct tune *t) {
+    struct mx_npy npy;
+    int err = mx_take_input(&t->o, &t->why, &npy);
+    return err == 0 && npy.fd >= 0 ? mx_npy_close(&npy, &t->why) : err;
 }
 
-/* What direct transfers need is a property of files: in a directory a nameless one is asked. */
-static int open_place(const char *path) {
-    int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* As core aligns: what O_DIRECT demands, and whole blocks of the file system or device. */
-static uint32_t transfer_align(const struct mx_storage *s) {
-    uint32_t block = s != NULL ? s->physical_block_bytes : 0,
-             direct = s != NULL ? s->direct_offset_align_bytes : 0;
-    if (block < 512 || block > LARGEST_BLOCK_BYTES || (block & (block - 1)) != 0) block = PAGE_BYTES;
-    return direct > block ? direct : block;
-}
-
-/* Alignment and space of the place, as far as they can be known without touching it. No place: unpadded rows,
- * as the papers reckon. */
-static void take_device(struct tune *t) {
+/* Without a place rows are unpadded, as the papers reckon. */
+static int take_place(struct tune *t) {
     struct mx_tune_request *q = &t->request;
-    struct mx_storage s;
-    q->offset_align_bytes = (uint32_t)t->o.align_bytes;
-    q->capacity_bytes = t->o.capacity_bytes;
-    if (t->o.path == NULL || t->backend->anonymous) return;
-    int fd = open_place(t->o.path);
-    int err = fd >= 0 ? mx_storage_facts(fd, NULL, &s) : -ENOENT;
-    if (fd >= 0) close(fd);
-    if (q->offset_align_bytes == 0)
-        q->offset_align_bytes =
-            t->backend->face == MX_FACE_MAPPED ? LINE_BYTES : transfer_align(err == 0 ? &s : NULL);
-    if (err == 0 && q->capacity_bytes == 0) q->capacity_bytes = s.bytes;
-}
-
-/* ------------------------------------------------------------------ rates */
-
-static int calibrate(struct tune *t, int32_t threads) {
-    struct mx_device_options d = {.backend = t->backend->name, .path = t->o.path};
-    uint64_t share = t->request.dram_bytes / CALIBRATION_SHARE, most = UINT64_C(128) << 20;
-    if (t->offline)
-        return mx_fail(&t->why, -EINVAL,
-                       "--calibrate measures this machine; it cannot measure the one described by "
-                       "--cores, --sockets, --l2, --l3 or --topology");
-    return mx_rates_renew(t->o.path != NULL ? &d : NULL, &t->o.problem, &t->machine, threads,
-                          share < most ? share : most, &t->why, &t->request.rates);
+    uint64_t capacity = 0;
+    int err = mx_take_backend(&t->o, &t->why, &t->backend);
+    if (err < 0) return err;
+    mx_take_request(&t->o, &t->machine, q);
+    q->face = mx_face_of(t->backend);
+    q->offset_align_bytes = mx_place_align(&t->o, t->backend, &capacity);
+    if (t->o.align_bytes > 0) q->offset_align_bytes = (uint32_t)t->o.align_bytes;
+    q->capacity_bytes = t->o.capacity_bytes > 0 ? t->o.capacity_bytes : capacity;
+    return 0;
 }
 
 static int take_rates(struct tune *t) {
-    const struct mx_options *o = &t->o;
-    struct mx_rates *r = &t->request.rates;
-    char cache[1024], device[512], compute[512];
-    int32_t threads = o->threads > 0 ? (int32_t)o->threads : t->machine.cores;
-    bool known =
-        o->path != NULL && mx_rates_device_key(t->backend->name, o->path, device, sizeof device, NULL) == 0;
-    mx_rates_compute_key(&t->machine, &o->problem, threads, compute, sizeof compute);
-    if (mx_rates_path(cache, sizeof cache, NULL) == 0)
-        mx_rates_load(cache, known ? device : NULL, compute, r);
-    int err = o->calibrate ? calibrate(t, threads) : 0;
-    if (err < 0) return err;
-    if (o->read_bw > 0) r->read_bytes_per_s = o->read_bw;
-    if (o->write_bw > 0) r->write_bytes_per_s = o->write_bw;
-    if (o->read_bw > 0 || o->write_bw > 0) r->mixed_bytes_per_s = 0, r->device_source = MX_RATES_GIVEN;
-    if (o->rate > 0)
-        r->iblock_updates_per_s = r->tiled_updates_per_s = o->rate, r->compute_source = MX_RATES_GIVEN;
-    return 0;
-}
-
-static int plan(struct tune *t) {
-    const struct mx_options *o = &t->o;
-    struct mx_tune_request *q = &t->request;
-    q->problem = &o->problem;
-    q->machine = &t->machine;
-    q->algorithm = o->algorithm;
-    q->tuner = o->tuner;
-    q->engine = o->engine;
-    q->exhaustive = o->exhaustive;
-    q->threads = (int32_t)o->threads;
-    q->manual = (struct mx_plan){.by = o->by,
-                                 .bz = o->bz,
-                                 .bt = o->bt,
-                                 .iy = o->iy,
-                                 .iz = o->iz,
-                                 .slab = o->slab,
-                                 .tile = o->tile,
-                                 .ct = o->ct,
-                                 .ahead = o->ahead};
-    return mx_tune(q, &t->why, &t->result);
+    if (t->offline && t->o.calibrate)
+        return mx_fail(&t->why, -EINVAL,
+                       "--calibrate measures this machine; it cannot measure the one described by "
+                       "--cores, --sockets, --l2, --l3 or --topology");
+    return mx_take_rates(&t->o, t->backend, &t->machine, t->request.dram_bytes, &t->why, &t->request.rates);
 }
 
 /* ------------------------------------------------------------------ JSON */
@@ -352,10 +259,9 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = take_input(t);
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);
-    if (err == 0) err = take_backend(t);
-    if (err == 0) take_device(t);
+    if (err == 0) err = take_place(t);
     if (err == 0) err = take_rates(t);
-    if (err == 0) err = plan(t);
+    if (err == 0) err = mx_tune(&t->request, &t->why, &t->result);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
     free(t);

@@ -1,6 +1,7 @@
 /* run.c - memext run: plan, check, initialise, compute, report. */
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/request.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -35,7 +36,7 @@ struct note {
     char init[16];
     char input[1024];
 };
-enum { NOTE_VERSION = 1, LINE_ALIGN = 64, DEFAULT_ALIGN = 512 };
+enum { NOTE_VERSION = 1, LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
 static const char note_magic[8] = "mx-run";
 
 struct run {
@@ -81,59 +82,6 @@ static double seconds_since(uint64_t begin_ns) { return (double)(mx_clock_ns() -
 
 /* ------------------------------------------------------------------ before anything is touched */
 
-static const struct mx_backend *find_backend(const char *name) {
-    if (strncmp(name, "fault:", 6) == 0) name += 6;
-    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
-        if (strcmp((*b)->name, name) == 0) return *b;
-    return NULL;
-}
-
-static int choose_backend(struct run *r) {
-    const char *name = r->o.backend;
-    if (name == NULL) {
-        const struct mx_backend *uring = find_backend("uring");
-        name = uring != NULL && (uring->probe == NULL || uring->probe(NULL, NULL) == 0) ? "uring" : "aio";
-    }
-    r->backend = find_backend(name);
-    if (r->backend == NULL)
-        return mx_fail(&r->why, -EINVAL, "--backend '%s' is not known; it is dram, swap, mmap, aio or uring",
-                       name);
-    if (r->o.backend == NULL) r->o.backend = r->backend->name;
-    if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "backend %s needs a place for the Buffers: give a directory, file or block device with -d PATH",
-            name);
-    r->resident = r->backend->anonymous && !r->backend->locks_blocks;
-    return 0;
-}
-
-/* -n from the .npy file, or checked against it. */
-static int take_input(struct run *r) {
-    struct mx_problem *p = &r->o.problem;
-    if (r->o.input == NULL) return 0;
-    int err = mx_npy_open(r->o.input, &r->why, &r->npy);
-    if (err < 0) return err;
-    const int64_t *s = r->npy.shape, h2 = 2 * p->h;
-    if (s[0] <= h2 || s[1] <= h2 || s[2] <= h2)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%s of shape (%lld, %lld, %lld) has no interior: %s needs a frame of %d cells on every side",
-            r->o.input, (long long)s[0], (long long)s[1], (long long)s[2], p->stencil, p->h);
-    if (r->o.have_n && (p->nx != s[2] - h2 || p->ny != s[1] - h2 || p->nz != s[0] - h2))
-        return mx_fail(&r->why, -EINVAL,
-                       "-n %lld %lld %lld does not match %s, whose interior is %lld %lld %lld; leave -n out",
-                       (long long)p->nx, (long long)p->ny, (long long)p->nz, r->o.input,
-                       (long long)(s[2] - h2), (long long)(s[1] - h2), (long long)(s[0] - h2));
-    if (r->o.have_dtype && p->dtype != r->npy.dtype)
-        return mx_fail(&r->why, -EINVAL, "--dtype %s does not match %s, which is %s; leave --dtype out",
-                       p->dtype == MX_F64 ? "f64" : "f32", r->o.input,
-                       r->npy.dtype == MX_F64 ? "f64" : "f32");
-    p->nx = s[2] - h2, p->ny = s[1] - h2, p->nz = s[0] - h2;
-    p->dtype = r->npy.dtype;
-    return 0;
-}
-
 /* Sm and Km of the run. */
 static int take_limits(struct run *r) {
     const struct mx_machine *m = &r->report.machine;
@@ -160,49 +108,9 @@ static int take_limits(struct run *r) {
     return 0;
 }
 
-/* Alignment of the place, as far as it can be known without opening a store there. */
-static uint32_t likely_align(const struct run *r) {
-    struct mx_storage s;
-    if (r->backend->face == MX_FACE_MAPPED) return LINE_ALIGN;
-    int fd = r->o.path != NULL ? open(r->o.path, O_RDONLY | O_CLOEXEC) : -1;
-    int err = fd >= 0 ? mx_storage_facts(fd, NULL, &s) : -ENOENT;
-    if (fd >= 0) close(fd);
-    return err == 0 && s.direct_offset_align_bytes > 0 ? s.direct_offset_align_bytes : DEFAULT_ALIGN;
-}
-
-static void load_rates(struct run *r) {
-    char path[1024], device[512], compute[512];
-    struct mx_rates *rates = &r->request.rates;
-    bool known = r->o.path != NULL &&
-                 mx_rates_device_key(r->backend->name, r->o.path, device, sizeof device, NULL) == 0;
-    mx_rates_compute_key(&r->report.machine, &r->o.problem, r->request.threads, compute, sizeof compute);
-    if (mx_rates_path(path, sizeof path, NULL) == 0)
-        mx_rates_load(path, known ? device : NULL, compute, rates);
-    if (r->o.read_bw > 0) rates->read_bytes_per_s = r->o.read_bw, rates->mixed_bytes_per_s = 0;
-    if (r->o.write_bw > 0) rates->write_bytes_per_s = r->o.write_bw, rates->mixed_bytes_per_s = 0;
-    if (r->o.rate > 0) rates->iblock_updates_per_s = rates->tiled_updates_per_s = r->o.rate;
-}
-
 static int plan(struct run *r, uint32_t align) {
     struct mx_plan given;
     struct mx_tune_request *q = &r->request;
-    q->problem = &r->o.problem;
-    q->machine = &r->report.machine;
-    q->algorithm = r->o.algorithm;
-    q->tuner = r->o.tuner;
-    q->engine = r->o.engine;
-    q->face = r->resident                          ? MX_TUNE_RESIDENT
-              : r->backend->face == MX_FACE_MAPPED ? MX_TUNE_MAPPED
-                                                   : MX_TUNE_TRANSFER;
-    q->manual = (struct mx_plan){.by = r->o.by,
-                                 .bz = r->o.bz,
-                                 .bt = r->o.bt,
-                                 .iy = r->o.iy,
-                                 .iz = r->o.iz,
-                                 .slab = r->o.slab,
-                                 .tile = r->o.tile,
-                                 .ct = r->o.ct,
-                                 .ahead = r->o.ahead};
     q->offset_align_bytes = align;
     int err = 0;
     if (r->resumed)
@@ -225,12 +133,26 @@ static int plan(struct run *r, uint32_t align) {
     return 0;
 }
 
+static int take_place(struct run *r) {
+    int err = mx_take_backend(&r->o, &r->why, &r->backend);
+    if (err < 0) return err;
+    if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "backend %s needs a place for the Buffers: give a directory, file or block device with -d PATH",
+            r->backend->name);
+    if (r->o.backend == NULL) r->o.backend = r->backend->name;
+    r->resident = mx_face_of(r->backend) == MX_TUNE_RESIDENT;
+    return 0;
+}
+
 static int prepare(struct run *r) {
-    int err = choose_backend(r);
-    if (err == 0) err = take_input(r);
+    int err = take_place(r);
+    if (err == 0) err = mx_take_input(&r->o, &r->why, &r->npy);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
-    r->request.threads = r->o.threads > 0 ? (int32_t)r->o.threads : r->report.machine.cores;
+    mx_take_request(&r->o, &r->report.machine, &r->request);
+    r->request.face = mx_face_of(r->backend);
     return err;
 }
 
@@ -567,6 +489,14 @@ static int work(struct run *r) {
     return err;
 }
 
+/* Of the opened device, or as far as it can be known from outside: a guess that check_align mends. */
+static uint32_t first_align(const struct run *r) {
+    uint32_t align = mx_place_align(&r->o, r->backend, NULL);
+    if (r->device != NULL && r->backend->face == MX_FACE_TRANSFER) return r->report.device.offset_align_bytes;
+    if (align > 0) return align;
+    return r->backend->face == MX_FACE_TRANSFER ? PAGE_ALIGN : LINE_ALIGN;
+}
+
 static int plan_and_work(struct run *r) {
     int err = prepare(r);
     if (err == 0 && r->o.resume) {
@@ -576,10 +506,9 @@ static int plan_and_work(struct run *r) {
     }
     if (err < 0) return err;
     if (r->o.init == NULL && r->o.input == NULL) r->o.init = mx_inits[0].name;
-    load_rates(r);
-    err = plan(r, r->device != NULL && r->backend->face == MX_FACE_TRANSFER
-                      ? r->report.device.offset_align_bytes
-                      : likely_align(r));
+    err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,
+                        &r->request.rates);
+    if (err == 0) err = plan(r, first_align(r));
     if (err < 0 || r->o.dry_run) return err;
     if (r->device == NULL && (err = open_device(r)) == 0) err = check_align(r);
     if (err == 0)

@@ -84,6 +84,10 @@ static int complete_request(const struct mx_tune_request *request, mx_why *why, 
     if (q->dram_bytes == 0) q->dram_bytes = mx_machine_dram_bytes(q->machine);
     if (q->reserve_paper) q->reserve_bytes = mx_machine_reserve_paper(q->machine);
     c.overhead_bytes = q->reserve_paper ? 0 : MX_TUNE_OVERHEAD_BYTES;
+    if (q->face == MX_TUNE_MAPPED && !q->reserve_paper && q->dram_bytes > q->reserve_bytes) {
+        uint64_t share = (q->dram_bytes - q->reserve_bytes) / MX_TUNE_CACHE_SHARE;
+        c.overhead_bytes += share > MX_TUNE_CACHE_BYTES ? share : MX_TUNE_CACHE_BYTES;
+    }
     uint64_t taken = q->reserve_bytes + c.overhead_bytes;
     c.room_bytes = taken < q->dram_bytes ? q->dram_bytes - taken : 0;
     *out = c;

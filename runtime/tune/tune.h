@@ -22,6 +22,11 @@
  * Not counted under the papers' reserve, whose Km covers it. */
 #define MX_TUNE_OVERHEAD_BYTES (UINT64_C(24) << 20)
 
+/* On mapped backends the kernel needs DRAM of its own to page Buffers in and out: a quarter of what the run
+ * may use, 32 MiB at least, is left to it (not under the papers' reserve). */
+enum { MX_TUNE_CACHE_SHARE = 4 };
+#define MX_TUNE_CACHE_BYTES (UINT64_C(32) << 20)
+
 /* ------------------------------------------------------------------ rates */
 
 enum mx_rates_source { MX_RATES_DEFAULT, MX_RATES_CACHED, MX_RATES_MEASURED, MX_RATES_GIVEN };

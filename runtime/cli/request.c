@@ -1,0 +1,143 @@
+#include "cli/request.h"
+#include "machine/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
+enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
+#define CALIBRATION_BYTES (UINT64_C(128) << 20)
+
+static const char *dtype_name(enum mx_dtype dtype) { return dtype == MX_F64 ? "f64" : "f32"; }
+
+int mx_take_input(struct mx_options *o, mx_why *why, struct mx_npy *out) {
+    struct mx_problem *p = &o->problem;
+    out->fd = -1;
+    if (o->input == NULL) return 0;
+    int err = mx_npy_open(o->input, why, out);
+    if (err < 0) return err;
+    const int64_t *s = out->shape, h2 = 2 * (int64_t)p->h;
+    const int64_t nx = s[2] - h2, ny = s[1] - h2, nz = s[0] - h2;
+    if (nx < 1 || ny < 1 || nz < 1)
+        err = mx_fail(
+            why, -EINVAL,
+            "%s of shape (%lld, %lld, %lld) has no interior: %s needs a frame of %d cells on every side",
+            o->input, (long long)s[0], (long long)s[1], (long long)s[2], p->stencil, p->h);
+    else if (o->have_n && (p->nx != nx || p->ny != ny || p->nz != nz))
+        err = mx_fail(why, -EINVAL,
+                      "-n %lld %lld %lld does not match %s, whose interior is %lld %lld %lld; leave -n out",
+                      (long long)p->nx, (long long)p->ny, (long long)p->nz, o->input, (long long)nx,
+                      (long long)ny, (long long)nz);
+    else if (o->have_dtype && p->dtype != out->dtype)
+        err = mx_fail(why, -EINVAL, "--dtype %s does not match %s, which is %s; leave --dtype out",
+                      dtype_name(p->dtype), o->input, dtype_name(out->dtype));
+    if (err < 0) {
+        mx_npy_close(out, NULL);
+        return err;
+    }
+    p->nx = nx, p->ny = ny, p->nz = nz;
+    p->dtype = out->dtype;
+    return 0;
+}
+
+int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_backend **out) {
+    const char *name = o->backend;
+    const struct mx_backend *fallback = NULL;
+    if (name ==
+        NULL) { /* the last transfer backend of the table that works here, as mx_device_open chooses */
+        for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
+            if ((*b)->face == MX_FACE_TRANSFER && ((*b)->probe == NULL || (*b)->probe(NULL, NULL) == 0))
+                fallback = *b;
+        if (fallback == NULL)
+            return mx_fail(why, -ENOTSUP,
+                           "neither aio nor uring works here; memext info says why. Try --backend mmap");
+        return *out = fallback, 0;
+    }
+    if (strncmp(name, "fault:", 6) == 0) name += 6;
+    *out = mx_backend_find(name);
+    if (*out == NULL)
+        return mx_fail(why, -EINVAL, "--backend '%s' is not known; it is dram, swap, mmap, aio or uring",
+                       name);
+    return 0;
+}
+
+enum mx_tune_face mx_face_of(const struct mx_backend *b) {
+    if (b->face == MX_FACE_TRANSFER) return MX_TUNE_TRANSFER;
+    return b->anonymous && !b->locks_blocks ? MX_TUNE_RESIDENT : MX_TUNE_MAPPED;
+}
+
+/* What direct transfers need is a property of files: in a directory a nameless one is asked. */
+static int open_place(const char *path) {
+    int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* As core aligns: what O_DIRECT demands, and whole blocks of the file system or device. */
+static uint32_t transfer_align(const struct mx_storage *s) {
+    uint32_t block = s != NULL ? s->physical_block_bytes : 0,
+             direct = s != NULL ? s->direct_offset_align_bytes : 0;
+    if (block < 512 || block > LARGEST_BLOCK_BYTES || (block & (block - 1)) != 0) block = PAGE_BYTES;
+    return direct > block ? direct : block;
+}
+
+uint32_t mx_place_align(const struct mx_options *o, const struct mx_backend *backend,
+                        uint64_t *capacity_bytes) {
+    struct mx_storage s;
+    if (o->path == NULL || backend->anonymous) return 0;
+    int fd = open_place(o->path);
+    int err = fd >= 0 ? mx_storage_facts(fd, NULL, &s) : -ENOENT;
+    if (fd >= 0) close(fd);
+    if (err == 0 && capacity_bytes != NULL) *capacity_bytes = s.bytes;
+    return backend->face == MX_FACE_MAPPED ? LINE_BYTES : transfer_align(err == 0 ? &s : NULL);
+}
+
+static void take_given_rates(const struct mx_options *o, struct mx_rates *r) {
+    if (o->read_bw > 0) r->read_bytes_per_s = o->read_bw;
+    if (o->write_bw > 0) r->write_bytes_per_s = o->write_bw;
+    if (o->read_bw > 0 || o->write_bw > 0) r->mixed_bytes_per_s = 0, r->device_source = MX_RATES_GIVEN;
+    if (o->rate > 0)
+        r->iblock_updates_per_s = r->tiled_updates_per_s = o->rate, r->compute_source = MX_RATES_GIVEN;
+}
+
+int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
+                  const struct mx_machine *machine, uint64_t dram_bytes, mx_why *why,
+                  struct mx_rates *rates) {
+    char cache[1024], device[512], compute[512];
+    int32_t threads = o->threads > 0 ? (int32_t)o->threads : machine->cores;
+    bool known = o->path != NULL && !backend->anonymous &&
+                 mx_rates_device_key(backend->name, o->path, device, sizeof device, NULL) == 0;
+    mx_rates_compute_key(machine, &o->problem, threads, compute, sizeof compute);
+    if (mx_rates_path(cache, sizeof cache, NULL) == 0)
+        mx_rates_load(cache, known ? device : NULL, compute, rates);
+    if (o->calibrate && !o->resume) {
+        struct mx_device_options d = {.backend = backend->name, .path = o->path};
+        uint64_t share = dram_bytes / CALIBRATION_SHARE;
+        int err = mx_rates_renew(o->path != NULL && !backend->anonymous ? &d : NULL, &o->problem, machine,
+                                 threads, share < CALIBRATION_BYTES ? share : CALIBRATION_BYTES, why, rates);
+        if (err < 0) return err;
+    }
+    take_given_rates(o, rates);
+    return 0;
+}
+
+void mx_take_request(const struct mx_options *o, const struct mx_machine *machine,
+                     struct mx_tune_request *q) {
+    q->problem = &o->problem;
+    q->machine = machine;
+    q->algorithm = o->algorithm;
+    q->tuner = o->tuner;
+    q->engine = o->engine;
+    q->exhaustive = o->exhaustive;
+    q->threads = o->threads > 0 ? (int32_t)o->threads : machine->cores;
+    q->manual = (struct mx_plan){.by = o->by,
+                                 .bz = o->bz,
+                                 .bt = o->bt,
+                                 .iy = o->iy,
+                                 .iz = o->iz,
+                                 .slab = o->slab,
+                                 .tile = o->tile,
+                                 .ct = o->ct,
+                                 .ahead = o->ahead};
+}
