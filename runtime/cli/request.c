@@ -122,6 +122,8 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
     return 0;
 }
 
+static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
+
 void mx_take_request(const struct mx_options *o, const struct mx_machine *machine,
                      struct mx_tune_request *q) {
     q->problem = &o->problem;
@@ -131,9 +133,11 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
     q->engine = o->engine;
     q->exhaustive = o->exhaustive;
     q->threads = o->threads > 0 ? (int32_t)o->threads : machine->cores;
-    q->manual = (struct mx_plan){.by = o->by,
-                                 .bz = o->bz,
-                                 .bt = o->bt,
+    /* A Block beyond the grid is the grid, and no sweep has more steps than there are. */
+    const struct mx_problem *p = &o->problem;
+    q->manual = (struct mx_plan){.by = at_most(o->by, p->ny),
+                                 .bz = at_most(o->bz, p->nz),
+                                 .bt = at_most(o->bt, p->nt > 1 ? p->nt : 1),
                                  .iy = o->iy,
                                  .iz = o->iz,
                                  .slab = o->slab,

@@ -178,7 +178,9 @@ static int check_given(const struct job *job, mx_why *why) {
         if (b < 1 || b > n)
             return mx_fail(why, -EINVAL, "%s = %lld is outside 1 .. %s = %lld: give %lld for one Block",
                            cuts[i].name, (long long)b, cuts[i].total, (long long)n, (long long)n);
-        if (b < n && job->strategy->blocks && m->bt > 1 && 2 * m->bt * p->h > b)
+        /* Overlapped blocks recompute their halo, however deep: the constraint is that of the others. */
+        bool bound = job->strategy->blocks && !job->strategy->halo_twice;
+        if (b < n && bound && m->bt > 1 && 2 * m->bt * p->h > b)
             return mx_fail(why, -EINVAL,
                            "bt = %lld breaks 2 bt h <= %s = %lld (h = %d): give bt <= %lld or %s >= %lld",
                            (long long)m->bt, cuts[i].name, (long long)b, p->h, (long long)(b / (2 * p->h)),
