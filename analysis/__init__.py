@@ -1,0 +1,1 @@
+"""Reads what experiments/run.py recorded and makes of it: tables, figures, verdicts, one report."""

@@ -1,0 +1,636 @@
+"""The figures, in the papers' order, then ours. Each function reads results and returns a Drawn; which plan it needs stands in FIGURES."""
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis import heatmaps, style, timeline
+from analysis.stats import Stat, stat, variation
+
+GIB = 1 << 30
+# Floating-point operations of an update. 10 for 7 points is the slides' own count (5945.38 Mflops in 1847.55 s); the others are
+# counted the same way: additions and multiplications of the formula.
+FLOPS = {"star7": 10, "edge19": 21, "box27": 30}
+NAMES = {"skewed-min": "skewed-min (aio5y)", "skewed-y": "skewed-y (aio3y)", "redundant": "redundant (algorithm-1)", "stream": "stream (ours)",
+         "skewed": "skewed (2)", "direct-skewed": "direct-skewed (mmap1)", "direct-skewed-opt": "direct-skewed-opt (mmap1+opt)"}  # fmt: skip
+
+
+@dataclass
+class Drawn:
+    """A figure with the numbers in it, as a table and in words."""
+
+    name: str
+    title: str
+    figure: object
+    header: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    notes: list = field(default_factory=list)
+
+
+def size_bytes(text):
+    """ "1.5GiB" -> bytes."""
+    for unit, factor in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)):
+        if text.endswith(unit):
+            return float(text[: -len(unit)]) * factor
+    return float(text)
+
+
+def cell(group, of):
+    """Stat of a group, or its failure in words, or None where it was not run."""
+    if group is None:
+        return None
+    return group.stat(of) or (group.failure or None)
+
+
+def show(value, form="{:.3g}"):
+    """A cell of a table."""
+    if value is None:
+        return "not run"
+    if isinstance(value, str):
+        return f"failed: {value}"
+    if isinstance(value, Stat):
+        if value.n > 1:
+            return f"{form.format(value.median)} ({form.format(value.low)} to {form.format(value.high)}, n={value.n})"
+        return form.format(value.median)
+    return form.format(value) if isinstance(value, float) else str(value)
+
+
+def per_step(run):
+    return run.seconds_per_step
+
+
+def seconds(run):
+    return run.report["seconds"]
+
+
+def gupdates(run):
+    return run.rate * 1e-9
+
+
+def moved(run):
+    """(read, written) of the storage in the stencil phase: the device's or swap's counters where there is a timeline, else the kernel's of
+    this process."""
+    k = run.report["kernel"]
+    if run.report["backend"] == "swap":
+        return k["swap_in_bytes"], k["swap_out_bytes"]
+    line = cached_timeline(run)
+    if line is not None and len(line.samples):
+        return line.total("device_read_bytes"), line.total("device_write_bytes")
+    return k["storage_read_bytes"], k["storage_write_bytes"]
+
+
+def moved_read(run):
+    return moved(run)[0]
+
+
+def moved_write(run):
+    return moved(run)[1]
+
+
+def amplification(run):
+    """Bytes really moved / bytes that the schedule needed."""
+    needed = sum(run.needed_bytes)
+    return sum(moved(run)) / needed if needed else None
+
+
+def wait_share(run):
+    return run.report["time"]["wait_s"] / run.report["seconds"] if run.report["seconds"] else None
+
+
+_timelines = {}
+
+
+def cached_timeline(run):
+    path = run.timeline_path
+    if path is None:
+        return None
+    if path not in _timelines:
+        _timelines[path] = timeline.read(path)
+    return _timelines[path]
+
+
+def over(value, base):
+    """A Stat relative to another's median; failures pass through."""
+    if isinstance(value, Stat) and isinstance(base, Stat) and base.median:
+        return value.scaled(1 / base.median)
+    return value if isinstance(value, str) else None
+
+
+# ------------------------------------------------------------------ Fig. 5 and the profiles of the slides
+
+FIG5 = (("aio", "aio"), ("uring", "uring"), ("mmap", "mmap"), ("swap", "swap"))
+
+
+def fig05(plan, published):
+    base = cell(plan.one(method="normal"), per_step)
+    methods = ["aio", "uring", "mmap", "swap"]
+    temporal = [over(cell(plan.one(method=m, temporal=True), per_step), base) for m in methods]
+    plain = [over(cell(plan.one(method=m, temporal=False), per_step), base) for m in methods]
+    ours = over(cell(plan.one(method="stream"), per_step), base)
+    figure, ax = style.new(7.2, 3.8)
+    style.bars(ax, [*methods, "stream (ours)"], {"with temporal blocking": [*temporal, ours], "without temporal blocking": [*plain, None]},
+               "time per step, relative to normal", log=True)  # fmt: skip
+    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
+    ax.annotate("normal execution, all in DRAM", (4.45, 1.0), xytext=(0, 3), textcoords="offset points", fontsize=7, ha="right")
+    p = published.value
+    given = {("aio", True): p("aio-temporal-ratio"), ("mmap", True): p("mmap-temporal-ratio"), ("swap", True): p("swap-temporal-ratio"), ("swap", False): p("swap-plain-ratio")}
+    rows = [["normal", "", show(base, "{:.4f} s per step"), "1", "1"]]
+    for m in [*methods, "stream"]:
+        for t in (True, False):
+            group = plan.one(method=m, temporal=t)
+            if group is None:
+                continue
+            value = cell(group, per_step)
+            rows.append([m, "with" if t else "without", show(value, "{:.4f} s per step"), show(over(value, base)), given.get((m, t)) or "not given in the text"])
+    notes = [f"The paper gives {p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal blocking and does not name the method in the text."]
+    return Drawn("fig05", "Fig. 5: swap, mmap and aio against normal execution", figure, ["method", "temporal blocking", "measured", "relative to normal", "published"], rows, notes)
+
+
+def slides_bytes(plan, published):
+    methods = ["aio", "uring", "mmap", "swap"]
+    read = [cell(plan.one(method=m, temporal=True), lambda r: moved_read(r) / GIB) for m in methods]
+    wrote = [cell(plan.one(method=m, temporal=True), lambda r: moved_write(r) / GIB) for m in methods]
+    figure, ax = style.new(6.4, 3.2)
+    style.bars(ax, methods, {"read": read, "write": wrote}, "GiB moved on storage, stencil phase")
+    rows = []
+    for i, m in enumerate(methods):
+        group = plan.one(method=m, temporal=True)
+        needed = group.first(lambda r: r.needed_bytes) if group else None
+        given = [published.values.get(f"{m}-{way}-gib", {}).get("value") for way in ("read", "write")]
+        rows.append([m, show(read[i]), show(wrote[i]), f"{needed[0] / GIB:.3f} + {needed[1] / GIB:.3f}" if needed else "", *[g if g is not None else "not given in the text" for g in given]])
+    notes = ["The papers' written bytes contain the initial grid, ours do not. mmap leaves at the end what is still dirty in the page cache; its counter stops with the stencil phase."]
+    return Drawn("slides-bytes", "Slides: bytes read and written", figure, ["method", "read GiB", "written GiB", "needed GiB (read + written)", "published read GiB", "published written GiB"], rows, notes)
+
+
+def _profile(plan, draw, title, name, unit, published):
+    methods = ["aio", "mmap", "swap"]
+    figure, axes = style.new(7.2, 5.2, rows=3, columns=1, sharex=True)
+    rows = []
+    for ax, m in zip(axes, methods):
+        group = plan.one(method=m, temporal=True)
+        run = next((r for r in group.done if r.timeline_path), None) if group else None
+        ax.set_title(m, loc="left")
+        ax.set_ylabel(unit)
+        if run is None:
+            ax.text(0.5, 0.5, group.failure if group and group.failure else "not run", transform=ax.transAxes, ha="center")
+            continue
+        rows.append([m, *draw(ax, run, cached_timeline(run))])
+    axes[-1].set_xlabel("seconds since the start of the stencil phase")
+    return figure, rows
+
+
+def cpu_profile(plan, published):
+    cores = plan.sessions[-1]["machine"].get("cores", 1) if plan.sessions else 1
+
+    def draw(ax, run, line):
+        t, busy = line.cpu(cores)
+        ax.fill_between(t, 0, 100 * np.clip(busy, 0, 1.2), step="mid", color=style.SKY, linewidth=0).set_gid("cpu")
+        ax.set_ylim(0, 110)
+        low = float((busy < 0.9).mean()) if len(busy) else 0.0
+        return [f"{100 * busy.mean():.0f} %", f"{100 * low:.0f} %", f"{100 * wait_share(run):.0f} %"]
+
+    figure, rows = _profile(plan, draw, "", "", "% of all cores", published)
+    for row in rows:
+        share = published.values.get(f"{row[0]}-io-share", {}).get("value")
+        row.append(f"{100 * share:.1f} %" if share else "not given in the text")
+    return Drawn("cpu-profile", "Slides: CPU utilisation profile", figure, ["method", "mean CPU use", "samples under 90 %", "time waiting for transfers", "published I/O share of a Block's period"], rows,
+                 ["CPU use is that of the process. The papers' share is the time with CPU use under 90 %."])  # fmt: skip
+
+
+def bandwidth_profile(plan, published):
+    def draw(ax, run, line):
+        names = line.traffic()
+        for name, c, label in zip(names, (style.BLUE, style.ORANGE), ("read", "write")):
+            t, rate = line.rate(name)
+            ax.plot(t, rate / 1e6, color=c, label=label, linewidth=1.1, drawstyle="steps-mid")[0].set_gid(label)
+        _, both = line.rate(*names)
+        ax.set_ylim(0, None)
+        ax.legend(loc="upper right", ncols=2)
+        v = bandwidth_variation(line)
+        return [f"{both.mean() / 1e6:.0f} MB/s", f"{both.max() / 1e6:.0f} MB/s", f"{v:.2f}" if v is not None else "too short"]
+
+    figure, rows = _profile(plan, draw, "", "", "MB/s", published)
+    return Drawn("bandwidth-profile", "Slides: flash bandwidth profile", figure, ["method", "mean read + write", "largest", "coefficient of variation"], rows, ["The papers' curves are not given in the text."])
+
+
+def bandwidth_variation(line):
+    """Coefficient of variation of read + write bandwidth, the first and last twentieth of the run left out."""
+    t, both = line.rate(*line.traffic())
+    inside = both[(t > 0.05 * line.duration_s) & (t < 0.95 * line.duration_s)]
+    return variation(list(inside)) if len(inside) >= 5 else None
+
+
+def before_after(plan, published):
+    steps, backends = ["before", "after", "tiled"], ["aio", "mmap"]
+    series = {s: [cell(plan.one(backend=b, step=s), seconds) for b in backends] for s in steps}
+    figure, ax = style.new(6.0, 3.2)
+    style.bars(ax, backends, series, "seconds", names={"tiled": "tiled engine (ours)"})
+    rows = []
+    for i, b in enumerate(backends):
+        base = series["before"][i]
+        for s in steps:
+            v = series[s][i]
+            group = plan.one(backend=b, step=s)
+            given = published.values.get(f"{b}-{s}-seconds", {}).get("value")
+            rel = over(v, base)
+            rows.append([b, s, show(v, "{:.2f} s"), show(rel), show(cell(group, lambda r: r.report["time"]["update_s"]), "{:.2f} s"), f"{given} s" if given else "not in the papers",
+                         published.value(f"{b}-relative") if s == "after" else ""])  # fmt: skip
+    return Drawn("before-after", "Slides: before and after optimisation", figure, ["method", "version", "time", "relative to before", "of it update", "published time", "published relative (a Block's period)"], rows,
+                 ["memext always pads rows and shares z among its threads, so `before` differs by the shape of the iBlock alone (32 x 32 rows); the papers' before had neither."])  # fmt: skip
+
+
+# ------------------------------------------------------------------ Figs. 6 to 9
+
+
+def _sizes(plan, **wanted):
+    groups = plan.select(**wanted)
+    names = list(dict.fromkeys(g["size"] for g in groups))
+    return sorted(names, key=size_bytes)
+
+
+def fig06(plan, published):
+    base = cell(plan.one(method="normal"), gupdates)
+    methods = [m for m in ("aio", "aio5y", "stream") if plan.select(method=m)]
+    sizes = _sizes(plan)
+    names = {"aio": "redundant on aio (the papers')", "aio5y": "skewed-min on aio (aio5y)", "stream": "stream on uring (ours)"}
+    series = {m: [over(cell(plan.one(method=m, size=s), gupdates), base) for s in sizes] for m in methods}
+    figure, ax = style.new(7.0, 3.6)
+    xs = [size_bytes(s) for s in sizes]
+    style.lines(ax, xs, series, "speed, relative to normal", names=names)
+    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
+    limit = plan.select(method="aio")[0]["limit"] if plan.select(method="aio") else ""
+    if limit:
+        ax.axvline(size_bytes(limit), color=style.GREY, linewidth=1, linestyle=":")
+        ax.annotate(f" DRAM limit {limit}", (size_bytes(limit), 0.02), fontsize=7, color="#555555")
+    style.size_axis(ax, xs, sizes, "size of the two Buffers")
+    rows = [[s, *[show(series[m][i]) for m in methods]] for i, s in enumerate(sizes)]
+    rows.append(["published: 512 GiB in 32 GiB", published.value("largest-relative"), *[""] * (len(methods) - 1)])
+    return Drawn("fig06", "Fig. 6: performance at fixed DRAM against problem size", figure, ["Buffers", *[names[m] for m in methods]], rows,
+                 [f"Normal execution of the smallest problem, all in DRAM: {show(base, '{:.3f} Gupdates/s')}."])  # fmt: skip
+
+
+def _fig07(plan, of, unit, form):
+    stencils = list(dict.fromkeys(g["stencil"] for g in plan.groups.values()))
+    sizes = _sizes(plan)
+    figure, axes = style.new(7.2, 3.4, columns=len(stencils), squeeze=False)
+    rows, xs = [], [size_bytes(s) for s in sizes]
+    for ax, stencil in zip(axes[0], stencils):
+        series = {b: [cell(plan.one(backend=b, stencil=stencil, size=s), of(stencil)) for s in sizes] for b in ("aio", "mmap")}
+        style.lines(ax, xs, series, unit)
+        style.size_axis(ax, xs, sizes, "Buffers")
+        ax.set_title(stencil, loc="left")
+        for i, s in enumerate(sizes):
+            a, m = series["aio"][i], series["mmap"][i]
+            rows.append([stencil, s, show(a, form), show(m, form), show(over(a, m))])
+    return figure, rows
+
+
+def fig07(plan, published):
+    figure, rows = _fig07(plan, lambda stencil: seconds, "seconds", "{:.2f}")
+    low, high = published.value("aio-of-mmap-low"), published.value("aio-of-mmap-high")
+    return Drawn("fig07", "Fig. 7: times of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio s", "mmap s", "aio / mmap"], rows,
+                 [f"Published: aio takes {low:.0%} to {high:.0%} of mmap's time; mmap with 19 points and 1 TiB was ended by the out-of-memory killer."])  # fmt: skip
+
+
+def fig08(plan, published):
+    figure, rows = _fig07(plan, lambda stencil: lambda r: r.rate * FLOPS[stencil] * 1e-6, "effective Mflops", "{:.0f}")
+    return Drawn("fig08", "Fig. 8: effective Mflops of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
+                 [f"Counted as in the slides: {FLOPS['star7']} operations an update for 7 points, {FLOPS['edge19']} for 19. Published values are not given in the text."])  # fmt: skip
+
+
+def fig09(plan, published):
+    sizes = _sizes(plan, stencil="star7")
+    limit = size_bytes(plan.select(stencil="star7")[0]["limit"])
+    figure, ax = style.new(7.0, 3.4)
+    series = {b: [cell(plan.one(backend=b, stencil="star7", size=s), lambda r: r.rate * FLOPS["star7"] * 1e-6) for s in sizes] for b in ("aio", "mmap")}
+    blocks = [plan.one(backend="mmap", stencil="star7", size=s) for s in sizes]
+    shares = [g.first(lambda r: r.report["block_bytes"]) if g else None for g in blocks]
+    names = [f"{s}\nBlocks {b / (1 << 20):.0f} MiB" if b else s for s, b in zip(sizes, shares)]
+    style.bars(ax, names, series, "effective Mflops", value_format="{:.0f}")
+    ax.set_xlabel("Buffers, and Blocks in DRAM")
+    rows = []
+    for i, s in enumerate(sizes):
+        a, m = series["aio"][i], series["mmap"][i]
+        rows.append([s, f"{shares[i] / GIB:.3f}" if shares[i] else "", f"{(limit - shares[i]) / GIB:.3f}" if shares[i] else "", show(a, "{:.0f}"), show(m, "{:.0f}"), show(over(a, m))])
+    return Drawn("fig09", "Fig. 9: effective Mflops at fixed DRAM, aio and mmap", figure, ["Buffers", "Blocks GiB", "rest of the DRAM GiB", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
+                 [published.values["fig9-trend"]["note"].capitalize() + "."])  # fmt: skip
+
+
+# ------------------------------------------------------------------ Fig. 12
+
+
+def fig12(plan, published):
+    labels, columns, rows = [], {"x2": [], "x4": []}, []
+    order = [("mmap", a) for a in ("direct-skewed", "direct-skewed-opt", "skewed", "skewed-y", "skewed-min", "redundant")]
+    order += [("aio", a) for a in ("skewed", "skewed-y", "skewed-min", "redundant")]
+    base = {room: cell(plan.one(backend="aio", algorithm="skewed-min", room=room), seconds) for room in columns}
+    for backend, algorithm in order:
+        labels.append(f"{backend}\n{algorithm}")
+        enough = cell(plan.one(backend=backend, algorithm=algorithm, room="enough"), seconds)
+        row = [backend, NAMES[algorithm], show(enough, "{:.2f} s") if enough is not None else ""]
+        for room in columns:
+            group = plan.one(backend=backend, algorithm=algorithm, room=room)
+            value = cell(group, seconds)
+            columns[room].append(over(value, base[room]))
+            read = cell(group, lambda r: r.report["kernel"]["storage_read_bytes"] / GIB)
+            row += [show(value, "{:.2f} s"), show(columns[room][-1]), show(read, "{:.2f}")]
+        rows.append(row)
+    figure, ax = style.new(7.4, 4.2)
+    style.bars(ax, labels, columns, "time, relative to aio skewed-min", log=True, names={"x2": "Buffers twice the DRAM (the papers')", "x4": "Buffers four times the DRAM"}, value_format="{:.2g}")
+    ax.tick_params(axis="x", rotation=60, labelsize=7)
+    header = ["backend", "version", "enough DRAM", "x2 time", "x2 relative", "x2 GiB read by this process", "x4 time", "x4 relative", "x4 GiB read by this process"]
+    return Drawn("fig12", "Fig. 12: versions of algorithm-2 with mmap and aio", figure, header, rows, ["Published values are not given in the text; the findings are, see the verdicts."])
+
+
+# ------------------------------------------------------------------ Figs. 19 to 24, Table II
+
+TUNERS = ("manual", "naive", "blk")
+
+
+def _parameters(group):
+    return group.first(lambda r: "by {by}, bz {bz}, bt {bt}, iy {iy}, iz {iz}".format_map(r.report["plan"]), "") if group else ""
+
+
+def fig19(plan, published):
+    algorithms = ["skewed-min", "skewed-y"]
+    series = {t: [cell(plan.one(algorithm=a, tuner=t), seconds) for a in algorithms] for t in TUNERS}
+    figure, ax = style.new(6.4, 3.3)
+    style.bars(ax, [NAMES[a] for a in algorithms], series, "seconds")
+    rows = []
+    for i, a in enumerate(algorithms):
+        for t in TUNERS:
+            v = series[t][i]
+            rows.append([NAMES[a], t, _parameters(plan.one(algorithm=a, tuner=t)), show(v, "{:.2f} s"), show(over(series["blk"][i], v))])
+    p = published.value
+    return Drawn("fig19", "Fig. 19: times with the three tuners", figure, ["algorithm", "tuner", "parameters", "time", "Blk-Tune's time, of this"], rows,
+                 [f"Published: Blk-Tune takes {p('blk-of-manual-low'):.0%} to {p('blk-of-manual-high'):.0%} of manual choice, {p('blk-of-naive-low'):.0%} to {p('blk-of-naive-high'):.0%} of Naive-Tune."])  # fmt: skip
+
+
+COMPONENTS = ("update_s", "blk2blk_s", "wait_s")
+
+
+def _components(plan, groups, title, name):
+    """Stacked parts of the wall time, and beside them how long transfers were under way."""
+    labels = [label for label, _ in groups]
+    figure, (left, right) = style.new(7.4, 3.9, columns=2)
+    parts = {c[:-2]: [g.stat(lambda r, c=c: r.report["time"][c]).median if g.done else 0 for _, g in groups] for c in COMPONENTS}
+    total = [g.stat(seconds).median if g.done else 0 for _, g in groups]
+    parts["other"] = [max(0.0, t - sum(parts[c][i] for c in ("update", "blk2blk", "wait"))) for i, t in enumerate(total)]
+    style.stacked(left, labels, parts, "seconds")
+    left.set_title("what the computing thread did", loc="left")
+    ways = {w: [cell(g, lambda r, w=w: r.report["time"][f"{w}_s"]) for _, g in groups] for w in ("buf2blk", "blk2buf")}
+    style.bars(right, labels, ways, "seconds with a transfer under way", value_format="{:.2g}")
+    right.set_title("flash read and write", loc="left")
+    for ax in (left, right):
+        ax.tick_params(axis="x", rotation=60, labelsize=7)
+    rows = [[label.replace("\n", " "), *[show(float(parts[c][i]), "{:.2f}") for c in ("update", "blk2blk", "wait", "other")], show(ways["buf2blk"][i], "{:.2f}"), show(ways["blk2buf"][i], "{:.2f}")] for i, label in enumerate(labels)]
+    return Drawn(name, title, figure, ["run", "update s", "blk2blk s", "wait s", "other s", "buf2blk s", "blk2buf s"], rows,
+                 ["memext overlaps transfers with computation, so buf2blk and blk2buf are shown beside the wall time, not in it; `wait` is what they cost. "
+                  "Published values are not given in the text."])  # fmt: skip
+
+
+def fig20(plan, published):
+    groups = [(f"{a}\n{t}", plan.one(algorithm=a, tuner=t)) for a in ("skewed-min", "skewed-y") for t in TUNERS]
+    return _components(plan, [(n, g) for n, g in groups if g], "Fig. 20: time components with the three tuners", "fig20")
+
+
+def fig21(plan, published):
+    algorithms = ["skewed-min", "skewed-y"]
+    figure, axes = style.new(7.0, 3.2, columns=2, sharey=True)
+    rows = []
+    for ax, a in zip(axes, algorithms):
+        groups = [plan.one(algorithm=a, tuner=t) for t in TUNERS]
+        series = {way: [cell(g, lambda r, way=way: r.report[f"{way}_bytes"] / GIB) for g in groups] for way in ("read", "write")}
+        style.bars(ax, list(TUNERS), series, "GiB")
+        ax.set_title(NAMES[a], loc="left")
+        for t, g, r, w in zip(TUNERS, groups, series["read"], series["write"]):
+            exact = g.first(lambda x: (x.report["read_bytes"], x.report["write_bytes"]) == (x.report["predicted_read_bytes"], x.report["predicted_write_bytes"])) if g else None
+            rows.append([NAMES[a], t, show(r, "{:.4f}"), show(w, "{:.4f}"), {True: "equal", False: "different", None: ""}[exact]])
+    return Drawn("fig21", "Fig. 21: bytes read and written with the three tuners", figure, ["algorithm", "tuner", "read GiB", "written GiB", "predicted bytes"], rows, ["Published values are not given in the text."])
+
+
+MACHINES = (("crest4", "Fig. 22"), ("crest6", "Fig. 23"))
+
+
+def fig22(plan, published):
+    sizes = _sizes(plan)
+    figure, axes = style.new(7.4, 3.8, columns=2, sharey=True)
+    rows = []
+    for ax, (machine, name) in zip(axes, MACHINES):
+        labels = [(a, s) for a in ("skewed-min", "skewed-y") for s in sizes]
+        series = {t: [cell(plan.one(machine=machine, algorithm=a, size=s, tuner=t), seconds) for a, s in labels] for t in ("manual", "blk")}
+        style.bars(ax, [f"{'aio5y' if a == 'skewed-min' else 'aio3y'}\n{s}" for a, s in labels], series, "seconds", value_format="{:.2g}")
+        limit = next((g["limit"] for g in plan.select(machine=machine)), "")
+        ax.set_title(f"{name}: {limit} of DRAM", loc="left")
+        for (a, s), m, b in zip(labels, series["manual"], series["blk"]):
+            lengthening = over(m, b)
+            longer = f"{lengthening.median - 1:+.1%}" if isinstance(lengthening, Stat) else show(lengthening)
+            given = [published.value(f"{machine}-{a}-{end}") for end in ("low", "high")]
+            rows.append([f"{name}, {limit}", NAMES[a], s, _parameters(plan.one(machine=machine, algorithm=a, size=s, tuner="blk")), show(b, "{:.2f} s"), show(m, "{:.2f} s"), longer, f"+{given[0]:.1%} to +{given[1]:.1%} ({machine})"])
+    return Drawn("fig22", "Figs. 22 and 23: manual choice against Blk-Tune by problem size", figure, ["machine", "algorithm", "Buffers", "Blk-Tune's parameters", "Blk-Tune", "manual", "manual takes longer by", "published"], rows,
+                 ["Two DRAM limits on one machine stand for the papers' crest4 (64 GiB) and crest6 (128 GiB, faster processors and flash)."])  # fmt: skip
+
+
+def fig22_components(plan, published):
+    groups = [(f"{g['limit']} {g['size']}\n{t}", g) for m, _ in MACHINES for s in _sizes(plan) for t in ("manual", "blk") for g in plan.select(machine=m, algorithm="skewed-min", size=s, tuner=t)]
+    drawn = _components(plan, groups, "Figs. 22 and 23, lower part: time components of aio5y", "fig22-components")
+    drawn.notes.append(f"Published: I/O times with Blk-Tune are {published.value('io-low'):.0%} to {published.value('io-high'):.0%} of those with manual choice.")
+    return drawn
+
+
+def search_seconds(run):
+    return run.report["search"]["seconds"]
+
+
+def fig24(plan, published):
+    sizes = _sizes(plan)
+    xs = [size_bytes(s) for s in sizes]
+    figure, ax = style.new(6.6, 3.4)
+    series = {f"{m} {how}": [cell(plan.one(machine=m, size=s, search=how), search_seconds) for s in sizes] for m in ("crest4", "crest6") for how in ("exhaustive", "reduced")}
+    style.lines(ax, xs, series, "seconds of search")
+    ax.set_yscale("log")
+    ax.set_ylim(1e-6, None)
+    style.size_axis(ax, xs, sizes, "size of the two Buffers")
+    rows = []
+    for name, row in series.items():
+        for s, v in zip(sizes, row):
+            m, how = name.split()
+            group = plan.one(machine=m, size=s, search=how)
+            share = cell(group, lambda r: search_seconds(r) / r.report["predicted_seconds"])
+            rows.append([m, how, s, show(v, "{:.2e} s"), show(share, "{:.1e}"), show(group.first(lambda r: r.report["search"]["evaluated"]) if group else None)])
+    return Drawn("fig24", "Fig. 24: tuning time by problem size", figure, ["machine", "search", "Buffers", "search time", "of the predicted run time", "combinations"], rows,
+                 [f"Published: about {published.value('share'):.1%} of the computation for 128 to 512 GiB; seconds are not given in the text."])  # fmt: skip
+
+
+def table2_rows(plan, published):
+    """(id, ours, published, equal) of every offline plan."""
+    for name, value in published.values.items():
+        group = plan.groups.get(name)
+        if group is None or not group.done:
+            yield name, group.failure if group else "not run", value["value"], False
+            continue
+        report = group.done[0].report
+        if name == "slides-bytes":
+            ours = report["predicted_read_bytes"] / GIB
+            yield name, ours, value["value"], abs(ours - value["value"]) < 0.005
+        else:
+            ours = [report["plan"][k] for k in ("by", "bz", "bt", "iy", "iz")]
+            yield name, ours, value["value"], ours == value["value"]
+
+
+def table2(plan, published):
+    rows = [[name, published.values[name]["what"], show(round(o, 4) if isinstance(o, float) else str(o)), str(p), "equal" if same else "DIFFERENT"] for name, o, p, same in table2_rows(plan, published)]
+    return Drawn("table2", "Table II and the slides' log, planned offline", None, ["problem and machine", "what", "memext", "published", ""], rows, [])
+
+
+# ------------------------------------------------------------------ beyond the papers: uring, queue
+
+
+def uring(plan, published):
+    groups = list(plan.groups.values())
+    figure, (left, right) = style.new(7.4, 3.6, columns=2)
+    labels = [g["variant"].replace("uring-", "uring\n") for g in groups]
+    rate = [cell(g, lambda r: (r.report["read_bytes"] + r.report["write_bytes"]) / r.report["seconds"] / 1e9) for g in groups]
+    system = [cell(g, lambda r: r.report["kernel"]["system_s"] / (sum(moved(r)) / GIB)) for g in groups]
+    style.bars(left, labels, {"transfer": rate}, "GB/s read and written")
+    style.bars(right, labels, {"system": system}, "system CPU seconds per GiB")
+    for ax in (left, right):
+        ax.tick_params(axis="x", rotation=60, labelsize=7)
+    rows = [[g["variant"], show(r, "{:.3f}"), show(s, "{:.4f}"), show(cell(g, lambda x: 100 * wait_share(x)), "{:.0f} %"), g.first(lambda x: x.report["device"]["note"], "") or ""] for g, r, s in zip(groups, rate, system)]
+    return Drawn("uring", "io_uring and its options against libaio", figure, ["variant", "GB/s", "system CPU s per GiB", "waiting", "what the runtime had to do without"], rows, [])
+
+
+def queue(plan, published):
+    backends = list(dict.fromkeys(g["backend"] for g in plan.groups.values()))
+    figure, axes = style.new(6.6, 3.4, columns=len(backends), squeeze=False, sharey=True)
+    rows = []
+    for ax, b in zip(axes[0], backends):
+        depths = sorted({g["depth"] for g in plan.select(backend=b)})
+        requests = sorted({g["request"] for g in plan.select(backend=b)}, key=size_bytes)
+        series = {q: [cell(plan.one(backend=b, depth=d, request=q), lambda r: (r.report["read_bytes"] + r.report["write_bytes"]) / r.report["seconds"] / 1e9) for d in depths] for q in requests}
+        style.lines(ax, depths, series, "GB/s read and written")
+        style.size_axis(ax, depths, depths, "requests in flight")
+        ax.set_title(b, loc="left")
+        rows += [[b, q, *[show(v, "{:.2f}") for v in row]] for q, row in series.items()]
+    return Drawn("queue", "Queue depth and request size", figure, ["backend", "request", *[f"depth {d}" for d in depths]], rows, ["GB/s, read and written together."])
+
+
+# ------------------------------------------------------------------ page-cache studies
+
+ADVICES = ("none", "sequential", "random", "willneed", "hugepage", "schedule")
+
+
+def _cache_row(group):
+    return [show(cell(group, per_step), "{:.4f}"), show(cell(group, amplification), "{:.2f}"), show(cell(group, lambda r: moved_read(r) / GIB), "{:.2f}"), show(cell(group, lambda r: moved_write(r) / GIB), "{:.2f}"),
+            show(cell(group, lambda r: r.report["major_faults"]), "{:.0f}"), show(cell(group, lambda r: r.report["kernel"]["system_s"]), "{:.2f}"), show(cell(group, lambda r: 100 * wait_share(r)), "{:.0f} %")]  # fmt: skip
+
+
+CACHE_HEADER = ["s per step", "moved / needed", "GiB read", "GiB written", "major faults", "system CPU s", "waiting"]
+
+
+def advice(plan, published):
+    cases = [("mmap", "stream"), ("mmap", "skewed-min"), ("mmap", "plain"), ("swap", "stream")]
+    cases = [c for c in cases if plan.select(backend=c[0], algorithm=c[1])]
+    figure, axes = style.new(7.4, 5.6, rows=2, columns=2)
+    rows = []
+    for backend in ("aio", "uring"):
+        for algorithm in ("stream", "skewed-min"):
+            group = plan.one(backend=backend, algorithm=algorithm)
+            if group:
+                rows.append([backend, algorithm, "explicit I/O", *_cache_row(group)])
+    for ax, (backend, algorithm) in zip(axes.flat, cases):
+        groups = [plan.one(backend=backend, algorithm=algorithm, advice=a) for a in ADVICES]
+        values = [cell(g, per_step) for g in groups]
+        style.bars(ax, list(ADVICES), {backend: values}, "s per step")
+        explicit = cell(plan.one(backend="uring", algorithm=algorithm), per_step)
+        if isinstance(explicit, Stat):
+            ax.axhline(explicit.median, color=style.GREEN, linewidth=1.2, linestyle="--").set_gid("explicit")
+            ax.annotate("uring, same schedule", (5.45, explicit.median), xytext=(0, 2), textcoords="offset points", fontsize=7, ha="right", color=style.GREEN)
+        ax.set_title(f"{backend}, {'on the mapping, plane by plane' if algorithm == 'plain' else algorithm + ' through Blocks'}", loc="left")
+        ax.tick_params(axis="x", rotation=35, labelsize=7)
+        rows += [[backend, algorithm, a, *_cache_row(g)] for a, g in zip(ADVICES, groups) if g]
+    for ax in list(axes.flat)[len(cases) :]:
+        ax.set_visible(False)
+    return Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", *CACHE_HEADER], rows,
+                 ["Moved: counters of the block device (mmap, aio, uring) or of swap in the stencil phase. Needed: CalcTrans; on the mapping, one Buffer in and one out a step."])  # fmt: skip
+
+
+def amplification_figure(plan, published):
+    groups = [g for g in plan.groups.values() if g.done or g.failure]
+    labels = [f"{g['backend']} {g['algorithm']} {g['advice']}" for g in groups]
+    figure, ax = style.new(7.2, 0.26 * len(groups) + 1.2)
+    for i, g in enumerate(groups):
+        needed = g.first(lambda r: [b / GIB for b in r.needed_bytes])
+        if needed is None:
+            ax.annotate(f"× {g.failure[:60]}", (0, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=7, color=style.RED)
+            continue
+        read, wrote = (stat(x / GIB for x in (moved(r)[k] for r in g.done)).median for k in (0, 1))
+        ax.barh(i, read, 0.7, color=style.BLUE, label="read" if i == 0 else None)
+        ax.barh(i, wrote, 0.7, left=read, color=style.ORANGE, hatch="//", edgecolor="white", linewidth=0.3, label="written" if i == 0 else None)
+        ax.plot([sum(needed)] * 2, [i - 0.45, i + 0.45], color=style.BLACK, linewidth=2, label="needed (read + written)" if i == 0 else None)
+    ax.set_yticks(range(len(groups)), labels, fontsize=7)
+    ax.invert_yaxis()
+    ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("GiB on storage in the stencil phase")
+    ax.legend(loc="lower right")
+    return Drawn("amplification", "Bytes really moved against bytes needed", figure, [], [], ["The numbers stand in the table of the advices."])
+
+
+def _study(plan, parameter, series_by, names, label, title, name, xs_of=str):
+    choices = list(dict.fromkeys(g[parameter] for g in plan.groups.values()))
+    kinds = list(dict.fromkeys(g[series_by] for g in plan.groups.values()))
+    figure, axes = style.new(7.4, 3.3, columns=2)
+    rows = []
+    times = {k: [cell(plan.one(**{parameter: c, series_by: k}), per_step) for c in choices] for k in kinds}
+    grown = {k: [cell(plan.one(**{parameter: c, series_by: k}), amplification) for c in choices] for k in kinds}
+    style.bars(axes[0], [xs_of(c) for c in choices], times, "s per step", value_format="{:.2g}", names=names)
+    style.bars(axes[1], [xs_of(c) for c in choices], grown, "bytes moved / needed", value_format="{:.2g}", names=names)
+    axes[1].axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
+    for ax in axes:
+        ax.set_xlabel(label)
+    rows = [[(names or {}).get(k, k), str(c), *_cache_row(plan.one(**{parameter: c, series_by: k}))] for k in kinds for c in choices if plan.one(**{parameter: c, series_by: k})]
+    return Drawn(name, title, figure, ["run", label, *CACHE_HEADER], rows, [])
+
+
+def readahead(plan, published):
+    names = {"stream": "stream through Blocks", "plain": "on the mapping"}
+    return _study(plan, "ahead", "algorithm", names, "read-ahead KiB", "Read-ahead size and mmap", "readahead")
+
+
+def dirty(plan, published):
+    names = {"none": "advice none", "schedule": "advice schedule"}
+    return _study(plan, "dirty", "advice", names, "vm.dirty_bytes", "Dirty limits and mmap", "dirty")
+
+
+def share(plan, published):
+    return _study(plan, "share", "method", {"mmap-schedule": "mmap, advice schedule"}, "% of the DRAM for Blocks", "DRAM share of Blocks and page cache", "share")
+
+
+def heat(plan, published):
+    """One figure a run with residency; drawn by heatmaps.py."""
+    wanted = [("mmap", "plain", "none"), ("mmap", "plain", "schedule"), ("mmap", "stream", "none"), ("mmap", "stream", "schedule"), ("mmap", "skewed-min", "none"),
+              ("mmap", "skewed-min", "schedule"), ("swap", "stream", "none"), ("uring", "stream", "explicit")]  # fmt: skip
+    drawn = []
+    for backend, algorithm, how in wanted:
+        group = plan.one(backend=backend, algorithm=algorithm, advice=how)
+        run = next((r for r in group.done if r.timeline_path), None) if group else None
+        if run is None:
+            continue
+        line = cached_timeline(run)
+        if not len(line.residency):
+            continue
+        figure = heatmaps.draw(line)
+        seen = timeline.sweep_visibility(line)
+        text = f"Correlation of what enters the page cache with the position of the sweep: {seen:.2f}." if seen is not None else "Residency does not change enough to correlate it with the sweep."
+        drawn.append(Drawn(f"heat-{run.id}", f"Residency: {backend}, {algorithm}, {how}", figure, [], [], [text, "Command: " + " ".join(run.command)]))
+    return drawn
+
+
+# Figure -> the plan whose results it reads and the published values beside it.
+FIGURES = (
+    (fig05, "fig05", "fig05"), (slides_bytes, "fig05", "profiles"), (cpu_profile, "fig05", "profiles"), (bandwidth_profile, "fig05", "profiles"),
+    (before_after, "before-after", "before-after"), (fig06, "fig06", "fig06"), (fig07, "fig07", "fig07"), (fig08, "fig07", "fig07"), (fig09, "fig07", "fig07"),
+    (fig12, "fig12", "fig12"), (fig19, "fig19", "fig19"), (fig20, "fig19", "fig19"), (fig21, "fig19", "fig19"), (table2, "table2", "table2"), (fig22, "fig22", "fig22"),
+    (fig22_components, "fig22", "fig22"), (fig24, "fig24", "fig24"), (uring, "uring", None), (queue, "queue", None), (advice, "advice", None),
+    (amplification_figure, "advice", None), (heat, "advice", None), (readahead, "readahead", None), (dirty, "dirty", None), (share, "share", None),
+)  # fmt: skip

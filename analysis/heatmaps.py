@@ -1,0 +1,53 @@
+"""Residency of the Buffers in the page cache over time and file offset, beside what the schedule needed at that moment."""
+import numpy as np
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Patch, Rectangle
+
+from analysis import style
+
+GIB = 1 << 30
+LAYERS = (("advance", style.GREEN, 0.35), ("load", style.BLUE, 0.85), ("store", style.ORANGE, 0.85))
+
+
+def rectangles(timeline, kind, buffer_gib):
+    """(x, y, width, height) of the events of a kind: seconds, GiB of file offset."""
+    planes = timeline.planes()
+    least = max(timeline.duration_s / 900, 1e-6)  # thinner ones would vanish
+    found = []
+    for e in timeline.of_kind(kind):
+        (b, t), (z0, z1) = e["t"], e["z"]
+        if z1 > z0:
+            found.append((b, z0 / planes * buffer_gib, max(t - b, least), (z1 - z0) / planes * buffer_gib))
+    return found
+
+
+def draw(timeline):
+    """Three panels that share their axes: needed, source, target."""
+    figure, axes = style.new(7.4, 3.2, columns=3, sharex=True, sharey=True)
+    gib = timeline.header["buffers"][0]["bytes"] / GIB
+    end = max(timeline.duration_s, 1e-3)
+    needed, *maps = axes
+    for kind, colour, alpha in LAYERS:
+        patches = [Rectangle((x, y), w, h) for x, y, w, h in rectangles(timeline, kind, gib)]
+        collection = PatchCollection(patches, facecolor=colour, edgecolor="none", alpha=alpha)
+        collection.set_gid(kind)
+        needed.add_collection(collection)
+    needed.legend(handles=[Patch(color=c, alpha=a, label=k) for k, c, a in LAYERS if timeline.of_kind(k)], loc="upper left", ncols=1, frameon=True, framealpha=0.85, fontsize=7)
+    needed.set_title("needed by the schedule", loc="left")
+    edges = np.linspace(0, gib, timeline.residency.shape[2] + 1)
+    t = timeline.t
+    times = np.concatenate([t, [max(end, t[-1] + 1e-3)]])
+    mesh = None
+    for b, ax in enumerate(maps):
+        mesh = ax.pcolormesh(times, edges, timeline.residency[:, b, :].T, cmap=style.RESIDENCY, vmin=0, vmax=100, rasterized=True)
+        mesh.set_gid(timeline.header["buffers"][b]["name"])
+        ax.set_title(f"in the page cache: {timeline.header['buffers'][b]['name']}", loc="left")
+    for ax in axes:
+        ax.grid(False)
+        ax.set_xlim(0, end)
+        ax.set_ylim(0, gib)
+        ax.set_xlabel("seconds")
+    needed.set_ylabel("offset in the Buffer, GiB")
+    bar = figure.colorbar(mesh, ax=list(axes), shrink=0.9, pad=0.01)
+    bar.set_label("% resident")
+    return figure

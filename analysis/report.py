@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+"""Makes the report of a results folder: every figure as PNG and SVG, and one HTML file that holds them all.
+
+    analysis/report.py results/quick [-o results/quick/report.html]
+"""
+import argparse
+import base64
+import datetime
+import html
+import shlex
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from analysis import checks, published, results, style, verdicts  # noqa: E402
+from analysis.figures import FIGURES, GIB  # noqa: E402
+
+CSS = """
+body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; max-width: 62em; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
+h1 { font-size: 1.6em; } h2 { margin-top: 2.2em; border-bottom: 1px solid #ccc; font-size: 1.25em; } h3 { margin-top: 1.8em; font-size: 1.05em; }
+table { border-collapse: collapse; font-size: 0.82em; margin: 0.8em 0; display: block; overflow-x: auto; }
+th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em 0.25em 0; text-align: left; vertical-align: top; } th { border-bottom: 1.5px solid #444; }
+img { max-width: 100%; height: auto; } p.note, .command { color: #444; font-size: 0.88em; } code, .command { font-family: "DejaVu Sans Mono", monospace; font-size: 0.8em; overflow-wrap: anywhere; }
+.confirmed::before { content: "✓ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; }
+.confirmed { color: #00634a; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; }
+tr.failed td { color: #a04000; } details { margin: 0.5em 0; } summary { cursor: pointer; }
+"""
+
+
+def escape(value):
+    return html.escape(str(value))
+
+
+def table(header, rows, classes=None):
+    if not rows:
+        return ""
+    head = "".join(f"<th>{escape(h)}</th>" for h in header)
+    body = ""
+    for i, row in enumerate(rows):
+        mark = f' class="{classes[i]}"' if classes and classes[i] else ""
+        body += f"<tr{mark}>" + "".join(f"<td>{c if isinstance(c, Raw) else escape(c)}</td>" for c in row) + "</tr>\n"
+    return f"<table><tr>{head}</tr>\n{body}</table>\n"
+
+
+class Raw(str):
+    """Text that is HTML already."""
+
+
+def picture(drawn, folder):
+    """Writes PNG and SVG; the img element with the PNG inside."""
+    if drawn.figure is None:
+        return ""
+    folder.mkdir(parents=True, exist_ok=True)
+    png = style.image(drawn.figure, "png")
+    (folder / f"{drawn.name}.png").write_bytes(png)
+    (folder / f"{drawn.name}.svg").write_bytes(style.image(drawn.figure, "svg"))
+    style.close(drawn.figure)
+    return f'<img alt="{escape(drawn.title)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">\n'
+
+
+def commands(plan):
+    """The commands behind a figure, failed runs marked."""
+    rows, classes = [], []
+    for group in plan.groups.values():
+        run = group.runs[-1]
+        settings = "".join(f"{k}={v} " for k, v in run.knobs.items())
+        state = "done" if not group.failures else f"{len(group.failures)} of {len(group.runs)} failed: {group.failures[0].failure}"
+        rows.append([group.id, f"{len(group.runs)}", state, Raw(f"<code>{escape(settings + shlex.join(run.command))}</code>")])
+        classes.append("failed" if group.failures else "")
+    return "<details><summary>Commands</summary>" + table(["run", "repeats", "state", "command"], rows, classes) + "</details>\n"
+
+
+def published_table(values):
+    rows = [[v["what"], v["value"] if v["value"] is not None else "not given in the text", v["unit"] if v["value"] is not None else "", v.get("note") or f"{v['paper']}, {v['place']}"] for v in values.values.values()]
+    return f'<details><summary>Published: {escape(values.source)}</summary><p class="note">{escape(values.conditions)}</p>' + table(["what", "value", "unit", "where"], rows) + "</details>\n"
+
+
+def sections(found, known, folder):
+    """HTML of every figure, in order; what could not be drawn says why."""
+    text = ""
+    for draw, plan_name, values_name in FIGURES:
+        values = known.get(values_name)
+        plan = found.get(plan_name)
+        if plan is None or not plan.groups:
+            text += f"<h3>{escape(draw.__name__)}</h3><p class='note'>Not run: no results of the plan {escape(plan_name)}.</p>\n"
+            continue
+        drawn = draw(plan, values)
+        for d in drawn if isinstance(drawn, list) else [drawn]:
+            text += f'<h3 id="{escape(d.name)}">{escape(d.title)}</h3>\n' + picture(d, folder) + table(d.header, d.rows)
+            text += "".join(f'<p class="note">{escape(n)}</p>\n' for n in d.notes)
+        if values:
+            text += published_table(values)
+        text += commands(plan)
+    return text
+
+
+def verdict_table(found):
+    rows = [[Raw(f'<span class="{v.state}">{v.state}</span>'), v.finding, v.source, v.numbers] for v in found]
+    return table(["verdict", "finding", "source", "our numbers"], rows)
+
+
+def origin(found):
+    """Machine, commits, programs, span of time."""
+    sessions = [s for p in found.values() for s in p.sessions]
+    if not sessions:
+        return "<p>No session is recorded.</p>"
+    used = {r.session for p in found.values() for r in p.runs}
+    sessions = [s for s in sessions if s["session"] in used] or sessions
+    newest = max(sessions, key=lambda s: s["started_unix_s"])
+    m = newest["machine"]
+    machines = {(s["machine"].get("node"), s["machine"].get("cpu"), s["machine"].get("kernel")) for s in sessions}
+    storage = m.get("storage", {})
+    runs = [r for p in found.values() for r in p.runs]
+    begin, end = min(r.started_unix_s for r in runs), max(r.started_unix_s + r.wall_s for r in runs)
+    stamp = lambda t: datetime.datetime.fromtimestamp(t, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")  # noqa: E731
+    memory = m.get("memory_bytes", 0) / GIB
+    rows = [
+        ["commit", ", ".join(dict.fromkeys(s["commit"] for s in sessions))],
+        ["program (sha256)", ", ".join(dict.fromkeys(s["program"] for s in sessions))],
+        ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {memory:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
+        ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
+        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, read-ahead {storage.get('read_ahead_kb')} KiB"],
+        ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
+        ["scale", ", ".join(dict.fromkeys(p.scale for p in found.values()))],
+        ["measured", f"{stamp(begin)} to {stamp(end)}; {sum(r.wall_s for r in runs) / 60:.1f} minutes in {len(runs)} runs, {sum(not r.ok for r in runs)} of them failed"],
+    ]
+    warning = "" if len(machines) == 1 else f"<p><strong>These results come from {len(machines)} machines; ratios across them mean nothing.</strong></p>"
+    return warning + table(["", ""], rows)
+
+
+def failed_runs(found):
+    rows = [[p.name, f"{r.id} #{r.repeat + 1}", r.status, r.failure, r.stderr.strip()[-300:]] for p in found.values() for r in p.runs if not r.ok]
+    return table(["plan", "run", "status", "why", "last words"], rows, ["failed"] * len(rows)) if rows else "<p>None.</p>"
+
+
+def agreement_table(found):
+    rows, classes = [], []
+    worst = {}
+    for a in checks.agreements(found):
+        key = (a.plan, a.way)
+        off = max(abs(a.process - a.own), abs((a.device if a.device is not None else a.own) - a.own)) / max(1, a.own)
+        if key not in worst or not a.good or off > worst[key][0]:
+            worst[key] = (off, a)
+    for (plan, way), (off, a) in worst.items():
+        rows.append([plan, a.id, way, a.own, "equal" if a.predicted_equal else a.predicted, f"{a.process - a.own:+d}", f"{a.device - a.own:+d}" if a.device is not None else "no timeline", "agree" if a.good else "DISAGREE"])
+        classes.append("" if a.good else "failed")
+    note = f'<p class="note">The run of each plan where they differ most. Allowed: /proc/self/io {checks.PROCESS_SLACK:.1%} or {checks.PROCESS_SLACK_BYTES >> 20} MiB; the block device, which serves the whole machine, {checks.DEVICE_SLACK:.0%} or {checks.DEVICE_SLACK_BYTES >> 20} MiB.</p>'
+    return note + table(["plan", "run", "direction", "own bytes", "CalcTrans", "/proc/self/io", "block device", ""], rows, classes)
+
+
+def build(folder, out):
+    """Reads, draws, writes. Returns the verdicts."""
+    found, known = results.read_all(folder), published.read_all()
+    if not found:
+        raise SystemExit(f"report.py: {folder} holds no */raw.jsonl; run experiments/run.py first")
+    decided = verdicts.all_verdicts(found, known)
+    close = "".join(f"<p>{escape(t)}</p>\n" for t in verdicts.how_close(found)) or "<p>Not run.</p>"
+    scale = ", ".join(dict.fromkeys(p.scale for p in found.values()))
+    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
+<style>{CSS}</style>
+<h1>memext: the papers' comparisons, measured again</h1>
+<p>Medians of the repeats; thin lines show smallest and largest. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
+<h2>Where this was measured</h2>{origin(found)}
+<h2>Findings of the papers, and what we measured</h2>{verdict_table(decided)}
+<h2>How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
+<h2>Figures</h2>{sections(found, known, out.parent / "figures")}
+<h2>Do the counters agree?</h2>{agreement_table(found)}
+<h2>Failed runs</h2>{failed_runs(found)}
+<h2>Sources</h2>{table(["", ""], list(next(iter(known.values())).papers.items()))}
+</html>
+"""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page)
+    return decided
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser(prog="analysis/report.py", description=__doc__.splitlines()[0])
+    p.add_argument("results", type=Path, help="folder that experiments/run.py wrote, e.g. results/quick")
+    p.add_argument("-o", "--output", type=Path, help="HTML file (default: report.html there)")
+    o = p.parse_args(argv)
+    out = o.output or o.results / "report.html"
+    try:
+        decided = build(o.results, out)
+    except results.SchemaError as error:
+        print(f"report.py: {error}", file=sys.stderr)
+        return 2
+    for v in decided:
+        print(f"{v.state:10} {v.finding}: {v.numbers}")
+    print(f"report: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""raw.jsonl -> groups of runs. The schema is the one that experiments/runner/record.py states."""
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.stats import stat
+
+SCHEMA = 1
+STATUSES = ("done", "failed", "timeout")
+NUMBER = (int, float)
+RUN_FIELDS = {
+    "session": str, "plan": str, "scale": str, "id": str, "repeat": int, "params": dict, "key": str, "command": list, "commit": str,
+    "program": str, "status": str, "stderr": str, "started_unix_s": NUMBER, "wall_s": NUMBER, "limit": str, "swap": str, "knobs": dict,
+}  # fmt: skip
+SESSION_FIELDS = {"session": str, "plan": str, "title": str, "scale": str, "commit": str, "program": str, "machine": dict, "argv": list}
+# Of the report of `memext run`; what the figures read.
+REPORT_FIELDS = {
+    "status": str, "problem": dict, "plan": dict, "layout": dict, "backend": str, "seconds": NUMBER, "init_seconds": NUMBER,
+    "updates_per_second": NUMBER, "steps_done": int, "read_bytes": int, "write_bytes": int, "predicted_read_bytes": int,
+    "predicted_write_bytes": int, "time": dict, "kernel": dict, "peak_rss_bytes": int, "major_faults": int,
+}  # fmt: skip
+TIME_FIELDS = ("buf2blk_s", "blk2buf_s", "blk2blk_s", "update_s", "wait_s")
+
+
+class SchemaError(ValueError):
+    """A record that is not what the schema says: which file, which line, what."""
+
+
+def _check(where, table, fields):
+    for name, kind in fields.items():
+        if name not in table:
+            raise SchemaError(f"{where}: no '{name}'")
+        if not isinstance(table[name], kind) or isinstance(table[name], bool):
+            raise SchemaError(f"{where}: '{name}' is {type(table[name]).__name__} {table[name]!r}")
+
+
+def check_record(where, record):
+    if record.get("schema") != SCHEMA:
+        raise SchemaError(f"{where}: schema {record.get('schema')!r}, this analysis reads {SCHEMA}")
+    if record.get("kind") == "session":
+        _check(where, record, SESSION_FIELDS)
+        return
+    if record.get("kind") != "run":
+        raise SchemaError(f"{where}: kind {record.get('kind')!r} is neither session nor run")
+    _check(where, record, RUN_FIELDS)
+    if record["status"] not in STATUSES:
+        raise SchemaError(f"{where}: status {record['status']!r} is none of {', '.join(STATUSES)}")
+    if record["status"] == "done" and isinstance(record.get("report"), dict) and "seconds" in record["report"]:
+        _check(f"{where}: report", record["report"], REPORT_FIELDS)
+        _check(f"{where}: report.time", record["report"]["time"], {k: NUMBER for k in TIME_FIELDS})
+
+
+@dataclass
+class Run:
+    """One record of a run."""
+
+    record: dict
+    folder: Path
+
+    def __getattr__(self, name):
+        try:
+            return self.record[name]
+        except KeyError as error:
+            raise AttributeError(name) from error
+
+    @property
+    def ok(self):
+        return self.record["status"] == "done"
+
+    @property
+    def report(self):
+        return self.record.get("report") or {}
+
+    @property
+    def timeline_path(self):
+        name = self.record.get("timeline")
+        path = self.folder / name if name else None
+        return path if path and path.exists() else None
+
+    @property
+    def steps(self):
+        return self.report.get("steps_done", 0)
+
+    @property
+    def seconds_per_step(self):
+        return self.report["seconds"] / self.steps if self.steps else None
+
+    @property
+    def rate(self):
+        """Useful updates per second."""
+        return self.report["updates_per_second"]
+
+    @property
+    def buffers_bytes(self):
+        return 2 * self.report["layout"]["buffer_bytes"]
+
+    @property
+    def needed_bytes(self):
+        """(read, written) that the schedule asks for: CalcTrans; on the mapping, one Buffer in and one out a step."""
+        r = self.report
+        if r["predicted_read_bytes"] or r["predicted_write_bytes"]:
+            return r["predicted_read_bytes"], r["predicted_write_bytes"]
+        sweeps = -(-self.steps // max(1, r["plan"]["bt"])) if r["plan"]["algorithm"] != "direct" else self.steps
+        return sweeps * r["layout"]["buffer_bytes"], sweeps * r["layout"]["buffer_bytes"]
+
+    @property
+    def failure(self):
+        """Why it failed, in a few words; "" if it did not."""
+        if self.ok:
+            return ""
+        text = self.record["stderr"].strip()
+        if self.record["status"] == "timeout":
+            return f"no end within {self.record.get('timeout_s', self.record['wall_s']):.0f} s"
+        if "out of memory" in text or self.record.get("exit") in (137, -9):
+            return "killed: out of memory"
+        return (text.splitlines() or [f"exit {self.record.get('exit')}"])[-1]
+
+
+@dataclass
+class Group:
+    """The repeats of one configuration."""
+
+    id: str
+    params: dict
+    runs: list = field(default_factory=list)
+
+    @property
+    def done(self):
+        return [run for run in self.runs if run.ok]
+
+    @property
+    def failures(self):
+        return [run for run in self.runs if not run.ok]
+
+    @property
+    def failure(self):
+        return self.failures[0].failure if self.failures and not self.done else ""
+
+    def stat(self, of):
+        """Stat of a function of the finished runs; None where none finished."""
+        return stat(of(run) for run in self.done)
+
+    def first(self, of, default=None):
+        return of(self.done[0]) if self.done else default
+
+    def __getitem__(self, name):
+        return self.params.get(name)
+
+
+@dataclass
+class PlanResults:
+    name: str
+    title: str
+    scale: str
+    sessions: list
+    groups: dict
+
+    def select(self, **wanted):
+        """Groups whose parameters have these values, in the order of the plan."""
+        return [g for g in self.groups.values() if all(g.params.get(k) == v for k, v in wanted.items())]
+
+    def one(self, **wanted):
+        found = self.select(**wanted)
+        return found[0] if found else None
+
+    @property
+    def runs(self):
+        return [run for g in self.groups.values() for run in g.runs]
+
+
+def read_records(path):
+    """Checked records of a raw.jsonl. A last line without its end (a runner at work) is left out."""
+    text = Path(path).read_text()
+    lines = text.splitlines()
+    if text and not text.endswith("\n"):
+        lines.pop()
+    records = []
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise SchemaError(f"{where}: {error}") from error
+        check_record(where, record)
+        records.append(record)
+    return records
+
+
+def read_plan(folder):
+    """PlanResults of one folder. Of a configuration that was recorded several times (another command or program) the last counts."""
+    folder = Path(folder)
+    records = read_records(folder / "raw.jsonl")
+    sessions = [r for r in records if r["kind"] == "session"]
+    runs = [r for r in records if r["kind"] == "run"]
+    last_key = {r["id"]: r["key"] for r in runs}
+    newest = {(r["id"], r["repeat"]): r for r in runs if r["key"] == last_key[r["id"]]}
+    groups = {}
+    for record in newest.values():
+        group = groups.setdefault(record["id"], Group(record["id"], record["params"]))
+        group.runs.append(Run(record, folder))
+    title = sessions[-1]["title"] if sessions else folder.name
+    scale = sessions[-1]["scale"] if sessions else ""
+    return PlanResults(folder.name, title, scale, sessions, groups)
+
+
+def read_all(folder):
+    """{plan name: PlanResults} of every plan under a results folder."""
+    found = sorted(Path(folder).glob("*/raw.jsonl"))
+    return {path.parent.name: read_plan(path.parent) for path in found}

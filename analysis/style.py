@@ -1,0 +1,127 @@
+"""One look for all figures: Okabe and Ito's palette (safe for colour-blind readers), hatches beside colours, text that prints at column width."""
+import io
+from itertools import cycle
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#888888"
+PALETTE = (BLUE, ORANGE, GREEN, RED, SKY, PINK, BLACK, YELLOW)
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
+MARKERS = "osD^vP*X"
+
+# What keeps its colour through the whole report.
+COLOURS = {
+    "normal": BLACK, "swap": RED, "mmap": ORANGE, "aio": BLUE, "uring": GREEN, "stream": GREEN, "manual": ORANGE, "naive": SKY, "blk": BLUE,
+    "read": BLUE, "write": ORANGE, "update": GREEN, "buf2blk": BLUE, "blk2buf": ORANGE, "blk2blk": PINK, "wait": RED, "other": GREY,
+    "explicit": GREEN, "redundant": BLUE, "skewed": SKY, "skewed-y": ORANGE, "skewed-min": PINK, "direct-skewed": RED,
+    "direct-skewed-opt": BLACK, "aio5y": PINK, "before": ORANGE, "after": BLUE, "tiled": GREEN, "needed": BLACK,
+    "advance": GREEN, "load": BLUE, "store": ORANGE,
+}  # fmt: skip
+RESIDENCY = LinearSegmentedColormap.from_list("residency", ["#ffffff", SKY, BLUE, "#00273d"])
+
+RC = {
+    "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8,
+    "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y",
+    "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True, "legend.frameon": False, "figure.dpi": 100,
+    "savefig.dpi": 170, "svg.fonttype": "none", "lines.linewidth": 1.4, "lines.markersize": 4.5, "hatch.linewidth": 0.6,
+    "axes.edgecolor": "#444444", "xtick.color": "#222222", "ytick.color": "#222222",
+}  # fmt: skip
+plt.rcParams.update(RC)
+
+
+def new(width=7.0, height=3.4, rows=1, columns=1, **more):
+    """A figure and its axes, in the style."""
+    return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **more)
+
+
+def colour(name, index=0):
+    return COLOURS.get(name, PALETTE[index % len(PALETTE)])
+
+
+def image(figure, kind):
+    """PNG or SVG bytes."""
+    out = io.BytesIO()
+    figure.savefig(out, format=kind, **({"metadata": {"Date": None}} if kind == "svg" else {}))
+    return out.getvalue()
+
+
+def close(figure):
+    plt.close(figure)
+
+
+def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=None):
+    """Grouped bars. series: {name: [Stat | str | None, ...]}; a string is a failure and is written where its bar would stand."""
+    width = 0.8 / max(1, len(series))
+    biggest = max((v.high for row in series.values() for v in row if hasattr(v, "median")), default=1.0)
+    smallest = min((v.low for row in series.values() for v in row if hasattr(v, "median") and v.low > 0), default=0.1)
+    floor = smallest / 3 if log else 0.0
+    hatches = cycle(HATCHES)
+    for i, (name, row) in enumerate(series.items()):
+        at = [k - 0.4 + width * (i + 0.5) for k in range(len(categories))]
+        good = [(x, v) for x, v in zip(at, row) if hasattr(v, "median")]
+        ax.bar([x for x, _ in good], [v.median for _, v in good], width * 0.92, color=colour(name, i), hatch=next(hatches),
+                       edgecolor="white", linewidth=0.4, label=(names or {}).get(name, name))  # fmt: skip
+        for x, v in good:
+            if v.n > 1:
+                ax.plot([x, x], [v.low, v.high], color="#333333", linewidth=0.9, zorder=3)
+            ax.annotate(value_format.format(v.median), (x, v.high), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=6.5,
+                        rotation=0 if len(categories) * len(series) <= 14 else 90)  # fmt: skip
+        for x, v in zip(at, row):
+            if isinstance(v, str):
+                ax.annotate(f"× {v[:40]}", (x, floor if log else 0), xytext=(0, 3), textcoords="offset points", rotation=90, fontsize=6.5, color=RED,
+                            ha="center", va="bottom", annotation_clip=False)  # fmt: skip
+    if log:
+        ax.set_yscale("log")
+        ax.set_ylim(floor, biggest * 3)
+    else:
+        ax.set_ylim(0, biggest * 1.18)
+    ax.set_xticks(range(len(categories)), categories)
+    ax.set_ylabel(unit)
+    if len(series) > 1:
+        ax.legend(ncols=min(4, len(series)), loc="upper left", bbox_to_anchor=(0, 1.0))
+
+
+def stacked(ax, categories, parts, unit):
+    """Bars of parts on each other. parts: {name: [value, ...]}."""
+    bottom = [0.0] * len(categories)
+    for i, (name, row) in enumerate(parts.items()):
+        ax.bar(range(len(categories)), row, 0.62, bottom=bottom, color=colour(name, i), hatch=HATCHES[i % len(HATCHES)], edgecolor="white", linewidth=0.4,
+               label=name)  # fmt: skip
+        bottom = [b + v for b, v in zip(bottom, row)]
+    ax.set_xticks(range(len(categories)), categories)
+    ax.set_ylabel(unit)
+    ax.set_ylim(0, max([*bottom, 1e-12]) * 1.25)
+    ax.legend(ncols=min(4, len(parts)), loc="upper left")
+
+
+def lines(ax, xs, series, unit, names=None, log_x=True):
+    """Lines with their spread. series: {name: [Stat | str | None, ...]} over xs; failures are crosses at the lower edge."""
+    top = max((v.high for row in series.values() for v in row if hasattr(v, "median")), default=1.0)
+    for i, (name, row) in enumerate(series.items()):
+        good = [(x, v) for x, v in zip(xs, row) if hasattr(v, "median")]
+        (line,) = ax.plot([x for x, _ in good], [v.median for _, v in good], marker=MARKERS[i % len(MARKERS)], color=colour(name, i),
+                          linestyle=("-", "--", "-.", ":")[i // 2 % 4] if name not in COLOURS else "-", label=(names or {}).get(name, name))  # fmt: skip
+        line.set_gid(name)
+        for x, v in good:
+            if v.n > 1:
+                ax.plot([x, x], [v.low, v.high], color=line.get_color(), linewidth=0.9, alpha=0.7)
+        for x, v in zip(xs, row):
+            if isinstance(v, str):
+                ax.plot([x], [0.02 * top], marker="x", color=line.get_color(), markersize=7, markeredgewidth=2, clip_on=False).pop().set_gid(f"{name} failed")
+                ax.annotate(v[:34], (x, 0.02 * top), xytext=(4, 4), textcoords="offset points", fontsize=6.5, color=line.get_color())
+    if log_x:
+        ax.set_xscale("log", base=2)
+    ax.set_ylim(0, top * 1.15)
+    ax.set_ylabel(unit)
+    ax.legend(ncols=2)
+
+
+def size_axis(ax, xs, names, label):
+    ax.set_xticks(list(xs), list(names))
+    ax.minorticks_off()
+    ax.set_xlabel(label)

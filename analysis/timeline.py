@@ -1,0 +1,143 @@
+"""The timeline of a run (runtime/observe/timeline.h): samples, residency, events."""
+import gzip
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+VERSION = 1
+NEEDED_COLUMNS = ("t_s", "user_s", "system_s", "updates", "read_bytes", "write_bytes", "storage_read_bytes", "storage_write_bytes",
+                  "device_read_bytes", "device_write_bytes", "major_faults", "swap_in_bytes", "swap_out_bytes")  # fmt: skip
+EVENTS = ("advance", "load", "store", "copy", "wait", "commit")
+
+
+class TimelineError(ValueError):
+    pass
+
+
+@dataclass
+class Timeline:
+    header: dict
+    samples: np.ndarray  # [n, columns]
+    residency: np.ndarray  # [n, 2, bins] per cent, or empty
+    events: list  # dicts e, t, y, z, n
+
+    def column(self, name):
+        return self.samples[:, self.header["columns"].index(name)]
+
+    @property
+    def t(self):
+        return self.column("t_s")
+
+    @property
+    def duration_s(self):
+        return float(self.t[-1]) if len(self.samples) else 0.0
+
+    def total(self, name):
+        return float(self.column(name)[-1]) if len(self.samples) else 0.0
+
+    def rate(self, *names):
+        """(middles of the intervals, sum of the counters' growth per second)."""
+        t = self.t
+        dt = np.diff(t)
+        keep = dt > 1e-6
+        grown = sum(np.diff(self.column(n)) for n in names)
+        return (0.5 * (t[1:] + t[:-1]))[keep], grown[keep] / dt[keep]
+
+    def traffic(self):
+        """Names of the counters of real storage traffic: of the device, or of swap where the Buffers are anonymous memory."""
+        if self.header["backend"] == "swap":
+            return "swap_in_bytes", "swap_out_bytes"
+        return "device_read_bytes", "device_write_bytes"
+
+    def cpu(self, cores):
+        """(times, share of all cores busy in this process, 0..1)."""
+        t, used = self.rate("user_s", "system_s")
+        return t, used / max(1, cores)
+
+    def planes(self):
+        """Planes of a Buffer, frame included."""
+        p = self.header["problem"]
+        return p["nz"] + 2 * p["h"]
+
+    def of_kind(self, *kinds):
+        return [e for e in self.events if e["e"] in kinds]
+
+    @property
+    def wait_s(self):
+        return sum(e["t"][1] - e["t"][0] for e in self.of_kind("wait"))
+
+
+def parse(lines, where="timeline"):
+    lines = iter(lines)
+    header = _json(where, 1, next(lines, ""))
+    if header.get("memext_timeline") != VERSION:
+        raise TimelineError(f"{where}: version {header.get('memext_timeline')!r}, this analysis reads {VERSION}")
+    missing = [c for c in NEEDED_COLUMNS if c not in header.get("columns", [])]
+    if missing:
+        raise TimelineError(f"{where}: no column {', '.join(missing)}")
+    samples, residency, events = [], [], []
+    for number, line in enumerate(lines, 2):
+        if not line.endswith("\n"):
+            break  # of a run that was killed
+        record = _json(where, number, line)
+        if "s" in record:
+            if len(record["s"]) != len(header["columns"]):
+                raise TimelineError(f"{where}:{number}: {len(record['s'])} values for {len(header['columns'])} columns")
+            samples.append(record["s"])
+            residency.append(record.get("r", []))
+        elif record.get("e") in EVENTS:
+            events.append(record)
+        else:
+            raise TimelineError(f"{where}:{number}: neither a sample nor an event")
+    events.sort(key=lambda e: e["t"][0])
+    shape = (len(samples), 2, header["bins"]) if header.get("bins") else (0, 2, 0)
+    return Timeline(header, np.array(samples, float).reshape(-1, len(header["columns"])), np.array(residency, float).reshape(shape), events)
+
+
+def _json(where, number, line):
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise TimelineError(f"{where}:{number}: {error}") from error
+
+
+def read(path):
+    """Of a file, gzip or plain."""
+    opener = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "rt") as file:
+        return parse(file, str(path))
+
+
+def sweep_visibility(timeline):
+    """How far the residency follows the sweep: the largest correlation, over the two Buffers, of the position of the computation with the centre of
+    what came into the page cache. None where either stands still."""
+    if len(timeline.residency) < 4:
+        return None
+    t, where = _position(timeline)
+    if t is None:
+        return None
+    best = None
+    for b in range(2):
+        grown = np.clip(np.diff(timeline.residency[:, b, :], axis=0), 0, None)
+        weight = grown.sum(axis=1)
+        keep = weight > 0
+        if keep.sum() < 4:
+            continue
+        bins = np.arange(grown.shape[1]) + 0.5
+        centre = (grown[keep] * bins).sum(axis=1) / weight[keep] / grown.shape[1]
+        at = np.interp((0.5 * (timeline.t[1:] + timeline.t[:-1]))[keep], t, where)
+        if centre.std() < 1e-9 or at.std() < 1e-9:
+            continue
+        c = float(np.corrcoef(centre, at)[0, 1])
+        best = c if best is None else max(best, c)
+    return best
+
+
+def _position(timeline):
+    events = timeline.of_kind("advance")
+    if len(events) < 4:
+        return None, None
+    t = np.array([0.5 * (e["t"][0] + e["t"][1]) for e in events])
+    z = np.array([0.5 * (e["z"][0] + e["z"][1]) for e in events]) / timeline.planes()
+    return t, z
