@@ -148,7 +148,8 @@ static int sweeps(struct check *c, int64_t deepest) {
 int mx_verify(const struct mx_verification *v, mx_why *why) {
     struct check c = {.v = v, .reach = 2 * v->problem->h + 1, .why = why};
     const struct mx_layout *l = v->layout;
-    int64_t streams = 4 * (l->plane_pitch_bytes > (8 << 20) ? l->plane_pitch_bytes : (8 << 20)) + (8 << 20);
+    int64_t half = l->plane_pitch_bytes > MX_PLANE_GROUP_BYTES ? l->plane_pitch_bytes : MX_PLANE_GROUP_BYTES;
+    int64_t streams = 4 * half; /* two streams of two halves */
     int64_t level_bytes = c.reach * l->plane_pitch_bytes;
     int64_t deepest = ((int64_t)v->memory_bytes - streams - l->plane_pitch_bytes) / level_bytes;
     if (deepest > 2048) deepest = 2048; /* the recursion's depth */

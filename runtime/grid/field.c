@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP_BYTES = 8 << 20 };
-
 struct mx_plane_stream {
     mx_buffer *buffer;
     const struct mx_layout *layout;
@@ -41,8 +39,10 @@ int mx_plane_stream_open(mx_buffer *buffer, const struct mx_layout *layout, mx_b
     struct mx_plane_stream *p = calloc(1, sizeof *p);
     struct mx_block_options options = {.budget = budget};
     if (p == NULL) return mx_fail(why, -ENOMEM, "no memory");
-    *p = (struct mx_plane_stream){
-        .buffer = buffer, .layout = layout, .write = write, .group = GROUP_BYTES / layout->plane_pitch_bytes};
+    *p = (struct mx_plane_stream){.buffer = buffer,
+                                  .layout = layout,
+                                  .write = write,
+                                  .group = MX_PLANE_GROUP_BYTES / layout->plane_pitch_bytes};
     if (p->group > (layout->planes + 1) / 2) p->group = (layout->planes + 1) / 2;
     if (p->group < 1) p->group = 1;
     int err = mx_block_create(&options, (uint64_t)(2 * p->group * layout->plane_pitch_bytes), why, &p->block);

@@ -24,6 +24,8 @@ const struct mx_init *mx_init_find(const char *name);
 /* Whole planes of a Buffer in order, z = 0, 1, ..., through double-buffered groups of planes in DRAM: reading
  * ahead or writing behind. */
 struct mx_plane_stream;
+/* Either half of a stream's DRAM: as many planes as fit, one at least. */
+enum { MX_PLANE_GROUP_BYTES = 4 << 20 };
 int mx_plane_stream_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
                          mx_why *why, struct mx_plane_stream **out);
 /* The next plane, plane_pitch bytes: its content (reading), or memory to fill (writing). Valid until the next
