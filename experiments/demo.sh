@@ -1,0 +1,130 @@
+#!/bin/bash
+# Builds memext on a bare Debian 12 and runs one problem on all five backends, in a quarter of the memory that it needs.
+#   experiments/demo.sh [--dir DIR] [--size "NX NY NZ"] [--steps NT] [--dram SIZE]
+#     --dir   where Buffers and swap go: a directory on a disk (default: build/demo)
+# Prints a table and writes reports and a picture into build/demo. Exit status 0 when every run was verified.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+size="510 510 510" steps=32 dram=512MiB directory=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --dir) directory=${2:?} ;;
+    --size) size=${2:?} ;;
+    --steps) steps=${2:?} ;;
+    --dram) dram=${2:?} ;;
+    *) mx_die "unknown option $1; there are --dir, --size, --steps and --dram" ;;
+    esac
+    shift 2
+done
+
+dram_bytes=$(numfmt --from=iec-i "${dram%B}") || mx_die "--dram $dram is no size; write 512MiB"
+results=$mx_root/build/demo
+memext=$mx_root/build/release/memext
+child=0 store=
+
+# Also on Ctrl-C: the run under way ends cleanly, its cgroup and swap file go, then the store.
+clean_up() {
+    if [ "$child" -ne 0 ] && kill -TERM "$child" 2>/dev/null; then wait "$child"; fi
+    [ -n "$store" ] && rm -rf "$store"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+mx_need_packages
+mx_build release
+mkdir -p "$results"
+rm -f "$results"/*.json "$results"/demo.*
+directory=${directory:-$results}
+[ -d "$directory" ] || mx_die "$directory is no directory"
+if mx_is_memory "$directory"; then
+    mx_die "$directory is in memory; name a directory on a disk with --dir"
+fi
+
+# Two Buffers, and for the swap backend the same once more as swap space, at another time.
+read -r nx ny nz <<<"$size"
+buffers_mib=$((2 * (nx + 2) * (ny + 2) * (nz + 2) * 8 / 1048576))
+swap_mib=$((buffers_mib + 1024))
+needed_mib=$((swap_mib + 512))
+free_mib=$(($(mx_free_bytes "$directory") / 1048576))
+[ "$free_mib" -ge "$needed_mib" ] ||
+    mx_die "$directory has $free_mib MiB free and $needed_mib MiB are needed; name another with --dir"
+# The plans are those of a fresh machine, whatever was calibrated before.
+export XDG_CACHE_HOME=$results/cache
+rm -rf "$XDG_CACHE_HOME"
+store=$(mktemp -d "$directory/memext-demo-XXXXXX") || mx_die "cannot make a directory in $directory"
+available_mib=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1024))
+
+skip() { # LABEL REASON NAME
+    mx_say "  $1: not run: $2"
+    "$mx_python" -c 'import json, sys; print(json.dumps({"label": sys.argv[1], "skipped": sys.argv[2]}))' "$1" "$2" \
+        >"$results/$3.json"
+}
+
+failures=0
+# run NUMBER LABEL LIMIT... -- MEMEXT_OPTIONS...: one run, with the command line LIMIT before it.
+run() {
+    local name=$1-$2 label=$2 limit=() report status begin=$SECONDS
+    shift 2
+    while [ "$1" != -- ]; do
+        limit+=("$1")
+        shift
+    done
+    shift
+    [ ${#limit[@]} -eq 0 ] || limit+=(--)
+    report=$results/$name.json
+    mx_say "  $label: memext run -n $size -t $steps $*"
+    # shellcheck disable=SC2086
+    "${limit[@]}" "$memext" run -n $size -t "$steps" "$@" --verify --json "$report" >"$results/$name.log" &
+    child=$!
+    wait "$child"
+    status=$?
+    child=0
+    if [ $status -ne 0 ]; then
+        failures=$((failures + 1))
+        mx_say "  $label: exit status $status"
+        [ -s "$report" ] || skip "$label" "exit status $status" "$name"
+        return
+    fi
+    "$mx_python" - "$report" "$label" <<'PYTHON'
+import json, sys
+path, label = sys.argv[1:]
+report = json.load(open(path))
+json.dump({"label": label, **report}, open(path, "w"), indent=2)
+PYTHON
+    mx_say "  $label: $((SECONDS - begin)) s in all, with initialisation and verification"
+}
+
+limit=("$mx_root/experiments/limit-memory" "$dram")
+if why=$("${limit[@]}" --keep-cache -- true 2>&1); then limited=yes; else limited=; fi
+
+mx_say "running on five backends in $store: Buffers of $buffers_mib MiB, $dram of DRAM"
+if [ "$available_mib" -gt $((buffers_mib + 256)) ]; then
+    run 1 dram -- --backend dram --algorithm direct --engine iblock
+else
+    skip dram "the reference needs $buffers_mib MiB of memory and $available_mib MiB are available" 1-dram
+fi
+blocks=(--dram "$dram" --algorithm redundant)
+if [ -n "$limited" ]; then
+    # Blocks are locked on swap: with a quarter of the DRAM for the pages on their way to and from swap space.
+    run 2 swap "${limit[@]}" --swap "${swap_mib}MiB" --swap-dir "$store" -- \
+        --backend swap --dram $((dram_bytes * 3 / 4 / 1048576))MiB --algorithm redundant
+    run 3 mmap "${limit[@]}" -- -d "$store" --backend mmap "${blocks[@]}"
+    run 4 aio "${limit[@]}" -- -d "$store" --backend aio "${blocks[@]}"
+    run 5 uring "${limit[@]}" -- -d "$store" --backend uring "${blocks[@]}"
+    run 6 uring "${limit[@]}" -- -d "$store" --backend uring --dram "$dram" --algorithm stream
+else
+    skip swap "${why#limit-memory: }" 2-swap
+    skip mmap "${why#limit-memory: }" 3-mmap
+    run 4 aio -- -d "$store" --backend aio "${blocks[@]}"
+    run 5 uring -- -d "$store" --backend uring "${blocks[@]}"
+    run 6 uring -- -d "$store" --backend uring --dram "$dram" --algorithm stream
+fi
+
+echo
+"$mx_python" "$mx_root/analysis/compare.py" --picture "$results/demo" "$results"/[1-6]-*.json | tee "$results/demo.txt"
+echo
+echo "dram is the normal execution with everything in memory; the others had $dram, page cache included."
+echo "picture: $results/demo.png"
+[ "$failures" -eq 0 ]
