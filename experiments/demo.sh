@@ -35,7 +35,7 @@ trap 'exit 143' TERM HUP
 mx_need_packages
 mx_build release
 mkdir -p "$results"
-rm -f "$results"/*.json "$results"/demo.*
+rm -f "$results"/*.json "$results"/*.log "$results"/demo.*
 directory=${directory:-$results}
 [ -d "$directory" ] || mx_die "$directory is no directory"
 if mx_is_memory "$directory"; then
