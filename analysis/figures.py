@@ -579,13 +579,14 @@ def amplification_figure(plan, published):
 def _study(plan, parameter, series_by, names, label, title, name, xs_of=str):
     choices = list(dict.fromkeys(g[parameter] for g in plan.groups.values()))
     kinds = list(dict.fromkeys(g[series_by] for g in plan.groups.values()))
-    figure, axes = style.new(7.4, 3.3, columns=2)
+    figure, axes = style.new(7.4, 3.6, columns=2)
     rows = []
     times = {k: [cell(plan.one(**{parameter: c, series_by: k}), per_step) for c in choices] for k in kinds}
     grown = {k: [cell(plan.one(**{parameter: c, series_by: k}), amplification) for c in choices] for k in kinds}
-    style.bars(axes[0], [xs_of(c) for c in choices], times, "s per step", value_format="{:.2g}", names=names)
-    style.bars(axes[1], [xs_of(c) for c in choices], grown, "bytes moved / needed", value_format="{:.2g}", names=names)
+    style.bars(axes[0], [xs_of(c) for c in choices], times, "s per step", value_format="{:.2g}", names=names, legend=False)
+    style.bars(axes[1], [xs_of(c) for c in choices], grown, "bytes moved / needed", value_format="{:.2g}", names=names, legend=False)
     axes[1].axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
+    style.legend_above(figure, axes[0])
     for ax in axes:
         ax.set_xlabel(label)
     rows = [[(names or {}).get(k, k), str(c), *_cache_row(plan.one(**{parameter: c, series_by: k}))] for k in kinds for c in choices if plan.one(**{parameter: c, series_by: k})]
@@ -593,7 +594,7 @@ def _study(plan, parameter, series_by, names, label, title, name, xs_of=str):
 
 
 def readahead(plan, published):
-    names = {"stream": "stream through Blocks", "plain": "on the mapping"}
+    names = {"stream": "stream, no advice", "advised": "skewed-min, advice schedule", "plain": "on the mapping, no advice"}
     return _study(plan, "ahead", "algorithm", names, "read-ahead KiB", "Read-ahead size and mmap", "readahead")
 
 

@@ -4,6 +4,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Patch, Rectangle
 
 from analysis import style
+from analysis.timeline import is_whole
 
 GIB = 1 << 30
 LAYERS = (("advance", style.GREEN, 0.35), ("load", style.BLUE, 0.85), ("store", style.ORANGE, 0.85))
@@ -16,9 +17,18 @@ def rectangles(timeline, kind, buffer_gib):
     found = []
     for e in timeline.of_kind(kind):
         (b, t), (z0, z1) = e["t"], e["z"]
-        if z1 > z0:
+        if z1 > z0 and not is_whole(timeline, e):
             found.append((b, z0 / planes * buffer_gib, max(t - b, least), (z1 - z0) / planes * buffer_gib))
     return found
+
+
+def shares(timeline, buffer_gib):
+    """Of steps that compute the whole grid: ((begin s, end s), (from GiB, to GiB)) of every thread's way through its planes."""
+    threads = max(1, timeline.header["plan"].get("threads", 1))
+    for e in timeline.of_kind("advance"):
+        if is_whole(timeline, e):
+            for k in range(threads):
+                yield e["t"], (k / threads * buffer_gib, (k + 1) / threads * buffer_gib)
 
 
 def draw(timeline):
@@ -32,6 +42,8 @@ def draw(timeline):
         collection = PatchCollection(patches, facecolor=colour, edgecolor="none", alpha=alpha)
         collection.set_gid(kind)
         needed.add_collection(collection)
+    for k, (t, y) in enumerate(shares(timeline, gib)):
+        needed.plot(t, y, color=style.GREEN, linewidth=2).pop().set_gid("share")
     needed.legend(handles=[Patch(color=c, alpha=a, label=k) for k, c, a in LAYERS if timeline.of_kind(k)], loc="upper left", ncols=1, frameon=True, framealpha=0.85, fontsize=7)
     needed.set_title("needed by the schedule", loc="left")
     edges = np.linspace(0, gib, timeline.residency.shape[2] + 1)
@@ -41,7 +53,9 @@ def draw(timeline):
     for b, ax in enumerate(maps):
         mesh = ax.pcolormesh(times, edges, timeline.residency[:, b, :].T, cmap=style.RESIDENCY, vmin=0, vmax=100, rasterized=True)
         mesh.set_gid(timeline.header["buffers"][b]["name"])
-        ax.set_title(f"in the page cache: {timeline.header['buffers'][b]['name']}", loc="left")
+        ax.set_title(f"resident: {timeline.header['buffers'][b]['name']}", loc="left")
+        if not timeline.residency[:, b, :].any():
+            ax.text(0.5, 0.5, "nothing", transform=ax.transAxes, ha="center", color=style.GREY)
     for ax in axes:
         ax.grid(False)
         ax.set_xlim(0, end)

@@ -15,6 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from analysis import checks, published, results, style, verdicts  # noqa: E402
 from analysis.figures import FIGURES, GIB  # noqa: E402
+from analysis.stats import median  # noqa: E402
+
+DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns
 
 CSS = """
 body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; max-width: 62em; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
@@ -100,6 +103,12 @@ def verdict_table(found):
     return table(["verdict", "finding", "source", "our numbers"], rows)
 
 
+def others_share(runs, cores):
+    """Median share of all cores' time that went to neither the command nor idling, over runs that leave the kernel's threads little to do."""
+    quiet = [r for r in runs if r.ok and r.report.get("backend") in ("dram", "aio", "uring") and r.record.get("other_cpu_s") is not None]
+    return median([(r.other_cpu_s + r.record.get("stolen_cpu_s", 0)) / (r.wall_s * cores) for r in quiet]) if quiet else None
+
+
 def origin(found):
     """Machine, commits, programs, span of time."""
     sessions = [s for p in found.values() for s in p.sessions]
@@ -125,6 +134,9 @@ def origin(found):
         ["scale", ", ".join(dict.fromkeys(p.scale for p in found.values()))],
         ["measured", f"{stamp(begin)} to {stamp(end)}; {sum(r.wall_s for r in runs) / 60:.1f} minutes in {len(runs)} runs, {sum(not r.ok for r in runs)} of them failed"],
     ]
+    noise = others_share(runs, m.get("cores", 1))
+    if noise is not None:
+        rows.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])
     warning = "" if len(machines) == 1 else f"<p><strong>These results come from {len(machines)} machines; ratios across them mean nothing.</strong></p>"
     return warning + table(["", ""], rows)
 

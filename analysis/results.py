@@ -58,10 +58,9 @@ class Run:
     folder: Path
 
     def __getattr__(self, name):
-        try:
+        if name != "record" and name in self.record:
             return self.record[name]
-        except KeyError as error:
-            raise AttributeError(name) from error
+        raise AttributeError(name)
 
     @property
     def ok(self):

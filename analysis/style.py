@@ -54,7 +54,7 @@ def close(figure):
     plt.close(figure)
 
 
-def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=None):
+def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=None, legend=True):
     """Grouped bars. series: {name: [Stat | str | None, ...]}; a string is a failure and is written where its bar would stand."""
     width = 0.8 / max(1, len(series))
     biggest = max((v.high for row in series.values() for v in row if hasattr(v, "median")), default=1.0)
@@ -70,7 +70,7 @@ def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=N
             if v.n > 1:
                 ax.plot([x, x], [v.low, v.high], color="#333333", linewidth=0.9, zorder=3)
             ax.annotate(value_format.format(v.median), (x, v.high), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=6.5,
-                        rotation=0 if len(categories) * len(series) <= 14 else 90)  # fmt: skip
+                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75}, rotation=0 if len(categories) * len(series) <= 14 else 90)  # fmt: skip
         for x, v in zip(at, row):
             if isinstance(v, str):
                 ax.annotate(f"× {v[:40]}", (x, floor if log else 0), xytext=(0, 3), textcoords="offset points", rotation=90, fontsize=6.5, color=RED,
@@ -82,8 +82,14 @@ def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=N
         ax.set_ylim(0, biggest * 1.18)
     ax.set_xticks(range(len(categories)), categories)
     ax.set_ylabel(unit)
-    if len(series) > 1:
+    if len(series) > 1 and legend:
         ax.legend(ncols=min(4, len(series)), loc="upper left", bbox_to_anchor=(0, 1.0))
+
+
+def legend_above(figure, ax):
+    """One legend for all panels, over them."""
+    figure.get_layout_engine().set(rect=(0, 0, 1, 0.91))
+    figure.legend(*ax.get_legend_handles_labels(), loc="upper center", ncols=3)
 
 
 def stacked(ax, categories, parts, unit):

@@ -109,14 +109,20 @@ def read(path):
         return parse(file, str(path))
 
 
+def is_whole(timeline, event):
+    """Does a step compute the whole grid? Then each thread goes through its own share of the planes."""
+    return event["e"] == "advance" and event["z"][1] - event["z"][0] >= timeline.planes() - 2 * timeline.header["problem"]["h"]
+
+
 def sweep_visibility(timeline):
     """How far the residency follows the sweep: the largest correlation, over the two Buffers, of the position of the computation with the centre of
-    what came into the page cache. None where either stands still."""
-    if len(timeline.residency) < 4:
+    what came into the page cache. Where every thread has a share of the planes, positions count within the shares. None where either stands still."""
+    events = timeline.of_kind("advance")
+    if len(timeline.residency) < 4 or not events:
         return None
-    t, where = _position(timeline)
-    if t is None:
-        return None
+    shares = max(1, timeline.header["plan"].get("threads", 1)) if all(is_whole(timeline, e) for e in events) else 1
+    t, where = _position(timeline, events)
+    middle = 0.5 * (timeline.t[1:] + timeline.t[:-1])
     best = None
     for b in range(2):
         grown = np.clip(np.diff(timeline.residency[:, b, :], axis=0), 0, None)
@@ -124,9 +130,9 @@ def sweep_visibility(timeline):
         keep = weight > 0
         if keep.sum() < 4:
             continue
-        bins = np.arange(grown.shape[1]) + 0.5
-        centre = (grown[keep] * bins).sum(axis=1) / weight[keep] / grown.shape[1]
-        at = np.interp((0.5 * (timeline.t[1:] + timeline.t[:-1]))[keep], t, where)
+        place = (np.arange(grown.shape[1]) + 0.5) / grown.shape[1] * shares % 1.0
+        centre = (grown[keep] * place).sum(axis=1) / weight[keep]
+        at = np.interp(middle[keep], t, where)
         if centre.std() < 1e-9 or at.std() < 1e-9:
             continue
         c = float(np.corrcoef(centre, at)[0, 1])
@@ -134,10 +140,10 @@ def sweep_visibility(timeline):
     return best
 
 
-def _position(timeline):
-    events = timeline.of_kind("advance")
-    if len(events) < 4:
-        return None, None
+def _position(timeline, events):
+    """(times, position 0..1) of the computation: the middles of the steps, or their two ends where they are long."""
+    if all(is_whole(timeline, e) for e in events):
+        return np.array([x for e in events for x in e["t"]]), np.array([0.0, 1.0] * len(events))
     t = np.array([0.5 * (e["t"][0] + e["t"][1]) for e in events])
-    z = np.array([0.5 * (e["z"][0] + e["z"][1]) for e in events]) / timeline.planes()
-    return t, z
+    z = np.array([0.5 * (e["z"][0] + e["z"][1]) for e in events])
+    return t, z / timeline.planes()

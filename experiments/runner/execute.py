@@ -3,6 +3,7 @@ import contextlib
 import gzip
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -50,6 +51,14 @@ def command_of(run, place, data, report, timeline):
         swap = ["--swap", run.swap, "--swap-dir", str(place.data)] if run.swap else []
         words = [str(place.limiter()), run.limit, *swap, "--", *words]
     return words
+
+
+def cpu_times():
+    """(busy, stolen) seconds of all cores since boot, and of this process's ended children."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    user, nice, system, _, _, irq, softirq, steal = (int(v) / ticks for v in Path("/proc/stat").read_text().split()[1:9])
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return user + nice + system + irq + softirq, steal, children.ru_utime + children.ru_stime
 
 
 def _session_members(leader):
@@ -133,9 +142,11 @@ def execute(run, repeat, place):
         with knobs.applied(run.knobs, place.device, journal):
             record["caches_dropped"] = drop_caches()
             record["started_unix_s"] = time.time()
-            begin = time.monotonic()
+            begin, before = time.monotonic(), cpu_times()
             status, late = _wait(words, errors, run.timeout_s)
             record["wall_s"] = time.monotonic() - begin
+            busy, stolen, own = (b - a for a, b in zip(before, cpu_times()))
+            record["other_cpu_s"], record["stolen_cpu_s"] = max(0.0, busy - own), stolen
         record["status"] = "timeout" if late else "done" if status == 0 else "failed"
         record["exit"] = status
         record["stderr"] = _tail(errors)

@@ -11,6 +11,8 @@
     exit         exit status, negative = signal; null on timeout
     stderr       its last 4000 characters
     started_unix_s, wall_s, caches_dropped
+    other_cpu_s, stolen_cpu_s           CPU time of the machine outside of the command (kernel threads, other processes), and
+                 what the hypervisor kept
     report       the JSON report of the command, null if there is none
     timeline     file beside raw.jsonl (gzip), null if none
 """

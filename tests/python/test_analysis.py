@@ -1,0 +1,445 @@
+"""analysis/: parsers, schema, statistics, figures and verdicts, on small recorded results (tests/data/recorded) and on made-up ones."""
+import copy
+import json
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from analysis import checks, figures, heatmaps, published, report, results, stats, style, timeline, verdicts  # noqa: E402
+
+RECORDED = ROOT / "tests" / "data" / "recorded"
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return results.read_all(RECORDED)
+
+
+@pytest.fixture(scope="module")
+def known():
+    return published.read_all()
+
+
+@pytest.fixture(autouse=True)
+def no_open_figures():
+    yield
+    style.plt.close("all")
+
+
+# ------------------------------------------------------------------ statistics
+
+
+def test_median_and_spread():
+    # median of an even count is the mean of the middle two; the spread is (max - min) / median
+    assert stats.median([3, 1, 2]) == 2 and stats.median([4, 1, 2, 3]) == 2.5
+    s = stats.stat([2.0, 1.0, 4.0])
+    assert (s.median, s.low, s.high, s.n) == (2.0, 1.0, 4.0, 3) and s.spread == 1.5
+    assert stats.stat([]) is None and stats.stat([None]) is None
+    with pytest.raises(ValueError):
+        stats.median([])
+
+
+def test_scaled_keeps_low_below_high():
+    s = stats.stat([1.0, 2.0, 4.0]).scaled(0.5)
+    assert (s.low, s.median, s.high) == (0.5, 1.0, 2.0)
+    assert stats.stat([1.0, 2.0]).scaled(-1).low == -2.0
+
+
+def test_apart_and_variation():
+    a, b, c = stats.stat([1, 2]), stats.stat([3, 4]), stats.stat([2, 5])
+    assert stats.apart(a, b) and stats.apart(b, a) and not stats.apart(a, c)
+    assert stats.variation([5, 5, 5]) == 0 and stats.variation([0, 0]) is None
+    assert stats.variation([1, 3]) == pytest.approx(0.5)
+
+
+# ------------------------------------------------------------------ schema
+
+
+def good_run():
+    with open(RECORDED / "fig05" / "raw.jsonl") as file:
+        return next(r for r in map(json.loads, file) if r["kind"] == "run" and r["status"] == "done")
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda r: r.update(schema=2), "schema 2"),
+        (lambda r: r.update(kind="walk"), "kind"),
+        (lambda r: r.update(status="fine"), "status"),
+        (lambda r: r.pop("command"), "no 'command'"),
+        (lambda r: r.update(repeat="0"), "'repeat' is str"),
+        (lambda r: r["report"].pop("updates_per_second"), "updates_per_second"),
+        (lambda r: r["report"]["time"].pop("wait_s"), "wait_s"),
+    ],
+)
+def test_schema_refuses(change, says):
+    record = good_run()
+    results.check_record("x", record)
+    change(record)
+    with pytest.raises(results.SchemaError, match=says):
+        results.check_record("x", record)
+
+
+def write_plan(folder, records):
+    folder.mkdir(parents=True)
+    (folder / "raw.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    return results.read_plan(folder)
+
+
+def test_the_last_command_of_a_configuration_counts(tmp_path):
+    old, new, again = good_run(), good_run(), good_run()
+    old.update(key="old", repeat=1, wall_s=100.0)
+    new.update(key="new", repeat=0, wall_s=1.0)
+    again.update(key="new", repeat=0, wall_s=2.0)  # a retry of the same
+    plan = write_plan(tmp_path / "p", [old, new, again])
+    assert [r.wall_s for r in plan.runs] == [2.0]
+
+
+def test_a_line_under_way_is_left_out_and_a_broken_one_is_an_error(tmp_path):
+    line = json.dumps(good_run())
+    path = tmp_path / "raw.jsonl"
+    path.write_text(line + "\n" + line[:50])
+    assert len(results.read_records(path)) == 1
+    path.write_text(line[:50] + "\n" + line + "\n")
+    with pytest.raises(results.SchemaError, match="raw.jsonl:1"):
+        results.read_records(path)
+
+
+def test_failures_are_named(tmp_path):
+    records = [good_run() for _ in range(3)]
+    for i, (r, status, text, code) in enumerate(zip(records, ("timeout", "failed", "failed"), ("", "limit-memory: out of memory: the kernel killed 1 process", "one\nlast words\n"), (None, 137, 3))):
+        r.update(id=f"r{i}", key=f"k{i}", status=status, stderr=text, exit=code, report=None, timeout_s=7)
+    plan = write_plan(tmp_path / "p", records)
+    assert [g.failure for g in plan.groups.values()] == ["no end within 7 s", "killed: out of memory", "last words"]
+    assert all(figures.cell(g, figures.seconds) == g.failure for g in plan.groups.values())
+
+
+def test_needed_bytes_on_the_mapping():
+    # direct: one Buffer read and one written a step; skewed on the mapping: a sweep
+    run = good_run()
+    run["report"].update(predicted_read_bytes=0, predicted_write_bytes=0, steps_done=6)
+    run["report"]["layout"]["buffer_bytes"] = 100
+    run["report"]["plan"].update(algorithm="direct", bt=1)
+    assert results.Run(run, Path()).needed_bytes == (600, 600)
+    run["report"]["plan"].update(algorithm="direct-skewed", bt=4)
+    assert results.Run(run, Path()).needed_bytes == (200, 200)
+
+
+# ------------------------------------------------------------------ published values
+
+
+def test_published_values_say_where_they_stand(known):
+    assert set(known) >= {"fig05", "fig06", "fig07", "fig12", "fig19", "fig22", "fig24", "table2", "profiles", "before-after"}
+    assert known["fig05"].value("aio-temporal-ratio") == 1.51
+    assert known["fig12"].value("bars") is None
+    for _, _, name in figures.FIGURES:
+        assert name is None or name in known
+
+
+def test_published_check_refuses():
+    raw = {"schema": 1, "figure": "f", "source": [], "conditions": "", "values": [{"id": "a", "what": "", "value": None, "unit": ""}]}
+    with pytest.raises(published.PublishedError, match="neither"):
+        published.check("x", raw, {})
+    raw["values"][0].update(value=1, paper="nobody")
+    with pytest.raises(published.PublishedError, match="where"):
+        published.check("x", raw, {})
+
+
+# ------------------------------------------------------------------ timelines
+
+COLUMNS = ["t_s", "user_s", "system_s", "updates", "read_bytes", "write_bytes", "storage_read_bytes", "storage_write_bytes", "device_read_bytes", "device_write_bytes",
+           "minor_faults", "major_faults", "swap_in_bytes", "swap_out_bytes", "anon_bytes", "cache_bytes", "dirty_bytes", "writeback_bytes"]  # fmt: skip
+
+
+def timeline_lines(n=11, bins=8, backend="mmap", read=lambda k: 100 * k, sweep=True):
+    header = {"memext_timeline": 1, "interval_s": 0.1, "backend": backend, "problem": {"nz": 14, "h": 1}, "plan": {}, "bins": bins, "residency": "cachestat", "columns": COLUMNS,
+              "buffers": [{"name": "source", "offset_bytes": 0, "bytes": 1 << 30}, {"name": "target", "offset_bytes": 1 << 30, "bytes": 1 << 30}]}  # fmt: skip
+    lines = [header]
+    for k in range(n):
+        values = dict.fromkeys(COLUMNS, 0)
+        values.update(t_s=0.1 * k, user_s=0.15 * k, system_s=0.05 * k, device_read_bytes=read(k), swap_in_bytes=7 * k)
+        seen = [100 if sweep and i <= k * bins / n else 0 for i in range(bins)]
+        lines.append({"s": [values[c] for c in COLUMNS], "r": [seen, seen]})
+        z = int(16 * k / n)
+        lines.append({"e": "advance", "t": [0.1 * k, 0.1 * k + 0.05], "y": [0, 4], "z": [z, z + 1], "n": 10})
+        lines.append({"e": "wait", "t": [0.1 * k + 0.05, 0.1 * k + 0.06], "y": [0, 4], "z": [z, z + 1], "n": 0})
+    return [json.dumps(x) + "\n" for x in lines]
+
+
+def test_timeline_parses():
+    line = timeline.parse(timeline_lines())
+    assert line.samples.shape == (11, 18) and line.residency.shape == (11, 2, 8) and len(line.events) == 22
+    assert line.duration_s == pytest.approx(1.0) and line.total("device_read_bytes") == 1000
+    t, rate = line.rate("device_read_bytes")
+    assert rate == pytest.approx(np.full(10, 1000.0)) and t[0] == pytest.approx(0.05)
+    assert line.cpu(2)[1] == pytest.approx(np.full(10, 1.0))
+    assert line.wait_s == pytest.approx(0.11) and line.planes() == 16
+
+
+def test_timeline_of_swap_reads_the_swap_counters():
+    line = timeline.parse(timeline_lines(backend="swap"))
+    assert line.rate(*line.traffic())[1] == pytest.approx(np.full(10, 70.0))
+
+
+def test_timeline_refuses_and_forgives():
+    lines = timeline_lines()
+    with pytest.raises(timeline.TimelineError, match="version"):
+        timeline.parse([lines[0].replace('"memext_timeline": 1', '"memext_timeline": 9')])
+    with pytest.raises(timeline.TimelineError, match="no column t_s"):
+        timeline.parse([lines[0].replace('"t_s"', '"t"')])
+    with pytest.raises(timeline.TimelineError, match=":2: 1 values"):
+        timeline.parse([lines[0], '{"s":[1]}\n'])
+    with pytest.raises(timeline.TimelineError, match="neither"):
+        timeline.parse([lines[0], '{"e":"dance","t":[0,1]}\n'])
+    assert timeline.parse([*lines, '{"s":[0.5,']).samples.shape[0] == 11  # of a run that was killed
+
+
+def test_bandwidth_variation_tells_flat_from_bursts():
+    flat = timeline.parse(timeline_lines(41))
+    bursts = timeline.parse(timeline_lines(41, read=lambda k: 1000 * (k // 5)))
+    assert figures.bandwidth_variation(flat) == pytest.approx(0, abs=1e-9)
+    assert figures.bandwidth_variation(bursts) > 1.5
+    assert figures.bandwidth_variation(timeline.parse(timeline_lines(4))) is None
+
+
+def test_sweep_is_seen_in_the_residency():
+    # bins fill at the position of the sweep: correlation near 1; nothing changes: no correlation
+    assert timeline.sweep_visibility(timeline.parse(timeline_lines(41, 32))) > 0.95
+    assert timeline.sweep_visibility(timeline.parse(timeline_lines(41, 32, sweep=False))) is None
+
+
+def test_sweep_of_threads_with_shares_of_the_planes():
+    """Two threads, each with half the planes, fill two diagonals at once: positions within the halves correlate."""
+    lines = [json.loads(x) for x in timeline_lines(41, 32)]
+    lines[0]["plan"]["threads"] = 2
+    samples = [x for x in lines if "s" in x]
+    for k, x in enumerate(samples):
+        x["r"] = [[100 if abs((i % 16) - k * 16 / 41) < 1 else 0 for i in range(32)]] * 2
+    step = {"e": "advance", "t": [0.0, 4.0], "y": [0, 4], "z": [0, 16], "n": 1}
+    line = timeline.parse(json.dumps(x) + "\n" for x in [lines[0], *samples, step])
+    assert timeline.sweep_visibility(line) > 0.9
+    assert list(heatmaps.shares(line, 1.0)) == [([0.0, 4.0], (0.0, 0.5)), ([0.0, 4.0], (0.5, 1.0))]
+    assert heatmaps.rectangles(line, "advance", 1.0) == []
+
+
+def test_heat_map_draws_the_residency_and_the_events():
+    line = timeline.parse(timeline_lines(11, 8))
+    figure = heatmaps.draw(line)
+    meshes = {m.get_gid(): m for ax in figure.axes for m in ax.collections if m.get_gid() in ("source", "target")}
+    assert set(meshes) == {"source", "target"}
+    # the mesh holds residency[t, buffer, bin] with bins upwards
+    assert np.array_equal(meshes["source"].get_array().reshape(8, 11), line.residency[:, 0, :].T)
+    assert len(heatmaps.rectangles(line, "advance", 1.0)) == 11
+    x, y, w, h = heatmaps.rectangles(line, "advance", 1.0)[-1]
+    assert (x, y, w, h) == pytest.approx((1.0, 14 / 16, 0.05, 1 / 16))
+
+
+def test_recorded_timelines_show_the_sweep(recorded):
+    """The heat map of plain mmap follows the sweep: what enters the page cache lies where the computation is."""
+    run = recorded["advice"].one(backend="mmap", algorithm="plain", advice="none").done[0]
+    assert timeline.sweep_visibility(timeline.read(run.timeline_path)) > 0.5
+
+
+# ------------------------------------------------------------------ figures
+
+PLANS = ("table2", "fig24", "fig05", "before-after", "fig06", "fig07", "fig12", "fig19", "fig22", "uring", "queue", "advice", "readahead", "dirty", "share")
+
+
+def test_every_plan_is_recorded(recorded):
+    assert set(recorded) == set(PLANS) == {p.stem for p in (ROOT / "experiments" / "plans").glob("*.toml")}
+
+
+def bars_of(ax):
+    """{label: heights} of a bar chart."""
+    return {c.get_label(): [p.get_height() for p in c.patches] for c in ax.containers}
+
+
+def lines_of(figure):
+    return {line.get_gid(): line for ax in figure.axes for line in ax.get_lines() if line.get_gid()}
+
+
+def png_size(data):
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", data[16:24])
+
+
+@pytest.mark.parametrize("draw, plan, values", figures.FIGURES, ids=[f[0].__name__ for f in figures.FIGURES])
+def test_every_figure_is_drawn(recorded, known, draw, plan, values):
+    drawn = draw(recorded[plan], known.get(values))
+    for d in drawn if isinstance(drawn, list) else [drawn]:
+        assert d.name and d.title and all(len(row) == len(d.header) for row in d.rows)
+        if d.figure is None:
+            continue
+        width, height = png_size(style.image(d.figure, "png"))
+        assert width > 600 and height > 300
+        assert style.image(d.figure, "svg").lstrip().startswith(b"<?xml")
+        painted = sum(len(ax.containers) + len(ax.collections) + len(ax.get_lines()) + len(ax.images) for ax in d.figure.axes)
+        assert painted > 0, f"{d.name} is empty"
+
+
+def test_fig05_draws_the_medians(recorded, known):
+    plan = recorded["fig05"]
+    drawn = figures.fig05(plan, known["fig05"])
+    heights = bars_of(drawn.figure.axes[0])
+    base = plan.one(method="normal").stat(figures.per_step).median
+    expected = [plan.one(method=m, temporal=True).stat(figures.per_step).median / base for m in ("aio", "uring", "mmap", "swap", "stream")]
+    assert heights["with temporal blocking"] == pytest.approx(expected)
+    assert set(heights) == {"with temporal blocking", "without temporal blocking"}
+    assert ["swap", "with"] in [row[:2] for row in drawn.rows] and 2.22 in [row[4] for row in drawn.rows]
+
+
+def test_fig06_draws_one_line_a_method(recorded, known):
+    plan = recorded["fig06"]
+    lines = lines_of(figures.fig06(plan, known["fig06"]).figure)
+    assert set(lines) == {"aio", "aio5y", "stream"}
+    sizes = sorted((g["size"] for g in plan.select(method="stream")), key=figures.size_bytes)
+    assert list(lines["stream"].get_xdata()) == [figures.size_bytes(s) for s in sizes]
+
+
+def test_fig08_counts_operations_as_the_slides_do(recorded, known):
+    # the slides: 2046 x 2048 x 1024 cells, 256 steps in 1847.55 s are 5945.38 Mflops
+    assert 2046 * 2048 * 1024 * 256 * figures.FLOPS["star7"] / 1847.55 * 1e-6 == pytest.approx(5945.38, rel=1e-4)
+
+
+def test_fig21_bytes_are_those_of_the_reports(recorded, known):
+    plan = recorded["fig19"]
+    left = figures.fig21(plan, known["fig19"]).figure.axes[0]
+    run = plan.one(algorithm="skewed-min", tuner="blk").done[0]
+    assert bars_of(left)["read"][2] == pytest.approx(run.report["read_bytes"] / figures.GIB)
+
+
+def test_a_failed_run_is_shown_as_failed(recorded, known):
+    plan = copy.deepcopy(recorded["fig07"])
+    for run in plan.one(backend="mmap", stencil="star7", size="2GiB").runs:
+        run.record.update(status="failed", stderr="limit-memory: out of memory: the kernel killed 1 process", report=None)
+    drawn = figures.fig07(plan, known["fig07"])
+    assert any("failed: killed: out of memory" in str(c) for row in drawn.rows for c in row)
+    assert any(line.get_gid() == "mmap failed" for ax in drawn.figure.axes for line in ax.get_lines())
+    texts = [t.get_text() for ax in drawn.figure.axes for t in ax.texts]
+    assert "killed: out of memory" in texts
+
+
+def test_bars_mark_failures():
+    figure, ax = style.new()
+    style.bars(ax, ["a", "b"], {"x": [stats.stat([1.0, 3.0]), "no end within 7 s"]}, "s")
+    assert bars_of(ax) == {"x": [2.0]} and any("no end within 7 s" in t.get_text() for t in ax.texts)
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+def faster(plan, factor, **wanted):
+    """A copy of a plan in which some runs take `factor` times as long."""
+    plan = copy.deepcopy(plan)
+    for group in plan.select(**wanted):
+        for run in group.runs:
+            run.record["report"]["seconds"] *= factor
+            run.record["report"]["updates_per_second"] /= factor
+    return plan
+
+
+def test_order_is_decided_by_the_numbers(recorded):
+    plan = recorded["fig05"]
+    slow_aio = faster(plan, 1000, method="aio", temporal=True)
+    slow_mmap = faster(faster(plan, 100, method="mmap", temporal=True), 10000, method="swap", temporal=True)
+    assert verdicts.swap_mmap_aio({"fig05": slow_aio}).state == verdicts.REFUTED
+    assert verdicts.swap_mmap_aio({"fig05": slow_mmap}).state == verdicts.CONFIRMED
+
+
+def test_touching_ranges_leave_it_open():
+    a, b = stats.stat([1.0, 2.0, 3.0]), stats.stat([1.5, 2.5, 4.0])
+    assert verdicts.ascending({"a": a, "b": b}) == verdicts.UNDECIDED
+    assert verdicts.ascending({"a": b, "b": a}) == verdicts.UNDECIDED
+    assert verdicts.ascending({"a": stats.stat([1, 1.1]), "b": stats.stat([2, 2.1])}) == verdicts.CONFIRMED
+    assert verdicts.ascending({"a": stats.stat([2, 2.1]), "b": stats.stat([1, 1.1])}) == verdicts.REFUTED
+    assert verdicts.ascending({"a": stats.stat([1]), "b": None}) == verdicts.UNDECIDED
+
+
+def test_fixed_dram_depends_on_the_loss(recorded):
+    plan = faster(recorded["fig06"], 10, method="aio", size="4GiB")
+    assert verdicts.fixed_dram({"fig06": plan}).state == verdicts.REFUTED
+
+
+def test_fewest_bytes_can_be_refuted(recorded):
+    plan = copy.deepcopy(recorded["fig19"])
+    for run in plan.one(algorithm="skewed-min", tuner="blk").runs:
+        run.record["report"]["read_bytes"] *= 10
+    assert verdicts.fewest_bytes({"fig19": plan}).state == verdicts.REFUTED
+    assert verdicts.five_below_three({"fig19": plan}).state == verdicts.REFUTED
+    assert verdicts.fewest_bytes(recorded).state == verdicts.CONFIRMED
+
+
+def test_table2_can_be_refuted(recorded, known):
+    assert verdicts.table2_equal(recorded, known).state == verdicts.CONFIRMED
+    plan = copy.deepcopy(recorded["table2"])
+    plan.groups["128GiB-crest0"].runs[0].record["report"]["plan"]["by"] += 1
+    assert verdicts.table2_equal({"table2": plan}, known).state == verdicts.REFUTED
+
+
+def test_missing_plans_leave_verdicts_open(recorded, known):
+    found = verdicts.all_verdicts({"fig05": recorded["fig05"]}, known)
+    assert len(found) == len(verdicts.VERDICTS)
+    assert {v.state for v in found if "not run" in v.numbers} == {verdicts.UNDECIDED}
+
+
+def test_counters(recorded):
+    found = checks.agreements(recorded)
+    assert found and all(a.predicted_equal and a.process_close for a in found)
+    good = checks.Agreement("p", "r", "read", 10**9, 10**9, 10**9, 10**9 + 10**7)
+    assert good.good
+    assert not checks.Agreement("p", "r", "read", 10**9, 10**9 + 1, 10**9, None).good
+    assert not checks.Agreement("p", "r", "read", 10**9, 10**9, 10**9 + 2 * 10**6, None).good
+    assert not checks.Agreement("p", "r", "read", 10**9, 10**9, 10**9, 11 * 10**8).good
+
+
+def test_how_close_follows_the_numbers(recorded):
+    text = " ".join(verdicts.how_close(recorded))
+    plan = recorded["advice"]
+    explicit = min(plan.one(backend=b, algorithm="stream").stat(figures.per_step).median for b in ("aio", "uring"))
+    advised = plan.one(backend="mmap", algorithm="stream", advice="schedule")
+    assert "explicit I/O" in text
+    if advised.done:
+        assert f"takes {advised.stat(figures.per_step).median / explicit:.2f} times as long" in text
+
+
+# ------------------------------------------------------------------ the report
+
+
+def test_report_is_one_file_with_everything(tmp_path):
+    shutil.copytree(RECORDED, tmp_path / "r")
+    out = tmp_path / "r" / "report.html"
+    decided = report.build(tmp_path / "r", out)
+    page = out.read_text()
+    assert page.count("data:image/png;base64,") >= 20 and "http" not in page.replace("http://www.w3.org", "").split("<body")[0].split("src=")[0]
+    assert 'src="data:' in page and 'src="http' not in page and 'href="http' not in page
+    for v in decided:
+        assert v.state in page
+    session = json.loads((RECORDED / "fig05" / "raw.jsonl").read_text().splitlines()[0])
+    assert session["commit"] in page and session["machine"]["cpu"] in page
+    order = [page.index(f'id="{name}"') for name in ("fig05", "fig06", "fig07", "fig09", "fig12", "fig19", "fig22", "fig24", "uring", "advice")]
+    assert order == sorted(order), "the papers' order"
+    names = {p.name for p in (tmp_path / "r" / "figures").iterdir()}
+    assert {"fig05.png", "fig05.svg", "fig24.svg"} <= names
+
+
+def test_report_shows_failed_runs(tmp_path):
+    shutil.copytree(RECORDED, tmp_path / "r")
+    record = good_run()
+    record.update(id="broken", key="k", status="failed", stderr="disk on fire\n", exit=3, report=None, timeline=None)
+    with open(tmp_path / "r" / "fig05" / "raw.jsonl", "a") as file:
+        file.write(json.dumps(record) + "\n")
+    report.build(tmp_path / "r", tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text()
+    assert "disk on fire" in page and "broken" in page
+
+
+def test_report_of_nothing_says_what_to_do(tmp_path):
+    with pytest.raises(SystemExit, match="experiments/run.py"):
+        report.build(tmp_path, tmp_path / "x.html")
