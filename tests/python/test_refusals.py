@@ -113,7 +113,7 @@ def test_a_store_in_use(memext, place):
 
 def test_blocks_that_exceed_the_budget(memext, place):
     memext.refused("run", *LARGE, "-d", place, "--dram", "32MiB", "--algorithm", "redundant", "--block", 126, 510, 7,
-                   naming=["128.00 MiB", "--dram"])
+                   naming=["by = 126, bz = 510, bt = 7", "--dram"])
 
 
 def test_a_grid_that_does_not_fit_in_dram(memext):
@@ -214,7 +214,7 @@ def test_an_output_that_cannot_be_written(memext, place):
     ([*SMALL, "--queue-depth", 5000], "5000"),
     ([*SMALL, "--block", 0, 5, 1], "0"),
     ([*SMALL, "--block", 5, 5], "block"),
-    ([*SMALL, "--block", 4, 4, 7], "bt = 7"),
+    ([*SMALL, "--algorithm", "skewed", "--block", 4, 4, 7], "bt = 7"),
     ([*SMALL, "--plan", "nonsense"], "nonsense"),
     ([*SMALL, "--no-such-option"], "--no-such-option"),
     ([*SMALL, "stray"], "stray"),
