@@ -249,7 +249,7 @@ static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_
 }
 
 Test(execute, every_algorithm_is_bit_identical_and_moves_what_was_predicted) {
-    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 80, 1000 + (uint64_t)i);
+    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 60, 1000 + (uint64_t)i);
 }
 
 /* ------------------------------------------------------------------ errors and commits */
