@@ -1,0 +1,325 @@
+/* bench_engine.c - update rates of kernels and engines in DRAM and cache, no I/O. Prints one JSON object.
+ *
+ *   peak_l1, peak_l2   the best kernel alone, every thread on its own small arrays
+ *   normal             the whole grid in DRAM, level by level (engine iblock)
+ *   tiled              the whole grid in DRAM, engine tiled, bt levels per call
+ *   ring               as a stream run: two rings of about bt planes, slab by slab through bt levels
+ *
+ * Modes are measured in turn, so that ratios come from the same minutes; every figure is the median of the
+ * repeats, in 1e9 updates per second.
+ */
+#include "engine/engine.h"
+#include "stencil/stencil.h"
+
+#include <getopt.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum mode { PEAK_L1, PEAK_L2, NORMAL, TILED, RING, MODES };
+static const char *const mode_names[MODES] = {"peak_l1", "peak_l2", "normal", "tiled", "ring"};
+enum { MOST_REPEATS = 101 };
+
+struct bench {
+    struct mx_problem problem;
+    struct mx_machine machine;
+    const struct mx_stencil *stencil;
+    int64_t bt, ring_planes, pad_bytes, plane_pad_bytes, row_pitch, plane_pitch;
+    int32_t threads, repeats;
+    struct mx_plan plan; /* slab, tile, ct: 0 = the engine's choice */
+    double seconds;      /* least time of one measurement */
+    bool wanted[MODES];
+    char *base[2];
+    int64_t array_planes;
+    struct mx_window *window;
+};
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- memory: huge pages, touched by the threads that will use it */
+
+struct touch {
+    char *from;
+    int64_t bytes;
+    int32_t core;
+};
+
+static void *touch_part(void *arg) {
+    struct touch *t = arg;
+    mx_machine_pin(t->core);
+    memset(t->from, 0, (size_t)t->bytes);
+    return NULL;
+}
+
+static char *array_make(int64_t bytes, int32_t threads) {
+    const int64_t huge = 2 << 20;
+    bytes = (bytes + huge - 1) / huge * huge;
+    char *base = aligned_alloc((size_t)huge, (size_t)bytes);
+    if (base == NULL) {
+        fprintf(stderr, "no memory for %lld bytes\n", (long long)bytes);
+        exit(1);
+    }
+    madvise(base, (size_t)bytes, MADV_HUGEPAGE);
+    struct touch touch[64];
+    pthread_t id[64];
+    for (int32_t i = 0; i < threads; i++) {
+        touch[i] = (struct touch){base + bytes / threads * i, bytes / threads, i};
+        pthread_create(&id[i], NULL, touch_part, &touch[i]);
+    }
+    for (int32_t i = 0; i < threads; i++)
+        pthread_join(id[i], NULL);
+    return base;
+}
+
+/* ---- peak */
+
+struct small {
+    const struct bench *b;
+    int32_t core;
+    int64_t nx, ny, nz;
+    double updates, seconds;
+};
+
+/* The arrays are level by level, in the order of the tiled engine's innermost loop. */
+static void *peak_part(void *arg) {
+    struct small *s = arg;
+    mx_machine_pin(s->core);
+    const struct bench *b = s->b;
+    const int32_t h = b->problem.h;
+    const int64_t row = ((s->nx + 2 * h) * mx_dtype_bytes(b->problem.dtype) + 63) / 64 * 64 + 64;
+    const int64_t plane = row * (s->ny + 2 * h) + 64, n = s->nz + 2 * h;
+    char *base = array_make(2 * plane * n, 1);
+    char *planes[2][128];
+    for (int64_t z = 0; z < n; z++)
+        for (int i = 0; i < 2; i++)
+            planes[i][z] = base + (i * n + z) * plane + h * row;
+    mx_kernel_fn *kernel = mx_stencil_kernel(b->stencil, b->problem.dtype, NULL);
+    int64_t steps = 0;
+    const double start = now();
+    do {
+        for (int k = 0; k < 100; k++, steps++) {
+            struct mx_patch p = {.src = (const char *const *)planes[steps & 1],
+                                 .dst = planes[!(steps & 1)][h],
+                                 .dst_planes = &planes[!(steps & 1)][h],
+                                 .planes = (int32_t)s->nz,
+                                 .row_pitch_bytes = row,
+                                 .rows = (int32_t)s->ny,
+                                 .h = h,
+                                 .nx = s->nx,
+                                 .x0 = h,
+                                 .x1 = s->nx + h};
+            kernel(&p, b->problem.coef);
+        }
+        s->seconds = now() - start;
+    } while (s->seconds < b->seconds / 4);
+    s->updates = (double)(steps * s->nx * s->ny * s->nz);
+    free(base);
+    return NULL;
+}
+
+static double peak(const struct bench *b, bool l1) {
+    struct small part[64];
+    pthread_t id[64];
+    double rate = 0;
+    const int64_t wide = b->problem.dtype == MX_F64 ? 1 : 2;
+    for (int32_t i = 0; i < b->threads; i++) {
+        part[i] = (struct small){.b = b, .core = i, .nx = (l1 ? 62 : 126) * wide, .ny = l1 ? 6 : 12, .nz = l1 ? 2 : 12};
+        pthread_create(&id[i], NULL, peak_part, &part[i]);
+    }
+    for (int32_t i = 0; i < b->threads; i++) {
+        pthread_join(id[i], NULL);
+        rate += part[i].updates / part[i].seconds;
+    }
+    return rate;
+}
+
+/* ---- engines */
+
+static mx_engine *engine_make(const struct bench *b, const struct mx_engine_ops *ops, int64_t levels,
+                              int64_t planes, struct mx_engine_options *o) {
+    mx_engine *engine = NULL;
+    mx_why why = {0};
+    *o = (struct mx_engine_options){.problem = &b->problem,
+                                    .machine = &b->machine,
+                                    .row_pitch_bytes = b->row_pitch,
+                                    .threads = b->threads,
+                                    .slab = b->plan.slab,
+                                    .tile = b->plan.tile,
+                                    .ct = b->plan.ct,
+                                    .levels = levels,
+                                    .rows = b->problem.ny,
+                                    .planes = planes};
+    if (ops->create(o, &why, &engine) != 0) {
+        fprintf(stderr, "%s\n", why.text);
+        exit(1);
+    }
+    return engine;
+}
+
+static struct mx_advance advance_of(const struct bench *b, int64_t slots) {
+    struct mx_advance a = {.levels = (int32_t)b->bt, .window = b->window};
+    a.view = (struct mx_view){.base = {b->base[0], b->base[1]},
+                              .slots = {slots, slots},
+                              .plane_pitch_bytes = b->plane_pitch,
+                              .row_pitch_bytes = b->row_pitch};
+    return a;
+}
+
+static double whole(const struct bench *b, const char *name, int64_t levels) {
+    const struct mx_engine_ops *ops = mx_engine_find(name);
+    const struct mx_problem *p = &b->problem;
+    struct mx_engine_options o;
+    mx_engine *engine = engine_make(b, ops, levels, p->nz, &o);
+    struct mx_advance a = advance_of(b, p->nz + 2 * p->h);
+    a.levels = (int32_t)levels;
+    for (int64_t l = 0; l < levels; l++)
+        b->window[l] = (struct mx_window){p->h, (int32_t)p->ny + p->h, p->h, (int32_t)p->nz + p->h};
+    int64_t calls = 0;
+    double start = now(), seconds;
+    do {
+        ops->advance(engine, &a);
+        calls++;
+        seconds = now() - start;
+    } while (seconds < b->seconds);
+    ops->free(engine);
+    return (double)(calls * levels * p->nx * p->ny * p->nz) / seconds;
+}
+
+/* Slab after slab, far from both ends of the grid. */
+static double ring(const struct bench *b) {
+    const struct mx_engine_ops *ops = mx_engine_find("tiled");
+    const struct mx_problem *p = &b->problem;
+    struct mx_engine_options o;
+    mx_engine *engine = engine_make(b, ops, b->bt, 0, &o);
+    const int64_t slab = ops->slab(&o), h = p->h;
+    struct mx_advance a = advance_of(b, b->bt * h + 3 * slab + 2 * h);
+    if (a.view.slots[0] > b->array_planes)
+        exit(2);
+    int64_t updates = 0, z = b->bt * h + h;
+    double start = now(), seconds;
+    do {
+        for (int32_t l = 0; l < b->bt; l++)
+            b->window[l] = (struct mx_window){(int32_t)h, (int32_t)(p->ny + h), (int32_t)(z - l * h),
+                                              (int32_t)(z + slab - l * h)};
+        ops->advance(engine, &a);
+        z += slab;
+        updates += slab * b->bt * p->nx * p->ny;
+        seconds = now() - start;
+    } while (seconds < b->seconds);
+    ops->free(engine);
+    return (double)updates / seconds;
+}
+
+static double measure(const struct bench *b, enum mode mode) {
+    return mode <= PEAK_L2   ? peak(b, mode == PEAK_L1)
+           : mode == NORMAL  ? whole(b, "iblock", 4)
+           : mode == TILED   ? whole(b, "tiled", b->bt)
+                             : ring(b);
+}
+
+static int ascending(const void *a, const void *b) {
+    double d = *(const double *)a - *(const double *)b;
+    return (d > 0) - (d < 0);
+}
+
+static void run(struct bench *b) {
+    static double rate[MODES][MOST_REPEATS];
+    for (int32_t r = 0; r < b->repeats; r++)
+        for (int m = 0; m < MODES; m++)
+            if (b->wanted[m])
+                rate[m][r] = measure(b, m);
+    struct mx_engine_options o;
+    mx_engine *engine = engine_make(b, mx_engine_find("tiled"), b->bt, b->wanted[RING] ? 0 : b->problem.nz, &o);
+    struct mx_plan plan = {0};
+    mx_engine_find("tiled")->describe(engine, &plan);
+    mx_engine_find("tiled")->free(engine);
+    const char *isa = "";
+    mx_stencil_kernel(b->stencil, b->problem.dtype, &isa);
+    printf("{\"stencil\": \"%s\", \"dtype\": \"%s\", \"isa\": \"%s\", \"nx\": %lld, \"ny\": %lld, \"nz\": %lld, "
+           "\"bt\": %lld, \"threads\": %d, \"row_pitch_bytes\": %lld, \"plane_pitch_bytes\": %lld, \"slab\": %lld, "
+           "\"tile\": %lld, \"ct\": %lld",
+           b->stencil->name, b->problem.dtype == MX_F64 ? "f64" : "f32", isa, (long long)b->problem.nx,
+           (long long)b->problem.ny, (long long)b->problem.nz, (long long)b->bt, b->threads, (long long)b->row_pitch,
+           (long long)b->plane_pitch, (long long)plan.slab, (long long)plan.tile, (long long)plan.ct);
+    for (int m = 0; m < MODES; m++)
+        if (b->wanted[m]) {
+            qsort(rate[m], (size_t)b->repeats, sizeof rate[m][0], ascending);
+            printf(", \"%s\": %.3f", mode_names[m], 1e-9 * rate[m][b->repeats / 2]);
+        }
+    printf("}\n");
+}
+
+static void options(int argc, char **argv, struct bench *b) {
+    static const struct option names[] = {{"nx", 1, 0, 'x'},        {"ny", 1, 0, 'y'},      {"nz", 1, 0, 'z'},
+                                          {"bt", 1, 0, 'b'},        {"stencil", 1, 0, 's'}, {"dtype", 1, 0, 'd'},
+                                          {"threads", 1, 0, 't'},   {"slab", 1, 0, 'S'},    {"tile", 1, 0, 'T'},
+                                          {"ct", 1, 0, 'C'},        {"modes", 1, 0, 'm'},   {"repeats", 1, 0, 'r'},
+                                          {"seconds", 1, 0, 'e'},   {"pad", 1, 0, 'p'},     {"plane-pad", 1, 0, 'P'},
+                                          {0}};
+    for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        const long long v = optarg ? atoll(optarg) : 0;
+        switch (c) {
+        case 'x': b->problem.nx = v; break;
+        case 'y': b->problem.ny = v; break;
+        case 'z': b->problem.nz = v; break;
+        case 'b': b->bt = v; break;
+        case 's': b->stencil = mx_stencil_find(optarg); break;
+        case 'd': b->problem.dtype = strcmp(optarg, "f32") == 0 ? MX_F32 : MX_F64; break;
+        case 't': b->threads = (int32_t)v; break;
+        case 'S': b->plan.slab = v; break;
+        case 'T': b->plan.tile = v; break;
+        case 'C': b->plan.ct = v; break;
+        case 'r': b->repeats = v < MOST_REPEATS ? (int32_t)v : MOST_REPEATS; break;
+        case 'e': b->seconds = atof(optarg); break;
+        case 'p': b->pad_bytes = v; break;
+        case 'P': b->plane_pad_bytes = v; break;
+        case 'm':
+            for (int m = 0; m < MODES; m++)
+                b->wanted[m] = strstr(optarg, mode_names[m]) != NULL;
+            break;
+        default:
+            fprintf(stderr, "usage: bench_engine [--nx N --ny N --nz N --bt STEPS --stencil NAME --dtype f64|f32 "
+                            "--threads N]\n  [--slab N --tile N --ct N] [--modes peak_l1,peak_l2,normal,tiled,ring] "
+                            "[--repeats N] [--seconds S]\n  [--pad BYTES: added to the row pitch, itself a multiple "
+                            "of 64] [--plane-pad BYTES: added to the plane pitch]\n");
+            exit(2);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    struct bench b = {.problem = {.nx = 510, .ny = 510, .nz = 510}, .bt = 128, .repeats = 3, .seconds = 0.5, .threads = 2};
+    for (int m = 0; m < MODES; m++)
+        b.wanted[m] = true;
+    b.stencil = mx_stencil_find("star7");
+    if (mx_machine_detect(NULL, &b.machine) == 0)
+        b.threads = b.machine.cores;
+    options(argc, argv, &b);
+    if (b.stencil == NULL || b.threads < 1 || b.threads > 64 || b.bt < 1)
+        return 2;
+    b.problem.h = b.stencil->h;
+    strcpy(b.problem.stencil, b.stencil->name);
+    memcpy(b.problem.coef, b.stencil->coef, sizeof b.problem.coef);
+    const int64_t h = b.problem.h, row = (b.problem.nx + 2 * h) * mx_dtype_bytes(b.problem.dtype);
+    b.row_pitch = (row + 63) / 64 * 64 + b.pad_bytes;
+    b.plane_pitch = (b.row_pitch * (b.problem.ny + 2 * h) + 4095) / 4096 * 4096 + b.plane_pad_bytes;
+    b.array_planes = 2 * h;
+    if (b.wanted[NORMAL] || b.wanted[TILED])
+        b.array_planes = most(b.array_planes, b.problem.nz + 2 * h);
+    if (b.wanted[RING])
+        b.array_planes = most(b.array_planes, b.bt * h + 3 * 64 + 2 * h);
+    b.window = calloc((size_t)most(b.bt, 16), sizeof *b.window);
+    for (int i = 0; i < 2; i++)
+        b.base[i] = array_make(b.array_planes * b.plane_pitch, b.threads);
+    run(&b);
+    return 0;
+}
