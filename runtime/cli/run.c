@@ -59,8 +59,8 @@ struct run {
     struct mx_schedule *schedule;
     struct mx_progress progress;
     mx_timeline *timeline;
-    int32_t result; /* Buffer of the result */
-    bool resumed, resident;
+    int32_t result;                    /* Buffer of the result */
+    bool resumed, resident, committed; /* committed: there is something to resume */
 };
 
 static volatile int stop_flag;
@@ -151,9 +151,10 @@ static int prepare(struct run *r) {
     if (err == 0) err = mx_take_input(&r->o, &r->why, &r->npy);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
+    if (err < 0) return err;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.face = mx_face_of(r->backend);
-    return err;
+    return 0;
 }
 
 /* ------------------------------------------------------------------ device and Buffers */
@@ -247,7 +248,9 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     struct run *r = context;
     r->note.time = time;
     r->note.buffer = buffer;
-    return mx_device_commit(r->device, &r->note, sizeof r->note);
+    int err = mx_device_commit(r->device, &r->note, sizeof r->note);
+    r->committed |= err == 0 && r->note.usable;
+    return err;
 }
 
 /* ------------------------------------------------------------------ phases */
@@ -535,14 +538,15 @@ static const char *status_of(const struct run *r, int err) {
 }
 
 static void say_interrupted(const struct run *r) {
-    if (r->algorithm == NULL || !r->report.device.durable || !r->algorithm->resumable)
-        fprintf(stderr, "%s: interrupted; %s\n", r->program,
-                r->algorithm != NULL && !r->algorithm->resumable
-                    ? "the Buffers were being rewritten in place and cannot be resumed"
-                    : "nothing to resume");
-    else
+    if (r->committed || r->resumed)
         fprintf(stderr, "%s: interrupted after step %lld of %lld; go on with --resume\n", r->program,
                 (long long)r->note.time, (long long)r->o.problem.nt);
+    else if (r->algorithm != NULL && !r->algorithm->resumable && r->report.seconds > 0)
+        fprintf(stderr, "%s: interrupted; %s rewrites the Buffers in place and cannot be resumed\n",
+                r->program, r->algorithm->name);
+    else
+        fprintf(stderr, "%s: interrupted before the first commit: there is nothing to go on with\n",
+                r->program);
 }
 
 static int report(struct run *r, int err) {
