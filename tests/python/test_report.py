@@ -1,6 +1,5 @@
 """The report of a run: its keys, and what it says about bytes and memory."""
 import json
-import os
 import subprocess
 import tempfile
 
