@@ -184,6 +184,11 @@ static void tiled_free(mx_engine *e) {
     free(e);
 }
 
+/* Measured: rows of up to two pages do best four at a time, longer ones eight. */
+static int64_t default_tile(const struct mx_engine_options *o) {
+    return o->row_pitch_bytes <= 8192 + 64 ? 4 : 8;
+}
+
 static int tiled_create(const struct mx_engine_options *o, mx_why *why, mx_engine **out) {
     struct mx_work work;
     int err = mx_work_make(o, why, &work);
@@ -193,7 +198,7 @@ static int tiled_create(const struct mx_engine_options *o, mx_why *why, mx_engin
     e->work = work;
     e->threads = o->threads;
     e->slab = tiled_slab(o);
-    e->tile = o->tile > 0 ? o->tile : 8;
+    e->tile = o->tile > 0 ? o->tile : default_tile(o);
     e->ct = o->ct > 0 ? o->ct : 16;
     if (!lines_ready(e, 64))
         err = mx_fail(why, -ENOMEM, "no memory for the tiled engine");
