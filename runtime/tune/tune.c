@@ -116,7 +116,12 @@ static void set_base(const struct context *c, struct job *job) {
     /* The tiled engine shares rows and levels among threads, not planes: there bz is free, save where the
      * papers' rules are asked for, or a multiple of the slab where a finer search would cost more than it
      * gains. */
-    if (strcmp(job->engine->name, "tiled") != 0 || c->q.reserve_paper || m->iz != 0) return;
+    if (c->q.reserve_paper || m->iz != 0) return;
+    /* With iblock an iBlock is cut where a Block ends; what must come out even is each thread's share. */
+    if (strcmp(job->engine->name, "tiled") != 0) {
+        job->z_step = tune_max(1, (int64_t)job->threads * sockets);
+        return;
+    }
     struct mx_plan one = *b;
     one.by = one.bz = one.bt = 1;
     mx_job_complete(job, &one);
