@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -13,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")).resolve()
 LIMIT_MEMORY = ROOT / "experiments" / "limit-memory"
 IS_ROOT = os.geteuid() == 0
+# Started in the background by a script, SIGINT is ignored, and children inherit that: commands could not be interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
 
 
