@@ -4,7 +4,8 @@
  * Options, separated by commas: seed=N; eio=P, enospc=P (writes), short=P, eagain=P, refuse=P (submit takes
  * fewer) with probabilities P from 0 to 1; delay_us=N (a completion is held back for up to N microseconds);
  * reorder=1 (completions come in random order); fail_after=N (the N-th request and all later ones give EIO: a
- * device that dies).
+ * device that dies); from=N (errors are for requests from byte N of the place on, and only these are
+ * counted).
  *
  * The face is always the transfer face. A mapped backend is wrapped by copying to and from windows of its
  * mapping.
@@ -20,7 +21,7 @@
 #define WINDOW_BYTES (UINT64_C(64) << 20)
 
 struct settings {
-    double seed, eio, enospc, short_transfer, eagain, refuse, delay_us, reorder, fail_after;
+    double seed, eio, enospc, short_transfer, eagain, refuse, delay_us, reorder, fail_after, from;
 };
 
 static const struct {
@@ -36,6 +37,7 @@ static const struct {
     {"delay_us", offsetof(struct settings, delay_us)},
     {"reorder", offsetof(struct settings, reorder)},
     {"fail_after", offsetof(struct settings, fail_after)},
+    {"from", offsetof(struct settings, from)},
 };
 
 struct held {
@@ -194,6 +196,7 @@ static int forward(struct fault_state *s, const struct mx_request *r) {
 
 /* The error that this request is to have, or 0. */
 static int draw_error(struct fault_state *s, const struct mx_request *r) {
+    if ((double)r->offset_bytes < s->set.from) return 0;
     s->n_requests++;
     if (s->set.fail_after > 0 && (double)s->n_requests >= s->set.fail_after) return -EIO;
     if (chance(s, s->set.eio)) return -EIO;
