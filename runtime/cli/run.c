@@ -36,7 +36,7 @@ struct note {
     char init[16];
     char input[1024];
 };
-enum { NOTE_VERSION = 1, LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
+enum { NOTE_VERSION = 2, LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
 static const char note_magic[8] = "mx-run";
 
 struct run {
@@ -52,7 +52,7 @@ struct run {
     struct mx_fill fill;
     mx_budget *budget;
     mx_device *device;
-    mx_buffer *buffer[2];
+    mx_buffer *buffer[2], *faces; /* faces: side file, or NULL */
     const struct mx_algorithm *algorithm;
     const struct mx_engine_ops *ops;
     mx_engine *engine;
@@ -129,6 +129,7 @@ static int plan(struct run *r, uint32_t align) {
     r->report.predicted_updates = r->tuned.traffic.updates;
     r->report.predicted_seconds = r->tuned.seconds.total_s;
     r->report.block_bytes = r->tuned.dram_bytes;
+    r->report.side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
     r->report.moves = r->algorithm->uses_blocks;
     return 0;
 }
@@ -161,34 +162,39 @@ static int prepare(struct run *r) {
 
 static int open_device(struct run *r) {
     const struct mx_options *o = &r->o;
-    struct mx_device_options d = {
-        .backend = o->backend,
-        .path = o->path,
-        .expect_bytes = r->resumed || o->resume ? 0 : 2 * (uint64_t)r->report.layout.buffer_bytes,
-        .queue_depth = (uint32_t)o->queue_depth,
-        .max_request_bytes = (uint32_t)o->request_bytes,
-        .workers = (uint32_t)o->workers,
-        .advice = o->advice,
-        .sqpoll = o->sqpoll,
-        .iopoll = o->iopoll,
-        .uncached = o->uncached,
-        .no_register = o->no_register,
-        .force = o->force,
-        .resume = o->resume,
-        .keep = o->keep,
-        .fault = o->fault};
+    struct mx_device_options d = {.backend = o->backend,
+                                  .path = o->path,
+                                  .expect_bytes = r->resumed || o->resume
+                                                      ? 0
+                                                      : 2 * (uint64_t)r->report.layout.buffer_bytes +
+                                                            (uint64_t)r->report.side_file_bytes,
+                                  .queue_depth = (uint32_t)o->queue_depth,
+                                  .max_request_bytes = (uint32_t)o->request_bytes,
+                                  .workers = (uint32_t)o->workers,
+                                  .advice = o->advice,
+                                  .sqpoll = o->sqpoll,
+                                  .iopoll = o->iopoll,
+                                  .uncached = o->uncached,
+                                  .no_register = o->no_register,
+                                  .force = o->force,
+                                  .resume = o->resume,
+                                  .keep = o->keep,
+                                  .fault = o->fault};
     int err = mx_device_open(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->report.device);
     return err;
 }
 
+static int open_buffer(struct run *r, const char *name, int64_t bytes, mx_buffer **out) {
+    if (r->resumed) return mx_buffer_open(r->device, name, &r->why, out);
+    return mx_buffer_create(r->device, name, (uint64_t)bytes, &r->why, out);
+}
+
 static int open_buffers(struct run *r) {
-    static const char *const names[2] = {"source", "target"};
-    uint64_t bytes = (uint64_t)r->report.layout.buffer_bytes;
-    int err = 0;
-    for (int i = 0; i < 2 && err == 0; i++)
-        err = r->resumed ? mx_buffer_open(r->device, names[i], &r->why, &r->buffer[i])
-                         : mx_buffer_create(r->device, names[i], bytes, &r->why, &r->buffer[i]);
+    int64_t bytes = r->report.layout.buffer_bytes, faces = r->report.side_file_bytes;
+    int err = open_buffer(r, "source", bytes, &r->buffer[0]);
+    if (err == 0) err = open_buffer(r, "target", bytes, &r->buffer[1]);
+    if (err == 0 && faces > 0) err = open_buffer(r, "faces", faces, &r->faces);
     return err;
 }
 
@@ -263,10 +269,14 @@ static void on_progress(void *context, int64_t done) {
 
 static void on_event(void *context, const struct mx_event *e) {
     static const char *const names[] = {"load", "store", "copy", "advance", "commit"};
+    static const char *const face_names[] = {"load-faces", "store-faces"};
     const struct run *r = context;
-    mx_timeline_event(r->timeline, e->waiting ? "wait" : names[e->kind], e->begin_ns, e->end_ns,
-                      (int64_t[2]){e->region.y0, e->region.y1}, (int64_t[2]){e->region.z0, e->region.z1},
-                      e->amount);
+    mx_timeline_event(r->timeline,
+                      e->waiting ? "wait"
+                      : e->faces ? face_names[e->kind]
+                                 : names[e->kind],
+                      e->begin_ns, e->end_ns, (int64_t[2]){e->region.y0, e->region.y1},
+                      (int64_t[2]){e->region.z0, e->region.z1}, e->amount);
 }
 
 static int start_timeline(struct run *r) {
@@ -363,6 +373,7 @@ static int compute(struct run *r) {
                              .layout = &p->layout,
                              .device = r->device,
                              .buffer = {r->buffer[0], r->buffer[1]},
+                             .faces = r->faces,
                              .budget = r->budget,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
@@ -525,6 +536,7 @@ static void close_run(struct run *r) {
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
     for (int i = 0; i < 2; i++) mx_buffer_close(r->buffer[i]);
+    mx_buffer_close(r->faces);
     mx_device_close(r->device);
     mx_budget_free(r->budget);
     if (r->npy.fd >= 0) close(r->npy.fd);

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -78,20 +79,28 @@ static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout 
     return s->face_slabs == 0 ? 0 : s->max_levels * s->face_planes * s->face_rows * layout->row_pitch_bytes;
 }
 
-int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
-                               bool faces_in_dram) {
+int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
     int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
-    return shape->rows == 0
-               ? 0
-               : bytes + (faces_in_dram ? shape->face_slabs * face_slab_bytes(shape, layout) : 0);
+    return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
+}
+
+int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
+    return shape->faces_in_file ? shape->face_slabs * face_slab_bytes(shape, layout) : 0;
+}
+
+static int64_t slots(const struct run *r, int32_t array) {
+    return array == MX_FACES ? r->shape->face_slots : r->view.slots[array];
 }
 
 static int64_t slot_of(const struct run *r, int32_t array, int64_t z, int64_t z_offset) {
-    return (z + z_offset) % r->view.slots[array];
+    return (z + z_offset) % slots(r, array);
 }
 
 static char *row_address(const struct run *r, int32_t array, int64_t y, int64_t z, struct mx_placement p) {
-    return r->view.base[array] + slot_of(r, array, z, p.z_offset) * r->view.plane_pitch_bytes +
+    bool faces = array == MX_FACES;
+    char *base = faces ? mx_block_data(r->face_block) : r->view.base[array];
+    return base +
+           slot_of(r, array, z, p.z_offset) * (faces ? r->face_slab_bytes : r->view.plane_pitch_bytes) +
            (y + p.y_offset) * r->view.row_pitch_bytes;
 }
 
@@ -106,7 +115,7 @@ struct touch {
 
 static struct touch touch_of(const struct run *r, int32_t array, bool write, struct mx_region g,
                              struct mx_placement p) {
-    int64_t n = g.z1 - g.z0, all = r->view.slots[array];
+    int64_t n = g.z1 - g.z0, all = slots(r, array);
     return (struct touch){array,
                           write,
                           g.y0 + p.y_offset,
@@ -121,7 +130,13 @@ static struct touch touch_planes(const struct run *r, const struct mx_step *s, i
     return touch_of(r, array, write, g, s->at);
 }
 
-enum { MOST_TOUCHES = 4 };
+static int touch_slab(int64_t slot, bool write, struct touch *t) {
+    if (slot < 0) return 0;
+    *t = (struct touch){MX_FACES, write, 0, INT64_MAX, slot, 1};
+    return 1;
+}
+
+enum { MOST_TOUCHES = 6 };
 
 static int touches(const struct run *r, const struct mx_step *s, struct touch t[MOST_TOUCHES]) {
     int n = 0;
@@ -141,6 +156,8 @@ static int touches(const struct run *r, const struct mx_step *s, struct touch t[
             t[n++] = touch_planes(r, s, i, true, s->writes[i]);
             t[n++] = touch_planes(r, s, i, false, s->touches[i]);
         }
+        n += touch_slab(s->face_in, false, &t[n]);
+        n += touch_slab(s->face_out, true, &t[n]);
         break;
     case MX_STEP_COMMIT:
         break;
@@ -162,7 +179,7 @@ static bool blocks_meet(const struct run *r, const struct mx_step *a, const stru
         for (int j = 0; j < nb; j++)
             if (ta[i].array == tb[j].array && (ta[i].write || tb[j].write) && ta[i].y0 < tb[j].y1 &&
                 tb[j].y0 < ta[i].y1 &&
-                slots_meet(ta[i].slot, ta[i].n_slots, tb[j].slot, tb[j].n_slots, r->view.slots[ta[i].array]))
+                slots_meet(ta[i].slot, ta[i].n_slots, tb[j].slot, tb[j].n_slots, slots(r, ta[i].array)))
                 return true;
     return false;
 }
@@ -174,10 +191,13 @@ static bool buffers_meet(const struct mx_step *a, const struct mx_step *b) {
     return a->buffer == b->buffer && p->y0 < q->y1 && q->y0 < p->y1 && p->z0 < q->z1 && q->z0 < p->z1;
 }
 
+/* A STORE that a commit makes durable; faces are of no use to a later run. */
+static bool keeps(const struct mx_step *s) { return s->kind == MX_STEP_STORE && s->buffer != MX_FACES; }
+
 /* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
 static bool depends(const struct run *r, const struct mx_step *later, const struct mx_step *earlier) {
-    if (earlier->kind == MX_STEP_COMMIT) return later->kind == MX_STEP_STORE || later->kind == MX_STEP_COMMIT;
-    if (later->kind == MX_STEP_COMMIT) return earlier->kind == MX_STEP_STORE;
+    if (earlier->kind == MX_STEP_COMMIT) return keeps(later) || later->kind == MX_STEP_COMMIT;
+    if (later->kind == MX_STEP_COMMIT) return keeps(earlier);
     if (r->shape->rows == 0) return true;
     if (moves(later) && moves(earlier) && (later->kind == MX_STEP_STORE || earlier->kind == MX_STEP_STORE) &&
         buffers_meet(later, earlier))
@@ -190,7 +210,8 @@ static bool depends(const struct run *r, const struct mx_step *later, const stru
 static void report(const struct run *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
                    uint64_t end_ns, uint64_t amount) {
     if (r->x->event == NULL) return;
-    struct mx_event e = {s->kind, waiting, begin_ns, end_ns, amount, s->region};
+    bool faces = s->buffer == MX_FACES;
+    struct mx_event e = {s->kind, waiting, begin_ns, end_ns, amount, s->region, faces};
     r->x->event(r->x->context, &e);
 }
 
@@ -201,41 +222,51 @@ static uint64_t moved_bytes(const struct run *r, const struct mx_step *s) {
 
 /* ------------------------------------------------------------------ transfers */
 
+/* What a LOAD or STORE moves, in words. */
+static const char *describe(const struct mx_step *s, char *text, size_t capacity) {
+    if (s->buffer == MX_FACES)
+        snprintf(text, capacity, "face slab %lld of the side file", (long long)s->region.z0);
+    else
+        snprintf(text, capacity, "rows %lld..%lld of planes %lld..%lld of Buffer %d", (long long)s->region.y0,
+                 (long long)s->region.y1, (long long)s->region.z0, (long long)s->region.z1, s->buffer);
+    return text;
+}
+
 static int start_transfer(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
     const struct mx_layout *l = r->x->layout;
     int64_t n = s->region.z1 - s->region.z0;
-    bool load = s->kind == MX_STEP_LOAD;
+    bool load = s->kind == MX_STEP_LOAD, faces = s->buffer == MX_FACES;
+    int64_t pitch = faces ? r->face_slab_bytes : l->plane_pitch_bytes;
+    mx_buffer *buffer = faces ? r->x->faces : r->x->buffer[s->buffer];
+    char what[120];
     if (mx_region_rows(s->region) == 0) return e->state = DONE, 0;
     assert(n <= r->n_spans);
     for (int64_t i = 0; i < n; i++) {
         int64_t z = s->region.z0 + i, y = s->whole_planes ? 0 : s->region.y0;
-        r->spans[i].offset_bytes = (uint64_t)(z * l->plane_pitch_bytes + y * l->row_pitch_bytes);
+        r->spans[i].offset_bytes = (uint64_t)(z * pitch + y * l->row_pitch_bytes);
         r->spans[i].bytes = (uint64_t)(s->whole_planes ? l->plane_pitch_bytes
                                                        : (s->region.y1 - s->region.y0) * l->row_pitch_bytes);
         r->spans[i].dram = row_address(r, s->array, y, z, s->at);
     }
     e->begin_ns = mx_clock_ns();
-    int err =
-        (load ? mx_buffer_read : mx_buffer_write)(r->x->buffer[s->buffer], r->spans, (size_t)n, &e->ticket);
+    int err = (load ? mx_buffer_read : mx_buffer_write)(buffer, r->spans, (size_t)n, &e->ticket);
     if (err < 0)
-        return mx_fail(r->why, err, "a %s of planes %lld..%lld could not be started: %s",
-                       load ? "read" : "write", (long long)s->region.z0, (long long)s->region.z1,
-                       strerror(-err));
+        return mx_fail(r->why, err, "%s %s could not be started: %s", load ? "reading" : "writing",
+                       describe(s, what, sizeof what), strerror(-err));
     e->state = RUNNING;
     return 0;
 }
 
 static int finish_transfer(struct run *r, struct entry *e) {
     int err = mx_wait(e->ticket);
+    char what[120];
     e->ticket = NULL;
     e->state = DONE;
     report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
     if (err == 0) return 0;
-    return mx_fail(r->why, err, "%s rows %lld..%lld of planes %lld..%lld of Buffer %d failed: %s",
-                   e->step.kind == MX_STEP_LOAD ? "reading" : "writing", (long long)e->step.region.y0,
-                   (long long)e->step.region.y1, (long long)e->step.region.z0, (long long)e->step.region.z1,
-                   e->step.buffer, strerror(-err));
+    return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
+                   describe(&e->step, what, sizeof what), strerror(-err));
 }
 
 /* ------------------------------------------------------------------ commits */
@@ -305,10 +336,10 @@ static int64_t window_cells(const struct run *r, const struct mx_step *s) {
     return rows * r->x->problem->nx;
 }
 
-static void face_of(const struct run *r, const struct mx_step *s, int64_t slab, const int32_t *y,
+static void face_of(const struct run *r, const struct mx_step *s, int64_t slot, const int32_t *y,
                     const int32_t *n, struct mx_face *face) {
-    if (slab < 0 || r->face_block == NULL) return;
-    *face = (struct mx_face){.base = (char *)mx_block_data(r->face_block) + slab * r->face_slab_bytes,
+    if (slot < 0 || r->face_block == NULL) return;
+    *face = (struct mx_face){.base = (char *)mx_block_data(r->face_block) + slot * r->face_slab_bytes,
                              .planes_per_level = r->shape->face_planes,
                              .face_rows = r->shape->face_rows,
                              .first_z = s->face_z,
@@ -540,8 +571,12 @@ static int open_arrays(struct run *r) {
     r->face_slab_bytes = face_slab_bytes(r->shape, l);
     if (r->x->poison)
         for (int i = 0; i < 2 && err == 0; i++) memset(r->view.base[i], 0xff, mx_block_bytes(r->block[i]));
+    if (err == 0 && r->shape->faces_in_file && r->x->faces == NULL)
+        err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
     if (err == 0 && r->face_slab_bytes > 0)
-        err = make_block(r, r->shape->face_slabs * r->face_slab_bytes, r->face_slab_bytes, &r->face_block);
+        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, &r->face_block);
+    if (err == 0 && r->x->poison && r->face_block != NULL)
+        memset(mx_block_data(r->face_block), 0xff, mx_block_bytes(r->face_block));
     return err;
 }
 

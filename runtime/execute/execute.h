@@ -12,7 +12,8 @@ struct mx_event {
     enum mx_step_kind kind;
     bool waiting; /* the computing thread waited for I/O */
     uint64_t begin_ns, end_ns, amount;
-    struct mx_region region;
+    struct mx_region region; /* of faces: rows of slabs */
+    bool faces;              /* LOAD, STORE: from or to the side file */
 };
 
 struct mx_execution {
@@ -21,7 +22,7 @@ struct mx_execution {
     const struct mx_layout *layout;
     mx_device *device;
     mx_buffer *buffer[2];
-    mx_buffer *faces; /* side file of stream's strips; NULL = in DRAM */
+    mx_buffer *faces; /* side file of stream's strips, where the shape asks for one; content undefined */
     mx_budget *budget;
     bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
     bool poison;               /* tests: Blocks start as NaN */
@@ -49,9 +50,11 @@ struct mx_executed {
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
 
-/* DRAM that mx_execute allocates for a shape: both Block arrays, and the faces if they stay in DRAM. */
-int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
-                               bool faces_in_dram);
+/* DRAM that mx_execute allocates for a shape: both Block arrays, and the faces or what a side file leaves of
+ * them in DRAM. */
+int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
+/* The side file of faces that a shape needs; 0 = none. */
+int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 
 uint64_t mx_clock_ns(void); /* CLOCK_MONOTONIC */
 

@@ -36,11 +36,15 @@ struct mx_placement {
     int64_t y_offset, z_offset;
 };
 
+/* Beside 0 and 1 the number of the DRAM array of faces, and of the side file that keeps them. Its planes are
+ * face slabs. */
+enum { MX_FACES = 2 };
+
 struct mx_step {
     enum mx_step_kind kind;
-    int32_t array;    /* LOAD: to, STORE: from, COPY: from (0 or 1) */
+    int32_t array;    /* LOAD: to, STORE: from (0, 1 or MX_FACES), COPY: from (0 or 1) */
     int32_t to_array; /* COPY */
-    int32_t buffer;   /* LOAD, STORE, COMMIT: 0 or 1 */
+    int32_t buffer;   /* LOAD, STORE: 0, 1 or MX_FACES; COMMIT: 0 or 1 */
     struct mx_region
         region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
@@ -54,10 +58,10 @@ struct mx_step {
     struct mx_planes writes[2], touches[2];
     int32_t parity, levels;
     const struct mx_window *window; /* [levels]; owned by the schedule, valid until the next call of next */
-    /* stream with strips: slab number whose faces are read / written; -1 = none. A face slab holds
-     * shape.max_levels * shape.face_planes * shape.face_rows rows, and slab f starts at f times that in the
-     * face store; of it the first levels * face_planes * face_rows rows count. Layout as struct mx_face with
-     * the tables below: [levels + 1], same lifetime as window. */
+    /* stream with strips: slots of the array of faces that are read / written; -1 = none. A face slab holds
+     * shape.max_levels * shape.face_planes * shape.face_rows rows, and slot f starts at f times that; of it
+     * the first levels * face_planes * face_rows rows count. Layout as struct mx_face with the tables below:
+     * [levels + 1], same lifetime as window. */
     int64_t face_in, face_out;
     const int32_t *face_z, *face_nz, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
     int64_t time; /* COMMIT: steps done */
@@ -72,6 +76,9 @@ struct mx_shape {
     int64_t max_levels;     /* largest levels of an ADVANCE */
     int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
                                                    level. 0 = no faces */
+    int64_t face_slots; /* slabs of the array of faces: face_slabs, or, where LOADs and STOREs exchange them
+                           with a side file of face_slabs, those in use, read ahead and written behind */
+    bool faces_in_file;
 };
 
 struct mx_schedule; /* an open iterator */

@@ -52,6 +52,7 @@ json_t *mx_json_plan(const struct mx_plan *p) {
     put(o, "tile", whole(p->tile));
     put(o, "ct", whole(p->ct));
     put(o, "ahead", whole(p->ahead));
+    put(o, "faces", p->faces[0] != 0 ? json_string(p->faces) : json_null());
     put(o, "threads", whole(p->threads));
     return o;
 }
@@ -114,6 +115,7 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_init_bytes", whole(r->predicted_init_bytes));
     put(o, "predicted_updates", whole(r->predicted_updates));
     put(o, "predicted_seconds", json_real(r->predicted_seconds));
+    put(o, "side_file_bytes", whole(r->side_file_bytes));
 }
 
 static void put_measurement(json_t *o, const struct mx_report *r) {
@@ -180,6 +182,9 @@ static void print_plan(const struct mx_report *r, FILE *to) {
             q->algorithm, q->engine, (long long)q->by, (long long)q->bz, (long long)q->bt, (long long)q->slab,
             q->threads, q->threads == 1 ? "" : "s", q->tuner, gib((double)r->block_bytes),
             gib((double)r->dram_budget_bytes));
+    if (r->side_file_bytes > 0)
+        fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
+                gib((double)r->side_file_bytes));
     fprintf(to, "predicted  read %.4f GiB, write %.4f GiB, initialisation %.4f GiB\n",
             gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
             gib((double)r->predicted_init_bytes));

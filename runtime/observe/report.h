@@ -24,6 +24,7 @@ struct mx_report {
     int64_t updates; /* cells computed, redundant ones included */
     int64_t steps_done, resumed_from;
     int64_t predicted_read_bytes, predicted_write_bytes, predicted_init_bytes, predicted_updates;
+    int64_t side_file_bytes; /* of faces, beside the Buffers; 0 = none */
     double predicted_seconds;
     uint64_t dram_budget_bytes, dram_limit_bytes, block_bytes, peak_rss_bytes;
     bool moves;        /* data moved by core (else by the kernel, on a mapping) */

@@ -6,7 +6,8 @@
  * start of the stencil phase, memory columns are gauges. r: per Buffer, the percentage of each of header.bins
  * equal ranges of file offset that is in the page cache.
  *   {"e":"advance","t":[b,e],"y":[y0,y1],"z":[z0,z1],"n":updates}  a step: advance, load, store, copy (n:
- * bytes), commit, or wait (the computing thread waited for the transfer).
+ * bytes), commit, load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), or wait (the
+ * computing thread waited for the transfer).
  */
 #ifndef MX_TIMELINE_H
 #define MX_TIMELINE_H

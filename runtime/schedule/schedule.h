@@ -5,11 +5,15 @@
 
 #include "execute/step.h"
 
+/* Words of plan.faces. */
+#define MX_FACES_IN_DRAM "dram"
+#define MX_FACES_IN_FILE "side-file"
+
 /* CalcTrans: bytes of the stencil phase, and of writing the initial grid. Exact. */
 struct mx_traffic {
-    int64_t read_bytes, write_bytes; /* between Buffers and Blocks; 0 for direct algorithms on mapped Buffers
-                                      */
-    int64_t face_read_bytes, face_write_bytes; /* stream with strips: of the face store, where it is a file */
+    int64_t read_bytes, write_bytes; /* between Buffers and Blocks, faces in a side file included; 0 for
+                                        direct algorithms on mapped Buffers */
+    int64_t face_read_bytes, face_write_bytes; /* stream with strips: of faces, in DRAM or in a side file */
     int64_t init_write_bytes;
     int64_t copy_bytes; /* blk2blk, DRAM to DRAM; without the constant frames */
     int64_t updates;    /* cells computed, redundant ones included */
@@ -49,10 +53,10 @@ int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const str
 /* What a whole schedule amounts to, by running through it: O(steps). For tests, traces and progress. */
 struct mx_step_counts {
     int64_t steps[MX_STEP_COMMIT + 1]; /* by kind */
-    int64_t read_rows, write_rows;     /* LOAD, STORE; whole planes count their ny+2h rows */
-    int64_t copy_rows, frame_rows;     /* COPY: handed over, constant frames */
-    int64_t window_rows;               /* ADVANCE: rows computed */
-    int64_t face_reads, face_writes;   /* ADVANCE: face slabs */
+    int64_t read_rows, write_rows; /* LOAD, STORE; whole planes count their ny+2h rows; faces in a file too */
+    int64_t copy_rows, frame_rows; /* COPY: handed over, constant frames */
+    int64_t window_rows;           /* ADVANCE: rows computed */
+    int64_t face_reads, face_writes; /* ADVANCE: face slabs */
 };
 int mx_schedule_count(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
                       const struct mx_plan *plan, struct mx_step_counts *out);

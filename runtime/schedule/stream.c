@@ -20,11 +20,17 @@
  * plane. The 2h frame planes have no faces; they are loaded with all rows that a strip ever reads. Both
  * strips have the same fronts, so slab k of the faces is written by step k of strip j-1 and read by step k of
  * strip j. Two face stores take turns: strip j writes slabs (j&1)*fronts + k.
+ *
+ * The face stores are in DRAM, or in a side file: a third Buffer, of which a ring of 2 (a + 1) slabs is in
+ * DRAM, half of it for the faces that go in and half for those that come out. Then slab k is loaded before
+ * step k and stored after it, those levels of it that have planes. Faces never outlive a sweep, so a run that
+ * is resumed needs nothing of them.
  */
 #include "schedule/walk.h"
 
 #include <errno.h>
 #include <memext/backend.h>
+#include <string.h>
 
 static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *plan) {
     return mx_strip_cut(p->ny, plan->by, p->h);
@@ -34,6 +40,8 @@ static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *pl
 static int64_t fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
     return mx_ceil_div64(p->nz + p->h + levels * p->h, mx_plan_slab(p, plan));
 }
+
+static bool faces_in_file(const struct mx_plan *plan) { return strcmp(plan->faces, MX_FACES_IN_FILE) == 0; }
 
 /* ------------------------------------------------------------------ steps */
 
@@ -60,6 +68,7 @@ static void stream_begin(struct mx_walk *w) {
     }
     if (y.count == 1) return;
     int64_t store = fronts(p, &w->plan, w->max_levels);
+    w->faces_before = w->passes_done * store;
     if (w->pass > 0) w->face_in = ((w->pass - 1) & 1) * store;
     if (w->pass < y.count - 1) w->face_out = (w->pass & 1) * store;
     face_table(&y, w->pass, w->levels, w->face_in_y, w->face_in_n);
@@ -101,9 +110,14 @@ static const struct mx_walk_ops stream_ops = {stream_begin, stream_load, stream_
 
 static int stream_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
     int err = mx_check_plan(problem, plan, false, why);
-    if (err < 0 || plan->by >= 1) return err;
-    return mx_fail(why, -EINVAL, "strips of %lld rows: by must be at least 1 (ny = %lld means no strips)",
-                   (long long)plan->by, (long long)problem->ny);
+    if (err < 0) return err;
+    if (plan->by < 1)
+        return mx_fail(why, -EINVAL, "strips of %lld rows: by must be at least 1 (ny = %lld means no strips)",
+                       (long long)plan->by, (long long)problem->ny);
+    if (plan->faces[0] == 0 || faces_in_file(plan) || strcmp(plan->faces, MX_FACES_IN_DRAM) == 0) return 0;
+    return mx_fail(why, -EINVAL,
+                   "faces cannot be in '%.11s': it is " MX_FACES_IN_DRAM " or " MX_FACES_IN_FILE,
+                   plan->faces);
 }
 
 static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
@@ -130,20 +144,24 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
         s.face_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
         s.face_rows = 2 * problem->h;
         s.face_planes = mx_plan_slab(problem, plan);
+        s.faces_in_file = faces_in_file(plan);
+        s.face_slots = s.faces_in_file ? 2 * (mx_plan_ahead(plan) + 1) : s.face_slabs;
     }
     *out = s;
 }
 
-/* Moves of the front that bring about a level 0..levels-1 of an interior plane. */
+/* floor((a*i + b) / m), summed over i = 0..n-1, as Euclid's algorithm goes: a, b >= 0. */
+static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b) {
+    int64_t sum = n * (n - 1) / 2 * (a / m) + n * (b / m);
+    a %= m, b %= m;
+    int64_t most = a * n + b;
+    return most < m ? sum : sum + floor_sum(most / m, a, m, most % m);
+}
+
+/* Moves of the front that bring about level l of an interior plane, summed over l = 0..levels-1. */
 static int64_t face_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
-    int64_t s = mx_plan_slab(p, plan), next = 0, n = 0;
-    for (int64_t l = 0; l < levels; l++) {
-        int64_t first = mx_max64(next, (p->h + l * p->h) / s),
-                end = mx_ceil_div64(p->nz + p->h + l * p->h, s);
-        n += mx_max64(0, end - first);
-        next = mx_max64(next, end);
-    }
-    return n;
+    int64_t s = mx_plan_slab(p, plan);
+    return floor_sum(levels, s, p->h, p->nz + p->h + s - 1) - floor_sum(levels, s, p->h, p->h);
 }
 
 static void stream_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
@@ -158,11 +176,12 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
         if (y.count > 1) {
             read = (problem->nz * all_rows + frame * mx_skew_span_sum(&y, levels)) * layout->row_pitch_bytes;
             write = (problem->nz + frame) * all_rows * layout->row_pitch_bytes;
-            faces = (y.count - 1) * face_fronts(problem, plan, levels) * levels *
-                    mx_plan_slab(problem, plan) * frame * layout->row_pitch_bytes;
+            faces = (y.count - 1) * face_fronts(problem, plan, levels) * mx_plan_slab(problem, plan) * frame *
+                    layout->row_pitch_bytes;
         }
-        t.read_bytes += sweeps * read;
-        t.write_bytes += sweeps * write;
+        int64_t filed = faces_in_file(plan) ? faces : 0;
+        t.read_bytes += sweeps * (read + filed);
+        t.write_bytes += sweeps * (write + filed);
         t.face_read_bytes += sweeps * faces;
         t.face_write_bytes += sweeps * faces;
     }

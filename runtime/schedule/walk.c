@@ -79,30 +79,59 @@ static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_s
     }
 }
 
-/* Interior planes whose level l (0 = loaded) came about between two positions of the front. Returns false if
- * there are none. */
-static bool cut_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
+/* Interior planes whose level l (0 = loaded) came about between two positions of the front. Returns the
+ * levels that have some: they follow one another. */
+static struct mx_range cut_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
     int64_t h = w->problem.h, top = w->problem.nz + h;
-    bool any = false;
+    struct mx_range levels = {0, 0};
     for (int32_t l = 0; l <= w->levels; l++) {
         int64_t z0 = mx_max64(h, from - l * h), z1 = mx_min64(top, to - l * h);
         bool some = l < w->levels && z0 < z1;
         w->face_z[l] = (int32_t)mx_min64(z0, top);
         w->face_nz[l] = some ? (int32_t)(z1 - z0) : 0;
         if (some) touch(s, w->parity + l, w->face_in >= 0, z0, z1);
-        any = any || some;
+        if (some && levels.lo == levels.hi) levels.lo = l;
+        if (some) levels.hi = l + 1;
     }
-    return any;
+    return levels;
 }
 
-static void add_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
-    int64_t slab = (from - w->block.z0) / w->slab;
-    if ((w->face_in < 0 && w->face_out < 0) || !cut_faces(w, from, to, s)) return;
-    s->face_in = w->face_in < 0 ? -1 : w->face_in + slab;
-    s->face_out = w->face_out < 0 ? -1 : w->face_out + slab;
+/* Where slab k of a pass is in DRAM: one after the other in the whole store; with a side file in a ring, the
+ * incoming faces in its first half, the outgoing ones in the other. */
+static int64_t face_slot(const struct mx_walk *w, int64_t first, int64_t k, bool out) {
+    int64_t ring = w->base.shape.face_slots / 2;
+    if (first < 0) return -1;
+    if (!w->base.shape.faces_in_file) return first + k;
+    return (w->faces_before + k) % ring + (out ? ring : 0);
+}
+
+static struct mx_range add_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
+    struct mx_range none = {0, 0};
+    int64_t k = (from - w->block.z0) / w->slab;
+    if (w->face_in < 0 && w->face_out < 0) return none;
+    struct mx_range levels = cut_faces(w, from, to, s);
+    if (mx_length(levels) == 0) return none;
+    s->face_in = face_slot(w, w->face_in, k, false);
+    s->face_out = face_slot(w, w->face_out, k, true);
     s->face_z = w->face_z, s->face_nz = w->face_nz;
     s->face_in_y = w->face_in_y, s->face_in_n = w->face_in_n;
     s->face_out_y = w->face_out_y, s->face_out_n = w->face_out_n;
+    return levels;
+}
+
+/* Between the side file and the slot that the ADVANCE at hand uses: the rows of the levels that have planes.
+ */
+static void move_faces(struct mx_walk *w, enum mx_step_kind kind, int64_t slab, int64_t slot,
+                       struct mx_range levels) {
+    int64_t rows = w->base.shape.face_planes * w->base.shape.face_rows;
+    if (slot < 0 || !w->base.shape.faces_in_file) return;
+    mx_walk_push(w, &(struct mx_step){.kind = kind,
+                                      .array = MX_FACES,
+                                      .buffer = MX_FACES,
+                                      .region = {levels.lo * rows, levels.hi * rows, slab, slab + 1},
+                                      .at = {0, slot - slab},
+                                      .face_in = -1,
+                                      .face_out = -1});
 }
 
 static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
@@ -114,14 +143,17 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
                         .window = w->window,
                         .face_in = -1,
                         .face_out = -1};
+    int64_t k = (from - w->block.z0) / w->slab;
     cut_windows(w, from, to, &s);
-    add_faces(w, from, to, &s);
+    struct mx_range levels = add_faces(w, from, to, &s);
     struct mx_planes all = s.touches[0];
     if (s.touches[1].z0 < s.touches[1].z1) extend(&all, s.touches[1].z0, s.touches[1].z1);
     if (all.z0 >= all.z1) return;
     s.region.z0 = all.z0;
     s.region.z1 = all.z1;
+    move_faces(w, MX_STEP_LOAD, w->face_in + k, s.face_in, levels);
     mx_walk_push(w, &s);
+    move_faces(w, MX_STEP_STORE, w->face_out + k, s.face_out, levels);
 }
 
 static void store_up_to(struct mx_walk *w, int64_t z) {

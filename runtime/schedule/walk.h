@@ -46,6 +46,8 @@ struct mx_walk {
     int64_t front, front_end;  /* planes below front are loaded */
     int64_t stored;            /* planes below have been stored */
     int64_t face_in, face_out; /* stream with strips: face slab of front 0, -1 = none */
+    int64_t
+        faces_before; /* side file: slabs of earlier passes; the ring of faces goes on from pass to pass */
     /* tables of the ADVANCE at hand */
     struct mx_window *window;                                 /* [max_levels] */
     int32_t *face_z, *face_nz;                                /* [max_levels + 1] */

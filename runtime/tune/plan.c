@@ -17,12 +17,13 @@ struct field {
 #define MEMBER(name) offsetof(struct mx_plan, name), sizeof((struct mx_plan *)0)->name
 
 static const struct field fields[] = {
-    {"engine", WORD, MEMBER(engine)},       {"by", NUMBER64, MEMBER(by)},
-    {"bz", NUMBER64, MEMBER(bz)},           {"bt", NUMBER64, MEMBER(bt)},
-    {"iy", NUMBER64, MEMBER(iy)},           {"iz", NUMBER64, MEMBER(iz)},
-    {"slab", NUMBER64, MEMBER(slab)},       {"tile", NUMBER64, MEMBER(tile)},
-    {"ct", NUMBER64, MEMBER(ct)},           {"ahead", NUMBER64, MEMBER(ahead)},
-    {"threads", NUMBER32, MEMBER(threads)}, {"tuner", WORD, MEMBER(tuner)},
+    {"engine", WORD, MEMBER(engine)}, {"by", NUMBER64, MEMBER(by)},
+    {"bz", NUMBER64, MEMBER(bz)},     {"bt", NUMBER64, MEMBER(bt)},
+    {"iy", NUMBER64, MEMBER(iy)},     {"iz", NUMBER64, MEMBER(iz)},
+    {"slab", NUMBER64, MEMBER(slab)}, {"tile", NUMBER64, MEMBER(tile)},
+    {"ct", NUMBER64, MEMBER(ct)},     {"ahead", NUMBER64, MEMBER(ahead)},
+    {"faces", WORD, MEMBER(faces)},   {"threads", NUMBER32, MEMBER(threads)},
+    {"tuner", WORD, MEMBER(tuner)},
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -84,7 +85,7 @@ static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_
     if (f == NULL)
         return mx_fail(why, -EINVAL,
                        "plan: '%s' is not understood; known are engine= by= bz= bt= iy= iz= slab= tile= ct= "
-                       "ahead= threads= tuner=",
+                       "ahead= faces= threads= tuner=",
                        word);
     uint32_t bit = UINT32_C(1) << (f - fields);
     if (*seen & bit) return mx_fail(why, -EINVAL, "plan: '%s': %s is given twice", word, f->key);
@@ -116,6 +117,13 @@ int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
         err = set_field(&plan, word, &seen, why);
     if (err == 0 && plan.engine[0] != 0 && mx_engine_find(plan.engine) == NULL)
         err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is no engine; it is iblock or tiled", plan.engine);
+    bool known = plan.faces[0] == 0 || strcmp(plan.faces, MX_FACES_IN_DRAM) == 0 ||
+                 strcmp(plan.faces, MX_FACES_IN_FILE) == 0;
+    if (err == 0 && !known)
+        err =
+            mx_fail(why, -EINVAL,
+                    "plan: 'faces=%s' is no place for faces; it is " MX_FACES_IN_DRAM " or " MX_FACES_IN_FILE,
+                    plan.faces);
     if (err == 0) *out = plan;
     free(copy);
     return err;

@@ -36,7 +36,7 @@ void mx_job_complete(const struct job *job, struct mx_plan *plan) {
 /* Blocks and faces; where Buffers are to stay in DRAM, they count as well. */
 static uint64_t dram_of(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_layout *layout = mx_job_layout(job, plan);
-    uint64_t blocks = (uint64_t)mx_execute_block_bytes(shape, layout, true);
+    uint64_t blocks = (uint64_t)mx_execute_block_bytes(shape, layout);
     return blocks + (job->resident ? 2 * (uint64_t)layout->buffer_bytes : 0);
 }
 

@@ -208,7 +208,7 @@ static void fill_candidate(struct job *job, const struct mx_plan *plan, struct m
     job->counted->shape(asked, plan, &counted);
     job->counted->traffic(asked, plan, &out->layout, &traffic);
     out->seconds = mx_predict(job, plan, &out->layout, &counted, &traffic);
-    out->dram_bytes = (uint64_t)mx_execute_block_bytes(&out->shape, &out->layout, true);
+    out->dram_bytes = (uint64_t)mx_execute_block_bytes(&out->shape, &out->layout);
     if (job->resident) out->dram_bytes += 2 * (uint64_t)out->layout.buffer_bytes;
 }
 

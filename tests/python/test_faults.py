@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-PROBLEM = ["-n", 94, 94, 126, "-t", 240, "--algorithm"]
-PLANS = {"redundant": ["--block", 94, 70, 4], "stream": ["--block", 94, 126, 4]}
+PROBLEM = ["-n", 94, 94, 126, "-t", 240]
+PLANS = {"redundant": ["--algorithm", "redundant", "--block", 94, 70, 4], "stream": ["--algorithm", "stream", "--block", 94, 126, 4],
+         "side-file": ["--plan", "stream by=24 bt=4 slab=8 faces=side-file"]}
 
 
 @pytest.fixture
@@ -20,13 +21,13 @@ def place(quick_place):
 def whole(memext):
     """(checksum, seconds) of the uninterrupted run of PROBLEM."""
     begin = time.monotonic()
-    result = memext.run(*PROBLEM, "direct", "--backend", "dram", "--engine", "iblock")
+    result = memext.run(*PROBLEM, "--algorithm", "direct", "--backend", "dram", "--engine", "iblock")
     return result["checksum"], time.monotonic() - begin
 
 
 def begin(memext, place, algorithm, backend, *more):
     """Starts a run; returns when its initial grid is committed, for the timeline begins with the computation."""
-    words = ["run", *PROBLEM, algorithm, *PLANS[algorithm], "-d", place, "--backend", backend, "-q", "--json",
+    words = ["run", *PROBLEM, *PLANS[algorithm], "-d", place, "--backend", backend, "-q", "--json",
              place / "report.json", "--timeline", place / "timeline", *more]
     process = subprocess.Popen([str(memext.program), *map(str, words)], stderr=subprocess.PIPE, text=True)
     while not (place / "timeline").exists() and process.poll() is None:
@@ -67,7 +68,7 @@ def test_a_signal_before_the_first_commit(memext, place):
 
 
 @pytest.mark.parametrize("backend", ["mmap", "aio", "uring"])
-@pytest.mark.parametrize("algorithm", ["redundant", "stream"])
+@pytest.mark.parametrize("algorithm", ["redundant", "stream", "side-file"])
 def test_sudden_death_then_resume(memext, place, whole, algorithm, backend):
     """kill -9 at random moments, again and again, then --resume: checksum == checksum(whole). Between deaths a signal
     tells how far it is: a commit is never lost."""
@@ -118,6 +119,25 @@ def test_an_io_error_ends_with_status_3(memext, place, whole, backend):
     done = go_on(memext, place, backend)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["checksum"] == whole[0]
+
+
+@pytest.mark.parametrize("backend", ["aio", "uring"])
+def test_an_io_error_in_the_side_file_ends_with_status_3(memext, place, whole, backend):
+    """EIO at a transfer of faces, which lie behind the two Buffers: status 3, and --resume goes on from a later commit than
+    the first with the same bits. The store has room for the faces besides, and nothing of it stays."""
+    planned = memext.run(*PROBLEM, *PLANS["side-file"], "-d", place, "--backend", backend, "--dry-run")
+    align = 2 << 20
+    faces_at = align + 2 * -(-planned["layout"]["buffer_bytes"] // align) * align
+    fault = f"from={faces_at},fail_after=500"
+    process = begin(memext, place, "side-file", f"fault:{backend}", "--fault", fault)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 3 and "side file" in error, error
+    assert (place / "memext.store").stat().st_size == faces_at + planned["side_file_bytes"]
+    done = go_on(memext, place, backend, "--verify")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["resumed_from"] > 4 and report["verified"] is True and report["checksum"] == whole[0]
+    assert not (place / "memext.store").exists()
 
 
 @pytest.mark.parametrize("backend", ["aio", "uring"])

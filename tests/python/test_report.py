@@ -43,9 +43,13 @@ def test_nothing_stays_in_the_directory(memext, quick_place):
 @pytest.mark.parametrize("algorithm", ["redundant", "skewed", "skewed-y", "skewed-min", "stream"])
 def test_predicted_bytes_are_moved(memext, quick_place, backend, algorithm):
     """read == predicted read and write == predicted write, to the byte; the kernel counts the same reads."""
-    blocks = [[], ["--block", 20, 20, 3], ["--block", 29, 20, 5]] if algorithm != "stream" else [[], ["--block", 29, 31, 3]]
+    blocks = [[], ["--block", 20, 20, 3], ["--block", 29, 20, 5]]
+    if algorithm == "stream":
+        blocks = [[], ["--block", 29, 31, 3], ["--block", 10, 31, 3], ["--plan", "stream by=10 bt=3 faces=side-file"],
+                  ["--plan", "stream by=1 bt=5 slab=2 faces=side-file"]]
     for block in blocks:
-        report = memext.run(*SMALL, "-d", quick_place, "--backend", backend, "--algorithm", algorithm, *block).report
+        report = memext.run(*SMALL, "-d", quick_place, "--backend", backend, "--algorithm", algorithm, *block, "--verify").report
+        assert report["verified"] is True
         assert report["read_bytes"] == report["predicted_read_bytes"] > 0
         assert report["write_bytes"] == report["predicted_write_bytes"] > 0
         assert report["kernel"]["storage_read_bytes"] == report["read_bytes"]

@@ -66,7 +66,9 @@ static void random_plan(struct setting *s) {
     q->slab = pick(1, 9);
     q->ahead = pick(1, 4);
     q->threads = (int32_t)pick(1, 3);
-    if (strcmp(q->algorithm, "stream") == 0) q->bz = p->nz;
+    if (strcmp(q->algorithm, "stream") != 0) return;
+    q->bz = p->nz;
+    if (pick(0, 1)) strcpy(q->faces, MX_FACES_IN_FILE);
 }
 
 /* nt plain triple loops over whole arrays: the definition of the result. */
@@ -118,11 +120,12 @@ static int compare_plane(void *context, int64_t z, char *plane) {
 static const char *describe(const struct setting *s, char *text, size_t capacity) {
     snprintf(
         text, capacity,
-        "%s on %s: %s %s n %lld %lld %lld nt %lld by %lld bz %lld bt %lld slab %lld ahead %lld %s threads %d",
+        "%s on %s: %s %s n %lld %lld %lld nt %lld by %lld bz %lld bt %lld slab %lld ahead %lld %s threads %d "
+        "faces %s",
         s->algorithm->name, s->backend, s->problem.stencil, s->problem.dtype == MX_F64 ? "f64" : "f32",
         (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
-        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads);
+        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces);
     return text;
 }
 
@@ -143,7 +146,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
     struct mx_device_facts facts;
     struct mx_traffic traffic;
     mx_device *device = NULL;
-    mx_buffer *buffer[2] = {NULL, NULL};
+    mx_buffer *buffer[2] = {NULL, NULL}, *faces = NULL;
     struct mx_schedule *schedule = NULL;
     mx_engine *engine = NULL;
     struct mx_device_options o = {.backend = s->backend,
@@ -172,6 +175,10 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
             outcome.err = mx_field_write(buffer[i], &layout, NULL, NULL, mx_fill_plane, &fill, &why);
         cr_assert(outcome.err == 0 || s->fault != NULL, "%s: %s", text, why.text);
     }
+    int64_t side_file = mx_execute_face_bytes(&schedule->shape, &layout);
+    if (side_file > 0)
+        cr_assert(mx_buffer_create(device, "faces", (uint64_t)side_file, &why, &faces) == 0, "%s: %s", text,
+                  why.text);
     const struct mx_engine_ops *ops = mx_engine_find(s->plan.engine);
     struct mx_engine_options eo = {.problem = &s->problem,
                                    .machine = &machine,
@@ -189,6 +196,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
                              .layout = &layout,
                              .device = device,
                              .buffer = {buffer[0], buffer[1]},
+                             .faces = faces,
                              .mapped = facts.mapped,
                              .advise = s->advice == MX_ADVICE_SCHEDULE,
                              .poison = schedule->shape.rows > 0,
@@ -207,6 +215,9 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
                   (long long)(after.write_bytes - before.write_bytes), (long long)traffic.write_bytes);
         cr_expect(outcome.done.updates == traffic.updates, "%s: %lld updates, predicted %lld", text,
                   (long long)outcome.done.updates, (long long)traffic.updates);
+        int64_t block_bytes = mx_execute_block_bytes(&schedule->shape, &layout);
+        cr_expect(outcome.done.block_bytes == block_bytes, "%s: %lld bytes of DRAM, predicted %lld", text,
+                  (long long)outcome.done.block_bytes, (long long)block_bytes);
     }
     if (outcome.err == 0) {
         struct expectation e = {&layout, plain(&s->problem, &layout), 0};
@@ -220,6 +231,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
     ops->free(engine);
     schedule->ops->close(schedule);
     for (int i = 0; i < 2; i++) mx_buffer_close(buffer[i]);
+    mx_buffer_close(faces);
     mx_device_close(device);
     return outcome;
 }
@@ -250,6 +262,63 @@ static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_
 
 Test(execute, every_algorithm_is_bit_identical_and_moves_what_was_predicted) {
     for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 60, 1000 + (uint64_t)i);
+}
+
+/* Strips whose faces are in a side file, with sizes that divide nothing: run() compares grid, bytes and DRAM.
+ * The faces of DRAM and file are the same; only their bytes are moved besides. */
+static const struct {
+    const char *stencil;
+    int64_t ny, nz, nt, by, bt, slab, ahead;
+} side_files[] = {
+    {"star7", 37, 41, 13, 5, 4, 3, 2},  {"star7", 11, 7, 9, 1, 9, 1, 1},   {"box27", 2, 40, 11, 1, 3, 9, 4},
+    {"star7", 23, 31, 12, 22, 5, 2, 2}, {"star13", 29, 23, 7, 7, 3, 5, 3}, {"star13", 19, 13, 11, 1, 4, 3, 1},
+    {"star25", 31, 37, 5, 13, 2, 4, 1}, {"star25", 17, 3, 6, 1, 5, 2, 2},
+};
+
+static struct setting side_file_setting(size_t i, const char *backend, const char *engine) {
+    struct setting s = {.algorithm = mx_algorithm_find("stream"), .backend = backend};
+    const struct mx_stencil *st = mx_stencil_find(side_files[i].stencil);
+    s.problem = (struct mx_problem){.nx = 13,
+                                    .ny = side_files[i].ny,
+                                    .nz = side_files[i].nz,
+                                    .nt = side_files[i].nt,
+                                    .h = st->h,
+                                    .dtype = MX_F64};
+    strcpy(s.problem.stencil, st->name);
+    memcpy(s.problem.coef, st->coef, sizeof s.problem.coef);
+    s.plan = (struct mx_plan){.algorithm = "stream",
+                              .tuner = "manual",
+                              .by = side_files[i].by,
+                              .bz = side_files[i].nz,
+                              .bt = side_files[i].bt,
+                              .slab = side_files[i].slab,
+                              .ahead = side_files[i].ahead,
+                              .faces = MX_FACES_IN_FILE,
+                              .threads = 2};
+    strcpy(s.plan.engine, engine);
+    return s;
+}
+
+Test(execute, faces_in_a_side_file) {
+    static const char *const backends[] = {"uring", "aio", "mmap", "dram", "fault:aio"};
+    static const char *const engines[] = {"tiled", "iblock"};
+    char dir[256];
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < 2 * sizeof side_files / sizeof side_files[0]; i++)
+        for (size_t b = 0; b < sizeof backends / sizeof backends[0]; b++) {
+            struct setting s = side_file_setting(i / 2, backends[b], engines[i % 2]);
+            struct mx_layout layout;
+            struct mx_traffic filed, kept;
+            cr_expect(run(&s, dir, NULL, NULL).ran);
+            cr_assert(mx_layout_make(&s.problem, 512, true, NULL, &layout) == 0);
+            s.algorithm->traffic(&s.problem, &s.plan, &layout, &filed);
+            strcpy(s.plan.faces, MX_FACES_IN_DRAM);
+            s.algorithm->traffic(&s.problem, &s.plan, &layout, &kept);
+            cr_expect(filed.face_read_bytes > 0 &&
+                      filed.read_bytes == kept.read_bytes + kept.face_read_bytes);
+            cr_expect(filed.write_bytes == kept.write_bytes + kept.face_write_bytes);
+        }
+    rmdir(dir);
 }
 
 /* ------------------------------------------------------------------ errors and commits */
@@ -329,6 +398,40 @@ Test(execute, faults_end_the_run_or_do_no_harm) {
         cr_expect(o.err == 0 || o.err == -EIO, "fault '%s' gave %d", spec, o.err);
     }
     cr_expect(failed > 0 && done > 0, "%d failed, %d done", failed, done);
+    rmdir(dir);
+}
+
+/* An I/O error in the side file, which lies behind the two Buffers of at most 2 MiB, ends the run; sweeps
+ * before it are committed. A sweep here has 40 transfers of face slabs, each of one or two requests. */
+Test(execute, a_fault_in_the_side_file_ends_the_run) {
+    static const struct {
+        const char *fault;
+        int least, most; /* commits */
+    } cases[] = {{"from=6291456,fail_after=1", 0, 0}, {"from=6291456,fail_after=100", 1, 2}};
+    char dir[256];
+    make_dir(dir, sizeof dir);
+    for (int i = 0; i < 4; i++) {
+        struct setting s = side_file_setting(0, i % 2 ? "fault:aio" : "fault:uring", "tiled");
+        struct commits c = {.fail_at = -1};
+        s.problem.ny = 13, s.problem.nz = s.plan.bz = 29, s.plan.bt = 1;
+        s.fault = cases[i / 2].fault;
+        struct outcome o = run(&s, dir, take_commit, &c);
+        cr_expect(o.ran && o.err == -EIO && c.n >= cases[i / 2].least && c.n <= cases[i / 2].most,
+                  "%s: %d after %d commits", s.fault, o.err, c.n);
+        cr_expect(o.done.steps_done == c.n);
+    }
+    rmdir(dir);
+}
+
+/* Short transfers in random order, delays: the right grid. */
+Test(execute, a_side_file_under_disorder) {
+    char dir[256];
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < sizeof side_files / sizeof side_files[0]; i++) {
+        struct setting s = side_file_setting(i, i % 2 ? "fault:aio" : "fault:uring", "tiled");
+        s.fault = "seed=5,short=0.3,reorder=1,delay_us=300";
+        cr_expect(run(&s, dir, NULL, NULL).err == 0);
+    }
     rmdir(dir);
 }
 

@@ -527,6 +527,7 @@ Test(tune, redundant_trades_compute_for_io) {
 /* parse(print(plan)) = plan for random plans. */
 Test(tune, plan_round_trip) {
     const char *const engines[] = {"iblock", "tiled", ""}, *const tuners[] = {"blk", "naive", "manual", ""};
+    const char *const faces[] = {"", MX_FACES_IN_DRAM, MX_FACES_IN_FILE};
     for (int i = 0; i < 5000; i++) {
         struct mx_plan p, back;
         char line[MX_PLAN_LINE_BYTES];
@@ -535,6 +536,7 @@ Test(tune, plan_round_trip) {
         strcpy(p.algorithm, mx_algorithms[pick(0, 7)]->name);
         strcpy(p.engine, engines[pick(0, 2)]);
         strcpy(p.tuner, tuners[pick(0, 3)]);
+        strcpy(p.faces, faces[pick(0, 2)]);
         int64_t *numbers[] = {&p.by, &p.bz, &p.bt, &p.iy, &p.iz, &p.slab, &p.tile, &p.ct, &p.ahead};
         for (int k = 0; k < 9; k++)
             *numbers[k] = pick(0, 2) == 0 ? 0 : pick(0, 1) ? pick(1, 5000) : INT64_MAX;
@@ -559,6 +561,8 @@ Test(tune, plan_parse_names_the_bad_word) {
                {"stream bt", "'bt'"},
                {"stream engine=steam", "engine=steam"},
                {"stream engine=", "'engine='"},
+               {"stream faces=disk", "'faces=disk'"},
+               {"stream faces=", "'faces='"},
                {"stream threads=3000000000", "'threads=3000000000'"},
                {"stream tuner=abcdefghijklmnop", "'tuner=abcdefghijklmnop'"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
