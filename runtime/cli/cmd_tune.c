@@ -2,6 +2,7 @@
  * `memext run --plan` takes: comments and one plan line. */
 #include "cli/options.h"
 #include "cli/request.h"
+#include "execute/execute.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "tune/tune.h"
@@ -106,7 +107,8 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     return o;
 }
 
-static void put_prediction(json_t *o, const struct mx_traffic *t, const struct mx_seconds *s, uint64_t dram) {
+static void put_prediction(json_t *o, const struct mx_traffic *t, const struct mx_seconds *s, uint64_t dram,
+                           int64_t side_file) {
     put(o, "predicted_read_bytes", whole(t->read_bytes));
     put(o, "predicted_write_bytes", whole(t->write_bytes));
     put(o, "predicted_init_bytes", whole(t->init_write_bytes));
@@ -114,6 +116,7 @@ static void put_prediction(json_t *o, const struct mx_traffic *t, const struct m
     put(o, "predicted_seconds", json_real(s->total_s));
     put(o, "predicted_time", json_seconds(s));
     put(o, "dram_used_bytes", bytes(dram));
+    put(o, "side_file_bytes", whole(side_file));
 }
 
 static json_t *json_candidate(const struct mx_tune_candidate *c) {
@@ -125,7 +128,8 @@ static json_t *json_candidate(const struct mx_tune_candidate *c) {
     if (c->fits) {
         put(o, "plan", mx_json_plan(&c->plan));
         put(o, "plan_line", json_string(mx_plan_print(&c->plan, line, sizeof line)));
-        put_prediction(o, &c->traffic, &c->seconds, c->dram_bytes);
+        put_prediction(o, &c->traffic, &c->seconds, c->dram_bytes,
+                       mx_execute_face_bytes(&c->shape, &c->layout));
     } else {
         put(o, "why", json_string(c->why));
         put(o, "smallest_dram_bytes", bytes(c->smallest_dram_bytes));
@@ -204,7 +208,7 @@ static json_t *json_result(const struct tune *t) {
     put(o, "plan", mx_json_plan(&r->plan));
     put(o, "plan_line", json_string(mx_plan_print(&r->plan, line, sizeof line)));
     put(o, "layout", json_layout(&r->layout));
-    put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes);
+    put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes, mx_execute_face_bytes(&r->shape, &r->layout));
     put(o, "dram_limit_bytes", bytes(r->visible_bytes));
     put(o, "dram_budget_bytes", bytes(r->visible_bytes - r->reserve_bytes));
     put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));

@@ -48,10 +48,10 @@ static void say_candidate(FILE *f, const struct mx_tune_candidate *c, int64_t nt
     char block[48];
     snprintf(block, sizeof block, "%lld/%lld/%lld", (long long)c->plan.by, (long long)c->plan.bz,
              (long long)c->plan.bt);
-    fprintf(f, "  %-18s %-18s %7.0f %10.2f %10.2f %9.2f %9.1f %9.1f %9.1f\n", c->algorithm, block, sweeps,
+    fprintf(f, "  %-18s %-18s %7.0f %10.2f %10.2f %9.2f %9.1f %9.1f %9.1f%s\n", c->algorithm, block, sweeps,
             gib((double)c->traffic.read_bytes) / sweeps, gib((double)c->traffic.write_bytes) / sweeps,
             gib((double)c->dram_bytes), c->seconds.io_s, c->seconds.compute_s + c->seconds.copy_s,
-            c->seconds.total_s);
+            c->seconds.total_s, c->shape.faces_in_file ? "  (side file)" : "");
 }
 
 static void say_candidates(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
@@ -83,6 +83,15 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
             next->algorithm, next->seconds.total_s, more, gib(other), gib(bytes));
 }
 
+static void say_faces(FILE *f, const struct mx_tune_result *r) {
+    const struct mx_shape *s = &r->shape;
+    double rows = (double)(s->max_levels * s->face_planes * s->face_rows);
+    double slab = rows * (double)r->layout.row_pitch_bytes;
+    if (s->face_slabs == 0) return;
+    fprintf(f, "faces     between strips: %.2f GiB in %s\n", gib((double)s->face_slabs * slab),
+            s->faces_in_file ? "a side file, written and read once a sweep" : "DRAM");
+}
+
 char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *r) {
     char *text = NULL, line[MX_PLAN_LINE_BYTES];
     size_t bytes = 0;
@@ -93,6 +102,7 @@ char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tun
     say_constraints(f, request, r);
     say_candidates(f, request, r);
     say_why(f, r);
+    say_faces(f, r);
     fprintf(f, "plan      %s\n", mx_plan_print(&r->plan, line, sizeof line));
     return fclose(f) == 0 ? text : NULL;
 }

@@ -5,6 +5,7 @@
 #include <memext/backend.h>
 
 #include <errno.h>
+#include <string.h>
 
 enum { BUFFERS = 2, CACHE_SPARE_BYTES = 1024 };
 
@@ -216,6 +217,10 @@ int mx_run_manual(struct job *job, mx_why *why) {
     int err = check_given(job, why);
     if (err < 0) return err;
     if (mx_job_try(job, m->by, m->bz, m->bt)) return 0;
+    if (mx_job_may_file(job)) {
+        strcpy(job->base.faces, MX_FACES_IN_FILE);
+        if (mx_job_try(job, m->by, m->bz, m->bt)) return 0;
+    }
     struct mx_plan plan = job->base;
     plan.by = m->by, plan.bz = m->bz, plan.bt = m->bt;
     if (mx_job_measure(job, &plan, &o)) return too_large(job, &o, why);

@@ -33,11 +33,23 @@ void mx_job_complete(const struct job *job, struct mx_plan *plan) {
     plan->slab = tune_max(1, job->engine->slab(&options));
 }
 
+uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape) {
+    return 2 * (uint64_t)layout->buffer_bytes + (uint64_t)mx_execute_face_bytes(shape, layout);
+}
+
 /* Blocks and faces; where Buffers are to stay in DRAM, they count as well. */
 static uint64_t dram_of(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_layout *layout = mx_job_layout(job, plan);
     uint64_t blocks = (uint64_t)mx_execute_block_bytes(shape, layout);
-    return blocks + (job->resident ? 2 * (uint64_t)layout->buffer_bytes : 0);
+    return blocks + (job->resident ? mx_job_stored_bytes(layout, shape) : 0);
+}
+
+static void name_faces(const struct mx_shape *shape, struct mx_plan *plan) {
+    const char *place = shape->face_slabs == 0 ? ""
+                        : shape->faces_in_file ? MX_FACES_IN_FILE
+                                               : MX_FACES_IN_DRAM;
+    memset(plan->faces, 0, sizeof plan->faces);
+    strcpy(plan->faces, place);
 }
 
 static bool shape_of(const struct job *job, struct mx_plan *plan, struct mx_shape *shape) {
@@ -51,6 +63,7 @@ bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct op
     struct option o = {.plan = *plan};
     if (!shape_of(job, &o.plan, &o.shape)) return false;
     const struct mx_layout *layout = mx_job_layout(job, &o.plan);
+    name_faces(&o.shape, &o.plan);
     job->counted->traffic(&job->problem, &o.plan, layout, &o.traffic);
     o.dram_bytes = dram_of(job, &o.plan, &o.shape);
     o.moved_bytes = (double)o.traffic.read_bytes + (double)o.traffic.write_bytes;
@@ -82,7 +95,10 @@ static struct mx_plan with_block(const struct job *job, int64_t by, int64_t bz, 
 bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
     struct mx_plan plan = with_block(job, by, bz, bt);
     struct mx_shape shape;
-    return shape_of(job, &plan, &shape) && dram_of(job, &plan, &shape) < job->room_bytes;
+    if (!shape_of(job, &plan, &shape) || dram_of(job, &plan, &shape) >= job->room_bytes) return false;
+    uint64_t capacity = job->request->capacity_bytes;
+    return !shape.faces_in_file || capacity == 0 ||
+           mx_job_stored_bytes(mx_job_layout(job, &plan), &shape) <= capacity;
 }
 
 bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt) {
@@ -335,20 +351,23 @@ static void exhaustive_lapped(struct job *job) {
  * Whole planes move 2 N bytes a sweep whatever bt is, so the fewest sweeps win, then the least DRAM: which of
  * the bt with as many sweeps that is depends on which array the last level of the last sweep is in, so all
  * are tried. Strips (by < ny) are as time-skewed blocks in y, with 2 bt h <= by; two of them need one store
- * of faces, more need two.
+ * of faces, more need two. In a side file faces take the same DRAM however many strips there are, and each
+ * further one moves more of them: the fewest that fit win there too.
  */
 
-static void try_strips(struct job *job, int64_t bt) {
+/* As many strips as can always have the same length to h rows: (k - 1) (k + h) <= ny. Up to there the largest
+ * span shrinks with every further one. */
+static int64_t most_even_strips(const struct mx_problem *p) {
+    int64_t k = 2;
+    while (k * (k + 1 + p->h) <= p->ny) k++;
+    return k;
+}
+
+/* Three strips or more: the fewest that fit, then the least DRAM. */
+static void try_even_or_short_strips(struct job *job, int64_t bt) {
     const struct mx_problem *p = &job->problem;
-    if (shortest_block(job, bt) > p->ny) return;
-    struct lengths two = lengths_of(job, p->ny, p->h, 2, bt, 1);
-    int64_t even = (p->ny + p->h + bt * p->h) / 2, most = most_blocks(job, p->ny, p->h, bt);
-    bool fits = false;
-    for (int64_t by = even; by <= even + 1 && two.low <= two.high; by++)
-        fits |= mx_job_try(job, tune_min(tune_max(by, two.low), two.high), p->nz, bt);
-    if (fits && !job->by_dram) return;
-    int64_t low = 3, high = most + 1;
-    if (job->by_dram) low = high = tune_max(3, most);
+    int64_t most = tune_min(most_even_strips(p), most_blocks(job, p->ny, p->h, bt));
+    int64_t low = 3, high = tune_max(low, most + 1), strips = 0;
     while (low < high) {
         int64_t k = low + (high - low) / 2;
         if (mx_job_fits(job, least_by(job, k, bt), p->nz, bt))
@@ -356,15 +375,47 @@ static void try_strips(struct job *job, int64_t bt) {
         else
             low = k + 1;
     }
-    if (low <= most) mx_job_try(job, least_by(job, low, bt), p->nz, bt);
+    if (low <= most) {
+        mx_job_try(job, least_by(job, low, bt), p->nz, bt);
+        return;
+    }
+    for (int64_t by = tune_ceil_div(p->ny, most) - 1; by >= shortest_block(job, bt); by--) {
+        int64_t k = tune_ceil_div(p->ny, by);
+        if (strips != 0 && k != strips) break;
+        if (mx_job_try(job, by, p->nz, bt)) strips = k;
+    }
+}
+
+/* The shortest strip may leave up to h rows more to the last one than a longer one. */
+static void try_shortest_strips(struct job *job, int64_t bt) {
+    int64_t shortest = shortest_block(job, bt),
+            end = tune_min(shortest + job->problem.h, job->problem.ny - 1);
+    for (int64_t by = shortest; by <= end; by++) mx_job_try(job, by, job->problem.nz, bt);
+}
+
+static void try_strips(struct job *job, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    if (shortest_block(job, bt) > p->ny) return;
+    struct lengths two = lengths_of(job, p->ny, p->h, 2, bt, 1);
+    int64_t even = (p->ny + p->h + bt * p->h) / 2;
+    int64_t first = tune_min(tune_max(even, two.low), two.high);
+    int64_t second = tune_min(tune_max(even + 1, two.low), two.high);
+    bool fits = two.low <= two.high && mx_job_try(job, first, p->nz, bt);
+    if (two.low <= two.high && second != first) fits |= mx_job_try(job, second, p->nz, bt);
+    if (job->by_dram)
+        try_shortest_strips(job, bt);
+    else if (!fits)
+        try_even_or_short_strips(job, bt);
 }
 
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
     int64_t longest = job->by_dram ? job->bt_min : p->nt;
     for (int64_t bt = longest; bt >= job->bt_min; bt--) {
-        if (job->found && !job->by_dram && least_cost(job, bt) > job->best.cost) break;
-        if (!mx_job_try(job, p->ny, p->nz, bt) || job->by_dram) try_strips(job, bt);
+        double most = job->found ? job->best.cost : job->most_cost;
+        if (most > 0 && !job->by_dram && least_cost(job, bt) > most) break;
+        bool whole = !job->only_strips && mx_job_try(job, p->ny, p->nz, bt);
+        if (!whole || job->by_dram) try_strips(job, bt);
     }
 }
 
@@ -411,7 +462,11 @@ static const struct strategy strategies[] = {
     {.algorithm = "skewed", .reduced = reduced_skewed, .exhaustive = exhaustive_skewed, .blocks = true},
     {.algorithm = "skewed-y", .reduced = reduced_skewed, .exhaustive = exhaustive_skewed, .blocks = true},
     {.algorithm = "skewed-min", .reduced = reduced_skewed, .exhaustive = exhaustive_skewed, .blocks = true},
-    {.algorithm = "stream", .reduced = reduced_stream, .exhaustive = exhaustive_stream, .thin_slabs = true},
+    {.algorithm = "stream",
+     .reduced = reduced_stream,
+     .exhaustive = exhaustive_stream,
+     .side_file = true,
+     .thin_slabs = true},
 };
 
 const struct strategy *mx_strategy_find(const char *algorithm) {
@@ -441,10 +496,12 @@ static void search_relaxing(struct job *job) {
     }
 }
 
-static double predicted(const struct job *job) {
+static struct mx_seconds seconds_of(const struct job *job) {
     const struct option *o = &job->best;
-    return mx_predict(job, &o->plan, mx_job_layout(job, &o->plan), &o->shape, &o->traffic).total_s;
+    return mx_predict(job, &o->plan, mx_job_layout(job, &o->plan), &o->shape, &o->traffic);
 }
+
+static double predicted(const struct job *job) { return seconds_of(job).total_s; }
 
 /* The engine's slab is the best for computing: a thinner one has to pay. */
 static const double thin_slab_gain = 0.95;
@@ -464,9 +521,52 @@ static void search_thinner(struct job *job) {
     }
 }
 
-int mx_run_blk(struct job *job, mx_why *why) {
-    (void)why;
+static void search_slabs(struct job *job) {
     search_relaxing(job);
     if (job->strategy->thin_slabs && job->base.slab == 0) search_thinner(job);
+}
+
+bool mx_job_may_file(const struct job *job) {
+    return job->strategy->side_file && !job->resident && job->base.faces[0] == 0;
+}
+
+/* Faces in DRAM cost no transfers: a side file, which leaves more DRAM to the levels, has to pay. In seconds,
+ * or, where those are the same, by half the bytes. */
+static const double side_file_gain = 0.95, side_file_saving = 0.5, same_seconds = 1.02;
+
+/* What a side file may move at most to pay, 0 = anything: where computing decides it saves no seconds, for as
+ * many cells are computed by any plan. */
+static double most_that_pays(const struct job *job) {
+    if (!job->found) return 0;
+    struct mx_seconds s = seconds_of(job);
+    return s.compute_s > side_file_gain * s.total_s ? side_file_saving * job->best.cost : job->best.cost;
+}
+
+static bool pays(const struct job *filed, const struct job *job) {
+    if (!filed->found || !job->found) return filed->found;
+    if (filed->best.cost >= job->best.cost) return false;
+    double before = predicted(job), now = predicted(filed);
+    return now <= side_file_gain * before ||
+           (now <= same_seconds * before && filed->best.cost <= side_file_saving * job->best.cost);
+}
+
+static void search_side_file(struct job *job, const struct job *start) {
+    struct job filed = *start;
+    strcpy(filed.base.faces, MX_FACES_IN_FILE);
+    filed.n_evaluated = job->n_evaluated;
+    filed.most_cost = most_that_pays(job);
+    filed.only_strips = true; /* whole planes have no faces: they have been looked at */
+    search_slabs(&filed);
+    job->n_evaluated = filed.n_evaluated;
+    if (!pays(&filed, job)) return;
+    job->found = true;
+    job->best = filed.best;
+}
+
+int mx_run_blk(struct job *job, mx_why *why) {
+    struct job start = *job;
+    (void)why;
+    search_slabs(job);
+    if (mx_job_may_file(job)) search_side_file(job, &start);
     return 0;
 }

@@ -33,8 +33,10 @@ struct job {
     uint64_t room_bytes;    /* Blocks take less than this */
     int64_t z_step, bt_min; /* bz is a multiple of z_step or nz; bt >= bt_min */
     int32_t threads;
-    bool resident; /* both Buffers are to stay in DRAM */
-    bool by_dram;  /* look for the smallest DRAM instead of the smallest cost */
+    bool resident;    /* both Buffers are to stay in DRAM */
+    bool only_strips; /* no whole planes */
+    double most_cost; /* a plan that costs more is of no use; 0 = any is */
+    bool by_dram;     /* look for the smallest DRAM instead of the smallest cost */
     /* outcome */
     bool found;
     struct option best;
@@ -50,6 +52,7 @@ struct strategy {
     bool by_seconds;   /* cost = predicted seconds (redundant compute counts), else bytes moved */
     bool blocks;       /* by, bz, bt are a Block: naive and manual can choose them */
     bool halo_twice;   /* Block extents grow by 2 bt h (overlapped blocks), else by bt h */
+    bool side_file;    /* strips have faces, which a side file can keep */
     bool thin_slabs;   /* rings grow with the slab: a thinner one makes room for more steps */
     bool only_by_name; /* never chosen unless named: paging by the kernel decides its speed */
 };
@@ -61,12 +64,16 @@ void mx_job_complete(const struct job *job, struct mx_plan *plan);
 /* Shape, traffic, DRAM and cost of a plan; false if it breaks a constraint of the schedule. Does not look at
  * the room. */
 bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct option *out);
+/* What is on the device: both Buffers and the side file. */
+uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
 /* Measures (by, bz, bt), counts it, and keeps it if it fits and is better than the best. Returns whether it
  * fits. */
 bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt);
 /* Does it fit? Shape alone: cheaper than a try, not counted. */
 bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt);
 
+/* Faces may be kept in a side file though nobody asked for it. */
+bool mx_job_may_file(const struct job *job);
 /* The search of the job's strategy with the constraints as they stand. */
 void mx_job_search(struct job *job);
 

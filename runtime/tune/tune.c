@@ -110,6 +110,7 @@ static void set_base(const struct context *c, struct job *job) {
     if (m->iy > 0) b->iy = m->iy;
     if (m->iz > 0) b->iz = m->iz;
     b->slab = m->slab, b->tile = m->tile, b->ct = m->ct;
+    memcpy(b->faces, m->faces, sizeof b->faces);
     b->ahead = m->ahead > 0 ? m->ahead : DEFAULT_AHEAD;
     b->threads = job->threads;
     job->z_step = tune_max(1, (b->iz > 0 ? b->iz : rule.iz) * sockets); /* section V-B-2a */
@@ -170,6 +171,10 @@ static uint64_t smallest_dram(const struct context *c, const struct job *job, st
     least.z_step = 1;
     if (job->strategy->thin_slabs && least.base.slab == 0) least.base.slab = 1;
     mx_job_search(&least);
+    if (mx_job_may_file(&least)) {
+        strcpy(least.base.faces, MX_FACES_IN_FILE);
+        mx_job_search(&least);
+    }
     if (!least.found) return 0;
     *plan = least.best.plan;
     uint64_t bytes = least.best.dram_bytes + 1 + c->q.reserve_bytes + c->overhead_bytes;
@@ -209,7 +214,7 @@ static void fill_candidate(struct job *job, const struct mx_plan *plan, struct m
     job->counted->traffic(asked, plan, &out->layout, &traffic);
     out->seconds = mx_predict(job, plan, &out->layout, &counted, &traffic);
     out->dram_bytes = (uint64_t)mx_execute_block_bytes(&out->shape, &out->layout);
-    if (job->resident) out->dram_bytes += 2 * (uint64_t)out->layout.buffer_bytes;
+    if (job->resident) out->dram_bytes += mx_job_stored_bytes(&out->layout, &out->shape);
 }
 
 static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
@@ -219,15 +224,19 @@ static int check_face(const struct mx_tune_request *q, const struct mx_algorithm
                    a->name);
 }
 
-static int check_capacity(const struct mx_tune_request *q, const struct mx_layout *layout, mx_why *why) {
-    uint64_t bytes = 2 * (uint64_t)layout->buffer_bytes;
+static int check_capacity(const struct mx_tune_request *q, const struct mx_tune_candidate *x, mx_why *why) {
+    uint64_t bytes = mx_job_stored_bytes(&x->layout, &x->shape);
+    char side_file[80] = "";
     if (q->capacity_bytes == 0 || q->face == MX_TUNE_RESIDENT || bytes <= q->capacity_bytes) return 0;
+    if (x->shape.faces_in_file)
+        snprintf(side_file, sizeof side_file, " and %s for faces",
+                 mx_size_text((uint64_t)mx_execute_face_bytes(&x->shape, &x->layout)).text);
     return mx_fail(
         why, -ENOSPC,
-        "the device holds %s, the problem needs %s (two Buffers of %s): use a larger device or a smaller "
+        "the device holds %s, the problem needs %s (two Buffers of %s%s): use a larger device or a smaller "
         "grid",
         mx_size_text(q->capacity_bytes).text, mx_size_text(bytes).text,
-        mx_size_text((uint64_t)layout->buffer_bytes).text);
+        mx_size_text((uint64_t)x->layout.buffer_bytes).text, side_file);
 }
 
 /* Fills out, found or not. Negative: the request itself is wrong for this algorithm. */
@@ -245,7 +254,7 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
     if (err == 0 && job->found) {
         fill_candidate(job, &job->best.plan, &candidate);
         candidate.fits = true;
-        err = check_capacity(&c->q, &candidate.layout, why);
+        err = check_capacity(&c->q, &candidate, why);
     }
     *out = candidate;
     return err;
@@ -390,6 +399,20 @@ end:
 
 /* ------------------------------------------------------------------ a given plan */
 
+/* In DRAM where they fit, if the plan does not say. */
+static int place_faces(const struct job *job, struct mx_plan *p, mx_why *why) {
+    struct option o;
+    bool given = p->faces[0] != 0;
+    if (!mx_job_measure(job, p, &o)) return 0; /* the check says why */
+    if (given && o.plan.faces[0] == 0)
+        return mx_fail(why, -EINVAL,
+                       "plan: 'faces=%s', but it has none: only stream with strips (by < ny) does", p->faces);
+    memcpy(p->faces, o.plan.faces, sizeof p->faces);
+    bool file = !given && p->faces[0] != 0 && !job->resident && o.dram_bytes >= job->room_bytes;
+    if (file) strcpy(p->faces, MX_FACES_IN_FILE);
+    return 0;
+}
+
 static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why, struct mx_plan *out) {
     struct mx_plan p = *given;
     if (p.bt == 0) return mx_fail(why, -EINVAL, "the plan has no bt: how many steps a sweep takes");
@@ -401,6 +424,8 @@ static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why,
     memcpy(p.algorithm, job->base.algorithm, sizeof p.algorithm);
     memcpy(p.engine, job->base.engine, sizeof p.engine);
     mx_job_complete(job, &p);
+    int err = place_faces(job, &p, why);
+    if (err < 0) return err;
     *out = p;
     return job->algorithm->check(&job->problem, &p, why);
 }
@@ -435,7 +460,7 @@ static int measure_given(struct context *c, const struct mx_plan *given, mx_why 
     r->n_candidates = 1;
     r->n_evaluated = 1;
     r->z_step = job.z_step;
-    err = check_capacity(&c->q, &x->layout, why);
+    err = check_capacity(&c->q, x, why);
     return err < 0 ? err : check_room(c, x, why);
 }
 

@@ -279,7 +279,7 @@ static struct seconds_and_bytes key_of(const struct mx_tune_result *r, bool by_s
 /* For random settings: optimum of the reduced search = optimum over every combination, in (cost, DRAM); one
  * finds a plan exactly when the other does. */
 static void compare_searches(const char *algorithm, bool by_seconds, int n) {
-    int none = 0, cut = 0;
+    int none = 0, cut = 0, filed = 0;
     for (int i = 0; i < n; i++) {
         int32_t h = (int32_t)(const int[]){1, 1, 1, 2, 3}[pick(0, 4)];
         struct mx_problem p = make_problem(14, pick(8, 60), pick(8, 60), pick(1, 30), h, pick(0, 1) ? 8 : 4);
@@ -313,9 +313,14 @@ static void compare_searches(const char *algorithm, bool by_seconds, int n) {
                   mx_plan_print(&full.plan, line[1], sizeof line[1]), y.bytes, (unsigned long long)y.dram);
         cr_assert(fast.dram_bytes < fast.room_bytes);
         cut += fast.plan.by < p.ny || fast.plan.bz < p.nz;
+        cr_assert(strcmp(fast.plan.faces, full.plan.faces) == 0 &&
+                  fast.seconds.total_s == full.seconds.total_s);
+        filed += strcmp(fast.plan.faces, MX_FACES_IN_FILE) == 0;
     }
     cr_expect(none < n / 2 && (cut > n / 8 || strcmp(algorithm, "stream") == 0),
               "%s: %d without a plan, %d with cuts", algorithm, none, cut);
+    cr_expect((filed > n / 20) == (strcmp(algorithm, "stream") == 0), "%s: %d with a side file", algorithm,
+              filed);
 }
 
 Test(tune, reduced_equals_exhaustive_skewed) { compare_searches("skewed", false, 1500); }
@@ -498,6 +503,69 @@ Test(tune, choice) {
     q.algorithm = "mmap1";
     cr_assert(mx_tune(&q, &why, &r) == 0);
     cr_expect(strcmp(r.plan.algorithm, "direct-skewed") == 0 && r.plan.bt >= 2 && r.shape.rows == 0);
+}
+
+static struct mx_tune_result tuned(const struct mx_tune_request *q, const char *faces) {
+    struct mx_tune_request asked = *q;
+    struct mx_tune_result r;
+    mx_why why = {""};
+    strcpy(asked.manual.faces, faces);
+    int err = mx_tune(&asked, &why, &r);
+    cr_assert(err == 0, "%s", why.text);
+    return r;
+}
+
+/* Planes so large that DRAM holds few: the faces of strips go to a side file, since that takes less time than
+ * with all faces in DRAM; the bytes include them; the device must have room for them. With ample DRAM they
+ * stay there. The plan is the same when it is given back. */
+Test(tune, faces_in_a_side_file) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(4094, 8190, 2046, 200, 1, 8);
+    struct mx_tune_request q = {.problem = &p,
+                                .machine = &m,
+                                .dram_bytes = 8 * GIB,
+                                .algorithm = "stream",
+                                .offset_align_bytes = 4096};
+    struct mx_tune_result r = tuned(&q, ""), dram = tuned(&q, MX_FACES_IN_DRAM), again;
+    struct mx_traffic filed, kept;
+    mx_why why = {""};
+    cr_expect(strcmp(r.plan.faces, MX_FACES_IN_FILE) == 0 && r.plan.by < p.ny && r.plan.bt > dram.plan.bt);
+    cr_expect(r.seconds.total_s < 0.95 * dram.seconds.total_s && r.dram_bytes < r.room_bytes);
+    cr_expect(strcmp(dram.plan.faces, MX_FACES_IN_FILE) != 0);
+    struct mx_plan plan = r.plan;
+    const struct mx_algorithm *stream = mx_algorithm_find("stream");
+    stream->traffic(&p, &plan, &r.layout, &filed);
+    strcpy(plan.faces, MX_FACES_IN_DRAM);
+    stream->traffic(&p, &plan, &r.layout, &kept);
+    cr_expect(filed.face_read_bytes > 0 && filed.face_read_bytes == kept.face_read_bytes);
+    cr_expect(filed.read_bytes == kept.read_bytes + kept.face_read_bytes);
+    cr_expect(filed.write_bytes == kept.write_bytes + kept.face_write_bytes);
+    cr_expect(mx_tune_plan(&q, &plan, &why, &again) == -ENOMEM, "faces fit into DRAM");
+    for (int i = 0; i < 2; i++) { /* with the word, and without: they do not fit into DRAM */
+        plan = r.plan;
+        if (i == 1) memset(plan.faces, 0, sizeof plan.faces);
+        cr_assert(mx_tune_plan(&q, &plan, &why, &again) == 0, "%s", why.text);
+        cr_expect(memcmp(&again.plan, &r.plan, sizeof r.plan) == 0);
+        cr_expect(memcmp(&again.traffic, &r.traffic, sizeof r.traffic) == 0);
+    }
+    char *text = mx_tune_explain(&q, &r);
+    cr_assert(text != NULL);
+    EXPECT_WORDS(text, "faces     between strips", "a side file", "faces=side-file");
+    free(text);
+    q.capacity_bytes = 2 * (uint64_t)r.layout.buffer_bytes + GIB;
+    cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_FILE) != 0);
+    q.capacity_bytes = 0;
+    q.manual = (struct mx_plan){.by = 2048, .bz = 2046, .bt = 10};
+    cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_FILE) == 0);
+    q.dram_bytes = 64 * GIB;
+    cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_DRAM) == 0);
+    cr_expect(strcmp(tuned(&q, MX_FACES_IN_FILE).plan.faces, MX_FACES_IN_FILE) == 0);
+    const char *const none[] = {"skewed by=2048 bz=1024 bt=20 faces=dram", "stream bt=20 faces=side-file"};
+    for (int i = 0; i < 2; i++) {
+        cr_assert(mx_plan_parse(none[i], &why, &plan) == 0, "%s", why.text);
+        cr_expect(mx_tune_plan(&q, &plan, &why, &again) == -EINVAL);
+        EXPECT_WORDS(why.text, "faces=", "by < ny");
+    }
 }
 
 /* The predictions follow the rates: a device twice as slow never makes a plan faster, and when I/O decides,
