@@ -61,13 +61,15 @@ def test_a_device_that_is_too_small(memext, loop):
 def test_a_device_that_is_too_small_for_the_faces(memext, loop):
     """Both Buffers fit, the side file does not: refused before anything is written; with the faces in DRAM it runs."""
     problem, plan = ["-n", 126, 62, 126, "-t", 16], "stream by=16 bt=8 slab=8 faces="
-    planned = memext.run(*problem, "--plan", plan + "side-file", "-d", loop(64 * MIB), "--dry-run")
+    ample = loop(256 * MIB)
+    planned = memext.run(*problem, "--plan", plan + "side-file", "-d", ample, "--dry-run")
     buffers = 2 * -(-planned["layout"]["buffer_bytes"] // (2 * MIB)) * 2 * MIB
     device = loop(2 * MIB + buffers + planned["side_file_bytes"] // 2 // 4096 * 4096)
     memext.refused("run", *problem, "--plan", plan + "side-file", "-d", device, naming=[device, "MiB"])
     with open(device, "rb") as file:
         assert file.read(4096) == bytes(4096)
     assert memext.run(*problem, "--plan", plan + "dram", "-d", device, "--verify")["verified"] is True
+    assert memext.run(*problem, "--plan", plan + "side-file", "-d", ample, "--verify")["verified"] is True
 
 
 def test_memory_is_no_storage(memext):

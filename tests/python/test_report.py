@@ -106,6 +106,18 @@ def test_dram_is_kept(memext, quick_place, backend, algorithm):
     assert report["dram_budget_bytes"] <= 96 * MIB
 
 
+def test_dram_is_kept_with_a_side_file(memext, quick_place):
+    """By itself the tuner keeps the faces in a side file where DRAM is a tenth of the Buffers and the device slow, and stays within it."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        words = ["run", "-n", 510, 510, 126, "-t", 24, "-d", quick_place, "--algorithm", "stream", "--dram", "56MiB", "--read-bw",
+                 1e8, "--write-bw", 1e8, "--verify", "--quiet", "--json", file.name]
+        process = subprocess.run([memext.program, *map(str, words)])
+        report = json.load(file)
+    assert process.returncode == 0 and report["verified"] is True and report["plan"]["faces"] == "side-file"
+    assert report["read_bytes"] == report["predicted_read_bytes"] and report["write_bytes"] == report["predicted_write_bytes"]
+    assert report["block_bytes"] <= 32 * MIB and report["peak_rss_bytes"] <= 120 * MIB
+
+
 @needs_root
 @pytest.mark.parametrize("backend", ["mmap", "swap", "aio", "uring"])
 def test_inside_a_memory_limit_half_the_problem(memext, place, backend):

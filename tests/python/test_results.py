@@ -46,6 +46,16 @@ def test_same_bits_on_every_backend(memext, plain, place, swap_space, stencil, d
         assert result["backend"] == backend and result["checksum"] == expected, backend
 
 
+@pytest.mark.parametrize("by, bt", [(1, 7), (10, 3), (28, 4)])
+def test_same_bits_with_a_side_file(memext, plain, place, swap_space, by, bt):
+    """checksum(backend, stream in strips) == checksum(plain), with the faces in DRAM or in a side file."""
+    for backend in BACKENDS:
+        for faces in ["dram", "side-file"]:
+            result = memext.run(*PROBLEM, *where(backend, place), "--plan", f"stream by={by} bt={bt} slab=4 faces={faces}")
+            assert result["checksum"] == plain(*PROBLEM) and result["plan"]["faces"] == faces, backend
+            assert (result["side_file_bytes"] > 0) == (faces == "side-file")
+
+
 @pytest.mark.parametrize("engine", ["iblock", "tiled"])
 @pytest.mark.parametrize("algorithm", BLOCKED + DIRECT)
 def test_same_bits_of_every_algorithm(memext, plain, place, algorithm, engine):
