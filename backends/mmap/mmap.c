@@ -19,6 +19,10 @@ enum { LAG_RANGES = 2048, MOST_MAPPINGS = 64 };
  */
 #define WILLNEED_PIECE_BYTES (UINT64_C(128) << 10)
 #define WILLNEED_MOST_BYTES (UINT64_C(64) << 20)
+/* Rows of a partial plane: the kernel's read-ahead would fetch what lies beyond them as well, up to a whole
+ * window a row. Told beforehand, they are read and nothing else is. Longer ranges are left to read-ahead,
+ * which takes larger pages. */
+#define SHORT_BYTES (UINT64_C(1) << 20)
 
 struct range {
     uint64_t offset_bytes, bytes;
@@ -177,6 +181,8 @@ static int will_need(char *base, uint64_t bytes) {
 }
 
 static int populate(char *base, uint64_t bytes) {
+    int err = bytes < SHORT_BYTES ? will_need(base, bytes) : 0;
+    if (err != 0) return err;
     if (madvise(base, bytes, MADV_POPULATE_READ) == 0) return 0;
     return errno == EINVAL ? will_need(base, bytes) : -errno; /* kernels before 5.14 */
 }

@@ -16,20 +16,26 @@ struct batch {
     struct piece ahead; /* what will be read soon; bytes 0 = nothing */
 };
 
-/* The piece that lies as far ahead as the other workers will have taken when this one is back. */
+/* The piece that lies as far ahead as the other workers will have taken when this one is back. None in the
+ * middle of a long span of a file: there the kernel's own read-ahead works, with larger pages. */
 static struct piece look_ahead(const struct mx_queue *q, const mx_ticket *t) {
     uint64_t most = q->setup.max_request_bytes, skip = most * (q->setup.workers - 1);
     uint64_t from = t->at_bytes;
     for (size_t i = t->at; i < t->n; i++, from = 0) {
         uint64_t left = t->spans[i].bytes - from;
         if (skip < left) {
-            uint64_t bytes = left - skip;
-            return (struct piece){.offset_bytes = t->spans[i].offset_bytes + from + skip,
-                                  .bytes = bytes < most ? bytes : most};
+            uint64_t bytes = left < skip + most ? left - skip : q->setup.backend->anonymous ? most : 0;
+            return (struct piece){.offset_bytes = t->spans[i].offset_bytes + from + skip, .bytes = bytes};
         }
         skip -= left;
     }
     return (struct piece){0};
+}
+
+/* SCHEDULE brings in what is read, and of a file also what is written: the kernel reads the pages that are
+ * overwritten, page by page or with what lies around, unless it is told. Anonymous memory may be new. */
+static bool brings_in(const struct mx_queue *q, const mx_ticket *t) {
+    return q->setup.schedule && (!t->write || !q->setup.backend->anonymous);
 }
 
 /* Lock held; one ticket's pieces, together about max_request_bytes. */
@@ -43,7 +49,7 @@ static void take_batch(struct mx_queue *q, struct batch *b) {
         mx_queue_begin(q, ticket->write, now);
         bytes += b->pieces[b->n++].bytes;
     }
-    if (q->setup.schedule && !ticket->write) b->ahead = look_ahead(q, ticket);
+    if (brings_in(q, ticket)) b->ahead = look_ahead(q, ticket);
 }
 
 static int advise(struct mx_queue *q, char *from, uint64_t bytes, enum mx_advice advice) {
@@ -75,7 +81,7 @@ static unsigned move_run(struct mx_queue *q, const struct batch *b, unsigned fir
     const struct piece *p = &b->pieces[first];
     char *mapped = p->ticket->base + p->offset_bytes;
     /* A page that cannot be read is found here as -EFAULT; touched, it would kill the process by SIGBUS. */
-    int err = p->ticket->write ? 0 : advise(q, mapped, bytes, MX_ADVICE_POPULATE);
+    int err = brings_in(q, p->ticket) ? advise(q, mapped, bytes, MX_ADVICE_POPULATE) : 0;
     for (unsigned i = first; i < first + n; i++) {
         errors[i] = err == -EFAULT ? -EIO : 0;
         if (errors[i] == 0) copy(&b->pieces[i]);
