@@ -8,7 +8,7 @@ import numpy as np
 VERSION = 1
 NEEDED_COLUMNS = ("t_s", "user_s", "system_s", "updates", "read_bytes", "write_bytes", "storage_read_bytes", "storage_write_bytes",
                   "device_read_bytes", "device_write_bytes", "major_faults", "swap_in_bytes", "swap_out_bytes")  # fmt: skip
-EVENTS = ("advance", "load", "store", "copy", "wait", "commit")
+EVENTS = ("advance", "load", "store", "copy", "wait", "commit", "sweep", "load-faces", "store-faces")
 
 
 class TimelineError(ValueError):
@@ -85,7 +85,8 @@ def parse(lines, where="timeline"):
             if len(record["s"]) != len(header["columns"]):
                 raise TimelineError(f"{where}:{number}: {len(record['s'])} values for {len(header['columns'])} columns")
             samples.append(record["s"])
-            residency.append(record.get("r", []))
+            # Where looking would have cost too much, what was seen last still stands.
+            residency.append(record.get("r") or (residency[-1] if residency else [[0] * header["bins"]] * 2 if header.get("bins") else []))
         elif record.get("e") in EVENTS:
             events.append(record)
         else:

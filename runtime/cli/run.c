@@ -267,16 +267,19 @@ static void on_progress(void *context, int64_t done) {
     mx_timeline_updates(r->timeline, done);
 }
 
-static void on_event(void *context, const struct mx_event *e) {
+static const char *event_name(const struct mx_event *e) {
     static const char *const names[] = {"load", "store", "copy", "advance", "commit"};
     static const char *const face_names[] = {"load-faces", "store-faces"};
+    if (e->waiting) return "wait";
+    if (e->sweep) return "sweep";
+    return e->faces ? face_names[e->kind] : names[e->kind];
+}
+
+static void on_event(void *context, const struct mx_event *e) {
     const struct run *r = context;
-    mx_timeline_event(r->timeline,
-                      e->waiting ? "wait"
-                      : e->faces ? face_names[e->kind]
-                                 : names[e->kind],
-                      e->begin_ns, e->end_ns, (int64_t[2]){e->region.y0, e->region.y1},
-                      (int64_t[2]){e->region.z0, e->region.z1}, e->amount);
+    mx_timeline_event(r->timeline, event_name(e), e->begin_ns, e->end_ns,
+                      (int64_t[2]){e->region.y0, e->region.y1}, (int64_t[2]){e->region.z0, e->region.z1},
+                      e->amount);
 }
 
 static int start_timeline(struct run *r) {

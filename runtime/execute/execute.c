@@ -33,6 +33,7 @@ struct committer {
     pthread_t thread;
     bool started;
     int result;
+    uint64_t begin_ns, end_ns;
     const struct mx_execution *x;
     int64_t time;
     int32_t buffer;
@@ -52,6 +53,7 @@ struct run {
     struct entry *entries;     /* ring of WINDOW_STEPS */
     uint64_t first, head, end; /* oldest unfinished, next to execute in order, next to generate */
     int64_t advances;          /* ADVANCE steps in [head, end) */
+    uint64_t sweep_ns;         /* when the sweep under way began */
     bool exhausted;
     struct mx_span *spans; /* scratch of one transfer */
     int64_t n_spans;
@@ -210,9 +212,26 @@ static bool depends(const struct run *r, const struct mx_step *later, const stru
 static void report(const struct run *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
                    uint64_t end_ns, uint64_t amount) {
     if (r->x->event == NULL) return;
-    bool faces = s->buffer == MX_FACES;
-    struct mx_event e = {s->kind, waiting, begin_ns, end_ns, amount, s->region, faces};
+    struct mx_event e = {.kind = s->kind,
+                         .waiting = waiting,
+                         .begin_ns = begin_ns,
+                         .end_ns = end_ns,
+                         .amount = amount,
+                         .region = s->region,
+                         .faces = s->buffer == MX_FACES};
     r->x->event(r->x->context, &e);
+}
+
+static void report_sweep(struct run *r, const struct mx_step *s) {
+    uint64_t now = mx_clock_ns();
+    struct mx_event e = {.kind = MX_STEP_COMMIT,
+                         .sweep = true,
+                         .begin_ns = r->sweep_ns,
+                         .end_ns = now,
+                         .amount = (uint64_t)s->time,
+                         .region = {0, r->x->layout->rows, 0, r->x->layout->planes}};
+    r->sweep_ns = now;
+    if (r->x->event != NULL) r->x->event(r->x->context, &e);
 }
 
 static uint64_t moved_bytes(const struct run *r, const struct mx_step *s) {
@@ -273,7 +292,9 @@ static int finish_transfer(struct run *r, struct entry *e) {
 
 static void *commit_thread(void *argument) {
     struct committer *c = argument;
+    c->begin_ns = mx_clock_ns();
     c->result = c->x->commit(c->x->context, c->time, c->buffer);
+    c->end_ns = mx_clock_ns();
     return NULL;
 }
 
@@ -293,6 +314,7 @@ static int finish_commit(struct run *r, struct entry *e) {
     pthread_join(r->committer.thread, NULL);
     r->committer.started = false;
     e->state = DONE;
+    report(r, &e->step, false, r->committer.begin_ns, r->committer.end_ns, (uint64_t)e->step.time);
     if (r->committer.result < 0)
         return mx_fail(r->why, r->committer.result, "the commit of time step %lld failed: %s",
                        (long long)e->step.time, strerror(-r->committer.result));
@@ -496,6 +518,7 @@ static int execute_head(struct run *r) {
     struct entry *e = at(r, r->head);
     int err = 0;
     if (e->step.kind == MX_STEP_COMMIT) {
+        report_sweep(r, &e->step);
         if (r->x->commit == NULL) r->out->steps_done = e->step.time, e->state = DONE;
     } else if (e->state == WAITING) {
         for (uint64_t j = blocker(r, r->head); j != r->head && err == 0; j = blocker(r, r->head))
@@ -596,6 +619,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                mx_engine *engine, mx_why *why, struct mx_executed *out) {
     struct run r = {.x = x,
                     .schedule = schedule,
+                    .sweep_ns = mx_clock_ns(),
                     .ops = ops,
                     .engine = engine,
                     .why = why,

@@ -6,14 +6,15 @@
 #include "execute/step.h"
 #include "grid/grid.h"
 
-/* What happened when, for traces. Times are mx_clock_ns(); bytes of LOAD, STORE and COPY, updates of ADVANCE.
- */
+/* What happened when, for traces. Times are mx_clock_ns(). amount: bytes of LOAD, STORE and COPY, updates of
+ * ADVANCE, time steps done of COMMIT. */
 struct mx_event {
     enum mx_step_kind kind;
     bool waiting; /* the computing thread waited for I/O */
     uint64_t begin_ns, end_ns, amount;
     struct mx_region region; /* of faces: rows of slabs */
     bool faces;              /* LOAD, STORE: from or to the side file */
+    bool sweep;              /* COMMIT: the sweep that ends with it, not what makes it durable */
 };
 
 struct mx_execution {

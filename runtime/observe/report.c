@@ -97,6 +97,8 @@ static json_t *json_kernel(const struct mx_usage *u) {
     put(o, "storage_write_bytes", whole((int64_t)u->storage_write_bytes));
     put(o, "swap_in_bytes", whole((int64_t)u->swap_in_bytes));
     put(o, "swap_out_bytes", whole((int64_t)u->swap_out_bytes));
+    put(o, "reclaimed_bytes", whole((int64_t)u->reclaimed_bytes));
+    put(o, "refault_bytes", whole((int64_t)u->refault_bytes));
     put(o, "minor_faults", whole((int64_t)u->minor_faults));
     put(o, "user_s", json_real((double)u->user_us * 1e-6));
     put(o, "system_s", json_real((double)u->system_us * 1e-6));

@@ -4,10 +4,12 @@
  * the order in which they were taken.
  *   {"s":[...],"r":[[...],[...]]}  a sample: values in the order of header.columns; counters count from the
  * start of the stencil phase, memory columns are gauges. r: per Buffer, the percentage of each of header.bins
- * equal ranges of file offset that is in the page cache.
- *   {"e":"advance","t":[b,e],"y":[y0,y1],"z":[z0,z1],"n":updates}  a step: advance, load, store, copy (n:
- * bytes), commit, load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), or wait (the
- * computing thread waited for the transfer).
+ * equal ranges of file offset that is in the page cache; absent from samples where looking would have taken
+ * more than 1 % of a core since the last look.
+ *   {"e":"advance","t":[b,e],"y":[y0,y1],"z":[z0,z1],"n":updates}  what was done: advance, load, store, copy
+ * (n: bytes), load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), wait (the computing
+ * thread waited for the transfer), sweep (from its first step to the last ADVANCE; n: time steps done since
+ * the start), commit (of a sweep, to the superblock).
  */
 #ifndef MX_TIMELINE_H
 #define MX_TIMELINE_H

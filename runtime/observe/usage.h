@@ -7,7 +7,9 @@
 struct mx_usage {
     uint64_t storage_read_bytes, storage_write_bytes; /* /proc/self/io: what this process made storage do;
                                                          write counts when pages are dirtied */
-    uint64_t swap_in_bytes, swap_out_bytes;           /* /proc/vmstat: of the whole machine */
+    /* /proc/vmstat, of the whole machine: swap; pages taken back by reclaim; pages that came back after they
+     * had been taken */
+    uint64_t swap_in_bytes, swap_out_bytes, reclaimed_bytes, refault_bytes;
     uint64_t major_faults, minor_faults;
     uint64_t user_us, system_us; /* CPU time of all threads */
 };
