@@ -9,6 +9,7 @@
  * repeats, in 1e9 updates per second.
  */
 #include "engine/engine.h"
+#include "grid/grid.h"
 #include "stencil/stencil.h"
 
 #include <getopt.h>
@@ -155,6 +156,7 @@ static mx_engine *engine_make(const struct bench *b, const struct mx_engine_ops 
                                     .slab = b->plan.slab,
                                     .tile = b->plan.tile,
                                     .ct = b->plan.ct,
+                                    .column = b->plan.column,
                                     .levels = levels,
                                     .rows = b->problem.ny,
                                     .planes = planes};
@@ -246,10 +248,11 @@ static void run(struct bench *b) {
     mx_stencil_kernel(b->stencil, b->problem.dtype, &isa);
     printf("{\"stencil\": \"%s\", \"dtype\": \"%s\", \"isa\": \"%s\", \"nx\": %lld, \"ny\": %lld, \"nz\": %lld, "
            "\"bt\": %lld, \"threads\": %d, \"row_pitch_bytes\": %lld, \"plane_pitch_bytes\": %lld, \"slab\": %lld, "
-           "\"tile\": %lld, \"ct\": %lld",
+           "\"tile\": %lld, \"ct\": %lld, \"column\": %lld",
            b->stencil->name, b->problem.dtype == MX_F64 ? "f64" : "f32", isa, (long long)b->problem.nx,
            (long long)b->problem.ny, (long long)b->problem.nz, (long long)b->bt, b->threads, (long long)b->row_pitch,
-           (long long)b->plane_pitch, (long long)plan.slab, (long long)plan.tile, (long long)plan.ct);
+           (long long)b->plane_pitch, (long long)plan.slab, (long long)plan.tile, (long long)plan.ct,
+           (long long)plan.column);
     for (int m = 0; m < MODES; m++)
         if (b->wanted[m]) {
             qsort(rate[m], (size_t)b->repeats, sizeof rate[m][0], ascending);
@@ -263,7 +266,7 @@ static void options(int argc, char **argv, struct bench *b) {
                                           {"bt", 1, 0, 'b'},        {"stencil", 1, 0, 's'}, {"dtype", 1, 0, 'd'},
                                           {"threads", 1, 0, 't'},   {"slab", 1, 0, 'S'},    {"tile", 1, 0, 'T'},
                                           {"ct", 1, 0, 'C'},        {"modes", 1, 0, 'm'},   {"repeats", 1, 0, 'r'},
-                                          {"seconds", 1, 0, 'e'},   {"pad", 1, 0, 'p'},     {"plane-pad", 1, 0, 'P'},
+                                          {"seconds", 1, 0, 'e'},   {"pad", 1, 0, 'p'},     {"plane-pad", 1, 0, 'P'}, {"column", 1, 0, 'X'},
                                           {0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         const long long v = optarg ? atoll(optarg) : 0;
@@ -278,6 +281,7 @@ static void options(int argc, char **argv, struct bench *b) {
         case 'S': b->plan.slab = v; break;
         case 'T': b->plan.tile = v; break;
         case 'C': b->plan.ct = v; break;
+        case 'X': b->plan.column = v; break;
         case 'r': b->repeats = v < MOST_REPEATS ? (int32_t)v : MOST_REPEATS; break;
         case 'e': b->seconds = atof(optarg); break;
         case 'p': b->pad_bytes = v; break;
@@ -289,8 +293,8 @@ static void options(int argc, char **argv, struct bench *b) {
         default:
             fprintf(stderr, "usage: bench_engine [--nx N --ny N --nz N --bt STEPS --stencil NAME --dtype f64|f32 "
                             "--threads N]\n  [--slab N --tile N --ct N] [--modes peak_l1,peak_l2,normal,tiled,ring] "
-                            "[--repeats N] [--seconds S]\n  [--pad BYTES: added to the row pitch, itself a multiple "
-                            "of 64] [--plane-pad BYTES: added to the plane pitch]\n");
+                            "[--repeats N] [--seconds S]\n  [--column N] [--pad BYTES: added to the row pitch] "
+                            "[--plane-pad BYTES: added to the plane pitch]\n");
             exit(2);
         }
     }
@@ -309,9 +313,12 @@ int main(int argc, char **argv) {
     b.problem.h = b.stencil->h;
     strcpy(b.problem.stencil, b.stencil->name);
     memcpy(b.problem.coef, b.stencil->coef, sizeof b.problem.coef);
-    const int64_t h = b.problem.h, row = (b.problem.nx + 2 * h) * mx_dtype_bytes(b.problem.dtype);
-    b.row_pitch = (row + 63) / 64 * 64 + b.pad_bytes;
-    b.plane_pitch = (b.row_pitch * (b.problem.ny + 2 * h) + 4095) / 4096 * 4096 + b.plane_pad_bytes;
+    const int64_t h = b.problem.h;
+    struct mx_layout layout;
+    if (mx_layout_make(&b.problem, 4096, false, NULL, &layout) != 0)
+        return 2;
+    b.row_pitch = layout.row_pitch_bytes + b.pad_bytes;
+    b.plane_pitch = mx_plane_pitch_in_dram((b.row_pitch * layout.rows + 4095) / 4096 * 4096) + b.plane_pad_bytes;
     b.array_planes = 2 * h;
     if (b.wanted[NORMAL] || b.wanted[TILED])
         b.array_planes = most(b.array_planes, b.problem.nz + 2 * h);

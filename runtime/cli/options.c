@@ -50,6 +50,8 @@ static const struct option_row rows[] = {
     {"slab", 0, BOTH, COUNT, AT(slab), 1, 1 << 20, "PLANES",
      "planes that one step of a z-pipelined schedule moves on"},
     {"tile", 0, BOTH, SPECIAL, 0, 0, 0, "ROWS LEVELS", "tiled engine: rows of a tile, levels of a chunk"},
+    {"column", 0, BOTH, COUNT, AT(column), 1, INT32_MAX, "CELLS",
+     "tiled engine: cells in x of a tile; nx or more = whole rows"},
     {"ahead", 0, BOTH, COUNT, AT(ahead), 1, 4096, "SLABS", "slabs read ahead of the computation (default 2)"},
     {"stencil", 0, BOTH, SPECIAL, 0, 0, 0, "S", "star7 | edge19 | box27 | star13 ... star49 (default star7)"},
     {"coef", 0, BOTH, SPECIAL, 0, 0, 0, "C,F,E,K",

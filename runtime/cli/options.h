@@ -10,7 +10,7 @@ struct mx_options {
     const char *path, *backend, *algorithm, *tuner, *engine, *init, *input, *output, *plan, *json, *fault;
     int64_t by, bz, bt; /* --block; 0 = not given */
     int64_t iy, iz;     /* --iblock */
-    int64_t slab, tile, ct, ahead, threads;
+    int64_t slab, tile, ct, column, ahead, threads;
     uint64_t dram_bytes, reserve_bytes; /* 0 = not given */
     enum mx_advice advice;
     bool dry_run, verify, resume, quiet, force, keep, sqpoll, iopoll, uncached, no_register, lock, progress;

@@ -143,5 +143,6 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
                                  .slab = o->slab,
                                  .tile = o->tile,
                                  .ct = o->ct,
+                                 .column = o->column,
                                  .ahead = o->ahead};
 }

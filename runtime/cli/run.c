@@ -36,7 +36,7 @@ struct note {
     char init[16];
     char input[1024];
 };
-enum { NOTE_VERSION = 2, LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
+enum { NOTE_VERSION = 3, LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
 static const char note_magic[8] = "mx-run";
 
 struct run {
@@ -335,6 +335,7 @@ static int make_engine(struct run *r) {
                                   .slab = p->slab,
                                   .tile = p->tile,
                                   .ct = p->ct,
+                                  .column = p->column,
                                   .levels = r->tuned.shape.max_levels,
                                   .rows =
                                       r->tuned.shape.rows > 0 ? r->tuned.shape.rows : r->report.layout.rows,

@@ -55,9 +55,9 @@ struct mx_engine_options {
     const struct mx_problem *problem;
     const struct mx_machine *machine; /* cache sizes */
     int64_t row_pitch_bytes;
-    int32_t threads;                /* >= 1 */
-    int64_t iy, iz, slab, tile, ct; /* as in mx_plan, 0 = choose */
-    int64_t levels, rows, planes;   /* hints: largest levels, rows and planes of a call */
+    int32_t threads;                        /* >= 1 */
+    int64_t iy, iz, slab, tile, ct, column; /* as in mx_plan, 0 = choose */
+    int64_t levels, rows, planes;           /* hints: largest levels, rows and planes of a call */
 };
 
 typedef struct mx_engine mx_engine;

@@ -36,23 +36,28 @@ static void level_part(const mx_engine *e, const struct mx_advance *a, int32_t l
     const bool by_planes = w.z1 - w.z0 >= e->threads;
     const struct range z = by_planes ? share(w.z0, w.z1, thread, e->threads) : (struct range){w.z0, w.z1};
     const struct range y = by_planes ? (struct range){w.y0, w.y1} : share(w.y0, w.y1, thread, e->threads);
-    const int64_t dz = mx_max(e->iz / e->threads, 1), x0 = e->work.h, x1 = e->work.nx + e->work.h;
-    for (int64_t zb = z.from; zb < z.to; zb += dz)
-        for (int64_t yb = y.from; yb < y.to; yb += e->iy)
-            for (int64_t k = zb; k < mx_min(zb + dz, z.to); k++)
-                mx_work_rows(&e->work, &a->view, (a->parity + level + 1) & 1, yb, mx_min(yb + e->iy, y.to), k,
-                             x0, x1);
+    const int64_t dz = mx_max(e->iz / e->threads, 1);
+    struct mx_box box = {.x0 = e->work.h, .x1 = e->work.nx + e->work.h};
+    for (box.z0 = z.from; box.z0 < z.to; box.z0 += dz)
+        for (box.y0 = y.from; box.y0 < y.to; box.y0 += e->iy) {
+            box.z1 = mx_min(box.z0 + dz, z.to);
+            box.y1 = mx_min(box.y0 + e->iy, y.to);
+            mx_work_box(&e->work, &a->view, (a->parity + level + 1) & 1, box);
+        }
 }
 
 /* All face rows of a level; few, so one thread does them. */
 static void level_faces(const mx_engine *e, const struct mx_advance *a, int32_t level) {
-    const int64_t row_bytes = (e->work.nx + 2 * e->work.h) * e->work.cell_bytes;
-    if (a->face_in.base != NULL)
-        for (int32_t i = 0; i < a->face_in.n_planes[level]; i++)
-            mx_face_insert(a, level, INT32_MIN, INT32_MAX, a->face_in.first_z[level] + i, row_bytes);
-    if (a->face_out.base != NULL)
-        for (int32_t i = 0; i < a->face_out.n_planes[level]; i++)
-            mx_face_save(a, level, INT32_MIN, INT32_MAX, a->face_out.first_z[level] + i, row_bytes);
+    struct mx_box box = {0, e->work.nx + 2 * e->work.h, INT32_MIN, INT32_MAX, 0, 0};
+    const struct mx_face *in = &a->face_in, *out = &a->face_out;
+    if (in->base != NULL) {
+        box.z0 = in->first_z[level], box.z1 = box.z0 + in->n_planes[level];
+        mx_face_insert(&e->work, a, level, box);
+    }
+    if (out->base != NULL) {
+        box.z0 = out->first_z[level], box.z1 = box.z0 + out->n_planes[level];
+        mx_face_save(&e->work, a, level, box);
+    }
 }
 
 static void advance_part(void *arg, int thread, int threads) {

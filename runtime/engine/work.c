@@ -23,19 +23,38 @@ int mx_work_make(const struct mx_engine_options *o, mx_why *why, struct mx_work 
     return 0;
 }
 
-void mx_work_rows(const struct mx_work *work, const struct mx_view *view, int to, int64_t y0, int64_t y1,
-                  int64_t z, int64_t x0, int64_t x1) {
-    const char *src[2 * MX_MAX_HALO + 1];
-    for (int d = 0; d <= 2 * work->h; d++) src[d] = mx_view_row(view, 1 - to, y0, z - work->h + d);
-    struct mx_patch patch = {.dst = mx_view_row(view, to, y0, z),
-                             .src = src,
+enum { MOST_PLANES = 64 }; /* of one kernel call */
+
+/* Row y of planes z, z+1, ... of an array. */
+static void plane_rows(const struct mx_view *view, int array, int64_t y, int64_t z, int64_t planes,
+                       char **out) {
+    const int64_t slots = view->slots[array], pitch = view->plane_pitch_bytes;
+    char *row = mx_view_row(view, array, y, z);
+    char *const end = view->base[array] + slots * pitch;
+    for (int64_t i = 0; i < planes; i++, row += pitch) {
+        if (row >= end) row -= slots * pitch;
+        out[i] = row;
+    }
+}
+
+void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box) {
+    const int64_t h = work->h;
+    char *src[MOST_PLANES + 2 * MX_MAX_HALO], *dst[MOST_PLANES];
+    struct mx_patch patch = {.src = (const char *const *)src,
+                             .dst_planes = dst,
                              .row_pitch_bytes = view->row_pitch_bytes,
-                             .rows = (int32_t)(y1 - y0),
+                             .rows = (int32_t)(box.y1 - box.y0),
                              .h = work->h,
                              .nx = work->nx,
-                             .x0 = x0,
-                             .x1 = x1};
-    work->kernel(&patch, work->coef);
+                             .x0 = box.x0,
+                             .x1 = box.x1};
+    for (int64_t z = box.z0; z < box.z1; z += MOST_PLANES) {
+        patch.planes = (int32_t)mx_min(box.z1 - z, MOST_PLANES);
+        plane_rows(view, 1 - to, box.y0, z - h, patch.planes + 2 * h, src);
+        plane_rows(view, to, box.y0, z, patch.planes, dst);
+        patch.dst = dst[0];
+        work->kernel(&patch, work->coef);
+    }
 }
 
 /* The rows of [y0,y1) that the face has for this level and plane: where they are in it, how many. */
@@ -51,24 +70,43 @@ static int64_t face_rows(const struct mx_face *face, int64_t pitch, int32_t leve
     return to - from;
 }
 
-static void copy_rows(char *to, const char *from, int64_t rows, int64_t pitch, int64_t row_bytes) {
-    for (int64_t r = 0; r < rows; r++) memcpy(to + r * pitch, from + r * pitch, (size_t)row_bytes);
+/* Bytes of a row that belong to cells [x0,x1): the frame goes with its neighbour. */
+struct part {
+    int64_t offset, bytes;
+};
+
+static struct part row_part(const struct mx_work *work, int64_t x0, int64_t x1) {
+    const int64_t from = x0 <= work->h ? 0 : x0;
+    const int64_t to = x1 >= work->nx + work->h ? work->nx + 2 * work->h : x1;
+    return (struct part){from * work->cell_bytes, (to - from) * work->cell_bytes};
 }
 
-void mx_face_insert(const struct mx_advance *a, int32_t level, int64_t y0, int64_t y1, int64_t z,
-                    int64_t row_bytes) {
-    int64_t y, pitch = a->view.row_pitch_bytes;
-    char *face;
-    int64_t rows = face_rows(&a->face_in, pitch, level, y0, y1, z, &y, &face);
-    if (rows > 0)
-        copy_rows(mx_view_row(&a->view, (a->parity + level) & 1, y, z), face, rows, pitch, row_bytes);
+static void copy_rows(char *to, const char *from, int64_t rows, int64_t pitch, struct part part) {
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(to + r * pitch + part.offset, from + r * pitch + part.offset, (size_t)part.bytes);
 }
 
-void mx_face_save(const struct mx_advance *a, int32_t level, int64_t y0, int64_t y1, int64_t z,
-                  int64_t row_bytes) {
-    int64_t y, pitch = a->view.row_pitch_bytes;
-    char *face;
-    int64_t rows = face_rows(&a->face_out, pitch, level, y0, y1, z, &y, &face);
-    if (rows > 0)
-        copy_rows(face, mx_view_row(&a->view, (a->parity + level) & 1, y, z), rows, pitch, row_bytes);
+void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+                    struct mx_box box) {
+    const int64_t pitch = a->view.row_pitch_bytes;
+    const struct part part = row_part(work, box.x0, box.x1);
+    for (int64_t z = box.z0; z < box.z1; z++) {
+        int64_t y;
+        char *face;
+        int64_t rows = face_rows(&a->face_in, pitch, level, box.y0, box.y1, z, &y, &face);
+        if (rows > 0)
+            copy_rows(mx_view_row(&a->view, (a->parity + level) & 1, y, z), face, rows, pitch, part);
+    }
+}
+
+void mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box) {
+    const int64_t pitch = a->view.row_pitch_bytes;
+    const struct part part = row_part(work, box.x0, box.x1);
+    for (int64_t z = box.z0; z < box.z1; z++) {
+        int64_t y;
+        char *face;
+        int64_t rows = face_rows(&a->face_out, pitch, level, box.y0, box.y1, z, &y, &face);
+        if (rows > 0)
+            copy_rows(face, mx_view_row(&a->view, (a->parity + level) & 1, y, z), rows, pitch, part);
+    }
 }

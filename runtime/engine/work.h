@@ -22,15 +22,17 @@ static inline char *mx_view_row(const struct mx_view *view, int array, int64_t y
     return view->base[array] + slot * view->plane_pitch_bytes + (y + view->y_offset) * view->row_pitch_bytes;
 }
 
-/* Rows [y0,y1) of plane z: array `to` := stencil(array 1-to). Cells [x0,x1), frame counted. */
-void mx_work_rows(const struct mx_work *work, const struct mx_view *view, int to, int64_t y0, int64_t y1,
-                  int64_t z, int64_t x0, int64_t x1);
+/* Cells in Buffer coordinates, frame counted. */
+struct mx_box {
+    int64_t x0, x1, y0, y1, z0, z1;
+};
 
-/* Faces, which come and go as rows of level `level` (0 = loaded) of plane z; restricted to rows [y0,y1). */
-void mx_face_insert(const struct mx_advance *a, int32_t level, int64_t y0, int64_t y1, int64_t z,
-                    int64_t row_bytes);
-void mx_face_save(const struct mx_advance *a, int32_t level, int64_t y0, int64_t y1, int64_t z,
-                  int64_t row_bytes);
+/* Cells of a box, interior and not empty: array `to` := stencil(array 1-to). */
+void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box);
+
+/* Faces, which come and go as rows of level `level` (0 = loaded); what a box has of them. */
+void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
+void mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
 
 static inline int64_t mx_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t mx_max(int64_t a, int64_t b) { return a > b ? a : b; }

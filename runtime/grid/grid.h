@@ -13,6 +13,14 @@ __extension__ typedef __int128 mx_wide; /* products of extents that may overflow
 int mx_layout_make(const struct mx_problem *problem, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
                    struct mx_layout *out);
 
+/* Pitch in DRAM of planes of so many bytes: where they are large, off the multiples of a page, since planes
+ * that all start on the same page offset compete for the same few sets of L1 (the rows that one vector of a
+ * stencil needs), and loads from one alias with stores to the other. A multiple of 512 if plane_bytes is one:
+ * direct transfers need no more. */
+int64_t mx_plane_pitch_in_dram(int64_t plane_bytes);
+/* The same for the Buffers of a layout that lives in DRAM only. */
+void mx_layout_in_dram(struct mx_layout *layout);
+
 /* Values of the initial grid. Cell (x,y,z) counts the frame; any thread, any order. */
 struct mx_init {
     const char *name, *summary;

@@ -4,7 +4,7 @@
 
 static int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
+enum { LINE_BYTES = 64, PAGE_BYTES = 4096, OFF_PAGE_BYTES = 1536, LARGE_PLANE_BYTES = 128 << 10 };
 
 int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
                    struct mx_layout *out) {
@@ -40,4 +40,15 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
     l.buffer_bytes = l.plane_pitch_bytes * l.planes;
     *out = l;
     return 0;
+}
+
+int64_t mx_plane_pitch_in_dram(int64_t plane_bytes) {
+    if (plane_bytes < LARGE_PLANE_BYTES) return plane_bytes; /* better transferred several at a time */
+    int64_t page = plane_bytes / PAGE_BYTES * PAGE_BYTES + OFF_PAGE_BYTES;
+    return page >= plane_bytes ? page : page + PAGE_BYTES;
+}
+
+void mx_layout_in_dram(struct mx_layout *layout) {
+    layout->plane_pitch_bytes = mx_plane_pitch_in_dram(layout->plane_pitch_bytes);
+    layout->buffer_bytes = layout->plane_pitch_bytes * layout->planes;
 }

@@ -152,6 +152,7 @@ static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why 
     b->problem.nz = tune_max(1, tune_min(tune_max(p->nz, 64), rows / (b->problem.ny + h2) - h2));
     int err = mx_layout_make(&b->problem, LINE_BYTES, false, why, &b->layout);
     if (err < 0) return err;
+    mx_layout_in_dram(&b->layout);
     for (int i = 0; i < TRIAL_LEVELS; i++)
         b->window[i] =
             (struct mx_window){p->h, (int32_t)b->problem.ny + p->h, p->h, (int32_t)b->problem.nz + p->h};

@@ -17,13 +17,13 @@ struct field {
 #define MEMBER(name) offsetof(struct mx_plan, name), sizeof((struct mx_plan *)0)->name
 
 static const struct field fields[] = {
-    {"engine", WORD, MEMBER(engine)}, {"by", NUMBER64, MEMBER(by)},
-    {"bz", NUMBER64, MEMBER(bz)},     {"bt", NUMBER64, MEMBER(bt)},
-    {"iy", NUMBER64, MEMBER(iy)},     {"iz", NUMBER64, MEMBER(iz)},
-    {"slab", NUMBER64, MEMBER(slab)}, {"tile", NUMBER64, MEMBER(tile)},
-    {"ct", NUMBER64, MEMBER(ct)},     {"ahead", NUMBER64, MEMBER(ahead)},
-    {"faces", WORD, MEMBER(faces)},   {"threads", NUMBER32, MEMBER(threads)},
-    {"tuner", WORD, MEMBER(tuner)},
+    {"engine", WORD, MEMBER(engine)},       {"by", NUMBER64, MEMBER(by)},
+    {"bz", NUMBER64, MEMBER(bz)},           {"bt", NUMBER64, MEMBER(bt)},
+    {"iy", NUMBER64, MEMBER(iy)},           {"iz", NUMBER64, MEMBER(iz)},
+    {"slab", NUMBER64, MEMBER(slab)},       {"tile", NUMBER64, MEMBER(tile)},
+    {"ct", NUMBER64, MEMBER(ct)},           {"column", NUMBER64, MEMBER(column)},
+    {"ahead", NUMBER64, MEMBER(ahead)},     {"faces", WORD, MEMBER(faces)},
+    {"threads", NUMBER32, MEMBER(threads)}, {"tuner", WORD, MEMBER(tuner)},
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -85,7 +85,7 @@ static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_
     if (f == NULL)
         return mx_fail(why, -EINVAL,
                        "plan: '%s' is not understood; known are engine= by= bz= bt= iy= iz= slab= tile= ct= "
-                       "ahead= faces= threads= tuner=",
+                       "column= ahead= faces= threads= tuner=",
                        word);
     uint32_t bit = UINT32_C(1) << (f - fields);
     if (*seen & bit) return mx_fail(why, -EINVAL, "plan: '%s': %s is given twice", word, f->key);

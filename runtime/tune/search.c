@@ -26,6 +26,7 @@ void mx_job_complete(const struct job *job, struct mx_plan *plan) {
         .iz = plan->iz,
         .tile = plan->tile,
         .ct = plan->ct,
+        .column = plan->column,
         .levels = tune_max(1, tune_min(plan->bt, job->problem.nt)),
         .rows = tune_min(plan->by, job->problem.ny),
         .planes = tune_min(plan->bz, job->problem.nz),

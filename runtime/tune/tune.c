@@ -109,7 +109,7 @@ static void set_base(const struct context *c, struct job *job) {
     if (job->strategy->blocks || strcmp(job->engine->name, "iblock") == 0) b->iy = rule.iy, b->iz = rule.iz;
     if (m->iy > 0) b->iy = m->iy;
     if (m->iz > 0) b->iz = m->iz;
-    b->slab = m->slab, b->tile = m->tile, b->ct = m->ct;
+    b->slab = m->slab, b->tile = m->tile, b->ct = m->ct, b->column = m->column;
     memcpy(b->faces, m->faces, sizeof b->faces);
     b->ahead = m->ahead > 0 ? m->ahead : DEFAULT_AHEAD;
     b->threads = job->threads;
@@ -133,6 +133,7 @@ static int make_layouts(struct job *job, mx_why *why) {
     uint32_t align = job->request->offset_align_bytes;
     int err = mx_layout_make(&job->problem, align, false, why, &job->layout[0]);
     if (err == 0) err = mx_layout_make(&job->problem, align, true, why, &job->layout[1]);
+    if (err == 0 && job->request->face == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
     return err;
 }
 

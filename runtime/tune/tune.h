@@ -109,7 +109,7 @@ struct mx_tune_request {
     const char *engine; /* "iblock" "tiled"; NULL = the faster one by rates */
     enum mx_tune_face face;
     struct mx_plan manual; /* by, bz, bt: the manual tuner's Block (0 = simulate the papers' manual choice);
-                              iy, iz, slab, tile, ct, ahead: override the tuner where not 0 */
+                              iy, iz, slab, tile, ct, column, ahead: override the tuner where not 0 */
     uint32_t offset_align_bytes; /* of the device: rows or planes are padded to it; 0 = offline: unpadded
                                     rows, as in the papers */
     uint64_t capacity_bytes;     /* of the device; 0 = unknown */
@@ -209,7 +209,7 @@ int mx_naive_tune(const struct mx_problem *problem, const struct mx_machine *mac
 
 /* ------------------------------------------------------------------ plans as text */
 
-enum { MX_PLAN_LINE_BYTES = 320 };
+enum { MX_PLAN_LINE_BYTES = 384 };
 /* One line without newline: "skewed-min engine=iblock by=1025 bz=1280 bt=500 iy=1 iz=128 threads=16
  * tuner=blk"; fields that are 0 are left out. Returns line. */
 const char *mx_plan_print(const struct mx_plan *plan, char *line, size_t capacity_bytes);

@@ -106,6 +106,7 @@ static void make_options(struct world *w) {
                                             .slab = pick(0, 9),
                                             .tile = pick(0, 9),
                                             .ct = pick(0, 6),
+                                            .column = pick(0, 3) * pick(1, 9),
                                             .levels = LEVELS,
                                             .rows = w->problem.ny,
                                             .planes = pick(0, 9)};
@@ -240,10 +241,10 @@ static void same_as_reference(struct world *w, const struct mx_engine_ops *ops, 
     ops->advance(engine, &w->advance);
     for (int i = 0; i < 2; i++)
         cr_assert(memcmp(w->advance.view.base[i], plain.view.base[i], w->array_bytes) == 0,
-                  "%s: array %d differs: %s nx %d ny %d nz %d levels %d threads %d slab %d tile %d ct %d",
+                  "%s: array %d differs: %s nx %d ny %d nz %d levels %d threads %d slab %d tile %d ct %d column %d",
                   ops->name, i, w->stencil->name, (int)w->problem.nx, (int)w->problem.ny, (int)w->problem.nz,
                   w->advance.levels, w->options.threads, (int)w->options.slab, (int)w->options.tile,
-                  (int)w->options.ct);
+                  (int)w->options.ct, (int)w->options.column);
     if (plain.face_out.base != NULL)
         cr_assert(memcmp(w->advance.face_out.base, plain.face_out.base, w->face_bytes) == 0,
                   "%s: face differs", ops->name);

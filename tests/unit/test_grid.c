@@ -41,6 +41,24 @@ Test(grid, layout_is_aligned_and_tight) {
                 }
 }
 
+/* In DRAM a large plane (128 KiB or more) starts 1.5 KiB off a page, with less than a page lost; a pitch that
+ * suits direct transfers (a multiple of 512) still does. Small planes stay as they are. */
+Test(grid, large_planes_start_off_the_page) {
+    for (int64_t bytes = 512; bytes < (4 << 20); bytes += 512 * 37) {
+        const int64_t pitch = mx_plane_pitch_in_dram(bytes);
+        if (bytes < 128 << 10)
+            cr_assert(pitch == bytes);
+        else
+            cr_assert(pitch >= bytes && pitch < bytes + 4096 && pitch % 4096 == 1536, "%lld -> %lld",
+                      (long long)bytes, (long long)pitch);
+    }
+    struct mx_problem p = problem(510, 510, 9, 1, MX_F64);
+    struct mx_layout l;
+    cr_assert(mx_layout_make(&p, 64, false, NULL, &l) == 0);
+    mx_layout_in_dram(&l);
+    cr_assert(l.plane_pitch_bytes % 4096 == 1536 && l.buffer_bytes == l.planes * l.plane_pitch_bytes);
+}
+
 Test(grid, layout_refuses_what_cannot_be) {
     struct mx_layout l;
     mx_why why = {""};

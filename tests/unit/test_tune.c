@@ -605,8 +605,8 @@ Test(tune, plan_round_trip) {
         strcpy(p.engine, engines[pick(0, 2)]);
         strcpy(p.tuner, tuners[pick(0, 3)]);
         strcpy(p.faces, faces[pick(0, 2)]);
-        int64_t *numbers[] = {&p.by, &p.bz, &p.bt, &p.iy, &p.iz, &p.slab, &p.tile, &p.ct, &p.ahead};
-        for (int k = 0; k < 9; k++)
+        int64_t *numbers[] = {&p.by, &p.bz, &p.bt, &p.iy, &p.iz, &p.slab, &p.tile, &p.ct, &p.column, &p.ahead};
+        for (int k = 0; k < 10; k++)
             *numbers[k] = pick(0, 2) == 0 ? 0 : pick(0, 1) ? pick(1, 5000) : INT64_MAX;
         p.threads = (int32_t)pick(0, 64);
         int err = mx_plan_parse(mx_plan_print(&p, line, sizeof line), &why, &back);
