@@ -34,6 +34,11 @@ class Agreement:
         return self.device is None or abs(self.device - self.own) <= max(DEVICE_SLACK_BYTES, DEVICE_SLACK * self.own)
 
     @property
+    def device_short(self):
+        """The device counted less than ours: that cannot be others' traffic."""
+        return self.device is not None and self.own - self.device > max(DEVICE_SLACK_BYTES, DEVICE_SLACK * self.own)
+
+    @property
     def good(self):
         return self.predicted_equal and self.process_close and self.device_close
 

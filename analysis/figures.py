@@ -11,7 +11,10 @@ GIB = 1 << 30
 # counted the same way: additions and multiplications of the formula.
 FLOPS = {"star7": 10, "edge19": 21, "box27": 30}
 NAMES = {"skewed-min": "skewed-min (aio5y)", "skewed-y": "skewed-y (aio3y)", "redundant": "redundant (algorithm-1)", "stream": "stream (ours)",
-         "skewed": "skewed (2)", "direct-skewed": "direct-skewed (mmap1)", "direct-skewed-opt": "direct-skewed-opt (mmap1+opt)"}  # fmt: skip
+         "skewed": "skewed (algorithm-2)", "direct-skewed": "direct-skewed (mmap1)", "direct-skewed-opt": "direct-skewed-opt (mmap1+opt)"}  # fmt: skip
+# Of the versions in Fig. 12, after the backend's name.
+VERSIONS = {"direct-skewed": "1", "direct-skewed-opt": "1+opt", "skewed": "2", "skewed-y": "3y", "skewed-min": "5y"}
+NOT_GIVEN = "not given in the text"
 
 
 @dataclass
@@ -46,7 +49,7 @@ def show(value, form="{:.3g}"):
     if value is None:
         return "not run"
     if isinstance(value, str):
-        return f"failed: {value}"
+        return f"failed: {value}" if value else ""
     if isinstance(value, Stat):
         if value.n > 1:
             return f"{form.format(value.median)} ({form.format(value.low)} to {form.format(value.high)}, n={value.n})"
@@ -67,15 +70,14 @@ def gupdates(run):
 
 
 def moved(run):
-    """(read, written) of the storage in the stencil phase: the device's or swap's counters where there is a timeline, else the kernel's of
-    this process."""
+    """(read, written) of storage in the stencil phase. Reads are those of this process (faults and read-ahead count to who caused them); what a mapping
+    dirtied is written by the kernel at its own time, so that is the block device's counter where there is a timeline. Swap: the kernel's swap counters."""
     k = run.report["kernel"]
     if run.report["backend"] == "swap":
         return k["swap_in_bytes"], k["swap_out_bytes"]
-    line = cached_timeline(run)
-    if line is not None and len(line.samples):
-        return line.total("device_read_bytes"), line.total("device_write_bytes")
-    return k["storage_read_bytes"], k["storage_write_bytes"]
+    line = cached_timeline(run) if run.report["backend"] == "mmap" else None
+    wrote = line.total("device_write_bytes") if line is not None and len(line.samples) else k["storage_write_bytes"]
+    return k["storage_read_bytes"], wrote
 
 
 def moved_read(run):
@@ -117,22 +119,20 @@ def over(value, base):
 
 # ------------------------------------------------------------------ Fig. 5 and the profiles of the slides
 
-FIG5 = (("aio", "aio"), ("uring", "uring"), ("mmap", "mmap"), ("swap", "swap"))
-
-
 def fig05(plan, published):
     base = cell(plan.one(method="normal"), per_step)
     methods = ["aio", "uring", "mmap", "swap"]
     temporal = [over(cell(plan.one(method=m, temporal=True), per_step), base) for m in methods]
     plain = [over(cell(plan.one(method=m, temporal=False), per_step), base) for m in methods]
     ours = over(cell(plan.one(method="stream"), per_step), base)
-    figure, ax = style.new(7.2, 3.8)
-    style.bars(ax, [*methods, "stream (ours)"], {"with temporal blocking": [*temporal, ours], "without temporal blocking": [*plain, None]},
-               "time per step, relative to normal", log=True)  # fmt: skip
-    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
-    ax.annotate("normal execution, all in DRAM", (4.45, 1.0), xytext=(0, 3), textcoords="offset points", fontsize=7, ha="right")
     p = published.value
     given = {("aio", True): p("aio-temporal-ratio"), ("mmap", True): p("mmap-temporal-ratio"), ("swap", True): p("swap-temporal-ratio"), ("swap", False): p("swap-plain-ratio")}
+    with_it, without = "with temporal blocking", "without temporal blocking"
+    figure, ax = style.new(7.2, 3.8)
+    style.bars(ax, [*methods, "stream (ours)"], {with_it: [*temporal, ours], without: [*plain, None]}, "time per step, relative to normal", log=True,
+               published={name: [given.get((m, t)) for m in methods] for name, t in ((with_it, True), (without, False))})  # fmt: skip
+    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--", label="normal execution")
+    ax.legend(ncols=2, loc="upper left")
     rows = [["normal", "", show(base, "{:.4f} s per step"), "1", "1"]]
     for m in [*methods, "stream"]:
         for t in (True, False):
@@ -140,8 +140,9 @@ def fig05(plan, published):
             if group is None:
                 continue
             value = cell(group, per_step)
-            rows.append([m, "with" if t else "without", show(value, "{:.4f} s per step"), show(over(value, base)), given.get((m, t)) or "not given in the text"])
-    notes = [f"The paper gives {p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal blocking and does not name the method in the text."]
+            rows.append([m, "with" if t else "without", show(value, "{:.4f} s per step"), show(over(value, base)), given.get((m, t)) or ("not in the papers" if m in ("uring", "stream") else NOT_GIVEN)])
+    notes = [f"The paper gives {p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal blocking and does not name the method in the text.",
+             "Without temporal blocking mmap and swap work on the mapping, step by step; aio has no memory semantics and moves the same Blocks for one step each."]  # fmt: skip
     return Drawn("fig05", "Fig. 5: swap, mmap and aio against normal execution", figure, ["method", "temporal blocking", "measured", "relative to normal", "published"], rows, notes)
 
 
@@ -156,16 +157,36 @@ def slides_bytes(plan, published):
         group = plan.one(method=m, temporal=True)
         needed = group.first(lambda r: r.needed_bytes) if group else None
         given = [published.values.get(f"{m}-{way}-gib", {}).get("value") for way in ("read", "write")]
-        rows.append([m, show(read[i]), show(wrote[i]), f"{needed[0] / GIB:.3f} + {needed[1] / GIB:.3f}" if needed else "", *[g if g is not None else "not given in the text" for g in given]])
-    notes = ["The papers' written bytes contain the initial grid, ours do not. mmap leaves at the end what is still dirty in the page cache; its counter stops with the stencil phase."]
-    return Drawn("slides-bytes", "Slides: bytes read and written", figure, ["method", "read GiB", "written GiB", "needed GiB (read + written)", "published read GiB", "published written GiB"], rows, notes)
+        base = published.value("aio-read-gib")
+        rows.append([m, show(read[i]), show(wrote[i]), f"{needed[0] / GIB:.3f} + {needed[1] / GIB:.3f}" if needed else "", show(over(read[i], read[0])),
+                     *[g if g is not None else "not in the papers" for g in given], f"{given[0] / base:.2f}" if given[0] else ""])  # fmt: skip
+    notes = ["The papers' written bytes contain the initial grid, ours do not. Read: by the process (swap: swapped in); written: by the block device (swap: swapped out). "
+             "mmap leaves at the end what is still dirty in the page cache; its counter stops with the stencil phase."]  # fmt: skip
+    return Drawn("slides-bytes", "Slides: bytes read and written", figure,
+                 ["method", "read GiB", "written GiB", "needed GiB (read + written)", "read, of aio's", "published read GiB", "published written GiB", "published read, of aio's"], rows, notes)  # fmt: skip
 
 
-def _profile(plan, draw, title, name, unit, published):
-    methods = ["aio", "mmap", "swap"]
+def mflops(run):
+    return run.rate * FLOPS[run.report["problem"]["stencil"]] * 1e-6
+
+
+def block_periods(run):
+    """How many Blocks are gone through in a run: those of a sweep, times the sweeps."""
+    p, q = run.report["problem"], run.report["plan"]
+    return -(-p["ny"] // q["by"]) * -(-p["nz"] // q["bz"]) * -(-p["nt"] // q["bt"])
+
+
+def period(run):
+    return run.report["seconds"] / block_periods(run)
+
+
+PROFILED = ("aio", "mmap", "swap")
+
+
+def _profile(plan, draw, unit):
     figure, axes = style.new(7.2, 5.2, rows=3, columns=1, sharex=True)
     rows = []
-    for ax, m in zip(axes, methods):
+    for ax, m in zip(axes, PROFILED):
         group = plan.one(method=m, temporal=True)
         run = next((r for r in group.done if r.timeline_path), None) if group else None
         ax.set_title(m, loc="left")
@@ -175,25 +196,32 @@ def _profile(plan, draw, title, name, unit, published):
             continue
         rows.append([m, *draw(ax, run, cached_timeline(run))])
     axes[-1].set_xlabel("seconds since the start of the stencil phase")
+    axes[-1].set_xlim(0, None)
     return figure, rows
 
 
 def cpu_profile(plan, published):
     cores = plan.sessions[-1]["machine"].get("cores", 1) if plan.sessions else 1
 
+    def given(method, what, form):
+        value = published.values.get(f"{method}-{what}", {}).get("value")
+        return form.format(value) if value is not None else NOT_GIVEN
+
     def draw(ax, run, line):
+        m = run.params["method"]
         t, busy = line.cpu(cores)
         ax.fill_between(t, 0, 100 * np.clip(busy, 0, 1.2), step="mid", color=style.SKY, linewidth=0).set_gid("cpu")
+        ax.axhline(90, color=style.BLACK, linewidth=0.8, linestyle=":")
         ax.set_ylim(0, 110)
-        low = float((busy < 0.9).mean()) if len(busy) else 0.0
-        return [f"{100 * busy.mean():.0f} %", f"{100 * low:.0f} %", f"{100 * wait_share(run):.0f} %"]
+        group = plan.one(method=m, temporal=True)
+        return [show(cell(group, seconds), "{:.2f} s"), show(cell(group, mflops), "{:.0f}"), show(cell(group, period), "{:.3f} s"), f"{100 * busy.mean():.0f} %", f"{(busy < 0.9).mean():.1%}",
+                show(cell(group, lambda r: 100 * wait_share(r)), "{:.1f} %"), given(m, "seconds", "{} s"), given(m, "mflops", "{}"), given(m, "period", "{} s"), given(m, "io-share", "{:.1%}")]  # fmt: skip
 
-    figure, rows = _profile(plan, draw, "", "", "% of all cores", published)
-    for row in rows:
-        share = published.values.get(f"{row[0]}-io-share", {}).get("value")
-        row.append(f"{100 * share:.1f} %" if share else "not given in the text")
-    return Drawn("cpu-profile", "Slides: CPU utilisation profile", figure, ["method", "mean CPU use", "samples under 90 %", "time waiting for transfers", "published I/O share of a Block's period"], rows,
-                 ["CPU use is that of the process. The papers' share is the time with CPU use under 90 %."])  # fmt: skip
+    figure, rows = _profile(plan, draw, "% of all cores")
+    return Drawn("cpu-profile", "Slides: CPU utilisation profile", figure,
+                 ["method", "execution time", "effective Mflops", "a Block's period", "mean CPU use", "samples under 90 %", "waiting for transfers", "published time", "published Mflops", "published period",
+                  "published I/O share of a period"], rows,
+                 ["CPU use is that of the process, system time included: reclaim and faults of mmap and swap count as busy. The dotted line is the papers' 90 %, under which they count a time as I/O."])  # fmt: skip
 
 
 def bandwidth_profile(plan, published):
@@ -202,20 +230,25 @@ def bandwidth_profile(plan, published):
         for name, c, label in zip(names, (style.BLUE, style.ORANGE), ("read", "write")):
             t, rate = line.rate(name)
             ax.plot(t, rate / 1e6, color=c, label=label, linewidth=1.1, drawstyle="steps-mid")[0].set_gid(label)
-        _, both = line.rate(*names)
+        t, both = line.rate(*names)
+        mean = both.mean() / 1e6
+        ax.axhline(mean, color=style.BLACK, linewidth=0.9, linestyle="--", label="mean of both")
         ax.set_ylim(0, None)
-        ax.legend(loc="upper right", ncols=2)
-        v = bandwidth_variation(line)
-        return [f"{both.mean() / 1e6:.0f} MB/s", f"{both.max() / 1e6:.0f} MB/s", f"{v:.2f}" if v is not None else "too short"]
+        ax.legend(loc="upper right", ncols=3, frameon=True, framealpha=0.8)
+        raw, slow = bandwidth_variation(line), bandwidth_variation(line, period(run))
+        return [f"{mean:.0f} MB/s", f"{both.max() / 1e6:.0f} MB/s", f"{raw:.2f}" if raw is not None else "too short", f"{slow:.2f}" if slow is not None else "too short"]
 
-    figure, rows = _profile(plan, draw, "", "", "MB/s", published)
-    return Drawn("bandwidth-profile", "Slides: flash bandwidth profile", figure, ["method", "mean read + write", "largest", "coefficient of variation"], rows, ["The papers' curves are not given in the text."])
+    figure, rows = _profile(plan, draw, "MB/s")
+    return Drawn("bandwidth-profile", "Slides: flash bandwidth profile", figure, ["method", "mean read + write", "largest", "coefficient of variation, samples of 0.1 s", "the same, over a Block's period"], rows,
+                 ["The scales of the panels differ. The papers' curves are not given in the text; they sampled Blocks that last minutes, and here a Block lasts a few samples."])  # fmt: skip
 
 
-def bandwidth_variation(line):
-    """Coefficient of variation of read + write bandwidth, the first and last twentieth of the run left out."""
+def bandwidth_variation(line, over_s=0.0):
+    """Coefficient of variation of read + write bandwidth, the first and last twentieth of the run left out; of means over that many seconds."""
     t, both = line.rate(*line.traffic())
     inside = both[(t > 0.05 * line.duration_s) & (t < 0.95 * line.duration_s)]
+    width = max(1, round(over_s / np.median(np.diff(t)))) if len(t) > 1 else 1
+    inside = inside[: len(inside) // width * width].reshape(-1, width).mean(axis=1)
     return variation(list(inside)) if len(inside) >= 5 else None
 
 
@@ -225,17 +258,20 @@ def before_after(plan, published):
     figure, ax = style.new(6.0, 3.2)
     style.bars(ax, backends, series, "seconds", names={"tiled": "tiled engine (ours)"})
     rows = []
+
+    def given(name, form):
+        value = published.values.get(name, {}).get("value")
+        return form.format(value) if value is not None else ""
+
     for i, b in enumerate(backends):
-        base = series["before"][i]
         for s in steps:
-            v = series[s][i]
-            group = plan.one(backend=b, step=s)
-            given = published.values.get(f"{b}-{s}-seconds", {}).get("value")
-            rel = over(v, base)
-            rows.append([b, s, show(v, "{:.2f} s"), show(rel), show(cell(group, lambda r: r.report["time"]["update_s"]), "{:.2f} s"), f"{given} s" if given else "not in the papers",
-                         published.value(f"{b}-relative") if s == "after" else ""])  # fmt: skip
-    return Drawn("before-after", "Slides: before and after optimisation", figure, ["method", "version", "time", "relative to before", "of it update", "published time", "published relative (a Block's period)"], rows,
-                 ["memext always pads rows and shares z among its threads, so `before` differs by the shape of the iBlock alone (32 x 32 rows); the papers' before had neither."])  # fmt: skip
+            group, v = plan.one(backend=b, step=s), series[s][i]
+            rows.append([b, s, show(v, "{:.2f} s"), show(over(v, series["before"][i]), "{:.2f}"), show(cell(group, mflops), "{:.0f}"), show(cell(group, period), "{:.3f} s"),
+                         show(cell(group, lambda r: 100 * wait_share(r)), "{:.1f} %"), *([given(f"{b}-{s}-seconds", "{} s"), given(f"{b}-{s}-relative", "{}"), given(f"{b}-{s}-mflops", "{}"),
+                         given(f"{b}-{s}-period", "{} s"), given(f"{b}-{s}-io-share", "{:.1%}")] if s != "tiled" else ["not in the papers", "", "", "", ""])])  # fmt: skip
+    header = ["method", "version", "time", "relative to before", "effective Mflops", "a Block's period", "waiting"]
+    return Drawn("before-after", "Slides: before and after optimisation", figure, [*header, *(f"published {h}" for h in ("time", "relative period", "Mflops", "period", "I/O share"))], rows,
+                 ["memext always pads rows and shares z among its threads, so `before` differs by the shape of the iBlock alone (32 x 32 rows, as the slides' first programs); the papers' before had neither."])  # fmt: skip
 
 
 # ------------------------------------------------------------------ Figs. 6 to 9
@@ -258,25 +294,29 @@ def fig06(plan, published):
     style.lines(ax, xs, series, "speed, relative to normal", names=names)
     ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
     limit = plan.select(method="aio")[0]["limit"] if plan.select(method="aio") else ""
+    if limit and 16 * size_bytes(limit) <= xs[-1]:
+        ax.plot([16 * size_bytes(limit)], [published.value("largest-relative")], linestyle="", marker="D", markersize=6, markerfacecolor="white", markeredgecolor=style.BLACK, zorder=4,
+                label="published: aio, 16 times the DRAM").pop().set_gid("published")  # fmt: skip
+        ax.legend(ncols=2, loc="upper left")
     if limit:
         ax.axvline(size_bytes(limit), color=style.GREY, linewidth=1, linestyle=":")
         ax.annotate(f" DRAM limit {limit}", (size_bytes(limit), 0.02), fontsize=7, color="#555555")
     style.size_axis(ax, xs, sizes, "size of the two Buffers")
     rows = [[s, *[show(series[m][i]) for m in methods]] for i, s in enumerate(sizes)]
-    rows.append(["published: 512 GiB in 32 GiB", published.value("largest-relative"), *[""] * (len(methods) - 1)])
+    rows.append(["published: 512 GiB in 32 GiB", published.value("largest-relative"), *["not in the papers"] * (len(methods) - 1)])
     return Drawn("fig06", "Fig. 6: performance at fixed DRAM against problem size", figure, ["Buffers", *[names[m] for m in methods]], rows,
-                 [f"Normal execution of the smallest problem, all in DRAM: {show(base, '{:.3f} Gupdates/s')}."])  # fmt: skip
+                 [f"Speed is updates per second, relative to normal execution of the smallest problem, all in DRAM: {show(base, '{:.3f} Gupdates/s')}. Published values of the sizes between are not given in the text."])  # fmt: skip
 
 
-def _fig07(plan, of, unit, form):
+def _fig07(plan, of, unit, form, log=False):
     stencils = list(dict.fromkeys(g["stencil"] for g in plan.groups.values()))
     sizes = _sizes(plan)
     figure, axes = style.new(7.2, 3.4, columns=len(stencils), squeeze=False)
     rows, xs = [], [size_bytes(s) for s in sizes]
     for ax, stencil in zip(axes[0], stencils):
         series = {b: [cell(plan.one(backend=b, stencil=stencil, size=s), of(stencil)) for s in sizes] for b in ("aio", "mmap")}
-        style.lines(ax, xs, series, unit)
-        style.size_axis(ax, xs, sizes, "Buffers")
+        style.lines(ax, xs, series, unit, log_y=log)
+        style.size_axis(ax, xs, sizes, "size of the two Buffers")
         ax.set_title(stencil, loc="left")
         for i, s in enumerate(sizes):
             a, m = series["aio"][i], series["mmap"][i]
@@ -285,14 +325,14 @@ def _fig07(plan, of, unit, form):
 
 
 def fig07(plan, published):
-    figure, rows = _fig07(plan, lambda stencil: seconds, "seconds", "{:.2f}")
+    figure, rows = _fig07(plan, lambda stencil: seconds, "seconds", "{:.2f}", log=True)
     low, high = published.value("aio-of-mmap-low"), published.value("aio-of-mmap-high")
     return Drawn("fig07", "Fig. 7: times of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio s", "mmap s", "aio / mmap"], rows,
                  [f"Published: aio takes {low:.0%} to {high:.0%} of mmap's time; mmap with 19 points and 1 TiB was ended by the out-of-memory killer."])  # fmt: skip
 
 
 def fig08(plan, published):
-    figure, rows = _fig07(plan, lambda stencil: lambda r: r.rate * FLOPS[stencil] * 1e-6, "effective Mflops", "{:.0f}")
+    figure, rows = _fig07(plan, lambda stencil: mflops, "effective Mflops", "{:.0f}")
     return Drawn("fig08", "Fig. 8: effective Mflops of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
                  [f"Counted as in the slides: {FLOPS['star7']} operations an update for 7 points, {FLOPS['edge19']} for 19. Published values are not given in the text."])  # fmt: skip
 
@@ -301,44 +341,49 @@ def fig09(plan, published):
     sizes = _sizes(plan, stencil="star7")
     limit = size_bytes(plan.select(stencil="star7")[0]["limit"])
     figure, ax = style.new(7.0, 3.4)
-    series = {b: [cell(plan.one(backend=b, stencil="star7", size=s), lambda r: r.rate * FLOPS["star7"] * 1e-6) for s in sizes] for b in ("aio", "mmap")}
+    series = {b: [cell(plan.one(backend=b, stencil="star7", size=s), mflops) for s in sizes] for b in ("aio", "mmap")}
     blocks = [plan.one(backend="mmap", stencil="star7", size=s) for s in sizes]
     shares = [g.first(lambda r: r.report["block_bytes"]) if g else None for g in blocks]
     names = [f"{s}\nBlocks {b / (1 << 20):.0f} MiB" if b else s for s, b in zip(sizes, shares)]
     style.bars(ax, names, series, "effective Mflops", value_format="{:.0f}")
-    ax.set_xlabel("Buffers, and Blocks in DRAM")
+    ax.set_xlabel(f"size of the two Buffers, and of the two Blocks in {plan.select(stencil='star7')[0]['limit']} of DRAM")
     rows = []
     for i, s in enumerate(sizes):
         a, m = series["aio"][i], series["mmap"][i]
         rows.append([s, f"{shares[i] / GIB:.3f}" if shares[i] else "", f"{(limit - shares[i]) / GIB:.3f}" if shares[i] else "", show(a, "{:.0f}"), show(m, "{:.0f}"), show(over(a, m))])
     return Drawn("fig09", "Fig. 9: effective Mflops at fixed DRAM, aio and mmap", figure, ["Buffers", "Blocks GiB", "rest of the DRAM GiB", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
-                 [published.values["fig9-trend"]["note"].capitalize() + "."])  # fmt: skip
+                 ["Both methods have the same Blocks; what they leave of the DRAM is page cache for mmap. Published v" + published.values["fig9-trend"]["note"][1:] + "."])  # fmt: skip
 
 
 # ------------------------------------------------------------------ Fig. 12
 
 
+def version(backend, algorithm):
+    """As Fig. 12 calls it."""
+    return f"{backend}{VERSIONS[algorithm]}" if algorithm in VERSIONS else f"{backend}, algorithm-1"
+
+
 def fig12(plan, published):
     labels, columns, rows = [], {"x2": [], "x4": []}, []
-    order = [("mmap", a) for a in ("direct-skewed", "direct-skewed-opt", "skewed", "skewed-y", "skewed-min", "redundant")]
-    order += [("aio", a) for a in ("skewed", "skewed-y", "skewed-min", "redundant")]
-    base = {room: cell(plan.one(backend="aio", algorithm="skewed-min", room=room), seconds) for room in columns}
+    order = [("mmap", a) for a in (*VERSIONS, "redundant")] + [("aio", a) for a in ("skewed", "skewed-y", "skewed-min", "redundant")]
+    base = {room: cell(plan.one(backend="aio", algorithm="skewed-min", room=room), per_step) for room in columns}
     for backend, algorithm in order:
-        labels.append(f"{backend}\n{algorithm}")
-        enough = cell(plan.one(backend=backend, algorithm=algorithm, room="enough"), seconds)
-        row = [backend, NAMES[algorithm], show(enough, "{:.2f} s") if enough is not None else ""]
+        labels.append(version(backend, algorithm).replace(", ", ",\n"))
+        enough = cell(plan.one(backend=backend, algorithm=algorithm, room="enough"), per_step)
+        row = [version(backend, algorithm), f"{algorithm} on {backend}", show(enough, "{:.4f} s") if enough is not None else ""]
         for room in columns:
             group = plan.one(backend=backend, algorithm=algorithm, room=room)
-            value = cell(group, seconds)
+            value = cell(group, per_step)
             columns[room].append(over(value, base[room]))
-            read = cell(group, lambda r: r.report["kernel"]["storage_read_bytes"] / GIB)
-            row += [show(value, "{:.2f} s"), show(columns[room][-1]), show(read, "{:.2f}")]
+            read = cell(group, lambda r: moved_read(r) / r.steps / GIB)
+            row += [show(value, "{:.4f} s"), show(columns[room][-1]) if isinstance(value, Stat) else "", show(read, "{:.3f}") if isinstance(value, Stat) else ""]
         rows.append(row)
-    figure, ax = style.new(7.4, 4.2)
-    style.bars(ax, labels, columns, "time, relative to aio skewed-min", log=True, names={"x2": "Buffers twice the DRAM (the papers')", "x4": "Buffers four times the DRAM"}, value_format="{:.2g}")
-    ax.tick_params(axis="x", rotation=60, labelsize=7)
-    header = ["backend", "version", "enough DRAM", "x2 time", "x2 relative", "x2 GiB read by this process", "x4 time", "x4 relative", "x4 GiB read by this process"]
-    return Drawn("fig12", "Fig. 12: versions of algorithm-2 with mmap and aio", figure, header, rows, ["Published values are not given in the text; the findings are, see the verdicts."])
+    figure, ax = style.new(7.4, 3.9)
+    style.bars(ax, labels, columns, "time per step, relative to aio5y", log=True, names={"x2": "Buffers twice the DRAM (the papers')", "x4": "Buffers four times the DRAM"}, value_format="{:.2g}")
+    ax.tick_params(axis="x", labelsize=7)
+    header = ["version", "in memext", "enough DRAM, per step", "x2 per step", "x2 relative", "x2 GiB read per step", "x4 per step", "x4 relative", "x4 GiB read per step"]
+    return Drawn("fig12", "Fig. 12: versions of algorithm-2 with mmap and aio", figure, header, rows,
+                 ["Relative to aio5y with the same DRAM. mmap1 and mmap1+opt work on the mapping, the others through Blocks. Published values are not given in the text; the findings are, see the verdicts."])  # fmt: skip
 
 
 # ------------------------------------------------------------------ Figs. 19 to 24, Table II
@@ -371,14 +416,15 @@ COMPONENTS = ("update_s", "blk2blk_s", "wait_s")
 def _components(plan, groups, title, name):
     """Stacked parts of the wall time, and beside them how long transfers were under way."""
     labels = [label for label, _ in groups]
-    figure, (left, right) = style.new(7.4, 3.9, columns=2)
+    figure, (left, right) = style.new(7.4, 4.2, columns=2)
     parts = {c[:-2]: [g.stat(lambda r, c=c: r.report["time"][c]).median if g.done else 0 for _, g in groups] for c in COMPONENTS}
     total = [g.stat(seconds).median if g.done else 0 for _, g in groups]
     parts["other"] = [max(0.0, t - sum(parts[c][i] for c in ("update", "blk2blk", "wait"))) for i, t in enumerate(total)]
     style.stacked(left, labels, parts, "seconds")
     left.set_title("what the computing thread did", loc="left")
     ways = {w: [cell(g, lambda r, w=w: r.report["time"][f"{w}_s"]) for _, g in groups] for w in ("buf2blk", "blk2buf")}
-    style.bars(right, labels, ways, "seconds with a transfer under way", value_format="{:.2g}")
+    style.bars(right, labels, ways, "seconds with a transfer under way", value_format="{:.2g}", legend=False)
+    style.legend_above(figure, left, right, ncols=6)
     right.set_title("flash read and write", loc="left")
     for ax in (left, right):
         ax.tick_params(axis="x", rotation=60, labelsize=7)
@@ -446,9 +492,8 @@ def fig24(plan, published):
     xs = [size_bytes(s) for s in sizes]
     figure, ax = style.new(6.6, 3.4)
     series = {f"{m} {how}": [cell(plan.one(machine=m, size=s, search=how), search_seconds) for s in sizes] for m in ("crest4", "crest6") for how in ("exhaustive", "reduced")}
-    style.lines(ax, xs, series, "seconds of search")
-    ax.set_yscale("log")
-    ax.set_ylim(1e-6, None)
+    style.lines(ax, xs, series, "seconds of search", log_y=True, legend=False)
+    style.legend_above(figure, ax)
     style.size_axis(ax, xs, sizes, "size of the two Buffers")
     rows = []
     for name, row in series.items():
@@ -478,8 +523,9 @@ def table2_rows(plan, published):
 
 
 def table2(plan, published):
-    rows = [[name, published.values[name]["what"], show(round(o, 4) if isinstance(o, float) else str(o)), str(p), "equal" if same else "DIFFERENT"] for name, o, p, same in table2_rows(plan, published)]
-    return Drawn("table2", "Table II and the slides' log, planned offline", None, ["problem and machine", "what", "memext", "published", ""], rows, [])
+    rows = [[name, published.values[name]["what"], show(o, "{:.2f}") if isinstance(o, float) else str(o), str(p), "equal" if same else "DIFFERENT"] for name, o, p, same in table2_rows(plan, published)]
+    return Drawn("table2", "Table II and the slides' log, planned offline", None, ["problem and machine", "what", "memext", "published", ""], rows,
+                 ["Planned for the papers' machines and problems, at the papers' size; nothing is run."])  # fmt: skip
 
 
 # ------------------------------------------------------------------ beyond the papers: uring, queue
@@ -519,18 +565,29 @@ def queue(plan, published):
 ADVICES = ("none", "sequential", "random", "willneed", "hugepage", "schedule")
 
 
+def of_kernel(name, unit=GIB):
+    return lambda r: r.report["kernel"][name] / unit if name in r.report["kernel"] else None
+
+
+def system_s(run):
+    return run.report["kernel"]["system_s"]
+
+
 def _cache_row(group):
     return [show(cell(group, per_step), "{:.4f}"), show(cell(group, amplification), "{:.2f}"), show(cell(group, lambda r: moved_read(r) / GIB), "{:.2f}"), show(cell(group, lambda r: moved_write(r) / GIB), "{:.2f}"),
-            show(cell(group, lambda r: r.report["major_faults"]), "{:.0f}"), show(cell(group, lambda r: r.report["kernel"]["system_s"]), "{:.2f}"), show(cell(group, lambda r: 100 * wait_share(r)), "{:.0f} %")]  # fmt: skip
+            show(cell(group, lambda r: r.report["major_faults"]), "{:.0f}"), show(cell(group, of_kernel("reclaimed_bytes")), "{:.2f}"), show(cell(group, of_kernel("refault_bytes")), "{:.2f}"),
+            show(cell(group, system_s), "{:.2f}"), show(cell(group, lambda r: 100 * wait_share(r)), "{:.0f} %")]  # fmt: skip
 
 
-CACHE_HEADER = ["s per step", "moved / needed", "GiB read", "GiB written", "major faults", "system CPU s", "waiting"]
+CACHE_HEADER = ["s per step", "moved / needed", "GiB read", "GiB written", "major faults", "GiB reclaimed", "GiB refaulted", "system CPU s", "waiting"]
+CACHE_NOTE = ("Needed: CalcTrans; on the mapping, one Buffer in and one out a step. Read: by the process; written: by the block device; swap: swapped in and out. Reclaimed: taken back by the kernel for want "
+              "of memory; refaulted: read again soon after that. Waiting: of the computing thread for Blocks; on the mapping it faults while it computes, which is not told apart.")  # fmt: skip
 
 
 def advice(plan, published):
     cases = [("mmap", "stream"), ("mmap", "skewed-min"), ("mmap", "plain"), ("swap", "stream")]
     cases = [c for c in cases if plan.select(backend=c[0], algorithm=c[1])]
-    figure, axes = style.new(7.4, 5.6, rows=2, columns=2)
+    figure, axes = style.new(7.4, 5.8, rows=2, columns=2)
     rows = []
     for backend in ("aio", "uring"):
         for algorithm in ("stream", "skewed-min"):
@@ -540,91 +597,138 @@ def advice(plan, published):
     for ax, (backend, algorithm) in zip(axes.flat, cases):
         groups = [plan.one(backend=backend, algorithm=algorithm, advice=a) for a in ADVICES]
         values = [cell(g, per_step) for g in groups]
-        style.bars(ax, list(ADVICES), {backend: values}, "s per step")
+        style.bars(ax, list(ADVICES), {backend: values}, "s per step", log=True)
         explicit = cell(plan.one(backend="uring", algorithm=algorithm), per_step)
         if isinstance(explicit, Stat):
-            ax.axhline(explicit.median, color=style.GREEN, linewidth=1.2, linestyle="--").set_gid("explicit")
-            ax.annotate("uring, same schedule", (5.45, explicit.median), xytext=(0, 2), textcoords="offset points", fontsize=7, ha="right", color=style.GREEN)
+            ax.axhline(explicit.median, color=style.BLACK, linewidth=1.4, linestyle="--", label=f"uring, same schedule and Blocks: {explicit.median:.3g}").set_gid("explicit")
+            ax.set_ylim(min(ax.get_ylim()[0], explicit.median / 2), None)
+            ax.legend(loc="upper left")
         ax.set_title(f"{backend}, {'on the mapping, plane by plane' if algorithm == 'plain' else algorithm + ' through Blocks'}", loc="left")
         ax.tick_params(axis="x", rotation=35, labelsize=7)
         rows += [[backend, algorithm, a, *_cache_row(g)] for a, g in zip(ADVICES, groups) if g]
     for ax in list(axes.flat)[len(cases) :]:
         ax.set_visible(False)
-    return Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", *CACHE_HEADER], rows,
-                 ["Moved: counters of the block device (mmap, aio, uring) or of swap in the stencil phase. Needed: CalcTrans; on the mapping, one Buffer in and one out a step."])  # fmt: skip
+    return Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", *CACHE_HEADER], rows, [CACHE_NOTE])
 
 
 def amplification_figure(plan, published):
     groups = [g for g in plan.groups.values() if g.done or g.failure]
     labels = [f"{g['backend']} {g['algorithm']} {g['advice']}" for g in groups]
-    figure, ax = style.new(7.2, 0.26 * len(groups) + 1.2)
+    figure, ax = style.new(7.2, 0.24 * len(groups) + 1.2)
+    named = set()
+
+    def once(label):
+        return None if label in named else named.add(label) or label
+
     for i, g in enumerate(groups):
         needed = g.first(lambda r: [b / GIB for b in r.needed_bytes])
         if needed is None:
             ax.annotate(f"× {g.failure[:60]}", (0, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=7, color=style.RED)
             continue
         read, wrote = (stat(x / GIB for x in (moved(r)[k] for r in g.done)).median for k in (0, 1))
-        ax.barh(i, read, 0.7, color=style.BLUE, label="read" if i == 0 else None)
-        ax.barh(i, wrote, 0.7, left=read, color=style.ORANGE, hatch="//", edgecolor="white", linewidth=0.3, label="written" if i == 0 else None)
-        ax.plot([sum(needed)] * 2, [i - 0.45, i + 0.45], color=style.BLACK, linewidth=2, label="needed (read + written)" if i == 0 else None)
+        ax.barh(i, read, 0.7, color=style.BLUE, label=once("read"))
+        ax.barh(i, wrote, 0.7, left=read, color=style.ORANGE, hatch="//", edgecolor="white", linewidth=0.3, label=once("written"))
+        ax.plot([sum(needed)] * 2, [i - 0.45, i + 0.45], color=style.BLACK, linewidth=2, label=once("needed (read + written)"))
+        ax.annotate(f"{(read + wrote) / sum(needed):.2f}", (max(read + wrote, sum(needed)), i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6.5)
     ax.set_yticks(range(len(groups)), labels, fontsize=7)
-    ax.invert_yaxis()
+    ax.set_ylim(len(groups) - 0.4, -0.6)
+    ax.margins(x=0.06)
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)
     ax.grid(visible=False, axis="y")
-    ax.set_xlabel("GiB on storage in the stencil phase")
-    ax.legend(loc="lower right")
-    return Drawn("amplification", "Bytes really moved against bytes needed", figure, [], [], ["The numbers stand in the table of the advices."])
+    ax.set_xlabel("GiB on storage in the stencil phase; the number is moved / needed")
+    style.legend_above(figure, ax)
+    return Drawn("amplification", "Bytes really moved against bytes needed", figure, [], [], ["The numbers stand in the table of the advices. At the end of a run on mmap a part of what it wrote is still in the page cache, so that less than what is needed may have been written."])
 
 
-def _study(plan, parameter, series_by, names, label, title, name, xs_of=str):
-    choices = list(dict.fromkeys(g[parameter] for g in plan.groups.values()))
+def _number(choice):
+    """Sorts 4, "128" and "4 MiB" as numbers, words last."""
+    try:
+        return size_bytes(str(choice).replace(" ", ""))
+    except ValueError:
+        return float("inf")
+
+
+def _study(plan, parameter, series_by, names, label, title, name, notes=()):
+    choices = sorted(dict.fromkeys(g[parameter] for g in plan.groups.values()), key=_number)
     kinds = list(dict.fromkeys(g[series_by] for g in plan.groups.values()))
-    figure, axes = style.new(7.4, 3.6, columns=2)
-    rows = []
-    times = {k: [cell(plan.one(**{parameter: c, series_by: k}), per_step) for c in choices] for k in kinds}
-    grown = {k: [cell(plan.one(**{parameter: c, series_by: k}), amplification) for c in choices] for k in kinds}
-    style.bars(axes[0], [xs_of(c) for c in choices], times, "s per step", value_format="{:.2g}", names=names, legend=False)
-    style.bars(axes[1], [xs_of(c) for c in choices], grown, "bytes moved / needed", value_format="{:.2g}", names=names, legend=False)
+    figure, axes = style.new(7.4, 3.9, columns=2)
+    table = {k: [plan.one(**{parameter: c, series_by: k}) for c in choices] for k in kinds}
+    forms = {"value_format": "{:.2g}", "names": names, "legend": False}
+    style.bars(axes[0], [str(c) for c in choices], {k: [cell(g, per_step) for g in row] for k, row in table.items()}, "s per step", log=True, **forms)
+    style.bars(axes[1], [str(c) for c in choices], {k: [cell(g, amplification) for g in row] for k, row in table.items()}, "bytes moved / needed", **forms)
     axes[1].axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
-    style.legend_above(figure, axes[0])
+    style.legend_above(figure, axes[0], ncols=3)
     for ax in axes:
         ax.set_xlabel(label)
-    rows = [[(names or {}).get(k, k), str(c), *_cache_row(plan.one(**{parameter: c, series_by: k}))] for k in kinds for c in choices if plan.one(**{parameter: c, series_by: k})]
-    return Drawn(name, title, figure, ["run", label, *CACHE_HEADER], rows, [])
+    rows = [[names.get(k, k), str(c), *_cache_row(g)] for k, row in table.items() for c, g in zip(choices, row) if g]
+    return Drawn(name, title, figure, ["run", label, *CACHE_HEADER], rows, [*notes, CACHE_NOTE])
+
+
+READAHEAD_NAMES = {"stream": "stream, no advice", "stream-schedule": "stream, advice schedule", "skewed-min": "skewed-min, no advice", "skewed-min-schedule": "skewed-min, advice schedule",
+                   "plain": "on the mapping, no advice", "swap": "swap, stream"}  # fmt: skip
+DIRTY_NAMES = {"none": "advice none", "schedule": "advice schedule"}
+SHARE_NAMES = {"mmap-schedule": "mmap, advice schedule"}
 
 
 def readahead(plan, published):
-    names = {"stream": "stream, no advice", "advised": "skewed-min, advice schedule", "plain": "on the mapping, no advice"}
-    return _study(plan, "ahead", "algorithm", names, "read-ahead KiB", "Read-ahead size and mmap", "readahead")
+    return _study(plan, "ahead", "kind", READAHEAD_NAMES, "read-ahead KiB", "Read-ahead size, mmap and swap", "readahead", ["For swap the read-ahead is 4 KiB << vm.page-cluster."])
 
 
 def dirty(plan, published):
-    names = {"none": "advice none", "schedule": "advice schedule"}
-    return _study(plan, "dirty", "advice", names, "vm.dirty_bytes", "Dirty limits and mmap", "dirty")
+    return _study(plan, "dirty", "advice", DIRTY_NAMES, "vm.dirty_bytes", "Dirty limits and mmap", "dirty", ["stream through Blocks. Swap has no dirty limit: anonymous pages are not counted as dirty."])
 
 
 def share(plan, published):
-    return _study(plan, "share", "method", {"mmap-schedule": "mmap, advice schedule"}, "% of the DRAM for Blocks", "DRAM share of Blocks and page cache", "share")
+    return _study(plan, "share", "method", SHARE_NAMES, "% of the DRAM in Blocks", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. For mmap and swap the rest of the DRAM limit is page cache."])
+
+
+def _heat(groups, name, title):
+    """One figure of several runs, the first of each group that has residency; [] where none has."""
+    picked = []
+    for label, group in groups:
+        run = next((r for r in group.done if r.timeline_path), None) if group else None
+        line = cached_timeline(run) if run else None
+        if line is not None and len(line.residency):
+            picked.append((label, line))
+    if not picked:
+        return []
+    rows = []
+    for label, line in picked:
+        seen = timeline.sweep_visibility(line)
+        rows.append([label, f"{line.duration_s:.2f} s", f"{100 * line.residency.mean():.0f} %", f"{seen:.2f}" if seen is not None else "nothing enters" if not line.residency.any() else "too little changes"])
+    figure = heatmaps.draw(picked)
+    return [Drawn(name, title, figure, ["run", "duration", "mean residency of both Buffers", "correlation with the sweep"], rows,
+                  ["Left: what the schedule reads, computes and writes at that moment, by the time it takes; right: what the page cache (swap: memory) holds of either Buffer. Correlation: of the place "
+                   "that enters the page cache with the place that is computed; 1 is a sweep that residency follows exactly."])]  # fmt: skip
 
 
 def heat(plan, published):
-    """One figure a run with residency; drawn by heatmaps.py."""
-    wanted = [("mmap", "plain", "none"), ("mmap", "plain", "schedule"), ("mmap", "stream", "none"), ("mmap", "stream", "schedule"), ("mmap", "skewed-min", "none"),
-              ("mmap", "skewed-min", "schedule"), ("swap", "stream", "none"), ("uring", "stream", "explicit")]  # fmt: skip
+    """Residency under every advice, a figure for each way to use the Buffers."""
     drawn = []
-    for backend, algorithm, how in wanted:
-        group = plan.one(backend=backend, algorithm=algorithm, advice=how)
-        run = next((r for r in group.done if r.timeline_path), None) if group else None
-        if run is None:
-            continue
-        line = cached_timeline(run)
-        if not len(line.residency):
-            continue
-        figure = heatmaps.draw(line)
-        seen = timeline.sweep_visibility(line)
-        text = f"Correlation of what enters the page cache with the position of the sweep: {seen:.2f}." if seen is not None else "Residency does not change enough to correlate it with the sweep."
-        drawn.append(Drawn(f"heat-{run.id}", f"Residency: {backend}, {algorithm}, {how}", figure, [], [], [text, "Command: " + " ".join(run.command)]))
+    for backend, algorithm, what in (("mmap", "plain", "mmap, on the mapping, plane by plane"), ("mmap", "stream", "mmap, stream through Blocks"), ("mmap", "skewed-min", "mmap, skewed-min through Blocks"), ("swap", "stream", "swap, stream through Blocks")):
+        groups = [("uring", plan.one(backend="uring", algorithm=algorithm))] if backend == "mmap" and algorithm != "plain" else []
+        groups += [(a, plan.one(backend=backend, algorithm=algorithm, advice=a)) for a in ADVICES]
+        drawn += _heat(groups, f"heat-{backend}-{algorithm}", f"Residency under each advice: {what}")
     return drawn
+
+
+def _heat_study(parameter, series_by, names, title, unit):
+    """Residency of a study, a figure for each of its kinds of run."""
+
+    def draw(plan, published):
+        drawn = []
+        for kind in dict.fromkeys(g[series_by] for g in plan.groups.values()):
+            groups = sorted(plan.select(**{series_by: kind}), key=lambda g: _number(g[parameter]))
+            drawn += _heat([(f"{g[parameter]}{unit}", g) for g in groups], f"heat-{plan.name}-{kind}", f"Residency by {title}: {names.get(kind, kind)}")
+        return drawn
+
+    draw.__name__ = f"heat_{parameter}"
+    return draw
+
+
+heat_readahead = _heat_study("ahead", "kind", READAHEAD_NAMES, "read-ahead size", " KiB")
+heat_dirty = _heat_study("dirty", "advice", DIRTY_NAMES, "dirty limit", "")
+heat_share = _heat_study("share", "method", SHARE_NAMES, "share of the DRAM in Blocks", " %")
 
 
 # Figure -> the plan whose results it reads and the published values beside it.
@@ -633,5 +737,6 @@ FIGURES = (
     (before_after, "before-after", "before-after"), (fig06, "fig06", "fig06"), (fig07, "fig07", "fig07"), (fig08, "fig07", "fig07"), (fig09, "fig07", "fig07"),
     (fig12, "fig12", "fig12"), (fig19, "fig19", "fig19"), (fig20, "fig19", "fig19"), (fig21, "fig19", "fig19"), (table2, "table2", "table2"), (fig22, "fig22", "fig22"),
     (fig22_components, "fig22", "fig22"), (fig24, "fig24", "fig24"), (uring, "uring", None), (queue, "queue", None), (advice, "advice", None),
-    (amplification_figure, "advice", None), (heat, "advice", None), (readahead, "readahead", None), (dirty, "dirty", None), (share, "share", None),
+    (amplification_figure, "advice", None), (heat, "advice", None), (readahead, "readahead", None), (heat_readahead, "readahead", None),
+    (dirty, "dirty", None), (heat_dirty, "dirty", None), (share, "share", None), (heat_share, "share", None),
 )  # fmt: skip

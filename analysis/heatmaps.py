@@ -31,21 +31,34 @@ def shares(timeline, buffer_gib):
                 yield e["t"], (k / threads * buffer_gib, (k + 1) / threads * buffer_gib)
 
 
-def draw(timeline):
-    """Three panels that share their axes: needed, source, target."""
-    figure, axes = style.new(7.4, 3.2, columns=3, sharex=True, sharey=True)
+def draw(picked):
+    """picked: [(label, Timeline), ...]. A row each, of three panels: needed, source, target."""
+    figure, axes = style.new(7.4, 0.55 + 1.45 * len(picked), rows=len(picked), columns=3, squeeze=False)
+    mesh = None
+    for row, (label, timeline) in zip(axes, picked):
+        mesh = _draw_row(row, label, timeline)
+    for ax, title in zip(axes[0], ("needed by the schedule", "resident: source", "resident: target")):
+        ax.set_title(title, loc="left")
+    for ax in axes[-1]:
+        ax.set_xlabel("seconds")
+    handles = [Patch(color=c, alpha=a, label=k) for k, c, a in LAYERS]
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.3 / figure.get_figheight()))
+    figure.legend(handles=handles, loc="upper left", ncols=3)
+    figure.colorbar(mesh, ax=axes, shrink=min(0.9, 2.5 / figure.get_figheight()), pad=0.01, label="% resident")
+    return figure
+
+
+def _draw_row(axes, label, timeline):
     gib = timeline.header["buffers"][0]["bytes"] / GIB
     end = max(timeline.duration_s, 1e-3)
     needed, *maps = axes
     for kind, colour, alpha in LAYERS:
         patches = [Rectangle((x, y), w, h) for x, y, w, h in rectangles(timeline, kind, gib)]
-        collection = PatchCollection(patches, facecolor=colour, edgecolor="none", alpha=alpha)
+        collection = PatchCollection(patches, facecolor=colour, edgecolor="none", alpha=alpha, rasterized=len(patches) > 1000)
         collection.set_gid(kind)
         needed.add_collection(collection)
-    for k, (t, y) in enumerate(shares(timeline, gib)):
+    for t, y in shares(timeline, gib):
         needed.plot(t, y, color=style.GREEN, linewidth=2).pop().set_gid("share")
-    needed.legend(handles=[Patch(color=c, alpha=a, label=k) for k, c, a in LAYERS if timeline.of_kind(k)], loc="upper left", ncols=1, frameon=True, framealpha=0.85, fontsize=7)
-    needed.set_title("needed by the schedule", loc="left")
     edges = np.linspace(0, gib, timeline.residency.shape[2] + 1)
     t = timeline.t
     times = np.concatenate([t, [max(end, t[-1] + 1e-3)]])
@@ -53,15 +66,13 @@ def draw(timeline):
     for b, ax in enumerate(maps):
         mesh = ax.pcolormesh(times, edges, timeline.residency[:, b, :].T, cmap=style.RESIDENCY, vmin=0, vmax=100, rasterized=True)
         mesh.set_gid(timeline.header["buffers"][b]["name"])
-        ax.set_title(f"resident: {timeline.header['buffers'][b]['name']}", loc="left")
+        ax.tick_params(labelleft=False)
         if not timeline.residency[:, b, :].any():
             ax.text(0.5, 0.5, "nothing", transform=ax.transAxes, ha="center", color=style.GREY)
     for ax in axes:
         ax.grid(False)
         ax.set_xlim(0, end)
         ax.set_ylim(0, gib)
-        ax.set_xlabel("seconds")
-    needed.set_ylabel("offset in the Buffer, GiB")
-    bar = figure.colorbar(mesh, ax=list(axes), shrink=0.9, pad=0.01)
-    bar.set_label("% resident")
-    return figure
+        ax.tick_params(labelsize=7)
+    needed.set_ylabel(f"{label}\noffset, GiB", fontsize=8)
+    return mesh

@@ -27,7 +27,7 @@ th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em 0.25em 0; text-ali
 img { max-width: 100%; height: auto; } p.note, .command { color: #444; font-size: 0.88em; } code, .command { font-family: "DejaVu Sans Mono", monospace; font-size: 0.8em; overflow-wrap: anywhere; }
 .confirmed::before { content: "✓ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; }
 .confirmed { color: #00634a; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; }
-tr.failed td { color: #a04000; } details { margin: 0.5em 0; } summary { cursor: pointer; }
+tr.failed td { color: #a04000; } @media print { body { max-width: none; } img, tr { break-inside: avoid; } table { display: table; } } details { margin: 0.5em 0; } summary { cursor: pointer; }
 """
 
 
@@ -71,17 +71,38 @@ def commands(plan):
         state = "done" if not group.failures else f"{len(group.failures)} of {len(group.runs)} failed: {group.failures[0].failure}"
         rows.append([group.id, f"{len(group.runs)}", state, Raw(f"<code>{escape(settings + shlex.join(run.command))}</code>")])
         classes.append("failed" if group.failures else "")
-    return "<details><summary>Commands</summary>" + table(["run", "repeats", "state", "command"], rows, classes) + "</details>\n"
+    return f"<details id='commands-{escape(plan.name)}'><summary>Commands ({escape(plan.name)})</summary>" + table(["run", "repeats", "state", "command"], rows, classes) + "</details>\n"
+
+
+def few(values, most=4):
+    """Distinct values in their order, the middle left out where they are many."""
+    values = list(dict.fromkeys(values))
+    return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
+
+
+def conditions(plan):
+    """What was run, in a line: problems, DRAM, repeats."""
+    reports = [r.report for r in plan.runs if r.report.get("problem")]
+    if not reports:
+        return ""
+    problems = few(f"{p['nx']} x {p['ny']} x {p['nz']}" for p in (r["problem"] for r in reports))
+    stencils = few(f"{r['problem']['stencil']} {r['problem']['dtype']}" for r in reports)
+    steps = few(str(r["problem"]["nt"]) for r in reports)
+    buffers = few(f"{2 * r['layout']['buffer_bytes'] / GIB:.3g}" for r in reports if r.get("layout"))
+    limits = few(g["limit"] for g in (r.params for r in plan.runs) if g.get("limit"))
+    repeats = few(str(len(g.runs)) for g in plan.groups.values())
+    return (f"Measured: {stencils}; {problems} cells; {steps} steps" + (f"; two Buffers of together {buffers} GiB" if buffers else "") + (f", in a memory cgroup of {limits} where DRAM is short" if limits else "")
+            + f"; runs of each configuration: {repeats}.")  # fmt: skip
 
 
 def published_table(values):
     rows = [[v["what"], v["value"] if v["value"] is not None else "not given in the text", v["unit"] if v["value"] is not None else "", v.get("note") or f"{v['paper']}, {v['place']}"] for v in values.values.values()]
-    return f'<details><summary>Published: {escape(values.source)}</summary><p class="note">{escape(values.conditions)}</p>' + table(["what", "value", "unit", "where"], rows) + "</details>\n"
+    return f'<details open><summary>Published: {escape(values.source)}</summary><p class="note">{escape(values.conditions)}</p>' + table(["what", "value", "unit", "where"], rows) + "</details>\n"
 
 
 def sections(found, known, folder):
-    """HTML of every figure, in order; what could not be drawn says why."""
-    text = ""
+    """HTML of every figure, in order; what could not be drawn says why. Published values and commands stand after the first figure that they belong to."""
+    text, told = "", set()
     for draw, plan_name, values_name in FIGURES:
         values = known.get(values_name)
         plan = found.get(plan_name)
@@ -92,15 +113,19 @@ def sections(found, known, folder):
         for d in drawn if isinstance(drawn, list) else [drawn]:
             text += f'<h3 id="{escape(d.name)}">{escape(d.title)}</h3>\n' + picture(d, folder) + table(d.header, d.rows)
             text += "".join(f'<p class="note">{escape(n)}</p>\n' for n in d.notes)
-        if values:
+        if plan_name not in told:
+            text += f'<p class="note">{escape(conditions(plan))}</p>\n'
+        if values and values_name not in told:
             text += published_table(values)
-        text += commands(plan)
+        text += commands(plan) if plan_name not in told else f'<p class="note">Commands: <a href="#commands-{escape(plan_name)}">{escape(plan_name)}</a>, above.</p>\n'
+        told |= {plan_name, values_name}
     return text
 
 
 def verdict_table(found):
     rows = [[Raw(f'<span class="{v.state}">{v.state}</span>'), v.finding, v.source, v.numbers] for v in found]
-    return table(["verdict", "finding", "source", "our numbers"], rows)
+    counts = ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in (verdicts.CONFIRMED, verdicts.REFUTED, verdicts.UNDECIDED))
+    return f"<p>{counts}. A finding is undecided when a run that it needs failed or is missing, or when the ranges of the repeats touch.</p>" + table(["verdict", "finding", "source", "our numbers"], rows)
 
 
 def others_share(runs, cores):
@@ -172,13 +197,14 @@ def build(folder, out):
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
 <style>{CSS}</style>
 <h1>memext: the papers' comparisons, measured again</h1>
-<p>Medians of the repeats; thin lines show smallest and largest. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
+<p>Medians of the repeats; thin lines show smallest and largest, tables give them in brackets; diamonds are published values. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
+<p><a href="#findings">Findings</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
 <h2>Where this was measured</h2>{origin(found)}
-<h2>Findings of the papers, and what we measured</h2>{verdict_table(decided)}
-<h2>How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
-<h2>Figures</h2>{sections(found, known, out.parent / "figures")}
-<h2>Do the counters agree?</h2>{agreement_table(found)}
-<h2>Failed runs</h2>{failed_runs(found)}
+<h2 id="findings">Findings of the papers, and what we measured</h2>{verdict_table(decided)}
+<h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
+<h2 id="figures">Figures</h2>{sections(found, known, out.parent / "figures")}
+<h2 id="counters">Do the counters agree?</h2>{agreement_table(found)}
+<h2 id="failed">Failed runs</h2>{failed_runs(found)}
 <h2>Sources</h2>{table(["", ""], list(next(iter(known.values())).papers.items()))}
 </html>
 """

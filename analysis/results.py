@@ -186,15 +186,18 @@ def read_records(path):
 
 
 def read_plan(folder):
-    """PlanResults of one folder. Of a configuration that was recorded several times (another command or program) the last counts."""
+    """PlanResults of one folder, in the order of the plan. Of a configuration that was recorded several times (another command or program) the last counts; what
+    the plan has no longer does not."""
     folder = Path(folder)
     records = read_records(folder / "raw.jsonl")
     sessions = [r for r in records if r["kind"] == "session"]
     runs = [r for r in records if r["kind"] == "run"]
     last_key = {r["id"]: r["key"] for r in runs}
     newest = {(r["id"], r["repeat"]): r for r in runs if r["key"] == last_key[r["id"]]}
+    planned = sessions[-1].get("runs") if sessions else None
+    place = {name: k for k, name in enumerate(planned or dict.fromkeys(r["id"] for r in runs))}
     groups = {}
-    for record in newest.values():
+    for record in sorted((r for r in newest.values() if r["id"] in place), key=lambda r: (place[r["id"]], r["repeat"])):
         group = groups.setdefault(record["id"], Group(record["id"], record["params"]))
         group.runs.append(Run(record, folder))
     title = sessions[-1]["title"] if sessions else folder.name

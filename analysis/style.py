@@ -1,5 +1,6 @@
 """One look for all figures: Okabe and Ito's palette (safe for colour-blind readers), hatches beside colours, text that prints at column width."""
 import io
+import math
 from itertools import cycle
 
 import matplotlib
@@ -7,6 +8,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#888888"
@@ -20,6 +22,7 @@ COLOURS = {
     "read": BLUE, "write": ORANGE, "update": GREEN, "buf2blk": BLUE, "blk2buf": ORANGE, "blk2blk": PINK, "wait": RED, "other": GREY,
     "explicit": GREEN, "redundant": BLUE, "skewed": SKY, "skewed-y": ORANGE, "skewed-min": PINK, "direct-skewed": RED,
     "direct-skewed-opt": BLACK, "aio5y": PINK, "before": ORANGE, "after": BLUE, "tiled": GREEN, "needed": BLACK,
+    "none": ORANGE, "schedule": BLUE, "mmap-schedule": BLUE, "stream-schedule": SKY, "skewed-min-schedule": BLUE, "plain": GREY,
     "advance": GREEN, "load": BLUE, "store": ORANGE,
 }  # fmt: skip
 RESIDENCY = LinearSegmentedColormap.from_list("residency", ["#ffffff", SKY, BLUE, "#00273d"])
@@ -54,42 +57,65 @@ def close(figure):
     plt.close(figure)
 
 
-def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=None, legend=True):
-    """Grouped bars. series: {name: [Stat | str | None, ...]}; a string is a failure and is written where its bar would stand."""
+def plain_log(axis, low, high):
+    """Logarithmic, with numbers that are written as one says them; also at 2 and 5 where there is room."""
+    decades = max(1.0, math.log10(high / low))
+    axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 2.0, 5.0), numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=None, legend=True, published=None):
+    """Grouped bars. series: {name: [Stat | str | None, ...]}; a string is a failure and is written where its bar would stand. published: {name: [value | None, ...]},
+    drawn as diamonds on the bars."""
     width = 0.8 / max(1, len(series))
-    biggest = max((v.high for row in series.values() for v in row if hasattr(v, "median")), default=1.0)
-    smallest = min((v.low for row in series.values() for v in row if hasattr(v, "median") and v.low > 0), default=0.1)
+    given = [v for row in (published or {}).values() for v in row if v]
+    biggest = max([v.high for row in series.values() for v in row if hasattr(v, "median")] + given, default=1.0)
+    smallest = min([v.low for row in series.values() for v in row if hasattr(v, "median") and v.low > 0] + given, default=0.1)
     floor = smallest / 3 if log else 0.0
     hatches = cycle(HATCHES)
     for i, (name, row) in enumerate(series.items()):
         at = [k - 0.4 + width * (i + 0.5) for k in range(len(categories))]
         good = [(x, v) for x, v in zip(at, row) if hasattr(v, "median")]
+        marks = {round(x, 6): v for x, v in zip(at, (published or {}).get(name, [])) if v}
         ax.bar([x for x, _ in good], [v.median for _, v in good], width * 0.92, color=colour(name, i), hatch=next(hatches),
                        edgecolor="white", linewidth=0.4, label=(names or {}).get(name, name))  # fmt: skip
         for x, v in good:
             if v.n > 1:
                 ax.plot([x, x], [v.low, v.high], color="#333333", linewidth=0.9, zorder=3)
-            ax.annotate(value_format.format(v.median), (x, v.high), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=6.5,
+            mark = marks.get(round(x, 6), 0)
+            close = v.high < 1.6 * mark < 3 * v.high if log else v.high < mark + 0.06 * biggest and mark < v.high + 0.06 * biggest
+            ax.annotate(value_format.format(v.median), (x, max(v.high, mark) if close else v.high), xytext=(0, 6 if close else 2), textcoords="offset points", ha="center", va="bottom", fontsize=6.5,
                         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75}, rotation=0 if len(categories) * len(series) <= 14 else 90)  # fmt: skip
         for x, v in zip(at, row):
             if isinstance(v, str):
                 ax.annotate(f"× {v[:40]}", (x, floor if log else 0), xytext=(0, 3), textcoords="offset points", rotation=90, fontsize=6.5, color=RED,
                             ha="center", va="bottom", annotation_clip=False)  # fmt: skip
+        if marks:
+            ax.plot(list(marks), list(marks.values()), linestyle="", marker="D", markersize=6, markerfacecolor="white", markeredgecolor=BLACK, zorder=4,
+                    label="published" if name == next(n for n, r in published.items() if any(r)) else None).pop().set_gid(f"{name} published")  # fmt: skip
     if log:
         ax.set_yscale("log")
-        ax.set_ylim(floor, biggest * 3)
+        top = biggest * (4 if legend else 2)
+        ax.set_ylim(floor, top)
+        plain_log(ax.yaxis, floor, top)
     else:
-        ax.set_ylim(0, biggest * 1.18)
+        ax.set_ylim(0, biggest * (1.3 if legend and len(series) > 1 else 1.18))
     ax.set_xticks(range(len(categories)), categories)
     ax.set_ylabel(unit)
-    if len(series) > 1 and legend:
-        ax.legend(ncols=min(4, len(series)), loc="upper left", bbox_to_anchor=(0, 1.0))
+    if (len(series) > 1 or given) and legend:
+        ax.legend(ncols=min(4, len(series) + bool(given)), loc="upper left", bbox_to_anchor=(0, 1.0))
 
 
-def legend_above(figure, ax):
+def legend_above(figure, *axes, ncols=4):
     """One legend for all panels, over them."""
-    figure.get_layout_engine().set(rect=(0, 0, 1, 0.91))
-    figure.legend(*ax.get_legend_handles_labels(), loc="upper center", ncols=3)
+    found = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        found.update(zip(labels, handles))
+    rows = -(-len(found) // ncols)
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - (0.1 + 0.22 * rows) / figure.get_figheight()))
+    figure.legend(list(found.values()), list(found), loc="upper center", ncols=ncols)
 
 
 def stacked(ax, categories, parts, unit):
@@ -101,13 +127,14 @@ def stacked(ax, categories, parts, unit):
         bottom = [b + v for b, v in zip(bottom, row)]
     ax.set_xticks(range(len(categories)), categories)
     ax.set_ylabel(unit)
-    ax.set_ylim(0, max([*bottom, 1e-12]) * 1.25)
-    ax.legend(ncols=min(4, len(parts)), loc="upper left")
+    ax.set_ylim(0, max([*bottom, 1e-12]) * 1.08)
 
 
-def lines(ax, xs, series, unit, names=None, log_x=True):
+def lines(ax, xs, series, unit, names=None, log_x=True, log_y=False, legend=True):
     """Lines with their spread. series: {name: [Stat | str | None, ...]} over xs; failures are crosses at the lower edge."""
+    low = min((v.low for row in series.values() for v in row if hasattr(v, "median") and v.low > 0), default=0.1) / 2
     top = max((v.high for row in series.values() for v in row if hasattr(v, "median")), default=1.0)
+    at_the_foot = low * 1.1 if log_y else 0.02 * top
     for i, (name, row) in enumerate(series.items()):
         good = [(x, v) for x, v in zip(xs, row) if hasattr(v, "median")]
         (line,) = ax.plot([x for x, _ in good], [v.median for _, v in good], marker=MARKERS[i % len(MARKERS)], color=colour(name, i),
@@ -118,13 +145,19 @@ def lines(ax, xs, series, unit, names=None, log_x=True):
                 ax.plot([x, x], [v.low, v.high], color=line.get_color(), linewidth=0.9, alpha=0.7)
         for x, v in zip(xs, row):
             if isinstance(v, str):
-                ax.plot([x], [0.02 * top], marker="x", color=line.get_color(), markersize=7, markeredgewidth=2, clip_on=False).pop().set_gid(f"{name} failed")
-                ax.annotate(v[:34], (x, 0.02 * top), xytext=(4, 4), textcoords="offset points", fontsize=6.5, color=line.get_color())
+                ax.plot([x], [at_the_foot], marker="x", color=line.get_color(), markersize=7, markeredgewidth=2, clip_on=False).pop().set_gid(f"{name} failed")
+                ax.annotate(v[:34], (x, at_the_foot), xytext=(4, 4), textcoords="offset points", fontsize=6.5, color=line.get_color())
     if log_x:
         ax.set_xscale("log", base=2)
-    ax.set_ylim(0, top * 1.15)
+    if log_y:
+        ax.set_yscale("log")
+        ax.set_ylim(low, top * 3)
+        plain_log(ax.yaxis, low, top * 3)
+    else:
+        ax.set_ylim(0, top * 1.25)
     ax.set_ylabel(unit)
-    ax.legend(ncols=2)
+    if legend:
+        ax.legend(ncols=2, loc="upper left")
 
 
 def size_axis(ax, xs, names, label):

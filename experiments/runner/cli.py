@@ -106,6 +106,7 @@ def session_record(a_plan, place, program, argv):
         "plan": a_plan.name,
         "title": a_plan.title,
         "scale": a_plan.scale,
+        "runs": [run.id for run in a_plan.runs],
         "commit": host.commit(place.root),
         "program": program,
         "started_unix_s": time.time(),

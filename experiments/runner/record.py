@@ -1,6 +1,6 @@
 """raw.jsonl, schema 1: one JSON object a line.
 
-{"schema":1,"kind":"session", ...}  a start of the runner: plan, scale, commit, program, machine, command line
+{"schema":1,"kind":"session", ...}  a start of the runner: plan, scale, ids of its runs, commit, program, machine, command line
 {"schema":1,"kind":"run", ...}      a run, whatever became of it:
     session      id of the session line that it belongs to
     plan, scale, id, repeat, params     what was asked for

@@ -112,6 +112,19 @@ def test_a_line_under_way_is_left_out_and_a_broken_one_is_an_error(tmp_path):
         results.read_records(path)
 
 
+def test_runs_that_the_plan_has_no_longer_are_left_out(tmp_path):
+    """The newest start of the runner says which runs the plan has, and in what order."""
+    records = []
+    for name in ("old", "b", "a"):
+        r = good_run()
+        r.update(id=name, key=name)
+        records.append(r)
+    with open(RECORDED / "fig05" / "raw.jsonl") as file:
+        session = json.loads(file.readline())
+    assert [g for g in write_plan(tmp_path / "all", [session | {"runs": None}, *records]).groups] == ["old", "b", "a"]
+    assert [g for g in write_plan(tmp_path / "some", [session | {"runs": ["a", "b", "c"]}, *records]).groups] == ["a", "b"]
+
+
 def test_failures_are_named(tmp_path):
     records = [good_run() for _ in range(3)]
     for i, (r, status, text, code) in enumerate(zip(records, ("timeout", "failed", "failed"), ("", "limit-memory: out of memory: the kernel killed 1 process", "one\nlast words\n"), (None, 137, 3))):
@@ -201,11 +214,29 @@ def test_timeline_refuses_and_forgives():
     assert timeline.parse([*lines, '{"s":[0.5,']).samples.shape[0] == 11  # of a run that was killed
 
 
+def test_residency_that_was_not_looked_at_stands_as_it_was():
+    lines = [json.loads(x) for x in timeline_lines()]
+    samples = [x for x in lines if "s" in x]
+    for x in samples[3:6]:
+        del x["r"]
+    line = timeline.parse(json.dumps(x) + "\n" for x in lines)
+    assert line.residency.shape == (11, 2, 8) and (line.residency[3:6] == line.residency[2]).all() and (line.residency[6] != line.residency[2]).any()
+    del samples[0]["r"]
+    assert not timeline.parse(json.dumps(x) + "\n" for x in lines).residency[0].any()
+
+
+def test_sweeps_and_side_files_are_events():
+    lines = timeline_lines()
+    more = [json.dumps({"e": e, "t": [0, 1], "y": [0, 4], "z": [0, 4], "n": 5}) + "\n" for e in ("sweep", "commit", "load-faces", "store-faces")]
+    assert [e["n"] for e in timeline.parse([*lines, *more]).of_kind("sweep")] == [5]
+
+
 def test_bandwidth_variation_tells_flat_from_bursts():
     flat = timeline.parse(timeline_lines(41))
     bursts = timeline.parse(timeline_lines(41, read=lambda k: 1000 * (k // 5)))
     assert figures.bandwidth_variation(flat) == pytest.approx(0, abs=1e-9)
     assert figures.bandwidth_variation(bursts) > 1.5
+    assert figures.bandwidth_variation(bursts, 0.5) == pytest.approx(0, abs=1e-9)  # a burst every 0.5 s
     assert figures.bandwidth_variation(timeline.parse(timeline_lines(4))) is None
 
 
@@ -231,7 +262,7 @@ def test_sweep_of_threads_with_shares_of_the_planes():
 
 def test_heat_map_draws_the_residency_and_the_events():
     line = timeline.parse(timeline_lines(11, 8))
-    figure = heatmaps.draw(line)
+    figure = heatmaps.draw([("a run", line)])
     meshes = {m.get_gid(): m for ax in figure.axes for m in ax.collections if m.get_gid() in ("source", "target")}
     assert set(meshes) == {"source", "target"}
     # the mesh holds residency[t, buffer, bin] with bins upwards
@@ -292,13 +323,16 @@ def test_fig05_draws_the_medians(recorded, known):
     expected = [plan.one(method=m, temporal=True).stat(figures.per_step).median / base for m in ("aio", "uring", "mmap", "swap", "stream")]
     assert heights["with temporal blocking"] == pytest.approx(expected)
     assert set(heights) == {"with temporal blocking", "without temporal blocking"}
+    given = {line.get_gid(): list(line.get_ydata()) for line in drawn.figure.axes[0].get_lines() if line.get_gid()}
+    assert given == {"with temporal blocking published": [1.51, 1.58, 2.22], "without temporal blocking published": [53.8]}
     assert ["swap", "with"] in [row[:2] for row in drawn.rows] and 2.22 in [row[4] for row in drawn.rows]
 
 
 def test_fig06_draws_one_line_a_method(recorded, known):
     plan = recorded["fig06"]
     lines = lines_of(figures.fig06(plan, known["fig06"]).figure)
-    assert set(lines) == {"aio", "aio5y", "stream"}
+    assert set(lines) == {"aio", "aio5y", "stream", "published"}
+    assert list(lines["published"].get_xydata()[0]) == [16 * figures.size_bytes(plan.select(method="aio")[0]["limit"]), 0.87]
     sizes = sorted((g["size"] for g in plan.select(method="stream")), key=figures.size_bytes)
     assert list(lines["stream"].get_xdata()) == [figures.size_bytes(s) for s in sizes]
 
@@ -306,6 +340,51 @@ def test_fig06_draws_one_line_a_method(recorded, known):
 def test_fig08_counts_operations_as_the_slides_do(recorded, known):
     # the slides: 2046 x 2048 x 1024 cells, 256 steps in 1847.55 s are 5945.38 Mflops
     assert 2046 * 2048 * 1024 * 256 * figures.FLOPS["star7"] / 1847.55 * 1e-6 == pytest.approx(5945.38, rel=1e-4)
+
+
+def test_fig12_compares_steps(recorded, known):
+    plan = recorded["fig12"]
+    heights = bars_of(figures.fig12(plan, known["fig12"]).figure.axes[0])
+    base, mmap1 = (plan.one(backend=b, algorithm=a, room="x4").stat(figures.per_step).median for b, a in (("aio", "skewed-min"), ("mmap", "direct-skewed")))
+    assert heights["Buffers four times the DRAM"][0] == pytest.approx(mmap1 / base) and len(heights["Buffers twice the DRAM (the papers')"]) == 10
+
+
+def test_table2_says_what_was_planned(recorded, known):
+    rows = figures.table2(recorded["table2"], known["table2"]).rows
+    assert ["[1025, 2048, 500, 1, 160]"] * 2 == rows[0][2:4] and rows[-1][2] == "110.25" and {row[4] for row in rows} == {"equal"}
+
+
+def test_bytes_moved_are_those_of_the_process_and_the_device(recorded):
+    plan = recorded["advice"]
+    run = plan.one(backend="mmap", algorithm="stream", advice="none").done[0]
+    line = timeline.read(run.timeline_path)
+    assert figures.moved(run) == (run.report["kernel"]["storage_read_bytes"], line.total("device_write_bytes"))
+    run = plan.one(backend="swap", algorithm="stream", advice="none").done[0]
+    assert figures.moved(run) == (run.report["kernel"]["swap_in_bytes"], run.report["kernel"]["swap_out_bytes"])
+    run = plan.one(backend="uring", algorithm="stream").done[0]
+    assert figures.moved_read(run) == run.report["read_bytes"] and figures.amplification(run) == pytest.approx(1, abs=0.001)
+
+
+def test_the_same_schedule_and_blocks_everywhere_in_a_study(recorded):
+    """What is compared with explicit I/O has its plan: algorithm, Block, DRAM of the Blocks."""
+    for algorithm in ("stream", "skewed-min"):
+        plans = {tuple(r.report["plan"][k] for k in ("by", "bz", "bt", "slab")) + (r.report["block_bytes"],) for r in recorded["advice"].runs if r.params["algorithm"] == algorithm}
+        assert len(plans) == 1
+    for name, by in (("share", "share"), ("fig07", "size")):
+        plan = recorded[name]
+        for choice in dict.fromkeys(g[by] for g in plan.groups.values()):
+            assert len({r.report["block_bytes"] for g in plan.select(**{by: choice}) for r in g.done}) == 1
+
+
+def test_heat_maps_have_a_row_a_run(recorded, known):
+    """Of the recorded runs, those with a timeline: three panels each, and the residency in them."""
+    drawn = {d.name: d for d in figures.heat(recorded["advice"], None)}
+    assert [row[0] for row in drawn["heat-mmap-stream"].rows] == ["uring", "none", "schedule"]
+    line = timeline.read(recorded["advice"].one(backend="mmap", algorithm="stream", advice="schedule").done[0].timeline_path)
+    meshes = [m for ax in drawn["heat-mmap-stream"].figure.axes for m in ax.collections if m.get_gid() == "source"]
+    assert len(meshes) == 3 and np.array_equal(meshes[2].get_array().ravel(), line.residency[:, 0, :].T.ravel())
+    for draw in (figures.heat_readahead, figures.heat_dirty, figures.heat_share):
+        assert len(draw(recorded[draw.__name__.replace("heat_ahead", "readahead").replace("heat_", "")], None)) == 1
 
 
 def test_fig21_bytes_are_those_of_the_reports(recorded, known):
@@ -396,17 +475,37 @@ def test_counters(recorded):
     assert good.good
     assert not checks.Agreement("p", "r", "read", 10**9, 10**9 + 1, 10**9, None).good
     assert not checks.Agreement("p", "r", "read", 10**9, 10**9, 10**9 + 2 * 10**6, None).good
-    assert not checks.Agreement("p", "r", "read", 10**9, 10**9, 10**9, 11 * 10**8).good
+    over, short = (checks.Agreement("p", "r", "read", 10**9, 10**9, 10**9, x * 10**8) for x in (11, 9))
+    assert not over.good and not over.device_short and short.device_short
+
+
+def test_the_counters_verdict_tells_others_traffic_from_missing_bytes(recorded, monkeypatch):
+    def verdict(*device):
+        monkeypatch.setattr(checks, "agreements", lambda results: [checks.Agreement("p", "r", "read", 10**9, 10**9, 10**9, d) for d in device])
+        return verdicts.counters_agree(recorded).state
+
+    assert verdict(10**9, 10**9, 2 * 10**9) == verdicts.CONFIRMED  # others used the device during one run
+    assert verdict(10**9, 2 * 10**9, 2 * 10**9) == verdicts.UNDECIDED
+    assert verdict(10**9, 10**9, 5 * 10**8) == verdicts.REFUTED
+    assert verdict(None) == verdicts.UNDECIDED
 
 
 def test_how_close_follows_the_numbers(recorded):
-    text = " ".join(verdicts.how_close(recorded))
+    """The ratios that it names are those of the runs; it names what is left, in time and in bytes, and ends with an answer."""
+    text = verdicts.how_close(recorded)
     plan = recorded["advice"]
-    explicit = min(plan.one(backend=b, algorithm="stream").stat(figures.per_step).median for b in ("aio", "uring"))
-    advised = plan.one(backend="mmap", algorithm="stream", advice="schedule")
-    assert "explicit I/O" in text
-    if advised.done:
-        assert f"takes {advised.stat(figures.per_step).median / explicit:.2f} times as long" in text
+    for algorithm in ("stream", "skewed-min"):
+        explicit = min(plan.one(backend=b, algorithm=algorithm).stat(figures.per_step).median for b in ("aio", "uring"))
+        for how in ("schedule", "none"):
+            ratio = plan.one(backend="mmap", algorithm=algorithm, advice=how).stat(figures.per_step).median / explicit
+            assert f"{ratio:.2f} times" in text[0]
+        assert sum(t.startswith(f"{algorithm}, what is left in") for t in text) == 2
+    assert text[-1].startswith("In short: ") and any(t.startswith("swap, stream") for t in text) and any("Read-ahead decides" in t for t in text)
+    without = copy.deepcopy(plan)
+    for run in without.one(backend="mmap", algorithm="stream", advice="schedule").runs:
+        run.record.update(status="failed", stderr="no memory\n", report=None)
+    assert "stream: mmap advised by the schedule failed: no memory." in verdicts.how_close({"advice": without})
+    assert verdicts.how_close({}) == []
 
 
 # ------------------------------------------------------------------ the report
@@ -423,6 +522,8 @@ def test_report_is_one_file_with_everything(tmp_path):
         assert v.state in page
     session = json.loads((RECORDED / "fig05" / "raw.jsonl").read_text().splitlines()[0])
     assert session["commit"] in page and session["machine"]["cpu"] in page
+    assert page.count("<summary>Published:") == len({name for *_, name in figures.FIGURES if name}), "each set of published values once"
+    assert "510 x 510 x 254" in page and "runs of each configuration" in page
     order = [page.index(f'id="{name}"') for name in ("fig05", "fig06", "fig07", "fig09", "fig12", "fig19", "fig22", "fig24", "uring", "advice")]
     assert order == sorted(order), "the papers' order"
     names = {p.name for p in (tmp_path / "r" / "figures").iterdir()}
