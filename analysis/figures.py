@@ -682,7 +682,11 @@ def share(plan, published):
     return _study(plan, "share", "method", SHARE_NAMES, "% of the DRAM in Blocks", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. For mmap and swap the rest of the DRAM limit is page cache."])
 
 
-def _heat(groups, name, title):
+HEAT_NOTE = ("Left: what the schedule reads, computes and writes at that moment, by the time it takes; right: what the page cache (swap: memory) holds of either Buffer. Correlation: of the place that enters the "
+             "page cache with the place that is computed; 1 is a sweep that residency follows exactly.")  # fmt: skip
+
+
+def _heat(groups, name, title, notes=()):
     """One figure of several runs, the first of each group that has residency; [] where none has."""
     picked = []
     for label, group in groups:
@@ -695,11 +699,9 @@ def _heat(groups, name, title):
     rows = []
     for label, line in picked:
         seen = timeline.sweep_visibility(line)
-        rows.append([label, f"{line.duration_s:.2f} s", f"{100 * line.residency.mean():.0f} %", f"{seen:.2f}" if seen is not None else "nothing enters" if not line.residency.any() else "too little changes"])
+        rows.append([label, f"{line.duration_s:.2f} s", f"{line.residency.mean():.1f} %", f"{seen:.2f}" if seen is not None else "nothing enters" if not line.residency.any() else "too little changes"])
     figure = heatmaps.draw(picked)
-    return [Drawn(name, title, figure, ["run", "duration", "mean residency of both Buffers", "correlation with the sweep"], rows,
-                  ["Left: what the schedule reads, computes and writes at that moment, by the time it takes; right: what the page cache (swap: memory) holds of either Buffer. Correlation: of the place "
-                   "that enters the page cache with the place that is computed; 1 is a sweep that residency follows exactly."])]  # fmt: skip
+    return [Drawn(name, title, figure, ["run", "duration", "mean residency of both Buffers", "correlation with the sweep"], rows, list(notes))]
 
 
 def heat(plan, published):
@@ -708,7 +710,7 @@ def heat(plan, published):
     for backend, algorithm, what in (("mmap", "plain", "mmap, on the mapping, plane by plane"), ("mmap", "stream", "mmap, stream through Blocks"), ("mmap", "skewed-min", "mmap, skewed-min through Blocks"), ("swap", "stream", "swap, stream through Blocks")):
         groups = [("uring", plan.one(backend="uring", algorithm=algorithm))] if backend == "mmap" and algorithm != "plain" else []
         groups += [(a, plan.one(backend=backend, algorithm=algorithm, advice=a)) for a in ADVICES]
-        drawn += _heat(groups, f"heat-{backend}-{algorithm}", f"Residency under each advice: {what}")
+        drawn += _heat(groups, f"heat-{backend}-{algorithm}", f"Residency under each advice: {what}", [] if drawn else [HEAT_NOTE])
     return drawn
 
 
@@ -719,7 +721,7 @@ def _heat_study(parameter, series_by, names, title, unit):
         drawn = []
         for kind in dict.fromkeys(g[series_by] for g in plan.groups.values()):
             groups = sorted(plan.select(**{series_by: kind}), key=lambda g: _number(g[parameter]))
-            drawn += _heat([(f"{g[parameter]}{unit}", g) for g in groups], f"heat-{plan.name}-{kind}", f"Residency by {title}: {names.get(kind, kind)}")
+            drawn += _heat([(f"{g[parameter]}{unit}", g) for g in groups], f"heat-{plan.name}-{kind}", f"Residency by {title}: {names.get(kind, kind)}", [] if drawn else ["As the heat maps of the advices."])
         return drawn
 
     draw.__name__ = f"heat_{parameter}"

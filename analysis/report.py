@@ -57,6 +57,7 @@ def picture(drawn, folder):
     folder.mkdir(parents=True, exist_ok=True)
     png = style.image(drawn.figure, "png")
     (folder / f"{drawn.name}.png").write_bytes(png)
+    drawn.figure.set_layout_engine("none")  # it has done its work
     (folder / f"{drawn.name}.svg").write_bytes(style.image(drawn.figure, "svg"))
     style.close(drawn.figure)
     return f'<img alt="{escape(drawn.title)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">\n'

@@ -380,6 +380,7 @@ def test_heat_maps_have_a_row_a_run(recorded, known):
     """Of the recorded runs, those with a timeline: three panels each, and the residency in them."""
     drawn = {d.name: d for d in figures.heat(recorded["advice"], None)}
     assert [row[0] for row in drawn["heat-mmap-stream"].rows] == ["uring", "none", "schedule"]
+    assert [row[2] for row in drawn["heat-mmap-stream"].rows][0] == "0.0 %" and all(0 < float(row[2].split()[0]) < 100 for row in drawn["heat-mmap-stream"].rows[1:])
     line = timeline.read(recorded["advice"].one(backend="mmap", algorithm="stream", advice="schedule").done[0].timeline_path)
     meshes = [m for ax in drawn["heat-mmap-stream"].figure.axes for m in ax.collections if m.get_gid() == "source"]
     assert len(meshes) == 3 and np.array_equal(meshes[2].get_array().ravel(), line.residency[:, 0, :].T.ravel())
