@@ -66,6 +66,9 @@ struct mx_engine_ops {
     const char *name, *summary;
     /* planes one ADVANCE of a z-pipelined schedule should move on; pure. */
     int64_t (*slab)(const struct mx_engine_options *options);
+    /* update rate with these slab and levels as a share, 0 to 1, of the rate with its own slab and many
+     * levels; pure. */
+    double (*efficiency)(const struct mx_engine_options *options);
     int (*create)(const struct mx_engine_options *options, mx_why *why, mx_engine **out);
     void (*advance)(mx_engine *engine, const struct mx_advance *advance);
     void (*free)(mx_engine *engine);

@@ -91,6 +91,12 @@ static int64_t choose_iy(const struct mx_engine_options *o) {
     return mx_min(mx_max(rows, 4), mx_max(o->problem->ny, 1));
 }
 
+/* Level by level: neither slab nor levels matter as long as planes outnumber threads. */
+static double iblock_efficiency(const struct mx_engine_options *options) {
+    (void)options;
+    return 1;
+}
+
 static void iblock_free(mx_engine *e) {
     if (e == NULL) return;
     mx_team_free(e->team);
@@ -126,6 +132,7 @@ const struct mx_engine_ops mx_engine_iblock = {
     .name = "iblock",
     .summary = "spatial blocks only, level by level (the papers' iBlock)",
     .slab = iblock_slab,
+    .efficiency = iblock_efficiency,
     .create = iblock_create,
     .advance = iblock_advance,
     .free = iblock_free,

@@ -73,10 +73,13 @@ static struct entry *at(const struct run *r, uint64_t i) { return &r->entries[i 
 
 /* ------------------------------------------------------------------ geometry of the Block arrays */
 
-/* Parts of planes are packed: their sizes are the papers'. */
+static int64_t block_plane_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
+    return shape->whole_planes ? layout->plane_pitch_bytes : shape->rows * layout->row_pitch_bytes;
+}
+
 static int64_t block_plane_pitch(const struct mx_shape *shape, const struct mx_layout *layout) {
-    return shape->whole_planes ? mx_plane_pitch_in_dram(layout->plane_pitch_bytes)
-                               : shape->rows * layout->row_pitch_bytes;
+    const int64_t bytes = block_plane_bytes(shape, layout);
+    return layout->packed ? bytes : mx_plane_pitch_in_dram(bytes);
 }
 
 static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout *layout) {
@@ -587,11 +590,11 @@ static int open_arrays(struct run *r) {
         return err;
     }
     r->view.plane_pitch_bytes = block_plane_pitch(r->shape, l);
-    if (r->shape->whole_planes && !r->x->mapped) {
+    if (!r->x->mapped) {
         struct mx_device_facts facts; /* memory_align is 4 to 512 on all but rare devices */
         mx_device_facts(r->x->device, &facts);
         if (r->view.plane_pitch_bytes % facts.memory_align_bytes != 0)
-            r->view.plane_pitch_bytes = l->plane_pitch_bytes;
+            r->view.plane_pitch_bytes = block_plane_bytes(r->shape, l);
     }
     for (int i = 0; i < 2 && err == 0; i++) {
         r->view.slots[i] = r->shape->slots[i];

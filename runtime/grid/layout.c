@@ -8,7 +8,7 @@ enum { LINE_BYTES = 64, PAGE_BYTES = 4096, OFF_PAGE_BYTES = 1536, LARGE_PLANE_BY
 
 int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
                    struct mx_layout *out) {
-    struct mx_layout l = {0};
+    struct mx_layout l = {.packed = offset_align_bytes == 0};
     int64_t align = offset_align_bytes > 0 ? offset_align_bytes : 1;
     mx_wide total;
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)

@@ -5,8 +5,9 @@
 #include <string.h>
 
 static double update_rate(const struct job *job, const struct mx_plan *plan) {
-    return strcmp(plan->engine, "tiled") == 0 ? job->rates.tiled_updates_per_s
-                                              : job->rates.iblock_updates_per_s;
+    const struct mx_rates *r = &job->rates;
+    return mx_job_efficiency(job, plan) *
+           (strcmp(plan->engine, "tiled") == 0 ? r->tiled_updates_per_s : r->iblock_updates_per_s);
 }
 
 static double greater(double a, double b) { return a > b ? a : b; }

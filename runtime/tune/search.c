@@ -15,15 +15,16 @@ const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_pla
     return &job->layout[job->request->offset_align_bytes == 0 || job->algorithm->cuts_y(&job->problem, plan)];
 }
 
-void mx_job_complete(const struct job *job, struct mx_plan *plan) {
-    if (plan->slab != 0) return;
-    struct mx_engine_options options = {
+/* What the engine is told of a plan. */
+static struct mx_engine_options engine_options(const struct job *job, const struct mx_plan *plan) {
+    return (struct mx_engine_options){
         .problem = &job->problem,
         .machine = job->request->machine,
         .row_pitch_bytes = mx_job_layout(job, plan)->row_pitch_bytes,
         .threads = plan->threads,
         .iy = plan->iy,
         .iz = plan->iz,
+        .slab = plan->slab,
         .tile = plan->tile,
         .ct = plan->ct,
         .column = plan->column,
@@ -31,7 +32,16 @@ void mx_job_complete(const struct job *job, struct mx_plan *plan) {
         .rows = tune_min(plan->by, job->problem.ny),
         .planes = tune_min(plan->bz, job->problem.nz),
     };
-    plan->slab = tune_max(1, job->engine->slab(&options));
+}
+
+void mx_job_complete(const struct job *job, struct mx_plan *plan) {
+    struct mx_engine_options options = engine_options(job, plan);
+    if (plan->slab == 0) plan->slab = tune_max(1, job->engine->slab(&options));
+}
+
+double mx_job_efficiency(const struct job *job, const struct mx_plan *plan) {
+    struct mx_engine_options options = engine_options(job, plan);
+    return job->engine->efficiency(&options);
 }
 
 uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape) {
@@ -504,21 +514,33 @@ static struct mx_seconds seconds_of(const struct job *job) {
 
 static double predicted(const struct job *job) { return seconds_of(job).total_s; }
 
-/* The engine's slab is the best for computing: a thinner one has to pay. */
-static const double thin_slab_gain = 0.95;
+/* One slab ahead rides out fewer hiccups of the device than two: it has to pay. */
+static const double one_ahead_gain = 0.97;
 
+static void search_slab(struct job *job, int64_t slab, int64_t ahead, double gain) {
+    struct job other = *job;
+    other.base.slab = slab;
+    other.base.ahead = ahead;
+    other.found = false;
+    search_relaxing(&other);
+    job->n_evaluated = other.n_evaluated;
+    if (!other.found || (job->found && predicted(&other) >= gain * predicted(job))) return;
+    job->found = true;
+    job->best = other.best;
+}
+
+/* The engine's slab is the best for computing; thinner ones leave more DRAM to the levels. */
 static void search_thinner(struct job *job) {
+    static const int64_t twelfths[] = {10, 8, 6, 4, 3, 2, 1, 0};
     struct mx_plan plan = with_block(job, job->problem.ny, job->problem.nz, 1);
     mx_job_complete(job, &plan);
-    for (int64_t slab = plan.slab / 2; slab > 0; slab /= 2) {
-        struct job thin = *job;
-        thin.base.slab = slab;
-        thin.found = false;
-        search_relaxing(&thin);
-        job->n_evaluated = thin.n_evaluated;
-        if (!thin.found || (job->found && predicted(&thin) > thin_slab_gain * predicted(job))) continue;
-        job->found = true;
-        job->best = thin.best;
+    int64_t last = plan.slab;
+    for (size_t i = 0; i < sizeof twelfths / sizeof twelfths[0] && last > 1; i++) {
+        const int64_t slab = tune_max(1, plan.slab * twelfths[i] / 12);
+        if (slab == last) continue;
+        last = slab;
+        search_slab(job, slab, job->base.ahead, 1);
+        if (job->request->manual.ahead == 0 && job->base.ahead > 1) search_slab(job, slab, 1, one_ahead_gain);
     }
 }
 

@@ -61,6 +61,8 @@ const struct strategy *mx_strategy_find(const char *algorithm);
 const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_plan *plan);
 /* Completes a plan with by, bz, bt set: slab and what else is the engine's. */
 void mx_job_complete(const struct job *job, struct mx_plan *plan);
+/* Share of the engine's best rate that slab and levels of the plan allow. */
+double mx_job_efficiency(const struct job *job, const struct mx_plan *plan);
 /* Shape, traffic, DRAM and cost of a plan; false if it breaks a constraint of the schedule. Does not look at
  * the room. */
 bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct option *out);

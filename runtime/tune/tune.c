@@ -170,7 +170,10 @@ static uint64_t smallest_dram(const struct context *c, const struct job *job, st
     least.found = false;
     least.room_bytes = UINT64_MAX;
     least.z_step = 1;
-    if (job->strategy->thin_slabs && least.base.slab == 0) least.base.slab = 1;
+    if (job->strategy->thin_slabs && least.base.slab == 0) {
+        least.base.slab = 1;
+        if (job->request->manual.ahead == 0) least.base.ahead = 1;
+    }
     mx_job_search(&least);
     if (mx_job_may_file(&least)) {
         strcpy(least.base.faces, MX_FACES_IN_FILE);

@@ -223,6 +223,7 @@ struct mx_layout {
     int64_t row_pitch_bytes;   /* >= row_bytes */
     int64_t plane_pitch_bytes; /* >= rows * row_pitch_bytes */
     int64_t buffer_bytes;      /* planes * plane_pitch_bytes */
+    bool packed;               /* planes of Blocks follow one another without a gap: the papers' accounting */
 };
 
 struct mx_plan {
