@@ -16,6 +16,7 @@ from . import knobs
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
+KILLED_S = 5.0  # a killed process is gone by then, or stuck in the kernel
 
 
 @dataclass
@@ -62,14 +63,14 @@ def cpu_times():
 
 
 def _session_members(leader):
-    """Processes of the session that the command leads, the leader left out."""
+    """Living processes of the session that the command leads, the leader left out."""
     members = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == leader:
             continue
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            if int(fields[3]) == leader:
+            if int(fields[3]) == leader and fields[0] not in "ZX":
                 members.append(int(entry.name))
     return members
 
@@ -82,9 +83,15 @@ def stop(process, grace_s=GRACE_S):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace_s)
             break
-    for pid in [*_session_members(process.pid), *([process.pid] if process.poll() is None else [])]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + KILLED_S
+    # again until none is left: one may have started another meanwhile, and a killed process takes a moment to go
+    while pids := [*_session_members(process.pid), *([process.pid] if process.poll() is None else [])]:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > end:
+            break
+        time.sleep(0.01)
     process.wait()
 
 
