@@ -394,9 +394,11 @@ static int compute(struct run *r) {
     if (r->timeline != NULL) x.event = on_event;
     mx_progress_begin(&r->progress, "updates", "updates", r->tuned.traffic.updates, r->o.quiet);
     mx_device_counters(r->device, &before);
-    struct mx_usage usage = mx_usage_now();
+    struct mx_usage_files files = mx_usage_open();
+    struct mx_usage usage = mx_usage_now(&files);
     err = mx_execute(&x, r->schedule, r->ops, r->engine, &r->why, &done);
-    p->usage = mx_usage_since(&usage);
+    p->usage = mx_usage_since(&files, &usage);
+    mx_usage_close(&files);
     p->counters = counters_since(r->device, &before);
     mx_progress_end(&r->progress);
     int observed = mx_timeline_stop(r->timeline, err == 0 ? &r->why : NULL);

@@ -30,11 +30,22 @@ uint64_t mx_machine_dram_bytes(const struct mx_machine *machine);
 uint64_t mx_machine_reserve_auto(const struct mx_machine *machine, uint64_t dram_bytes);
 uint64_t mx_machine_reserve_paper(const struct mx_machine *machine);
 
+/* One figure of a file with lines "NAME VALUE", as the kernel writes them. */
+struct mx_named {
+    const char *name;
+    size_t field; /* offset of an uint64_t in *out */
+    uint64_t unit;
+};
+/* Reads an open file from its start and adds value x unit to the field of every name that occurs. Returns how
+ * many were found; 0 where fd is negative. */
+int mx_machine_named(int fd, const struct mx_named *wanted, size_t n, void *out);
+
 /* Memory of this process's cgroup now, or of the whole machine where it has none (/proc/meminfo). */
 struct mx_memory_stat {
     uint64_t anon_bytes, cache_bytes, dirty_bytes, writeback_bytes;
 };
-void mx_machine_memory_stat(struct mx_memory_stat *out);
+int mx_machine_memory_open(void); /* a file descriptor to close, or negative */
+int mx_machine_memory_stat(int fd, struct mx_memory_stat *out);
 
 /* NUMA: bind [base, base+bytes) in equal shares, each a multiple of unit_bytes, to the nodes in turn. No
  * effect, no error on one node. Returns the number of nodes used or -errno. */

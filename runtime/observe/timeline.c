@@ -24,7 +24,7 @@
 
 /* The residency of a bin is that of a few slices of it, and looking at all of them may take one part in
  * RESIDENCY_SHARE of one core's time: the kernel takes about 0.1 us for a page that is resident. */
-enum { DEFAULT_BINS = 128, SLICES = 2, SLICE_PAGES = 32, RESIDENCY_SHARE = 100 };
+enum { DEFAULT_BINS = 128, SLICES = 2, SLICE_PAGES = 8, RESIDENCY_SHARE = 200 };
 
 struct cache_range {
     uint64_t off, len;
@@ -56,8 +56,10 @@ struct mx_timeline {
     struct mx_usage start_usage;
     struct mx_counters start_counters;
     uint64_t start_device[2];
-    char device_stat[64]; /* /sys/dev/block/MAJ:MIN/stat, "" = none */
-    void *view[2];        /* of the file, for mincore where cachestat is missing */
+    struct mx_usage_files usage;
+    int memory,
+        device_stat; /* files that stay open: memory.stat, /sys/dev/block/MAJ:MIN/stat; negative = none */
+    void *view[2];   /* of the file, for mincore where cachestat is missing */
     int fd;
     enum residency residency;
     uint64_t residency_due_ns;
@@ -74,25 +76,26 @@ static uint64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 /* ------------------------------------------------------------------ where the figures come from */
 
-static void find_device_stat(mx_timeline *t) {
+static int open_device_stat(const char *place) {
+    char path[64];
     struct stat st;
-    if (t->o.place[0] == 0 || stat(t->o.place, &st) < 0) return;
+    if (place[0] == 0 || stat(place, &st) < 0) return -1;
     dev_t d = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
-    snprintf(t->device_stat, sizeof t->device_stat, "/sys/dev/block/%u:%u/stat", major(d), minor(d));
-    if (access(t->device_stat, R_OK) < 0) t->device_stat[0] = 0;
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/stat", major(d), minor(d));
+    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 /* Bytes read and written by the whole block device (Documentation/block/stat.rst: fields 3 and 7, sectors of
  * 512). */
 static void device_bytes(const mx_timeline *t, uint64_t out[2]) {
-    unsigned long long f[7] = {0};
-    FILE *file = t->device_stat[0] != 0 ? fopen(t->device_stat, "re") : NULL;
+    char text[256];
+    unsigned long long read, written;
+    ssize_t n = t->device_stat >= 0 ? pread(t->device_stat, text, sizeof text - 1, 0) : 0;
     out[0] = out[1] = 0;
-    if (file == NULL) return;
-    if (fscanf(file, "%llu %llu %llu %llu %llu %llu %llu", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6]) ==
-        7)
-        out[0] = f[2] * 512, out[1] = f[6] * 512;
-    fclose(file);
+    if (n <= 0) return;
+    text[n] = 0;
+    if (sscanf(text, "%*u %*u %llu %*u %*u %*u %llu", &read, &written) == 2)
+        out[0] = read * 512, out[1] = written * 512;
 }
 
 static enum residency find_residency(mx_timeline *t) {
@@ -143,6 +146,7 @@ static int bin_percent(const mx_timeline *t, int buffer, int bin) {
 static const char *const columns[] = {"t_s",
                                       "user_s",
                                       "system_s",
+                                      "sampler_s",
                                       "updates",
                                       "read_bytes",
                                       "write_bytes",
@@ -160,7 +164,7 @@ static const char *const columns[] = {"t_s",
                                       "cache_bytes",
                                       "dirty_bytes",
                                       "writeback_bytes"};
-enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+enum { N_COLUMNS = sizeof columns / sizeof columns[0], N_SECONDS = 4 };
 
 static void write_header(mx_timeline *t) {
     static const char *const names[] = {"cachestat", "mincore", "none"};
@@ -205,33 +209,34 @@ static void write_residency(mx_timeline *t, bool last) {
 }
 
 static void write_sample(mx_timeline *t, bool last) {
-    struct mx_usage u = mx_usage_since(&t->start_usage);
+    struct mx_usage u = mx_usage_since(&t->usage, &t->start_usage);
     struct mx_counters c;
     struct mx_memory_stat m;
     uint64_t d[2];
     mx_device_counters(t->o.device, &c);
     device_bytes(t, d);
-    mx_machine_memory_stat(&m);
-    uint64_t v[N_COLUMNS - 3] = {(uint64_t)atomic_load(&t->updates),
-                                 c.read_bytes - t->start_counters.read_bytes,
-                                 c.write_bytes - t->start_counters.write_bytes,
-                                 u.storage_read_bytes,
-                                 u.storage_write_bytes,
-                                 d[0] - t->start_device[0],
-                                 d[1] - t->start_device[1],
-                                 u.minor_faults,
-                                 u.major_faults,
-                                 u.swap_in_bytes,
-                                 u.swap_out_bytes,
-                                 u.reclaimed_bytes,
-                                 u.refault_bytes,
-                                 m.anon_bytes,
-                                 m.cache_bytes,
-                                 m.dirty_bytes,
-                                 m.writeback_bytes};
-    fprintf(t->file, "{\"s\":[%.4f,%.3f,%.3f", (double)(now_ns() - t->start_ns) * 1e-9,
-            (double)u.user_us * 1e-6, (double)u.system_us * 1e-6);
-    for (int i = 0; i < N_COLUMNS - 3; i++) fprintf(t->file, ",%llu", (unsigned long long)v[i]);
+    mx_machine_memory_stat(t->memory, &m);
+    uint64_t v[N_COLUMNS - N_SECONDS] = {(uint64_t)atomic_load(&t->updates),
+                                         c.read_bytes - t->start_counters.read_bytes,
+                                         c.write_bytes - t->start_counters.write_bytes,
+                                         u.storage_read_bytes,
+                                         u.storage_write_bytes,
+                                         d[0] - t->start_device[0],
+                                         d[1] - t->start_device[1],
+                                         u.minor_faults,
+                                         u.major_faults,
+                                         u.swap_in_bytes,
+                                         u.swap_out_bytes,
+                                         u.reclaimed_bytes,
+                                         u.refault_bytes,
+                                         m.anon_bytes,
+                                         m.cache_bytes,
+                                         m.dirty_bytes,
+                                         m.writeback_bytes};
+    fprintf(t->file, "{\"s\":[%.4f,%.3f,%.3f,%.5f", (double)(now_ns() - t->start_ns) * 1e-9,
+            (double)u.user_us * 1e-6, (double)u.system_us * 1e-6,
+            (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) * 1e-9);
+    for (int i = 0; i < N_COLUMNS - N_SECONDS; i++) fprintf(t->file, ",%llu", (unsigned long long)v[i]);
     fprintf(t->file, "]");
     write_residency(t, last);
     fprintf(t->file, "}\n");
@@ -334,6 +339,9 @@ static void timeline_free(mx_timeline *t) {
     for (int i = 0; i < 2; i++)
         if (t->view[i] != NULL) munmap(t->view[i], t->o.buffer_bytes[i]);
     if (t->fd >= 0) close(t->fd);
+    if (t->memory >= 0) close(t->memory);
+    if (t->device_stat >= 0) close(t->device_stat);
+    mx_usage_close(&t->usage);
     if (t->file != NULL) fclose(t->file);
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
@@ -347,7 +355,7 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
     int err = 0;
     if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for the timeline");
     t->o = *options;
-    t->fd = -1;
+    t->fd = t->memory = t->device_stat = -1;
     t->page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (!(t->o.interval_s > 0)) t->o.interval_s = 0.1;
     if (t->o.bins <= 0) t->o.bins = DEFAULT_BINS;
@@ -356,7 +364,8 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&t->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    t->start_usage = mx_usage_now();
+    t->usage = mx_usage_open();
+    t->start_usage = mx_usage_now(&t->usage);
     mx_device_counters(t->o.device, &t->start_counters);
     t->start_ns = now_ns();
     if (t->o.path != NULL) {
@@ -364,7 +373,8 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
         if (t->file == NULL)
             err = mx_fail(why, -errno, "cannot write the timeline to %s: %s", t->o.path, strerror(errno));
         if (err == 0) {
-            find_device_stat(t);
+            t->memory = mx_machine_memory_open();
+            t->device_stat = open_device_stat(t->o.place);
             device_bytes(t, t->start_device);
             t->residency = find_residency(t);
             write_header(t);

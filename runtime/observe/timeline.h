@@ -3,9 +3,9 @@
  * File format: JSON lines. The first is a header with the names of the columns; then samples and events in
  * the order in which they were taken.
  *   {"s":[...],"r":[[...],[...]]}  a sample: values in the order of header.columns; counters count from the
- * start of the stencil phase, memory columns are gauges. r: per Buffer, the percentage of each of header.bins
- * equal ranges of file offset that is in the page cache; absent from samples where looking would have taken
- * more than 1 % of a core since the last look.
+ * start of the stencil phase, memory columns are gauges; sampler_s is the CPU time that sampling itself took.
+ * r: per Buffer, the percentage of each of header.bins equal ranges of file offset that is in the page cache;
+ * absent from samples where looking would have taken more than 0.5 % of a core since the last look.
  *   {"e":"advance","t":[b,e],"y":[y0,y1],"z":[z0,z1],"n":updates}  what was done: advance, load, store, copy
  * (n: bytes), load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), wait (the computing
  * thread waited for the transfer), sweep (from its first step to the last ADVANCE; n: time steps done since

@@ -1,5 +1,7 @@
 #include "observe/usage.h"
+#include "machine/machine.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,42 +9,41 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* One line of a small /proc file: a name and its value. */
-struct line {
-    const char *name;
-    size_t field; /* offset in struct mx_usage; values of one field add up */
-};
-
 #define FIELD(name) offsetof(struct mx_usage, name)
-static const struct line io_lines[] = {{"read_bytes:", FIELD(storage_read_bytes)},
-                                       {"write_bytes:", FIELD(storage_write_bytes)}};
-/* In pages. */
-static const struct line vmstat_lines[] = {{"pswpin", FIELD(swap_in_bytes)},
-                                           {"pswpout", FIELD(swap_out_bytes)},
-                                           {"pgsteal_anon", FIELD(reclaimed_bytes)},
-                                           {"pgsteal_file", FIELD(reclaimed_bytes)},
-                                           {"workingset_refault_anon", FIELD(refault_bytes)},
-                                           {"workingset_refault_file", FIELD(refault_bytes)}};
+static const struct mx_named io_names[] = {{"read_bytes:", FIELD(storage_read_bytes), 1},
+                                           {"write_bytes:", FIELD(storage_write_bytes), 1}};
+/* In pages; values of one field add up. */
+static const struct {
+    const char *name;
+    size_t field;
+} vmstat_names[] = {{"pswpin", FIELD(swap_in_bytes)},
+                    {"pswpout", FIELD(swap_out_bytes)},
+                    {"pgsteal_anon", FIELD(reclaimed_bytes)},
+                    {"pgsteal_file", FIELD(reclaimed_bytes)},
+                    {"workingset_refault_anon", FIELD(refault_bytes)},
+                    {"workingset_refault_file", FIELD(refault_bytes)}};
+enum { N_VMSTAT = sizeof vmstat_names / sizeof vmstat_names[0] };
 
-static void take(const char *path, const struct line *lines, size_t n, uint64_t unit, struct mx_usage *out) {
-    char text[256];
-    FILE *f = fopen(path, "re");
-    if (f == NULL) return;
-    while (fgets(text, sizeof text, f) != NULL)
-        for (size_t i = 0; i < n; i++) {
-            size_t length = strlen(lines[i].name);
-            if (strncmp(text, lines[i].name, length) == 0 && text[length] == ' ')
-                *(uint64_t *)((char *)out + lines[i].field) += unit * strtoull(text + length, NULL, 10);
-        }
-    fclose(f);
+struct mx_usage_files mx_usage_open(void) {
+    return (struct mx_usage_files){open("/proc/self/io", O_RDONLY | O_CLOEXEC),
+                                   open("/proc/vmstat", O_RDONLY | O_CLOEXEC)};
 }
 
-struct mx_usage mx_usage_now(void) {
+void mx_usage_close(struct mx_usage_files *f) {
+    if (f->io >= 0) close(f->io);
+    if (f->vmstat >= 0) close(f->vmstat);
+    f->io = f->vmstat = -1;
+}
+
+struct mx_usage mx_usage_now(const struct mx_usage_files *f) {
+    struct mx_named in_pages[N_VMSTAT];
     struct mx_usage u = {0};
     struct rusage r;
-    take("/proc/self/io", io_lines, sizeof io_lines / sizeof io_lines[0], 1, &u);
-    take("/proc/vmstat", vmstat_lines, sizeof vmstat_lines / sizeof vmstat_lines[0],
-         (uint64_t)sysconf(_SC_PAGESIZE), &u);
+    for (size_t i = 0; i < N_VMSTAT; i++)
+        in_pages[i] =
+            (struct mx_named){vmstat_names[i].name, vmstat_names[i].field, (uint64_t)sysconf(_SC_PAGESIZE)};
+    mx_machine_named(f->io, io_names, sizeof io_names / sizeof io_names[0], &u);
+    mx_machine_named(f->vmstat, in_pages, N_VMSTAT, &u);
     if (getrusage(RUSAGE_SELF, &r) == 0) {
         u.major_faults = (uint64_t)r.ru_majflt;
         u.minor_faults = (uint64_t)r.ru_minflt;
@@ -52,8 +53,8 @@ struct mx_usage mx_usage_now(void) {
     return u;
 }
 
-struct mx_usage mx_usage_since(const struct mx_usage *s) {
-    struct mx_usage n = mx_usage_now();
+struct mx_usage mx_usage_since(const struct mx_usage_files *f, const struct mx_usage *s) {
+    struct mx_usage n = mx_usage_now(f);
     return (struct mx_usage){n.storage_read_bytes - s->storage_read_bytes,
                              n.storage_write_bytes - s->storage_write_bytes,
                              n.swap_in_bytes - s->swap_in_bytes,

@@ -14,8 +14,15 @@ struct mx_usage {
     uint64_t user_us, system_us; /* CPU time of all threads */
 };
 
-struct mx_usage mx_usage_now(void); /* fields that cannot be read are 0 */
-struct mx_usage mx_usage_since(const struct mx_usage *start);
+/* File descriptors that stay open, so that looking costs little; negative where a file cannot be read. */
+struct mx_usage_files {
+    int io, vmstat;
+};
+struct mx_usage_files mx_usage_open(void);
+void mx_usage_close(struct mx_usage_files *files);
+
+struct mx_usage mx_usage_now(const struct mx_usage_files *files); /* fields that cannot be read are 0 */
+struct mx_usage mx_usage_since(const struct mx_usage_files *files, const struct mx_usage *start);
 uint64_t mx_usage_peak_rss_bytes(void); /* VmHWM */
 
 #endif

@@ -36,6 +36,8 @@ def test_events_add_up(memext, quick_place, backend, algorithm):
     assert len(sweeps) == -(-10 // report["plan"]["bt"]) and [e["n"] for e in sweeps][-1] == 10
     assert all(a["t"][1] == b["t"][0] for a, b in zip(sweeps, sweeps[1:]))
     assert len(line.of_kind("commit")) == (len(sweeps) if algorithm != "skewed-min" else 0)
+    own = line.column("sampler_s")
+    assert own[0] > 0 and (own[1:] > own[:-1]).all()
     assert line.total("read_bytes") == report["read_bytes"] and line.total("updates") == report["updates"]
 
 

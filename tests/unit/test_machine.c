@@ -274,6 +274,39 @@ Test(machine, spread_and_pin) {
 
 /* ---- storage */
 
+/* Values of names found, times their units, added up; a name is a whole word; an open file is read anew at
+ * every call. */
+Test(machine, named_figures_of_a_file) {
+    static const struct mx_named names[] = {
+        {"file", 0, 1}, {"read_bytes:", 8, 1}, {"swapped", 16, 4096}, {"back", 16, 4096}};
+    uint64_t out[3] = {0};
+    char path[512];
+    make_root();
+    put("/stat", "file_dirty 7\nfile 5\nread_bytes: 18446744073709551615\nswapped 2\nback 1\nfil 9\n");
+    snprintf(path, sizeof path, "%s/stat", root);
+    int fd = open(path, O_RDONLY);
+    cr_assert_eq(mx_machine_named(fd, names, 4, out), 4);
+    cr_assert_eq(out[0], 5);
+    cr_assert_eq(out[1], UINT64_MAX);
+    cr_assert_eq(out[2], 3 * 4096);
+    put("/stat", "file 6\n");
+    cr_assert_eq(mx_machine_named(fd, names, 4, out), 1);
+    cr_assert_eq(out[0], 11);
+    close(fd);
+    cr_assert_eq(mx_machine_named(-1, names, 4, out), 0);
+    remove_root();
+}
+
+/* Of this process's cgroup, or of the machine: all four figures are found, and pages are in use. */
+Test(machine, memory_of_the_cgroup) {
+    struct mx_memory_stat m;
+    int fd = mx_machine_memory_open();
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(mx_machine_memory_stat(fd, &m), 4);
+    cr_assert_gt(m.anon_bytes + m.cache_bytes, 0);
+    close(fd);
+}
+
 Test(machine, storage_of_a_file) {
     struct mx_storage s;
     mx_why why = {""};
