@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+"""What does looking cost?  The same run plainly, with --timeline and with --trace, in turn and several times over.
+
+Prints per kind the median seconds of the computation, least and most, and by how much it is slower than the plain run of its
+round: the median of the ratios, since a machine drifts, with its standard error (from the quartiles), which tells whether the
+repeats were enough; then the bytes of the files written.
+
+usage: experiments/observe_cost.py [--repeats 9] [--before WORDS] [--json FILE] -- ARGUMENTS OF memext run
+       experiments/observe_cost.py -- -n 510 510 1022 -t 64 -d /scratch --dram 512MiB
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+QUARTILES = 1.349  # their distance in standard deviations
+KINDS = {"plain": (), "timeline": ("--timeline",), "trace": ("--trace",), "both": ("--timeline", "--trace")}
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--repeats", type=int, default=9)
+    p.add_argument("--kinds", default="plain,timeline,trace", help=f"of {', '.join(KINDS)}; the first is the measure of the others")
+    p.add_argument("--before", default="", metavar="WORDS", help="put before every run, e.g. 'experiments/limit-memory 256MiB --'")
+    p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"))
+    p.add_argument("--json", metavar="FILE", help="every time measured")
+    p.add_argument("arguments", nargs="+", metavar="-- ARGUMENTS")
+    return p.parse_args()
+
+
+def run(o, kind, folder):
+    """(seconds of the computation, bytes of the observations)."""
+    report, files = folder / "report.json", [folder / option.strip("-") for option in KINDS[kind]]
+    words = [*shlex.split(o.before), o.memext, "run", *o.arguments, "--quiet", "--json", str(report)]
+    for option, file in zip(KINDS[kind], files):
+        words += [option, str(file)]
+    os.sync()
+    done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"observe_cost.py: {shlex.join(words)}\n{done.stderr.strip()} (exit status {done.returncode})")
+    return json.loads(report.read_text())["seconds"], sum(file.stat().st_size for file in files)
+
+
+def measure(o, kinds):
+    seconds, sizes = {kind: [] for kind in kinds}, {}
+    with tempfile.TemporaryDirectory(prefix="memext-cost-") as folder:
+        run(o, kinds[0], pathlib.Path(folder))  # warms up: the first run makes the file
+        for i in range(o.repeats):
+            turn = i % len(kinds)
+            for kind in kinds[turn:] + kinds[:turn]:
+                s, sizes[kind] = run(o, kind, pathlib.Path(folder))
+                seconds[kind].append(s)
+            print(f"[{i + 1}/{o.repeats}] " + ", ".join(f"{kind} {s[-1]:.3f} s" for kind, s in seconds.items()), file=sys.stderr)
+    return seconds, sizes
+
+
+def slower(seconds, plain):
+    """How much slower each run was than the plain one of its round: (median, its standard error as of a normal distribution)."""
+    ratios = [a / b - 1 for a, b in zip(seconds, plain)]
+    if len(ratios) < 2:
+        return ratios[0], math.inf
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return middle, math.sqrt(math.pi / 2 / len(ratios)) * (high - low) / QUARTILES
+
+
+def show(seconds, sizes, kinds):
+    print("| kind | median s | least .. most | slower | bytes |")
+    print("| --- | --- | --- | --- | --- |")
+    for kind in kinds:
+        s = seconds[kind]
+        middle, error = slower(s, seconds[kinds[0]])
+        said = f"{middle:+.2%} ± {error:.2%}" if kind != kinds[0] else ""
+        print(f"| {kind} | {statistics.median(s):.3f} | {min(s):.3f} .. {max(s):.3f} | {said} | {sizes[kind]} |")
+
+
+def main():
+    o = options()
+    kinds = o.kinds.split(",")
+    if not set(kinds) <= set(KINDS) or o.repeats < 1:
+        sys.exit(f"observe_cost.py: --kinds takes {', '.join(KINDS)}, --repeats at least 1")
+    seconds, sizes = measure(o, kinds)
+    show(seconds, sizes, kinds)
+    if o.json:
+        pathlib.Path(o.json).write_text(json.dumps({"command": shlex.join(sys.argv), "seconds": seconds, "bytes": sizes}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
