@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from analysis import checks, published, results, style, verdicts  # noqa: E402
-from analysis.figures import FIGURES, GIB  # noqa: E402
+from analysis.figures import FIGURES, GIB, cached_timeline  # noqa: E402
 from analysis.stats import median  # noqa: E402
 
 DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns
@@ -135,6 +135,13 @@ def others_share(runs, cores):
     return median([(r.other_cpu_s + r.record.get("stolen_cpu_s", 0)) / (r.wall_s * cores) for r in quiet]) if quiet else None
 
 
+def sampling_share(runs):
+    """(median, largest) share of one core's time that the sampling took, over the timelines that say so; None without any."""
+    lines = [line for line in (cached_timeline(r) for r in runs if r.ok) if line is not None and line.duration_s > 0 and "sampler_s" in line.header["columns"]]
+    shares = [line.total("sampler_s") / line.duration_s for line in lines]
+    return (median(shares), max(shares)) if shares else None
+
+
 def origin(found):
     """Machine, commits, programs, span of time."""
     sessions = [s for p in found.values() for s in p.sessions]
@@ -163,6 +170,9 @@ def origin(found):
     noise = others_share(runs, m.get("cores", 1))
     if noise is not None:
         rows.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])
+    looking = sampling_share(runs)
+    if looking is not None:
+        rows.append(["cost of the timelines", f"{looking[0]:.2%} of one core's time in the median of the runs with a timeline, {looking[1]:.2%} at most"])
     warning = "" if len(machines) == 1 else f"<p><strong>These results come from {len(machines)} machines; ratios across them mean nothing.</strong></p>"
     return warning + table(["", ""], rows)
 

@@ -542,6 +542,19 @@ def test_report_shows_failed_runs(tmp_path):
     assert "disk on fire" in page and "broken" in page
 
 
+def test_the_report_says_what_looking_cost(recorded, monkeypatch):
+    """Two timelines of 1 s whose sampling took 10 and 30 ms: 2 % in the median, 3 % at most. One without the column does not count."""
+    runs = [recorded["fig05"].one(method=m, temporal=True).runs[0] for m in ("aio", "mmap", "swap")]
+    lines = {id(run): timeline.parse(timeline_lines()) for run in runs}
+    for run, took in zip(runs, (0.01, 0.03)):
+        line = lines[id(run)]
+        line.header["columns"] = [*COLUMNS, "sampler_s"]
+        line.samples = np.column_stack([line.samples, np.linspace(0, took, 11)])
+    monkeypatch.setattr(report, "cached_timeline", lambda run: lines[id(run)])
+    assert report.sampling_share(runs) == pytest.approx((0.02, 0.03))
+    assert report.sampling_share(runs[2:]) is None
+
+
 def test_report_of_nothing_says_what_to_do(tmp_path):
     with pytest.raises(SystemExit, match="experiments/run.py"):
         report.build(tmp_path, tmp_path / "x.html")
