@@ -72,7 +72,7 @@ def _storage(data):
     scheduler = _text(queue / "scheduler")
     return {
         "path": str(data),
-        "file_system": _output("stat", "-f", "-c", "%T", str(data)),
+        "file_system": _output("findmnt", "-n", "-o", "FSTYPE", "-T", str(data)) or _output("stat", "-f", "-c", "%T", str(data)),
         "device": name,
         "model": _text(f"/sys/block/{name}/device/model"),
         "bytes": int(_text(f"/sys/block/{name}/size", "0") or 0) * 512,
