@@ -42,7 +42,7 @@ static void level_part(const mx_engine *e, const struct mx_advance *a, int32_t l
         for (box.y0 = y.from; box.y0 < y.to; box.y0 += e->iy) {
             box.z1 = mx_min(box.z0 + dz, z.to);
             box.y1 = mx_min(box.y0 + e->iy, y.to);
-            mx_work_box(&e->work, &a->view, (a->parity + level + 1) & 1, box);
+            mx_work_box(&e->work, &a->view, (a->parity + level + 1) & 1, box, NULL);
         }
 }
 

@@ -13,9 +13,12 @@
  * planes in L3. Progress counters, no barriers; the first line that is not finished never waits, so any
  * number of threads works.
  *
- * What a tile reads and writes beside its own cells are its sides. A column keeps tiles short in x, so that
- * they can be long in y, z and levels in the same cache: fewer bytes per update come from beyond L2 and L3.
+ * What a tile reads and writes beside its own cells are its sides. Those in y the line's tile before has left
+ * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
+ * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
+ * long in y, z and levels in the same cache.
  */
+#include "engine/ahead.h"
 #include "engine/team.h"
 #include "engine/work.h"
 
@@ -61,11 +64,15 @@ static struct mx_window reach(const struct mx_advance *a, int32_t l) {
 
 static bool has_faces(const struct mx_advance *a) { return a->face_in.base || a->face_out.base; }
 
-static void cells_at_level(const mx_engine *e, const struct mx_advance *a, int32_t l, struct mx_box box) {
+static void cells_at_level(const mx_engine *e, const struct mx_advance *a, int32_t l, struct mx_box box,
+                           const struct mx_ahead_list *list) {
     const struct mx_window w = a->window[l];
     box.y0 = mx_max(box.y0, w.y0), box.y1 = mx_min(box.y1, w.y1);
     box.z0 = mx_max(box.z0, w.z0), box.z1 = mx_min(box.z1, w.z1);
-    if (box.y0 < box.y1 && box.z0 < box.z1) mx_work_box(&e->work, &a->view, (a->parity + l + 1) & 1, box);
+    if (box.y0 >= box.y1 || box.z0 >= box.z1) return;
+    const int64_t cells = (box.x1 - box.x0) * (box.y1 - box.y0) * (box.z1 - box.z0);
+    struct mx_ahead ahead = mx_ahead_over(list, cells);
+    mx_work_box(&e->work, &a->view, (a->parity + l + 1) & 1, box, list->runs > 0 ? &ahead : NULL);
 }
 
 /* Faces as rows of `level`, which exist up to the last level but one. */
@@ -99,20 +106,67 @@ static struct line line_of(const struct job *j, int64_t number) {
                          (int32_t)(levels * (chunk + 1) / j->chunks)};
 }
 
-static void do_tile(const mx_engine *e, const struct line *line, int64_t tile) {
+static struct mx_box box_of(const mx_engine *e, const struct line *line, int64_t tile, int32_t l) {
     const struct job *j = &e->job;
     const int64_t h = e->work.h, first_x = h, end_x = h + e->work.nx;
+    const int64_t x0 = j->x_origin + line->column * j->column - l * h;
+    const int64_t y0 = j->y_origin + tile * j->tile - l * h;
+    const int64_t z0 = j->z_origin + line->slab * j->slab - l * h;
+    return (struct mx_box){mx_max(x0, first_x), mx_min(x0 + j->column, end_x), y0, y0 + j->tile, z0,
+                           z0 + j->slab};
+}
+
+/* What level l reads: its cells and h around. */
+static struct mx_window read_at_level(const struct mx_advance *a, int32_t l, int32_t h) {
+    const struct mx_window w = a->window[l];
+    return (struct mx_window){w.y0 - h, w.y1 + h, w.z0 - h, w.z1 + h};
+}
+
+/* To be asked for while a tile computes level l: of its next level the 2h planes that the slab before left,
+ * and, if `more`, this level's share of the planes of both arrays that the next tile's first level reads and
+ * writes. */
+static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile, int32_t l, bool more,
+                       struct mx_ahead_list *list) {
+    const struct mx_advance *a = e->job.a;
+    const int64_t h = e->work.h;
+    list->runs = list->bytes = 0;
+    if (l + 1 < line->l1) {
+        const struct mx_window w = read_at_level(a, l + 1, e->work.h);
+        struct mx_box box = box_of(e, line, tile, l + 1);
+        box.y1 += h, box.z1 = box.z0 + h, box.z0 -= h;
+        mx_ahead_add(list, &e->work, &a->view, (a->parity + l + 1) & 1, box, &w);
+    }
+    if (more) {
+        const struct mx_window w = read_at_level(a, line->l0, e->work.h);
+        const struct mx_box box = box_of(e, line, tile + 1, line->l0);
+        const int64_t levels = line->l1 - line->l0, k = l - line->l0, read = e->job.slab + 2 * h;
+        struct mx_box from = box, to = box;
+        from.y0 += h, from.y1 += h;
+        from.z0 = box.z0 - h + k * read / levels, from.z1 = box.z0 - h + (k + 1) * read / levels;
+        to.z0 = box.z0 + k * e->job.slab / levels, to.z1 = box.z0 + (k + 1) * e->job.slab / levels;
+        const int array = (a->parity + line->l0) & 1;
+        mx_ahead_add(list, &e->work, &a->view, array, from, &w);
+        mx_ahead_add(list, &e->work, &a->view, 1 - array, to, &a->window[line->l0]);
+    }
+}
+
+static void do_tile(const mx_engine *e, const struct line *line, int64_t tile, bool more) {
+    const struct job *j = &e->job;
     const bool faces = has_faces(j->a);
+    struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
-        const int64_t x0 = j->x_origin + line->column * j->column - l * h;
-        const int64_t y0 = j->y_origin + tile * j->tile - l * h;
-        const int64_t z0 = j->z_origin + line->slab * j->slab - l * h;
-        const struct mx_box box = {mx_max(x0, first_x), mx_min(x0 + j->column, end_x), y0, y0 + j->tile, z0,
-                                   z0 + j->slab};
+        const struct mx_box box = box_of(e, line, tile, l);
         if (box.x0 >= box.x1) continue;
-        cells_at_level(e, j->a, l, box);
+        list_ahead(e, line, tile, l, more, &list);
+        cells_at_level(e, j->a, l, box, &list);
         if (faces) faces_at_level(e, j->a, l + 1, box);
     }
+}
+
+/* A line that is at least two tiles ahead has left what this line's next tile needs of it; one that is done,
+ * or nearly so, has left it in DRAM. */
+static bool is_done(struct mx_progress *line, int64_t tile) {
+    return atomic_load_explicit(&line->value, memory_order_acquire) >= tile + 2;
 }
 
 static void do_line(mx_engine *e, int64_t number) {
@@ -124,7 +178,7 @@ static void do_line(mx_engine *e, int64_t number) {
         if (line.l0 > 0) mx_wait_at_least(at - 1, tile + 1);
         if (line.column > 0) mx_wait_at_least(at - column_back, tile + 1);
         if (line.slab > 0) mx_wait_at_least(at - slab_back, tile + 1);
-        do_tile(e, &line, tile);
+        do_tile(e, &line, tile, tile + 1 < j->tiles && (line.l0 == 0 || is_done(at - 1, tile)));
         atomic_store_explicit(&at->value, tile + 1, memory_order_release);
     }
 }
@@ -179,7 +233,8 @@ static void tiled_advance(mx_engine *e, const struct mx_advance *a) {
     j->slab = e->slab, j->tile = e->tile, j->column = mx_min(e->column, wide);
     j->slabs = mx_ceil_div(z[1] - z[0], j->slab);
     j->columns = mx_ceil_div(wide, j->column);
-    j->chunks = mx_min(mx_ceil_div(a->levels, e->ct), a->levels);
+    j->chunks = mx_min(a->levels,
+                       mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, j->slabs * j->columns)));
     j->tiles = mx_ceil_div(y[1] - y[0], j->tile);
     if (!lines_ready(e, j->slabs * j->columns *
                             j->chunks)) { /* one line needs no counter but the one there is */
@@ -190,26 +245,43 @@ static void tiled_advance(mx_engine *e, const struct mx_advance *a) {
     mx_team_run(e->team, advance_part, e);
 }
 
-/* The defaults were measured (512^2 to 2048^2 cells a plane, 1 MiB of L2, 32 MiB of L3). Rows of up to 6 KiB
- * are best left whole: long runs suit the hardware's prefetchers. Of longer ones a tile of all rows that a
- * chunk touches, in all its planes and both arrays, no longer stays in L3 until the next tile; columns of
- * about a page do. */
-enum { TILE_ROWS = 12, TILE_PLANES = 24, CHUNK_LEVELS = 16, WHOLE_ROW_BYTES = 6144, COLUMN_BYTES = 4096 };
+/* The defaults were measured (512^2 to 2048^2 cells a plane, 1 MiB of L2, 32 MiB of L3 shared with others). A
+ * tile takes half of L2, so that what is asked for ahead has room there; few rows and more planes, since the
+ * planes beside a tile come from DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long
+ * runs suit the hardware's prefetchers. Of longer ones what a chunk touches from one tile to the next no
+ * longer stays in L3; columns of about a page do. */
+enum {
+    TILE_ROWS = 4,
+    COLUMN_TILE_ROWS = 6,
+    LEAST_PLANES = 8,
+    MOST_PLANES = 32,
+    CHUNK_LEVELS = 16,
+    WHOLE_ROW_BYTES = 6144,
+    COLUMN_BYTES = 4096,
+    COMMON_L2_BYTES = 1 << 20
+};
 
 static bool has_columns(const struct mx_engine_options *o) { return o->row_pitch_bytes > WHOLE_ROW_BYTES; }
 
+static int64_t tiled_tile(const struct mx_engine_options *o) {
+    return o->tile > 0 ? o->tile : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
+}
+
 static int64_t tiled_slab(const struct mx_engine_options *o) {
     if (o->slab > 0) return o->slab;
-    return has_columns(o) ? TILE_PLANES * 2 / 3 : TILE_PLANES;
+    const int64_t l2 =
+        o->machine != NULL && o->machine->l2_bytes > 0 ? (int64_t)o->machine->l2_bytes : COMMON_L2_BYTES;
+    const int64_t row = has_columns(o) ? COLUMN_BYTES : o->row_pitch_bytes;
+    const int64_t planes = (l2 / 2 / (2 * row * tiled_tile(o)) + 1) / 2 * 2;
+    return mx_max(LEAST_PLANES, mx_min(planes, MOST_PLANES));
 }
 
 /* A tile of s planes and c levels reads, beside what it computes, 2h planes below each level and, from DRAM,
- * its first level; r rows make few tiles, of which the last is not full and the threads share them badly;
- * rows of whole pages compete for L1. Measured on 512^2 cells a plane (s = 4 to 32; the first level of a
- * chunk against the others; skewed-min and strips with r = 73, 128, 170): time per update goes as (1 + 2.2
- * h/s) (1 + 1.8/c) (1 + 40/r), and 1.15 for such rows. */
+ * its first level; r rows make few tiles, and the threads share them badly; rows of whole pages compete for
+ * L1. Measured on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows): time per update
+ * goes as (1 + 2.7 h/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows. */
 static double tile_seconds(int64_t slab, int64_t levels, int64_t rows, int64_t h) {
-    return (1 + 2.2 * (double)h / (double)slab) * (1 + 1.8 / (double)levels) * (1 + 40 / (double)rows);
+    return (1 + 2.7 * (double)h / (double)slab) * (1 + 2.4 / (double)levels) * (1 + 8 / (double)rows);
 }
 
 static double tiled_efficiency(const struct mx_engine_options *o) {
@@ -244,7 +316,7 @@ static int tiled_create(const struct mx_engine_options *o, mx_why *why, mx_engin
     e->work = work;
     e->threads = o->threads;
     e->slab = tiled_slab(o);
-    e->tile = o->tile > 0 ? o->tile : TILE_ROWS;
+    e->tile = tiled_tile(o);
     e->ct = o->ct > 0 ? o->ct : CHUNK_LEVELS;
     e->column = o->column > 0 ? o->column : default_column(o);
     if (!lines_ready(e, 64))

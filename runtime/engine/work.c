@@ -37,7 +37,8 @@ static void plane_rows(const struct mx_view *view, int array, int64_t y, int64_t
     }
 }
 
-void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box) {
+void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box,
+                 struct mx_ahead *ahead) {
     const int64_t h = work->h;
     char *src[MOST_PLANES + 2 * MX_MAX_HALO], *dst[MOST_PLANES];
     struct mx_patch patch = {.src = (const char *const *)src,
@@ -47,7 +48,8 @@ void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to,
                              .h = work->h,
                              .nx = work->nx,
                              .x0 = box.x0,
-                             .x1 = box.x1};
+                             .x1 = box.x1,
+                             .ahead = ahead};
     for (int64_t z = box.z0; z < box.z1; z += MOST_PLANES) {
         patch.planes = (int32_t)mx_min(box.z1 - z, MOST_PLANES);
         plane_rows(view, 1 - to, box.y0, z - h, patch.planes + 2 * h, src);

@@ -27,8 +27,9 @@ struct mx_box {
     int64_t x0, x1, y0, y1, z0, z1;
 };
 
-/* Cells of a box, interior and not empty: array `to` := stencil(array 1-to). */
-void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box);
+/* Cells of a box, interior and not empty: array `to` := stencil(array 1-to). `ahead` may be NULL. */
+void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box,
+                 struct mx_ahead *ahead);
 
 /* Faces, which come and go as rows of level `level` (0 = loaded); what a box has of them. */
 void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);

@@ -9,6 +9,22 @@
 
 #include <memext/memext.h>
 
+/* Runs of bytes that later calls will read, to be asked for while this one computes: DRAM then works all the
+ * time, and not only in the calls that find nothing in cache. A kernel asks with every strip of rows it
+ * begins, for as much as the strip has of the call's cells. */
+struct mx_run {
+    const char *from;
+    int64_t bytes;
+};
+
+struct mx_ahead {
+    const struct mx_run *run, *end; /* what is left */
+    int64_t done;                   /* bytes of *run that have been asked for */
+    double bytes_per_cell, due;     /* what a cell asks for; bytes that are due */
+};
+
+void mx_ahead_ask(struct mx_ahead *ahead, int64_t cells);
+
 /* A patch of rows of one plane. Cell x of row r: dst + r*row_pitch + x*element; x counts the frame, interior
  * is h..nx+h. */
 struct mx_patch {
@@ -24,6 +40,7 @@ struct mx_patch {
      * entries, replaces dst. 0 and 1 mean one plane. */
     int32_t planes;
     char *const *dst_planes;
+    struct mx_ahead *ahead; /* NULL: nothing */
 };
 
 static inline int64_t mx_patch_planes(const struct mx_patch *patch) {

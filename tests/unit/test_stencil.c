@@ -168,3 +168,49 @@ Test(stencil, find_by_name) {
     cr_assert_eq(mx_stencil_find("star49")->h, 8);
     cr_assert_null(mx_stencil_find("star8"));
 }
+
+/* A kernel asks for its share with every strip, and for all of the list by the end of the call. */
+Test(stencil, kernels_ask_for_what_comes_next) {
+    static double cells[2][10][12 * 40], list[700];
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++) {
+        const char *isa;
+        mx_kernel_fn *kernel = mx_stencil_kernel(s, MX_F64, &isa);
+        if (strcmp(isa, "plain") == 0 || s->h > 2) continue;
+        const char *src[8];
+        char *dst[3];
+        for (int z = 0; z < 3 + 2 * s->h; z++) src[z] = (const char *)&cells[0][z][s->h * 40];
+        for (int z = 0; z < 3; z++) dst[z] = (char *)&cells[1][z][s->h * 40];
+        const struct mx_run run[] = {
+            {(const char *)list, 8}, {(const char *)(list + 20), 3000}, {(const char *)(list + 600), 64}};
+        struct mx_ahead ahead = {.run = run, .end = run + 3, .bytes_per_cell = 3072.0 / (3 * 7 * 30)};
+        struct mx_patch patch = {.dst = dst[0],
+                                 .src = src,
+                                 .row_pitch_bytes = 40 * 8,
+                                 .rows = 7,
+                                 .h = s->h,
+                                 .nx = 30,
+                                 .x0 = s->h,
+                                 .x1 = 30 + s->h,
+                                 .planes = 3,
+                                 .dst_planes = dst,
+                                 .ahead = &ahead};
+        kernel(&patch, s->coef);
+        cr_expect(ahead.run == ahead.end || (ahead.run == run + 2 && ahead.done == 0),
+                  "%s: %td runs, %lld bytes", s->name, ahead.run - run, (long long)ahead.done);
+    }
+}
+
+Test(stencil, asking_stays_within_the_runs) {
+    static char bytes[4096];
+    const struct mx_run run[] = {{bytes, 100}, {bytes + 1000, 1}, {bytes + 2000, 640}};
+    struct mx_ahead ahead = {.run = run, .end = run + 3, .bytes_per_cell = 1};
+    int64_t asked = 0;
+    for (int cells = 10; ahead.run < ahead.end; asked += cells) {
+        cr_assert(asked < 2000);
+        cr_expect(ahead.done < ahead.run->bytes);
+        mx_ahead_ask(&ahead, cells);
+    }
+    cr_expect(asked >= 741 - 64 && asked <= 741 + 10, "%lld", (long long)asked);
+    mx_ahead_ask(&ahead, 1000);
+    cr_expect(ahead.run == ahead.end);
+}

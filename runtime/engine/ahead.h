@@ -1,0 +1,21 @@
+/* ahead.h - inside engine/ only: what a tile will need from DRAM, listed for the kernels to ask for. */
+#ifndef MX_AHEAD_H
+#define MX_AHEAD_H
+
+#include "engine/work.h"
+
+/* More than a level has with the engine's own sizes; what a list has no room for is not asked for. */
+enum { MX_MOST_RUNS = 256 };
+
+struct mx_ahead_list {
+    struct mx_run run[MX_MOST_RUNS];
+    int64_t runs, bytes;
+};
+
+/* Adds what lies of a box, in an array, within the window. */
+void mx_ahead_add(struct mx_ahead_list *list, const struct mx_work *work, const struct mx_view *view,
+                  int array, struct mx_box box, const struct mx_window *window);
+/* The list, to be asked for evenly while `cells` cells are computed. */
+struct mx_ahead mx_ahead_over(const struct mx_ahead_list *list, int64_t cells);
+
+#endif
