@@ -28,7 +28,7 @@ struct bench {
     struct mx_problem problem;
     struct mx_machine machine;
     const struct mx_stencil *stencil;
-    int64_t bt, ring_planes, pad_bytes, plane_pad_bytes, row_pitch, plane_pitch;
+    int64_t bt, pad_bytes, plane_pad_bytes, array_offset_bytes, row_pitch, plane_pitch;
     int32_t threads, repeats;
     struct mx_plan plan; /* slab, tile, ct: 0 = the engine's choice */
     double seconds;      /* least time of one measurement */
@@ -267,6 +267,7 @@ static void options(int argc, char **argv, struct bench *b) {
                                           {"threads", 1, 0, 't'},   {"slab", 1, 0, 'S'},    {"tile", 1, 0, 'T'},
                                           {"ct", 1, 0, 'C'},        {"modes", 1, 0, 'm'},   {"repeats", 1, 0, 'r'},
                                           {"seconds", 1, 0, 'e'},   {"pad", 1, 0, 'p'},     {"plane-pad", 1, 0, 'P'}, {"column", 1, 0, 'X'},
+                                          {"array-offset", 1, 0, 'O'},
                                           {0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         const long long v = optarg ? atoll(optarg) : 0;
@@ -286,6 +287,7 @@ static void options(int argc, char **argv, struct bench *b) {
         case 'e': b->seconds = atof(optarg); break;
         case 'p': b->pad_bytes = v; break;
         case 'P': b->plane_pad_bytes = v; break;
+        case 'O': b->array_offset_bytes = v; break;
         case 'm':
             for (int m = 0; m < MODES; m++)
                 b->wanted[m] = strstr(optarg, mode_names[m]) != NULL;
@@ -294,7 +296,7 @@ static void options(int argc, char **argv, struct bench *b) {
             fprintf(stderr, "usage: bench_engine [--nx N --ny N --nz N --bt STEPS --stencil NAME --dtype f64|f32 "
                             "--threads N]\n  [--slab N --tile N --ct N] [--modes peak_l1,peak_l2,normal,tiled,ring] "
                             "[--repeats N] [--seconds S]\n  [--column N] [--pad BYTES: added to the row pitch] "
-                            "[--plane-pad BYTES: added to the plane pitch]\n");
+                            "[--plane-pad BYTES: added to the plane pitch] [--array-offset BYTES: of the second array]\n");
             exit(2);
         }
     }
@@ -326,7 +328,7 @@ int main(int argc, char **argv) {
         b.array_planes = most(b.array_planes, b.bt * h + 3 * 64 + 2 * h);
     b.window = calloc((size_t)most(b.bt, 16), sizeof *b.window);
     for (int i = 0; i < 2; i++)
-        b.base[i] = array_make(b.array_planes * b.plane_pitch, b.threads);
+        b.base[i] = array_make(b.array_planes * b.plane_pitch + b.array_offset_bytes, b.threads) + i * b.array_offset_bytes;
     run(&b);
     return 0;
 }
