@@ -442,6 +442,30 @@ def test_touching_ranges_leave_it_open():
     assert verdicts.ascending({"a": stats.stat([1]), "b": None}) == verdicts.UNDECIDED
 
 
+def test_single_runs_need_a_distance():
+    """4 % apart: open, either way round; 6 % apart: decided."""
+    one, near, far = stats.stat([1.0]), stats.stat([1.04]), stats.stat([1.07])
+    assert verdicts.ascending({"a": one, "b": near}) == verdicts.ascending({"a": near, "b": one}) == verdicts.UNDECIDED
+    assert verdicts.ascending({"a": one, "b": far}) == verdicts.CONFIRMED and verdicts.ascending({"a": far, "b": one}) == verdicts.REFUTED
+    assert verdicts.smallest({"a": one, "b": far, "c": near}, "a") == verdicts.UNDECIDED
+    assert verdicts.smallest({"a": near, "b": far, "c": stats.stat([0.5])}, "a") == verdicts.REFUTED
+
+
+def test_flat_needs_both_measures(recorded, monkeypatch):
+    """aio flattest over samples and over Blocks: confirmed; over samples only: open; over neither: refuted."""
+    place = {r.timeline_path: m for m in ("aio", "mmap", "swap") for r in recorded["fig05"].one(method=m, temporal=True).runs if r.timeline_path}
+    monkeypatch.setattr(verdicts, "cached_timeline", lambda run: place[run.timeline_path])
+    for aio, state in (((0.1, 0.1), verdicts.CONFIRMED), ((0.1, 0.5), verdicts.UNDECIDED), ((0.5, 0.5), verdicts.REFUTED)):
+        monkeypatch.setattr(verdicts, "bandwidth_variation", lambda method, span=None: (aio if method == "aio" else (0.3, 0.3))[span is not None])
+        assert verdicts.flat_bandwidth(recorded).state == state
+
+
+def test_little_more_than_normal(recorded):
+    plan = faster(faster(recorded["fig05"], 1e-3, method="swap", temporal=True), 1e-3, method="mmap", temporal=True)
+    assert verdicts.cost_with({"fig05": plan}).state == verdicts.CONFIRMED
+    assert verdicts.cost_with({"fig05": faster(plan, 1e4, method="swap", temporal=True)}).state == verdicts.REFUTED
+
+
 def test_fixed_dram_depends_on_the_loss(recorded):
     plan = faster(recorded["fig06"], 10, method="aio", size="4GiB")
     assert verdicts.fixed_dram({"fig06": plan}).state == verdicts.REFUTED
