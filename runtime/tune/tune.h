@@ -46,7 +46,7 @@ struct mx_rates {
 #define MX_DEFAULT_READ_BYTES_PER_S 2.0e9
 #define MX_DEFAULT_WRITE_BYTES_PER_S 1.2e9
 #define MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE 3.0e8
-#define MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE 1.0e9
+#define MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE 2.0e9
 #define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
 
 /* Fills the fields that are 0, from those that are set where one follows from another (mixed = the harmonic
