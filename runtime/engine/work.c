@@ -88,27 +88,27 @@ static void copy_rows(char *to, const char *from, int64_t rows, int64_t pitch, s
         memcpy(to + r * pitch + part.offset, from + r * pitch + part.offset, (size_t)part.bytes);
 }
 
-void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
-                    struct mx_box box) {
+enum way { FROM_FACE, TO_FACE };
+
+static void copy_face(const struct mx_work *work, const struct mx_advance *a, const struct mx_face *face,
+                      enum way way, int32_t level, struct mx_box box) {
     const int64_t pitch = a->view.row_pitch_bytes;
     const struct part part = row_part(work, box.x0, box.x1);
     for (int64_t z = box.z0; z < box.z1; z++) {
         int64_t y;
-        char *face;
-        int64_t rows = face_rows(&a->face_in, pitch, level, box.y0, box.y1, z, &y, &face);
-        if (rows > 0)
-            copy_rows(mx_view_row(&a->view, (a->parity + level) & 1, y, z), face, rows, pitch, part);
+        char *kept;
+        int64_t rows = face_rows(face, pitch, level, box.y0, box.y1, z, &y, &kept);
+        if (rows <= 0) continue;
+        char *row = mx_view_row(&a->view, (a->parity + level) & 1, y, z);
+        copy_rows(way == TO_FACE ? kept : row, way == TO_FACE ? row : kept, rows, pitch, part);
     }
 }
 
+void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+                    struct mx_box box) {
+    copy_face(work, a, &a->face_in, FROM_FACE, level, box);
+}
+
 void mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box) {
-    const int64_t pitch = a->view.row_pitch_bytes;
-    const struct part part = row_part(work, box.x0, box.x1);
-    for (int64_t z = box.z0; z < box.z1; z++) {
-        int64_t y;
-        char *face;
-        int64_t rows = face_rows(&a->face_out, pitch, level, box.y0, box.y1, z, &y, &face);
-        if (rows > 0)
-            copy_rows(face, mx_view_row(&a->view, (a->parity + level) & 1, y, z), rows, pitch, part);
-    }
+    copy_face(work, a, &a->face_out, TO_FACE, level, box);
 }

@@ -23,6 +23,7 @@ struct mx_ahead {
     double bytes_per_cell, due;     /* what a cell asks for; bytes that are due */
 };
 
+/* Prefetches what `cells` cells more ask for, in lines of 64 bytes; nothing once the runs are through. */
 void mx_ahead_ask(struct mx_ahead *ahead, int64_t cells);
 
 /* A patch of rows of one plane. Cell x of row r: dst + r*row_pitch + x*element; x counts the frame, interior
