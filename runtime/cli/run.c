@@ -294,7 +294,8 @@ static int start_timeline(struct run *r) {
     for (int i = 0; i < 2; i++) {
         t.buffer_bytes[i] = (uint64_t)p->layout.buffer_bytes;
         t.buffer_offset_bytes[i] = mx_buffer_offset(r->buffer[i]);
-        if (r->backend->anonymous) mx_buffer_map(r->buffer[i], NULL, &t.mapped[i]);
+        /* What is resident by its backend's word needs no looking at. */
+        if (r->backend->anonymous && !r->resident) mx_buffer_map(r->buffer[i], NULL, &t.mapped[i]);
     }
     return mx_timeline_start(&t, &r->why, &r->timeline);
 }

@@ -5,7 +5,8 @@
  *   {"s":[...],"r":[[...],[...]]}  a sample: values in the order of header.columns; counters count from the
  * start of the stencil phase, memory columns are gauges; sampler_s is the CPU time that sampling itself took.
  * r: per Buffer, the percentage of each of header.bins equal ranges of file offset that is in the page cache;
- * absent from samples where looking would have taken more than 0.5 % of a core since the last look.
+ * absent from samples where looking would have taken more than 0.5 % of a core since the last look, and of
+ * anonymous Buffers without `mapped`.
  *   {"e":"advance","t":[b,e],"y":[y0,y1],"z":[z0,z1],"n":updates}  what was done: advance, load, store, copy
  * (n: bytes), load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), wait (the computing
  * thread waited for the transfer), sweep (from its first step to the last ADVANCE; n: time steps done since
@@ -26,7 +27,8 @@ struct mx_timeline_options {
     const struct mx_plan *plan;
     mx_device *device;
     const char *place; /* file or block device with the Buffers; "" for anonymous memory */
-    void *mapped[2];   /* addresses of mapped anonymous Buffers, for mincore; NULL = use place */
+    void *mapped[2];   /* addresses of mapped anonymous Buffers, for mincore; NULL = use place; neither: no
+                          residency */
     uint64_t buffer_offset_bytes[2], buffer_bytes[2];
     int32_t bins; /* 0 = 128 */
 };

@@ -61,3 +61,17 @@ def test_a_run_that_fails_ends_it(tmp_path):
 def test_unknown_kinds_are_refused(tmp_path):
     done = cost(tmp_path, "--kinds", "plain,perf", "--", "-n")
     assert done.returncode != 0 and "--kinds" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("backend, where", [("dram", []), ("uring", ["-d"])])
+def test_bench_observe_measures_in_one_process(build, quick_place, backend, where):
+    """What it says is about the run asked for, one ratio a round; observed runs took time of the sampler, those of --control took none. The store is gone afterwards."""
+    place = [*where, str(quick_place)] if where else []
+    words = ["--", "-n", "62", "62", "30", "-t", "4", "--dram", "256MiB", "--backend", backend, *place]
+    for control in ([], ["--control"]):
+        done = subprocess.run([str(build / "bench_observe"), "--rounds", "3", *control, *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert told["backend"] == backend and told["rounds"] == len(told["ratios"]) == 3 and all(r > 0 for r in told["ratios"]) and told["control"] == bool(control)
+        assert (told["sampler_share_of_a_core"] > 0) == (told["start_and_end_s"] > 0) == (not control)
+    assert not list(quick_place.iterdir())

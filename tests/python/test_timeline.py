@@ -64,6 +64,12 @@ def test_residency_of_what_the_page_cache_holds(memext, place):
     assert explicit.residency.shape == (len(explicit.samples), 2, explicit.header["bins"]) and not explicit.residency.any()
 
 
+def test_of_dram_no_residency_is_kept(memext, place):
+    """All of it is resident: looking would only take time."""
+    _, line, _ = observed(memext, place, *PAGES, "--backend", "dram")
+    assert line.header["residency"] == "none" and len(line.residency) == 0 and line.total("updates") == 510 * 30 * 254 * 4
+
+
 @needs_root
 def test_reclaim_is_counted(memext, place):
     """In a cgroup of half the Buffers the kernel must take back what it cached: bytes reclaimed, and memory of the cgroup."""
