@@ -126,7 +126,7 @@ def sections(found, known, folder):
 def verdict_table(found):
     rows = [[Raw(f'<span class="{v.state}">{v.state}</span>'), v.finding, v.source, v.numbers] for v in found]
     counts = ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in (verdicts.CONFIRMED, verdicts.REFUTED, verdicts.UNDECIDED))
-    return f"<p>{counts}. A finding is undecided when a run that it needs failed or is missing, or when the ranges of the repeats touch.</p>" + table(["verdict", "finding", "source", "our numbers"], rows)
+    return f"<p>{counts}. That one thing is smaller than another is confirmed when the medians differ by more than the spread of the repeats (twice the median deviation; 5 % for single runs), and refuted when they do not, or differ the other way. A finding is undecided only when a run that it needs failed or is missing.</p>" + table(["verdict", "finding", "source", "our numbers"], rows)
 
 
 def others_share(runs, cores):

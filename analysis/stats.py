@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stat:
-    """Median, smallest and largest of n values."""
+    """Median, smallest and largest of n values, and the median of their distances from the median, which one stray value does not widen."""
 
     median: float
     low: float
     high: float
     n: int
+    deviation: float = 0.0
 
     @property
     def spread(self):
@@ -18,7 +19,7 @@ class Stat:
 
     def scaled(self, factor):
         ends = sorted((self.low * factor, self.high * factor))
-        return Stat(self.median * factor, ends[0], ends[1], self.n)
+        return Stat(self.median * factor, ends[0], ends[1], self.n, self.deviation * abs(factor))
 
 
 def median(values):
@@ -32,12 +33,18 @@ def median(values):
 def stat(values):
     """A Stat, or None where there are no values."""
     values = [float(v) for v in values if v is not None]
-    return Stat(median(values), min(values), max(values), len(values)) if values else None
+    if not values:
+        return None
+    middle = median(values)
+    return Stat(middle, min(values), max(values), len(values), median(abs(v - middle) for v in values))
 
 
-def apart(a, b):
-    """Do the ranges of two Stats not touch?"""
-    return a.high < b.low or b.high < a.low
+def apart(a, b, single=0.05):
+    """Are two medians farther from each other than the spread of the repeats, i.e. twice the larger median deviation? Single runs have none: they count as apart when they differ by more than that part."""
+    away = abs(a.median - b.median)
+    if a.n == 1 and b.n == 1:
+        return away > single * max(abs(a.median), abs(b.median))
+    return away > 2 * max(a.deviation, b.deviation)
 
 
 def variation(values):

@@ -1,12 +1,12 @@
 """The papers' qualitative findings, each decided by our own numbers.
 
-A verdict is computed, never written down: `confirmed` or `refuted` when the medians say so, `undecided` when a run that it needs failed or is missing, or when the
-repeats' ranges touch so that their order may be chance.
+A verdict is computed, never written down. `confirmed`: the medians say so and, where one thing is to be smaller than another, by more than the spread of the repeats (stats.apart). `refuted`: they say
+otherwise, or show no difference larger than that: who claims a difference claims that it can be seen. `undecided`: a run that it needs failed or is missing.
 """
 from dataclasses import dataclass
 
 from analysis import checks
-from analysis.figures import (GIB, NAMES, amplification, bandwidth_variation, cached_timeline, cell, gupdates, moved_read, moved_write, over, per_step, period, search_seconds, seconds, size_bytes,
+from analysis.figures import (GIB, LEAST_PERIODS, NAMES, amplification, bandwidth_variation, cached_timeline, cell, gupdates, moved_read, moved_write, over, per_step, period, profiled_group, search_seconds, seconds, size_bytes,
                               system_s, table2_rows, version, wait_share)  # fmt: skip
 from analysis.stats import Stat, apart, median, stat
 from analysis.timeline import sweep_visibility
@@ -14,7 +14,6 @@ from analysis.timeline import sweep_visibility
 CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
 # Where a finding has no sharp edge in the papers, this is ours.
 FLAT_LOSS = 0.25  # speed at fixed DRAM may fall by this much from the first problem that exceeds it to the largest
-SINGLE = 0.05  # single runs that differ by less decide nothing
 LITTLE = 2.5  # times normal execution: the papers' largest is 2.2
 NEGLIGIBLE_TUNING = 0.01
 VISIBLE = 0.5
@@ -39,32 +38,24 @@ def _say(values, form):
     return ", ".join(f"{name} {form.format(v.median) if isinstance(v, Stat) else v}" for name, v in values.items())
 
 
-def _differ(a, b):
-    """Ranges of repeated runs do not touch; two single runs, which have no range, are far enough apart."""
-    return apart(a, b) and (a.n > 1 or b.n > 1 or abs(a.median - b.median) > SINGLE * max(abs(a.median), abs(b.median)))
-
-
 def ascending(values):
-    """State of 'each is smaller than the next' for named Stats; those that do not differ clearly leave it open."""
+    """State of 'each is smaller than the next' for named Stats; a difference within the spread is none."""
     if _missing(values):
         return UNDECIDED
     ordered = list(values.values())
-    pairs = list(zip(ordered, ordered[1:]))
-    if any(a.median >= b.median and _differ(a, b) for a, b in pairs):
-        return REFUTED
-    return CONFIRMED if all(_differ(a, b) for a, b in pairs) else UNDECIDED
+    return CONFIRMED if all(a.median < b.median and apart(a, b) for a, b in zip(ordered, ordered[1:])) else REFUTED
 
 
-def smallest(values, name):
-    """State of 'this one is smaller than each of the others'."""
-    states = {ascending({name: values[name], other: v}) for other, v in values.items() if other != name}
-    return REFUTED if REFUTED in states else UNDECIDED if UNDECIDED in states else CONFIRMED
+def no_difference(values):
+    """Names of neighbours that the spread does not tell apart, in words; "" if there are none."""
+    pairs = list(zip(values.items(), list(values.items())[1:]))
+    same = [f"{x} and {y}" for (x, a), (y, b) in pairs if isinstance(a, Stat) and isinstance(b, Stat) and not apart(a, b)]
+    return f"; no difference larger than the spread of the repeats between {', '.join(same)}" if same else ""
 
 
 def _order(name, finding, source, values, form):
     gap = _missing(values)
-    touching = "" if gap or all(apart(a, b) for a, b in zip(list(values.values()), list(values.values())[1:])) else "; ranges touch"
-    return Verdict(name, finding, source, ascending(values), _say(values, form) + (f" ({gap})" if gap else touching))
+    return Verdict(name, finding, source, ascending(values), _say(values, form) + (f" ({gap})" if gap else no_difference(values)))
 
 
 def _temporal(plan, of, temporal=True):
@@ -112,24 +103,20 @@ def fewest_reads(results):
 
 
 def flat_bandwidth(results):
-    plan = results["fig05"]
-    values, slow = {}, {}
+    """By one measure, figures.bandwidth_variation: confirmed when aio's is the least, refuted when it is not."""
+    plan, values, failed = results["fig05"], {}, []
     for m in ("aio", "mmap", "swap"):
-        group = plan.one(method=m, temporal=True)
+        group = profiled_group(plan, m)
         runs = [(r, cached_timeline(r)) for r in group.done if r.timeline_path] if group else []
-        values[m] = stat(bandwidth_variation(line) for _, line in runs) or (group.failure if group and group.failure else None)
-        slow[m] = stat(bandwidth_variation(line, period(r)) for r, line in runs)
-    gap = _missing(values)
-    states = {smallest(values, "aio")} | ({smallest(slow, "aio")} if not _missing(slow) else set())
-    state = UNDECIDED if gap or len(states) > 1 else states.pop()
+        values[m] = stat(bandwidth_variation(line, period(r)) for r, line in runs) or (group.failure if group and group.failure else None)
+        if runs and not isinstance(values[m], Stat):
+            failed.append(f"{m}: fewer than {LEAST_PERIODS} Blocks' periods")
+    gap = "; ".join(failed) or _missing(values)
+    state = UNDECIDED if gap else CONFIRMED if values["aio"].median < min(values["mmap"].median, values["swap"].median) else REFUTED
     waits = _temporal(plan, lambda r: 100 * wait_share(r))
-    numbers = f"coefficient of variation of read + write bandwidth in samples of 0.1 s: {_say(values, '{:.2f}')}"
-    if not _missing(slow):
-        numbers += f"; of its means over a Block's period: {_say(slow, '{:.2f}')}"
+    numbers = f"coefficient of variation of read + write bandwidth, averaged over each Block's period, from 5 to 95 % of the run: {_say(values, '{:.3f}')} (confirmed when aio's is the least)"
     if not _missing(waits):
         numbers += f"; waiting for I/O: {_say(waits, '{:.1f} %')} of the time"
-        if state == REFUTED and waits["aio"].median < 5:
-            numbers += ". aio does not wait, so its transfers come when a Block begins and ends and leave the device idle between; the slides say that their aio reaches almost the bandwidth of a slower device"
     return Verdict("flat-bandwidth", "The bandwidth profile of aio is flat, those of mmap and swap are not", "slides, Flash SSD IO Bandwidth profile", state, numbers + (f" ({gap})" if gap else ""))
 
 
@@ -263,17 +250,17 @@ def fewest_bytes(results):
     return Verdict("blk-bytes", "Blk-Tune moves the fewest bytes", "iwapt2016, Fig. 21", state, "; ".join(found))
 
 
+def _worst(states):
+    return UNDECIDED if UNDECIDED in states else REFUTED if REFUTED in states else CONFIRMED
+
+
 def blk_fastest(results):
-    table, state, found = _tuned(results, seconds), CONFIRMED, []
+    table, states, found = _tuned(results, seconds), [], []
     for a, values in table.items():
-        found.append(f"{NAMES[a]}: {_say(values, '{:.2f} s')}")
-        if _missing(values):
-            state = UNDECIDED
-            continue
-        for t in ("manual", "naive"):
-            one = ascending({"blk": values["blk"], t: values[t]})
-            state = REFUTED if REFUTED in (one, state) else UNDECIDED if UNDECIDED in (one, state) else CONFIRMED
-    return Verdict("blk-time", "Blk-Tune takes 68 to 73 % of the time of manual choice and 75 to 80 % of Naive-Tune's", "iwapt2016, Fig. 19", state, "; ".join(found) + " (confirmed when it is the fastest)")
+        pairs = [{"blk": values["blk"], t: values[t]} for t in ("manual", "naive")]
+        states += [ascending(pair) for pair in pairs]
+        found.append(f"{NAMES[a]}: {_say(values, '{:.2f} s')}" + "".join(no_difference(pair) for pair in pairs))
+    return Verdict("blk-time", "Blk-Tune takes 68 to 73 % of the time of manual choice and 75 to 80 % of Naive-Tune's", "iwapt2016, Fig. 19", _worst(states), "; ".join(found) + " (confirmed when it is the fastest)")
 
 
 def five_below_three(results):
@@ -338,13 +325,12 @@ def tuning_time(results):
 
 
 def optimised(results):
-    plan, found, state = results["before-after"], [], CONFIRMED
+    plan, found, states = results["before-after"], [], []
     for b in ("aio", "mmap"):
         values = {s: cell(plan.one(backend=b, step=s), seconds) for s in ("after", "before")}
-        one = ascending(values)
-        state = REFUTED if REFUTED in (one, state) else UNDECIDED if UNDECIDED in (one, state) else CONFIRMED
-        found.append(f"{b}: {_say(values, '{:.2f} s')}")
-    return Verdict("optimised", "A cache-shaped iBlock with its layout and work-share shortens the run (to 0.55 and 0.59)", "slides, Before/After tuning", state, "; ".join(found))
+        states.append(ascending(values))
+        found.append(f"{b}: {_say(values, '{:.2f} s')}{no_difference(values)}")
+    return Verdict("optimised", "A cache-shaped iBlock with its layout and work-share shortens the run (to 0.55 and 0.59)", "slides, Before/After tuning", _worst(states), "; ".join(found))
 
 
 def table2_equal(results, published):
