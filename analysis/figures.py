@@ -476,6 +476,7 @@ def fig21(plan, published):
         for t, g, r, w in zip(TUNERS, groups, series["read"], series["write"]):
             exact = g.first(lambda x: (x.report["read_bytes"], x.report["write_bytes"]) == (x.report["predicted_read_bytes"], x.report["predicted_write_bytes"])) if g else None
             rows.append([NAMES[a], t, show(r, "{:.4f}"), show(w, "{:.4f}"), {True: "equal", False: "different", None: ""}[exact]])
+    style.same_top(axes)
     return Drawn("fig21", "Fig. 21: bytes read and written with the three tuners", figure, ["algorithm", "tuner", "read GiB", "written GiB", "predicted bytes"], rows, ["Published values are not given in the text."])
 
 
@@ -497,6 +498,7 @@ def fig22(plan, published):
             longer = f"{lengthening.median - 1:+.1%}" if isinstance(lengthening, Stat) else show(lengthening)
             given = [published.value(f"{machine}-{a}-{end}") for end in ("low", "high")]
             rows.append([f"{name}, {limit}", NAMES[a], s, _parameters(plan.one(machine=machine, algorithm=a, size=s, tuner="blk")), show(b, "{:.2f} s"), show(m, "{:.2f} s"), longer, f"+{given[0]:.1%} to +{given[1]:.1%} ({machine})"])
+    style.same_top(axes)
     return Drawn("fig22", "Figs. 22 and 23: manual choice against Blk-Tune by problem size", figure, ["machine", "algorithm", "Buffers", "Blk-Tune's parameters", "Blk-Tune", "manual", "manual takes longer by", "published"], rows,
                  ["Two DRAM limits on one machine stand for the papers' crest4 (64 GiB) and crest6 (128 GiB, faster processors and flash)."])  # fmt: skip
 
@@ -582,6 +584,7 @@ def queue(plan, published):
         style.size_axis(ax, depths, depths, "requests in flight")
         ax.set_title(b, loc="left")
         rows += [[b, q, *[show(v, "{:.2f}") for v in row]] for q, row in series.items()]
+    style.same_top(axes[0])
     return Drawn("queue", "Queue depth and request size", figure, ["backend", "request", *[f"depth {d}" for d in depths]], rows, ["GB/s, read and written together."])
 
 
@@ -676,8 +679,9 @@ def _number(choice):
 def _study(plan, parameter, series_by, names, label, title, name, notes=()):
     choices = sorted(dict.fromkeys(g[parameter] for g in plan.groups.values()), key=_number)
     kinds = list(dict.fromkeys(g[series_by] for g in plan.groups.values()))
-    figure, axes = style.new(7.4, 3.9, columns=2)
     table = {k: [plan.one(**{parameter: c, series_by: k}) for c in choices] for k in kinds}
+    wide = len(kinds) * len(choices) > 16  # beside each other there is no room for the numbers
+    figure, axes = style.new(7.4, 6.4, rows=2) if wide else style.new(7.4, 3.9, columns=2)
     forms = {"value_format": "{:.2g}", "names": names, "legend": False}
     style.bars(axes[0], [str(c) for c in choices], {k: [cell(g, per_step) for g in row] for k, row in table.items()}, "s per step", log=True, **forms)
     style.bars(axes[1], [str(c) for c in choices], {k: [cell(g, amplification) for g in row] for k, row in table.items()}, "bytes moved / needed", **forms)

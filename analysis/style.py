@@ -86,7 +86,7 @@ def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=N
             mark = marks.get(round(x, 6), 0)
             close = v.high < 1.6 * mark < 3 * v.high if log else v.high < mark + 0.06 * biggest and mark < v.high + 0.06 * biggest
             ax.annotate(value_format.format(v.median), (x, max(v.high, mark) if close else v.high), xytext=(0, 6 if close else 2), textcoords="offset points", ha="center", va="bottom", fontsize=6.5,
-                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75}, rotation=0 if len(categories) * len(series) <= 14 else 90)  # fmt: skip
+                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.9}, rotation=0 if len(categories) * len(series) <= 14 else 90)  # fmt: skip
         for x, v in zip(at, row):
             if isinstance(v, str):
                 ax.annotate(f"× {v[:40]}", (x, floor if log else 0), xytext=(0, 3), textcoords="offset points", rotation=90, fontsize=6.5, color=RED,
@@ -105,6 +105,12 @@ def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=N
     ax.set_ylabel(unit)
     if (len(series) > 1 or given) and legend:
         ax.legend(ncols=min(4, len(series) + bool(given)), loc="upper left", bbox_to_anchor=(0, 1.0))
+
+
+def same_top(axes):
+    """Axes that share y: the top that the highest of them needs, whichever was drawn last."""
+    tops = [max([v for line in [*ax.get_lines()] for v in line.get_ydata()] + [p.get_height() for c in ax.containers for p in c.patches], default=0.0) for ax in axes]
+    axes[0].set_ylim(0, 1.3 * max(tops))
 
 
 def legend_above(figure, *axes, ncols=4):

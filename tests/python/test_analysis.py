@@ -328,6 +328,22 @@ def test_every_figure_is_drawn(recorded, known, draw, plan, values):
         assert painted > 0, f"{d.name} is empty"
 
 
+@pytest.mark.parametrize("draw, plan, values", [f for f in figures.FIGURES if f[0].__name__ in ("fig21", "fig22", "queue")], ids=lambda x: getattr(x, "__name__", ""))
+def test_nothing_is_cut_where_panels_share_an_axis(recorded, known, draw, plan, values):
+    """The first panel higher than the last, or the other way round: the top is above both."""
+    results = copy.deepcopy(recorded[plan])
+    for run in list(results.groups.values())[0].runs:
+        for key in ("seconds", "read_bytes"):
+            run.record["report"][key] *= 7
+    for k in range(2):
+        axes = draw(results, known.get(values)).figure.axes
+        highest = max([p.get_height() for ax in axes for c in ax.containers for p in c.patches] + [v for ax in axes for line in ax.get_lines() for v in line.get_ydata()])
+        assert all(ax.get_ylim()[1] > 1.1 * highest for ax in axes)
+        for run in list(results.groups.values())[-1].runs:
+            for key in ("seconds", "read_bytes"):
+                run.record["report"][key] *= 100
+
+
 def test_fig05_draws_the_medians(recorded, known):
     plan = recorded["fig05"]
     drawn = figures.fig05(plan, known["fig05"])
