@@ -636,7 +636,7 @@ def advice(plan, published):
         rows += [[backend, algorithm, a, *_cache_row(g)] for a, g in zip(ADVICES, groups) if g]
     for ax in list(axes.flat)[len(cases) :]:
         ax.set_visible(False)
-    return Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", *CACHE_HEADER], rows, [CACHE_NOTE])
+    return Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", *CACHE_HEADER], rows, ["At quick scale runs on the mapping, plane by plane, have twice the grid of the others.", CACHE_NOTE])
 
 
 def amplification_figure(plan, published):
@@ -700,7 +700,7 @@ SHARE_NAMES = {"mmap-schedule": "mmap, advice schedule"}
 
 
 def readahead(plan, published):
-    return _study(plan, "ahead", "kind", READAHEAD_NAMES, "read-ahead KiB", "Read-ahead size, mmap and swap", "readahead", ["For swap the read-ahead is 4 KiB << vm.page-cluster."])
+    return _study(plan, "ahead", "kind", READAHEAD_NAMES, "read-ahead KiB", "Read-ahead size, mmap and swap", "readahead", ["For swap the read-ahead is 4 KiB << vm.page-cluster. At quick scale runs on the mapping have twice the grid of the others."])
 
 
 def dirty(plan, published):
