@@ -2,7 +2,12 @@
  *
  * A view is the pair of DRAM arrays of a Jacobi-like problem, addressed in Buffer coordinates (rows 0..ny+2h,
  * planes 0..nz+2h, frame included). Level l of a call reads array (parity+l)&1 and writes array
- * (parity+l+1)&1.
+ * (parity+l+1)&1. Windows are such that a level reads, of array (parity+l)&1, only what level l wrote, what
+ * was loaded as level l of an earlier call, and the frame.
+ *
+ * After a call both arrays are as if the levels had been done one after the other, but for cells that are
+ * used up: of a level before the last, those that with all their neighbours lie in the next level's window.
+ * Nothing can need them any more, and an engine need not write them.
  */
 #ifndef MX_ENGINE_H
 #define MX_ENGINE_H

@@ -16,9 +16,11 @@
  * What a tile reads and writes beside its own cells are its sides. Those in y the line's tile before has left
  * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
  * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
- * long in y, z and levels in the same cache.
+ * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
+ * place (resident.h).
  */
 #include "engine/ahead.h"
+#include "engine/resident.h"
 #include "engine/team.h"
 #include "engine/work.h"
 
@@ -36,6 +38,7 @@ struct job {
 struct mx_engine {
     struct mx_work work;
     struct mx_team *team;
+    struct mx_resident resident;
     int32_t threads;
     int64_t slab, tile, ct, column;
     struct mx_progress *line; /* tiles done */
@@ -150,6 +153,37 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     }
 }
 
+static bool within(const struct mx_window *w, const struct mx_box *b) {
+    return b->y0 >= w->y0 && b->y1 <= w->y1 && b->z0 >= w->z0 && b->z1 <= w->z1;
+}
+
+/* Whole at every level, so that its levels can be computed in place. */
+static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) {
+    const struct job *j = &e->job;
+    if (e->resident.kernel == NULL || j->columns > 1 || j->tile != e->resident.rows ||
+        j->slab != e->resident.planes || has_faces(j->a) || line->l1 - line->l0 < 2)
+        return false;
+    for (int32_t l = line->l0; l < line->l1; l++) {
+        const struct mx_box box = box_of(e, line, tile, l);
+        if (!within(&j->a->window[l], &box)) return false;
+    }
+    return true;
+}
+
+static void do_whole_tile(const mx_engine *e, int thread, const struct line *line, int64_t tile, bool more) {
+    const struct mx_advance *a = e->job.a;
+    struct mx_ahead_list list;
+    for (int32_t l = line->l0; l < line->l1; l++) {
+        const struct mx_resident_level level = {.box = box_of(e, line, tile, l),
+                                                .from = (a->parity + l) & 1,
+                                                .first = l == line->l0,
+                                                .last = l == line->l1 - 1};
+        list_ahead(e, line, tile, l, more, &list);
+        struct mx_ahead ahead = mx_ahead_over(&list, e->work.nx * e->job.tile * e->job.slab);
+        mx_resident_level(&e->resident, &e->work, &a->view, thread, &level, list.runs > 0 ? &ahead : NULL);
+    }
+}
+
 static void do_tile(const mx_engine *e, const struct line *line, int64_t tile, bool more) {
     const struct job *j = &e->job;
     const bool faces = has_faces(j->a);
@@ -169,7 +203,7 @@ static bool is_done(struct mx_progress *line, int64_t tile) {
     return atomic_load_explicit(&line->value, memory_order_acquire) >= tile + 2;
 }
 
-static void do_line(mx_engine *e, int64_t number) {
+static void do_line(mx_engine *e, int thread, int64_t number) {
     const struct job *j = &e->job;
     const int64_t column_back = j->chunks, slab_back = j->chunks * j->columns;
     const struct line line = line_of(j, number);
@@ -178,19 +212,23 @@ static void do_line(mx_engine *e, int64_t number) {
         if (line.l0 > 0) mx_wait_at_least(at - 1, tile + 1);
         if (line.column > 0) mx_wait_at_least(at - column_back, tile + 1);
         if (line.slab > 0) mx_wait_at_least(at - slab_back, tile + 1);
-        do_tile(e, &line, tile, tile + 1 < j->tiles && (line.l0 == 0 || is_done(at - 1, tile)));
+        const bool more = tile + 1 < j->tiles && (line.l0 == 0 || is_done(at - 1, tile));
+        if (is_whole(e, &line, tile))
+            do_whole_tile(e, thread, &line, tile, more);
+        else
+            do_tile(e, &line, tile, more);
         atomic_store_explicit(&at->value, tile + 1, memory_order_release);
     }
 }
 
 static void advance_part(void *arg, int thread, int threads) {
     mx_engine *e = arg;
-    (void)thread, (void)threads;
+    (void)threads;
     const int64_t lines = e->job.slabs * e->job.columns * e->job.chunks;
     for (;;) {
         int64_t number = atomic_fetch_add_explicit(&e->next_line, 1, memory_order_relaxed);
         if (number >= lines) return;
-        do_line(e, number);
+        do_line(e, thread, number);
     }
 }
 
@@ -245,12 +283,21 @@ static void tiled_advance(mx_engine *e, const struct mx_advance *a) {
     mx_team_run(e->team, advance_part, e);
 }
 
-/* The defaults were measured (512^2 to 2048^2 cells a plane, 1 MiB of L2, 32 MiB of L3 shared with others). A
- * tile takes half of L2, so that what is asked for ahead has room there; few rows and more planes, since the
- * planes beside a tile come from DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long
- * runs suit the hardware's prefetchers. Of longer ones what a chunk touches from one tile to the next no
- * longer stays in L3; columns of about a page do. */
+/* The defaults were measured (512^2 to 2048^2 cells a plane, 1 MiB of L2, 32 MiB of L3 shared with others).
+ *
+ * In place: as many rows as the kernel does together, for tiles are read and written from one strip to the
+ * next; planes so that one array of the tile takes 0.4 of L2, which leaves room for its sides and for what is
+ * asked for ahead.
+ *
+ * In two arrays: a tile takes half of L2; few rows and more planes, since the planes beside a tile come from
+ * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
+ * prefetchers. Of longer ones what a chunk touches from one tile to the next no longer stays in L3; columns
+ * of about a page do. */
 enum {
+    PLACE_ROWS = 6,
+    PLACE_LEAST_PLANES = 12,
+    PLACE_MOST_PLANES = 24,
+    PLACE_ROW_BYTES = 12288,
     TILE_ROWS = 4,
     COLUMN_TILE_ROWS = 6,
     LEAST_PLANES = 8,
@@ -261,19 +308,33 @@ enum {
     COMMON_L2_BYTES = 1 << 20
 };
 
-static bool has_columns(const struct mx_engine_options *o) { return o->row_pitch_bytes > WHOLE_ROW_BYTES; }
+static bool is_in_place(const struct mx_engine_options *o) {
+    const struct mx_stencil *stencil = mx_stencil_find(o->problem->stencil);
+    const bool sizes =
+        o->row_pitch_bytes <= PLACE_ROW_BYTES && (o->tile == 0 || mx_resident_fits(o->tile, o->slab));
+    const bool whole = o->column == 0 || o->column >= o->problem->nx;
+    return sizes && whole && stencil != NULL && mx_stencil_tile(stencil, o->problem->dtype) != NULL;
+}
+
+static bool has_columns(const struct mx_engine_options *o) {
+    return o->row_pitch_bytes > (is_in_place(o) ? PLACE_ROW_BYTES : WHOLE_ROW_BYTES);
+}
 
 static int64_t tiled_tile(const struct mx_engine_options *o) {
-    return o->tile > 0 ? o->tile : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
+    if (o->tile > 0) return o->tile;
+    return is_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
 }
+
+static int64_t even(double planes) { return (int64_t)((planes + 1) / 2) * 2; }
 
 static int64_t tiled_slab(const struct mx_engine_options *o) {
     if (o->slab > 0) return o->slab;
-    const int64_t l2 =
-        o->machine != NULL && o->machine->l2_bytes > 0 ? (int64_t)o->machine->l2_bytes : COMMON_L2_BYTES;
-    const int64_t row = has_columns(o) ? COLUMN_BYTES : o->row_pitch_bytes;
-    const int64_t planes = (l2 / 2 / (2 * row * tiled_tile(o)) + 1) / 2 * 2;
-    return mx_max(LEAST_PLANES, mx_min(planes, MOST_PLANES));
+    const double l2 =
+        o->machine != NULL && o->machine->l2_bytes > 0 ? (double)o->machine->l2_bytes : COMMON_L2_BYTES;
+    const double row = has_columns(o) ? COLUMN_BYTES : (double)o->row_pitch_bytes;
+    const double tile = row * (double)tiled_tile(o);
+    if (is_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(0.4 * l2 / tile), PLACE_MOST_PLANES));
+    return mx_max(LEAST_PLANES, mx_min(even(l2 / 4 / tile), MOST_PLANES));
 }
 
 /* A tile of s planes and c levels reads, beside what it computes, 2h planes below each level and, from DRAM,
@@ -303,6 +364,7 @@ static int64_t default_column(const struct mx_engine_options *o) {
 static void tiled_free(mx_engine *e) {
     if (e == NULL) return;
     mx_team_free(e->team);
+    mx_resident_free(&e->resident);
     free(e->line);
     free(e);
 }
@@ -322,7 +384,8 @@ static int tiled_create(const struct mx_engine_options *o, mx_why *why, mx_engin
     if (!lines_ready(e, 64))
         err = mx_fail(why, -ENOMEM, "no memory for the tiled engine");
     else
-        err = mx_team_create(o->threads, why, &e->team);
+        err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, why, &e->resident) : 0;
+    if (err == 0) err = mx_team_create(o->threads, why, &e->team);
     if (err != 0) {
         tiled_free(e);
         return err;

@@ -12,7 +12,9 @@ __attribute__((always_inline)) static inline __m256i lanes64(int64_t x, int64_t 
     return _mm256_andnot_si256(below, _mm256_cmpgt_epi64(_mm256_set1_epi64x(to), cell));
 }
 
-__attribute__((always_inline)) static inline int near(int64_t d) { return (int)(d < -16 ? -16 : d > 16 ? 16 : d); }
+__attribute__((always_inline)) static inline int near(int64_t d) {
+    return (int)(d < -16 ? -16 : d > 16 ? 16 : d);
+}
 
 __attribute__((always_inline)) static inline __m256i lanes32(int64_t x, int64_t from, int64_t to) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -52,6 +54,7 @@ __attribute__((always_inline)) static inline __m256 right_ps(__m256 cur, __m256 
 #define STORE _mm256_storeu_pd
 #define LOADM _mm256_maskload_pd
 #define STOREM _mm256_maskstore_pd
+#define BLEND(m, a, b) _mm256_blendv_pd(a, b, _mm256_castsi256_pd(m))
 #define LANES_OF lanes64
 #define LEFT left_pd
 #define RIGHT right_pd
@@ -68,6 +71,7 @@ __attribute__((always_inline)) static inline __m256 right_ps(__m256 cur, __m256 
 #undef STORE
 #undef LOADM
 #undef STOREM
+#undef BLEND
 #undef LANES_OF
 #undef LEFT
 #undef RIGHT
@@ -84,6 +88,7 @@ __attribute__((always_inline)) static inline __m256 right_ps(__m256 cur, __m256 
 #define STORE _mm256_storeu_ps
 #define LOADM _mm256_maskload_ps
 #define STOREM _mm256_maskstore_ps
+#define BLEND(m, a, b) _mm256_blendv_ps(a, b, _mm256_castsi256_ps(m))
 #define LANES_OF lanes32
 #define LEFT left_ps
 #define RIGHT right_ps
@@ -93,5 +98,11 @@ const mx_kernel_table mx_kernels_avx2 = {
     [MX_STAR] = {[MX_F64] = star_f64, [MX_F32] = star_f32},
     [MX_EDGE19] = {[MX_F64] = edge19_f64, [MX_F32] = edge19_f32},
     [MX_BOX27] = {[MX_F64] = box27_f64, [MX_F32] = box27_f32},
+};
+
+const mx_tile_table mx_tiles_avx2 = {
+    [MX_STAR] = {[MX_F64] = tile_star_f64, [MX_F32] = tile_star_f32},
+    [MX_EDGE19] = {[MX_F64] = tile_edge19_f64, [MX_F32] = tile_edge19_f32},
+    [MX_BOX27] = {[MX_F64] = tile_box27_f64, [MX_F32] = tile_box27_f32},
 };
 #endif

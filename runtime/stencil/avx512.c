@@ -30,8 +30,9 @@ __attribute__((always_inline)) static inline uint32_t lane_mask(int64_t x, int64
 #define STORE _mm512_storeu_pd
 #define LOADM(p, m) _mm512_maskz_loadu_pd(m, p)
 #define STOREM _mm512_mask_storeu_pd
-#define LANES_OF(x, from, to) (MASK)lane_mask(x, from, to, LANES)
-#define PAIR(hi, lo, n)                                                                                       \
+#define LANES_OF(x, from, to) (MASK) lane_mask(x, from, to, LANES)
+#define BLEND(m, a, b) _mm512_mask_mov_pd(a, m, b)
+#define PAIR(hi, lo, n)                                                                                      \
     _mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(hi), _mm512_castpd_si512(lo), n))
 #define LEFT(prev, cur) PAIR(cur, prev, 7)
 #define RIGHT(cur, next) PAIR(next, cur, 1)
@@ -49,6 +50,7 @@ __attribute__((always_inline)) static inline uint32_t lane_mask(int64_t x, int64
 #undef STORE
 #undef LOADM
 #undef STOREM
+#undef BLEND
 #undef PAIR
 
 #define NAME(x) x##_f32
@@ -64,9 +66,10 @@ __attribute__((always_inline)) static inline uint32_t lane_mask(int64_t x, int64
 #define STORE _mm512_storeu_ps
 #define LOADM(p, m) _mm512_maskz_loadu_ps(m, p)
 #define STOREM _mm512_mask_storeu_ps
+#define BLEND(m, a, b) _mm512_mask_mov_ps(a, m, b)
 #undef LEFT
 #undef RIGHT
-#define PAIR(hi, lo, n)                                                                                       \
+#define PAIR(hi, lo, n)                                                                                      \
     _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(hi), _mm512_castps_si512(lo), n))
 #define LEFT(prev, cur) PAIR(cur, prev, 15)
 #define RIGHT(cur, next) PAIR(next, cur, 1)
@@ -76,5 +79,11 @@ const mx_kernel_table mx_kernels_avx512 = {
     [MX_STAR] = {[MX_F64] = star_f64, [MX_F32] = star_f32},
     [MX_EDGE19] = {[MX_F64] = edge19_f64, [MX_F32] = edge19_f32},
     [MX_BOX27] = {[MX_F64] = box27_f64, [MX_F32] = box27_f32},
+};
+
+const mx_tile_table mx_tiles_avx512 = {
+    [MX_STAR] = {[MX_F64] = tile_star_f64, [MX_F32] = tile_star_f32},
+    [MX_EDGE19] = {[MX_F64] = tile_edge19_f64, [MX_F32] = tile_edge19_f32},
+    [MX_BOX27] = {[MX_F64] = tile_box27_f64, [MX_F32] = tile_box27_f32},
 };
 #endif

@@ -9,9 +9,12 @@ enum mx_shape_kind { MX_STAR, MX_EDGE19, MX_BOX27, MX_SHAPES };
 /* [shape][dtype]; a star kernel serves every radius. NULL = none. */
 typedef mx_kernel_fn *const mx_kernel_table[MX_SHAPES][2];
 
+typedef mx_tile_fn *const mx_tile_table[MX_SHAPES][2];
+
 extern const mx_kernel_table mx_kernels_plain;
 #if defined(__x86_64__)
 extern const mx_kernel_table mx_kernels_avx2, mx_kernels_avx512;
+extern const mx_tile_table mx_tiles_avx2, mx_tiles_avx512;
 #endif
 
 /* Kernels of h = 1 walk wide patches in columns of so many bytes: measured, a quarter of it less and twice as

@@ -73,12 +73,13 @@ static const struct {
     const char *isa;
     bool (*works)(void);
     const mx_kernel_table *kernels;
+    const mx_tile_table *tiles;
 } isas[] = {
 #if defined(__x86_64__)
-    {"avx512", has_avx512, &mx_kernels_avx512},
-    {"avx2", has_avx2, &mx_kernels_avx2},
+    {"avx512", has_avx512, &mx_kernels_avx512, &mx_tiles_avx512},
+    {"avx2", has_avx2, &mx_kernels_avx2, &mx_tiles_avx2},
 #endif
-    {"plain", always, &mx_kernels_plain},
+    {"plain", always, &mx_kernels_plain, NULL},
 };
 enum { ISAS = sizeof isas / sizeof isas[0] };
 
@@ -101,6 +102,19 @@ mx_kernel_fn *mx_stencil_kernel(const struct mx_stencil *stencil, enum mx_dtype 
         return kernel;
     }
     return NULL; /* not reached: plain fills every slot */
+}
+
+mx_tile_fn *mx_stencil_tile_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa) {
+    for (int i = 0; i < ISAS; i++)
+        if (strcmp(isas[i].isa, isa) == 0 && isas[i].works() && isas[i].tiles != NULL && stencil->h == 1)
+            return (*isas[i].tiles)[shape_of(stencil)][dtype];
+    return NULL;
+}
+
+mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtype) {
+    const char *isa;
+    mx_stencil_kernel(stencil, dtype, &isa);
+    return mx_stencil_tile_isa(stencil, dtype, isa);
 }
 
 /* h cells, most often one. */

@@ -53,6 +53,29 @@ static inline char *mx_patch_dst(const struct mx_patch *patch, int64_t plane) {
 
 typedef void mx_kernel_fn(const struct mx_patch *patch, const double coef[4]);
 
+/* One plane of a tile's rows -2 .. rows-1, in up to three places; each pointer is to cell 0 of its first row.
+ */
+struct mx_tile_rows {
+    char *below; /* rows -2 and -1, which the tile before left */
+    char *inner; /* rows 0 .. rows-3 */
+    char *top;   /* rows-2 and rows-1 */
+};
+
+/* One level of a tile in skewed coordinates, stencils of h = 1: row r of plane s is computed from the rows
+ * around row r-1 of plane s-1 of what is read. What has been computed may thus replace what was read in the
+ * same place: rows are done from the last to the first in z and y, so nothing is overwritten that is still to
+ * be read. In x the whole row is done, its frame cells copied. */
+struct mx_tile {
+    const struct mx_tile_rows *src; /* [planes + 2]: planes -2 .. planes-1 */
+    const struct mx_tile_rows *dst; /* [planes]: planes 0 .. planes-1, `below` not used */
+    int32_t rows, planes;           /* rows even; up to MX_TILE_MOST_ROWS, MX_TILE_MOST_PLANES */
+    int64_t row_pitch_bytes, nx;
+    struct mx_ahead *ahead; /* NULL: nothing */
+};
+enum { MX_TILE_MOST_ROWS = 12, MX_TILE_MOST_PLANES = 32 };
+
+typedef void mx_tile_fn(const struct mx_tile *tile, const double coef[4]);
+
 struct mx_stencil {
     const char *name;
     const char *summary;
@@ -72,6 +95,12 @@ mx_kernel_fn *mx_stencil_plain(const struct mx_stencil *stencil, enum mx_dtype d
 mx_kernel_fn *mx_stencil_kernel(const struct mx_stencil *stencil, enum mx_dtype dtype, const char **isa);
 /* A given instruction set, NULL if this CPU or this stencil has none; for tests and benchmarks. */
 mx_kernel_fn *mx_stencil_kernel_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
+
+/* The best kernel for tiles on this CPU, NULL where there is none: h > 1, or no vector unit that it is
+ * written for. */
+mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtype);
+/* The same for a given instruction set. */
+mx_tile_fn *mx_stencil_tile_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
 
 /* Copies the x frame cells of the patch's rows from src[h] to dst (left if x0 == h, right if x1 == nx+h). */
 void mx_stencil_x_frame(const struct mx_patch *patch, enum mx_dtype dtype);

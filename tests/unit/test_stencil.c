@@ -96,6 +96,120 @@ Test(stencil, every_isa_gives_the_bits_of_plain) {
                     for (int dtype = 0; dtype < 2; dtype++) same_bits(s, dtype, isas[i], widths[w], rows);
 }
 
+/* ---- tiles: each run of rows of a plane lies in one of HOMES arrays of the same form */
+
+enum { HOMES = 3 };
+
+struct tile_field {
+    struct mx_tile tile;
+    struct mx_tile_rows src[MX_TILE_MOST_PLANES + 2], dst[MX_TILE_MOST_PLANES];
+    int home[MX_TILE_MOST_PLANES + 2][3],
+        to[MX_TILE_MOST_PLANES][2]; /* of below, inner, top; of inner, top */
+    char *memory;
+    size_t bytes, home_bytes;
+};
+
+/* Row `row` (from -2) of plane `plane` (from -2) in a home. */
+static size_t tile_at(const struct tile_field *f, int home, int64_t row, int64_t plane) {
+    const int64_t rows = f->tile.rows + 2;
+    return (size_t)home * f->home_bytes + (size_t)(((plane + 2) * rows + row + 2) * f->tile.row_pitch_bytes);
+}
+
+static int part_of(const struct mx_tile *t, int64_t row) { return row < 0 ? 0 : row < t->rows - 2 ? 1 : 2; }
+
+static void tile_field_make(struct tile_field *f, int64_t nx, enum mx_dtype dtype) {
+    struct mx_tile *t = &f->tile;
+    *t = (struct mx_tile){.src = f->src, .dst = f->dst, .nx = nx};
+    t->rows = 2 * (int32_t)pick(1, MX_TILE_MOST_ROWS / 2);
+    t->planes = (int32_t)pick(1, pick(0, 5) == 0 ? MX_TILE_MOST_PLANES : 5);
+    t->row_pitch_bytes = pitch_for(1, nx, dtype, 0);
+    f->home_bytes = (size_t)(t->row_pitch_bytes * (t->rows + 2) * (t->planes + 2));
+    /* the last home ends where its last row ends, so that asan sees a read beyond */
+    f->bytes = HOMES * f->home_bytes - (size_t)(t->row_pitch_bytes - (nx + 2) * mx_dtype_bytes(dtype));
+    f->memory = malloc(f->bytes);
+    const bool in_place = pick(0, 1);
+    for (int32_t q = 0; q < t->planes + 2; q++) {
+        for (int i = 0; i < 3; i++) f->home[q][i] = in_place ? 0 : (int)pick(0, HOMES - 1);
+        f->src[q].below = f->memory + tile_at(f, f->home[q][0], -2, q - 2);
+        f->src[q].inner = f->memory + tile_at(f, f->home[q][1], 0, q - 2);
+        f->src[q].top = f->memory + tile_at(f, f->home[q][2], t->rows - 2, q - 2);
+    }
+    for (int32_t s = 0; s < t->planes; s++) {
+        for (int i = 0; i < 2; i++) f->to[s][i] = in_place ? 0 : (int)pick(0, HOMES - 1);
+        f->dst[s].inner = f->memory + tile_at(f, f->to[s][0], 0, s);
+        f->dst[s].top = f->memory + tile_at(f, f->to[s][1], t->rows - 2, s);
+    }
+}
+
+/* What the tile is to leave, into `after`: every row by the plain kernel from what stood there before. */
+static void plain_tile(const struct tile_field *f, const struct mx_stencil *s, enum mx_dtype dtype,
+                       const char *before, char *after) {
+    const struct mx_tile *t = &f->tile;
+    for (int64_t plane = 0; plane < t->planes; plane++)
+        for (int64_t row = 0; row < t->rows; row++) {
+            char *rows = malloc((size_t)(9 * t->row_pitch_bytes));
+            const char *src[3];
+            for (int q = 0; q < 3; q++) {
+                src[q] = rows + (3 * q + 1) * t->row_pitch_bytes;
+                for (int r = -2; r <= 0; r++) {
+                    const int home = f->home[plane + q][part_of(t, row + r)];
+                    memcpy(rows + (3 * q + r + 2) * t->row_pitch_bytes,
+                           before + tile_at(f, home, row + r, plane + q - 2),
+                           (size_t)((t->nx + 2) * mx_dtype_bytes(dtype)));
+                }
+            }
+            struct mx_patch p = {.dst = after + tile_at(f, f->to[plane][part_of(t, row) - 1], row, plane),
+                                 .src = src,
+                                 .row_pitch_bytes = t->row_pitch_bytes,
+                                 .rows = 1,
+                                 .h = 1,
+                                 .nx = t->nx,
+                                 .x0 = 1,
+                                 .x1 = t->nx + 1};
+            mx_stencil_plain(s, dtype)(&p, s->coef);
+            free(rows);
+        }
+}
+
+/* In place, and from anywhere to anywhere: every byte as by the plain kernel from what was read. */
+static void same_tile(const struct mx_stencil *s, enum mx_dtype dtype, const char *isa, int64_t nx) {
+    mx_tile_fn *kernel = mx_stencil_tile_isa(s, dtype, isa);
+    if (kernel == NULL) return;
+    struct tile_field f;
+    tile_field_make(&f, nx, dtype);
+    struct field all = {.memory = f.memory, .bytes = f.bytes};
+    fill(&all, dtype);
+    char *before = malloc(f.bytes), *after = malloc(f.bytes);
+    memcpy(before, f.memory, f.bytes);
+    memcpy(after, f.memory, f.bytes);
+    plain_tile(&f, s, dtype, before, after);
+    kernel(&f.tile, s->coef);
+    cr_assert(memcmp(f.memory, after, f.bytes) == 0, "%s %s %s nx %lld rows %d planes %d", s->name,
+              dtype == MX_F64 ? "f64" : "f32", isa, (long long)nx, f.tile.rows, f.tile.planes);
+    free(before);
+    free(after);
+    free(f.memory);
+}
+
+Test(stencil, tiles_give_the_bits_of_plain) {
+    static const char *const isas[] = {"avx2", "avx512"};
+    static const int64_t widths[] = {1,  2,  6,   7,   8,   13,  14,  15,  30,  31,
+                                     62, 63, 126, 127, 128, 250, 254, 255, 510, 600};
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++)
+        for (int i = 0; i < 2; i++)
+            for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
+                for (int dtype = 0; dtype < 2; dtype++)
+                    for (int k = 0; k < 4; k++) same_tile(s, dtype, isas[i], widths[w]);
+}
+
+/* A stencil of h > 1 has none: its tiles need 2h planes that move with the level. */
+Test(stencil, tiles_are_for_h_1) {
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++) {
+        mx_tile_fn *tile = mx_stencil_tile(s, MX_F64);
+        cr_assert(s->h > 1 ? tile == NULL : tile == NULL || mx_stencil_tile(s, MX_F32) != NULL);
+    }
+}
+
 Test(stencil, best_kernel_exists_and_names_itself) {
     for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++)
         for (int dtype = 0; dtype < 2; dtype++) {

@@ -1,0 +1,63 @@
+#include "engine/resident.h"
+
+#include <errno.h>
+#include <memext/backend.h>
+#include <stdlib.h>
+
+enum { PAGE_BYTES = 4096, OFF_THE_PAGE = 1536 };
+
+bool mx_resident_fits(int64_t rows, int64_t planes) {
+    return rows >= 4 && rows % 2 == 0 && rows <= MX_TILE_MOST_ROWS &&
+           (planes == 0 || (planes >= 4 && planes <= MX_TILE_MOST_PLANES));
+}
+
+int mx_resident_make(const struct mx_engine_options *o, int64_t rows, int64_t planes, mx_why *why,
+                     struct mx_resident *out) {
+    const struct mx_stencil *stencil = mx_stencil_find(o->problem->stencil);
+    struct mx_resident r = {.rows = rows, .planes = planes, .row_pitch = o->row_pitch_bytes};
+    *out = r;
+    if (rows < 4 || rows % 2 != 0 || rows > MX_TILE_MOST_ROWS || planes < 4 || planes > MX_TILE_MOST_PLANES)
+        return 0;
+    r.kernel = mx_stencil_tile(stencil, o->problem->dtype);
+    if (r.kernel == NULL) return 0;
+    const int64_t plane = (rows - 2) * r.row_pitch;
+    r.plane_pitch = (plane + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES + OFF_THE_PAGE;
+    r.bytes = ((planes - 2) * r.plane_pitch + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    r.base =
+        aligned_alloc(PAGE_BYTES, (size_t)(r.bytes * o->threads)); /* each thread touches its own first */
+    if (r.base == NULL) return mx_fail(why, -ENOMEM, "no memory for the tiles of %d threads", o->threads);
+    *out = r;
+    return 0;
+}
+
+void mx_resident_free(struct mx_resident *r) { free(r->base); }
+
+/* Rows and planes of the view, as the tile's plane that begins at row y. */
+static struct mx_tile_rows in_view(const struct mx_resident *r, const struct mx_view *view, int array,
+                                   int64_t y, int64_t z) {
+    char *inner = mx_view_row(view, array, y, z);
+    return (struct mx_tile_rows){inner - 2 * r->row_pitch, inner, inner + (r->rows - 2) * r->row_pitch};
+}
+
+void mx_resident_level(const struct mx_resident *r, const struct mx_work *work, const struct mx_view *view,
+                       int thread, const struct mx_resident_level *level, struct mx_ahead *ahead) {
+    struct mx_tile_rows src[MX_TILE_MOST_PLANES + 2], dst[MX_TILE_MOST_PLANES];
+    char *own = r->base + thread * r->bytes;
+    for (int64_t i = -2; i < r->planes; i++) {
+        struct mx_tile_rows *p = &src[i + 2];
+        *p = in_view(r, view, level->from, level->box.y0 + 1, level->box.z0 + 1 + i);
+        if (!level->first && i >= 0 && i < r->planes - 2) p->inner = own + i * r->plane_pitch;
+    }
+    for (int64_t i = 0; i < r->planes; i++) {
+        dst[i] = in_view(r, view, 1 - level->from, level->box.y0, level->box.z0 + i);
+        if (!level->last && i < r->planes - 2) dst[i].inner = own + i * r->plane_pitch;
+    }
+    const struct mx_tile tile = {.src = src,
+                                 .dst = dst,
+                                 .rows = (int32_t)r->rows,
+                                 .planes = (int32_t)r->planes,
+                                 .row_pitch_bytes = r->row_pitch,
+                                 .nx = work->nx,
+                                 .ahead = ahead};
+    r->kernel(&tile, work->coef);
+}

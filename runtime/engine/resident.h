@@ -1,0 +1,37 @@
+/* resident.h - inside engine/ only: tiles whose levels are computed in place, in memory of the thread's own.
+ *
+ * In skewed coordinates a tile is the same box at every level, so one array serves all its levels: level l+1
+ * of a row replaces level l of the row it stands for (mx_tile). That array is half of what two would be,
+ * stays in L2, and reads and writes each line of it once a level. The view gets what others read: of every
+ * level the last 2h rows and planes, of the last level everything.
+ */
+#ifndef MX_RESIDENT_H
+#define MX_RESIDENT_H
+
+#include "engine/work.h"
+
+struct mx_resident {
+    mx_tile_fn *kernel; /* NULL: no tile is done in place */
+    int64_t rows, planes, row_pitch, plane_pitch;
+    char *base;
+    int64_t bytes; /* of one thread */
+};
+
+/* Whether tiles of so many rows and planes (0: any) can be done in place. */
+bool mx_resident_fits(int64_t rows, int64_t planes);
+/* Memory for tiles of `rows` x `planes` for each thread. -ENOMEM. */
+int mx_resident_make(const struct mx_engine_options *options, int64_t rows, int64_t planes, mx_why *why,
+                     struct mx_resident *out);
+void mx_resident_free(struct mx_resident *resident);
+
+/* Level l of levels [l0,l1), all of it inside its window; box: what it computes. */
+struct mx_resident_level {
+    struct mx_box box;
+    int from; /* array that is read */
+    bool first, last;
+};
+void mx_resident_level(const struct mx_resident *resident, const struct mx_work *work,
+                       const struct mx_view *view, int thread, const struct mx_resident_level *level,
+                       struct mx_ahead *ahead);
+
+#endif
