@@ -137,6 +137,22 @@ static json_t *json_candidate(const struct mx_tune_candidate *c) {
     return o;
 }
 
+/* Sizes are 0 where the engine's own choice stands; own, tried and gain are those of a search made now. */
+static json_t *json_refined(const struct mx_refined *r) {
+    json_t *o = json_object();
+    put(o, "slab", whole(r->sizes.slab));
+    put(o, "tile", whole(r->sizes.tile));
+    put(o, "ct", whole(r->sizes.ct));
+    put(o, "nx", whole(r->nx));
+    if (r->own.slab == 0) return o;
+    put(o, "own_slab", whole(r->own.slab));
+    put(o, "own_tile", whole(r->own.tile));
+    put(o, "own_ct", whole(r->own.ct));
+    put(o, "tried", whole(r->tried));
+    put(o, "gain", json_real(r->gain));
+    return o;
+}
+
 static json_t *json_rates(const struct mx_rates *r) {
     static const char *const sources[] = {"default", "cached", "measured", "given"};
     json_t *o = json_object();
@@ -146,6 +162,7 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
     put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
     put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
+    put(o, "tiled_sizes", json_refined(&r->refined));
     put(o, "device_source", json_string(sources[r->device_source]));
     put(o, "compute_source", json_string(sources[r->compute_source]));
     return o;
@@ -229,6 +246,30 @@ static void print_comment(const char *text) {
     }
 }
 
+static void print_size(const char *name, int64_t size, int64_t own) {
+    printf(" %s %lld", name, (long long)size);
+    if (size != own) printf(" (own choice %lld)", (long long)own);
+}
+
+/* What a search for sizes of the tiled engine found. */
+static void print_refined(const struct mx_refined *r) {
+    const struct mx_tiled_sizes *own = &r->own, *now = r->sizes.slab > 0 ? &r->sizes : own;
+    if (own->slab == 0) {
+        printf("# tiled engine: own choice of sizes; the DRAM or the rows are too little to try others\n");
+        return;
+    }
+    printf("# tiled engine:");
+    print_size("slab", now->slab, own->slab);
+    putchar(',');
+    print_size("tile", now->tile, own->tile);
+    putchar(',');
+    print_size("ct", now->ct, own->ct);
+    if (now == own)
+        printf(" (own choice; %d tried)\n", r->tried);
+    else
+        printf(": %.2f times as fast; %d tried\n", r->gain, r->tried);
+}
+
 static void print_summary(const struct mx_tune_result *r) {
     char a[32], b[32], c[32], d[32];
     printf("# reads %s, writes %s; %s of DRAM of %s; about %.1f s; %lld plans looked at in %.2f ms\n",
@@ -245,6 +286,7 @@ static int report(struct tune *t) {
         char *text = t->o.explain ? mx_tune_explain(&t->request, &t->result) : NULL;
         if (text != NULL) print_comment(text);
         if (text == NULL && !t->o.quiet) print_summary(&t->result);
+        if (t->o.calibrate && !t->o.quiet) print_refined(&t->request.rates.refined);
         printf("%s\n", mx_plan_print(&t->result.plan, line, sizeof line));
         free(text);
     }

@@ -8,7 +8,6 @@
 
 enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
 enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
-#define CALIBRATION_BYTES (UINT64_C(128) << 20)
 
 static const char *dtype_name(enum mx_dtype dtype) { return dtype == MX_F64 ? "f64" : "f32"; }
 
@@ -113,9 +112,8 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
         mx_rates_load(cache, known ? device : NULL, compute, rates);
     if (o->calibrate && !o->resume) {
         struct mx_device_options d = {.backend = backend->name, .path = o->path};
-        uint64_t share = dram_bytes / CALIBRATION_SHARE;
         int err = mx_rates_renew(o->path != NULL && !backend->anonymous ? &d : NULL, &o->problem, machine,
-                                 threads, share < CALIBRATION_BYTES ? share : CALIBRATION_BYTES, why, rates);
+                                 threads, dram_bytes / CALIBRATION_SHARE, why, rates);
         if (err < 0) return err;
     }
     take_given_rates(o, rates);

@@ -261,7 +261,9 @@ int mx_rates_renew(const struct mx_device_options *device, const struct mx_probl
                    struct mx_rates *rates) {
     char key[512], cache[PATH_MAX] = "";
     mx_rates_path(cache, sizeof cache, NULL);
-    int err = mx_calibrate_compute(problem, machine, threads, 0, memory_bytes, why, rates);
+    uint64_t least = memory_bytes < DEFAULT_MEMORY_BYTES ? memory_bytes : DEFAULT_MEMORY_BYTES;
+    int err = mx_calibrate_compute(problem, machine, threads, 0, least, why, rates);
+    if (err == 0) err = mx_refine_tiled(problem, machine, threads, 0, memory_bytes, why, rates);
     if (err < 0) return err;
     mx_rates_compute_key(machine, problem, threads, key, sizeof key);
     if (cache[0] != 0) mx_rates_store(cache, NULL, key, rates, NULL);

@@ -30,6 +30,15 @@ static void say_rates(FILE *f, const struct mx_rates *r) {
             sources[r->compute_source]);
 }
 
+static void say_sizes(FILE *f, const struct mx_rates *r) {
+    const struct mx_tiled_sizes *s = &r->refined.sizes;
+    if (s->slab > 0)
+        fprintf(
+            f,
+            "sizes     of the tiled engine, refined for rows of %lld cells: slab %lld, tile %lld, ct %lld\n",
+            (long long)r->refined.nx, (long long)s->slab, (long long)s->tile, (long long)s->ct);
+}
+
 static void say_constraints(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
     fprintf(f,
             "limits    bx = nx; 2 bt h <= by, bz where a Block is cut; bz a multiple of %lld, or nz; Blocks "
@@ -99,6 +108,7 @@ char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tun
     if (f == NULL) return NULL;
     say_problem(f, request, r);
     say_rates(f, &r->rates);
+    say_sizes(f, &r->rates);
     say_constraints(f, request, r);
     say_candidates(f, request, r);
     say_why(f, r);

@@ -29,6 +29,23 @@ static const struct rate_row rate_rows[] = {
 };
 enum { N_RATES = sizeof rate_rows / sizeof rate_rows[0] };
 
+/* Refined sizes, under the compute key: whole numbers, there all together or not at all. */
+static const struct size_row {
+    const char *name;
+    size_t offset;
+    int64_t most; /* more is no size, but damage */
+} size_rows[] = {
+    {"tiled_slab", offsetof(struct mx_refined, sizes.slab), 1 << 12},
+    {"tiled_tile", offsetof(struct mx_refined, sizes.tile), 1 << 12},
+    {"tiled_ct", offsetof(struct mx_refined, sizes.ct), 1 << 12},
+    {"tiled_nx", offsetof(struct mx_refined, nx), INT64_C(1) << 40},
+};
+enum { N_SIZES = sizeof size_rows / sizeof size_rows[0] };
+
+static int64_t *size_at(struct mx_refined *refined, const struct size_row *row) {
+    return (int64_t *)((char *)refined + row->offset);
+}
+
 static double *rate_at(struct mx_rates *rates, const struct rate_row *row) {
     return (double *)((char *)rates + row->offset);
 }
@@ -128,6 +145,17 @@ static bool take(const json_t *root, bool device, const char *key, struct mx_rat
     return any;
 }
 
+static void take_sizes(const json_t *root, const char *key, struct mx_refined *out) {
+    const json_t *entry = key == NULL ? NULL : json_object_get(json_object_get(root, section_of(false)), key);
+    struct mx_refined r = {.gain = 0};
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t value = json_integer_value(json_object_get(entry, size_rows[i].name));
+        if (value < 1 || value > size_rows[i].most) return;
+        *size_at(&r, &size_rows[i]) = value;
+    }
+    *out = r;
+}
+
 int mx_rates_load(const char *cache_path, const char *device_key, const char *compute_key,
                   struct mx_rates *rates) {
     int saved = errno;
@@ -135,6 +163,7 @@ int mx_rates_load(const char *cache_path, const char *device_key, const char *co
     if (root == NULL) return -ENOMEM;
     if (take(root, true, device_key, rates)) rates->device_source = MX_RATES_CACHED;
     if (take(root, false, compute_key, rates)) rates->compute_source = MX_RATES_CACHED;
+    take_sizes(root, compute_key, &rates->refined);
     json_decref(root);
     errno = saved;
     return 0;
@@ -152,6 +181,9 @@ static int put(json_t *root, bool device, const char *key, struct mx_rates *rate
     for (int i = 0; i < N_RATES; i++)
         if (rate_rows[i].device == device)
             err |= json_object_set_new(entry, rate_rows[i].name, json_real(*rate_at(rates, &rate_rows[i])));
+    for (int i = 0; i < N_SIZES && !device && rates->refined.sizes.slab > 0; i++)
+        err |= json_object_set_new(entry, size_rows[i].name,
+                                   json_integer(*size_at(&rates->refined, &size_rows[i])));
     return err | json_object_set_new(section, key, entry);
 }
 

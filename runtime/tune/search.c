@@ -34,13 +34,26 @@ static struct mx_engine_options engine_options(const struct job *job, const stru
     };
 }
 
-void mx_job_complete(const struct job *job, struct mx_plan *plan) {
-    struct mx_engine_options options = engine_options(job, plan);
-    if (plan->slab == 0) plan->slab = tune_max(1, job->engine->slab(&options));
+/* Refined sizes were found together: the slab goes with that tile and chunk alone. */
+static bool is_refined(const struct job *job, const struct mx_plan *plan) {
+    const struct mx_tiled_sizes *r = &job->refined;
+    return r->slab > 0 && plan->tile == r->tile && plan->ct == r->ct && plan->column == 0;
 }
 
+void mx_job_complete(const struct job *job, struct mx_plan *plan) {
+    struct mx_engine_options options = engine_options(job, plan);
+    if (plan->slab != 0) return;
+    plan->slab = is_refined(job, plan) ? job->refined.slab : tune_max(1, job->engine->slab(&options));
+}
+
+/* The engine reckons from its own slab; the rate was measured with the refined one, which takes its place. */
 double mx_job_efficiency(const struct job *job, const struct mx_plan *plan) {
     struct mx_engine_options options = engine_options(job, plan);
+    if (is_refined(job, plan)) {
+        options.slab = 0;
+        const int64_t own = job->engine->slab(&options);
+        options.slab = tune_max(1, plan->slab * own / job->refined.slab);
+    }
     return job->engine->efficiency(&options);
 }
 

@@ -29,9 +29,10 @@ struct job {
     const struct mx_engine_ops *engine;
     struct mx_layout layout[2]; /* [partial planes are transferred] */
     struct mx_rates rates;
-    struct mx_plan base;    /* what does not change during the search */
-    uint64_t room_bytes;    /* Blocks take less than this */
-    int64_t z_step, bt_min; /* bz is a multiple of z_step or nz; bt >= bt_min */
+    struct mx_plan base;           /* what does not change during the search */
+    struct mx_tiled_sizes refined; /* instead of the engine's own choice; 0 = none */
+    uint64_t room_bytes;           /* Blocks take less than this */
+    int64_t z_step, bt_min;        /* bz is a multiple of z_step or nz; bt >= bt_min */
     int32_t threads;
     bool resident;    /* both Buffers are to stay in DRAM */
     bool only_strips; /* no whole planes */

@@ -96,6 +96,12 @@ static int complete_request(const struct mx_tune_request *request, mx_why *why, 
 
 /* ------------------------------------------------------------------ one algorithm */
 
+/* Refined tile and chunk, where no size is given; the slab follows with them (mx_job_complete). */
+static void refine(const struct job *job, struct mx_plan *plan) {
+    bool given = plan->slab != 0 || plan->tile != 0 || plan->ct != 0 || plan->column != 0;
+    if (!given) plan->tile = job->refined.tile, plan->ct = job->refined.ct;
+}
+
 static void set_base(const struct context *c, struct job *job) {
     const struct mx_plan *m = &c->q.manual;
     struct mx_plan *b = &job->base;
@@ -110,6 +116,7 @@ static void set_base(const struct context *c, struct job *job) {
     if (m->iy > 0) b->iy = m->iy;
     if (m->iz > 0) b->iz = m->iz;
     b->slab = m->slab, b->tile = m->tile, b->ct = m->ct, b->column = m->column;
+    refine(job, b);
     memcpy(b->faces, m->faces, sizeof b->faces);
     b->ahead = m->ahead > 0 ? m->ahead : DEFAULT_AHEAD;
     b->threads = job->threads;
@@ -137,8 +144,10 @@ static int make_layouts(struct job *job, mx_why *why) {
     return err;
 }
 
-static int make_job(const struct context *c, const struct mx_algorithm *algorithm, mx_why *why,
-                    struct job *out) {
+enum sizes { OWN, REFINED };
+
+static int make_job(const struct context *c, const struct mx_algorithm *algorithm, enum sizes sizes,
+                    mx_why *why, struct job *out) {
     struct job job = {.request = &c->q,
                       .problem = *c->q.problem,
                       .algorithm = algorithm,
@@ -158,6 +167,9 @@ static int make_job(const struct context *c, const struct mx_algorithm *algorith
                    (algorithm->needs_mapped && c->q.algorithm == NULL && !job.strategy->only_by_name);
     int err = make_layouts(&job, why);
     if (err < 0) return err;
+    bool refined = sizes == REFINED && strcmp(job.engine->name, "tiled") == 0 &&
+                   mx_refined_for(&job.rates.refined, &job.problem);
+    if (refined) job.refined = job.rates.refined.sizes;
     set_base(c, &job);
     *out = job;
     return 0;
@@ -243,16 +255,29 @@ static int check_capacity(const struct mx_tune_request *q, const struct mx_tune_
         mx_size_text((uint64_t)x->layout.buffer_bytes).text, side_file);
 }
 
+static int run_tuner(const struct context *c, struct job *job, mx_why *why) {
+    bool choice = job->strategy->blocks || (c->tuner == MANUAL && job->algorithm->uses_blocks);
+    return (choice ? tuner_functions[c->tuner] : mx_run_blk)(job, why);
+}
+
+/* Refined sizes are there to gain speed: a plan that only they keep from fitting is made without them. */
+static int tune_sizes(const struct context *c, struct job *job, mx_why *why) {
+    int err = run_tuner(c, job, why);
+    bool misfit = err == -ENOMEM || (err == 0 && !job->found);
+    if (job->refined.slab == 0 || !misfit) return err;
+    err = make_job(c, job->algorithm, OWN, why, job);
+    return err < 0 ? err : run_tuner(c, job, why);
+}
+
 /* Fills out, found or not. Negative: the request itself is wrong for this algorithm. */
 static int tune_one(const struct context *c, const struct mx_algorithm *algorithm, mx_why *why,
                     struct mx_tune_candidate *out, struct job *job) {
     struct mx_tune_candidate candidate = {0};
     snprintf(candidate.algorithm, sizeof candidate.algorithm, "%s", algorithm->name);
     int err = check_face(&c->q, algorithm, why);
-    if (err == 0) err = make_job(c, algorithm, why, job);
+    if (err == 0) err = make_job(c, algorithm, REFINED, why, job);
     if (err < 0) return err;
-    bool choice = job->strategy->blocks || (c->tuner == MANUAL && algorithm->uses_blocks);
-    err = (choice ? tuner_functions[c->tuner] : mx_run_blk)(job, why);
+    err = tune_sizes(c, job, why);
     candidate.n_evaluated = job->n_evaluated;
     if (err == 0 && !job->found) explain_misfit(c, job, &candidate);
     if (err == 0 && job->found) {
@@ -427,6 +452,7 @@ static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why,
     if (p.tuner[0] == 0) strcpy(p.tuner, "manual");
     memcpy(p.algorithm, job->base.algorithm, sizeof p.algorithm);
     memcpy(p.engine, job->base.engine, sizeof p.engine);
+    refine(job, &p);
     mx_job_complete(job, &p);
     int err = place_faces(job, &p, why);
     if (err < 0) return err;
@@ -445,19 +471,15 @@ static int check_room(const struct context *c, const struct mx_tune_candidate *x
         mx_size_text(c->overhead_bytes).text);
 }
 
-static int measure_given(struct context *c, const struct mx_plan *given, mx_why *why,
+static int measure_given(const struct context *c, const struct mx_plan *given, enum sizes sizes, mx_why *why,
                          struct mx_tune_result *r) {
     struct job job;
     struct mx_plan plan;
     struct mx_tune_candidate *x = &r->candidates[0];
-    const struct mx_algorithm *a = mx_algorithm_find(given->algorithm);
-    if (a == NULL) return mx_fail(why, -EINVAL, "the plan's algorithm '%s' is not known", given->algorithm);
-    c->q.algorithm = a->name;
-    int err = check_face(&c->q, a, why);
-    if (err == 0) err = make_job(c, a, why, &job);
+    int err = make_job(c, mx_algorithm_find(given->algorithm), sizes, why, &job);
     if (err == 0) err = merge_plan(given, &job, why, &plan);
     if (err < 0) return err;
-    snprintf(x->algorithm, sizeof x->algorithm, "%s", a->name);
+    snprintf(x->algorithm, sizeof x->algorithm, "%s", job.algorithm->name);
     x->fits = true;
     x->n_evaluated = 1;
     fill_candidate(&job, &plan, x);
@@ -466,6 +488,15 @@ static int measure_given(struct context *c, const struct mx_plan *given, mx_why 
     r->z_step = job.z_step;
     err = check_capacity(&c->q, x, why);
     return err < 0 ? err : check_room(c, x, why);
+}
+
+static int tune_given(struct context *c, const struct mx_plan *given, mx_why *why, struct mx_tune_result *r) {
+    const struct mx_algorithm *a = mx_algorithm_find(given->algorithm);
+    if (a == NULL) return mx_fail(why, -EINVAL, "the plan's algorithm '%s' is not known", given->algorithm);
+    c->q.algorithm = a->name;
+    int err = check_face(&c->q, a, why);
+    if (err == 0) err = measure_given(c, given, REFINED, why, r);
+    return err == -ENOMEM ? measure_given(c, given, OWN, why, r) : err;
 }
 
 int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *plan, mx_why *why,
@@ -479,7 +510,7 @@ int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *pl
     if (r == NULL) return mx_fail(why, -ENOMEM, "no memory for a tuner");
     uint64_t begin = mx_clock_ns();
     int err = complete_request(&q, why, &c);
-    if (err == 0) err = measure_given(&c, plan, why, r);
+    if (err == 0) err = tune_given(&c, plan, why, r);
     if (err == 0) {
         take_context(&c, r);
         take_winner(&c, r);

@@ -31,6 +31,21 @@ enum { MX_TUNE_CACHE_SHARE = 4 };
 
 enum mx_rates_source { MX_RATES_DEFAULT, MX_RATES_CACHED, MX_RATES_MEASURED, MX_RATES_GIVEN };
 
+/* Sizes of the tiled engine: planes of a slab, rows of a tile, levels of a chunk. */
+struct mx_tiled_sizes {
+    int64_t slab, tile, ct;
+};
+
+/* What a search for better sizes than the engine's own choice found (mx_refine_tiled). */
+struct mx_refined {
+    struct mx_tiled_sizes sizes; /* 0 = not refined: the engine's own choice */
+    int64_t nx;                  /* cells of the rows they were measured on */
+    /* Of a search made now; 0 where sizes come from the cache, or there was none. */
+    struct mx_tiled_sizes own; /* the engine's choice */
+    int32_t tried;             /* others that ran against it */
+    double gain;               /* update rate with `sizes`, in rates with the engine's own choice */
+};
+
 /* What predicted seconds are computed from. Bytes and updates per second, sustained, all threads together; 0
  * = unknown (mx_rates_complete fills it). */
 struct mx_rates {
@@ -39,6 +54,7 @@ struct mx_rates {
     double copy_bytes_per_s;  /* DRAM to DRAM (blk2blk) */
     double iblock_updates_per_s, tiled_updates_per_s;
     enum mx_rates_source device_source, compute_source;
+    struct mx_refined refined; /* with which tiled_updates_per_s was measured; kept with it */
 };
 
 /* What mx_rates_complete puts where nothing was measured or given: one mainstream NVMe drive and a per-core
@@ -82,9 +98,20 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
 int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                          double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates);
 
-/* What --calibrate does: measures the compute rates, and the device's where `device` is not NULL (a path that
- * is a file is measured in its directory, so that no file is touched), and stores both in the cache; *rates
- * receives them. A cache that cannot be written is no error. */
+/* Looks for sizes of the tiled engine that are faster than its own choice by more than the noise, in about
+ * `seconds` (0 = 3 s) on a ring of planes with the problem's rows that is too large for cache, in at most
+ * memory_bytes of DRAM (0 = 256 MiB or twice the L3, which is also the most it takes). Fills rates->refined,
+ * and raises rates->tiled_updates_per_s by what was gained. 0 also where nothing could be tried, because the
+ * rows or the memory make no such ring: refined.own is 0 then. */
+int mx_refine_tiled(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                    double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates);
+/* Are there refined sizes, for rows as long as the problem's? */
+bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *problem);
+
+/* What --calibrate does: measures the compute rates, refines the sizes of the tiled engine, measures the
+ * device where `device` is not NULL (a path that is a file is measured in its directory, so that no file is
+ * touched), and stores all of it in the cache; *rates receives it. memory_bytes bounds the DRAM that is used.
+ * A cache that cannot be written is no error. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
                    const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
                    struct mx_rates *rates);

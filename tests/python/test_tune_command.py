@@ -112,3 +112,40 @@ def test_calibrate_is_kept(memext, place, tmp_path):
     assert second["device_source"] == second["compute_source"] == "cached"
     assert {k: v for k, v in first.items() if "_per_s" in k} == {k: v for k, v in second.items() if "_per_s" in k}
     assert list(place.iterdir()) == []
+
+
+def test_refined_sizes_are_kept_and_used(memext, place, tmp_path):
+    """--calibrate says what its search for sizes of the tiled engine found, in words and in JSON. Sizes in the cache are those
+    of later plans of that engine, unless some are given; runs with them are right and move the predicted bytes."""
+    import os
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    problem = ["-n", 254, 150, 100, "-t", 40, "-d", place, "--dram", "1GiB"]
+    text = memext("tune", *problem, "--calibrate", env=environment).stdout
+    said = [line for line in text.splitlines() if line.startswith("# tiled engine: ")]
+    assert len(said) == 1, text
+    assert "tiled engine" not in memext("tune", *problem, env=environment).stdout
+    report = json.loads(memext("tune", *problem, "--calibrate", "--json", "-", env=environment).stdout)
+    sizes = report["rates"]["tiled_sizes"]
+    searched = "own_slab" in sizes
+    assert searched == said[0].startswith("# tiled engine: slab ")
+    assert searched or report["machine"]["l3_bytes"] > 40 << 20 # a ring of this grid would stay in such a cache
+    if searched:
+        assert sizes["own_slab"] > 0 and sizes["own_tile"] > 0 and sizes["own_ct"] > 0 and sizes["tried"] > 0
+        assert (sizes["slab"] > 0) == (sizes["gain"] > 1)
+
+    cache = tmp_path / "memext" / "rates.json"
+    kept = json.loads(cache.read_text())
+    assert len(kept["compute"]) == 1
+    for rates in kept["compute"].values():
+        assert rates.get("tiled_slab", 0) == sizes["slab"]
+        rates.update(tiled_slab=10, tiled_tile=8, tiled_ct=12, tiled_nx=254)
+    cache.write_text(json.dumps(kept))
+    problem[-1] = "64MiB"
+    for words in [["--engine", "tiled"], ["--engine", "tiled", "--slab", 7], ["--engine", "iblock"]]:
+        run = memext.run(*problem, *words, "--verify", env=environment)
+        plan = run["plan"]
+        assert run["verified"] is True
+        assert ((plan["slab"], plan["tile"], plan["ct"]) == (10, 8, 12)) == (words == ["--engine", "tiled"]), plan
+        assert plan["slab"] == 7 or "--slab" not in words
+        for key in ["read_bytes", "write_bytes"]:
+            assert run[key] == run["predicted_" + key], words

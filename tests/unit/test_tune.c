@@ -590,6 +590,108 @@ Test(tune, redundant_trades_compute_for_io) {
     cr_expect(bt_before > 2);
 }
 
+/* ------------------------------------------------------------------ refined sizes */
+
+static bool has_sizes(const struct mx_plan *p, int64_t slab, int64_t tile, int64_t ct) {
+    return p->slab == slab && p->tile == tile && p->ct == ct;
+}
+
+static struct mx_plan refined_plan(const struct mx_tune_request *q) {
+    struct mx_tune_result r;
+    mx_why why = {""};
+    cr_assert(mx_tune(q, &why, &r) == 0, "%s", why.text);
+    return r.plan;
+}
+
+/* Refined sizes are those of every plan of the tiled engine for rows of about that length; where one size is
+ * given it stays, and the others are the engine's own; iblock has none. */
+Test(tune, refined_sizes_are_used) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 1022, 64, 1, 8);
+    struct mx_tune_request q = {.problem = &p, .machine = &m, .dram_bytes = 2 * GIB, .engine = "tiled"};
+    const char *const algorithms[] = {NULL, "stream", "skewed-min", "redundant"};
+    int64_t own[4];
+    for (int i = 0; i < 4; i++) {
+        q.algorithm = algorithms[i];
+        q.rates.refined = (struct mx_refined){.nx = 0};
+        struct mx_plan plan = refined_plan(&q);
+        own[i] = plan.slab;
+        cr_expect(plan.slab != 20 && plan.tile == 0 && plan.ct == 0);
+        q.rates.refined = (struct mx_refined){.sizes = {20, 8, 24}, .nx = 470};
+        plan = refined_plan(&q);
+        cr_expect(has_sizes(&plan, 20, 8, 24), "%d: slab %lld, tile %lld, ct %lld", i, (long long)plan.slab,
+                  (long long)plan.tile, (long long)plan.ct);
+    }
+    q.algorithm = "stream";
+    int64_t *const sizes[] = {&q.manual.slab, &q.manual.tile, &q.manual.ct, &q.manual.column};
+    for (int i = 0; i < 4; i++) {
+        *sizes[i] = 14;
+        struct mx_plan plan = refined_plan(&q);
+        cr_expect(i == 1 || i == 3 ? plan.slab != 20 : plan.slab == (i == 0 ? 14 : own[1]), "%d: slab %lld",
+                  i, (long long)plan.slab);
+        cr_expect(plan.tile == (i == 1 ? 14 : 0) && plan.ct == (i == 2 ? 14 : 0), "%d", i);
+        *sizes[i] = 0;
+    }
+    q.rates.refined.nx = 256;
+    struct mx_plan plan = refined_plan(&q);
+    cr_expect(has_sizes(&plan, own[1], 0, 0));
+    q.rates.refined.nx = 510;
+    q.engine = "iblock";
+    plan = refined_plan(&q);
+    cr_expect(plan.slab != 20 && plan.tile == 0 && plan.ct == 0);
+}
+
+/* A refined slab is made thinner where DRAM asks for it, and a Block or a plan that only it keeps from
+ * fitting gets the engine's own sizes. A plan's own sizes are kept; without any it gets the refined ones. */
+Test(tune, refined_sizes_give_way) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 1022, 64, 1, 8);
+    struct mx_tune_request q = {.problem = &p, .machine = &m, .dram_bytes = 2 * GIB, .algorithm = "stream"};
+    struct mx_tune_result r;
+    struct mx_plan plan, given;
+    mx_why why = {""};
+    q.engine = "tiled";
+    q.manual = (struct mx_plan){.by = p.ny, .bz = p.nz, .bt = 64};
+    cr_assert(mx_tune(&q, &why, &r) == 0, "%s", why.text);
+    const int64_t own = r.plan.slab;
+    q.dram_bytes = r.dram_bytes + MX_TUNE_OVERHEAD_BYTES + 1; /* just enough for that */
+    q.rates.refined = (struct mx_refined){.sizes = {32, 6, 24}, .nx = 510};
+    plan = refined_plan(&q);
+    cr_expect(has_sizes(&plan, own, 0, 0), "slab %lld", (long long)plan.slab);
+    cr_assert(mx_plan_parse("stream engine=tiled bt=64", &why, &given) == 0);
+    cr_assert(mx_tune_plan(&q, &given, &why, &r) == 0, "%s", why.text);
+    cr_expect(has_sizes(&r.plan, own, 0, 0), "slab %lld", (long long)r.plan.slab);
+    q.manual = (struct mx_plan){.bt = 0};
+    plan = refined_plan(&q);
+    cr_expect(plan.slab > 0 && plan.slab < 32 && plan.tile == 6 && plan.ct == 24, "slab %lld",
+              (long long)plan.slab);
+    q.dram_bytes = 2 * GIB;
+    cr_assert(mx_tune_plan(&q, &given, &why, &r) == 0, "%s", why.text);
+    cr_expect(has_sizes(&r.plan, 32, 6, 24));
+    cr_assert(mx_plan_parse("stream engine=tiled bt=64 slab=10 ct=8", &why, &given) == 0);
+    cr_assert(mx_tune_plan(&q, &given, &why, &r) == 0, "%s", why.text);
+    cr_expect(has_sizes(&r.plan, 10, 0, 8));
+}
+
+/* The prediction of a plan with the refined slab is no worse than with a thinner one, and its rate is the
+ * measured one where all else is the engine's own. */
+Test(tune, refined_sizes_are_what_the_rate_is_for) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 1022, 64, 1, 8);
+    struct mx_tune_request q = {.problem = &p, .machine = &m, .dram_bytes = 2 * GIB, .algorithm = "stream"};
+    struct mx_tune_result own, refined, thin;
+    struct mx_plan plan;
+    q.engine = "tiled";
+    cr_assert(mx_tune(&q, NULL, &own) == 0 && own.plan.slab > 10);
+    q.rates.refined = (struct mx_refined){.sizes = {10, 6, 16}, .nx = 510};
+    cr_assert(mx_tune(&q, NULL, &refined) == 0 && refined.plan.slab == 10);
+    cr_expect(refined.plan.bt == own.plan.bt && refined.seconds.compute_s == own.seconds.compute_s);
+    plan = refined.plan;
+    plan.slab = 6;
+    cr_assert(mx_tune_plan(&q, &plan, NULL, &thin) == 0);
+    cr_expect(thin.seconds.compute_s > refined.seconds.compute_s);
+}
+
 /* ------------------------------------------------------------------ plans as text */
 
 /* parse(print(plan)) = plan for random plans. */
@@ -671,8 +773,8 @@ Test(tune, rates_cache) {
     char folder[] = "/tmp/memext-rates-XXXXXX", path[128];
     cr_assert(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/deep/er/rates.json", folder);
-    struct mx_rates a = {1e9, 2e9, 1.5e9, 8e9, 3e8, 1.25e9, MX_RATES_MEASURED, MX_RATES_MEASURED}, b = a,
-                    out = {0};
+    struct mx_rates a = {1e9, 2e9, 1.5e9, 8e9, 3e8, 1.25e9, MX_RATES_MEASURED, MX_RATES_MEASURED, {.nx = 0}},
+                    b = a, out = {0};
     b.read_bytes_per_s = 7e9;
     mx_why why = {""};
     cr_expect(mx_rates_load(path, "d1", "c1", &out) == 0 && out.read_bytes_per_s == 0);
@@ -701,6 +803,42 @@ Test(tune, rates_cache) {
     mx_rates_complete(&none, 4);
     cr_expect(none.read_bytes_per_s == MX_DEFAULT_READ_BYTES_PER_S && none.mixed_bytes_per_s > 0);
     cr_expect(none.tiled_updates_per_s == 4 * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE);
+}
+
+static bool are_sizes(const struct mx_refined *r, int64_t slab, int64_t tile, int64_t ct, int64_t nx) {
+    return r->sizes.slab == slab && r->sizes.tile == tile && r->sizes.ct == ct && r->nx == nx;
+}
+
+/* Refined sizes are kept under the compute key, all or none of them: rates without them, values that are no
+ * sizes, and one that is missing read as none; storing rates without them forgets them. */
+Test(tune, rates_cache_keeps_refined_sizes) {
+    char folder[] = "/tmp/memext-sizes-XXXXXX", path[128];
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/rates.json", folder);
+    struct mx_rates plain = {.tiled_updates_per_s = 2e9}, refined = plain, out = {0};
+    refined.refined = (struct mx_refined){.sizes = {20, 8, 24}, .nx = 510, .tried = 3, .gain = 1.5};
+    cr_assert(mx_rates_store(path, "d", "fast", &refined, NULL) == 0);
+    cr_assert(mx_rates_store(path, NULL, "plain", &plain, NULL) == 0);
+    cr_expect(mx_rates_load(path, "d", "plain", &out) == 0 && are_sizes(&out.refined, 0, 0, 0, 0));
+    cr_expect(mx_rates_load(path, "d", "fast", &out) == 0 && are_sizes(&out.refined, 20, 8, 24, 510));
+    cr_expect(out.refined.tried == 0 && out.refined.own.slab == 0);
+    const char *const damage[] = {"\"tiled_slab\": 0, \"tiled_tile\": 8", "\"tiled_slab\": 20",
+                                  "\"tiled_slab\": \"20\", \"tiled_tile\": 8",
+                                  "\"tiled_slab\": 20, \"tiled_tile\": 1e9"};
+    for (int i = 0; i < 4; i++) {
+        FILE *f = fopen(path, "w");
+        cr_assert(f != NULL);
+        fprintf(f, "{\"compute\": {\"fast\": {%s, \"tiled_ct\": 24, \"tiled_nx\": 510}}}", damage[i]);
+        fclose(f);
+        out = (struct mx_rates){0};
+        cr_expect(mx_rates_load(path, NULL, "fast", &out) == 0 && are_sizes(&out.refined, 0, 0, 0, 0), "%s",
+                  damage[i]);
+    }
+    cr_assert(mx_rates_store(path, NULL, "fast", &refined, NULL) == 0);
+    cr_assert(mx_rates_store(path, NULL, "fast", &plain, NULL) == 0);
+    out = (struct mx_rates){0};
+    cr_expect(mx_rates_load(path, NULL, "fast", &out) == 0 && are_sizes(&out.refined, 0, 0, 0, 0));
+    cr_expect(unlink(path) == 0 && rmdir(folder) == 0);
 }
 
 /* Keys differ where the figures may. */
@@ -739,4 +877,32 @@ Test(tune, calibration) {
     cr_expect(err == 0, "%s", why.text);
     cr_expect(r.tiled_updates_per_s > 0 && r.iblock_updates_per_s > 0 && r.copy_bytes_per_s > 0);
     cr_expect(r.compute_source == MX_RATES_MEASURED);
+}
+
+/* A search ends with the engine's own choice, or with sizes that the engine takes and the plan accepts, and
+ * says how many it tried. Nothing is tried where a ring out of cache does not fit. */
+Test(tune, refining) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 8 << 20};
+    mx_why why = {""};
+    for (int i = 0; i < 4; i++) {
+        struct mx_problem p = make_problem(i < 2 ? 200 : 60, 200, 200, 4, 1, i % 2 ? 4 : 8);
+        struct mx_rates r = {.tiled_updates_per_s = 2e9};
+        int err = mx_refine_tiled(&p, &m, 2, 0.4, 32 * MIB, &why, &r);
+        cr_assert(err == 0, "%s", why.text);
+        const struct mx_refined *x = &r.refined;
+        cr_expect(x->tried > 0 && x->own.slab > 0 && x->own.tile > 0 && x->own.ct > 0 && x->gain >= 1);
+        cr_expect((x->gain > 1) == (x->sizes.slab > 0) && r.tiled_updates_per_s == 2e9 * x->gain);
+        cr_expect(mx_refined_for(x, &p) == (x->sizes.slab > 0));
+        if (x->sizes.slab == 0) continue;
+        cr_expect(x->nx == p.nx && x->sizes.slab >= 4 && x->sizes.slab % 2 == 0 && x->sizes.tile > 0 &&
+                  x->sizes.ct > 0);
+        struct mx_tune_request q = {
+            .problem = &p, .machine = &m, .dram_bytes = GIB, .engine = "tiled", .rates = r};
+        struct mx_plan plan = refined_plan(&q);
+        cr_expect(has_sizes(&plan, x->sizes.slab, x->sizes.tile, x->sizes.ct));
+    }
+    struct mx_problem p = make_problem(200, 200, 200, 4, 1, 8);
+    struct mx_rates r = {.refined = {.sizes = {20, 6, 16}, .nx = 200}};
+    cr_assert(mx_refine_tiled(&p, &m, 2, 0.1, 4 * MIB, &why, &r) == 0, "%s", why.text);
+    cr_expect(r.refined.own.slab == 0 && r.refined.tried == 0 && r.refined.sizes.slab == 0);
 }
