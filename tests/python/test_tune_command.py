@@ -145,7 +145,8 @@ def test_refined_sizes_are_kept_and_used(memext, place, tmp_path):
         run = memext.run(*problem, *words, "--verify", env=environment)
         plan = run["plan"]
         assert run["verified"] is True
-        assert ((plan["slab"], plan["tile"], plan["ct"]) == (10, 8, 12)) == (words == ["--engine", "tiled"]), plan
+        assert ((plan["tile"], plan["ct"]) == (8, 12)) == (words == ["--engine", "tiled"]), plan
+        assert words != ["--engine", "tiled"] or plan["slab"] <= 10, plan # fewer where DRAM is short
         assert plan["slab"] == 7 or "--slab" not in words
         for key in ["read_bytes", "write_bytes"]:
             assert run[key] == run["predicted_" + key], words
