@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds memext, runs every plan and makes the report: results/SCALE/report.html.
 #
-#     experiments/reproduce.sh --quick   scaled down, about 14 minutes on 2 cores of a virtual machine (default)
+#     experiments/reproduce.sh --quick   scaled down, about 15 minutes on 2 cores of a virtual machine (default)
 #     experiments/reproduce.sh --full    the papers' sizes: needs their memory and flash, and hours to days
 #
 # --data DIR: directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments). Interrupted? The same command goes on where it stopped.
