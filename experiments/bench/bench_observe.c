@@ -92,22 +92,9 @@ static void open_buffers(struct bench *b) {
 
 static void make_engine(struct bench *b) {
     struct mx_plan *p = &b->tuned.plan;
-    const struct mx_layout *l = &b->tuned.layout;
-    const struct mx_shape *s = &b->tuned.shape;
     mx_why why = {""};
-    struct mx_engine_options e = {.problem = &b->o.problem,
-                                  .machine = &b->machine,
-                                  .row_pitch_bytes = l->row_pitch_bytes,
-                                  .threads = p->threads,
-                                  .iy = p->iy,
-                                  .iz = p->iz,
-                                  .slab = p->slab,
-                                  .tile = p->tile,
-                                  .ct = p->ct,
-                                  .column = p->column,
-                                  .levels = s->max_levels,
-                                  .rows = s->rows > 0 ? s->rows : l->rows,
-                                  .planes = p->slab};
+    struct mx_engine_options e =
+        mx_take_engine(&b->o.problem, &b->machine, p, &b->tuned.layout, &b->tuned.shape);
     b->ops = mx_engine_find(p->engine);
     check(b->ops->create(&e, &why, &b->engine), &why);
     b->ops->describe(b->engine, p);

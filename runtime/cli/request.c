@@ -144,3 +144,21 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
                                  .column = o->column,
                                  .ahead = o->ahead};
 }
+
+struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,
+                                        const struct mx_plan *plan, const struct mx_layout *layout,
+                                        const struct mx_shape *shape) {
+    return (struct mx_engine_options){.problem = problem,
+                                      .machine = machine,
+                                      .row_pitch_bytes = layout->row_pitch_bytes,
+                                      .threads = plan->threads,
+                                      .iy = plan->iy,
+                                      .iz = plan->iz,
+                                      .slab = plan->slab,
+                                      .tile = plan->tile,
+                                      .ct = plan->ct,
+                                      .column = plan->column,
+                                      .levels = shape->max_levels,
+                                      .rows = shape->rows > 0 ? shape->rows : layout->rows,
+                                      .planes = plan->slab};
+}

@@ -3,6 +3,7 @@
 #define MX_REQUEST_H
 
 #include "cli/options.h"
+#include "engine/engine.h"
 #include "grid/grid.h"
 #include "tune/tune.h"
 
@@ -24,5 +25,10 @@ int mx_take_rates(const struct mx_options *options, const struct mx_backend *bac
 /* Everything else of the options that the tuner wants. */
 void mx_take_request(const struct mx_options *options, const struct mx_machine *machine,
                      struct mx_tune_request *request);
+
+/* The engine of a plan, for its layout and shape. */
+struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,
+                                        const struct mx_plan *plan, const struct mx_layout *layout,
+                                        const struct mx_shape *shape);
 
 #endif

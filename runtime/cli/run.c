@@ -327,20 +327,8 @@ static int initialise(struct run *r) {
 
 static int make_engine(struct run *r) {
     const struct mx_plan *p = &r->report.plan;
-    struct mx_engine_options e = {.problem = &r->o.problem,
-                                  .machine = &r->report.machine,
-                                  .row_pitch_bytes = r->report.layout.row_pitch_bytes,
-                                  .threads = p->threads,
-                                  .iy = p->iy,
-                                  .iz = p->iz,
-                                  .slab = p->slab,
-                                  .tile = p->tile,
-                                  .ct = p->ct,
-                                  .column = p->column,
-                                  .levels = r->tuned.shape.max_levels,
-                                  .rows =
-                                      r->tuned.shape.rows > 0 ? r->tuned.shape.rows : r->report.layout.rows,
-                                  .planes = p->slab};
+    struct mx_engine_options e =
+        mx_take_engine(&r->o.problem, &r->report.machine, p, &r->report.layout, &r->tuned.shape);
     r->ops = mx_engine_find(p->engine);
     int err = r->ops->create(&e, &r->why, &r->engine);
     if (err == 0) r->ops->describe(r->engine, &r->report.plan);
