@@ -7,10 +7,12 @@
  * smaller or equal in all four coordinates, whatever the windows are.
  *
  * A slab is a range of Z, a column a range of X, a chunk a range of levels, a tile a range of Y. A line is
- * (slab, column, chunk): its tiles are done in order by one thread. Tile i of a line starts when tile i is
- * done in the lines one slab, one column and one chunk back. Lines are taken in the order of slab, column,
- * chunk by whichever thread is free: a thread follows its predecessor one tile behind and finds half of its
- * planes in L3. Progress counters, no barriers; the first line that is not finished never waits, so any
+ * (slab, column, chunk): its tiles are done in order. Tile i of a line can be done when tile i is done in the
+ * lines one slab, one column and one chunk back. After each tile a thread takes the first line, in the order
+ * of slab, column, chunk, whose next tile can be done and that no other thread holds: as a rule the one it
+ * holds, one tile behind the thread of the line before, of whose planes it finds half in L3. A thread that
+ * has caught up does a tile of a later line meanwhile, so cores of unequal speed (others share them) do
+ * unequal shares. Progress counters, no barriers; the first line that is not finished never waits, so any
  * number of threads works.
  *
  * What a tile reads and writes beside its own cells are its sides. Those in y the line's tile before has left
@@ -33,6 +35,13 @@ struct job {
     int64_t x_origin, y_origin, z_origin; /* skewed coordinates of column 0, tile 0 and slab 0 */
     int64_t slab, tile, column;           /* sizes */
     int64_t slabs, columns, chunks, tiles;
+    int64_t lines;
+};
+
+/* Of a line, alone in its pair of cache lines. */
+struct progress {
+    _Alignas(128) _Atomic int64_t done; /* tiles */
+    _Atomic bool held;                  /* by the thread that does its next tile */
 };
 
 struct mx_engine {
@@ -41,9 +50,10 @@ struct mx_engine {
     struct mx_resident resident;
     int32_t threads;
     int64_t slab, tile, ct, column;
-    struct mx_progress *line; /* tiles done */
-    int64_t lines;            /* allocated */
-    _Atomic int64_t next_line;
+    struct progress *line;
+    int64_t lines;         /* allocated */
+    _Atomic int64_t first; /* lines before it are done */
+    _Atomic int32_t active;
     struct job job;
 };
 
@@ -197,38 +207,97 @@ static void do_tile(const mx_engine *e, const struct line *line, int64_t tile, b
     }
 }
 
-/* A line that is at least two tiles ahead has left what this line's next tile needs of it; one that is done,
- * or nearly so, has left it in DRAM. */
-static bool is_done(struct mx_progress *line, int64_t tile) {
-    return atomic_load_explicit(&line->value, memory_order_acquire) >= tile + 2;
+static int64_t tiles_done(struct progress *line) {
+    return atomic_load_explicit(&line->done, memory_order_acquire);
 }
 
-static void do_line(mx_engine *e, int thread, int64_t number) {
+/* Whether the line has a next tile that can be done now. */
+static bool is_ready(const mx_engine *e, int64_t number) {
     const struct job *j = &e->job;
     const int64_t column_back = j->chunks, slab_back = j->chunks * j->columns;
+    const int64_t tile = tiles_done(&e->line[number]);
     const struct line line = line_of(j, number);
-    struct mx_progress *at = &e->line[number];
-    for (int64_t tile = 0; tile < j->tiles; tile++) {
-        if (line.l0 > 0) mx_wait_at_least(at - 1, tile + 1);
-        if (line.column > 0) mx_wait_at_least(at - column_back, tile + 1);
-        if (line.slab > 0) mx_wait_at_least(at - slab_back, tile + 1);
-        const bool more = tile + 1 < j->tiles && (line.l0 == 0 || is_done(at - 1, tile));
-        if (is_whole(e, &line, tile))
-            do_whole_tile(e, thread, &line, tile, more);
-        else
-            do_tile(e, &line, tile, more);
-        atomic_store_explicit(&at->value, tile + 1, memory_order_release);
+    struct progress *at = &e->line[number];
+    return tile < j->tiles && (line.l0 == 0 || tiles_done(at - 1) > tile) &&
+           (line.column == 0 || tiles_done(at - column_back) > tile) &&
+           (line.slab == 0 || tiles_done(at - slab_back) > tile);
+}
+
+static bool hold(struct progress *line) {
+    return !atomic_load_explicit(&line->held, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&line->held, true, memory_order_acquire);
+}
+
+static void let_go(struct progress *line) { atomic_store_explicit(&line->held, false, memory_order_release); }
+
+/* Lines before this are done. */
+static int64_t first_line(mx_engine *e) {
+    const int64_t known = atomic_load_explicit(&e->first, memory_order_relaxed);
+    int64_t first = known;
+    while (first < e->job.lines && tiles_done(&e->line[first]) == e->job.tiles) first++;
+    if (first > known) atomic_store_explicit(&e->first, first, memory_order_relaxed);
+    return first;
+}
+
+/* The first line that can go on, now held, within a few of the first that is not done: those further off find
+ * less of what they read in L3. own: held by the caller, let go unless it is the one; NONE for none. */
+enum { NONE = -1, LINES_AHEAD = 6 };
+static int64_t take_line(mx_engine *e, int64_t first, int64_t own) {
+    const int64_t end = mx_min(e->job.lines, first + e->threads + LINES_AHEAD);
+    for (int64_t i = first; i < end; i++) {
+        if (!is_ready(e, i)) continue;
+        if (i == own) return own;
+        if (!hold(&e->line[i])) continue;
+        if (is_ready(e, i)) { /* still: its former holder may have gone on meanwhile */
+            if (own != NONE) let_go(&e->line[own]);
+            return i;
+        }
+        let_go(&e->line[i]);
     }
+    if (own != NONE) let_go(&e->line[own]);
+    return NONE;
+}
+
+/* A line that is at least two tiles ahead has left what this line's next tile needs of it; one that is done,
+ * or nearly so, has left it in DRAM. */
+static bool is_ahead(struct progress *line, int64_t tile) { return tiles_done(line) >= tile + 2; }
+
+static void do_next_tile(mx_engine *e, int thread, int64_t number) {
+    struct progress *at = &e->line[number];
+    const struct line line = line_of(&e->job, number);
+    const int64_t tile = tiles_done(at);
+    const bool more = tile + 1 < e->job.tiles && (line.l0 == 0 || is_ahead(at - 1, tile));
+    if (is_whole(e, &line, tile))
+        do_whole_tile(e, thread, &line, tile, more);
+    else
+        do_tile(e, &line, tile, more);
+    atomic_store_explicit(&at->done, tile + 1, memory_order_release);
+}
+
+/* Whether fewer lines are left than threads are there, and this one may leave. */
+static bool may_leave(mx_engine *e, int64_t first) {
+    int32_t active = atomic_load_explicit(&e->active, memory_order_relaxed);
+    return e->job.lines - first < active &&
+           atomic_compare_exchange_strong_explicit(&e->active, &active, active - 1, memory_order_relaxed,
+                                                   memory_order_relaxed);
 }
 
 static void advance_part(void *arg, int thread, int threads) {
     mx_engine *e = arg;
+    int64_t own = NONE;
+    unsigned rounds = 0;
     (void)threads;
-    const int64_t lines = e->job.slabs * e->job.columns * e->job.chunks;
     for (;;) {
-        int64_t number = atomic_fetch_add_explicit(&e->next_line, 1, memory_order_relaxed);
-        if (number >= lines) return;
-        do_line(e, thread, number);
+        const int64_t first = first_line(e);
+        own = take_line(e, first, own);
+        if (own != NONE) {
+            do_next_tile(e, thread, own);
+            rounds = 0;
+        } else if (may_leave(e, first)) {
+            return;
+        } else {
+            mx_wait_round(&rounds);
+        }
     }
 }
 
@@ -250,14 +319,19 @@ static bool extent(const struct mx_advance *a, int64_t h, int64_t y[2], int64_t 
 /* Zeroed counters for n lines; false when memory is short. */
 static bool lines_ready(mx_engine *e, int64_t n) {
     if (n > e->lines) {
-        struct mx_progress *line = aligned_alloc(_Alignof(struct mx_progress), (size_t)n * sizeof *line);
+        struct progress *line = aligned_alloc(_Alignof(struct progress), (size_t)n * sizeof *line);
         if (line == NULL) return false;
         free(e->line);
         e->line = line;
         e->lines = n;
     }
-    for (int64_t i = 0; i < n; i++) atomic_init(&e->line[i].value, 0);
-    atomic_store_explicit(&e->next_line, 0, memory_order_relaxed);
+    for (int64_t i = 0; i < n; i++) {
+        atomic_init(&e->line[i].done, 0);
+        atomic_init(&e->line[i].held, false);
+    }
+    atomic_store_explicit(&e->first, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->active, e->threads, memory_order_relaxed);
+    e->job.lines = n;
     return true;
 }
 
