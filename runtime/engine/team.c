@@ -9,11 +9,13 @@
 #include <string.h>
 #include <time.h>
 
+enum { LOOK_NS = 500000 };
+
 struct mx_team {
     pthread_mutex_t lock;
     pthread_cond_t job, done;
-    uint64_t generation; /* jobs given so far */
-    int running;         /* threads that have not finished the present job */
+    _Atomic uint64_t generation; /* jobs given so far; written under lock */
+    int running;                 /* threads that have not finished the present job */
     bool quit;
     mx_team_fn *fn;
     void *arg;
@@ -40,11 +42,27 @@ void mx_wait_round(unsigned *rounds) {
     }
 }
 
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The next job of a run follows in well under a millisecond as a rule. A core that sleeps meanwhile takes
+ * long to wake, above all a virtual one: whoever has nothing to do looks for it a while, and gives the core
+ * to any other thread that wants it, such as the one that gives out jobs. */
+static void look_for_job(mx_team *team, uint64_t seen) {
+    const int64_t end = now_ns() + LOOK_NS;
+    while (atomic_load_explicit(&team->generation, memory_order_relaxed) == seen && now_ns() < end)
+        sched_yield();
+}
+
 static void *member_main(void *arg) {
     struct member *me = arg;
     mx_team *team = me->team;
     mx_machine_pin(me->number);
     for (uint64_t seen = 0;; seen++) {
+        if (seen > 0) look_for_job(team, seen);
         pthread_mutex_lock(&team->lock);
         while (team->generation == seen && !team->quit) pthread_cond_wait(&team->job, &team->lock);
         bool quit = team->quit;
