@@ -148,17 +148,9 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,
                                         const struct mx_plan *plan, const struct mx_layout *layout,
                                         const struct mx_shape *shape) {
-    return (struct mx_engine_options){.problem = problem,
-                                      .machine = machine,
-                                      .row_pitch_bytes = layout->row_pitch_bytes,
-                                      .threads = plan->threads,
-                                      .iy = plan->iy,
-                                      .iz = plan->iz,
-                                      .slab = plan->slab,
-                                      .tile = plan->tile,
-                                      .ct = plan->ct,
-                                      .column = plan->column,
-                                      .levels = shape->max_levels,
-                                      .rows = shape->rows > 0 ? shape->rows : layout->rows,
-                                      .planes = plan->slab};
+    struct mx_engine_options e = mx_plan_engine(plan, problem, machine, layout->row_pitch_bytes);
+    e.levels = shape->max_levels;
+    e.rows = shape->rows > 0 ? shape->rows : layout->rows;
+    e.planes = plan->slab;
+    return e;
 }

@@ -5,6 +5,7 @@
 #include <memext/backend.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,7 +21,7 @@ struct mx_team {
     mx_team_fn *fn;
     void *arg;
     int threads, started;
-    struct mx_progress arrived; /* at barriers, ever */
+    _Alignas(128) _Atomic int64_t arrived; /* at barriers, ever */
     struct member {
         mx_team *team;
         int number;
@@ -88,8 +89,10 @@ void mx_team_run(mx_team *team, mx_team_fn *fn, void *arg) {
 
 void mx_team_barrier(mx_team *team) {
     const int64_t n = team->threads;
-    int64_t before = atomic_fetch_add_explicit(&team->arrived.value, 1, memory_order_acq_rel);
-    mx_wait_at_least(&team->arrived, (before / n + 1) * n);
+    int64_t before = atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel);
+    unsigned rounds = 0;
+    while (atomic_load_explicit(&team->arrived, memory_order_acquire) < (before / n + 1) * n)
+        mx_wait_round(&rounds);
 }
 
 void mx_team_free(mx_team *team) {

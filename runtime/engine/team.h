@@ -3,7 +3,6 @@
 #define MX_TEAM_H
 
 #include <memext/memext.h>
-#include <stdatomic.h>
 
 typedef struct mx_team mx_team;
 typedef void mx_team_fn(void *arg, int thread, int threads);
@@ -20,15 +19,5 @@ void mx_team_barrier(mx_team *team);
 /* One round of waiting for another thread: pauses first, then yields the core, then sleeps in short naps,
  * since the machine may have fewer free cores than the team has threads. *rounds starts at 0. */
 void mx_wait_round(unsigned *rounds);
-
-/* A counter that others wait for, alone in its pair of cache lines. */
-struct mx_progress {
-    _Alignas(128) _Atomic int64_t value;
-};
-
-static inline void mx_wait_at_least(struct mx_progress *progress, int64_t value) {
-    unsigned rounds = 0;
-    while (atomic_load_explicit(&progress->value, memory_order_acquire) < value) mx_wait_round(&rounds);
-}
 
 #endif

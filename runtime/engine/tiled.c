@@ -28,6 +28,7 @@
 
 #include <errno.h>
 #include <memext/backend.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct job {

@@ -152,3 +152,17 @@ int mx_plan_read(const char *text, mx_why *why, struct mx_plan *out) {
     fclose(file);
     return err;
 }
+
+struct mx_engine_options mx_plan_engine(const struct mx_plan *plan, const struct mx_problem *problem,
+                                        const struct mx_machine *machine, int64_t row_pitch_bytes) {
+    return (struct mx_engine_options){.problem = problem,
+                                      .machine = machine,
+                                      .row_pitch_bytes = row_pitch_bytes,
+                                      .threads = plan->threads,
+                                      .iy = plan->iy,
+                                      .iz = plan->iz,
+                                      .slab = plan->slab,
+                                      .tile = plan->tile,
+                                      .ct = plan->ct,
+                                      .column = plan->column};
+}

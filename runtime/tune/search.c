@@ -17,21 +17,12 @@ const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_pla
 
 /* What the engine is told of a plan. */
 static struct mx_engine_options engine_options(const struct job *job, const struct mx_plan *plan) {
-    return (struct mx_engine_options){
-        .problem = &job->problem,
-        .machine = job->request->machine,
-        .row_pitch_bytes = mx_job_layout(job, plan)->row_pitch_bytes,
-        .threads = plan->threads,
-        .iy = plan->iy,
-        .iz = plan->iz,
-        .slab = plan->slab,
-        .tile = plan->tile,
-        .ct = plan->ct,
-        .column = plan->column,
-        .levels = tune_max(1, tune_min(plan->bt, job->problem.nt)),
-        .rows = tune_min(plan->by, job->problem.ny),
-        .planes = tune_min(plan->bz, job->problem.nz),
-    };
+    struct mx_engine_options e =
+        mx_plan_engine(plan, &job->problem, job->request->machine, mx_job_layout(job, plan)->row_pitch_bytes);
+    e.levels = tune_max(1, tune_min(plan->bt, job->problem.nt));
+    e.rows = tune_min(plan->by, job->problem.ny);
+    e.planes = tune_min(plan->bz, job->problem.nz);
+    return e;
 }
 
 /* Refined sizes were found together: the slab goes with that tile and chunk alone. */

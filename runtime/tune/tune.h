@@ -248,4 +248,8 @@ int mx_plan_read(const char *line_or_file, mx_why *why, struct mx_plan *out);
 /* The report of --explain, as text; free() it. NULL = out of memory. */
 char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *result);
 
+/* What an engine is told of a plan but for the sizes of its calls: levels, rows and planes are left 0. */
+struct mx_engine_options mx_plan_engine(const struct mx_plan *plan, const struct mx_problem *problem,
+                                        const struct mx_machine *machine, int64_t row_pitch_bytes);
+
 #endif
