@@ -44,7 +44,7 @@ def options():
     p.add_argument("--factors", default="4,8,16", help="Buffers against DRAM budget")
     p.add_argument("--device", default=os.path.join(ROOT, "build"), help="directory on the storage to use")
     p.add_argument("--output", default=os.path.join(ROOT, "results", "speed"))
-    p.add_argument("--only", help="names of the table's first column, comma separated")
+    p.add_argument("--only", help="names of the table's first column or how they begin (normal,tiled,stream), comma separated")
     o = p.parse_args()
     o.size = o.size or ([510, 510, 1022] if o.quick else [510, 510, 2046])
     o.steps = o.steps or (64 if o.quick else 128)
@@ -110,7 +110,7 @@ def measure(o):
     records = {}
     place = tempfile.mkdtemp(prefix="mx-speed-", dir=o.device)
     try:
-        todo = [c for c in configurations(o, place) if not o.only or c[0] in o.only.split(",")]
+        todo = [c for c in configurations(o, place) if not o.only or c[0].startswith(tuple(o.only.split(",")))]
         begin, done = time.time(), 0
         for _ in range(o.repeats):
             for name, group, go in todo:

@@ -188,7 +188,7 @@ static double whole(const struct bench *b, const char *name, int64_t levels) {
     int64_t calls = 0;
     double start = now(), seconds;
     do {
-        ops->advance(engine, &a);
+        mx_engine_advance(ops, engine, &a);
         calls++;
         seconds = now() - start;
     } while (seconds < b->seconds);
@@ -212,7 +212,7 @@ static double ring(const struct bench *b) {
         for (int32_t l = 0; l < b->bt; l++)
             b->window[l] = (struct mx_window){(int32_t)h, (int32_t)(p->ny + h), (int32_t)(z - l * h),
                                               (int32_t)(z + slab - l * h)};
-        ops->advance(engine, &a);
+        mx_engine_advance(ops, engine, &a);
         z += slab;
         updates += slab * b->bt * p->nx * p->ny;
         seconds = now() - start;

@@ -8,6 +8,11 @@
  * After a call both arrays are as if the levels had been done one after the other, but for cells that are
  * used up: of a level before the last, those that with all their neighbours lie in the next level's window.
  * Nothing can need them any more, and an engine need not write them.
+ *
+ * Calls are asynchronous: what they do is as if they were done one after the other, in the order posted. An
+ * engine finds out for itself what of a call can begin while the ones before it end. What it cannot see are
+ * planes of different z that share a slot of a ring: two calls may be under way together only if all planes
+ * that the two touch have slots of their own.
  */
 #ifndef MX_ENGINE_H
 #define MX_ENGINE_H
@@ -75,11 +80,21 @@ struct mx_engine_ops {
      * levels; pure. */
     double (*efficiency)(const struct mx_engine_options *options);
     int (*create)(const struct mx_engine_options *options, mx_why *why, mx_engine **out);
-    void (*advance)(mx_engine *engine, const struct mx_advance *advance);
-    void (*free)(mx_engine *engine);
+    /* Hands over a call and returns its number: 1, 2, 3... What the windows and faces point to must stay
+     * until it is done. Blocks while too many are under way (some engines: until this one is done). Calls are
+     * posted and waited for by one thread. */
+    int64_t (*post)(mx_engine *engine, const struct mx_advance *advance);
+    int64_t (*done)(mx_engine *engine);              /* calls done so far, in order */
+    void (*wait)(mx_engine *engine, int64_t number); /* until so many are done */
+    void (*free)(mx_engine *engine);                 /* every call done */
     /* what it chose, for the plan: fills the fields that were 0. */
     void (*describe)(const mx_engine *engine, struct mx_plan *plan);
 };
+
+static inline void mx_engine_advance(const struct mx_engine_ops *ops, mx_engine *engine,
+                                     const struct mx_advance *advance) {
+    ops->wait(engine, ops->post(engine, advance));
+}
 
 extern const struct mx_engine_ops *const mx_engines[]; /* NULL-terminated */
 const struct mx_engine_ops *mx_engine_find(const char *name);

@@ -16,7 +16,7 @@ struct mx_team {
     pthread_mutex_t lock;
     pthread_cond_t job, done;
     _Atomic uint64_t generation; /* jobs given so far; written under lock */
-    int running;                 /* threads that have not finished the present job */
+    int running;                 /* threads that mx_team_run waits for */
     bool quit;
     mx_team_fn *fn;
     void *arg;
@@ -62,28 +62,41 @@ static void *member_main(void *arg) {
     struct member *me = arg;
     mx_team *team = me->team;
     mx_machine_pin(me->number);
-    for (uint64_t seen = 0;; seen++) {
+    for (uint64_t seen = 0;;) {
         if (seen > 0) look_for_job(team, seen);
         pthread_mutex_lock(&team->lock);
         while (team->generation == seen && !team->quit) pthread_cond_wait(&team->job, &team->lock);
         bool quit = team->quit;
+        seen = team->generation;
+        mx_team_fn *fn = team->fn;
+        void *fn_arg = team->arg;
         pthread_mutex_unlock(&team->lock);
         if (quit) return NULL;
-        team->fn(team->arg, me->number, team->threads);
+        fn(fn_arg, me->number, team->threads);
         pthread_mutex_lock(&team->lock);
-        if (--team->running == 0) pthread_cond_signal(&team->done);
+        if (team->running > 0 && --team->running == 0) pthread_cond_signal(&team->done);
         pthread_mutex_unlock(&team->lock);
     }
 }
 
-void mx_team_run(mx_team *team, mx_team_fn *fn, void *arg) {
-    pthread_mutex_lock(&team->lock);
+static void give_job(mx_team *team, mx_team_fn *fn, void *arg) {
     team->fn = fn;
     team->arg = arg;
-    team->running = team->threads;
     team->generation++;
     pthread_cond_broadcast(&team->job);
+}
+
+void mx_team_run(mx_team *team, mx_team_fn *fn, void *arg) {
+    pthread_mutex_lock(&team->lock);
+    team->running = team->threads;
+    give_job(team, fn, arg);
     while (team->running > 0) pthread_cond_wait(&team->done, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+}
+
+void mx_team_start(mx_team *team, mx_team_fn *fn, void *arg) {
+    pthread_mutex_lock(&team->lock);
+    give_job(team, fn, arg);
     pthread_mutex_unlock(&team->lock);
 }
 

@@ -13,6 +13,9 @@ int mx_team_create(int threads, mx_why *why, mx_team **out);
 void mx_team_free(mx_team *team); /* NULL allowed */
 /* Runs fn on every thread and returns when all are done. */
 void mx_team_run(mx_team *team, mx_team_fn *fn, void *arg);
+/* Has every thread run fn, once at least after this call, and returns at once. A thread that is in fn already
+ * is not disturbed: it runs fn again when it returns. Not together with mx_team_run. */
+void mx_team_start(mx_team *team, mx_team_fn *fn, void *arg);
 /* Inside fn: returns when every thread has come. */
 void mx_team_barrier(mx_team *team);
 

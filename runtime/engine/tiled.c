@@ -6,14 +6,10 @@
  * once. So boxes in (Z, X, l, Y) may be executed in any order in which no box comes before one that is
  * smaller or equal in all four coordinates, whatever the windows are.
  *
- * A slab is a range of Z, a column a range of X, a chunk a range of levels, a tile a range of Y. A line is
- * (slab, column, chunk): its tiles are done in order. Tile i of a line can be done when tile i is done in the
- * lines one slab, one column and one chunk back. After each tile a thread takes the first line, in the order
- * of slab, column, chunk, whose next tile can be done and that no other thread holds: as a rule the one it
- * holds, one tile behind the thread of the line before, of whose planes it finds half in L3. A thread that
- * has caught up does a tile of a later line meanwhile, so cores of unequal speed (others share them) do
- * unequal shares. Progress counters, no barriers; the first line that is not finished never waits, so any
- * number of threads works.
+ * A slab is a range of Z, a column a range of X, a chunk a range of levels, a tile a range of Y, and a line
+ * is (slab, column, chunk): flow.h has the order. A thread one tile behind the thread of the chunk before
+ * finds half of that one's planes in L3. A call whose slabs lie above those of the call before, with the same
+ * tiles, columns and chunks, follows it without a stop.
  *
  * What a tile reads and writes beside its own cells are its sides. Those in y the line's tile before has left
  * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
@@ -22,41 +18,32 @@
  * place (resident.h).
  */
 #include "engine/ahead.h"
+#include "engine/flow.h"
 #include "engine/resident.h"
-#include "engine/team.h"
 #include "engine/work.h"
 
 #include <errno.h>
 #include <memext/backend.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 struct job {
-    const struct mx_advance *a;
+    struct mx_advance a;
     int64_t x_origin, y_origin, z_origin; /* skewed coordinates of column 0, tile 0 and slab 0 */
-    int64_t slab, tile, column;           /* sizes */
-    int64_t slabs, columns, chunks, tiles;
-    int64_t lines;
-};
-
-/* Of a line, alone in its pair of cache lines. */
-struct progress {
-    _Alignas(128) _Atomic int64_t done; /* tiles */
-    _Atomic bool held;                  /* by the thread that does its next tile */
+    int64_t z_end;
+    int64_t slab, tile, column; /* sizes */
+    struct mx_flow_job count;
 };
 
 struct mx_engine {
     struct mx_work work;
-    struct mx_team *team;
+    struct mx_flow *flow;
     struct mx_resident resident;
     int32_t threads;
     int64_t slab, tile, ct, column;
-    struct progress *line;
-    int64_t lines;         /* allocated */
-    _Atomic int64_t first; /* lines before it are done */
-    _Atomic int32_t active;
-    struct job job;
+    struct job job[MX_FLOW_JOBS]; /* job n is job[n % MX_FLOW_JOBS] */
 };
+
+static struct job *job_of(mx_engine *e, int64_t number) { return &e->job[number % MX_FLOW_JOBS]; }
 
 /* What is done at level l: rows and planes, the faces that appear as level l+1 included. */
 static struct mx_window reach(const struct mx_advance *a, int32_t l) {
@@ -109,19 +96,19 @@ static void loaded_faces(const mx_engine *e, const struct mx_advance *a) {
 }
 
 struct line {
+    const struct job *job;
     int64_t slab, column;
     int32_t l0, l1; /* levels of the chunk */
 };
 
-static struct line line_of(const struct job *j, int64_t number) {
-    const int64_t chunk = number % j->chunks, levels = j->a->levels;
-    number /= j->chunks;
-    return (struct line){number / j->columns, number % j->columns, (int32_t)(levels * chunk / j->chunks),
-                         (int32_t)(levels * (chunk + 1) / j->chunks)};
+static struct line line_of(const struct job *j, const struct mx_flow_tile *t) {
+    const int64_t levels = j->a.levels, chunks = j->count.chunks;
+    return (struct line){j, t->slab, t->column, (int32_t)(levels * t->chunk / chunks),
+                         (int32_t)(levels * (t->chunk + 1) / chunks)};
 }
 
 static struct mx_box box_of(const mx_engine *e, const struct line *line, int64_t tile, int32_t l) {
-    const struct job *j = &e->job;
+    const struct job *j = line->job;
     const int64_t h = e->work.h, first_x = h, end_x = h + e->work.nx;
     const int64_t x0 = j->x_origin + line->column * j->column - l * h;
     const int64_t y0 = j->y_origin + tile * j->tile - l * h;
@@ -141,7 +128,7 @@ static struct mx_window read_at_level(const struct mx_advance *a, int32_t l, int
  * writes. */
 static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile, int32_t l, bool more,
                        struct mx_ahead_list *list) {
-    const struct mx_advance *a = e->job.a;
+    const struct mx_advance *a = &line->job->a;
     const int64_t h = e->work.h;
     list->runs = list->bytes = 0;
     if (l + 1 < line->l1) {
@@ -153,11 +140,11 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     if (more) {
         const struct mx_window w = read_at_level(a, line->l0, e->work.h);
         const struct mx_box box = box_of(e, line, tile + 1, line->l0);
-        const int64_t levels = line->l1 - line->l0, k = l - line->l0, read = e->job.slab + 2 * h;
+        const int64_t levels = line->l1 - line->l0, k = l - line->l0, read = line->job->slab + 2 * h;
         struct mx_box from = box, to = box;
         from.y0 += h, from.y1 += h;
         from.z0 = box.z0 - h + k * read / levels, from.z1 = box.z0 - h + (k + 1) * read / levels;
-        to.z0 = box.z0 + k * e->job.slab / levels, to.z1 = box.z0 + (k + 1) * e->job.slab / levels;
+        to.z0 = box.z0 + k * line->job->slab / levels, to.z1 = box.z0 + (k + 1) * line->job->slab / levels;
         const int array = (a->parity + line->l0) & 1;
         mx_ahead_add(list, &e->work, &a->view, array, from, &w);
         mx_ahead_add(list, &e->work, &a->view, 1 - array, to, &a->window[line->l0]);
@@ -170,19 +157,19 @@ static bool within(const struct mx_window *w, const struct mx_box *b) {
 
 /* Whole at every level, so that its levels can be computed in place. */
 static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) {
-    const struct job *j = &e->job;
-    if (e->resident.kernel == NULL || j->columns > 1 || j->tile != e->resident.rows ||
-        j->slab != e->resident.planes || has_faces(j->a) || line->l1 - line->l0 < 2)
+    const struct job *j = line->job;
+    if (e->resident.kernel == NULL || j->count.columns > 1 || j->tile != e->resident.rows ||
+        j->slab != e->resident.planes || has_faces(&j->a) || line->l1 - line->l0 < 2)
         return false;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
-        if (!within(&j->a->window[l], &box)) return false;
+        if (!within(&j->a.window[l], &box)) return false;
     }
     return true;
 }
 
 static void do_whole_tile(const mx_engine *e, int thread, const struct line *line, int64_t tile, bool more) {
-    const struct mx_advance *a = e->job.a;
+    const struct mx_advance *a = &line->job->a;
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_resident_level level = {.box = box_of(e, line, tile, l),
@@ -190,173 +177,114 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
                                                 .first = l == line->l0,
                                                 .last = l == line->l1 - 1};
         list_ahead(e, line, tile, l, more, &list);
-        struct mx_ahead ahead = mx_ahead_over(&list, e->work.nx * e->job.tile * e->job.slab);
+        struct mx_ahead ahead = mx_ahead_over(&list, e->work.nx * line->job->tile * line->job->slab);
         mx_resident_level(&e->resident, &e->work, &a->view, thread, &level, list.runs > 0 ? &ahead : NULL);
     }
 }
 
 static void do_tile(const mx_engine *e, const struct line *line, int64_t tile, bool more) {
-    const struct job *j = &e->job;
-    const bool faces = has_faces(j->a);
+    const struct job *j = line->job;
+    const bool faces = has_faces(&j->a);
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (box.x0 >= box.x1) continue;
         list_ahead(e, line, tile, l, more, &list);
-        cells_at_level(e, j->a, l, box, &list);
-        if (faces) faces_at_level(e, j->a, l + 1, box);
+        cells_at_level(e, &j->a, l, box, &list);
+        if (faces) faces_at_level(e, &j->a, l + 1, box);
     }
 }
 
-static int64_t tiles_done(struct progress *line) {
-    return atomic_load_explicit(&line->done, memory_order_acquire);
-}
-
-/* Whether the line has a next tile that can be done now. */
-static bool is_ready(const mx_engine *e, int64_t number) {
-    const struct job *j = &e->job;
-    const int64_t column_back = j->chunks, slab_back = j->chunks * j->columns;
-    const int64_t tile = tiles_done(&e->line[number]);
-    const struct line line = line_of(j, number);
-    struct progress *at = &e->line[number];
-    return tile < j->tiles && (line.l0 == 0 || tiles_done(at - 1) > tile) &&
-           (line.column == 0 || tiles_done(at - column_back) > tile) &&
-           (line.slab == 0 || tiles_done(at - slab_back) > tile);
-}
-
-static bool hold(struct progress *line) {
-    return !atomic_load_explicit(&line->held, memory_order_relaxed) &&
-           !atomic_exchange_explicit(&line->held, true, memory_order_acquire);
-}
-
-static void let_go(struct progress *line) { atomic_store_explicit(&line->held, false, memory_order_release); }
-
-/* Lines before this are done. */
-static int64_t first_line(mx_engine *e) {
-    const int64_t known = atomic_load_explicit(&e->first, memory_order_relaxed);
-    int64_t first = known;
-    while (first < e->job.lines && tiles_done(&e->line[first]) == e->job.tiles) first++;
-    if (first > known) atomic_store_explicit(&e->first, first, memory_order_relaxed);
-    return first;
-}
-
-/* The first line that can go on, now held, within a few of the first that is not done: those further off find
- * less of what they read in L3. own: held by the caller, let go unless it is the one; NONE for none. */
-enum { NONE = -1, LINES_AHEAD = 6 };
-static int64_t take_line(mx_engine *e, int64_t first, int64_t own) {
-    const int64_t end = mx_min(e->job.lines, first + e->threads + LINES_AHEAD);
-    for (int64_t i = first; i < end; i++) {
-        if (!is_ready(e, i)) continue;
-        if (i == own) return own;
-        if (!hold(&e->line[i])) continue;
-        if (is_ready(e, i)) { /* still: its former holder may have gone on meanwhile */
-            if (own != NONE) let_go(&e->line[own]);
-            return i;
-        }
-        let_go(&e->line[i]);
-    }
-    if (own != NONE) let_go(&e->line[own]);
-    return NONE;
-}
-
-/* A line that is at least two tiles ahead has left what this line's next tile needs of it; one that is done,
- * or nearly so, has left it in DRAM. */
-static bool is_ahead(struct progress *line, int64_t tile) { return tiles_done(line) >= tile + 2; }
-
-static void do_next_tile(mx_engine *e, int thread, int64_t number) {
-    struct progress *at = &e->line[number];
-    const struct line line = line_of(&e->job, number);
-    const int64_t tile = tiles_done(at);
-    const bool more = tile + 1 < e->job.tiles && (line.l0 == 0 || is_ahead(at - 1, tile));
-    if (is_whole(e, &line, tile))
-        do_whole_tile(e, thread, &line, tile, more);
-    else
-        do_tile(e, &line, tile, more);
-    atomic_store_explicit(&at->done, tile + 1, memory_order_release);
-}
-
-/* Whether fewer lines are left than threads are there, and this one may leave. */
-static bool may_leave(mx_engine *e, int64_t first) {
-    int32_t active = atomic_load_explicit(&e->active, memory_order_relaxed);
-    return e->job.lines - first < active &&
-           atomic_compare_exchange_strong_explicit(&e->active, &active, active - 1, memory_order_relaxed,
-                                                   memory_order_relaxed);
-}
-
-static void advance_part(void *arg, int thread, int threads) {
+static void one_tile(void *arg, int thread, const struct mx_flow_tile *t) {
     mx_engine *e = arg;
-    int64_t own = NONE;
-    unsigned rounds = 0;
-    (void)threads;
-    for (;;) {
-        const int64_t first = first_line(e);
-        own = take_line(e, first, own);
-        if (own != NONE) {
-            do_next_tile(e, thread, own);
-            rounds = 0;
-        } else if (may_leave(e, first)) {
-            return;
-        } else {
-            mx_wait_round(&rounds);
-        }
-    }
+    const struct line line = line_of(job_of(e, t->job), t);
+    if (is_whole(e, &line, t->tile))
+        do_whole_tile(e, thread, &line, t->tile, t->more);
+    else
+        do_tile(e, &line, t->tile, t->more);
 }
 
-/* The box of all work in skewed coordinates; false if there is none. */
+/* The box of all work in skewed coordinates; false if there is none. Rows are those of every level, whether
+ * it has planes in this call or not, so that calls along z cut them alike. */
 static bool extent(const struct mx_advance *a, int64_t h, int64_t y[2], int64_t z[2]) {
     y[0] = z[0] = INT64_MAX;
     y[1] = z[1] = INT64_MIN;
     for (int32_t l = 0; l < a->levels; l++) {
-        struct mx_window w = reach(a, l);
+        const struct mx_window rows = a->window[l], w = reach(a, l);
+        if (rows.y0 < rows.y1) {
+            y[0] = mx_min(y[0], rows.y0 + l * h);
+            y[1] = mx_max(y[1], rows.y1 + l * h);
+        }
         if (w.y0 >= w.y1 || w.z0 >= w.z1) continue;
         y[0] = mx_min(y[0], w.y0 + l * h);
         y[1] = mx_max(y[1], w.y1 + l * h);
         z[0] = mx_min(z[0], w.z0 + l * h);
         z[1] = mx_max(z[1], w.z1 + l * h);
     }
-    return y[0] < y[1];
+    return z[0] < z[1];
 }
 
-/* Zeroed counters for n lines; false when memory is short. */
-static bool lines_ready(mx_engine *e, int64_t n) {
-    if (n > e->lines) {
-        struct progress *line = aligned_alloc(_Alignof(struct progress), (size_t)n * sizeof *line);
-        if (line == NULL) return false;
-        free(e->line);
-        e->line = line;
-        e->lines = n;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        atomic_init(&e->line[i].done, 0);
-        atomic_init(&e->line[i].held, false);
-    }
-    atomic_store_explicit(&e->first, 0, memory_order_relaxed);
-    atomic_store_explicit(&e->active, e->threads, memory_order_relaxed);
-    e->job.lines = n;
-    return true;
-}
-
-static void tiled_advance(mx_engine *e, const struct mx_advance *a) {
+/* Cuts a call into lines and tiles. */
+static void plan_job(const mx_engine *e, struct job *j) {
+    const struct mx_advance *a = &j->a;
     const int64_t h = e->work.h, wide = e->work.nx + (a->levels - 1) * h;
     int64_t y[2], z[2];
-    loaded_faces(e, a);
+    j->count = (struct mx_flow_job){0};
     if (!extent(a, h, y, z)) return;
-    struct job *j = &e->job;
-    *j = (struct job){.a = a, .x_origin = h, .y_origin = y[0], .z_origin = z[0]};
+    j->x_origin = h, j->y_origin = y[0], j->z_origin = z[0], j->z_end = z[1];
     j->slab = e->slab, j->tile = e->tile, j->column = mx_min(e->column, wide);
-    j->slabs = mx_ceil_div(z[1] - z[0], j->slab);
-    j->columns = mx_ceil_div(wide, j->column);
-    j->chunks = mx_min(a->levels,
-                       mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, j->slabs * j->columns)));
-    j->tiles = mx_ceil_div(y[1] - y[0], j->tile);
-    if (!lines_ready(e, j->slabs * j->columns *
-                            j->chunks)) { /* one line needs no counter but the one there is */
-        j->slab = z[1] - z[0], j->column = wide, j->tile = y[1] - y[0];
-        j->slabs = j->columns = j->chunks = j->tiles = 1;
-        lines_ready(e, 1);
-    }
-    mx_team_run(e->team, advance_part, e);
+    struct mx_flow_job *n = &j->count;
+    n->slabs = mx_ceil_div(z[1] - z[0], j->slab);
+    n->columns = mx_ceil_div(wide, j->column);
+    n->chunks = mx_min(a->levels,
+                       mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, n->slabs * n->columns)));
+    n->tiles = mx_ceil_div(y[1] - y[0], j->tile);
 }
+
+static bool same_view(const struct mx_view *a, const struct mx_view *b) {
+    for (int i = 0; i < 2; i++)
+        if (a->base[i] != b->base[i] || a->slots[i] != b->slots[i]) return false;
+    return a->plane_pitch_bytes == b->plane_pitch_bytes && a->row_pitch_bytes == b->row_pitch_bytes &&
+           a->y_offset == b->y_offset && a->z_offset == b->z_offset;
+}
+
+/* Whether every box of `j` comes after, and is cut like, those of `before`: faces, which come and go on their
+ * own, not among them. */
+static bool follows(const struct job *before, const struct job *j) {
+    const struct mx_flow_job *m = &before->count, *n = &j->count;
+    return m->slabs > 0 && n->slabs > 0 && m->columns == n->columns && m->chunks == n->chunks &&
+           m->tiles == n->tiles && before->y_origin == j->y_origin && before->tile == j->tile &&
+           before->column == j->column && before->z_end <= j->z_origin && before->a.levels == j->a.levels &&
+           before->a.parity == j->a.parity && !has_faces(&before->a) && !has_faces(&j->a) &&
+           same_view(&before->a.view, &j->a.view);
+}
+
+/* All in one line, which always has room. */
+static void one_line(struct job *j) {
+    j->slab = j->tile = j->column = INT64_MAX / 4;
+    j->count = (struct mx_flow_job){.slabs = 1, .columns = 1, .chunks = 1, .tiles = 1};
+}
+
+static int64_t tiled_post(mx_engine *e, const struct mx_advance *a) {
+    const int64_t number = mx_flow_next(e->flow);
+    struct job *j = job_of(e, number), *before = job_of(e, number - 1);
+    j->a = *a;
+    if (has_faces(a)) {
+        mx_flow_wait(e->flow, number - 1);
+        loaded_faces(e, a);
+    }
+    plan_job(e, j);
+    j->count.follows = follows(before, j);
+    if (mx_flow_post(e->flow, &j->count) != 0) {
+        one_line(j);
+        mx_flow_post(e->flow, &j->count);
+    }
+    return number;
+}
+
+static int64_t tiled_done(mx_engine *e) { return mx_flow_done(e->flow); }
+
+static void tiled_wait(mx_engine *e, int64_t number) { mx_flow_wait(e->flow, number); }
 
 /* The defaults were measured (512^2 to 2048^2 cells a plane, 1 MiB of L2, 32 MiB of L3 shared with others).
  *
@@ -438,9 +366,8 @@ static int64_t default_column(const struct mx_engine_options *o) {
 
 static void tiled_free(mx_engine *e) {
     if (e == NULL) return;
-    mx_team_free(e->team);
+    mx_flow_free(e->flow);
     mx_resident_free(&e->resident);
-    free(e->line);
     free(e);
 }
 
@@ -456,11 +383,8 @@ static int tiled_create(const struct mx_engine_options *o, mx_why *why, mx_engin
     e->tile = tiled_tile(o);
     e->ct = o->ct > 0 ? o->ct : CHUNK_LEVELS;
     e->column = o->column > 0 ? o->column : default_column(o);
-    if (!lines_ready(e, 64))
-        err = mx_fail(why, -ENOMEM, "no memory for the tiled engine");
-    else
-        err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, why, &e->resident) : 0;
-    if (err == 0) err = mx_team_create(o->threads, why, &e->team);
+    err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, why, &e->resident) : 0;
+    if (err == 0) err = mx_flow_create(o->threads, one_tile, e, why, &e->flow);
     if (err != 0) {
         tiled_free(e);
         return err;
@@ -483,7 +407,9 @@ const struct mx_engine_ops mx_engine_tiled = {
     .slab = tiled_slab,
     .efficiency = tiled_efficiency,
     .create = tiled_create,
-    .advance = tiled_advance,
+    .post = tiled_post,
+    .done = tiled_done,
+    .wait = tiled_wait,
     .free = tiled_free,
     .describe = tiled_describe,
 };

@@ -1,22 +1,24 @@
 /* execute.c - steps in order, transfers out of order.
  *
- * The executor holds a window of steps in program order. ADVANCE and COPY run on the computing threads; LOAD
- * and STORE are tickets of the transfer queue. A step may start as soon as no unfinished earlier step touches
- * the same Block rows or Buffer region with a write among them. LOADs and COPYs in the window start as early
- * as that rule allows (read-ahead), STOREs finish whenever they do (write-behind), and ADVANCEs run in order.
- * Nothing here knows an algorithm.
+ * The executor holds a window of steps in program order. ADVANCEs are calls of the engine, LOADs and STOREs
+ * tickets of the transfer queue, and both work by themselves; COPYs are done here. A step starts as soon as
+ * no unfinished earlier step touches the same Block rows or Buffer region with a write among them: LOADs as
+ * early as that rule allows (read-ahead), STOREs finish whenever they do (write-behind). ADVANCEs start in
+ * order, the next one while one is under way (engine.h), so that the threads pass from one to the other
+ * without a stop. Nothing here knows an algorithm.
  */
 #include "execute/execute.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8 };
+enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2, LOOK_AGAIN_NS = 200000 };
 
 enum state { WAITING, RUNNING, DONE };
 
@@ -24,6 +26,8 @@ struct entry {
     struct mx_step step;
     enum state state;
     mx_ticket *ticket;        /* LOAD, STORE under way */
+    int64_t call;             /* ADVANCE under way: its number */
+    int64_t cells;            /* ADVANCE under way */
     struct mx_window *window; /* ADVANCE: copy of the schedule's, [max_levels] */
     int32_t *face_tables;     /* ADVANCE with faces: 6 tables of max_levels + 1 */
     uint64_t begin_ns;
@@ -32,6 +36,7 @@ struct entry {
 struct committer {
     pthread_t thread;
     bool started;
+    _Atomic bool ended;
     int result;
     uint64_t begin_ns, end_ns;
     const struct mx_execution *x;
@@ -50,10 +55,12 @@ struct run {
     struct mx_view view; /* base, slots, pitches */
     mx_block *block[2], *face_block;
     int64_t face_slab_bytes;
-    struct entry *entries;     /* ring of WINDOW_STEPS */
-    uint64_t first, head, end; /* oldest unfinished, next to execute in order, next to generate */
-    int64_t advances;          /* ADVANCE steps in [head, end) */
-    uint64_t sweep_ns;         /* when the sweep under way began */
+    struct entry *entries; /* ring of WINDOW_STEPS */
+    uint64_t first, end;   /* oldest unfinished, next to generate */
+    int64_t advances;      /* ADVANCE steps that have not started */
+    int64_t under_way;     /* ADVANCE steps */
+    uint64_t advanced_ns;  /* when the last one that is done ended */
+    uint64_t sweep_ns;     /* when the sweep under way began */
     bool exhausted;
     struct mx_span *spans; /* scratch of one transfer */
     int64_t n_spans;
@@ -201,10 +208,27 @@ static bool buffers_meet(const struct mx_step *a, const struct mx_step *b) {
 /* A STORE that a commit makes durable; faces are of no use to a later run. */
 static bool keeps(const struct mx_step *s) { return s->kind == MX_STEP_STORE && s->buffer != MX_FACES; }
 
+static bool ends_fit(struct mx_planes a, struct mx_planes b, int64_t slots) {
+    const bool both = a.z0 < a.z1 && b.z0 < b.z1;
+    return !both || greater(a.z1, b.z1) - lesser(a.z0, b.z0) <= slots;
+}
+
+/* Two ADVANCEs in the same placement: the engine sees what one needs of the other. Only that planes of both
+ * do not share a slot is ours to see. */
+static bool can_be_under_way_together(const struct run *r, const struct mx_step *a, const struct mx_step *b) {
+    if (r->shape->rows == 0) return true;
+    if (a->at.y_offset != b->at.y_offset || a->at.z_offset != b->at.z_offset) return !blocks_meet(r, a, b);
+    return ends_fit(a->touches[0], b->touches[0], slots(r, 0)) &&
+           ends_fit(a->touches[1], b->touches[1], slots(r, 1));
+}
+
 /* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
 static bool depends(const struct run *r, const struct mx_step *later, const struct mx_step *earlier) {
-    if (earlier->kind == MX_STEP_COMMIT) return keeps(later) || later->kind == MX_STEP_COMMIT;
-    if (later->kind == MX_STEP_COMMIT) return keeps(earlier);
+    const bool advances = earlier->kind == MX_STEP_ADVANCE;
+    if (earlier->kind == MX_STEP_COMMIT)
+        return later->kind == MX_STEP_COMMIT || (keeps(later) && r->x->commit != NULL);
+    if (later->kind == MX_STEP_COMMIT) return keeps(earlier) || advances;
+    if (later->kind == MX_STEP_ADVANCE && advances) return !can_be_under_way_together(r, later, earlier);
     if (r->shape->rows == 0) return true;
     if (moves(later) && moves(earlier) && (later->kind == MX_STEP_STORE || earlier->kind == MX_STEP_STORE) &&
         buffers_meet(later, earlier))
@@ -300,11 +324,17 @@ static void *commit_thread(void *argument) {
     c->begin_ns = mx_clock_ns();
     c->result = c->x->commit(c->x->context, c->time, c->buffer);
     c->end_ns = mx_clock_ns();
+    atomic_store_explicit(&c->ended, true, memory_order_release);
     return NULL;
 }
 
 static int start_commit(struct run *r, struct entry *e) {
     struct committer *c = &r->committer;
+    report_sweep(r, &e->step);
+    if (r->x->commit == NULL) {
+        r->out->steps_done = e->step.time;
+        return e->state = DONE, 0;
+    }
     *c = (struct committer){.x = r->x, .time = e->step.time, .buffer = e->step.buffer};
     int err = pthread_create(&c->thread, NULL, commit_thread, c);
     if (err != 0)
@@ -375,8 +405,8 @@ static void face_of(const struct run *r, const struct mx_step *s, int64_t slot, 
                              .n_rows = n};
 }
 
-static const struct mx_step *next_advance(const struct run *r) {
-    for (uint64_t i = r->head + 1; i < r->end; i++)
+static const struct mx_step *next_advance(const struct run *r, uint64_t i) {
+    while (++i < r->end)
         if (at(r, i)->step.kind == MX_STEP_ADVANCE) return &at(r, i)->step;
     return NULL;
 }
@@ -388,10 +418,10 @@ static void advise_planes(const struct run *r, int64_t z0, int64_t z1, enum mx_a
         mx_buffer_advise(r->x->buffer[i], (uint64_t)(z0 * pitch), (uint64_t)((z1 - z0) * pitch), advice);
 }
 
-/* Mapped Buffers that a schedule works on directly: while this step computes, the planes that the next one
+/* Mapped Buffers that a schedule works on directly: while ADVANCE i computes, the planes that the next one
  * adds are read; planes that the next one has left behind are given up. */
-static void advise_around(const struct run *r, const struct mx_step *s, bool before) {
-    const struct mx_step *next = next_advance(r);
+static void advise_around(const struct run *r, uint64_t i, bool before) {
+    const struct mx_step *s = &at(r, i)->step, *next = next_advance(r, i);
     if (!r->x->advise || r->shape->rows != 0 || next == NULL) return;
     if (before)
         advise_planes(
@@ -401,23 +431,34 @@ static void advise_around(const struct run *r, const struct mx_step *s, bool bef
         advise_planes(r, s->region.z0, lesser(next->region.z0, s->region.z1), MX_ADVICE_DROP);
 }
 
-static void do_advance(struct run *r, struct entry *e) {
+static void start_advance(struct run *r, uint64_t i) {
+    struct entry *e = at(r, i);
     const struct mx_step *s = &e->step;
     struct mx_advance a = {.view = r->view, .parity = s->parity, .levels = s->levels, .window = s->window};
     a.view.y_offset = s->at.y_offset;
     a.view.z_offset = s->at.z_offset;
     face_of(r, s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
     face_of(r, s, s->face_out, s->face_out_y, s->face_out_n, &a.face_out);
-    advise_around(r, s, true);
-    int64_t cells = window_cells(r, s);
-    uint64_t begin = mx_clock_ns();
-    r->ops->advance(r->engine, &a);
-    uint64_t end = mx_clock_ns();
+    e->cells = window_cells(r, s);
+    e->begin_ns = mx_clock_ns();
+    e->call = r->ops->post(r->engine, &a);
+    e->state = RUNNING;
+    r->advances--;
+    r->under_way++;
+    advise_around(r, i, true);
+}
+
+/* Its time is what the one before left of it. */
+static void finish_advance(struct run *r, uint64_t i) {
+    struct entry *e = at(r, i);
+    const uint64_t begin = e->begin_ns > r->advanced_ns ? e->begin_ns : r->advanced_ns, end = mx_clock_ns();
     r->out->update_ns += end - begin;
-    r->out->updates += cells;
+    r->out->updates += e->cells;
+    r->advanced_ns = end;
+    r->under_way--;
     e->state = DONE;
-    report(r, s, false, begin, end, (uint64_t)cells);
-    advise_around(r, s, false);
+    report(r, &e->step, false, begin, end, (uint64_t)e->cells);
+    advise_around(r, i, false);
     if (r->x->progress != NULL) r->x->progress(r->x->context, r->out->updates);
 }
 
@@ -461,14 +502,31 @@ static int fill_window(struct run *r) {
     return 0;
 }
 
+/* Whether a step that has been started is through. */
+static bool has_ended(const struct run *r, const struct entry *e) {
+    if (e->step.kind == MX_STEP_ADVANCE) return r->ops->done(r->engine) >= e->call;
+    if (e->step.kind == MX_STEP_COMMIT)
+        return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
+    return mx_test(e->ticket);
+}
+
+/* Takes up the end of step i, which has been started; waits for it. */
+static int finish(struct run *r, uint64_t i) {
+    struct entry *e = at(r, i);
+    assert(e->state == RUNNING);
+    if (e->step.kind == MX_STEP_COMMIT) return finish_commit(r, e);
+    if (e->step.kind != MX_STEP_ADVANCE) return finish_transfer(r, e);
+    r->ops->wait(r->engine, e->call);
+    finish_advance(r, i);
+    return 0;
+}
+
 /* Takes up what has finished meanwhile, without waiting. */
 static int collect(struct run *r) {
     int err = 0;
-    for (uint64_t i = r->first; i < r->end && err == 0; i++) {
-        struct entry *e = at(r, i);
-        if (e->state == RUNNING && e->ticket != NULL && mx_test(e->ticket)) err = finish_transfer(r, e);
-    }
-    while (r->first < r->head && at(r, r->first)->state == DONE) r->first++;
+    for (uint64_t i = r->first; i < r->end && err == 0; i++)
+        if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) err = finish(r, i);
+    while (r->first < r->end && at(r, r->first)->state == DONE) r->first++;
     return err;
 }
 
@@ -479,73 +537,82 @@ static uint64_t blocker(const struct run *r, uint64_t i) {
     return i;
 }
 
-/* Waits for the transfer or commit j, which has been started. */
-static int wait_for(struct run *r, uint64_t j) {
-    struct entry *e = at(r, j);
-    uint64_t begin = mx_clock_ns();
-    assert(e->state == RUNNING);
-    int err = e->step.kind == MX_STEP_COMMIT ? finish_commit(r, e) : finish_transfer(r, e);
+static int start(struct run *r, uint64_t i) {
+    struct entry *e = at(r, i);
+    if (moves(&e->step)) return start_transfer(r, e);
+    if (e->step.kind == MX_STEP_COMMIT) return start_commit(r, e);
+    if (e->step.kind == MX_STEP_COPY) do_copy(r, e);
+    if (e->step.kind == MX_STEP_ADVANCE) start_advance(r, i);
+    return 0;
+}
+
+/* The first ADVANCE that has not started; end if the window has none. */
+static uint64_t waiting_advance(const struct run *r) {
+    uint64_t i = r->first;
+    while (i < r->end && (at(r, i)->step.kind != MX_STEP_ADVANCE || at(r, i)->state != WAITING)) i++;
+    return i;
+}
+
+/* Starts every step that depends on nothing unfinished; an ADVANCE last, for there are engines that return
+ * only when it is done. *some: whether something was started. */
+static int start_ready(struct run *r, bool *some) {
+    int err = 0;
+    *some = false;
+    for (uint64_t i = r->first; i < r->end && err == 0; i++) {
+        const struct entry *e = at(r, i);
+        if (e->state != WAITING || e->step.kind == MX_STEP_ADVANCE || blocker(r, i) != i) continue;
+        err = start(r, i);
+        *some = true;
+    }
+    const uint64_t next = waiting_advance(r);
+    if (err < 0 || next == r->end || r->under_way >= ADVANCES_UNDER_WAY || blocker(r, next) != next)
+        return err;
+    *some = true;
+    return start(r, next);
+}
+
+/* The step under way that the next ADVANCE, or if there is none the oldest step, waits for. */
+static uint64_t awaited(const struct run *r) {
+    uint64_t i = waiting_advance(r);
+    if (i == r->end) i = r->first;
+    while (at(r, i)->state == WAITING) {
+        const uint64_t j = blocker(r, i);
+        if (j == i) break; /* an ADVANCE that waits for its turn only */
+        i = j;
+    }
+    return i;
+}
+
+static uint64_t oldest_advance(const struct run *r) {
+    uint64_t i = r->first;
+    while (at(r, i)->step.kind != MX_STEP_ADVANCE || at(r, i)->state != RUNNING) i++;
+    return i;
+}
+
+/* Nothing is computed: waits for what the next ADVANCE waits for. */
+static int wait_idle(struct run *r) {
+    const uint64_t i = awaited(r), begin = mx_clock_ns();
+    int err = finish(r, i);
     uint64_t end = mx_clock_ns();
     r->out->wait_ns += end - begin;
-    report(r, &e->step, true, begin, end, 0);
+    report(r, &at(r, i)->step, true, begin, end, 0);
     return err;
 }
 
-/* Starts every LOAD and COPY ahead of the head, and every commit behind it, that depends on nothing
- * unfinished. */
-static int hoist(struct run *r) {
-    int err = 0;
-    for (uint64_t i = r->first; i < r->end && err == 0; i++) {
-        struct entry *e = at(r, i);
-        if (e->state != WAITING) continue;
-        enum mx_step_kind kind = e->step.kind;
-        bool can = kind == MX_STEP_LOAD || kind == MX_STEP_COPY || (kind == MX_STEP_COMMIT && i < r->head);
-        if (!can || blocker(r, i) != i) continue;
-        if (kind == MX_STEP_LOAD) err = start_transfer(r, e);
-        if (kind == MX_STEP_COPY) do_copy(r, e);
-        if (kind == MX_STEP_COMMIT) err = start_commit(r, e);
-    }
-    return err;
-}
-
-/* A commit that the head waits for may not have been started yet: its STOREs first. */
-static int settle(struct run *r, uint64_t j) {
-    int err = 0;
-    if (at(r, j)->state == RUNNING) return wait_for(r, j);
-    for (uint64_t k = blocker(r, j); k != j && err == 0; k = blocker(r, j)) err = settle(r, k);
-    if (err == 0) err = start_commit(r, at(r, j));
-    return err == 0 ? wait_for(r, j) : err;
-}
-
-/* Executes the step at the head. A COMMIT only takes its place; hoist starts it when its STOREs are through.
- */
-static int execute_head(struct run *r) {
-    struct entry *e = at(r, r->head);
-    int err = 0;
-    if (e->step.kind == MX_STEP_COMMIT) {
-        report_sweep(r, &e->step);
-        if (r->x->commit == NULL) r->out->steps_done = e->step.time, e->state = DONE;
-    } else if (e->state == WAITING) {
-        for (uint64_t j = blocker(r, r->head); j != r->head && err == 0; j = blocker(r, r->head))
-            err = settle(r, j);
-        if (err < 0) return err;
-        if (moves(&e->step)) err = start_transfer(r, e);
-        if (e->step.kind == MX_STEP_COPY) do_copy(r, e);
-        if (e->step.kind == MX_STEP_ADVANCE) do_advance(r, e);
-    }
-    r->advances -= e->step.kind == MX_STEP_ADVANCE;
-    r->head++;
-    return err;
+/* An ADVANCE is under way: waits for the end of it, or of what the next one waits for. */
+static int wait_busy(struct run *r) {
+    const uint64_t a = oldest_advance(r), i = awaited(r);
+    const bool transfer = r->under_way < ADVANCES_UNDER_WAY && at(r, i)->state == RUNNING &&
+                          at(r, i)->step.kind != MX_STEP_ADVANCE;
+    while (transfer && !has_ended(r, at(r, a)) && !has_ended(r, at(r, i)))
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+    return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 
 /* After the last step, or an error: nothing may be under way when the Blocks are freed. */
 static int drain(struct run *r, int err) {
     for (uint64_t i = r->first; i < r->end; i++) {
-        struct entry *e = at(r, i);
-        int mine = 0;
-        if (e->state == RUNNING) mine = wait_for(r, i);
-        if (err == 0 && mine == 0 && e->state == WAITING && e->step.kind == MX_STEP_COMMIT)
-            mine = settle(r, i);
+        int mine = at(r, i)->state == RUNNING ? finish(r, i) : 0;
         if (err == 0) err = mine;
     }
     return err;
@@ -553,11 +620,11 @@ static int drain(struct run *r, int err) {
 
 static int loop(struct run *r) {
     int err = fill_window(r);
-    while (err == 0 && r->head < r->end) {
+    while (err == 0 && r->first < r->end) {
+        bool some;
         if (r->x->stop != NULL && *r->x->stop) return -EINTR;
-        if (err == 0) err = collect(r);
-        if (err == 0) err = hoist(r);
-        if (err == 0) err = execute_head(r);
+        err = start_ready(r, &some);
+        if (err == 0 && !some) err = r->under_way > 0 ? wait_busy(r) : wait_idle(r);
         if (err == 0) err = collect(r);
         if (err == 0) err = fill_window(r);
     }

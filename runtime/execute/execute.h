@@ -10,7 +10,7 @@
  * ADVANCE, time steps done of COMMIT. */
 struct mx_event {
     enum mx_step_kind kind;
-    bool waiting; /* the computing thread waited for I/O */
+    bool waiting; /* nothing could be computed until this I/O ended */
     uint64_t begin_ns, end_ns, amount;
     struct mx_region region; /* of faces: rows of slabs */
     bool faces;              /* LOAD, STORE: from or to the side file */
@@ -39,8 +39,10 @@ struct mx_execution {
 };
 
 struct mx_executed {
-    uint64_t total_ns, update_ns, copy_ns,
-        wait_ns; /* of the computing thread; what is left is the executor itself */
+    uint64_t total_ns;
+    uint64_t update_ns; /* an ADVANCE was under way */
+    uint64_t copy_ns;   /* COPYs; part of it while an ADVANCE was under way */
+    uint64_t wait_ns;   /* for transfers and commits, with nothing to compute */
     int64_t updates;
     int64_t block_bytes; /* DRAM of Block arrays and faces */
     int64_t steps_done;  /* time step of the last completed sweep */

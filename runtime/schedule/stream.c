@@ -128,7 +128,8 @@ static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan
         passes += sweeps * strips(p, plan).count;
         if (i == 1 && sweeps == 0) continue;
         int64_t behind = mx_max64(p->h, (levels & 1) == array ? ahead : 0);
-        most = mx_max64(most, levels * p->h + s + behind + (array == 0 ? ahead : 0));
+        int64_t around = mx_max64(p->h + s, behind + (array == 0 ? ahead : 0));
+        most = mx_max64(most, levels * p->h + s + around);
     }
     return mx_min64(most, planes + (passes > 1 ? ahead : 0));
 }

@@ -186,10 +186,10 @@ static int engine_rate(const char *name, const struct bench *b, const struct mx_
     if (err < 0) return err;
     struct mx_advance a = whole_grid(b, levels);
     double cells = (double)b->problem.nx * (double)b->problem.ny * (double)b->problem.nz * levels, done = 0;
-    ops->advance(engine, &a); /* warms caches and pages */
+    mx_engine_advance(ops, engine, &a); /* warms caches and pages */
     uint64_t begin = mx_clock_ns(), spent;
     do {
-        ops->advance(engine, &a);
+        mx_engine_advance(ops, engine, &a);
         done += cells;
         spent = mx_clock_ns() - begin;
     } while ((double)spent < seconds * 1e9);

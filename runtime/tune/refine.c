@@ -132,7 +132,7 @@ static void advance(struct ring *r, const struct racer *x) {
                                           .row_pitch_bytes = r->layout.row_pitch_bytes},
                                  .levels = r->levels,
                                  .window = window};
-    r->ops->advance(x->engine, &a);
+    mx_engine_advance(r->ops, x->engine, &a);
 }
 
 /* Planes of a level per nanosecond. */

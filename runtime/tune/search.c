@@ -365,9 +365,10 @@ static void exhaustive_lapped(struct job *job) {
  *
  * Whole planes move 2 N bytes a sweep whatever bt is, so the fewest sweeps win, then the least DRAM: which of
  * the bt with as many sweeps that is depends on which array the last level of the last sweep is in, so all
- * are tried. Strips (by < ny) are as time-skewed blocks in y, with 2 bt h <= by; two of them need one store
- * of faces, more need two. In a side file faces take the same DRAM however many strips there are, and each
- * further one moves more of them: the fewest that fit win there too.
+ * are tried; where DRAM alone counts, the shortest and the next longer bt. Strips (by < ny) are as
+ * time-skewed blocks in y, with 2 bt h <= by; two of them need one store of faces, more need two. In a side
+ * file faces take the same DRAM however many strips there are, and each further one moves more of them: the
+ * fewest that fit win there too.
  */
 
 /* As many strips as can always have the same length to h rows: (k - 1) (k + h) <= ny. Up to there the largest
@@ -382,6 +383,8 @@ static int64_t most_even_strips(const struct mx_problem *p) {
 static void try_even_or_short_strips(struct job *job, int64_t bt) {
     const struct mx_problem *p = &job->problem;
     int64_t most = tune_min(most_even_strips(p), most_blocks(job, p->ny, p->h, bt));
+    /* Fewer strips of the shortest length than were asked for are not even. */
+    while (most > 3 && tune_ceil_div(p->ny + p->h, most) < shortest_block(job, bt)) most--;
     int64_t low = 3, high = tune_max(low, most + 1), strips = 0;
     while (low < high) {
         int64_t k = low + (high - low) / 2;
@@ -425,7 +428,7 @@ static void try_strips(struct job *job, int64_t bt) {
 
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t longest = job->by_dram ? job->bt_min : p->nt;
+    int64_t longest = job->by_dram ? tune_min(p->nt, job->bt_min + 1) : p->nt;
     for (int64_t bt = longest; bt >= job->bt_min; bt--) {
         double most = job->found ? job->best.cost : job->most_cost;
         if (most > 0 && !job->by_dram && least_cost(job, bt) > most) break;

@@ -264,7 +264,7 @@ static void same_as_reference(struct world *w, const struct mx_engine_ops *ops, 
     for (int i = 0; i < 2; i++) plain.view.base[i] = copy_of(w->advance.view.base[i], w->array_bytes);
     plain.face_out.base = copy_of(w->advance.face_out.base, w->face_bytes);
     reference(w, &plain);
-    ops->advance(engine, &w->advance);
+    mx_engine_advance(ops, engine, &w->advance);
     forgive_used_up(w, &plain);
     for (int i = 0; i < 2; i++)
         cr_assert(
@@ -302,6 +302,78 @@ Test(engine, iblock_is_in_order) { many_worlds("iblock", false, 400); }
 Test(engine, tiled_is_in_order) { many_worlds("tiled", false, 1500); }
 Test(engine, iblock_carries_faces) { many_worlds("iblock", true, 200); }
 Test(engine, tiled_carries_faces) { many_worlds("tiled", true, 800); }
+
+/* Windows of all levels between two positions of a front along z. */
+static void front_windows(const struct world *w, int64_t from, int64_t to, struct mx_window *out) {
+    const int32_t h = w->problem.h;
+    for (int32_t l = 0; l < w->advance.levels; l++) {
+        out[l] = (struct mx_window){h, (int32_t)w->problem.ny + h, h, (int32_t)w->problem.nz + h};
+        out[l].z0 = most(out[l].z0, (int32_t)from - (l + 1) * h);
+        out[l].z1 = most(out[l].z0, least(out[l].z1, (int32_t)to - (l + 1) * h));
+    }
+}
+
+/* Sweeps of a front, all calls posted at once or some waited for: the last level == in order. */
+static void sweep_of_calls(struct world *w, const struct mx_engine_ops *ops, mx_engine *engine) {
+    enum { SWEEPS = 3, MOST_CALLS = SWEEPS * 90 };
+    static struct mx_window window[MOST_CALLS][LEVELS];
+    const int32_t h = w->problem.h, levels = w->advance.levels;
+    struct mx_advance plain = w->advance, call = w->advance;
+    for (int i = 0; i < 2; i++) plain.view.base[i] = copy_of(w->advance.view.base[i], w->array_bytes);
+    int64_t number = 0, step = pick(1, 9);
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        const int64_t end = w->problem.nz + h + levels * h;
+        for (int64_t front = 0, next; front < end; front = next) {
+            if (pick(0, 9) == 0) step = pick(1, 9);
+            next = end - front > MOST_CALLS / SWEEPS ? front + 9 : front + step;
+            cr_assert(number < MOST_CALLS);
+            front_windows(w, front, next, window[number]);
+            call.window = window[number++];
+            cr_assert_eq(ops->post(engine, &call), number);
+            if (pick(0, 7) == 0) ops->wait(engine, pick(1, (int32_t)number));
+        }
+        reference(w, &plain);
+        call.parity = plain.parity = (plain.parity + levels) & 1;
+    }
+    ops->wait(engine, number);
+    cr_assert_eq(ops->done(engine), number);
+    const size_t row_bytes = (size_t)((w->problem.nx + 2 * h) * mx_dtype_bytes(w->problem.dtype));
+    for (int64_t z = h; z < w->problem.nz + h; z++)
+        for (int64_t y = h; y < w->problem.ny + h; y++)
+            cr_assert(
+                memcmp(row_at(&call.view, call.parity, y, z), row_at(&plain.view, plain.parity, y, z),
+                       row_bytes) == 0,
+                "%s: row %d of plane %d differs: %s nx %d ny %d nz %d levels %d threads %d slab %d tile "
+                "%d ct %d column %d",
+                ops->name, (int)y, (int)z, w->stencil->name, (int)w->problem.nx, (int)w->problem.ny,
+                (int)w->problem.nz, levels, w->options.threads, (int)w->options.slab, (int)w->options.tile,
+                (int)w->options.ct, (int)w->options.column);
+    free(plain.view.base[0]);
+    free(plain.view.base[1]);
+}
+
+static void many_sweeps(const char *name, int count) {
+    const struct mx_engine_ops *ops = mx_engine_find(name);
+    for (int i = 0; i < count; i++) {
+        struct world w;
+        make_problem(&w);
+        make_options(&w);
+        w.advance.levels = pick(1, LEVELS);
+        w.advance.window = w.window;
+        for (int32_t l = 0; l < w.advance.levels; l++)
+            w.window[l] = (struct mx_window){w.problem.h, (int32_t)w.problem.ny + w.problem.h, w.problem.h,
+                                             (int32_t)w.problem.nz + w.problem.h};
+        make_arrays(&w);
+        mx_engine *engine = NULL;
+        cr_assert_eq(ops->create(&w.options, NULL, &engine), 0);
+        sweep_of_calls(&w, ops, engine);
+        ops->free(engine);
+        free_world(&w);
+    }
+}
+
+Test(engine, iblock_calls_are_in_order) { many_sweeps("iblock", 60); }
+Test(engine, tiled_calls_follow_one_another) { many_sweeps("tiled", 400); }
 
 /* describe() fills what was 0 and keeps what was given; slab() is the given slab, or at least 1. */
 Test(engine, parameters_are_honoured_and_reported) {
