@@ -76,8 +76,7 @@ static char *array_make(int64_t bytes, int32_t threads) {
         touch[i] = (struct touch){base + bytes / threads * i, bytes / threads, i};
         pthread_create(&id[i], NULL, touch_part, &touch[i]);
     }
-    for (int32_t i = 0; i < threads; i++)
-        pthread_join(id[i], NULL);
+    for (int32_t i = 0; i < threads; i++) pthread_join(id[i], NULL);
     return base;
 }
 
@@ -101,8 +100,7 @@ static void *peak_part(void *arg) {
     char *base = array_make(2 * plane * n, 1);
     char *planes[2][128];
     for (int64_t z = 0; z < n; z++)
-        for (int i = 0; i < 2; i++)
-            planes[i][z] = base + (i * n + z) * plane + h * row;
+        for (int i = 0; i < 2; i++) planes[i][z] = base + (i * n + z) * plane + h * row;
     mx_kernel_fn *kernel = mx_stencil_kernel(b->stencil, b->problem.dtype, NULL);
     int64_t steps = 0;
     const double start = now();
@@ -133,7 +131,8 @@ static double peak(const struct bench *b, bool l1) {
     double rate = 0;
     const int64_t wide = b->problem.dtype == MX_F64 ? 1 : 2;
     for (int32_t i = 0; i < b->threads; i++) {
-        part[i] = (struct small){.b = b, .core = i, .nx = (l1 ? 62 : 126) * wide, .ny = l1 ? 6 : 12, .nz = l1 ? 2 : 12};
+        part[i] = (struct small){
+            .b = b, .core = i, .nx = (l1 ? 62 : 126) * wide, .ny = l1 ? 6 : 12, .nz = l1 ? 2 : 12};
         pthread_create(&id[i], NULL, peak_part, &part[i]);
     }
     for (int32_t i = 0; i < b->threads; i++) {
@@ -196,7 +195,7 @@ static double whole(const struct bench *b, const char *name, int64_t levels) {
     return (double)(calls * levels * p->nx * p->ny * p->nz) / seconds;
 }
 
-/* Slab after slab, far from both ends of the grid. */
+/* Slab after slab, far from both ends of the grid, two calls under way as in a run. */
 static double ring(const struct bench *b) {
     const struct mx_engine_ops *ops = mx_engine_find("tiled");
     const struct mx_problem *p = &b->problem;
@@ -204,28 +203,32 @@ static double ring(const struct bench *b) {
     mx_engine *engine = engine_make(b, ops, b->bt, 0, &o);
     const int64_t slab = ops->slab(&o), h = p->h;
     struct mx_advance a = advance_of(b, b->bt * h + 3 * slab + 2 * h);
-    if (a.view.slots[0] > b->array_planes)
-        exit(2);
-    int64_t updates = 0, z = b->bt * h + h;
+    if (a.view.slots[0] > b->array_planes) exit(2);
+    int64_t updates = 0, calls = 0, z = b->bt * h + h;
     double start = now(), seconds;
     do {
+        struct mx_window *window = b->window + calls % 2 * b->bt;
         for (int32_t l = 0; l < b->bt; l++)
-            b->window[l] = (struct mx_window){(int32_t)h, (int32_t)(p->ny + h), (int32_t)(z - l * h),
-                                              (int32_t)(z + slab - l * h)};
-        mx_engine_advance(ops, engine, &a);
+            window[l] = (struct mx_window){(int32_t)h, (int32_t)(p->ny + h), (int32_t)(z - l * h),
+                                           (int32_t)(z + slab - l * h)};
+        a.window = window;
+        calls = ops->post(engine, &a);
+        ops->wait(engine, calls - 1);
         z += slab;
         updates += slab * b->bt * p->nx * p->ny;
         seconds = now() - start;
     } while (seconds < b->seconds);
+    ops->wait(engine, calls);
+    seconds = now() - start;
     ops->free(engine);
     return (double)updates / seconds;
 }
 
 static double measure(const struct bench *b, enum mode mode) {
-    return mode <= PEAK_L2   ? peak(b, mode == PEAK_L1)
-           : mode == NORMAL  ? whole(b, "iblock", 4)
-           : mode == TILED   ? whole(b, "tiled", b->bt)
-                             : ring(b);
+    return mode <= PEAK_L2  ? peak(b, mode == PEAK_L1)
+           : mode == NORMAL ? whole(b, "iblock", 4)
+           : mode == TILED  ? whole(b, "tiled", b->bt)
+                            : ring(b);
 }
 
 static int ascending(const void *a, const void *b) {
@@ -237,22 +240,24 @@ static void run(struct bench *b) {
     static double rate[MODES][MOST_REPEATS];
     for (int32_t r = 0; r < b->repeats; r++)
         for (int m = 0; m < MODES; m++)
-            if (b->wanted[m])
-                rate[m][r] = measure(b, m);
+            if (b->wanted[m]) rate[m][r] = measure(b, m);
     struct mx_engine_options o;
-    mx_engine *engine = engine_make(b, mx_engine_find("tiled"), b->bt, b->wanted[RING] ? 0 : b->problem.nz, &o);
+    mx_engine *engine =
+        engine_make(b, mx_engine_find("tiled"), b->bt, b->wanted[RING] ? 0 : b->problem.nz, &o);
     struct mx_plan plan = {0};
     mx_engine_find("tiled")->describe(engine, &plan);
     mx_engine_find("tiled")->free(engine);
     const char *isa = "";
     mx_stencil_kernel(b->stencil, b->problem.dtype, &isa);
-    printf("{\"stencil\": \"%s\", \"dtype\": \"%s\", \"isa\": \"%s\", \"nx\": %lld, \"ny\": %lld, \"nz\": %lld, "
-           "\"bt\": %lld, \"threads\": %d, \"row_pitch_bytes\": %lld, \"plane_pitch_bytes\": %lld, \"slab\": %lld, "
-           "\"tile\": %lld, \"ct\": %lld, \"column\": %lld",
-           b->stencil->name, b->problem.dtype == MX_F64 ? "f64" : "f32", isa, (long long)b->problem.nx,
-           (long long)b->problem.ny, (long long)b->problem.nz, (long long)b->bt, b->threads, (long long)b->row_pitch,
-           (long long)b->plane_pitch, (long long)plan.slab, (long long)plan.tile, (long long)plan.ct,
-           (long long)plan.column);
+    printf(
+        "{\"stencil\": \"%s\", \"dtype\": \"%s\", \"isa\": \"%s\", \"nx\": %lld, \"ny\": %lld, \"nz\": %lld, "
+        "\"bt\": %lld, \"threads\": %d, \"row_pitch_bytes\": %lld, \"plane_pitch_bytes\": %lld, \"slab\": "
+        "%lld, "
+        "\"tile\": %lld, \"ct\": %lld, \"column\": %lld",
+        b->stencil->name, b->problem.dtype == MX_F64 ? "f64" : "f32", isa, (long long)b->problem.nx,
+        (long long)b->problem.ny, (long long)b->problem.nz, (long long)b->bt, b->threads,
+        (long long)b->row_pitch, (long long)b->plane_pitch, (long long)plan.slab, (long long)plan.tile,
+        (long long)plan.ct, (long long)plan.column);
     for (int m = 0; m < MODES; m++)
         if (b->wanted[m]) {
             qsort(rate[m], (size_t)b->repeats, sizeof rate[m][0], ascending);
@@ -262,73 +267,103 @@ static void run(struct bench *b) {
 }
 
 static void options(int argc, char **argv, struct bench *b) {
-    static const struct option names[] = {{"nx", 1, 0, 'x'},        {"ny", 1, 0, 'y'},      {"nz", 1, 0, 'z'},
-                                          {"bt", 1, 0, 'b'},        {"stencil", 1, 0, 's'}, {"dtype", 1, 0, 'd'},
-                                          {"threads", 1, 0, 't'},   {"slab", 1, 0, 'S'},    {"tile", 1, 0, 'T'},
-                                          {"ct", 1, 0, 'C'},        {"modes", 1, 0, 'm'},   {"repeats", 1, 0, 'r'},
-                                          {"seconds", 1, 0, 'e'},   {"pad", 1, 0, 'p'},     {"plane-pad", 1, 0, 'P'}, {"column", 1, 0, 'X'},
-                                          {"array-offset", 1, 0, 'O'},
-                                          {0}};
+    static const struct option names[] = {
+        {"nx", 1, 0, 'x'},      {"ny", 1, 0, 'y'},           {"nz", 1, 0, 'z'},
+        {"bt", 1, 0, 'b'},      {"stencil", 1, 0, 's'},      {"dtype", 1, 0, 'd'},
+        {"threads", 1, 0, 't'}, {"slab", 1, 0, 'S'},         {"tile", 1, 0, 'T'},
+        {"ct", 1, 0, 'C'},      {"modes", 1, 0, 'm'},        {"repeats", 1, 0, 'r'},
+        {"seconds", 1, 0, 'e'}, {"pad", 1, 0, 'p'},          {"plane-pad", 1, 0, 'P'},
+        {"column", 1, 0, 'X'},  {"array-offset", 1, 0, 'O'}, {0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         const long long v = optarg ? atoll(optarg) : 0;
         switch (c) {
-        case 'x': b->problem.nx = v; break;
-        case 'y': b->problem.ny = v; break;
-        case 'z': b->problem.nz = v; break;
-        case 'b': b->bt = v; break;
-        case 's': b->stencil = mx_stencil_find(optarg); break;
-        case 'd': b->problem.dtype = strcmp(optarg, "f32") == 0 ? MX_F32 : MX_F64; break;
-        case 't': b->threads = (int32_t)v; break;
-        case 'S': b->plan.slab = v; break;
-        case 'T': b->plan.tile = v; break;
-        case 'C': b->plan.ct = v; break;
-        case 'X': b->plan.column = v; break;
-        case 'r': b->repeats = v < MOST_REPEATS ? (int32_t)v : MOST_REPEATS; break;
-        case 'e': b->seconds = atof(optarg); break;
-        case 'p': b->pad_bytes = v; break;
-        case 'P': b->plane_pad_bytes = v; break;
-        case 'O': b->array_offset_bytes = v; break;
+        case 'x':
+            b->problem.nx = v;
+            break;
+        case 'y':
+            b->problem.ny = v;
+            break;
+        case 'z':
+            b->problem.nz = v;
+            break;
+        case 'b':
+            b->bt = v;
+            break;
+        case 's':
+            b->stencil = mx_stencil_find(optarg);
+            break;
+        case 'd':
+            b->problem.dtype = strcmp(optarg, "f32") == 0 ? MX_F32 : MX_F64;
+            break;
+        case 't':
+            b->threads = (int32_t)v;
+            break;
+        case 'S':
+            b->plan.slab = v;
+            break;
+        case 'T':
+            b->plan.tile = v;
+            break;
+        case 'C':
+            b->plan.ct = v;
+            break;
+        case 'X':
+            b->plan.column = v;
+            break;
+        case 'r':
+            b->repeats = v < MOST_REPEATS ? (int32_t)v : MOST_REPEATS;
+            break;
+        case 'e':
+            b->seconds = atof(optarg);
+            break;
+        case 'p':
+            b->pad_bytes = v;
+            break;
+        case 'P':
+            b->plane_pad_bytes = v;
+            break;
+        case 'O':
+            b->array_offset_bytes = v;
+            break;
         case 'm':
-            for (int m = 0; m < MODES; m++)
-                b->wanted[m] = strstr(optarg, mode_names[m]) != NULL;
+            for (int m = 0; m < MODES; m++) b->wanted[m] = strstr(optarg, mode_names[m]) != NULL;
             break;
         default:
-            fprintf(stderr, "usage: bench_engine [--nx N --ny N --nz N --bt STEPS --stencil NAME --dtype f64|f32 "
-                            "--threads N]\n  [--slab N --tile N --ct N] [--modes peak_l1,peak_l2,normal,tiled,ring] "
-                            "[--repeats N] [--seconds S]\n  [--column N] [--pad BYTES: added to the row pitch] "
-                            "[--plane-pad BYTES: added to the plane pitch] [--array-offset BYTES: of the second array]\n");
+            fprintf(stderr,
+                    "usage: bench_engine [--nx N --ny N --nz N --bt STEPS --stencil NAME --dtype f64|f32 "
+                    "--threads N]\n  [--slab N --tile N --ct N] [--modes peak_l1,peak_l2,normal,tiled,ring] "
+                    "[--repeats N] [--seconds S]\n  [--column N] [--pad BYTES: added to the row pitch] "
+                    "[--plane-pad BYTES: added to the plane pitch] [--array-offset BYTES: of the second "
+                    "array]\n");
             exit(2);
         }
     }
 }
 
 int main(int argc, char **argv) {
-    struct bench b = {.problem = {.nx = 510, .ny = 510, .nz = 510}, .bt = 128, .repeats = 3, .seconds = 0.5, .threads = 2};
-    for (int m = 0; m < MODES; m++)
-        b.wanted[m] = true;
+    struct bench b = {
+        .problem = {.nx = 510, .ny = 510, .nz = 510}, .bt = 128, .repeats = 3, .seconds = 0.5, .threads = 2};
+    for (int m = 0; m < MODES; m++) b.wanted[m] = true;
     b.stencil = mx_stencil_find("star7");
-    if (mx_machine_detect(NULL, &b.machine) == 0)
-        b.threads = b.machine.cores;
+    if (mx_machine_detect(NULL, &b.machine) == 0) b.threads = b.machine.cores;
     options(argc, argv, &b);
-    if (b.stencil == NULL || b.threads < 1 || b.threads > 64 || b.bt < 1)
-        return 2;
+    if (b.stencil == NULL || b.threads < 1 || b.threads > 64 || b.bt < 1) return 2;
     b.problem.h = b.stencil->h;
     strcpy(b.problem.stencil, b.stencil->name);
     memcpy(b.problem.coef, b.stencil->coef, sizeof b.problem.coef);
     const int64_t h = b.problem.h;
     struct mx_layout layout;
-    if (mx_layout_make(&b.problem, 4096, false, NULL, &layout) != 0)
-        return 2;
+    if (mx_layout_make(&b.problem, 4096, false, NULL, &layout) != 0) return 2;
     b.row_pitch = layout.row_pitch_bytes + b.pad_bytes;
-    b.plane_pitch = mx_plane_pitch_in_dram((b.row_pitch * layout.rows + 4095) / 4096 * 4096) + b.plane_pad_bytes;
+    b.plane_pitch =
+        mx_plane_pitch_in_dram((b.row_pitch * layout.rows + 4095) / 4096 * 4096) + b.plane_pad_bytes;
     b.array_planes = 2 * h;
-    if (b.wanted[NORMAL] || b.wanted[TILED])
-        b.array_planes = most(b.array_planes, b.problem.nz + 2 * h);
-    if (b.wanted[RING])
-        b.array_planes = most(b.array_planes, b.bt * h + 3 * 64 + 2 * h);
-    b.window = calloc((size_t)most(b.bt, 16), sizeof *b.window);
+    if (b.wanted[NORMAL] || b.wanted[TILED]) b.array_planes = most(b.array_planes, b.problem.nz + 2 * h);
+    if (b.wanted[RING]) b.array_planes = most(b.array_planes, b.bt * h + 3 * 64 + 2 * h);
+    b.window = calloc(2 * (size_t)most(b.bt, 16), sizeof *b.window);
     for (int i = 0; i < 2; i++)
-        b.base[i] = array_make(b.array_planes * b.plane_pitch + b.array_offset_bytes, b.threads) + i * b.array_offset_bytes;
+        b.base[i] = array_make(b.array_planes * b.plane_pitch + b.array_offset_bytes, b.threads) +
+                    i * b.array_offset_bytes;
     run(&b);
     return 0;
 }

@@ -12,8 +12,9 @@ enum { NONE = -1, LEAST_LINES = 64, LINES_AHEAD = 6 };
 
 /* Of a line, alone in its pair of cache lines. */
 struct progress {
-    _Alignas(128) _Atomic int64_t done; /* tiles */
-    _Atomic bool held;                  /* by the thread that does its next tile */
+    _Alignas(128) _Atomic int64_t next; /* tile; those before it are done */
+    int64_t end;
+    _Atomic bool held; /* by the thread that does its next tile */
 };
 
 struct job {
@@ -50,28 +51,41 @@ static const struct held NOTHING = {NONE, NONE};
 
 static struct job *job_of(mx_flow *f, int64_t number) { return &f->job[number % MX_FLOW_JOBS]; }
 
-static int64_t tiles_done(struct progress *line) {
-    return atomic_load_explicit(&line->done, memory_order_acquire);
+static int64_t next_tile(struct progress *line) {
+    return atomic_load_explicit(&line->next, memory_order_acquire);
 }
 
-/* Whether the slab before has tile `tile` of this column and chunk. The thread has seen all jobs done that
- * come before its oldest. */
+static bool is_done(struct progress *line) { return next_tile(line) == line->end; }
+
+/* Whether the line has done the tiles up to `tile` that it has. */
+static bool has_done(struct progress *line, int64_t tile) {
+    const int64_t next = next_tile(line);
+    return next > tile || next == line->end;
+}
+
+/* Whether the slab before has done the tiles up to `tile` of this column and chunk. The thread has seen all
+ * jobs done that come before its oldest. */
 static bool slab_before_has(mx_flow *f, int64_t oldest, int64_t number, int64_t at, int64_t tile) {
     const struct job *j = job_of(f, number);
-    const int64_t slab_back = j->shape.chunks * j->shape.columns;
-    if (at >= slab_back) return tiles_done(&j->line[at - slab_back]) > tile;
+    const int64_t chunks = j->shape.chunks, columns = j->shape.columns, slab_back = chunks * columns;
+    if (at >= slab_back) return has_done(&j->line[at - slab_back], tile);
     if (number == oldest) return true;
+    if (!j->shape.follows) return false;
     const struct job *before = job_of(f, number - 1);
-    return j->shape.follows && tiles_done(&before->line[before->lines - slab_back + at]) > tile;
+    const int64_t their_chunks = before->shape.chunks;
+    const int64_t chunk = at % chunks + j->shape.first_chunk - before->shape.first_chunk;
+    const int64_t last_slab = before->lines - their_chunks * columns;
+    return chunk >= their_chunks ||
+           has_done(&before->line[last_slab + at / chunks * their_chunks + chunk], tile);
 }
 
 /* Whether the line has a next tile that can be done now. */
 static bool is_ready(mx_flow *f, int64_t oldest, int64_t number, int64_t at) {
     struct job *j = job_of(f, number);
-    const int64_t column_back = j->shape.chunks, tile = tiles_done(&j->line[at]);
+    const int64_t column_back = j->shape.chunks, tile = next_tile(&j->line[at]);
     const int64_t chunk = at % column_back, column = at / column_back % j->shape.columns;
-    return tile < j->shape.tiles && (chunk == 0 || tiles_done(&j->line[at - 1]) > tile) &&
-           (column == 0 || tiles_done(&j->line[at - column_back]) > tile) &&
+    return tile < j->line[at].end && (chunk == 0 || has_done(&j->line[at - 1], tile)) &&
+           (column == 0 || has_done(&j->line[at - column_back], tile)) &&
            slab_before_has(f, oldest, number, at, tile);
 }
 
@@ -89,7 +103,7 @@ static void let_go(mx_flow *f, struct held own) {
 static int64_t first_line(struct job *j) {
     const int64_t known = atomic_load_explicit(&j->first, memory_order_acquire);
     int64_t first = known;
-    while (first < j->lines && tiles_done(&j->line[first]) == j->shape.tiles) first++;
+    while (first < j->lines && is_done(&j->line[first])) first++;
     if (first > known) atomic_store_explicit(&j->first, first, memory_order_release);
     return first;
 }
@@ -115,9 +129,8 @@ static struct held take_line(mx_flow *f, int64_t oldest, int64_t posted, struct 
     return NOTHING;
 }
 
-/* A line that is at least two tiles ahead has left what this line's next tile needs of it; one that is done,
- * or nearly so, has left it in DRAM. */
-static bool is_ahead(struct progress *line, int64_t tile) { return tiles_done(line) >= tile + 2; }
+/* A line that is two tiles ahead has left what this line's next tile needs of it. */
+static bool is_ahead(struct progress *line, int64_t tile) { return has_done(line, tile + 1); }
 
 /* Returns whether the line goes on. One that does not stays held, as nobody wants it again. */
 static bool do_next_tile(mx_flow *f, int thread, struct held own) {
@@ -127,12 +140,13 @@ static bool do_next_tile(mx_flow *f, int thread, struct held own) {
     struct mx_flow_tile t = {.job = own.job,
                              .slab = n / chunks / columns,
                              .column = n / chunks % columns,
-                             .chunk = n % chunks,
-                             .tile = tiles_done(at)};
-    t.more = t.tile + 1 < j->shape.tiles && (t.chunk == 0 || is_ahead(at - 1, t.tile));
+                             .chunk = j->shape.first_chunk + n % chunks,
+                             .tile = next_tile(at)};
+    const bool goes_on = t.tile + 1 < at->end;
+    t.more = goes_on && (n % chunks == 0 || is_ahead(at - 1, t.tile));
     f->fn(f->arg, thread, &t);
-    atomic_store_explicit(&at->done, t.tile + 1, memory_order_release);
-    return t.tile + 1 < j->shape.tiles;
+    atomic_store_explicit(&at->next, t.tile + 1, memory_order_release);
+    return goes_on;
 }
 
 static void tell_done(mx_flow *f, int64_t number) {
@@ -192,31 +206,31 @@ int64_t mx_flow_next(mx_flow *f) {
     return next;
 }
 
-/* Room for n lines, all at their start. */
-static bool lines_ready(struct job *j, int64_t n) {
-    if (n > j->capacity) {
-        struct progress *line = aligned_alloc(_Alignof(struct progress), (size_t)n * sizeof *line);
-        if (line == NULL) return false;
-        free(j->line);
-        j->line = line;
-        j->capacity = n;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        atomic_init(&j->line[i].done, 0);
-        atomic_init(&j->line[i].held, false);
-    }
-    j->lines = n;
+static bool room_for_lines(struct job *j, int64_t n) {
+    if (n <= j->capacity) return true;
+    struct progress *line = aligned_alloc(_Alignof(struct progress), (size_t)n * sizeof *line);
+    if (line == NULL) return false;
+    free(j->line);
+    j->line = line;
+    j->capacity = n;
     return true;
 }
 
 int mx_flow_post(mx_flow *f, const struct mx_flow_job *shape) {
-    const int64_t next = mx_flow_next(f);
-    struct job *j = job_of(f, next);
-    if (!lines_ready(j, shape->tiles > 0 ? shape->slabs * shape->columns * shape->chunks : 0)) return -ENOMEM;
+    const int64_t number = mx_flow_next(f), lines = shape->slabs * shape->columns * shape->chunks;
+    struct job *j = job_of(f, number);
+    if (!room_for_lines(j, lines)) return -ENOMEM;
+    for (int64_t i = 0; i < lines; i++) {
+        const struct mx_flow_span *span = &shape->span[i % shape->chunks];
+        atomic_init(&j->line[i].next, span->first);
+        atomic_init(&j->line[i].held, false);
+        j->line[i].end = span->end;
+    }
     j->shape = *shape;
+    j->lines = lines;
     atomic_store_explicit(&j->first, 0, memory_order_relaxed);
     atomic_store_explicit(&j->left, 0, memory_order_relaxed);
-    atomic_store_explicit(&f->posted, next, memory_order_release);
+    atomic_store_explicit(&f->posted, number, memory_order_release);
     mx_team_start(f->team, work, f);
     return 0;
 }
@@ -242,7 +256,7 @@ int mx_flow_create(int threads, mx_flow_fn *fn, void *arg, mx_why *why, mx_flow 
     pthread_cond_init(&f->one_done, NULL);
     bool ready = true;
     for (int i = 0; i < MX_FLOW_JOBS; i++) {
-        ready = lines_ready(&f->job[i], LEAST_LINES) && ready;
+        ready = room_for_lines(&f->job[i], LEAST_LINES) && ready;
         atomic_init(&f->job[i].left, threads);
     }
     for (int i = 0; i < threads; i++) f->view[i].oldest = 1;

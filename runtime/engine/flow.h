@@ -1,9 +1,9 @@
 /* flow.h - inside engine/ only: a team of threads that does the tiles of jobs, job after job without a stop.
  *
- * A job has slabs x columns x chunks lines, in this order, of `tiles` tiles each. The tiles of a line are
- * done in order; tile i of a line when tile i is done in the lines one slab, one column and one chunk back.
- * The first slab of a job that follows the one before stands in the same way to the last slab of that one;
- * any other job begins when all before it are done.
+ * A job has slabs x columns x chunks lines, in this order, and a line the tiles of its chunk's span. The
+ * tiles of a line are done in order; tile i of a line when tiles up to i are done in the lines one slab, one
+ * column and one chunk back. The first slab of a job that follows the one before stands in the same way to
+ * the last slab of that one; any other job begins when all before it are done.
  *
  * After each tile a thread takes the first line, in order, whose next tile can be done and that no other
  * thread holds: as a rule the one it holds, one tile behind the thread of the line before. A thread that has
@@ -18,15 +18,24 @@
 
 enum { MX_FLOW_JOBS = 4 }; /* under way at a time */
 
+/* Tiles [first,end), the same numbers in all chunks. */
+struct mx_flow_span {
+    int64_t first, end;
+};
+
 struct mx_flow_job {
-    int64_t slabs, columns, chunks, tiles; /* >= 0 */
-    bool follows; /* columns, chunks and tiles are those of the job before, whose tiles it depends on */
+    int64_t slabs, columns; /* >= 0 */
+    int64_t first_chunk, chunks;
+    const struct mx_flow_span *span; /* [chunks]; read by mx_flow_post only */
+    /* The job's tiles depend on those of the job before, whose columns and spans are the same. That one has
+     * this one's first chunk, and no job that it follows in turn has later chunks than it. */
+    bool follows;
 };
 
 struct mx_flow_tile {
     int64_t job; /* 1, 2, 3... */
     int64_t slab, column, chunk, tile;
-    bool more; /* the line's next tile is not the first one yet to want what the chunk before leaves */
+    bool more; /* the line has a next tile, for which the chunk before has done its part */
 };
 
 typedef struct mx_flow mx_flow;

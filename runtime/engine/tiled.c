@@ -31,7 +31,12 @@ struct job {
     int64_t x_origin, y_origin, z_origin; /* skewed coordinates of column 0, tile 0 and slab 0 */
     int64_t z_end;
     int64_t slab, tile, column; /* sizes */
-    struct mx_flow_job count;
+    int64_t chunks;             /* of all levels, those without work in this call among them */
+    int64_t last_chunk;         /* that it, or a call it follows, has */
+    bool regular;               /* spans go up from chunk to chunk */
+    struct mx_flow_job flow;
+    struct mx_flow_span *span;
+    int64_t spans; /* allocated */
 };
 
 struct mx_engine {
@@ -102,7 +107,7 @@ struct line {
 };
 
 static struct line line_of(const struct job *j, const struct mx_flow_tile *t) {
-    const int64_t levels = j->a.levels, chunks = j->count.chunks;
+    const int64_t levels = j->a.levels, chunks = j->chunks;
     return (struct line){j, t->slab, t->column, (int32_t)(levels * t->chunk / chunks),
                          (int32_t)(levels * (t->chunk + 1) / chunks)};
 }
@@ -158,7 +163,7 @@ static bool within(const struct mx_window *w, const struct mx_box *b) {
 /* Whole at every level, so that its levels can be computed in place. */
 static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) {
     const struct job *j = line->job;
-    if (e->resident.kernel == NULL || j->count.columns > 1 || j->tile != e->resident.rows ||
+    if (e->resident.kernel == NULL || j->flow.columns > 1 || j->tile != e->resident.rows ||
         j->slab != e->resident.planes || has_faces(&j->a) || line->l1 - line->l0 < 2)
         return false;
     for (int32_t l = line->l0; l < line->l1; l++) {
@@ -204,41 +209,89 @@ static void one_tile(void *arg, int thread, const struct mx_flow_tile *t) {
         do_tile(e, &line, t->tile, t->more);
 }
 
-/* The box of all work in skewed coordinates; false if there is none. Rows are those of every level, whether
- * it has planes in this call or not, so that calls along z cut them alike. */
-static bool extent(const struct mx_advance *a, int64_t h, int64_t y[2], int64_t z[2]) {
-    y[0] = z[0] = INT64_MAX;
-    y[1] = z[1] = INT64_MIN;
-    for (int32_t l = 0; l < a->levels; l++) {
-        const struct mx_window rows = a->window[l], w = reach(a, l);
-        if (rows.y0 < rows.y1) {
-            y[0] = mx_min(y[0], rows.y0 + l * h);
-            y[1] = mx_max(y[1], rows.y1 + l * h);
-        }
+/* Levels with work, and planes of it in skewed coordinates; false if there is none. */
+static bool extent(const struct mx_advance *a, int64_t h, int32_t l[2], int64_t z[2]) {
+    l[0] = INT32_MAX, l[1] = 0;
+    z[0] = INT64_MAX, z[1] = INT64_MIN;
+    for (int32_t k = 0; k < a->levels; k++) {
+        const struct mx_window w = reach(a, k);
         if (w.y0 >= w.y1 || w.z0 >= w.z1) continue;
-        y[0] = mx_min(y[0], w.y0 + l * h);
-        y[1] = mx_max(y[1], w.y1 + l * h);
-        z[0] = mx_min(z[0], w.z0 + l * h);
-        z[1] = mx_max(z[1], w.z1 + l * h);
+        l[0] = l[0] < k ? l[0] : k;
+        l[1] = k;
+        z[0] = mx_min(z[0], w.z0 + k * h);
+        z[1] = mx_max(z[1], w.z1 + k * h);
     }
     return z[0] < z[1];
 }
 
-/* Cuts a call into lines and tiles. */
-static void plan_job(const mx_engine *e, struct job *j) {
+/* Tiles of a chunk: rows of all its levels, whether they have planes in this call or not, so that calls along
+ * z cut them alike. */
+static struct mx_flow_span span_of(const struct job *j, int64_t h, int64_t chunk) {
+    const struct mx_advance *a = &j->a;
+    int64_t y0 = INT64_MAX, y1 = INT64_MIN;
+    for (int64_t l = a->levels * chunk / j->chunks; l < a->levels * (chunk + 1) / j->chunks; l++) {
+        const struct mx_window all[2] = {a->window[l], reach(a, (int32_t)l)};
+        for (int i = 0; i < 2; i++) {
+            if (all[i].y0 >= all[i].y1) continue;
+            y0 = mx_min(y0, all[i].y0 + l * h);
+            y1 = mx_max(y1, all[i].y1 + l * h);
+        }
+    }
+    if (y0 >= y1) return (struct mx_flow_span){0, 0};
+    return (struct mx_flow_span){mx_floor_div(y0 - j->y_origin, j->tile),
+                                 mx_ceil_div(y1 - j->y_origin, j->tile)};
+}
+
+static bool room_for_spans(struct job *j, int64_t n) {
+    if (n <= j->spans) return true;
+    struct mx_flow_span *span = realloc(j->span, (size_t)n * sizeof *span);
+    if (span == NULL) return false;
+    j->span = span;
+    j->spans = n;
+    return true;
+}
+
+/* A tile that two chunks have, but not one between them, would not wait for the first of the two. The spans
+ * of a schedule go up from chunk to chunk; others become one and the same. */
+static bool make_regular(struct mx_flow_span *span, int64_t n) {
+    struct mx_flow_span all = {INT64_MAX, INT64_MIN};
+    bool regular = true;
+    for (int64_t c = 0; c < n; c++) {
+        const bool empty = span[c].first >= span[c].end;
+        regular = regular && !empty &&
+                  (c == 0 || (span[c - 1].first <= span[c].first && span[c - 1].end <= span[c].end));
+        if (empty) continue;
+        all.first = mx_min(all.first, span[c].first);
+        all.end = mx_max(all.end, span[c].end);
+    }
+    for (int64_t c = 0; c < n && !regular; c++) span[c] = all;
+    return regular;
+}
+
+/* Cuts a call into lines and tiles; false when memory is short. */
+static bool plan_job(const mx_engine *e, struct job *j) {
     const struct mx_advance *a = &j->a;
     const int64_t h = e->work.h, wide = e->work.nx + (a->levels - 1) * h;
-    int64_t y[2], z[2];
-    j->count = (struct mx_flow_job){0};
-    if (!extent(a, h, y, z)) return;
-    j->x_origin = h, j->y_origin = y[0], j->z_origin = z[0], j->z_end = z[1];
+    int64_t z[2];
+    int32_t l[2];
+    j->flow = (struct mx_flow_job){0};
+    if (!extent(a, h, l, z)) return true;
+    j->x_origin = h, j->y_origin = a->window[0].y0, j->z_origin = z[0], j->z_end = z[1];
     j->slab = e->slab, j->tile = e->tile, j->column = mx_min(e->column, wide);
-    struct mx_flow_job *n = &j->count;
-    n->slabs = mx_ceil_div(z[1] - z[0], j->slab);
-    n->columns = mx_ceil_div(wide, j->column);
-    n->chunks = mx_min(a->levels,
-                       mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, n->slabs * n->columns)));
-    n->tiles = mx_ceil_div(y[1] - y[0], j->tile);
+    const int64_t slabs = mx_ceil_div(z[1] - z[0], j->slab), columns = mx_ceil_div(wide, j->column);
+    j->chunks =
+        mx_min(a->levels, mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, slabs * columns)));
+    /* Chunk c begins at level floor(levels c / chunks). */
+    const int64_t first = ((l[0] + 1) * j->chunks - 1) / a->levels;
+    const int64_t last = ((l[1] + 1) * j->chunks - 1) / a->levels;
+    j->flow = (struct mx_flow_job){
+        .slabs = slabs, .columns = columns, .first_chunk = first, .chunks = last - first + 1};
+    j->last_chunk = last;
+    if (!room_for_spans(j, j->flow.chunks)) return false;
+    for (int64_t c = 0; c < j->flow.chunks; c++) j->span[c] = span_of(j, h, first + c);
+    j->regular = make_regular(j->span, j->flow.chunks);
+    j->flow.span = j->span;
+    return true;
 }
 
 static bool same_view(const struct mx_view *a, const struct mx_view *b) {
@@ -248,21 +301,33 @@ static bool same_view(const struct mx_view *a, const struct mx_view *b) {
            a->y_offset == b->y_offset && a->z_offset == b->z_offset;
 }
 
-/* Whether every box of `j` comes after, and is cut like, those of `before`: faces, which come and go on their
- * own, not among them. */
+static bool same_rows(const struct mx_advance *a, const struct mx_advance *b) {
+    for (int32_t l = 0; l < a->levels; l++)
+        if (a->window[l].y0 != b->window[l].y0 || a->window[l].y1 != b->window[l].y1) return false;
+    return true;
+}
+
+/* Whether every box of `j` comes after, and is cut like, those of `before` (flow.h): faces, which come and go
+ * on their own, not among them. */
 static bool follows(const struct job *before, const struct job *j) {
-    const struct mx_flow_job *m = &before->count, *n = &j->count;
-    return m->slabs > 0 && n->slabs > 0 && m->columns == n->columns && m->chunks == n->chunks &&
-           m->tiles == n->tiles && before->y_origin == j->y_origin && before->tile == j->tile &&
-           before->column == j->column && before->z_end <= j->z_origin && before->a.levels == j->a.levels &&
+    const struct mx_flow_job *m = &before->flow, *n = &j->flow;
+    const int64_t their_last = m->first_chunk + m->chunks - 1;
+    return m->slabs > 0 && n->slabs > 0 && before->regular && j->regular && m->columns == n->columns &&
+           before->chunks == j->chunks && before->column == j->column && before->tile == j->tile &&
+           before->z_end <= j->z_origin && m->first_chunk <= n->first_chunk && n->first_chunk <= their_last &&
+           before->last_chunk == their_last && before->a.levels == j->a.levels &&
            before->a.parity == j->a.parity && !has_faces(&before->a) && !has_faces(&j->a) &&
-           same_view(&before->a.view, &j->a.view);
+           same_view(&before->a.view, &j->a.view) && same_rows(&before->a, &j->a);
 }
 
 /* All in one line, which always has room. */
 static void one_line(struct job *j) {
-    j->slab = j->tile = j->column = INT64_MAX / 4;
-    j->count = (struct mx_flow_job){.slabs = 1, .columns = 1, .chunks = 1, .tiles = 1};
+    static const struct mx_flow_span one = {0, 1};
+    const int64_t far = INT64_MAX / 8;
+    j->x_origin = j->y_origin = j->z_origin = -far;
+    j->slab = j->tile = j->column = 2 * far;
+    j->chunks = 1;
+    j->flow = (struct mx_flow_job){.slabs = 1, .columns = 1, .chunks = 1, .span = &one};
 }
 
 static int64_t tiled_post(mx_engine *e, const struct mx_advance *a) {
@@ -273,11 +338,13 @@ static int64_t tiled_post(mx_engine *e, const struct mx_advance *a) {
         mx_flow_wait(e->flow, number - 1);
         loaded_faces(e, a);
     }
-    plan_job(e, j);
-    j->count.follows = follows(before, j);
-    if (mx_flow_post(e->flow, &j->count) != 0) {
+    bool room = plan_job(e, j);
+    j->flow.follows = room && mx_flow_done(e->flow) < number - 1 && follows(before, j);
+    if (j->flow.follows) j->last_chunk = mx_max(j->last_chunk, before->last_chunk);
+    if (room) room = mx_flow_post(e->flow, &j->flow) == 0;
+    if (!room) {
         one_line(j);
-        mx_flow_post(e->flow, &j->count);
+        mx_flow_post(e->flow, &j->flow);
     }
     return number;
 }
@@ -368,6 +435,7 @@ static void tiled_free(mx_engine *e) {
     if (e == NULL) return;
     mx_flow_free(e->flow);
     mx_resident_free(&e->resident);
+    for (int i = 0; i < MX_FLOW_JOBS; i++) free(e->job[i].span);
     free(e);
 }
 
