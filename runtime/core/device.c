@@ -129,7 +129,8 @@ static uint64_t anonymous_bytes(const mx_device *d) {
 
 uint64_t mx_device_room(const mx_device *d) {
     uint64_t bytes = d->found.place.bytes, used;
-    if (!d->inner->anonymous && !d->found.place.block_device) return mx_place_capacity(&d->found, false);
+    if (!d->inner->anonymous && !d->found.place.block_device)
+        return mx_place_capacity(&d->found, end_of_extents(d));
     used = d->inner->anonymous ? anonymous_bytes(d) : mx_round_up(end_of_extents(d), MX_EXTENT_ALIGN_BYTES);
     if (!d->inner->anonymous && used < MX_DATA_OFFSET_BYTES) used = MX_DATA_OFFSET_BYTES;
     return bytes > used ? bytes - used : 0;
@@ -139,7 +140,7 @@ static int check_space(mx_device *d, mx_why *why) {
     uint64_t need = d->options.expect_bytes;
     bool anonymous = d->inner->anonymous;
     if (need == 0 || d->options.resume) return 0;
-    uint64_t room = anonymous ? d->found.place.bytes : mx_place_capacity(&d->found, true);
+    uint64_t room = anonymous ? d->found.place.bytes : mx_place_capacity(&d->found, 0);
     if (need <= room) return 0;
     return mx_fail(
         why, -ENOSPC, "the Buffers need %s, but %.300s has %s for them; %s", mx_size(need).text,
@@ -251,7 +252,12 @@ int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_devi
 }
 
 void mx_device_close(mx_device *device) {
-    if (device != NULL) dismantle(device, !worth_keeping(device));
+    if (device == NULL) return;
+    const bool keep = worth_keeping(device);
+    const uint64_t end = mx_round_up(end_of_extents(device), MX_EXTENT_ALIGN_BYTES);
+    if (keep && !device->inner->anonymous && !device->options.resume)
+        mx_place_trim(&device->found, end > MX_DATA_OFFSET_BYTES ? end : MX_DATA_OFFSET_BYTES);
+    dismantle(device, !keep);
 }
 
 /* ---- what it is and did */

@@ -92,7 +92,6 @@ static int try_file(struct mx_found *f, bool may_create, mx_why *why) {
     }
     f->place.fd = fd;
     f->place.bytes = (uint64_t)opened.st_size;
-    f->blocks_bytes = (uint64_t)opened.st_blocks * 512;
     f->created = created;
     err = mx_check_no_swap_file("", &opened, f->path, why);
     if (err != 0) mx_place_leave(f, false);
@@ -226,17 +225,31 @@ int mx_place_find(const struct mx_device_options *options, mx_why *why, struct m
     return 0;
 }
 
-uint64_t mx_place_capacity(const struct mx_found *found, bool emptied) {
+static uint64_t blocks_bytes(const struct mx_found *found) {
+    struct stat st;
+    return fstat(found->place.fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes) {
     struct mx_storage now = found->storage;
     mx_storage_facts(found->place.fd, NULL, &now);
-    uint64_t bytes = now.bytes + (emptied && !found->place.block_device ? found->blocks_bytes : 0);
+    uint64_t held = found->place.block_device ? 0 : blocks_bytes(found);
+    uint64_t bytes = now.bytes + (held > used_bytes ? held - used_bytes : 0);
     return bytes > MX_DATA_OFFSET_BYTES ? bytes - MX_DATA_OFFSET_BYTES : 0;
+}
+
+void mx_place_trim(struct mx_found *found, uint64_t used_bytes) {
+    struct stat st;
+    if (found->place.block_device || fstat(found->place.fd, &st) != 0) return;
+    /* Space is all that is lost if this fails. */
+    if ((uint64_t)st.st_size > used_bytes && ftruncate(found->place.fd, (off_t)used_bytes) != 0) return;
 }
 
 int mx_place_take(struct mx_found *found, mx_why *why) {
     int fd = found->place.fd, err = 0;
+    const bool strange = !found->place.block_device && found->kind == MX_STORE_NONE;
     if (found->signature) err = mx_signature_wipe(fd);
-    if (err == 0 && !found->place.block_device && ftruncate(fd, 0) != 0) err = -errno;
+    if (err == 0 && strange && ftruncate(fd, 0) != 0) err = -errno;
     if (err == 0) err = mx_store_make(fd, &found->super, &found->slot);
     if (err != 0) return mx_fail(why, err, "%.400s cannot be written: %s", found->path, strerror(-err));
     found->kind = MX_STORE_INTACT;

@@ -13,7 +13,6 @@ struct mx_found {
     bool directory;        /* the path was a directory: the file in it is ours to remove */
     bool created;          /* the file was not there before */
     bool signature;        /* --force was needed to pass a known signature */
-    uint64_t blocks_bytes; /* space that the file takes already */
     struct mx_storage storage;
     enum mx_store_kind kind;
     struct mx_superblock super; /* kind INTACT */
@@ -23,11 +22,14 @@ struct mx_found {
 /* Opens and locks; nothing is written but for an empty new file. Errors as mx_device_open. out is large and
  * must not be moved afterwards. */
 int mx_place_find(const struct mx_device_options *options, mx_why *why, struct mx_found *out);
-/* Space for Buffers: of the device, or free in the file system; a file that will be emptied counts as free.
- */
-uint64_t mx_place_capacity(const struct mx_found *found, bool emptied);
-/* Makes a new store: whatever was there is lost from here on. */
+/* Space for Buffers: of the device, or, behind the first used_bytes of a file, what the file has already and
+ * what is free in the file system. */
+uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes);
+/* Makes a new store: whatever was there is lost from here on. The file of a former store keeps its blocks:
+ * giving them up and having others allocated costs more than the first sweep's writes into them. */
 int mx_place_take(struct mx_found *found, mx_why *why);
+/* Gives up what a file has behind its first used_bytes. */
+void mx_place_trim(struct mx_found *found, uint64_t used_bytes);
 /* Closes, and removes the file if asked. */
 void mx_place_leave(struct mx_found *found, bool remove);
 

@@ -1,7 +1,9 @@
 """The result of a run does not depend on how it was computed, and is what numpy computes."""
+import shutil
+
 import numpy
 import pytest
-from conftest import advance, random_grid
+from conftest import advance, needs_root, random_grid
 
 NX, NY, NZ, NT = 30, 29, 31, 7
 PROBLEM = ["-n", NX, NY, NZ, "-t", NT]
@@ -107,6 +109,21 @@ def test_same_bits_in_a_file(memext, plain, place):
     """A path that does not exist yet, in a directory that does, becomes a store."""
     result = memext.run(*PROBLEM, "-d", place / "grid.store", "--backend", "aio")
     assert result["checksum"] == plain(*PROBLEM)
+
+
+@needs_root
+@pytest.mark.parametrize("backend", ["mmap", "aio", "uring"])
+def test_a_store_used_again(memext, plain, mounted, backend):
+    """A file system with room for one store: the file of the former run counts as room; what a smaller problem leaves over is given back."""
+    directory, _ = mounted(80 << 20)
+    store, large, small = directory / "grid.store", ["-n", 126, 126, 200, "-t", 5], ["-n", 31, 37, 41, "-t", 5]
+    sizes = []
+    for problem in (large, large, small, large):
+        result = memext.run(*problem, "-d", store, "--backend", backend, "--algorithm", "stream", "--verify")
+        assert result["checksum"] == plain(*problem) and result["verified"] is True
+        assert store.stat().st_blocks * 512 > shutil.disk_usage(directory).free or problem is small
+        sizes.append(store.stat().st_size)
+    assert sizes[0] == sizes[1] == sizes[3] > 50 << 20 and sizes[2] < 10 << 20
 
 
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 1, 17), (1, 17, 1), (17, 1, 1), (2, 3, 5), (13, 1, 37), (101, 3, 2), (31, 37, 41)])
