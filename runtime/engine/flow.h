@@ -18,7 +18,7 @@
 
 enum { MX_FLOW_JOBS = 4 }; /* under way at a time */
 
-/* Tiles [first,end), the same numbers in all chunks. */
+/* Tiles [first,end), numbered alike in all chunks. */
 struct mx_flow_span {
     int64_t first, end;
 };
