@@ -10,9 +10,9 @@
 struct mx_found {
     struct mx_place place; /* place.path points to path below */
     char path[4096];
-    bool directory;        /* the path was a directory: the file in it is ours to remove */
-    bool created;          /* the file was not there before */
-    bool signature;        /* --force was needed to pass a known signature */
+    bool directory; /* the path was a directory: the file in it is ours to remove */
+    bool created;   /* the file was not there before */
+    bool signature; /* --force was needed to pass a known signature */
     struct mx_storage storage;
     enum mx_store_kind kind;
     struct mx_superblock super; /* kind INTACT */
@@ -26,7 +26,7 @@ int mx_place_find(const struct mx_device_options *options, mx_why *why, struct m
  * what is free in the file system. */
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes);
 /* Makes a new store: whatever was there is lost from here on. The file of a former store keeps its blocks:
- * giving them up and having others allocated costs more than the first sweep's writes into them. */
+ * writing them again is faster than the first write into new ones. */
 int mx_place_take(struct mx_found *found, mx_why *why);
 /* Gives up what a file has behind its first used_bytes. */
 void mx_place_trim(struct mx_found *found, uint64_t used_bytes);

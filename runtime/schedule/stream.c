@@ -6,9 +6,9 @@
  * keeps the last slots[p]: passes follow one another without reusing what is still in flight. Level 0 of
  * every sweep is in array 0. With s = slab and a = ahead, the step that moves the front from F-s to F reads
  * and writes planes F-s-bt*h-h .. F; meanwhile a slabs beyond F are read into array 0, and a slabs below
- * F-s-bt*h are written from array bt&1:
+ * F-s-bt*h are written from array bt&1. The next step begins while this one ends, in planes up to F+s:
  *
- *     slots[p] = bt*h + s + max(h, p == bt&1 ? a*s : 0) + (p == 0 ? a*s : 0)
+ *     slots[p] = bt*h + s + max(h + s, max(h, p == bt&1 ? a*s : 0) + (p == 0 ? a*s : 0))
  *
  * (the larger value, where a last sweep has fewer levels), and never more than the grid has planes, plus a*s
  * where a pass follows. The constant frame in array 1 is copied from array 0, so the Buffer written needs no
