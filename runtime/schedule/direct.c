@@ -12,10 +12,6 @@ static int64_t direct_bt(const struct mx_plan *plan) {
     return strcmp(plan->engine, "tiled") == 0 ? plan->bt : 1;
 }
 
-/* No ring grows with a step here: a longer one loses less where the engine's threads wait for each other.
- * Still short enough for progress and for a signal to be answered. */
-enum { SLABS_OF_A_STEP = 8 };
-
 static void direct_begin(struct mx_walk *w) {
     const struct mx_problem *p = &w->problem;
     int32_t h = p->h;
@@ -24,7 +20,6 @@ static void direct_begin(struct mx_walk *w) {
     w->parity = w->buffer;
     for (int32_t l = 0; l < w->levels; l++)
         w->whole[l] = (struct mx_window){h, (int32_t)p->ny + h, h, (int32_t)p->nz + h};
-    w->slab *= SLABS_OF_A_STEP;
     if (w->levels == 1) w->slab = w->block.z1; /* one step for the whole grid */
 }
 
