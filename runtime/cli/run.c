@@ -366,6 +366,9 @@ static int compute(struct run *r) {
                              .layout = &p->layout,
                              .device = r->device,
                              .buffer = {r->buffer[0], r->buffer[1]},
+                             .n_buffers = 2,
+                             .source = r->note.buffer,
+                             .committed = r->note.buffer,
                              .faces = r->faces,
                              .budget = r->budget,
                              .mapped = p->device.mapped,
@@ -375,7 +378,7 @@ static int compute(struct run *r) {
                              .progress = on_progress,
                              .context = r,
                              .commit = r->algorithm->resumable && p->device.durable ? commit : NULL};
-    int err = r->algorithm->open(&r->o.problem, &p->plan, r->note.time, r->note.buffer, &r->schedule);
+    int err = r->algorithm->open(&r->o.problem, &p->plan, r->note.time, 0, &r->schedule);
     if (err < 0)
         return mx_fail(&r->why, err, "the schedule of %s could not be opened: %s", p->plan.algorithm,
                        strerror(-err));
@@ -403,7 +406,7 @@ static int compute(struct run *r) {
     p->steps_done = err == 0                         ? r->o.problem.nt
                     : done.steps_done > r->note.time ? done.steps_done
                                                      : r->note.time;
-    r->result = mx_schedule_final_buffer(r->algorithm, &r->o.problem, &p->plan);
+    r->result = done.result;
     return err;
 }
 
