@@ -1,4 +1,5 @@
 #include "core/device.h"
+#include "core/integrity.h"
 #include "core/size.h"
 
 #include <errno.h>
@@ -11,8 +12,9 @@ struct mx_buffer {
     mx_device *device;
     char name[16];
     uint64_t offset_bytes, bytes;
-    uint64_t span_bytes; /* bytes, rounded up to the alignment: transfers may reach so far */
-    char *base;          /* mapped face */
+    uint64_t span_bytes;            /* bytes, rounded up to the alignment: transfers may reach so far */
+    char *base;                     /* mapped face */
+    struct mx_integrity *integrity; /* NULL: nothing is checked */
 };
 
 /* ---- extents (lock held) */
@@ -150,6 +152,7 @@ int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer *
 void mx_buffer_close(mx_buffer *buffer) {
     if (buffer == NULL) return;
     mx_device *d = buffer->device;
+    mx_integrity_free(buffer->integrity);
     if (buffer->base != NULL) d->backend->unmap(d->state, buffer->base, buffer->bytes);
     pthread_mutex_lock(&d->lock);
     int i = find_extent(d, buffer->name);
@@ -178,8 +181,16 @@ static int check_spans(const mx_buffer *b, const struct mx_span *spans, size_t n
 }
 
 static int transfer(mx_buffer *b, bool write, const struct mx_span *spans, size_t n, mx_ticket **out) {
+    mx_ticket *ticket;
     int err = check_spans(b, spans, n);
-    return err != 0 ? err : mx_queue_post(b->device->queue, write, spans, n, b->offset_bytes, b->base, out);
+    if (err == 0) err = mx_integrity_fits(b->integrity, spans, n);
+    if (err == 0) err = mx_queue_post(b->device->queue, write, spans, n, b->offset_bytes, b->base, &ticket);
+    if (err != 0) return err;
+    /* While it is being written, for what is in DRAM stays as it is until the ticket is done. */
+    if (write) mx_integrity_take(b->integrity, spans, n);
+    if (!write) mx_ticket_check(ticket, b->integrity);
+    *out = ticket;
+    return 0;
 }
 
 int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out) {
@@ -189,6 +200,20 @@ int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_
 int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out) {
     return transfer(buffer, true, spans, n, out);
 }
+
+/* ---- integrity */
+
+int mx_buffer_integrity(mx_buffer *b, uint64_t unit_bytes, mx_budget *budget, mx_why *why) {
+    if (b->integrity != NULL)
+        return mx_fail(why, -EEXIST, "the data of the Buffer \"%.15s\" is checked already", b->name);
+    return mx_integrity_create(b->device, b->name, b->span_bytes, unit_bytes, budget, why, &b->integrity);
+}
+
+int64_t mx_buffer_damage(const mx_buffer *buffer) { return mx_integrity_damage(buffer->integrity); }
+
+int mx_buffer_integrity_save(mx_buffer *buffer) { return mx_integrity_save(buffer->integrity); }
+
+int mx_buffer_integrity_load(mx_buffer *buffer) { return mx_integrity_load(buffer->integrity); }
 
 /* ---- the mapped face */
 

@@ -1,4 +1,5 @@
 #include "core/clock.h"
+#include "core/integrity.h"
 #include "core/queue_private.h"
 
 #include <errno.h>
@@ -43,12 +44,15 @@ static void end_ticket(mx_ticket *ticket) {
     pthread_mutex_unlock(&ticket->lock);
 }
 
+void mx_ticket_check(mx_ticket *ticket, struct mx_integrity *table) { ticket->integrity = table; }
+
 int mx_wait(mx_ticket *ticket) {
     if (ticket == NULL) return 0;
     pthread_mutex_lock(&ticket->lock);
     while (!atomic_load(&ticket->done)) pthread_cond_wait(&ticket->ended, &ticket->lock);
     pthread_mutex_unlock(&ticket->lock);
     int err = ticket->error;
+    if (err == 0) err = mx_integrity_check(ticket->integrity, ticket->spans, ticket->n);
     pthread_cond_destroy(&ticket->ended);
     pthread_mutex_destroy(&ticket->lock);
     free(ticket);

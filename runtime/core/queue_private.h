@@ -22,6 +22,7 @@ struct mx_ticket {
     pthread_mutex_t lock; /* for the end alone */
     pthread_cond_t ended;
     atomic_bool done;
+    struct mx_integrity *integrity; /* of mx_wait alone; NULL: nothing is compared */
     struct mx_span spans[];
 };
 

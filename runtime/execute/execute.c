@@ -331,6 +331,13 @@ static int start_transfer(struct run *r, struct entry *e) {
     return 0;
 }
 
+static int damaged(const struct run *r, const struct mx_step *s) {
+    const bool faces = s->buffer == MX_FACES;
+    char what[120];
+    return mx_field_damaged(faces ? r->x->faces : r->x->buffer[s->buffer], faces ? NULL : r->x->layout,
+                            describe(s, what, sizeof what), r->why);
+}
+
 static int finish_transfer(struct run *r, struct entry *e) {
     int err = mx_wait(e->ticket);
     char what[120];
@@ -338,6 +345,7 @@ static int finish_transfer(struct run *r, struct entry *e) {
     e->state = DONE;
     report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
     if (err == 0) return 0;
+    if (err == -EBADMSG) return damaged(r, &e->step);
     return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
                    describe(&e->step, what, sizeof what), strerror(-err));
 }

@@ -63,6 +63,10 @@ int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget 
 int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
                   const volatile int *stop, mx_source_fn *sink, void *context, mx_why *why);
 
+/* -EBADMSG, with a sentence: reading `what` from `buffer` gave data other than was written (memext.h,
+ * mx_buffer_integrity), in which unit and, unless layout is NULL, in which plane and row. */
+int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, const char *what, mx_why *why);
+
 /* A .npy file of a grid: shape (nz+2h, ny+2h, nx+2h), little-endian f4 or f8, C order. */
 struct mx_npy {
     int fd;

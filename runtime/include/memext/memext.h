@@ -166,10 +166,35 @@ struct mx_span {
 int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out);
 int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out);
 /* Waits, frees the ticket (NULL: returns 0), returns 0 or the first error of the transfer (-EIO, -ENOSPC,
- * ...). */
+ * ...; -EBADMSG see mx_buffer_integrity). */
 int mx_wait(mx_ticket *ticket);
 /* 1 = done (mx_wait will not block), 0 = under way. */
 int mx_test(const mx_ticket *ticket);
+
+/* Integrity: from now on every write to the Buffer records a 32-bit checksum of each unit of unit_bytes, and
+ * mx_wait compares every read with it: -EBADMSG, and mx_buffer_damage says where. Units that were not written
+ * since are not checked, nor is what goes through mx_buffer_map. Transfers are of whole units from then on
+ * (the last one may be shorter), others -EINVAL. A unit must not be written while it is read or written by
+ * another transfer; different units may be. The DRAM of a write must not change, nor that of a read be used,
+ * before mx_wait has returned.
+ *
+ * 4 bytes a unit in a Block that is counted against `budget` (NULL = not counted), and as much on a durable
+ * device, in an extent "NAME.sum" that is made now unless the store has it: NAME is at most 11 bytes then.
+ * -EINVAL (units that are no multiple of offset_align_bytes or larger than the Buffer; the name), -EEXIST (is
+ * checked already), -ENOMEM, -ENOSPC. Called before transfers of this Buffer; ends with mx_buffer_close. */
+int mx_buffer_integrity(mx_buffer *buffer, uint64_t unit_bytes, mx_budget *budget, mx_why *why);
+/* The first byte in the Buffer of the first unit whose read was -EBADMSG; -1 = none was. */
+int64_t mx_buffer_damage(const mx_buffer *buffer);
+/* Stores the checksums as they are now in the extent; a commit after it (mx_device_commit) makes them durable
+ * with the data. Every Buffer has an extent of its own, so the saved checksums of one stay while another's
+ * are saved. No transfer may write the Buffer meanwhile. -ENOTSUP where facts.durable is false, -EINVAL
+ * without mx_buffer_integrity, errors of writing. */
+int mx_buffer_integrity_save(mx_buffer *buffer);
+/* Takes the saved checksums of a Buffer that was opened with `resume`. Only for a Buffer whose content is
+ * still that of the save: the one that the last commit is about, if the commit was made with a save. -ENODATA
+ * (nothing was saved, or with units of another size; nothing is known then), -EBADMSG (what was saved is
+ * damaged itself), -ENOTSUP, -EINVAL, errors of reading. */
+int mx_buffer_integrity_load(mx_buffer *buffer);
 
 /* Mapped backends: the address of byte 0; valid until mx_buffer_close. -ENOTSUP on transfer backends. */
 int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out);
