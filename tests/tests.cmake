@@ -19,6 +19,7 @@ endfunction()
 
 mx_test(machine FOLDERS machine core backends)
 mx_test(conformance FOLDERS machine core backends)
+mx_test(integrity FOLDERS machine core backends)
 mx_test(stencil FOLDERS stencil machine core backends)
 mx_test(engine FOLDERS engine stencil machine core backends)
 mx_test(schedule FOLDERS schedule engine stencil machine core backends)
