@@ -175,7 +175,8 @@ Test(integrity, units_not_written_are_not_checked) {
 /* Rows of planes: spans apart or adjoining, in the Buffer, in DRAM or in both. Every unit of every span is
  * written with its sum and compared; a span of anything but whole units is -EINVAL. */
 Test(integrity, spans) {
-    static const struct mx_span wrong[] = {{4096, UNIT, NULL}, {0, 4096, NULL}, {0, UNIT + 4096, NULL}};
+    static const struct mx_span wrong[] = {
+        {4096, UNIT, NULL}, {4096, 2 * UNIT - 4096, NULL}, {0, 4096, NULL}, {0, UNIT + 4096, NULL}};
     for (unsigned t = 0; t < N_TARGETS; t++)
         for (unsigned stride = 1; stride <= 3; stride++)
             for (unsigned dram_stride = 1; dram_stride <= 2; dram_stride++) {
@@ -194,7 +195,7 @@ Test(integrity, spans) {
                     cr_expect_eq(mx_wait(ticket), -EBADMSG, "%s: span %u", b.backend, i);
                     flip(&b, spans[i].offset_bytes + 100 * i, 3);
                 }
-                for (unsigned i = 0; i < 3; i++) {
+                for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
                     struct mx_span s = wrong[i];
                     s.dram = b.dram;
                     ticket = (mx_ticket *)&b;
