@@ -499,14 +499,15 @@ struct watch {
     int64_t times[64];  /* of commits */
     int n, fail_at;
     int32_t hold_stores; /* a commit lasts until so many STOREs have ended, or for 20 ms; */
-    uint64_t hold_bytes; /* or until so many bytes were stored since it began, or for 20 s */
+    uint64_t hold_bytes; /* or until so many bytes were stored since its sweep ended, or for 20 s */
     int64_t stores;      /* events so far */
     uint64_t bytes;      /* of these */
     int64_t last_sweep;  /* time of the last that was reported complete */
     int stop_at;         /* after so many ADVANCEs; 0 = never */
     int advances;
     volatile int stop;
-    int64_t spoil_time; /* spoil_commit: the byte spoil_at of the Buffer committed then */
+    uint64_t sweep_end_bytes; /* bytes, when the last sweep was reported complete */
+    int64_t spoil_time;       /* spoil_commit: the byte spoil_at of the Buffer committed then */
     uint64_t spoil_at;
     int wrong, changed,
         held_out; /* the findings: what a commit saw, what a STORE did, commits held in vain */
@@ -569,7 +570,12 @@ static bool durable_is_intact(struct watch *w) {
 static void watch_event(void *context, const struct mx_event *e) {
     struct watch *w = context;
     if (e->waiting) return;
-    if (e->sweep) w->last_sweep = (int64_t)e->amount;
+    if (e->sweep) {
+        w->last_sweep = (int64_t)e->amount;
+        pthread_mutex_lock(&w->lock);
+        w->sweep_end_bytes = w->bytes;
+        pthread_mutex_unlock(&w->lock);
+    }
     if (e->kind == MX_STEP_ADVANCE && ++w->advances == w->stop_at) w->stop = 1;
     if (e->kind != MX_STEP_STORE) return;
     pthread_mutex_lock(&w->lock);
@@ -583,7 +589,7 @@ static void watch_event(void *context, const struct mx_event *e) {
 /* Lock held. Lets the run go on under a commit that lasts. */
 static void hold(struct watch *w) {
     const int64_t stores = w->stores + w->hold_stores;
-    const uint64_t bytes = w->bytes + w->hold_bytes;
+    const uint64_t bytes = w->sweep_end_bytes + w->hold_bytes;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += w->hold_bytes > 0 ? 20 : 0;
