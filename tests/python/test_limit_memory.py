@@ -252,6 +252,24 @@ def test_a_nested_one_is_cleared_too(state):
     assert ended(escaped) and left_behind(process.pid) == [] and left_behind(inner) == [] and records(state) == []
 
 
+@pytest.mark.parametrize("killed", [True, False])
+def test_cgroups_that_the_command_made_go_too(state, killed):
+    """A cgroup in ours that no record names, with a process that outlives the command."""
+    process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--", "sh", "-c",
+                                "setsid sleep 1000 >/dev/null 2>&1 & echo $!; read line"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    escaped = int(process.stdout.readline())
+    inner = pathlib.Path(left_behind(process.pid)[0], "inner")
+    inner.mkdir()
+    (inner / "cgroup.procs").write_text(str(escaped))
+    if killed:
+        process.kill()
+    process.communicate("go on\n")
+    assert process.returncode == (-signal.SIGKILL if killed else 0)
+    assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
+    assert ended(escaped) and left_behind(process.pid) == [] and records(state) == []
+
+
 def test_a_living_one_is_left_alone(place, state, another_start):
     process = paused_at("set up", "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place, "--", "cat", "/proc/swaps")
     assert another_start().returncode == 0
@@ -289,6 +307,16 @@ def test_a_pid_used_again_is_another_process(place, state):
     add({"kind": "directory", "path": str(place / f"run-{kept}-1"), "mount": "/"})
     assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
     assert [path.name for path in place.iterdir()] == [f"run-{kept}-1"] and [path.stem for path in records(state)] == [kept]
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_pids_of_another_namespace_mean_nothing_here(place, state, locked):
+    """There the lock alone tells: a record that has one and is not locked is swept, one without is left alone in this boot."""
+    name, add = record_of(state, os.getpid(), registry.start_ticks(os.getpid()), locked=locked, pid_ns="pid:[1]")
+    (place / f"run-{name}-1").mkdir()
+    add({"kind": "directory", "path": str(place / f"run-{name}-1"), "mount": "/"})
+    assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
+    assert len(list(place.iterdir())) == len(records(state)) == (0 if locked else 1)
 
 
 def test_what_is_not_ours_is_left_alone(place, state):
