@@ -336,10 +336,10 @@ static int start_commit(struct run *r, struct entry *e) {
         return e->state = DONE, 0;
     }
     *c = (struct committer){.x = r->x, .time = e->step.time, .buffer = e->step.buffer};
-    int err = pthread_create(&c->thread, NULL, commit_thread, c);
+    int err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
-        return mx_fail(r->why, -err, "no thread for the commit of step %lld: %s", (long long)c->time,
-                       strerror(err));
+        return mx_fail(r->why, err, "no thread for the commit of step %lld: %s", (long long)c->time,
+                       strerror(-err));
     c->started = true;
     e->state = RUNNING;
     return 0;

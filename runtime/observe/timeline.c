@@ -378,7 +378,7 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
             device_bytes(t, t->start_device);
             t->residency = find_residency(t);
             write_header(t);
-            err = -pthread_create(&t->thread, NULL, sampler, t);
+            err = mx_thread_start(&t->thread, sampler, t);
             if (err < 0) mx_fail(why, err, "no thread for the timeline: %s", strerror(-err));
             t->running = err == 0;
         }
