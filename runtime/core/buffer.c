@@ -43,12 +43,13 @@ static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
                        mx_size(extent->bytes).text, d->inner->anonymous ? "memory" : d->found.path,
                        mx_size(room).text);
     if (d->inner->anonymous || d->found.place.block_device) return 0;
-    int err;
-    do err = posix_fallocate(d->found.place.fd, (off_t)extent->offset_bytes, (off_t)extent->bytes);
-    while (err == EINTR);
+    int fd = d->found.place.fd;
+    int err = mx_retry(mx_sys->fallocate(fd, 0, (off_t)extent->offset_bytes, (off_t)extent->bytes));
+    if (err == 0)
+        err = mx_retry(mx_sys->fsync(fd)); /* the size is durable before a superblock relies on it */
     if (err == 0) return 0;
-    return mx_fail(why, -err, "%s for a Buffer cannot be had in %.300s: %s", mx_size(extent->bytes).text,
-                   d->found.path, strerror(err));
+    return mx_fail(why, err, "%s for a Buffer cannot be had in %.300s: %s", mx_size(extent->bytes).text,
+                   d->found.path, strerror(-err));
 }
 
 static int check_new(const mx_device *d, const char *name, uint64_t bytes, mx_why *why) {
@@ -78,7 +79,7 @@ static int add_extent(mx_device *d, const char *name, uint64_t bytes, mx_why *wh
         d->found.super = next;
         return 0;
     }
-    err = mx_store_commit(d->found.place.fd, &next, &d->found.super, &d->found.slot);
+    err = mx_device_store(d, &next);
     return err == 0 ? 0 : mx_fail(why, err, "%.300s cannot be written: %s", d->found.path, strerror(-err));
 }
 
@@ -206,7 +207,12 @@ int mx_buffer_advise(mx_buffer *buffer, uint64_t offset_bytes, uint64_t bytes, e
     if (buffer->base == NULL) return -ENOTSUP;
     if (offset_bytes > buffer->bytes || bytes > buffer->bytes - offset_bytes) return -EINVAL;
     if (bytes == 0) return 0;
+    mx_device *d = buffer->device;
     uint64_t start = mx_round_down(offset_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
-    return buffer->device->backend->advise(buffer->device->state, buffer->base + start,
-                                           offset_bytes + bytes - start, advice);
+    int err = d->backend->advise(d->state, buffer->base + start, offset_bytes + bytes - start, advice);
+    if (advice != MX_ADVICE_DROP || (err != -EIO && err != -ENOSPC && err != -EDQUOT)) return err;
+    pthread_mutex_lock(&d->lock);
+    mx_device_fail(d, err, "writing back to");
+    pthread_mutex_unlock(&d->lock);
+    return err;
 }

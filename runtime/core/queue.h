@@ -26,6 +26,8 @@ void mx_queue_free(struct mx_queue *queue);
  * to base (mapped face). -ENOMEM. */
 int mx_queue_post(struct mx_queue *queue, bool write, const struct mx_span *spans, size_t n,
                   uint64_t base_offset_bytes, void *base, mx_ticket **out);
+/* The first error of a write, 0 = none so far. */
+int mx_queue_write_error(struct mx_queue *queue);
 void mx_queue_counters(struct mx_queue *queue, struct mx_counters *out);
 
 #endif

@@ -48,6 +48,7 @@ struct mx_queue {
     struct mx_counters counters;
     struct busy busy[2]; /* [write] */
     uint32_t in_flight;
+    int write_error; /* of the first write that failed */
     pthread_t *threads;
     unsigned n_threads;
     struct transfer *transfer; /* transfer face */

@@ -643,8 +643,12 @@ static void damage(const char *path, uint64_t offset) {
     close(fd);
 }
 
-/* note(reopen) = last commit; with the newest superblock damaged, the one before; with both, -EIO. Buffers
- * keep their bytes. An interrupted run is not overwritten without force. */
+/* Where byte `at` of a copy of a slot lies. */
+static uint64_t in_slot(int slot, int copy, uint64_t at) { return mx_store_offset(slot, copy) + at; }
+
+/* note(reopen) = last commit; with either copy of the newest slot damaged still; with both, the one before;
+ * with all four, -EIO. A copy that is damaged is whole again after reopening. Buffers keep their bytes. An
+ * interrupted run is not overwritten without force. */
 Test(conformance, commits_survive) {
     for (unsigned i = 0; i < N_TARGETS; i++) {
         const struct target *t = &targets[i];
@@ -688,10 +692,19 @@ Test(conformance, commits_survive) {
         int slot = -1, fd = open(place, O_RDWR | O_CLOEXEC);
         cr_assert_eq(mx_store_read(fd, &super, &slot), MX_STORE_INTACT);
         close(fd);
-        damage(place, (uint64_t)slot * 4096 + 1500);
+        for (int copy = 0; copy < 2; copy++) {
+            damage(place, in_slot(slot, copy, 1500));
+            cr_assert_eq(note_of(&options, note), 7, "%s: copy %d damaged", t->backend, copy);
+            cr_assert_eq(memcmp(note, "second!", 7), 0);
+        }
+        damage(place, in_slot(slot, 0, 1500));
+        damage(place, in_slot(slot, 1, 1500));
         cr_assert_eq(note_of(&options, note), 5);
         cr_assert_eq(memcmp(note, "first", 5), 0);
-        damage(place, (uint64_t)(1 - slot) * 4096 + 4090);
+        damage(place, in_slot(1 - slot, 0, 16380));
+        cr_assert_eq(note_of(&options, note), 5);
+        damage(place, in_slot(1 - slot, 0, 100));
+        damage(place, in_slot(1 - slot, 1, 16380));
         refused(&options, -EIO, "damaged");
         options.resume = false;
         refused(&options, -EEXIST, "--force");
@@ -701,40 +714,43 @@ Test(conformance, commits_survive) {
     }
 }
 
-/* A torn commit: of the newer superblock only the first k of 8 sectors reached the disk. note = old for k <
- * 8, new for k = 8. */
+/* A torn commit: of the newer slot's 64 sectors (two copies of 32) only some reached the disk, the first k or
+ * the last k. note = new if a whole copy did (k >= 32), else old; never a mixture. */
 Test(conformance, torn_superblocks) {
-    struct mx_device_options options = {.backend = "mmap", .path = in_dir("store")};
-    char path[512], note[MX_NOTE_BYTES], before[8192], after[8192], torn[8192], text[MX_NOTE_BYTES];
-    snprintf(path, sizeof path, "%s", options.path);
-    options.path = path;
+    enum { BYTES = 4 * MX_SUPERBLOCK_BYTES, SLOT = 2 * MX_SUPERBLOCK_BYTES, SECTORS = SLOT / 512 };
+    static char before[BYTES], after[BYTES], torn[BYTES], text[MX_NOTE_BYTES], note[MX_NOTE_BYTES];
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    struct mx_device_options options = {.backend = "mmap", .path = path};
     mx_device *device = open_ok(&options);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     memset(text, 'o', sizeof text);
     cr_assert_eq(mx_device_commit(device, text, sizeof text), 0);
-    cr_assert_eq(pread(fd, before, sizeof before, 0), 8192);
+    cr_assert_eq(pread(fd, before, BYTES, 0), BYTES);
     memset(text, 'n', sizeof text);
     cr_assert_eq(mx_device_commit(device, text, sizeof text), 0);
-    cr_assert_eq(pread(fd, after, sizeof after, 0), 8192);
+    cr_assert_eq(pread(fd, after, BYTES, 0), BYTES);
     mx_device_close(device);
-    uint64_t changed = memcmp(before, after, 4096) == 0 ? 4096 : 0;
-    for (uint64_t k = 0; k <= 8; k++) {
-        memcpy(torn, before, sizeof torn);
-        memcpy(torn + changed, after + changed, k * 512);
-        cr_assert_eq(pwrite(fd, torn, sizeof torn, 0), 8192);
-        cr_assert_eq(note_of(&options, note), MX_NOTE_BYTES);
-        /* The last sector holds the checksum, and before it nothing that differs: only k = 8 can be the new
-         * one. */
-        cr_assert_eq(note[0], k == 8 ? 'n' : 'o', "%u sectors", (unsigned)k);
-        cr_assert_eq(note[MX_NOTE_BYTES - 1], note[0]);
-    }
+    uint64_t changed = memcmp(before, after, SLOT) == 0 ? SLOT : 0;
+    for (uint64_t k = 0; k <= SECTORS; k++)
+        for (int last = 0; last < 2; last++) {
+            uint64_t from = changed + (last ? SLOT - k * 512 : 0);
+            memcpy(torn, before, BYTES);
+            memcpy(torn + from, after + from, k * 512);
+            cr_assert_eq(pwrite(fd, torn, BYTES, 0), BYTES);
+            cr_assert_eq(note_of(&options, note), MX_NOTE_BYTES);
+            cr_assert_eq(note[0], k >= SECTORS / 2 ? 'n' : 'o', "%u sectors, last %d", (unsigned)k, last);
+            cr_assert_eq(memcmp(note, note + 1, MX_NOTE_BYTES - 1), 0, "a mixture");
+        }
     close(fd);
 }
 
 /* A commit, the first one after opening too, leaves the newest superblock as it is: bytes(slot of newest)
  * before = after. */
 Test(conformance, commits_spare_the_newest_superblock) {
-    char path[512], before[8192], after[8192];
+    enum { BYTES = 4 * MX_SUPERBLOCK_BYTES, SLOT = 2 * MX_SUPERBLOCK_BYTES };
+    static char before[BYTES], after[BYTES];
+    char path[512];
     snprintf(path, sizeof path, "%s", in_dir("store"));
     struct mx_device_options options = {.backend = "aio", .path = path};
     struct mx_superblock super;
@@ -744,11 +760,11 @@ Test(conformance, commits_spare_the_newest_superblock) {
         for (int k = 0; k < 1 + round % 2; k++) {
             int slot = -1;
             cr_assert_eq(mx_store_read(fd, &super, &slot), MX_STORE_INTACT);
-            cr_assert_eq(pread(fd, before, sizeof before, 0), 8192);
+            cr_assert_eq(pread(fd, before, BYTES, 0), BYTES);
             cr_assert_eq(mx_device_commit(device, "note", 4), 0);
-            cr_assert_eq(pread(fd, after, sizeof after, 0), 8192);
-            cr_assert_eq(memcmp(before + slot * 4096, after + slot * 4096, 4096), 0);
-            cr_assert_neq(memcmp(before, after, 8192), 0);
+            cr_assert_eq(pread(fd, after, BYTES, 0), BYTES);
+            cr_assert_eq(memcmp(before + slot * SLOT, after + slot * SLOT, SLOT), 0);
+            cr_assert_neq(memcmp(before, after, BYTES), 0);
         }
         close(fd);
         mx_device_close(device);
@@ -770,8 +786,55 @@ Test(conformance, what_stays_in_a_directory) {
         mx_device_close(device);
         cr_expect_eq(access(in_dir("memext.store"), F_OK) == 0, rows[i].stays, "row %zu", i);
     }
-    /* finished and kept: may be overwritten silently */
-    mx_device_close(open_ok(&(struct mx_device_options){.backend = "aio", .path = dir}));
+}
+
+/* What a run left is overwritten without force only if the run is done, was not kept, and the file was named.
+ */
+Test(conformance, runs_that_are_not_overwritten) {
+    static const struct {
+        bool named, keep, finish;
+        int result;
+        const char *word;
+    } rows[] = {{0, 0, 0, -EEXIST, "interrupted run"},
+                {1, 0, 0, -EEXIST, "interrupted run"},
+                {0, 1, 1, -EEXIST, "was kept"},
+                {1, 1, 1, -EEXIST, "was kept"},
+                {0, 0, 1, 0, ""},
+                {1, 0, 1, 0, "finished run"}};
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_device_options o = {
+            .backend = "aio", .path = rows[i].named ? path : dir, .keep = rows[i].keep, .force = true};
+        mx_device *device = open_ok(&o);
+        cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+        if (rows[i].finish) cr_assert_eq(mx_device_finish(device), 0);
+        mx_device_close(device);
+        o.force = o.keep = false;
+        if (rows[i].result != 0) {
+            refused(&o, rows[i].result, rows[i].word);
+            continue;
+        }
+        struct mx_device_facts f;
+        device = open_ok(&o);
+        mx_device_facts(device, &f);
+        cr_expect_not_null(strstr(f.note, rows[i].word), "row %zu: %s", i, f.note);
+        mx_device_close(device);
+    }
+}
+
+/* The store of a run that was done, but whose process was killed before it could remove it, stays. */
+Test(conformance, a_finished_run_in_a_directory_is_not_overwritten) {
+    struct mx_device_options o = {.backend = "mmap", .path = dir};
+    mx_device *device = open_ok(&o);
+    cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+    cr_assert_eq(mx_device_finish(device), 0);
+    cr_assert_eq(link(in_dir("memext.store"), in_dir("saved")), 0);
+    mx_device_close(device);
+    cr_assert_eq(rename(in_dir("saved"), in_dir("memext.store")), 0);
+    refused(&o, -EEXIST, "a finished run");
+    o.force = true;
+    mx_device_close(open_ok(&o));
 }
 
 Test(conformance, anonymous_devices_do_not_commit) {
