@@ -58,6 +58,8 @@ static const struct target targets[] = {
     {.backend = "fault:mmap", .where = IN_FILE, .fault = TROUBLE},
     {.backend = "fault:aio", .where = IN_FILE, .fault = TROUBLE},
     {.backend = "fault:uring", .where = IN_DIRECTORY, .fault = TROUBLE},
+    {.backend = "fault:aio", .where = IN_FILE, .fault = TROUBLE ",sys=1"},
+    {.backend = "fault:mmap", .where = ON_DISK, .fault = TROUBLE ",sys=1"},
 };
 enum { N_TARGETS = sizeof targets / sizeof targets[0] };
 
@@ -538,8 +540,9 @@ Test(conformance, facts_hold) {
         cr_expect_str_eq(f.backend, targets[i].backend);
         cr_expect_eq(f.durable, targets[i].where != NOWHERE);
         cr_expect_eq(f.bypasses_page_cache,
-                     (strstr(f.backend, "aio") || strstr(f.backend, "uring")) && !targets[i].uncached, "%s",
-                     f.backend);
+                     (strstr(f.backend, "aio") || strstr(f.backend, "uring")) && !targets[i].uncached &&
+                         (targets[i].fault == NULL || strstr(targets[i].fault, "sys=1") == NULL),
+                     "%s", f.backend);
         cr_expect_gt(f.capacity_bytes, 0);
         cr_expect_neq(f.place[0], 0);
         if (targets[i].iopoll) cr_expect_neq(f.note[0], 0, "no poll queues here, and nothing said");
@@ -867,6 +870,20 @@ Test(conformance, options_are_checked) {
     refused(&o, -EINVAL, "typo");
     o = (struct mx_device_options){.backend = "dram", .advice = MX_ADVICE_DROP};
     refused(&o, -EINVAL, "advice");
+    static const char *const bad[] = {"eio=",    "eio=x",    "eio=0.5x", "eio=-1",       "eio=1.1",
+                                      "eio=nan", "eio=0x1",  "eio",      "fail=1.5",     "seed=1e300",
+                                      "=1",      "eintr=1",  "call=one", "calls_from=x", "errno=5000",
+                                      "errno=0", "reorder=2"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        mx_why why = {""};
+        cr_expect_eq(mx_fault_calls(bad[i], &why), -EINVAL, "%s", bad[i]);
+        cr_expect_neq(why.text[0], 0, "%s", bad[i]);
+        o = (struct mx_device_options){.backend = "fault:aio", .path = dir, .fault = bad[i]};
+        if (strncmp(bad[i], "calls_from", 10) != 0) refused(&o, -EINVAL, "");
+    }
+    cr_expect_eq(mx_sys, &mx_sys_kernel);
+    o = (struct mx_device_options){.backend = "fault:dram", .fault = "sys=1"};
+    refused(&o, -EINVAL, "sys=1");
     cr_expect_neq(access(in_dir("memext.store"), F_OK), 0, "a refusal leaves nothing behind");
 }
 
