@@ -90,7 +90,8 @@ int mx_rates_store(const char *cache_path, const char *device_key, const char *c
 /* Measures sequential reads, writes and both together through the public device API, at most about
  * `seconds` and `bytes` of the place (0 = 1 s, 256 MiB). Opens a store of its own at options->path and
  * removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be called on a place whose
- * content counts. Fills the device rates of *rates. */
+ * content counts. Fills the device rates of *rates. A block device is only read, and not as a store: the read
+ * rate is filled, the others stay, and why says so though 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
 /* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in at most
@@ -111,7 +112,7 @@ bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *p
 /* What --calibrate does: measures the compute rates, refines the sizes of the tiled engine, measures the
  * device where `device` is not NULL (a path that is a file is measured in its directory, so that no file is
  * touched), and stores all of it in the cache; *rates receives it. memory_bytes bounds the DRAM that is used.
- * A cache that cannot be written is no error. */
+ * A cache that cannot be written is no error. Of a block device see mx_calibrate_device. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
                    const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
                    struct mx_rates *rates);
