@@ -1116,6 +1116,25 @@ Test(conformance, partitions_in_use) {
     cr_expect_eq(mx_check_unused(dir, makedev(8, 0), "/dev/sda", &why), -EBUSY);
     cr_expect_not_null(strstr(why.text, "dm-0"), "%s", why.text);
     cr_expect_eq(mx_check_unused(dir, makedev(8, 1), "/dev/sda1", &why), 0);
+    /* A line longer than any buffer, whose tail looks like a mount, is one line; a name with a blank is told.
+     */
+    cr_assert_eq(rmdir(in_dir("sys/dev/block/8:2/holders/dm-0")), 0);
+    FILE *mounts = fopen(in_dir("proc/self/mountinfo"), "w");
+    fprintf(mounts, "21 1 0:5 / /x rw - overlay none %020000d 22 1 8:1 / /home rw - ext4 /dev/sda1 rw\n", 0);
+    fclose(mounts);
+    cr_expect_eq(mx_check_unused(dir, makedev(8, 1), "/dev/sda1", &why), 0, "%s", why.text);
+    mounts = fopen(in_dir("proc/self/mountinfo"), "w");
+    fprintf(mounts, "22 1 8:1 / /my\\040home rw - ext4 /dev/sda1 rw\n");
+    fclose(mounts);
+    cr_expect_eq(mx_check_unused(dir, makedev(8, 0), "/dev/sda", &why), -EBUSY);
+    cr_expect_not_null(strstr(why.text, "/my home"), "%s", why.text);
+    struct stat file;
+    make_file(in_dir("swap file"), 0);
+    FILE *swaps = fopen(in_dir("proc/swaps"), "w");
+    fprintf(swaps, "Filename Type Size\n%s/swap\\040file file 1 0 -2\n", dir);
+    fclose(swaps);
+    cr_assert_eq(stat(in_dir("swap file"), &file), 0);
+    cr_expect_eq(mx_check_no_swap_file(dir, &file, "swap file", &why), -EBUSY, "a name with a blank");
 }
 
 /* ---- Blocks and budgets */
