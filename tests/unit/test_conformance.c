@@ -1,16 +1,22 @@
 /* test_conformance - one suite over all backends and kinds of places: what was written is what is read, every
  * request completes once, errors are told, commits survive, and nobody's data is overwritten. */
 #include "conformance.h"
+#include "core/device.h"
 #include "core/queue.h"
 #include "core/safety.h"
 #include "core/store.h"
 #include "machine/machine.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/swap.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 
 static struct loop disk = {-1, ""}; /* of the running test */
 
@@ -1226,4 +1232,679 @@ Test(conformance, a_block_larger_than_a_registration) {
     mx_block_free(block);
     mx_buffer_close(buffer);
     mx_device_close(device);
+}
+
+/* ---- stores that are not as memext makes them */
+
+/* Puts this superblock, with a checksum that fits, into every copy. */
+static void put_superblock(const char *path, struct mx_superblock *s, bool seal) {
+    int fd = open(path, O_RDWR | O_CLOEXEC), slot = 1;
+    cr_assert_geq(fd, 0);
+    struct mx_superblock now = *s;
+    for (int i = 0; i < 2 && seal; i++) cr_assert_eq(mx_store_commit(fd, s, &now, &slot), 0);
+    for (int i = 0; i < 4 && !seal; i++)
+        cr_assert_eq(mx_write_all(fd, s, sizeof *s, (off_t)mx_store_offset(i / 2, i % 2)), 0);
+    close(fd);
+}
+
+/* A store with the Buffers "a" and "b" of 8 MiB and the note "note" in a file; returns its superblock. */
+static struct mx_superblock make_store(const char *path) {
+    struct mx_device_options o = {.backend = "aio", .path = path, .force = true};
+    struct mx_superblock super;
+    int slot, fd;
+    mx_device *device = open_ok(&o);
+    mx_buffer *a = create_ok(device, "a", 8 * MIB), *b = create_ok(device, "b", 8 * MIB);
+    cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+    mx_buffer_close(a);
+    mx_buffer_close(b);
+    mx_device_close(device);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    cr_assert_eq(mx_store_read(fd, &super, &slot), MX_STORE_INTACT);
+    close(fd);
+    return super;
+}
+
+static void look_fails(const char *path, int want, const char *word) {
+    static struct mx_store_facts facts;
+    mx_why why = {""};
+    cr_expect_eq(mx_store_look(path, &why, &facts), want, "%s", why.text);
+    cr_expect_not_null(strstr(why.text, word), "\"%s\" is not in: %s", word, why.text);
+}
+
+/* Of another format: named, never overwritten without force, and gone after that. */
+Test(conformance, another_format_is_named) {
+    char path[512], note[MX_NOTE_BYTES];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    static const uint32_t versions[] = {1, 3, 77};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        struct mx_superblock s = make_store(path);
+        char word[32];
+        snprintf(word, sizeof word, "format %u", versions[i]);
+        s.version = versions[i];
+        put_superblock(path, &s, false);
+        struct mx_device_options o = {.backend = "aio", .path = path, .resume = true};
+        refused(&o, -ENOTSUP, word);
+        look_fails(path, -ENOTSUP, word);
+        o.resume = false;
+        refused(&o, -EEXIST, word);
+        o.force = true;
+        mx_device_close(open_ok(&o));
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), 0);
+    }
+}
+
+/* A store that was cut short, or whose extents are none, is refused: there is nothing to map or read behind
+ * its end. */
+Test(conformance, extents_are_checked) {
+    static const struct {
+        const char *word;
+        uint32_t n, finished;
+        struct mx_extent a, b;
+    } rows[] = {
+        {"overlap", 2, 0, {"a", 2 * MIB, 8 * MIB}, {"b", 8 * MIB, 8 * MIB}},
+        {"overlap", 2, 0, {"a", 4 * MIB, 8 * MIB}, {"b", 2 * MIB, 2 * MIB + 1}},
+        {"overlap", 2, 0, {"a", 2 * MIB, 2 * MIB}, {"a", 8 * MIB, 2 * MIB}},
+        {"lies where none can", 1, 0, {"a", 0, 8 * MIB}, {"", 0, 0}},
+        {"lies where none can", 1, 0, {"a", 3 * MIB, 8 * MIB}, {"", 0, 0}},
+        {"lies where none can", 1, 0, {"a", 2 * MIB, 0}, {"", 0, 0}},
+        {"cut short", 1, 0, {"a", 2 * MIB, 17 * MIB}, {"", 0, 0}},
+        {"cut short", 1, 0, {"a", 2 * MIB, UINT64_MAX - MIB}, {"", 0, 0}},
+        {"cut short", 1, 0, {"a", UINT64_MAX - 2 * MIB + 1, 4 * MIB}, {"", 0, 0}},
+        {"no proper name", 1, 0, {"", 2 * MIB, MIB}, {"", 0, 0}},
+        {"no proper name", 1, 0, {"sixteen letters!", 2 * MIB, MIB}, {"", 0, 0}},
+        {"at most 32", 33, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+        {"at most 32", UINT32_MAX, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+        {"means nothing", 1, 3, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+    };
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    struct mx_superblock good = make_store(path);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_superblock s = good;
+        s.n_extents = rows[i].n;
+        s.finished = rows[i].finished;
+        s.extents[0] = rows[i].a;
+        s.extents[1] = rows[i].b;
+        put_superblock(path, &s, true);
+        refused(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}, -EIO,
+                rows[i].word);
+        refused(&(struct mx_device_options){.backend = "mmap", .path = path}, -EEXIST, "damaged");
+        look_fails(path, -EIO, rows[i].word);
+    }
+    put_superblock(path, &good, true);
+    mx_device_close(open_ok(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}));
+    cr_assert_eq(truncate(path, 16 * MIB), 0);
+    refused(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}, -EIO, "cut short");
+    refused(&(struct mx_device_options){.backend = "mmap", .path = path}, -EEXIST, "damaged");
+    look_fails(path, -EIO, "cut short");
+    cr_assert_eq(truncate(path, 30000), 0);
+    refused(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}, -EIO, "");
+}
+
+/* A new store on an old one: nothing of the old one is found any more, though neither of its slots is wiped;
+ * also when the first commit of the new one is torn. generation(new) > generation(any slot of the old). */
+Test(conformance, a_new_store_outranks_the_old_slots) {
+    char path[512], note[MX_NOTE_BYTES];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    struct mx_device_options o = {.backend = "aio", .path = path};
+    for (int commits = 1; commits <= 4; commits++) {
+        struct mx_superblock old = make_store(path), now;
+        int slot = -1;
+        o.force = true;
+        mx_device *device = open_ok(&o);
+        for (int i = 1; i < commits; i++) cr_assert_eq(mx_device_commit(device, "new", 3), 0);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        cr_assert_eq(mx_store_read(fd, &now, &slot), MX_STORE_INTACT);
+        cr_expect_gt(now.generation, old.generation);
+        mx_device_close(device);
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), commits > 1 ? 3 : 0);
+        /* torn: the slot of the newest holds nothing that is intact */
+        if (commits > 1) {
+            for (int copy = 0; copy < 2; copy++) damage(path, in_slot(slot, copy, 40));
+            cr_expect_eq(note_of(&o, note), commits > 2 ? 3 : 0, "the old run is found again");
+        }
+        close(fd);
+    }
+}
+
+/* ---- failures that stay */
+
+static struct mx_sys sick = {NULL};
+static int sick_calls; /* that still fail */
+
+static int sick_fdatasync(int fd) { return sick_calls-- > 0 ? -EIO : mx_sys_kernel.fdatasync(fd); }
+
+static int sick_msync(void *base, size_t bytes, int flags) {
+    return sick_calls-- > 0 ? -ENOSPC : mx_sys_kernel.msync(base, bytes, flags);
+}
+
+static int sick_sync_file_range(int fd, off_t at, off_t bytes, unsigned flags) {
+    return sick_calls-- > 0 ? -EIO : mx_sys_kernel.sync_file_range(fd, at, bytes, flags);
+}
+
+static ssize_t sick_pwrite(int fd, const void *from, size_t bytes, off_t at) {
+    return sick_calls-- > 0 ? -EDQUOT : mx_sys_kernel.pwrite(fd, from, bytes, at);
+}
+
+static void be_sick(int calls) {
+    sick_calls = calls;
+    mx_sys = &sick;
+}
+
+/* One call fails, the later ones do not: the commit is refused, and so is every later one; a sentence is
+ * there. The note that was committed before is the newest. */
+static void stays_failed(mx_device *device, int want, const char *what) {
+    mx_why why = {""};
+    cr_expect_eq(mx_device_commit(device, "after", 5), want, "%s", what);
+    cr_expect_leq(sick_calls, 0, "%s: nothing failed", what);
+    cr_expect_eq(mx_device_commit(device, "after", 5), want, "%s", what);
+    cr_expect_eq(mx_device_flush(device), want, "%s", what);
+    cr_expect_eq(mx_device_finish(device), want, "%s", what);
+    cr_expect_eq(mx_device_error(device, &why), want, "%s", what);
+    cr_expect_not_null(strstr(why.text, "nothing is committed"), "%s: %s", what, why.text);
+    mx_sys = &mx_sys_kernel;
+}
+
+Test(conformance, failed_flushes_are_final) {
+    static const struct {
+        const char *what, *backend;
+        int want;
+    } rows[] = {{"fdatasync", "aio", -EIO},  {"fdatasync", "uring", -EIO}, {"fdatasync", "fault:uring", -EIO},
+                {"fdatasync", "mmap", -EIO}, {"msync", "mmap", -ENOSPC},   {"drop", "mmap", -EIO},
+                {"pwrite", "aio", -EDQUOT},  {"pwrite", "mmap", -EDQUOT}};
+    char path[512], note[MX_NOTE_BYTES];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_device_options o = {.backend = rows[i].backend, .path = path, .force = true};
+        mx_device *device = open_ok(&o);
+        mx_buffer *buffer = create_ok(device, "b", 64 * MIB);
+        cr_assert_eq(mx_device_error(device, NULL), 0);
+        cr_assert_eq(mx_device_commit(device, "before", 6), 0);
+        sick = mx_sys_kernel;
+        if (strcmp(rows[i].what, "fdatasync") == 0) sick.fdatasync = sick_fdatasync;
+        if (strcmp(rows[i].what, "msync") == 0) sick.msync = sick_msync;
+        if (strcmp(rows[i].what, "drop") == 0) sick.sync_file_range = sick_sync_file_range;
+        if (strcmp(rows[i].what, "pwrite") == 0) sick.pwrite = sick_pwrite;
+        be_sick(1);
+        if (strcmp(rows[i].what, "drop") == 0) {
+            int err = 0;
+            for (uint64_t at = 0; at < 64 * MIB; at += 4 * MIB) {
+                int result = mx_buffer_advise(buffer, at, 4 * MIB, MX_ADVICE_DROP);
+                if (result != 0) err = result;
+            }
+            cr_expect_eq(err, -EIO, "the hint tells of it");
+        }
+        stays_failed(device, rows[i].want, rows[i].what);
+        mx_buffer_close(buffer);
+        mx_device_close(device);
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), 6, "%s", rows[i].what);
+    }
+}
+
+/* With advice SCHEDULE written ranges are dropped by the queue: the error reaches a ticket, and the device.
+ */
+Test(conformance, what_dropping_loses_reaches_the_ticket) {
+    struct mx_device_options o = {.backend = "mmap", .path = dir, .advice = MX_ADVICE_SCHEDULE};
+    mx_device *device = open_ok(&o);
+    mx_buffer *buffer = create_ok(device, "b", 64 * MIB);
+    mx_block *block = block_ok(device, 64 * MIB);
+    sick = mx_sys_kernel;
+    sick.sync_file_range = sick_sync_file_range;
+    be_sick(1);
+    cr_expect_eq(write_now(buffer, 0, 64 * MIB, mx_block_data(block)), -EIO);
+    cr_expect_eq(write_now(buffer, 0, 64 * MIB, mx_block_data(block)), 0, "the next ticket is another's");
+    stays_failed(device, -EIO, "drop");
+    mx_block_free(block);
+    mx_buffer_close(buffer);
+    mx_device_close(device);
+}
+
+/* A failed write: its ticket has the error, and no commit follows; a failed read alone harms nothing. */
+Test(conformance, failed_writes_are_final) {
+    static const char *const backends[] = {"fault:aio", "fault:uring", "fault:mmap"};
+    for (int write = 0; write < 2; write++)
+        for (size_t i = 0; i < 3; i++) {
+            struct mx_device_options o = {
+                .backend = backends[i], .path = dir, .force = true, .fault = write ? "fail=1" : "fail=2"};
+            mx_device *device = open_ok(&o);
+            mx_buffer *buffer = create_ok(device, "b", MIB);
+            mx_block *block = block_ok(device, MIB);
+            cr_expect_eq(write_now(buffer, 0, 64 * KIB, mx_block_data(block)), write ? -EIO : 0, "%s",
+                         backends[i]);
+            cr_expect_eq(read_now(buffer, 0, 64 * KIB, mx_block_data(block)), write ? 0 : -EIO, "%s",
+                         backends[i]);
+            cr_expect_eq(write_now(buffer, 0, 64 * KIB, mx_block_data(block)), 0);
+            sick_calls = 0;
+            if (write)
+                stays_failed(device, -EIO, backends[i]);
+            else
+                cr_expect_eq(mx_device_commit(device, "note", 4), 0);
+            mx_block_free(block);
+            mx_buffer_close(buffer);
+            mx_device_close(device);
+        }
+}
+
+/* Every single failing call of a small run: an error is told, or all is as if nothing had failed; no
+ * descriptor stays open; what was committed is there; and the place can be used again. */
+static int count_fds(void) {
+    int n = 0;
+    DIR *list = opendir("/proc/self/fd");
+    while (readdir(list) != NULL) n++;
+    closedir(list);
+    return n;
+}
+
+enum { REACHED_NOTHING, REACHED_WRITE, REACHED_COMMIT, REACHED_FINISH };
+
+/* Returns the first error; *reached says how far it came. */
+static int small_run(const struct mx_device_options *o, int *reached) {
+    mx_device *device = NULL;
+    mx_buffer *buffer = NULL;
+    mx_block *block = NULL;
+    mx_why why = {""};
+    *reached = REACHED_NOTHING;
+    int err = mx_device_open(o, &why, &device);
+    if (err != 0) {
+        cr_expect_neq(why.text[0], 0, "no sentence for %d", err);
+        return err;
+    }
+    err = mx_buffer_create(device, "b", MIB, &why, &buffer);
+    if (err == 0) err = mx_block_create(&(struct mx_block_options){.device = device}, MIB, &why, &block);
+    if (err == 0) fill_pattern(mx_block_data(block), MIB, 5);
+    if (err == 0) err = write_now(buffer, 0, MIB, mx_block_data(block));
+    if (err == 0) *reached = REACHED_WRITE;
+    if (err == 0) err = mx_device_commit(device, "first", 5);
+    if (err == 0) *reached = REACHED_COMMIT;
+    if (err == 0) err = mx_device_finish(device);
+    if (err == 0) *reached = REACHED_FINISH;
+    mx_block_free(block);
+    mx_buffer_close(buffer);
+    mx_device_close(device);
+    return err;
+}
+
+static void check_after(const struct mx_device_options *options, int reached, uint64_t call) {
+    struct mx_device_options o = *options;
+    char note[MX_NOTE_BYTES];
+    if (reached >= REACHED_COMMIT) {
+        o.backend = "aio";
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), 5, "%s: call %llu", options->backend, (unsigned long long)call);
+        o.resume = true;
+        mx_device *device = open_ok(&o);
+        mx_buffer *buffer = NULL;
+        cr_assert_eq(mx_buffer_open(device, "b", NULL, &buffer), 0);
+        mx_block *block = block_ok(device, 2 * MIB);
+        char *want = mx_block_data(block), *got = want + MIB;
+        fill_pattern(want, MIB, 5);
+        cr_assert_eq(read_now(buffer, 0, MIB, got), 0);
+        cr_expect_eq(memcmp(want, got, MIB), 0, "%s: call %llu", options->backend, (unsigned long long)call);
+        mx_block_free(block);
+        mx_buffer_close(buffer);
+        mx_device_close(device);
+    }
+}
+
+/* False if the run had fewer calls than that. */
+static bool call_fails(const struct mx_device_options *o, uint64_t call, bool fresh, int *errors) {
+    char spec[64];
+    int before = count_fds(), reached;
+    snprintf(spec, sizeof spec, "call=%llu,errno=%d", (unsigned long long)call, call % 2 ? EIO : ENOSPC);
+    if (fresh) unlink(in_dir("memext.store"));
+    cr_assert_eq(mx_fault_calls(spec, NULL), 0);
+    int err = small_run(o, &reached);
+    uint64_t made = mx_fault_calls_made();
+    cr_assert_eq(mx_fault_calls(NULL, NULL), 0);
+    *errors += err != 0;
+    cr_expect_eq(count_fds(), before, "%s: call %llu leaves descriptors", o->backend,
+                 (unsigned long long)call);
+    check_after(o, reached, call);
+    return made >= call;
+}
+
+Test(conformance, every_call_fails_once, .timeout = 300) {
+    static const char *const backends[] = {"aio", "uring", "mmap", "fault:aio"};
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        struct mx_device_options o = {.backend = backends[i],
+                                      .path = dir,
+                                      .keep = true,
+                                      .force = true,
+                                      .fault = strcmp(backends[i], "fault:aio") == 0 ? "sys=1" : NULL};
+        int before = count_fds(), errors = 0, reached;
+        cr_assert_eq(small_run(&o, &reached), 0); /* the last one there: the store is there and overwritten */
+        for (int fresh = 0; fresh < 2; fresh++)
+            for (uint64_t call = 1; call_fails(&o, call, fresh, &errors); call++) cr_assert_lt(call, 1000);
+        cr_expect_eq(count_fds(), before);
+        cr_expect_gt(errors, 10, "%s: only %d errors", backends[i], errors);
+        cr_expect_eq(mx_sys, &mx_sys_kernel);
+    }
+}
+
+/* ---- signals */
+
+static void nothing(int signal) { (void)signal; }
+
+/* Every call is interrupted more often than not, and signals come every 200 us: the run is as good as any. */
+Test(conformance, interruptions_do_no_harm) {
+    static const char *const backends[] = {"aio", "uring", "mmap", "fault:mmap", "fault:aio"};
+    struct sigaction action = {.sa_handler = nothing}; /* no SA_RESTART */
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        struct mx_device_options o = {.backend = backends[i],
+                                      .path = dir,
+                                      .keep = true,
+                                      .force = true,
+                                      .fault = strncmp(backends[i], "fault", 5) == 0 ? "sys=1" : NULL};
+        int reached;
+        for (int round = 0; round < 5; round++) {
+            cr_assert_eq(mx_fault_calls("eintr=0.7,seed=3", NULL), 0);
+            setitimer(ITIMER_REAL, &often, NULL);
+            int err = small_run(&o, &reached);
+            setitimer(ITIMER_REAL, &never, NULL);
+            cr_assert_gt(mx_fault_calls_made(), 0);
+            cr_assert_eq(mx_fault_calls(NULL, NULL), 0);
+            cr_assert_eq(err, 0, "%s: %d", backends[i], err);
+            check_after(&o, reached, 0);
+        }
+    }
+}
+
+/* What SigBlk of a thread of this process says. */
+static unsigned long long blocked_in(int thread) {
+    char path[64], line[256];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "SigBlk: %llx", &blocked) == 1) break;
+    if (file != NULL) fclose(file);
+    return blocked;
+}
+
+static int list_threads(int *threads, int most) {
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+    for (struct dirent *task; n < most && (task = readdir(tasks)) != NULL;)
+        if (task->d_name[0] != '.') threads[n++] = atoi(task->d_name);
+    closedir(tasks);
+    return n;
+}
+
+/* All threads that a device starts block all signals but those of their own instructions. */
+Test(conformance, threads_block_signals) {
+    enum { MOST = 64 };
+    int before[MOST], after[MOST], n_before = list_threads(before, MOST), checked = 0;
+    struct bench b = open_bench(&(struct target){.backend = "mmap", .where = IN_FILE});
+    int n_after = list_threads(after, MOST);
+    static const int raised[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    unsigned long long own = 0, all = 0;
+    for (size_t i = 0; i < sizeof raised / sizeof raised[0]; i++) own |= 1ull << (raised[i] - 1);
+    for (int s = 1; s < 32; s++)
+        if (s != SIGKILL && s != SIGSTOP) all |= 1ull << (s - 1);
+    for (int i = 0; i < n_after; i++) {
+        bool old = false;
+        for (int k = 0; k < n_before; k++) old |= before[k] == after[i];
+        if (old) continue;
+        cr_expect_eq(blocked_in(after[i]) & all, all & ~own, "%llx", blocked_in(after[i]));
+        checked++;
+    }
+    cr_expect_eq(checked, 3);
+    close_bench(&b);
+}
+
+/* ---- tickets end after the last byte */
+
+struct late {
+    pthread_t writer;
+    char *dram;
+    atomic_bool go, drained;
+};
+
+static void *write_late(void *argument) {
+    struct late *l = argument;
+    while (!atomic_load(&l->go)) sched_yield();
+    for (int i = 0; i < 1000; i++) {
+        for (int k = 0; k < 16384; k += 64) ((volatile char *)l->dram)[k] = (char)i;
+        sched_yield();
+    }
+    return NULL;
+}
+
+static int late_submit(void *state, const struct mx_request *requests, unsigned n) {
+    struct late *l = state;
+    l->dram = requests[0].dram;
+    atomic_store(&l->go, true);
+    return (int)n;
+}
+
+static int late_reap(void *state, unsigned min, unsigned max, struct mx_completion *out) {
+    (void)state, (void)min, (void)max, (void)out;
+    return -EBADF;
+}
+
+static int late_drain(void *state) {
+    struct late *l = state;
+    pthread_join(l->writer, NULL);
+    atomic_store(&l->drained, true);
+    return 0;
+}
+
+/* The backend cannot be reaped, but its requests go on writing to DRAM: when the ticket ends, with the error,
+ * they have ended. */
+Test(conformance, tickets_end_when_their_dram_is_left_alone) {
+    static const struct mx_backend backend = {.name = "late",
+                                              .face = MX_FACE_TRANSFER,
+                                              .submit = late_submit,
+                                              .reap = late_reap,
+                                              .drain = late_drain};
+    static char dram[64 * KIB];
+    struct late l = {.dram = NULL};
+    cr_assert_eq(pthread_create(&l.writer, NULL, write_late, &l), 0);
+    struct mx_queue_setup setup = {
+        .backend = &backend, .state = &l, .depth = 8, .max_request_bytes = 16384, .align_bytes = 512};
+    struct mx_queue *queue = NULL;
+    mx_ticket *ticket = NULL;
+    cr_assert_eq(mx_queue_create(&setup, NULL, &queue), 0);
+    cr_assert_eq(mx_queue_post(queue, false, &(struct mx_span){0, 16384, dram}, 1, 0, NULL, &ticket), 0);
+    cr_expect_eq(mx_wait(ticket), -EBADF);
+    cr_expect(atomic_load(&l.drained), "the ticket ended first");
+    memset(dram, 77, sizeof dram);
+    cr_expect_eq(mx_queue_post(queue, false, &(struct mx_span){0, 16384, dram}, 1, 0, NULL, &ticket), 0);
+    cr_expect_eq(mx_wait(ticket), -EBADF);
+    for (size_t i = 0; i < sizeof dram; i++) cr_assert_eq(dram[i], 77);
+    mx_queue_free(queue);
+}
+
+/* aio and uring with requests under way, drained: afterwards nothing changes DRAM. */
+Test(conformance, backends_are_drained) {
+    enum { DEPTH = 32, BYTES = 1 << 20 };
+    static const char *const backends[] = {"aio", "uring"};
+    const char *path = in_dir("raw");
+    make_file(path, (uint64_t)DEPTH * BYTES);
+    for (size_t b = 0; b < 2; b++) {
+        const struct mx_backend *backend = mx_backend_find(backends[b]);
+        struct mx_device_options o = {.backend = backends[b], .queue_depth = DEPTH, .no_register = true};
+        struct mx_storage facts;
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        cr_assert_eq(mx_storage_facts(fd, NULL, &facts), 0);
+        struct mx_place place = {fd,   path, false, (uint64_t)DEPTH * BYTES, facts.direct_offset_align_bytes,
+                                 4096, 4096, &o};
+        struct mx_backend_facts backend_facts = {0};
+        struct mx_request requests[DEPTH];
+        void *state = NULL;
+        cr_assert_eq(backend->open(&place, NULL, &backend_facts, &state), 0);
+        char *dram = aligned_alloc(4096, (size_t)DEPTH * BYTES);
+        memset(dram, 1, (size_t)DEPTH * BYTES);
+        for (unsigned i = 0; i < DEPTH; i++)
+            requests[i] = (struct mx_request){(uint64_t)i * BYTES, BYTES, false, dram + (size_t)i * BYTES, i};
+        cr_assert_gt(backend->submit(state, requests, DEPTH), 0);
+        cr_assert_eq(backend->drain(state), 0);
+        memset(dram, 2, (size_t)DEPTH * BYTES);
+        backend->close(state);
+        for (size_t i = 0; i < (size_t)DEPTH * BYTES; i++) cr_assert_eq(dram[i], 2, "%s", backends[b]);
+        free(dram);
+        close(fd);
+    }
+}
+
+/* ---- whose file is it, and which */
+
+/* Links to files, files with two names, files of other users: refused, and not changed. Directories and block
+ * devices may be links. */
+Test(conformance, links_are_not_followed) {
+    char path[512], text[64] = "somebody's thesis", back[64] = "";
+    snprintf(path, sizeof path, "%s", in_dir("thesis"));
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+    cr_assert_eq(symlink("thesis", in_dir("link")), 0);
+    cr_assert_eq(symlink("nothing", in_dir("dangling")), 0);
+    cr_assert_eq(mkdir(in_dir("d"), 0777), 0);
+    cr_assert_eq(symlink("../thesis", in_dir("d/memext.store")), 0);
+    cr_assert_eq(symlink(".", in_dir("here")), 0);
+    for (int force = 0; force < 2; force++) {
+        struct mx_device_options o = {.backend = "mmap", .force = force};
+        static const char *const links[] = {"link", "dangling", "d"};
+        for (size_t i = 0; i < 3; i++) {
+            o.path = in_dir(links[i]);
+            refused(&o, -ELOOP, "symbolic link");
+        }
+        cr_assert_eq(link(path, in_dir("second")), 0);
+        o.path = in_dir("second");
+        refused(&o, -EMLINK, "2 names");
+        cr_assert_eq(unlink(in_dir("second")), 0);
+    }
+    look_fails(in_dir("link"), -ELOOP, "symbolic link");
+    cr_expect_neq(access(in_dir("nothing"), F_OK), 0);
+    file = fopen(path, "r");
+    cr_assert_not_null(fgets(back, sizeof back, file));
+    fclose(file);
+    cr_expect_str_eq(text, back);
+    mx_device_close(open_ok(&(struct mx_device_options){.backend = "mmap", .path = in_dir("here")}));
+    if (!have_disk()) return;
+    cr_assert_eq(symlink(disk.path, in_dir("disk-by-id")), 0);
+    mx_device_close(open_ok(&(struct mx_device_options){.backend = "aio", .path = in_dir("disk-by-id")}));
+}
+
+Test(conformance, files_of_others_are_refused) {
+    need_root();
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("memext.store"));
+    make_store(path);
+    cr_assert_eq(chown(path, 65534, 65534), 0);
+    struct mx_device_options o = {.backend = "aio", .path = dir};
+    refused(&o, -EPERM, "belongs to the user 65534");
+    o.resume = true;
+    refused(&o, -EPERM, "belongs to the user 65534");
+    o.resume = false;
+    o.force = true;
+    mx_device_close(open_ok(&o));
+}
+
+/* The file was replaced by another one under its name while it was open: that one is nobody's to remove. */
+Test(conformance, only_the_own_file_is_removed) {
+    struct mx_device_options o = {.backend = "mmap", .path = dir};
+    for (int abandoned = 0; abandoned < 2; abandoned++) {
+        mx_device *device = open_ok(&o);
+        cr_assert_eq(rename(in_dir("memext.store"), in_dir("moved")), 0);
+        make_file(in_dir("memext.store"), 100);
+        if (abandoned) mx_device_abandon(device);
+        mx_device_close(device);
+        cr_expect_eq(access(in_dir("memext.store"), F_OK), 0);
+        cr_expect_eq(access(in_dir("moved"), F_OK), 0);
+        unlink(in_dir("memext.store"));
+    }
+    mx_device *device = open_ok(&o);
+    mx_device_abandon(device);
+    cr_expect_neq(access(in_dir("memext.store"), F_OK), 0, "nothing in it is worth keeping");
+    mx_device_close(device);
+    device = open_ok(&o);
+    cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+    mx_device_abandon(device);
+    cr_expect_eq(access(in_dir("memext.store"), F_OK), 0, "a run that can be resumed");
+    mx_device_close(device);
+    mx_device_abandon(NULL);
+}
+
+struct opener {
+    struct mx_device_options options;
+    mx_device *device;
+    int err;
+    atomic_bool done;
+};
+
+static void *open_device(void *argument) {
+    struct opener *o = argument;
+    o->err = mx_device_open(&o->options, NULL, &o->device);
+    atomic_store(&o->done, true);
+    return NULL;
+}
+
+/* A descriptor that requests go through outlives its process: who opens the store next waits until it is
+ * gone. */
+Test(conformance, requests_of_the_dead_are_waited_for) {
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    make_file(path, 0);
+    int fd = open(path, O_RDWR | O_CLOEXEC), probe = open(path, O_RDWR | O_CLOEXEC);
+    struct mx_place place = {.fd = fd, .path = path};
+    int again = mx_place_reopen(&place, 0);
+    cr_assert_geq(again, 0);
+    struct opener o = {.options = {.backend = "aio", .path = path}};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, open_device, &o), 0);
+    /* It has the lock that keeps others out, so that waiting is next. */
+    while (flock(probe, LOCK_SH | LOCK_NB) == 0) {
+        flock(probe, LOCK_UN);
+        sched_yield();
+    }
+    for (int i = 0; i < 1000; i++) sched_yield();
+    cr_expect(!atomic_load(&o.done), "opened while requests are under way");
+    close(again);
+    pthread_join(thread, NULL);
+    cr_assert_eq(o.err, 0);
+    mx_device_close(o.device);
+    close(probe);
+    close(fd);
+}
+
+/* ---- a look from outside */
+
+Test(conformance, looking_at_a_store) {
+    static struct mx_store_facts f;
+    mx_why why = {""};
+    look_fails(dir, -ENOENT, "memext.store");
+    look_fails("/dev/null", -ENOTBLK, "no storage");
+    make_file(in_dir("empty"), 0);
+    look_fails(in_dir("empty"), -ENOENT, "no memext store");
+    for (int on_disk = 0; on_disk < 2; on_disk++) {
+        if (on_disk && !have_disk()) continue;
+        struct mx_device_options o = {
+            .backend = "uring", .path = on_disk ? disk.path : dir, .keep = true, .force = true};
+        mx_device *device = open_ok(&o);
+        mx_buffer *a = create_ok(device, "a", 100), *b = create_ok(device, "b", 3 * MIB);
+        cr_assert_eq(mx_device_commit(device, "a note", 6), 0);
+        cr_assert_eq(mx_store_look(o.path, &why, &f), 0, "%s", why.text);
+        cr_expect(f.in_use && f.finished == 0 && f.block_device == (on_disk == 1));
+        uint64_t generation = f.generation;
+        cr_assert_eq(mx_device_finish(device), 0);
+        mx_buffer_close(a);
+        mx_buffer_close(b);
+        mx_device_close(device);
+        cr_assert_eq(mx_store_look(o.path, &why, &f), 0, "%s", why.text);
+        cr_expect(!f.in_use && f.finished == 2 && f.generation > generation);
+        cr_expect_str_eq(f.note, "a note");
+        cr_expect_eq(f.note_bytes, 6);
+        cr_expect_eq(f.n_extents, 2);
+        cr_expect_str_eq(f.extents[1].name, "b");
+        cr_expect_eq(f.extents[1].offset_bytes, 4 * MIB);
+        cr_expect_eq(f.extents[1].bytes, 3 * MIB);
+        cr_expect_geq(f.file_bytes, 7 * MIB);
+        cr_expect_str_eq(f.place, on_disk ? disk.path : in_dir("memext.store"));
+    }
 }
