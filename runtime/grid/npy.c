@@ -93,18 +93,25 @@ static int parse_header(const char *path, const char *header, struct mx_npy *npy
     return parse_shape(path, shape, npy->shape, why);
 }
 
+/* Bytes of header and cells; INT64_MAX stands for anything beyond: three extents of 63 bits fit into no type. */
+static int64_t promised_bytes(const struct mx_npy *npy) {
+    mx_wide bytes = mx_dtype_bytes(npy->dtype);
+    for (int i = 0; i < 3 && bytes < INT64_MAX; i++) bytes *= npy->shape[i];
+    bytes += npy->data_offset_bytes;
+    return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
 static int check_length(const char *path, const struct mx_npy *npy, mx_why *why) {
     struct stat st;
-    mx_wide need = (mx_wide)npy->shape[0] * npy->shape[1] * npy->shape[2] * mx_dtype_bytes(npy->dtype) +
-                   npy->data_offset_bytes;
     for (int i = 0; i < 3; i++)
         if (npy->shape[i] < 1)
             return mx_fail(why, -EINVAL, "%s has an extent of %lld; every extent must be at least 1", path,
                            (long long)npy->shape[i]);
+    const int64_t need = promised_bytes(npy);
     if (fstat(npy->fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
     if (st.st_size < need)
-        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, its header promises %lld", path,
-                       (long long)st.st_size, (long long)need);
+        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, its header promises %lld%s", path,
+                       (long long)st.st_size, (long long)need, need == INT64_MAX ? " or more" : "");
     return 0;
 }
 
