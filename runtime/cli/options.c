@@ -300,7 +300,7 @@ static int take(struct mx_options *o, const struct option_row *row, int argc, ch
         return 0;
     case REAL:
         *(double *)field = strtod(optarg, &end);
-        if (end == optarg || *end != 0 || !(*(double *)field > 0))
+        if (end == optarg || *end != 0 || !(*(double *)field > 0) || !isfinite(*(double *)field))
             return mx_fail(why, -EINVAL, "--%s '%s' is no positive number", row->name, optarg);
         return 0;
     case COUNT:
