@@ -3,12 +3,14 @@
 
 #include "machine/cgroup.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <hwloc.h>
 #include <memext/backend.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MIB (UINT64_C(1) << 20)
@@ -109,9 +111,44 @@ end:
 
 static const char synthetic[] = "synthetic:";
 
+/* hwloc builds whatever a description asks for, in one piece of memory per object: a slip of the keyboard
+ * ("core:99999999") would take minutes and all memory. Objects of all levels of a synthetic description;
+ * anything beyond MOST_OBJECTS is as bad. */
+enum { MOST_OBJECTS = 1 << 18, MOST_XML_BYTES = 16 << 20 };
+
+static uint64_t count_objects(const char *text) {
+    const int saved = errno;
+    uint64_t width = 1, all = 0;
+    char before = ' ';
+    for (const char *p = text; *p != 0 && all <= MOST_OBJECTS; before = *p++) {
+        if (*p == '(') p += strcspn(p, ")"); /* attributes of an object */
+        if (*p == 0) break;
+        if (!isdigit((unsigned char)*p) || (before != ':' && !isspace((unsigned char)before))) continue;
+        uint64_t arity = strtoull(p, NULL, 0);
+        width = arity <= MOST_OBJECTS ? width * arity : MOST_OBJECTS + 1;
+        all += width;
+    }
+    errno = saved;
+    return all;
+}
+
+static int check_file(const char *path, mx_why *why) {
+    struct stat st;
+    if (access(path, R_OK) != 0 || stat(path, &st) != 0) {
+        int err = -errno;
+        return mx_fail(why, err, "%s: %s", path, strerror(-err));
+    }
+    if (S_ISREG(st.st_mode) && st.st_size <= MOST_XML_BYTES) return 0;
+    return mx_fail(why, -EINVAL, "%s is no file of at most %d MiB, as a topology would be", path,
+                   MOST_XML_BYTES >> 20);
+}
+
 static int set_source(hwloc_topology_t topology, const char *path, mx_why *why) {
     size_t n = sizeof synthetic - 1;
     if (strncmp(path, synthetic, n) == 0) {
+        if (count_objects(path + n) > MOST_OBJECTS)
+            return mx_fail(why, -EINVAL, "\"%.80s\" describes a machine of more than %d parts", path + n,
+                           MOST_OBJECTS);
         if (hwloc_topology_set_synthetic(topology, path + n) == 0) return 0;
         return mx_fail(
             why, -EINVAL,
@@ -119,10 +156,8 @@ static int set_source(hwloc_topology_t topology, const char *path, mx_why *why) 
             "l2:8 core:1 pu:1\"",
             path + n);
     }
-    if (access(path, R_OK) != 0) {
-        int err = -errno;
-        return mx_fail(why, err, "%s: %s", path, strerror(-err));
-    }
+    int err = check_file(path, why);
+    if (err != 0) return err;
     if (hwloc_topology_set_xml(topology, path) == 0) return 0;
     return mx_fail(why, -EINVAL, "%s is no hwloc XML file (make one with `lstopo --of xml FILE`)", path);
 }
