@@ -197,6 +197,9 @@ Test(grid, npy_refusals_name_the_fault) {
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (27,), }\n", "1 dimension"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 3, 3, 3), }\n", "4 dimensions"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (300, 3, 3), }\n", "truncated"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807, "
+         "9223372036854775807), }\n",
+         "truncated"}, /* the product of these is no number of 128 bits */
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 0, 3), }\n", "extent of 0"},
         {"{'descr': '<f8', 'fortran_order': False, }\n", "lacks"},
         {NULL, "no .npy file"},
