@@ -50,9 +50,10 @@ def command(name, args, work):
 class Result:
     def __init__(self, name, status, output, seconds):
         self.name, self.output, self.seconds = name, output, seconds
-        counted = re.search(r"stat::number_of_executed_units:\s*(\d+)", output)
+        # The last one: a process that fuzz_topology started may have told its own before.
+        counted = re.findall(r"stat::number_of_executed_units:\s*(\d+)", output)
         shown = re.findall(r"^#(\d+)\s", output, re.M)
-        self.executions = int(counted.group(1)) if counted else int(shown[-1]) if shown else 0
+        self.executions = int(counted[-1]) if counted else int(shown[-1]) if shown else 0
         self.findings = int(status != 0)  # libFuzzer stops at the first
         if not self.findings and self.executions == 0:
             self.findings, self.output = 1, output + "\nnothing was executed"
