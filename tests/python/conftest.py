@@ -4,8 +4,8 @@ import os
 import pathlib
 import shutil
 import signal
-import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -15,6 +15,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")).resolve()
 LIMIT_MEMORY = ROOT / "experiments" / "limit-memory"
+sys.path.insert(0, str(ROOT / "experiments"))  # watch.py: the states that tests wait for
 IS_ROOT = os.geteuid() == 0
 # Started in the background by a script, SIGINT is ignored, and children inherit that: commands could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -186,59 +187,6 @@ def wait_until(condition, what, process=None, seconds=120):
         assert time.monotonic() < deadline, f"{what}: not after {seconds} s"
         time.sleep(0.001)
     return bool(reached)
-
-
-def proc_numbers(process, file):
-    """{name: value} of a file of /proc/PID, empty once the process is gone."""
-    try:
-        lines = pathlib.Path(f"/proc/{process.pid}/{file}").read_text().splitlines()
-    except OSError:
-        return {}
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def catches(process, number=signal.SIGINT):
-    """Has it a handler for this signal? Before, the signal ends it without a word, as it does any program."""
-    return int(proc_numbers(process, "status").get("SigCgt", "0"), 16) >> (number - 1) & 1 == 1
-
-
-def written_bytes(process):
-    """What it has sent to storage; of a mapping, the pages that became dirty."""
-    return int(proc_numbers(process, "io").get("write_bytes", "0"))
-
-
-def computing(timeline):
-    """Has the run begun to compute? Its --timeline begins there, under a temporary name of its own if it has one; by then
-    the initial grid is committed."""
-    return timeline.exists() or any(timeline.parent.glob(f".{timeline.name}.memext-*"))
-
-
-# Where superblocks of store format 1 and 2 lie, and how they begin: magic, version, finished, generation, extents, note bytes.
-SUPERBLOCKS = {1: (0, 4096), 2: (0, 16384, 32768, 49152)}
-SUPERBLOCK = struct.Struct("<QIIQII")
-MAGIC = int.from_bytes(b"memext01", "little")
-
-
-def newest_superblock(store):
-    """(generation, bytes of the note, finished) of a store, which may be in use; zeros where there is none."""
-    try:
-        with open(store, "rb") as file:
-            head = file.read(65536)
-    except OSError:
-        return 0, 0, 0
-    found = [(0, 0, 0)]
-    for version, offsets in SUPERBLOCKS.items():
-        for offset in offsets:
-            block = head[offset:offset + SUPERBLOCK.size]
-            if len(block) == SUPERBLOCK.size and struct.unpack_from("<QI", block) == (MAGIC, version):
-                _, _, finished, generation, _, note_bytes = SUPERBLOCK.unpack(block)
-                found.append((generation, note_bytes, finished))
-    return max(found)
-
-
-def committed(store):
-    """Has the run on this store made a commit? (One of a former run counts as well.)"""
-    return newest_superblock(store)[1] > 0
 
 
 # ------------------------------------------------------------------ the same, in numpy

@@ -6,7 +6,8 @@ import signal
 import subprocess
 
 import pytest
-from conftest import catches, computing, wait_until, written_bytes
+from conftest import wait_until
+from watch import catches, computing, written_bytes
 
 STEPS, MIB = 240, 2**20
 GRID = ["-n", 94, 94, 126]  # Buffers of 9 MiB
@@ -106,7 +107,7 @@ def test_sudden_death_then_resume(memext, place, whole, algorithm, backend):
         if process.returncode == 0:
             break
         process = start(memext, place, "--resume", "--backend", backend)
-        wait_until(lambda: catches(process), "SIGINT is caught", process)
+        wait_until(lambda: catches(process, signal.SIGINT), "SIGINT is caught", process)
         wait_for_writes(process, dice.choice([0, dice.randrange(40 * MIB)]))
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)

@@ -6,7 +6,8 @@ import subprocess
 
 import numpy
 import pytest
-from conftest import committed, needs_root, random_grid, sh, wait_until
+from conftest import needs_root, random_grid, sh, wait_until
+from watch import committed
 
 MIB = 2**20
 SMALL = ["-n", 30, 29, 31, "-t", 7]
