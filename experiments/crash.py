@@ -983,7 +983,7 @@ def summary(o, bench, ends, failures, seconds):
         print(f"{count:6}  {trouble}: {ended}")
     for what, count in sorted(bench.counts.items()):
         print(f"{count:6}  ({what})")
-    kinds = collections.Counter(failure["why"].splitlines()[0][:100] for failure in failures)
+    kinds = collections.Counter(re.sub(r"\b[0-9a-f]{16}\b|\b[0-9]{2,}\b", "N", failure["why"].splitlines()[0])[:120] for failure in failures)
     for why, count in kinds.most_common():
         print(f"FAILED {count} times: {why}")
     wrong = sum("WRONG RESULT" in failure["why"] for failure in failures)
