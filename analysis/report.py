@@ -69,7 +69,7 @@ def commands(plan):
     for group in plan.groups.values():
         run = group.runs[-1]
         settings = "".join(f"{k}={v} " for k, v in run.knobs.items())
-        state = "done" if not group.failures else f"{len(group.failures)} of {len(group.runs)} failed: {group.failures[0].failure}"
+        state = "skipped" if run.skipped else "done" if not group.failures else f"{len(group.failures)} of {len(group.runs)} failed: {group.failures[0].failure}"
         rows.append([group.id, f"{len(group.runs)}", state, Raw(f"<code>{escape(settings + shlex.join(run.command))}</code>")])
         classes.append("failed" if group.failures else "")
     return f"<details id='commands-{escape(plan.name)}'><summary>Commands ({escape(plan.name)})</summary>" + table(["run", "repeats", "state", "command"], rows, classes) + "</details>\n"
@@ -165,7 +165,7 @@ def origin(found):
         ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, read-ahead {storage.get('read_ahead_kb')} KiB"],
         ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
         ["scale", ", ".join(dict.fromkeys(p.scale for p in found.values()))],
-        ["measured", f"{stamp(begin)} to {stamp(end)}; {sum(r.wall_s for r in runs) / 60:.1f} minutes in {len(runs)} runs, {sum(not r.ok for r in runs)} of them failed"],
+        ["measured", f"{stamp(begin)} to {stamp(end)}; {sum(r.wall_s for r in runs) / 60:.1f} minutes in {len(runs)} runs, {sum(not r.ok and not r.skipped for r in runs)} of them failed"],
     ]
     noise = others_share(runs, m.get("cores", 1))
     if noise is not None:

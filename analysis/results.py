@@ -6,7 +6,7 @@ from pathlib import Path
 from analysis.stats import stat
 
 SCHEMA = 1
-STATUSES = ("done", "failed", "timeout")
+STATUSES = ("done", "failed", "timeout", "skipped")
 NUMBER = (int, float)
 RUN_FIELDS = {
     "session": str, "plan": str, "scale": str, "id": str, "repeat": int, "params": dict, "key": str, "command": list, "commit": str,
@@ -65,6 +65,10 @@ class Run:
     @property
     def ok(self):
         return self.record["status"] == "done"
+
+    @property
+    def skipped(self):
+        return self.record["status"] == "skipped"
 
     @property
     def report(self):
@@ -129,11 +133,12 @@ class Group:
 
     @property
     def failures(self):
-        return [run for run in self.runs if not run.ok]
+        return [run for run in self.runs if not run.ok and not run.skipped]
 
     @property
     def failure(self):
-        return self.failures[0].failure if self.failures and not self.done else ""
+        """Why there is no result, "" if there is one."""
+        return self.runs[0].failure if self.runs and not self.done else ""
 
     def stat(self, of):
         """Stat of a function of the finished runs; None where none finished."""

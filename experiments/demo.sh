@@ -1,19 +1,25 @@
 #!/bin/bash
 # Builds memext on a bare Debian 12 and runs one problem on all five backends, in a quarter of the memory that it needs.
-#   experiments/demo.sh [--dir DIR] [--size "NX NY NZ"] [--steps NT] [--dram SIZE]
-#     --dir   where Buffers and swap go: a directory on a disk (default: build/demo)
+#   experiments/demo.sh [--dir DIR] [--size "NX NY NZ"] [--steps NT] [--dram SIZE] [--no-system]
+#     --dir         where Buffers and swap go: a directory on a disk (default: build/demo)
+#     --no-system   change nothing on the machine: no memory limit, no swap file, the page cache stays, no packages
 # Prints a table and writes reports and a picture into build/demo. Exit status 0 when every run was verified.
 set -u
 . "$(dirname "$0")/lib.sh"
 
-size="510 510 510" steps=32 dram=512MiB directory=
+size="510 510 510" steps=32 dram=512MiB directory= system=yes
 while [ $# -gt 0 ]; do
     case $1 in
     --dir) directory=${2:?} ;;
     --size) size=${2:?} ;;
     --steps) steps=${2:?} ;;
     --dram) dram=${2:?} ;;
-    *) mx_die "unknown option $1; there are --dir, --size, --steps and --dram" ;;
+    --no-system)
+        system=
+        shift
+        continue
+        ;;
+    *) mx_die "unknown option $1; there are --dir, --size, --steps, --dram and --no-system" ;;
     esac
     shift 2
 done
@@ -23,16 +29,24 @@ results=$mx_root/build/demo
 memext=$mx_root/build/release/memext
 child=0 store=
 
-# Also on Ctrl-C: the run under way ends cleanly, its cgroup and swap file go, then the store.
+registry() { "$mx_python" "$mx_root/experiments/runner/registry.py" "$@"; }
+
+# Also on Ctrl-C: the run under way ends cleanly, its cgroup and swap file go, then the store. After kill -9 the next start of anything that
+# keeps records does it.
 clean_up() {
     if [ "$child" -ne 0 ] && kill -TERM "$child" 2>/dev/null; then wait "$child"; fi
-    [ -n "$store" ] && rm -rf "$store"
+    [ -n "$store" ] && registry clear $$
 }
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-mx_need_packages
+if [ -z "$system" ]; then
+    mx_say "demo.sh: changes nothing on this machine (--no-system) but files in ${directory:-$results} and $mx_root/build; no run has a memory limit"
+else
+    mx_say "demo.sh: changes on this machine while it runs: a cgroup of $dram around each run; a swap file for one of them and Buffers in ${directory:-$results}; the page cache dropped before each run; missing packages installed; --no-system leaves all but the Buffers out"
+    mx_need_packages
+fi
 mx_build release
 mkdir -p "$results"
 rm -f "$results"/*.json "$results"/*.log "$results"/demo.*
@@ -53,7 +67,11 @@ free_mib=$(($(mx_free_bytes "$directory") / 1048576))
 # The plans are those of a fresh machine, whatever was calibrated before.
 export XDG_CACHE_HOME=$results/cache
 rm -rf "$XDG_CACHE_HOME"
-store=$(mktemp -d "$directory/memext-demo-XXXXXX") || mx_die "cannot make a directory in $directory"
+[ -z "$system" ] || registry sweep || mx_die "cannot look for what a killed start left"
+store=$(registry directory $$ memext-demo- "$directory") || mx_die "cannot make a directory in $directory"
+# What carries this ends when a later start finds that this one was killed.
+MEMEXT_OWNER=${store##*/memext-demo-}
+export MEMEXT_OWNER=${MEMEXT_OWNER%-1}
 available_mib=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1024))
 
 skip() { # LABEL REASON NAME
@@ -96,10 +114,16 @@ PYTHON
     mx_say "  $label: $((SECONDS - begin)) s in all, with initialisation and verification"
 }
 
-limit=("$mx_root/experiments/limit-memory" "$dram")
-if why=$("${limit[@]}" --keep-cache -- true 2>&1); then limited=yes; else limited=; fi
+limit=("$mx_root/experiments/limit-memory" "$dram" --quiet)
+limited=
+if [ -z "$system" ]; then
+    why="limit-memory: no memory limit and no swap file with --no-system"
+elif why=$("${limit[@]}" --keep-cache -- true 2>&1); then
+    limited=yes
+fi
 
-mx_say "running on five backends in $store: Buffers of $buffers_mib MiB, $dram of DRAM"
+if [ -n "$limited" ]; then room="$dram of DRAM"; else room="$dram for Blocks, no memory limit"; fi
+mx_say "running on five backends in $store: Buffers of $buffers_mib MiB, $room"
 if [ "$available_mib" -gt $((buffers_mib + 256)) ]; then
     run 1 dram -- --backend dram --algorithm direct --engine iblock
 else
@@ -115,8 +139,9 @@ if [ -n "$limited" ]; then
     run 5 uring "${limit[@]}" -- -d "$store" --backend uring "${blocks[@]}"
     run 6 uring "${limit[@]}" -- -d "$store" --backend uring --dram "$dram" --algorithm stream
 else
-    skip swap "${why#limit-memory: }" 2-swap
-    skip mmap "${why#limit-memory: }" 3-mmap
+    why=${why##*limit-memory: }
+    skip swap "$why" 2-swap
+    skip mmap "$why" 3-mmap
     run 4 aio -- -d "$store" --backend aio "${blocks[@]}"
     run 5 uring -- -d "$store" --backend uring "${blocks[@]}"
     run 6 uring -- -d "$store" --backend uring --dram "$dram" --algorithm stream
@@ -125,6 +150,10 @@ fi
 echo
 "$mx_python" "$mx_root/analysis/compare.py" --picture "$results/demo" "$results"/[1-6]-*.json | tee "$results/demo.txt"
 echo
-echo "dram is the normal execution with everything in memory; the others had $dram, page cache included."
+if [ -n "$limited" ]; then
+    echo "dram is the normal execution with everything in memory; the others had $dram, page cache included."
+else
+    echo "dram is the normal execution with everything in memory; the others had $dram for their Blocks, and no memory limit: $why"
+fi
 echo "picture: $results/demo.png"
 [ "$failures" -eq 0 ]

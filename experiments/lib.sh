@@ -11,21 +11,22 @@ mx_die() {
     exit 2
 }
 
-# Packages of packages.txt that are not installed, one per line.
+# mx_missing_packages LIST: packages of a list that are not installed, one per line.
 mx_missing_packages() {
     local package
-    sed -e 's/#.*//' "$mx_root/packages.txt" | while read -r package; do
+    sed -e 's/#.*//' "$mx_root/$1" | while read -r package; do
         [ -z "$package" ] && continue
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
     done
 }
 
-# Installs what is missing; returns at once when nothing is.
+# mx_need_packages [LIST]: installs what is missing of packages.txt or another list; returns at once when nothing is.
 mx_need_packages() {
+    local list=${1:-packages.txt}
     command -v dpkg-query >/dev/null ||
-        mx_die "no dpkg here: this script installs Debian packages; elsewhere install the counterparts of packages.txt and build with cmake --preset release"
+        mx_die "no dpkg here: this script installs Debian packages; elsewhere install the counterparts of $list and build with cmake --preset release"
     local missing as_root=()
-    mapfile -t missing < <(mx_missing_packages)
+    mapfile -t missing < <(mx_missing_packages "$list")
     [ ${#missing[@]} -eq 0 ] && return 0
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo >/dev/null || mx_die "missing packages and neither root nor sudo to install them: ${missing[*]}"
@@ -38,13 +39,14 @@ mx_need_packages() {
         mx_die "apt-get could not install: ${missing[*]}"
 }
 
-# mx_build PRESET: configures and builds build/PRESET; its output only when it fails.
+# mx_build PRESET [TARGET...]: configures and builds build/PRESET, all of it or these; its output only when it fails.
 mx_build() {
-    local preset=$1 log
+    local preset=$1 log targets=()
+    [ $# -gt 1 ] && targets=(--target "${@:2}")
     log=$mx_root/build/$preset.log
     mkdir -p "$mx_root/build"
     mx_say "building $preset in build/$preset"
-    if ! (cd "$mx_root" && cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(nproc)") >"$log" 2>&1; then
+    if ! (cd "$mx_root" && cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}") >"$log" 2>&1; then
         tail -n 60 "$log" >&2
         mx_die "the build of $preset failed; all of its output is in $log"
     fi

@@ -8,21 +8,24 @@ per second, as a ratio to normal execution and to the L2-resident peak, with the
 bytes moved.
 
 usage: experiments/speed.py [--quick] [--stencil star7] [--dtype f64] [--size NX NY NZ] [--steps NT] [--repeats 5]
-                            [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25]
+                            [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--no-system]
+With --no-system nothing is changed on the machine: no cgroups, the page cache stays; the limited runs have --dram alone.
 Writes speed-STENCIL-DTYPE.json, .png and .svg to --output (default results/speed).
 """
 import argparse
 import json
 import os
 import platform
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "experiments"))
+
+from runner import registry  # noqa: E402
+
 BUILD = os.path.join(ROOT, "build", "release")
 MEMEXT = os.path.join(BUILD, "memext")
 BENCH = os.path.join(BUILD, "bench_engine")
@@ -48,6 +51,7 @@ def options():
                         "which slows down whatever runs")
     p.add_argument("--output", default=os.path.join(ROOT, "results", "speed"))
     p.add_argument("--only", help="names of the table's first column or how they begin (normal,tiled,stream), comma separated")
+    p.add_argument("--no-system", action="store_true", help="no memory limit around the runs, the page cache stays as it is")
     o = p.parse_args()
     o.size = o.size or ([510, 510, 1022] if o.quick else [510, 510, 2046])
     o.steps = o.steps or (64 if o.quick else 128)
@@ -64,10 +68,16 @@ def buffers_bytes(o):
 
 def report(words):
     """Runs a command that prints one JSON object; dies with its message otherwise."""
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(f"speed.py: {' '.join(words)}\n{done.stderr.strip()} (exit status {done.returncode})")
-    return json.loads(done.stdout)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, err = process.communicate()
+    except BaseException:  # interrupted: limit-memory and memext clean up after themselves
+        process.terminate()
+        process.communicate()
+        raise
+    if process.returncode != 0:
+        sys.exit(f"speed.py: {' '.join(words)}\n{err.strip()} (exit status {process.returncode})")
+    return json.loads(out)
 
 
 def run_words(o, store, steps, *more):
@@ -75,8 +85,8 @@ def run_words(o, store, steps, *more):
             "--quiet", "--json", "-", *more]
 
 
-def limited(budget, words):
-    return [LIMIT, str(budget + SLACK), "--", *words, "--dram", str(budget)]
+def limited(o, budget, words):
+    return [LIMIT, str(budget + SLACK), "--quiet", *(["--no-system"] if o.no_system else []), "--", *words, "--dram", str(budget)]
 
 
 def configurations(o, store):
@@ -106,31 +116,45 @@ def configurations(o, store):
         for f in o.factors:
             budget = buffers_bytes(o) // f // MIB * MIB
             words = run_words(o, store, o.steps, "--backend", "uring", "--algorithm", algorithm)
-            yield f"{algorithm} {f}x", algorithm, memext(limited(budget, words))
+            yield f"{algorithm} {f}x", algorithm, memext(limited(o, budget, words))
 
 
 def measure(o):
+    """{name: records}. The directory for the Buffers is in the registry, so that the next start removes it should this one be killed."""
+    say = lambda text: print(f"speed.py: {text}", file=sys.stderr)
+    say(f"changes nothing on this machine (--no-system) but a directory in {o.device}" if o.no_system else
+        f"changes on this machine while it runs: cgroups with a memory limit; the page cache dropped; a directory in {o.device}; "
+        "--no-system leaves out the first two")
+    try:
+        if not o.no_system:
+            registry.sweep(say)
+        with registry.Owner("speed.py") as owner:
+            os.environ.update(owner.mark())
+            return measure_in(o, owner.directory(o.device, "memext-speed-")["path"])
+    except registry.RegistryError as error:
+        sys.exit(f"speed.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit("speed.py: interrupted")
+
+
+def measure_in(o, place):
     records = {}
-    place = tempfile.mkdtemp(prefix="mx-speed-", dir=o.device)
     # One file for all runs, written once before: the first writes into a new file wait for the file system, and on a
     # virtual disk for its host, to find blocks; a file that goes sends them back.
     store = os.path.join(place, "store")
-    try:
-        report(run_words(o, store, 1, "--backend", "uring", "--algorithm", "stream"))
-        todo = [c for c in configurations(o, store) if not o.only or c[0].startswith(tuple(o.only.split(",")))]
-        begin, done = time.time(), 0
-        for _ in range(o.repeats):
-            for name, group, go in todo:
-                record = go()
-                if group == "memory":
-                    time.sleep(o.settle)
-                done += 1
-                left = (time.time() - begin) / done * (len(todo) * o.repeats - done)
-                print(f"[{done}/{len(todo) * o.repeats}, {left / 60:.1f} min left] {name}: {record['gups']:.3f} Gupdates/s",
-                      file=sys.stderr)
-                records.setdefault(name, {"group": group, "runs": []})["runs"].append(record)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    report(run_words(o, store, 1, "--backend", "uring", "--algorithm", "stream"))
+    todo = [c for c in configurations(o, store) if not o.only or c[0].startswith(tuple(o.only.split(",")))]
+    begin, done = time.time(), 0
+    for _ in range(o.repeats):
+        for name, group, go in todo:
+            record = go()
+            if group == "memory":
+                time.sleep(o.settle)
+            done += 1
+            left = (time.time() - begin) / done * (len(todo) * o.repeats - done)
+            print(f"[{done}/{len(todo) * o.repeats}, {left / 60:.1f} min left] {name}: {record['gups']:.3f} Gupdates/s",
+                  file=sys.stderr)
+            records.setdefault(name, {"group": group, "runs": []})["runs"].append(record)
     return records
 
 
@@ -188,6 +212,7 @@ def main():
         if not os.path.exists(program):
             sys.exit(f"speed.py: {program} is missing; build it with: cmake --preset release && cmake --build --preset release")
     os.makedirs(o.output, exist_ok=True)
+    registry.interruptible()
     rows = summarise(measure(o))
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, text=True).stdout.strip()
     path = os.path.join(o.output, f"speed-{o.stencil}-{o.dtype}")

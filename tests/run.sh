@@ -1,18 +1,23 @@
 #!/bin/bash
 # The one test command: installs what is missing, builds, runs every test, adds up.
-#   tests/run.sh [--quick] [--tsan]
-#     --quick  no sanitizers
-#     --tsan   the C tests once more under the thread sanitizer
+#   tests/run.sh [--quick] [--tsan] [--long]
+#     --quick  neither sanitizers nor fuzz targets
+#     --tsan   all C tests under the thread sanitizer, not only those with threads
+#     --long   10 minutes for each fuzz target instead of seconds
 # The last line is `N passed, N failed, N skipped`; the exit status is 0 only when none failed.
 set -u
 . "$(dirname "$0")/../experiments/lib.sh"
 
-presets=(release asan)
+presets=(release asan tsan fuzz)
+tsan_tests=(flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
+tsan_all=
+fuzz_options=()
 for option in "$@"; do
     case $option in
     --quick) presets=(release) ;;
-    --tsan) presets+=(tsan) ;;
-    *) mx_die "unknown option $option; there are --quick and --tsan" ;;
+    --tsan) tsan_all=yes ;;
+    --long) fuzz_options=(--seconds 600 --jobs "$(nproc)") ;;
+    *) mx_die "unknown option $option; there are --quick, --tsan and --long" ;;
     esac
 done
 
@@ -20,12 +25,13 @@ cd "$mx_root" || exit 2
 mx_need_packages
 reports=()
 
-# run_ctest PRESET: the C tests, one at a time, for they use the same disk and cores.
+# run_ctest PRESET [NAME...]: the C tests, all or these, one at a time, for they use the same disk and cores.
 run_ctest() {
-    local preset=$1 report=$mx_root/build/$1/ctest.xml
+    local preset=$1 report=$mx_root/build/$1/ctest.xml chosen=()
+    [ $# -gt 1 ] && chosen=(--tests-regex "^($(IFS='|' && echo "${*:2}"))\$")
     rm -f "$report"
     # Level 1: Criterion names the tests that it skips.
-    CRITERION_VERBOSITY_LEVEL=1 ctest --test-dir "build/$preset" -j1 --timeout 600 --output-on-failure --no-tests=error \
+    CRITERION_VERBOSITY_LEVEL=1 ctest --test-dir "build/$preset" -j1 --timeout 600 --output-on-failure --no-tests=error "${chosen[@]}" \
         --output-junit "$report" --test-output-size-passed 1000000 --test-output-size-failed 1000000
     reports+=("$report")
 }
@@ -37,9 +43,41 @@ run_pytest() {
     reports+=("$report")
 }
 
+run_tsan() {
+    if [ -n "$tsan_all" ]; then
+        mx_build tsan
+        run_ctest tsan
+    else
+        mx_build tsan "${tsan_tests[@]/#/test_}"
+        run_ctest tsan "${tsan_tests[@]}"
+    fi
+}
+
+# Fuzz targets need clang, which nothing else does: without it they are one skipped test.
+run_fuzz() {
+    local report=$mx_root/build/fuzz/fuzz.xml
+    mkdir -p "${report%/*}"
+    rm -f "$report"
+    reports+=("$report")
+    if ! (mx_need_packages packages-fuzz.txt); then
+        mx_say "no fuzz targets: clang and its runtime (packages-fuzz.txt) cannot be had here"
+        printf '<testsuite name="fuzz"><testcase classname="fuzz" name="targets"><skipped message="%s"/></testcase></testsuite>\n' \
+            "clang and its runtime (packages-fuzz.txt) cannot be had here" >"$report"
+        return
+    fi
+    mx_build fuzz
+    "$mx_python" tests/fuzz.py "${fuzz_options[@]}"
+}
+
 for preset in "${presets[@]}"; do
-    mx_build "$preset"
-    run_ctest "$preset"
+    case $preset in
+    tsan) run_tsan ;;
+    fuzz) run_fuzz ;;
+    *)
+        mx_build "$preset"
+        run_ctest "$preset"
+        ;;
+    esac
     [ "$preset" = release ] && run_pytest
 done
 

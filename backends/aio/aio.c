@@ -53,7 +53,7 @@ static int aio_probe(const struct mx_place *place, mx_why *why) {
 static void aio_close(void *state) {
     struct aio_state *s = state;
     if (s->context != NULL) io_destroy(s->context);
-    if (s->fd >= 0) close(s->fd);
+    mx_place_close_again(s->fd);
     free(s->events);
     free(s->pointers);
     free(s->iocbs);
@@ -111,6 +111,14 @@ static int aio_reap(void *state, unsigned min, unsigned max, struct mx_completio
     return n;
 }
 
+/* The kernel's end of a context waits for all that it holds. */
+static int aio_drain(void *state) {
+    struct aio_state *s = state;
+    int err = io_destroy(s->context);
+    s->context = NULL;
+    return err;
+}
+
 const struct mx_backend mx_aio = {
     .name = "aio",
     .summary = "Linux native asynchronous I/O, O_DIRECT",
@@ -120,4 +128,5 @@ const struct mx_backend mx_aio = {
     .close = aio_close,
     .submit = aio_submit,
     .reap = aio_reap,
+    .drain = aio_drain,
 };

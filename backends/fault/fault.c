@@ -3,13 +3,17 @@
  *
  * Options, separated by commas: seed=N; eio=P, enospc=P (writes), short=P, eagain=P, refuse=P (submit takes
  * fewer) with probabilities P from 0 to 1; delay_us=N (a completion is held back for up to N microseconds);
- * reorder=1 (completions come in random order); fail_after=N (the N-th request and all later ones give EIO: a
- * device that dies); from=N (errors are for requests from byte N of the place on, and only these are
- * counted).
+ * reorder=1 (completions come in random order); fail=N (the N-th request alone gives EIO); fail_after=N (the
+ * N-th request and all later ones give EIO: a device that dies); from=N (errors are for requests from byte N
+ * of the place on, and only these are counted); sys=1 (bytes are moved by pread and pwrite of mx_sys on the
+ * place, not by the wrapped backend, so that a table of calls sees them). Words for system calls (calls.c)
+ * are left alone.
  *
  * The face is always the transfer face. A mapped backend is wrapped by copying to and from windows of its
  * mapping.
  */
+#include "words.h"
+
 #include <memext/backend.h>
 
 #include <errno.h>
@@ -20,26 +24,6 @@
 
 #define WINDOW_BYTES (UINT64_C(64) << 20)
 
-struct settings {
-    double seed, eio, enospc, short_transfer, eagain, refuse, delay_us, reorder, fail_after, from;
-};
-
-static const struct {
-    const char *name;
-    size_t offset;
-} setting_names[] = {
-    {"seed", offsetof(struct settings, seed)},
-    {"eio", offsetof(struct settings, eio)},
-    {"enospc", offsetof(struct settings, enospc)},
-    {"short", offsetof(struct settings, short_transfer)},
-    {"eagain", offsetof(struct settings, eagain)},
-    {"refuse", offsetof(struct settings, refuse)},
-    {"delay_us", offsetof(struct settings, delay_us)},
-    {"reorder", offsetof(struct settings, reorder)},
-    {"fail_after", offsetof(struct settings, fail_after)},
-    {"from", offsetof(struct settings, from)},
-};
-
 struct held {
     struct mx_completion completion;
     uint64_t ready_ns;
@@ -48,7 +32,8 @@ struct held {
 struct fault_state {
     const struct mx_backend *inner;
     void *state;
-    struct settings set;
+    struct mx_fault_settings set;
+    int fd; /* sys=1: of the place; else negative */
     uint64_t random, n_requests;
     uint32_t align_bytes;
     uint32_t depth, n_taken; /* taken and not given back */
@@ -77,28 +62,6 @@ static uint64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* ---- options */
-
-static int set_one(struct settings *set, const char *word, mx_why *why) {
-    for (size_t i = 0; i < sizeof setting_names / sizeof setting_names[0]; i++) {
-        size_t n = strlen(setting_names[i].name);
-        if (strncmp(word, setting_names[i].name, n) != 0 || word[n] != '=') continue;
-        *(double *)((char *)set + setting_names[i].offset) = strtod(word + n + 1, NULL);
-        return 0;
-    }
-    return mx_fail(why, -EINVAL, "\"%.60s\" is no option of the backend fault", word);
-}
-
-static int parse(const char *text, struct settings *set, mx_why *why) {
-    char copy[256];
-    int err = 0;
-    snprintf(copy, sizeof copy, "%s", text != NULL ? text : "");
-    for (char *rest, *word = strtok_r(copy, ",", &rest); word != NULL && err == 0;
-         word = strtok_r(NULL, ",", &rest))
-        err = set_one(set, word, why);
-    return err;
 }
 
 static const struct mx_backend *find_inner(const struct mx_place *place) {
@@ -141,7 +104,9 @@ static int fault_open(const struct mx_place *place, mx_why *why, struct mx_backe
     struct fault_state *s = calloc(1, sizeof *s);
     if (s == NULL) return mx_fail(why, -ENOMEM, "no memory for the backend fault");
     const struct mx_backend *inner = find_inner(place);
-    int err = parse(place->options->fault, &s->set, why);
+    int err = mx_fault_parse(place->options->fault, why, &s->set);
+    if (err == 0 && s->set.sys > 0 && place->fd < 0)
+        err = mx_fail(why, -EINVAL, "sys=1 needs a file or device, and the backend %s has none", inner->name);
     if (err == 0) err = inner->open(place, why, facts, &s->state);
     if (err != 0) {
         free(s);
@@ -150,6 +115,8 @@ static int fault_open(const struct mx_place *place, mx_why *why, struct mx_backe
     s->inner = inner;
     s->random = (uint64_t)s->set.seed;
     s->align_bytes = facts->offset_align_bytes;
+    s->fd = s->set.sys > 0 ? place->fd : -1;
+    if (s->fd >= 0) facts->bypasses_page_cache = false;
     err = allocate(s, place, why);
     if (err != 0) {
         fault_close(s);
@@ -183,7 +150,15 @@ static int copy_window(struct fault_state *s, const struct mx_request *r) {
     return 0;
 }
 
+static int move_by_call(struct fault_state *s, const struct mx_request *r) {
+    ssize_t n = r->write ? mx_sys->pwrite(s->fd, r->dram, r->bytes, (off_t)r->offset_bytes)
+                         : mx_sys->pread(s->fd, r->dram, r->bytes, (off_t)r->offset_bytes);
+    hold(s, (struct mx_completion){r->tag, n});
+    return 1;
+}
+
 static int forward(struct fault_state *s, const struct mx_request *r) {
+    if (s->fd >= 0) return move_by_call(s, r);
     if (s->inner->face == MX_FACE_TRANSFER) {
         int taken = s->inner->submit(s->state, r, 1);
         if (taken > 0) s->n_inner++;
@@ -198,6 +173,7 @@ static int forward(struct fault_state *s, const struct mx_request *r) {
 static int draw_error(struct fault_state *s, const struct mx_request *r) {
     if ((double)r->offset_bytes < s->set.from) return 0;
     s->n_requests++;
+    if (s->set.fail > 0 && (double)s->n_requests == s->set.fail) return -EIO;
     if (s->set.fail_after > 0 && (double)s->n_requests >= s->set.fail_after) return -EIO;
     if (chance(s, s->set.eio)) return -EIO;
     if (chance(s, s->set.enospc) && r->write) return -ENOSPC;
@@ -288,6 +264,11 @@ static int fault_flush(void *state) {
     return -ENOSYS; /* core calls fdatasync */
 }
 
+static int fault_drain(void *state) {
+    struct fault_state *s = state;
+    return s->inner->drain != NULL ? s->inner->drain(s->state) : 0;
+}
+
 static int fault_register_memory(void *state, void *base, uint64_t bytes) {
     struct fault_state *s = state;
     return s->inner->register_memory != NULL ? s->inner->register_memory(s->state, base, bytes) : -ENOTSUP;
@@ -307,6 +288,7 @@ const struct mx_backend mx_fault = {
     .close = fault_close,
     .submit = fault_submit,
     .reap = fault_reap,
+    .drain = fault_drain,
     .flush = fault_flush,
     .register_memory = fault_register_memory,
     .unregister_memory = fault_unregister_memory,

@@ -40,6 +40,8 @@ struct mmap_state {
     struct range lag[LAG_RANGES]; /* a ring */
     unsigned lag_first, lag_n;
     uint64_t lag_bytes;
+    int failed; /* the first error of writing back: the kernel tells it once, and it must reach the next flush
+                 */
     struct mapping mappings[MOST_MAPPINGS];
 };
 
@@ -108,10 +110,23 @@ static int mmap_unmap(void *state, void *base, uint64_t bytes) {
 
 /* ---- advice */
 
-static int evict(int fd, struct range r) {
-    unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-    int err = sync_file_range(fd, (off_t)r.offset_bytes, (off_t)r.bytes, all) == 0 ? 0 : -errno;
-    posix_fadvise(fd, (off_t)r.offset_bytes, (off_t)r.bytes, POSIX_FADV_DONTNEED);
+static int keep_error(struct mmap_state *s, int err) {
+    if (err == 0 || err == -EINVAL || err == -ENOSYS || err == -ESPIPE) return err; /* nothing was tried */
+    pthread_mutex_lock(&s->lock);
+    if (s->failed == 0) s->failed = err;
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+static int write_back(struct mmap_state *s, struct range r, unsigned flags) {
+    return keep_error(s,
+                      mx_retry(mx_sys->sync_file_range(s->fd, (off_t)r.offset_bytes, (off_t)r.bytes, flags)));
+}
+
+static int evict(struct mmap_state *s, struct range r) {
+    int err =
+        write_back(s, r, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    posix_fadvise(s->fd, (off_t)r.offset_bytes, (off_t)r.bytes, POSIX_FADV_DONTNEED);
     return err;
 }
 
@@ -162,12 +177,9 @@ static int drop(struct mmap_state *s, char *base, uint64_t bytes) {
         m != NULL && gather(s, (struct range){m->offset_bytes + (uint64_t)(base - m->base), bytes}, &start);
     pthread_mutex_unlock(&s->lock);
     if (m == NULL) return -EINVAL;
-    int err = 0;
-    if (full &&
-        sync_file_range(s->fd, (off_t)start.offset_bytes, (off_t)start.bytes, SYNC_FILE_RANGE_WRITE) != 0)
-        err = -errno;
+    int err = full ? write_back(s, start, SYNC_FILE_RANGE_WRITE) : 0;
     while (to_evict(s, &oldest)) {
-        int evicted = evict(s->fd, oldest);
+        int evicted = evict(s, oldest);
         if (err == 0) err = evicted;
     }
     return err;
@@ -211,14 +223,14 @@ static int mmap_advise(void *state, void *base, uint64_t bytes, enum mx_advice a
 static int mmap_flush(void *state) {
     struct mmap_state *s = state;
     struct mapping mappings[MOST_MAPPINGS];
-    int err = 0;
     pthread_mutex_lock(&s->lock);
     memcpy(mappings, s->mappings, sizeof mappings);
+    int err = s->failed;
     pthread_mutex_unlock(&s->lock);
-    for (int i = 0; i < MOST_MAPPINGS; i++)
-        if (mappings[i].bytes > 0 && msync(mappings[i].base, mappings[i].bytes, MS_SYNC) != 0) err = -errno;
-    if (fdatasync(s->fd) != 0) err = -errno;
-    return err;
+    for (int i = 0; i < MOST_MAPPINGS && err == 0; i++)
+        if (mappings[i].bytes > 0)
+            err = keep_error(s, mx_retry(mx_sys->msync(mappings[i].base, mappings[i].bytes, MS_SYNC)));
+    return err != 0 ? err : keep_error(s, mx_retry(mx_sys->fdatasync(s->fd)));
 }
 
 const struct mx_backend mx_mmap = {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef RWF_DONTCACHE
@@ -36,6 +37,7 @@ struct uring_state {
     bool fixed_file; /* fd is registered as number 0 */
     bool fixed_memory;
     int rw_flags;         /* of every request */
+    unsigned n_taken;     /* requests taken and not given back; the I/O thread's */
     pthread_mutex_t lock; /* slots: Blocks come and go in other threads than the I/O thread */
     unsigned used_slots;  /* all used slots lie below */
     struct slot slots[SLOTS];
@@ -104,12 +106,11 @@ static bool has_poll_queues(int fd) {
  * once more: the kernel lets go of a registered file late, and core's fd holds the lock. */
 static int open_uncached(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
                          struct uring_state *s) {
-    char byte, again[64];
+    char byte;
     struct iovec one = {&byte, 1};
-    snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
-    s->fd = open(again, O_RDWR | O_CLOEXEC);
+    s->fd = mx_place_reopen(place, 0);
     if (s->fd < 0)
-        return mx_fail(why, -errno, "%.300s cannot be opened once more: %s", place->path, strerror(errno));
+        return mx_fail(why, s->fd, "%.300s cannot be opened once more: %s", place->path, strerror(-s->fd));
     s->rw_flags = RWF_DONTCACHE;
     *facts = (struct mx_backend_facts){.offset_align_bytes = 4096, .memory_align_bytes = 1};
     if (preadv2(s->fd, &one, 1, 0, RWF_DONTCACHE) >= 0) return 0;
@@ -170,7 +171,7 @@ static void uring_close(void *state) {
     if (s->fixed_memory) io_uring_unregister_buffers(&s->ring);
     if (s->fixed_file) io_uring_unregister_files(&s->ring);
     if (s->have_ring) io_uring_queue_exit(&s->ring);
-    if (s->fd >= 0) close(s->fd);
+    mx_place_close_again(s->fd);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -280,6 +281,7 @@ static int uring_submit(void *state, const struct mx_request *requests, unsigned
     for (struct io_uring_sqe *sqe; taken < n && (sqe = io_uring_get_sqe(&s->ring)) != NULL; taken++)
         prepare(s, &requests[taken], sqe);
     pthread_mutex_unlock(&s->lock);
+    s->n_taken += taken;
     if (taken > 0) io_uring_submit(&s->ring);
     return (int)taken;
 }
@@ -292,6 +294,7 @@ static unsigned harvest(struct uring_state *s, unsigned max, struct mx_completio
         for (unsigned i = 0; i < got; i++)
             out[n + i] = (struct mx_completion){cqes[i]->user_data, cqes[i]->res};
         io_uring_cq_advance(&s->ring, got);
+        s->n_taken -= got;
         n += got;
         if (got == 0) break;
     }
@@ -309,6 +312,21 @@ static int uring_reap(void *state, unsigned min, unsigned max, struct mx_complet
     return (int)n;
 }
 
+/* Cancels what has not reached the device and waits for the rest. Entries that the kernel never fetched from
+ * the ring move nothing. Waiting is done by looking, for the ring may be what failed. */
+static int uring_drain(void *state) {
+    struct uring_state *s = state;
+    struct io_uring_sync_cancel_reg all = {.flags = IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY,
+                                           .timeout = {-1, -1}};
+    struct mx_completion done[64];
+    io_uring_register_sync_cancel(&s->ring, &all); /* Linux 6.0; else they run to their end */
+    for (;;) {
+        harvest(s, 64, done);
+        if (s->n_taken <= io_uring_sq_ready(&s->ring)) return 0;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+}
+
 const struct mx_backend mx_uring = {
     .name = "uring",
     .summary = "io_uring, O_DIRECT, registered memory and file; or uncached buffered I/O",
@@ -318,6 +336,7 @@ const struct mx_backend mx_uring = {
     .close = uring_close,
     .submit = uring_submit,
     .reap = uring_reap,
+    .drain = uring_drain,
     .register_memory = uring_register_memory,
     .unregister_memory = uring_unregister_memory,
 };

@@ -153,6 +153,8 @@ static struct one run(struct bench *b, bool observe) {
                              .layout = &b->tuned.layout,
                              .device = b->device,
                              .buffer = {b->buffer[0], b->buffer[1]},
+                             .n_buffers = 2,
+                             .committed = -1,
                              .budget = b->budget,
                              .mapped = b->facts.mapped,
                              .lock = b->backend->locks_blocks,

@@ -1,14 +1,15 @@
 """experiments/run.py: which plans, in what order, with progress; goes on where an earlier start stopped."""
 import argparse
+import contextlib
 import os
-import signal
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
 
-from . import host, knobs, plan
-from .execute import Place, execute
+from . import host, plan, registry
+from .execute import Place, execute, needs_of_system, skipped
 from .record import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,8 @@ def options(argv):
     p.add_argument("--repeats", type=int, help="instead of the plans' own")
     p.add_argument("--only", help="only runs whose id contains this")
     p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure is a result)")
+    p.add_argument("--no-system", action="store_true",
+                   help="change nothing on this machine (no memory limit, swap file, kernel setting, dropped cache): runs that need it are recorded as skipped")  # fmt: skip
     p.add_argument("--list", action="store_true", help="print the runs and their commands, run nothing")
     p.set_defaults(scale="quick")
     return p.parse_args(argv)
@@ -40,9 +43,9 @@ def plan_files(names):
     return [Path(name) if name.endswith(".toml") else PLANS / f"{name}.toml" for name in names]
 
 
-def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=False):
+def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=False, system=True):
     """(run, repeat) pairs still to do, round by round, so that slow drifts of the machine meet every run alike."""
-    done = store.finished(retry_failed)
+    done = store.finished(retry_failed, system)
     runs = [run for run in a_plan.runs if not only or only in run.id]
     todo = []
     for repeat in range(max((repeats or run.repeats for run in runs), default=0)):
@@ -56,7 +59,7 @@ class Progress:
     """One line a run, with the time left as far as finished runs tell it."""
 
     def __init__(self, total, stream=sys.stderr):
-        self.total, self.done, self.failed = total, 0, 0
+        self.total, self.done, self.failed, self.skipped = total, 0, 0, 0
         self.seen = {}
         self.spent = 0.0
         self.stream = stream
@@ -75,7 +78,8 @@ class Progress:
         self.done += 1
         self.spent += seconds
         self.seen[run.plan, run.id] = seconds
-        self.failed += record["status"] != "done"
+        self.failed += record["status"] not in ("done", "skipped")
+        self.skipped += record["status"] == "skipped"
         note = "" if record["status"] == "done" else "  " + (record["stderr"].strip().splitlines() or ["no message"])[-1][:160]
         self.stream.write(("\r\033[K" if self.live else "") + f"[{self.done}/{self.total}] {run.plan} {run.id} #{repeat + 1}: "
                           f"{record['status']} {record['wall_s']:.1f} s, about {clock(self.left_s(todo))} left{note}\n")  # fmt: skip
@@ -93,9 +97,6 @@ def check_data(data):
     data.mkdir(parents=True, exist_ok=True)
     if host.is_memory(data):
         raise SystemExit(f"run.py: {data} is in memory (tmpfs); name a directory on storage with --data")
-    restored = knobs.restore(data / "settings-to-restore.json")
-    for path, value in restored:
-        print(f"put back after an earlier, killed start: {path} = {value}", file=sys.stderr)
     return data.resolve()
 
 
@@ -126,11 +127,11 @@ def show(plans):
 
 def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
     stores = {p.name: Store(place_of(p).results) for p in plans}
-    lists = [(p, work_list(p, stores[p.name], program, o.repeats, o.only, o.retry_failed)) for p in plans]
+    lists = [(p, work_list(p, stores[p.name], program, o.repeats, o.only, o.retry_failed, not o.no_system)) for p in plans]
     left = [pair for _, todo in lists for pair in todo]
-    skipped = sum(len(work_list(p, EMPTY, program, o.repeats, o.only)) for p in plans) - len(left)
+    there = sum(len(work_list(p, EMPTY, program, o.repeats, o.only)) for p in plans) - len(left)
     progress = Progress(len(left), stream)
-    stream.write(f"{len(left)} runs" + (f", {skipped} are there already" if skipped else "") + "\n")
+    stream.write(f"{len(left)} runs" + (f", {there} are there already" if there else "") + "\n")
     for a_plan, todo in lists:
         if not todo:
             continue
@@ -140,9 +141,9 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
         for run, repeat in todo:
             begin = time.monotonic()
             progress.begin(run, repeat, left)
-            record = execute(run, repeat, place)
+            record = (skipped if o.no_system and needs_of_system(run) else execute)(run, repeat, place)
             record = {"kind": "run", "session": session["session"], "scale": a_plan.scale, "key": run.key(program),
-                      "commit": session["commit"], "program": program, **record}  # fmt: skip
+                      "commit": session["commit"], "program": program, "no_system": o.no_system, **record}  # fmt: skip
             store.append(record)
             left.pop(0)
             progress.end(run, repeat, record, time.monotonic() - begin, left)
@@ -150,11 +151,41 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
 
 
 class _Empty:
-    def finished(self, retry_failed=False):
+    def finished(self, retry_failed=False, system=True):
         return set()
 
 
 EMPTY = _Empty()
+
+
+def say(text):
+    print(f"run.py: {text}", file=sys.stderr, flush=True)
+
+
+def announcement(plans, data, results, no_system):
+    """The one line that says what will be changed on this machine."""
+    files = f"directories in {data} and {tempfile.gettempdir()}, removed after each run; results in {results}"
+    if no_system:
+        return f"changes nothing on this machine (--no-system) but {files}"
+    runs = [run for p in plans for run in p.runs]
+    settings = sorted({name for run in runs for name in run.knobs})
+    changes = ["the page cache dropped before each run"]
+    changes += ["cgroups with a memory limit"] if any(run.limit for run in runs) else []
+    changes += [f"swap files in {data}"] if any(run.swap for run in runs) else []
+    changes += [f"the settings {', '.join(settings)}, put back after each run"] if settings else []
+    return f"changes on this machine while it runs: {'; '.join(changes)}; {files}; --no-system changes nothing else"
+
+
+def prepare(stack):
+    """Clears away what killed starts left. Root may change settings and holds their lock: two runners at once would each take the other's for
+    the machine's own."""
+    registry.sweep(say)
+    if os.geteuid() == 0:
+        try:
+            stack.enter_context(registry.held("settings", wait=False))
+        except registry.Busy:
+            raise registry.Busy("another run.py is at work on this machine: wait for it, or use --no-system, which changes nothing") from None
+        registry.sweep(say, settings=True)  # again: its last holder may have been killed in between
 
 
 def main(argv=None):
@@ -175,18 +206,26 @@ def main(argv=None):
     results = o.results or ROOT / "results" / o.scale
     device, program = host.device_of(data), host.program_id(o.memext)
 
-    def place_of(a_plan):
-        return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device)
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
+    say(announcement(plans, data, results, o.no_system))
+    registry.interruptible()
     try:
-        progress = run_plans(plans, place_of, program, o, argv)
+        with contextlib.ExitStack() as stack:
+            if not o.no_system:
+                prepare(stack)
+            owner = stack.enter_context(registry.Owner("run.py"))
+
+            def place_of(a_plan):
+                return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system)
+
+            progress = run_plans(plans, place_of, program, o, argv)
+    except (registry.RegistryError, registry.Busy) as error:
+        say(str(error))
+        return 2
     except KeyboardInterrupt:
         print("\nrun.py: interrupted; the same command goes on where it stopped", file=sys.stderr)
         return 5
     if progress.failed:
         print(f"{progress.failed} of {progress.total} runs failed; they are recorded as failed", file=sys.stderr)
+    if progress.skipped:
+        print(f"{progress.skipped} of {progress.total} runs were skipped (--no-system); without it they are run", file=sys.stderr)
     return 0

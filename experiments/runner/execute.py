@@ -7,15 +7,17 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import knobs
+from . import knobs, registry
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
+PR_SET_PDEATHSIG = 1
 KILLED_S = 5.0  # a killed process is gone by then, or stuck in the kernel
 
 
@@ -29,6 +31,8 @@ class Place:
     results: Path  # folder of this plan
     device: str = ""  # sysfs name under data
     limit_memory: Path = None
+    owner: registry.Owner = None  # of what is made; None = one for each run
+    system: bool = True  # may the machine be changed: memory limits, swap, settings, caches
 
     def limiter(self):
         return self.limit_memory or self.root / "experiments" / "limit-memory"
@@ -50,8 +54,15 @@ def command_of(run, place, data, report, timeline):
     words = [word.format_map(values) for word in run.words]
     if run.limit:
         swap = ["--swap", run.swap, "--swap-dir", str(place.data)] if run.swap else []
-        words = [str(place.limiter()), run.limit, *swap, "--", *words]
+        words = [str(place.limiter()), run.limit, *swap, "--quiet", "--", *words]
     return words
+
+
+def needs_of_system(run):
+    """What of the machine a run changes, in words; "" if nothing."""
+    needs = [f"a memory limit of {run.limit}" if run.limit else "", f"a swap file of {run.swap}" if run.swap else "",
+             "the settings " + ", ".join(run.knobs) if run.knobs else ""]  # fmt: skip
+    return " and ".join(filter(None, needs))
 
 
 def cpu_times():
@@ -117,11 +128,20 @@ def _keep_timeline(path, folder, name):
     return f"{folder.name}/{name}.jsonl.gz"
 
 
-def _wait(words, errors, timeout_s):
+def _end_with_us(parent):
+    """In the child: SIGTERM should this process be killed."""
+    registry.libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(143)
+
+
+def _wait(words, errors, timeout_s, mark):
     """(exit status, timed out)."""
+    parent = os.getpid()
     with open(errors, "wb") as stderr:
         try:
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
+                                       env={**os.environ, **mark}, preexec_fn=lambda: _end_with_us(parent))  # fmt: skip
         except OSError as error:
             stderr.write(f"cannot start {words[0]}: {error}\n".encode())
             return 127, False
@@ -135,22 +155,45 @@ def _wait(words, errors, timeout_s):
             raise
 
 
+def skipped(run, repeat, place):
+    """The record of a run that may not change the machine and would have to."""
+    return {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "swap": run.swap, "knobs": run.knobs,
+            "timeout_s": run.timeout_s, "command": list(run.words), "status": "skipped", "exit": None, "report": None, "timeline": None,
+            "stderr": f"not run with --no-system: it needs {needs_of_system(run)}", "wall_s": 0.0, "started_unix_s": time.time(),
+            "caches_dropped": False}  # fmt: skip
+
+
 def execute(run, repeat, place):
     """Runs it and returns its record (without the session's fields). Never raises for what the command did."""
-    journal = place.data / "settings-to-restore.json"
+    if place.owner is not None:
+        return _execute(run, repeat, place, place.owner)
+    with registry.Owner("run.py") as owner:
+        return _execute(run, repeat, place, owner)
+
+
+def _remove(owner, *entries):
+    """Run directories; what cannot be removed now stays in the record."""
+    for entry in entries:
+        try:
+            owner.remove(entry)
+        except (registry.Stuck, registry.Foreign) as why:
+            print(f"run.py: {why}", file=sys.stderr)
+
+
+def _execute(run, repeat, place, owner):
     # Two directories: the command's data on storage, the reports elsewhere so that they are no part of its I/O.
-    data = Path(tempfile.mkdtemp(prefix="run-", dir=place.data))
-    scratch = Path(tempfile.mkdtemp(prefix="memext-run-"))
+    directories = owner.directory(place.data, "run-"), owner.directory(tempfile.gettempdir(), "memext-run-")
+    data, scratch = (Path(entry["path"]) for entry in directories)
     report, timeline, errors = scratch / "report.json", scratch / "timeline.jsonl", scratch / "stderr"
     words = command_of(run, place, data, report, timeline)
     record = {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "swap": run.swap,
               "knobs": run.knobs, "timeout_s": run.timeout_s, "command": words}  # fmt: skip
     try:
-        with knobs.applied(run.knobs, place.device, journal):
-            record["caches_dropped"] = drop_caches()
+        with knobs.applied(run.knobs, place.device, owner):
+            record["caches_dropped"] = place.system and drop_caches()
             record["started_unix_s"] = time.time()
             begin, before = time.monotonic(), cpu_times()
-            status, late = _wait(words, errors, run.timeout_s)
+            status, late = _wait(words, errors, run.timeout_s, owner.mark())
             record["wall_s"] = time.monotonic() - begin
             busy, stolen, own = (b - a for a, b in zip(before, cpu_times()))
             record["other_cpu_s"], record["stolen_cpu_s"] = max(0.0, busy - own), stolen
@@ -169,6 +212,5 @@ def execute(run, repeat, place):
         record.setdefault("started_unix_s", time.time())
         record.setdefault("caches_dropped", False)
     finally:
-        shutil.rmtree(data, ignore_errors=True)
-        shutil.rmtree(scratch, ignore_errors=True)
+        _remove(owner, *directories)
     return record

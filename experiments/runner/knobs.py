@@ -1,12 +1,13 @@
 """Kernel settings that a run asks for, put back afterwards.
 
-What was there before is written to a journal file first; a runner that finds a journal left by one that was killed puts
-the settings back before it does anything else.
+What was there before is written to the owner's record first (registry.py), so that the next start of anything puts back what a
+killed runner left, wherever its data was. One runner at a time may change settings: a second one would take the first one's for the
+machine's own (cli.py holds the lock "settings" throughout).
 """
 import contextlib
-import json
-import os
 from pathlib import Path
+
+from . import registry
 
 # Setting -> file. {device} is the block device that holds the data directory (sysfs name).
 FILES = {
@@ -54,42 +55,38 @@ def _saved(names, device, files, partners):
     return saved
 
 
-def restore(journal):
-    """Puts back what a journal holds and removes it. Returns what was written."""
-    journal = Path(journal)
-    if not journal.exists():
-        return []
+def _put_back(owner, entries):
+    """"" or why a setting is not as it was: it stays in the record, and the end of the runner tries again."""
     try:
-        saved = json.loads(journal.read_text())
-    except ValueError:
-        saved = []  # killed while writing the journal: nothing had been changed yet
-    for path, value in saved:
-        Path(path).write_text(value)
-    journal.unlink()
-    return saved
+        owner.remove(*entries)
+    except (registry.Stuck, registry.Foreign) as why:
+        return str(why)
+    return ""
 
 
 @contextlib.contextmanager
-def applied(settings, device, journal, files=FILES, partners=PARTNERS):
+def applied(settings, device, owner, files=FILES, partners=PARTNERS):
     """The settings hold inside the with block."""
     if not settings:
         yield
         return
-    journal = Path(journal)
     try:
         saved = _saved(settings, device, files, partners)
     except OSError as error:
         raise KnobError(f"a setting cannot be read: {error}") from error
-    with open(journal, "w") as file:
-        json.dump(saved, file)
-        file.flush()
-        os.fsync(file.fileno())
+    entries = owner.add(*({"kind": "setting", "path": path, "value": value} for path, value in saved))
     try:
+        registry.pause("settings recorded")
         for name, value in settings.items():
             try:
                 path_of(name, device, files).write_text(value)
             except OSError as error:
                 raise KnobError(f"{name} = {value} was refused: {error}") from error
+        registry.pause("settings changed")
         yield
-    finally:
-        restore(journal)
+    except BaseException:
+        _put_back(owner, entries)
+        raise
+    why = _put_back(owner, entries)
+    if why:
+        raise KnobError(why)

@@ -7,7 +7,8 @@
     key          hash of command, limits, settings and program: what resuming goes by
     command      the words as executed; `limit`, `swap`, `knobs` around them
     commit, program
-    status       done | failed | timeout
+    no_system    was it a start with --no-system: not taken for finished by one without
+    status       done | failed | timeout | skipped (by --no-system, see stderr)
     exit         exit status, negative = signal; null on timeout
     stderr       its last 4000 characters
     started_unix_s, wall_s, caches_dropped
@@ -52,12 +53,13 @@ class Store:
             return []
         return [json.loads(line) for line in self.path.read_text().splitlines() if line.strip()]
 
-    def finished(self, retry_failed=False):
-        """(key, repeat) of the runs that need not be run again."""
+    def finished(self, retry_failed=False, system=True):
+        """(key, repeat) of the runs that need not be run again. With `system`, what --no-system left out or ran without dropping the caches
+        is still to do."""
         done = set()
         for record in self.records():
-            if record.get("kind") != "run":
+            if record.get("kind") != "run" or (system and record.get("no_system")):
                 continue
-            if record["status"] == "done" or not retry_failed:
+            if record["status"] in ("done", "skipped") or not retry_failed:
                 done.add((record["key"], record["repeat"]))
         return done

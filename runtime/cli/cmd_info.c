@@ -1,5 +1,7 @@
 /* cmd_info.c - memext info: what memext sees. */
 #include "cli/options.h"
+#include "cli/request.h"
+#include "cli/store.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
 #include "machine/machine.h"
@@ -12,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -124,6 +127,22 @@ static void print(const struct mx_machine *m, uint64_t limit, uint64_t reserve, 
                (long long)json_integer_value(json_object_get(o, "direct_offset_align_bytes")));
 }
 
+/* One store, and nothing of the machine. */
+static int info_store(const struct mx_options *o, mx_why *why) {
+    struct mx_stored *s = calloc(1, sizeof *s);
+    int err =
+        s != NULL ? mx_stored_look(o->place, why, s) : mx_fail(why, -ENOMEM, "no memory for a store's note");
+    if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) mx_stored_print(s, stdout);
+    if (err == 0 && o->json != NULL) {
+        json_t *all = json_object();
+        put(all, "memext", json_string(MX_VERSION));
+        put(all, "store", mx_stored_json(s));
+        err = mx_write_json(all, o->json, why);
+    }
+    free(s);
+    return err;
+}
+
 int mx_cmd_info(int argc, char **argv) {
     struct mx_options o;
     struct mx_machine m;
@@ -131,6 +150,11 @@ int mx_cmd_info(int argc, char **argv) {
     json_t *all = json_object(), *place = NULL;
     int err = mx_options_parse(MX_CMD_INFO, argc, argv, &why, &o);
     if (err == 1) return mx_options_help(MX_CMD_INFO, "memext info"), json_decref(all), 0;
+    if (err == 0 && o.place != NULL) {
+        json_decref(all);
+        if ((err = info_store(&o, &why)) < 0) fprintf(stderr, "memext info: %s\n", why.text);
+        return mx_exit_status(err, false);
+    }
     if (err == 0) err = mx_machine_detect(&why, &m);
     if (err == 0 && o.path != NULL) err = device(o.path, &why, &place);
     if (err < 0) {
@@ -149,11 +173,11 @@ int mx_cmd_info(int argc, char **argv) {
     put(all, "algorithms", algorithms());
     put(all, "stencils", stencils());
     if (place != NULL) put(all, "device", place);
-    if (o.json == NULL || (strcmp(o.json, "-") != 0 && !o.quiet)) print(&m, limit, reserve, all);
+    if (!o.quiet && (o.json == NULL || strcmp(o.json, "-") != 0)) print(&m, limit, reserve, all);
     if (o.json != NULL)
-        err = mx_json_write(all, o.json, &why);
+        err = mx_write_json(all, o.json, &why);
     else
         json_decref(all);
     if (err < 0) fprintf(stderr, "memext info: %s\n", why.text);
-    return mx_exit_status(err);
+    return mx_exit_status(err, false);
 }

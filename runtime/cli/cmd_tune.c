@@ -88,7 +88,11 @@ static int take_rates(struct tune *t) {
         return mx_fail(&t->why, -EINVAL,
                        "--calibrate measures this machine; it cannot measure the one described by "
                        "--cores, --sockets, --l2, --l3 or --topology");
-    return mx_take_rates(&t->o, t->backend, &t->machine, t->request.dram_bytes, &t->why, &t->request.rates);
+    int err =
+        mx_take_rates(&t->o, t->backend, &t->machine, t->request.dram_bytes, &t->why, &t->request.rates);
+    if (err == 0 && t->o.calibrate && t->why.text[0] != 0 && !t->o.quiet)
+        fprintf(stderr, "memext tune: %s\n", t->why.text);
+    return err;
 }
 
 /* ------------------------------------------------------------------ JSON */
@@ -290,7 +294,7 @@ static int report(struct tune *t) {
         printf("%s\n", mx_plan_print(&t->result.plan, line, sizeof line));
         free(text);
     }
-    return t->o.json != NULL ? mx_json_write(json_result(t), t->o.json, &t->why) : 0;
+    return t->o.json != NULL ? mx_write_json(json_result(t), t->o.json, &t->why) : 0;
 }
 
 int mx_cmd_tune(int argc, char **argv) {
@@ -311,5 +315,5 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
     free(t);
-    return mx_exit_status(err);
+    return mx_exit_status(err, false);
 }

@@ -1,5 +1,6 @@
-/* main.c - memext run | tune | info, and the papers' program names. */
+/* main.c - the command: memext run | tune | info | export, and the papers' program names. */
 #include "cli/options.h"
+#include "cli/signals.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@ static const struct {
 } commands[] = {
     {"run", "run a stencil computation out of core and report", mx_cmd_run},
     {"tune", "find the plan with the least I/O that fits, here or for another machine", mx_cmd_tune},
-    {"info", "what memext sees: cores, caches, NUMA, DRAM budget, backends, a device", mx_cmd_info},
+    {"info", "what memext sees: cores, caches, NUMA, DRAM budget, backends, a device; what a store holds",
+     mx_cmd_info},
+    {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -45,6 +48,7 @@ static void help(FILE *to) {
 }
 
 int main(int argc, char **argv) {
+    mx_signals_catch();
     const char *slash = strrchr(argv[0], '/'), *self = slash != NULL ? slash + 1 : argv[0];
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
         if (strcmp(self, programs[i].name) == 0) return run_program(programs[i].stencil, argc, argv);
@@ -54,6 +58,6 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout), 0;
     if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
-    fprintf(stderr, "memext: '%s' is no command; it is run, tune or info (memext --help)\n", argv[1]);
+    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info or export (memext --help)\n", argv[1]);
     return MX_EXIT_REFUSED;
 }

@@ -27,15 +27,15 @@ struct option_row {
 
 #define AT(field) offsetof(struct mx_options, field)
 #define BOTH (MX_CMD_RUN | MX_CMD_TUNE)
-#define EVERY (BOTH | MX_CMD_INFO)
+#define EVERY (BOTH | MX_CMD_INFO | MX_CMD_EXPORT)
 
 static const struct option_row rows[] = {
     {"size", 'n', BOTH, SPECIAL, 0, 0, 0, "NX NY NZ",
      "interior cells of the grid (with --input: taken from the file)"},
     {"steps", 't', BOTH, SPECIAL, 0, 0, 0, "NT", "time steps"},
-    {"device", 'd', EVERY, TEXT, AT(path), 0, 0, "PATH",
+    {"device", 'd', BOTH | MX_CMD_INFO, TEXT, AT(path), 0, 0, "PATH",
      "directory, file or block device that holds the Buffers"},
-    {"backend", 0, EVERY, TEXT, AT(backend), 0, 0, "B",
+    {"backend", 0, BOTH | MX_CMD_EXPORT, TEXT, AT(backend), 0, 0, "B",
      "dram | swap | mmap | aio | uring (default: uring, else aio)"},
     {"algorithm", 0, BOTH, TEXT, AT(algorithm), 0, 0, "A",
      "direct | direct-skewed | direct-skewed-opt | redundant | skewed | skewed-y | skewed-min | stream, or "
@@ -57,11 +57,11 @@ static const struct option_row rows[] = {
     {"coef", 0, BOTH, SPECIAL, 0, 0, 0, "C,F,E,K",
      "weights: centre, face, edge, corner (defaults: see memext info)"},
     {"dtype", 0, BOTH, SPECIAL, 0, 0, 0, "T", "f64 | f32 (default f64)"},
-    {"dram", 0, EVERY, SIZE, AT(dram_bytes), 1 << 20, UINT64_MAX, "SIZE",
+    {"dram", 0, BOTH | MX_CMD_INFO, SIZE, AT(dram_bytes), 1 << 20, UINT64_MAX, "SIZE",
      "DRAM the run may see (default: the smaller of the machine's and the cgroup's limit)"},
     {"reserve", 0, BOTH, SPECIAL, 0, 0, 0, "SIZE|paper|auto",
      "DRAM left to the system (default: auto, 0 with --dram; paper: 1 GiB + 128 MiB per core)"},
-    {"threads", 0, EVERY, COUNT, AT(threads), 1, 1024, "N",
+    {"threads", 0, BOTH, COUNT, AT(threads), 1, 1024, "N",
      "compute threads (default: the cores of this process)"},
     {"plan", 0, MX_CMD_RUN, TEXT, AT(plan), 0, 0, "LINE|FILE", "run this plan, as printed by memext tune"},
     {"advice", 0, MX_CMD_RUN, SPECIAL, 0, 0, 0, "A",
@@ -69,13 +69,22 @@ static const struct option_row rows[] = {
     {"init", 0, MX_CMD_RUN, TEXT, AT(init), 0, 0, "NAME",
      "initial grid: random | gauss | linear | corner | zero (default random)"},
     {"input", 0, BOTH, TEXT, AT(input), 0, 0, "GRID.npy", "initial grid, frame included; -n follows from it"},
-    {"output", 0, MX_CMD_RUN, TEXT, AT(output), 0, 0, "GRID.npy", "write the result"},
+    {"output", 'o', MX_CMD_RUN | MX_CMD_EXPORT, TEXT, AT(output), 0, 0, "GRID.npy",
+     "write the result, frame included"},
+    {"overwrite", 0, MX_CMD_RUN | MX_CMD_EXPORT, FLAG, AT(overwrite), 0, 0, NULL,
+     "replace the file of --output if it is there"},
+    {"commit-every", 0, MX_CMD_RUN, SPECIAL, 0, 0, 0, "SECONDS",
+     "time between commits, with a third Buffer; 0: after every sweep, with two (default: by the length of a "
+     "sweep "
+     "and the space)"},
+    {"integrity", 0, MX_CMD_RUN, FLAG, AT(integrity), 0, 0, NULL,
+     "keep hashes of what is stored and check whatever is loaded"},
     {"verify", 0, MX_CMD_RUN, FLAG, AT(verify), 0, 0, NULL, "recompute plainly and compare bit by bit"},
     {"resume", 0, MX_CMD_RUN, FLAG, AT(resume), 0, 0, NULL,
      "continue an interrupted run from its last committed sweep"},
     {"keep", 0, MX_CMD_RUN, FLAG, AT(keep), 0, 0, NULL, "leave the store in the directory after the run"},
     {"force", 0, MX_CMD_RUN, FLAG, AT(force), 0, 0, NULL,
-     "overwrite a foreign file or a device with a known signature"},
+     "overwrite what is in the place: another run's store, a foreign file, a device with a known signature"},
     {"dry-run", 0, MX_CMD_RUN, FLAG, AT(dry_run), 0, 0, NULL, "print plan and predictions, touch nothing"},
     {"queue-depth", 0, MX_CMD_RUN, COUNT, AT(queue_depth), 1, 4096, "N", "requests in flight (default 32)"},
     {"request-size", 0, MX_CMD_RUN, SIZE, AT(request_bytes), 512, 1u << 30, "SIZE",
@@ -88,7 +97,7 @@ static const struct option_row rows[] = {
      "uring: no registered memory and files"},
     {"lock", 0, MX_CMD_RUN, FLAG, AT(lock), 0, 0, NULL, "mlock the Blocks (swap always does)"},
     {"fault", 0, MX_CMD_RUN, TEXT, AT(fault), 0, 0, "SPEC",
-     "tests: with --backend fault:NAME, e.g. seed=7,eio=0.01,short=0.1"},
+     "tests: call=N (system call N fails); with --backend fault:NAME e.g. seed=7,eio=0.01,short=0.1"},
     {"timeline", 0, MX_CMD_RUN, TEXT, AT(timeline), 0, 0, "FILE",
      "samples of the run every 100 ms as JSON lines"},
     {"trace", 0, MX_CMD_RUN, TEXT, AT(trace), 0, 0, "FILE",
@@ -107,12 +116,14 @@ static const struct option_row rows[] = {
     {"rate", 0, BOTH, REAL, AT(rate), 0, 0, "UPDATES/S", "update rate to plan with"},
     {"exhaustive", 0, MX_CMD_TUNE, FLAG, AT(exhaustive), 0, 0, NULL, "search every parameter combination"},
     {"calibrate", 0, BOTH, FLAG, AT(calibrate), 0, 0, NULL, "measure bandwidth and update rate again"},
-    {"explain", 0, BOTH, FLAG, AT(explain), 0, 0, NULL, "say what was tried and why the plan won"},
+    {"explain", 0, BOTH, FLAG, AT(explain), 0, 0, NULL,
+     "say before the run what was tried and why the plan won"},
     {"json", 0, EVERY, TEXT, AT(json), 0, 0, "FILE|-", "write the report as one JSON object"},
     {"quiet", 'q', EVERY, FLAG, AT(quiet), 0, 0, NULL, "no progress, no summary"},
     {"help", 'h', EVERY, SPECIAL, 0, 0, 0, NULL, "this text"},
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0], CODE = 256 };
+_Static_assert(N_ROWS <= 128, "one bit for each option in mx_options.given");
 
 static const struct {
     const char *suffix;
@@ -156,7 +167,7 @@ const char *mx_format_size(uint64_t bytes, char *buffer, size_t capacity) {
     return buffer;
 }
 
-int mx_exit_status(int err) {
+int mx_exit_status(int err, bool moving) {
     switch (err) {
     case 0:
         return MX_EXIT_OK;
@@ -168,8 +179,12 @@ int mx_exit_status(int err) {
     case -EINTR:
     case -ECANCELED:
         return MX_EXIT_INTERRUPTED;
-    default:
+    case -EINVAL:
+    case -ENOMEM:
+    case -ENOTSUP:
         return MX_EXIT_REFUSED;
+    default:
+        return moving ? MX_EXIT_IO : MX_EXIT_REFUSED;
     }
 }
 
@@ -226,6 +241,15 @@ static int take_coef(struct mx_options *o, mx_why *why) {
                    "--coef '%s': give 1 to 4 numbers separated by commas: centre,face,edge,corner", optarg);
 }
 
+static int take_commit_every(struct mx_options *o, mx_why *why) {
+    const double most = 30.0 * 24 * 3600;
+    char *end;
+    o->commit_every = strtod(optarg, &end);
+    o->have_commit_every = true;
+    if (end != optarg && *end == 0 && o->commit_every >= 0 && o->commit_every <= most) return 0;
+    return mx_fail(why, -EINVAL, "--commit-every '%s' is no number of seconds from 0 to %.0f", optarg, most);
+}
+
 static int take_special(struct mx_options *o, const struct option_row *row, int argc, char **argv,
                         mx_why *why) {
     int64_t v[3];
@@ -279,6 +303,7 @@ static int take_special(struct mx_options *o, const struct option_row *row, int 
                            optarg);
         return 0;
     }
+    if (strcmp(row->name, "commit-every") == 0) return take_commit_every(o, why);
     for (int i = 0; i < 6; i++)
         if (strcmp(optarg, advice[i]) == 0) return o->advice = (enum mx_advice)i, 0;
     return mx_fail(
@@ -300,7 +325,7 @@ static int take(struct mx_options *o, const struct option_row *row, int argc, ch
         return 0;
     case REAL:
         *(double *)field = strtod(optarg, &end);
-        if (end == optarg || *end != 0 || !(*(double *)field > 0))
+        if (end == optarg || *end != 0 || !(*(double *)field > 0) || !isfinite(*(double *)field))
             return mx_fail(why, -EINVAL, "--%s '%s' is no positive number", row->name, optarg);
         return 0;
     case COUNT:
@@ -327,8 +352,39 @@ static int take(struct mx_options *o, const struct option_row *row, int argc, ch
 }
 
 /* What the problem still lacks once all options are read. */
+/* Options that exclude each other, and what the second of them would contradict. */
+static const struct {
+    const char *option, *others, *why;
+} exclusive[] = {
+    {"dry-run", "resume calibrate", "a dry run touches nothing"},
+    {"force", "resume", "--force starts anew and --resume goes on"},
+    {"init", "input", "the initial grid is the one or the other"},
+};
+
+static int check_exclusive(const struct mx_options *o, mx_why *why) {
+    for (size_t i = 0; i < sizeof exclusive / sizeof exclusive[0]; i++) {
+        char words[128], *rest;
+        if (!mx_option_given(o, exclusive[i].option)) continue;
+        snprintf(words, sizeof words, "%s", exclusive[i].others);
+        for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+            if (mx_option_given(o, word))
+                return mx_fail(why, -EINVAL, "--%s and --%s exclude each other: %s; choose one",
+                               exclusive[i].option, word, exclusive[i].why);
+    }
+    return 0;
+}
+
+static int complete_export(const struct mx_options *o, mx_why *why) {
+    if (o->place == NULL)
+        return mx_fail(why, -EINVAL, "export which store? Give its directory, file or block device");
+    if (o->output == NULL) return mx_fail(why, -EINVAL, "export to which file? Give it with -o GRID.npy");
+    return 0;
+}
+
 static int complete(enum mx_command command, struct mx_options *o, mx_why *why) {
-    if (command == MX_CMD_INFO) return 0;
+    int err = check_exclusive(o, why);
+    if (err < 0 || command == MX_CMD_INFO) return err;
+    if (command == MX_CMD_EXPORT) return complete_export(o, why);
     if (o->problem.stencil[0] == 0) strcpy(o->problem.stencil, "star7");
     const struct mx_stencil *s = mx_stencil_find(o->problem.stencil);
     o->problem.h = s->h;
@@ -337,8 +393,6 @@ static int complete(enum mx_command command, struct mx_options *o, mx_why *why) 
         return mx_fail(why, -EINVAL,
                        "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
     if (!o->have_t && !o->resume) return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
-    if (o->input != NULL && o->init != NULL)
-        return mx_fail(why, -EINVAL, "--init %s and --input %s exclude each other", o->init, o->input);
     if (o->init != NULL && mx_init_find(o->init) == NULL)
         return mx_fail(why, -EINVAL, "--init '%s' is not known; it is random, gauss, linear, corner or zero",
                        o->init);
@@ -347,12 +401,52 @@ static int complete(enum mx_command command, struct mx_options *o, mx_why *why) 
     return 0;
 }
 
-int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out) {
-    struct option longs[N_ROWS + 1];
-    char shorts[2 * N_ROWS + 4] = ":";
+bool mx_option_given(const struct mx_options *o, const char *name) {
+    for (int i = 0; i < N_ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0) return o->given[i / 64] >> (i % 64) & 1;
+    return false;
+}
+
+/* getopt says no more than that it does not understand: unknown, or a beginning of several. */
+static int explain_unknown(enum mx_command command, const char *word, mx_why *why) {
+    char names[256] = "";
+    size_t n = 0, length = strcspn(word, "=");
+    int matches = 0;
+    bool is_long = length > 2 && word[0] == '-' && word[1] == '-';
+    for (int i = 0; i < N_ROWS && is_long; i++) {
+        if (!(rows[i].commands & command) || strncmp(rows[i].name, word + 2, length - 2) != 0) continue;
+        int put = snprintf(names + n, sizeof names - n, "%s--%s", matches++ > 0 ? ", " : "", rows[i].name);
+        n = n + (size_t)put < sizeof names ? n + (size_t)put : sizeof names - 1;
+    }
+    if (matches > 1)
+        return mx_fail(why, -EINVAL, "option '%.*s' can be %s: write more of it", (int)length, word, names);
+    if (matches == 1)
+        return mx_fail(why, -EINVAL, "option '%.*s' (%s) takes no value", (int)length, word, names);
+    for (int i = 0; i < N_ROWS && is_long; i++)
+        if (strlen(rows[i].name) == length - 2 && strncmp(rows[i].name, word + 2, length - 2) == 0)
+            return mx_fail(why, -EINVAL,
+                           "option '%.*s' has no effect on this command; --help lists those that have",
+                           (int)length, word);
+    return mx_fail(why, -EINVAL, "option '%.60s' is not known; --help lists the options", word);
+}
+
+/* A letter is told by optopt; of a long option the word before optind is meant. */
+static int explain_error(enum mx_command command, int code, const char *word, mx_why *why) {
+    const char letter[] = {'-', (char)optopt, 0};
+    if (optopt > 0 && optopt < CODE) word = letter;
+    if (code == ':')
+        return mx_fail(why, -EINVAL, "option '%.60s' needs a value; --help shows its form", word);
+    return explain_unknown(command, word, why);
+}
+
+static const struct option_row *row_of(int code) {
+    for (int i = 0; i < N_ROWS; i++)
+        if (code == CODE + i || (rows[i].letter != 0 && code == rows[i].letter)) return &rows[i];
+    return NULL;
+}
+
+static void list_options(enum mx_command command, struct option *longs, char *shorts) {
     int n = 0;
-    memset(longs, 0, sizeof longs);
-    memset(out, 0, sizeof *out);
     for (int i = 0; i < N_ROWS; i++) {
         if (!(rows[i].commands & command)) continue;
         longs[n++] =
@@ -362,25 +456,35 @@ int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why
             strcat(shorts, letter);
         }
     }
+    longs[n] = (struct option){0};
+}
+
+/* info and export take one word, the place. */
+static int take_place(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out) {
+    if (optind < argc && (command & (MX_CMD_INFO | MX_CMD_EXPORT))) out->place = argv[optind++];
+    if (optind < argc)
+        return mx_fail(why, -EINVAL, "'%s' is no option; --help lists the options", argv[optind]);
+    return 0;
+}
+
+int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out) {
+    struct option longs[N_ROWS + 1];
+    char shorts[2 * N_ROWS + 4] = ":";
+    memset(out, 0, sizeof *out);
+    list_options(command, longs, shorts);
     optind = 0; /* glibc: start afresh */
     opterr = 0;
     for (;;) {
-        int at = optind > 0 ? optind : 1;
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;
-        if (code == '?')
-            return mx_fail(why, -EINVAL, "option '%s' is not known; --help lists the options", argv[at]);
-        if (code == ':')
-            return mx_fail(why, -EINVAL, "option '%s' needs a value; --help shows its form", argv[at]);
-        const struct option_row *row = NULL;
-        for (int i = 0; i < N_ROWS; i++)
-            if (code == CODE + i || code == rows[i].letter) row = &rows[i];
+        const struct option_row *row = row_of(code);
+        if (row == NULL) return explain_error(command, code, argv[optind - 1], why);
         int err = take(out, row, argc, argv, why);
         if (err != 0) return err;
+        out->given[(row - rows) / 64] |= UINT64_C(1) << ((row - rows) % 64);
     }
-    if (optind < argc)
-        return mx_fail(why, -EINVAL, "'%s' is no option; --help lists the options", argv[optind]);
-    return complete(command, out, why);
+    int err = take_place(command, argc, argv, why, out);
+    return err < 0 ? err : complete(command, out, why);
 }
 
 void mx_options_help(enum mx_command command, const char *program) {

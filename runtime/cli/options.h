@@ -22,13 +22,21 @@ struct mx_options {
     const char *topology;
     double read_bw, write_bw, rate; /* bytes/s, bytes/s, updates/s; 0 = measured or default */
     bool exhaustive, calibrate, explain;
+    /* run: what is left behind */
+    bool overwrite, integrity;
+    double commit_every; /* seconds; with have_commit_every */
+    bool have_commit_every;
+    const char *place; /* info, export: the word without an option */
+    uint64_t given[2]; /* which options were given: see mx_option_given */
 };
 
-enum mx_command { MX_CMD_RUN = 1, MX_CMD_TUNE = 2, MX_CMD_INFO = 4 };
+enum mx_command { MX_CMD_RUN = 1, MX_CMD_TUNE = 2, MX_CMD_INFO = 4, MX_CMD_EXPORT = 8 };
 
-/* Fills options from argv (argv[0] is the command's name). 0, 1 = help was asked for (print mx_options_help),
- * -EINVAL. */
+/* Fills options from argv (argv[0] is the command's name). Options are known by their whole name or by a
+ * beginning that no other one shares. 0, 1 = help was asked for (print mx_options_help), -EINVAL. */
 int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out);
+/* Was --NAME (the long form) on the command line? */
+bool mx_option_given(const struct mx_options *options, const char *name);
 void mx_options_help(enum mx_command command, const char *program);
 
 /* "512MiB" "64 GiB" "4096" -> bytes. -EINVAL. */
@@ -39,10 +47,12 @@ const char *mx_format_size(uint64_t bytes, char *buffer, size_t capacity);
 int mx_cmd_run(int argc, char **argv);
 int mx_cmd_tune(int argc, char **argv);
 int mx_cmd_info(int argc, char **argv);
+int mx_cmd_export(int argc, char **argv);
 
 /* Exit statuses. */
 enum { MX_EXIT_OK = 0, MX_EXIT_REFUSED = 2, MX_EXIT_IO = 3, MX_EXIT_DIFFERENT = 4, MX_EXIT_INTERRUPTED = 5 };
-/* Status for a negative errno that ended a command. */
-int mx_exit_status(int err);
+/* Status for a negative errno that ended a command. moving: data was being moved, so that any error of a
+ * device (a full or vanished one, a time-out) is one of I/O, and not of a request that could be put right. */
+int mx_exit_status(int err, bool moving);
 
 #endif

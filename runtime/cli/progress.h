@@ -1,4 +1,5 @@
-/* progress.h - one line on a terminal: how far, how fast, how long still. Nothing when stderr is no terminal.
+/* progress.h - how far a phase is, how fast, how long still: one line that is written over on a terminal, a
+ * line a minute in a log file.
  */
 #ifndef MX_PROGRESS_H
 #define MX_PROGRESS_H
@@ -7,14 +8,15 @@
 #include <stdint.h>
 
 struct mx_progress {
-    const char *label, *unit; /* "updates": rate in G/s */
-    int64_t total, first, shown_percent;
+    const char *program, *label, *unit; /* unit "updates": rate in Gupdates/s */
+    int64_t total;
     uint64_t begin_ns, shown_ns;
-    bool on;
+    bool on, terminal;
 };
 
-void mx_progress_begin(struct mx_progress *progress, const char *label, const char *unit, int64_t total,
-                       bool quiet);
+/* label: of the phase. total: what mx_progress_update will reach, in units. quiet: nothing is shown. */
+void mx_progress_begin(struct mx_progress *progress, const char *program, const char *label, const char *unit,
+                       int64_t total, bool quiet);
 void mx_progress_update(struct mx_progress *progress, int64_t done);
 void mx_progress_end(struct mx_progress *progress);
 

@@ -1,8 +1,12 @@
 #include "cli/request.h"
 #include "machine/machine.h"
+#include "observe/report.h"
+#include "run/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,10 +71,17 @@ enum mx_tune_face mx_face_of(const struct mx_backend *b) {
     return b->anonymous && !b->locks_blocks ? MX_TUNE_RESIDENT : MX_TUNE_MAPPED;
 }
 
-/* What direct transfers need is a property of files: in a directory a nameless one is asked. */
+/* What direct transfers need is a property of files: in a directory, that of a file to be as well, a nameless
+ * one is asked. */
 static int open_place(const char *path) {
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
     int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    int n = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+    snprintf(directory, sizeof directory, "%.*s", n, slash == NULL ? "." : path);
+    return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 /* As core aligns: what O_DIRECT demands, and whole blocks of the file system or device. */
@@ -153,4 +164,19 @@ struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const 
     e.rows = shape->rows > 0 ? shape->rows : layout->rows;
     e.planes = plan->slab;
     return e;
+}
+
+int mx_write_json(json_t *object, const char *path, mx_why *why) {
+    struct mx_output output;
+    if (strcmp(path, "-") == 0) return mx_json_write(object, stdout, why);
+    int err = mx_output_open(path, "the report", MX_OUTPUT_REPLACE, why, &output);
+    if (err < 0) return json_decref(object), err;
+    FILE *stream = mx_output_stream(&output);
+    err = stream != NULL ? mx_json_write(object, stream, why)
+                         : mx_fail(why, -errno, "%s cannot be written: %s", path, strerror(errno));
+    if (stream != NULL && fclose(stream) != 0 && err == 0)
+        err = mx_fail(why, -EIO, "%s cannot be written", path);
+    if (err == 0) return mx_output_publish(&output, "the report", why);
+    mx_output_drop(&output);
+    return err;
 }

@@ -7,6 +7,7 @@
 #include "grid/grid.h"
 #include "tune/tune.h"
 
+#include <jansson.h>
 #include <memext/backend.h>
 
 /* --input: extents and element type of the problem are the file's; what else was given is checked against it.
@@ -30,5 +31,9 @@ void mx_take_request(const struct mx_options *options, const struct mx_machine *
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,
                                         const struct mx_plan *plan, const struct mx_layout *layout,
                                         const struct mx_shape *shape);
+
+/* Writes one object to `path` ("-" = stdout), which is replaced when all of it is there, and drops the
+ * reference. */
+int mx_write_json(json_t *object, const char *path, mx_why *why);
 
 #endif

@@ -57,7 +57,7 @@ static void touch_all(const mx_block *b) {
         uint64_t upto = from + unit < b->mapped_bytes ? from + unit : b->mapped_bytes;
         shares[i] = (struct share){b->base + from, upto - from, (int32_t)i};
         if (upto == from) continue;
-        started[i] = n > 1 && pthread_create(&threads[i], NULL, touch_thread, &shares[i]) == 0;
+        started[i] = n > 1 && mx_thread_start(&threads[i], touch_thread, &shares[i]) == 0;
         if (!started[i]) touch(&shares[i]);
     }
     for (unsigned i = 0; i < n; i++)

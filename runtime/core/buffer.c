@@ -1,4 +1,5 @@
 #include "core/device.h"
+#include "core/integrity.h"
 #include "core/size.h"
 
 #include <errno.h>
@@ -11,8 +12,9 @@ struct mx_buffer {
     mx_device *device;
     char name[16];
     uint64_t offset_bytes, bytes;
-    uint64_t span_bytes; /* bytes, rounded up to the alignment: transfers may reach so far */
-    char *base;          /* mapped face */
+    uint64_t span_bytes;            /* bytes, rounded up to the alignment: transfers may reach so far */
+    char *base;                     /* mapped face */
+    struct mx_integrity *integrity; /* NULL: nothing is checked */
 };
 
 /* ---- extents (lock held) */
@@ -43,12 +45,13 @@ static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
                        mx_size(extent->bytes).text, d->inner->anonymous ? "memory" : d->found.path,
                        mx_size(room).text);
     if (d->inner->anonymous || d->found.place.block_device) return 0;
-    int err;
-    do err = posix_fallocate(d->found.place.fd, (off_t)extent->offset_bytes, (off_t)extent->bytes);
-    while (err == EINTR);
+    int fd = d->found.place.fd;
+    int err = mx_retry(mx_sys->fallocate(fd, 0, (off_t)extent->offset_bytes, (off_t)extent->bytes));
+    if (err == 0)
+        err = mx_retry(mx_sys->fsync(fd)); /* the size is durable before a superblock relies on it */
     if (err == 0) return 0;
-    return mx_fail(why, -err, "%s for a Buffer cannot be had in %.300s: %s", mx_size(extent->bytes).text,
-                   d->found.path, strerror(err));
+    return mx_fail(why, err, "%s for a Buffer cannot be had in %.300s: %s", mx_size(extent->bytes).text,
+                   d->found.path, strerror(-err));
 }
 
 static int check_new(const mx_device *d, const char *name, uint64_t bytes, mx_why *why) {
@@ -78,7 +81,7 @@ static int add_extent(mx_device *d, const char *name, uint64_t bytes, mx_why *wh
         d->found.super = next;
         return 0;
     }
-    err = mx_store_commit(d->found.place.fd, &next, &d->found.super, &d->found.slot);
+    err = mx_device_store(d, &next);
     return err == 0 ? 0 : mx_fail(why, err, "%.300s cannot be written: %s", d->found.path, strerror(-err));
 }
 
@@ -150,6 +153,7 @@ int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer *
 void mx_buffer_close(mx_buffer *buffer) {
     if (buffer == NULL) return;
     mx_device *d = buffer->device;
+    mx_integrity_free(buffer->integrity);
     if (buffer->base != NULL) d->backend->unmap(d->state, buffer->base, buffer->bytes);
     pthread_mutex_lock(&d->lock);
     int i = find_extent(d, buffer->name);
@@ -178,8 +182,16 @@ static int check_spans(const mx_buffer *b, const struct mx_span *spans, size_t n
 }
 
 static int transfer(mx_buffer *b, bool write, const struct mx_span *spans, size_t n, mx_ticket **out) {
-    int err = check_spans(b, spans, n);
-    return err != 0 ? err : mx_queue_post(b->device->queue, write, spans, n, b->offset_bytes, b->base, out);
+    mx_ticket *ticket;
+    int err = write && b->device->options.read_only ? -EROFS : check_spans(b, spans, n);
+    if (err == 0) err = mx_integrity_fits(b->integrity, spans, n);
+    if (err == 0) err = mx_queue_post(b->device->queue, write, spans, n, b->offset_bytes, b->base, &ticket);
+    if (err != 0) return err;
+    /* While it is being written, for what is in DRAM stays as it is until the ticket is done. */
+    if (write) mx_integrity_take(b->integrity, spans, n);
+    if (!write) mx_ticket_check(ticket, b->integrity);
+    *out = ticket;
+    return 0;
 }
 
 int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out) {
@@ -189,6 +201,20 @@ int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_
 int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out) {
     return transfer(buffer, true, spans, n, out);
 }
+
+/* ---- integrity */
+
+int mx_buffer_integrity(mx_buffer *b, uint64_t unit_bytes, mx_budget *budget, mx_why *why) {
+    if (b->integrity != NULL)
+        return mx_fail(why, -EEXIST, "the data of the Buffer \"%.15s\" is checked already", b->name);
+    return mx_integrity_create(b->device, b->name, b->span_bytes, unit_bytes, budget, why, &b->integrity);
+}
+
+int64_t mx_buffer_damage(const mx_buffer *buffer) { return mx_integrity_damage(buffer->integrity); }
+
+int mx_buffer_integrity_save(mx_buffer *buffer) { return mx_integrity_save(buffer->integrity); }
+
+int mx_buffer_integrity_load(mx_buffer *buffer) { return mx_integrity_load(buffer->integrity); }
 
 /* ---- the mapped face */
 
@@ -206,7 +232,12 @@ int mx_buffer_advise(mx_buffer *buffer, uint64_t offset_bytes, uint64_t bytes, e
     if (buffer->base == NULL) return -ENOTSUP;
     if (offset_bytes > buffer->bytes || bytes > buffer->bytes - offset_bytes) return -EINVAL;
     if (bytes == 0) return 0;
+    mx_device *d = buffer->device;
     uint64_t start = mx_round_down(offset_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
-    return buffer->device->backend->advise(buffer->device->state, buffer->base + start,
-                                           offset_bytes + bytes - start, advice);
+    int err = d->backend->advise(d->state, buffer->base + start, offset_bytes + bytes - start, advice);
+    if (advice != MX_ADVICE_DROP || (err != -EIO && err != -ENOSPC && err != -EDQUOT)) return err;
+    pthread_mutex_lock(&d->lock);
+    mx_device_fail(d, err, "writing back to");
+    pthread_mutex_unlock(&d->lock);
+    return err;
 }

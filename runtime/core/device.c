@@ -46,6 +46,8 @@ static int check_ranges(struct mx_device_options *options, mx_why *why) {
         return mx_fail(why, -EINVAL, "advice %d is none for a device", (int)options->advice);
     if (options->force && options->resume)
         return mx_fail(why, -EINVAL, "--force starts anew and --resume goes on; choose one");
+    if (options->read_only && !options->resume)
+        return mx_fail(why, -EINVAL, "a new store cannot be read only");
     return 0;
 }
 
@@ -197,10 +199,11 @@ static int start_queue(mx_device *d, mx_why *why) {
     return mx_queue_create(&setup, why, &d->queue);
 }
 
-/* A note of a run that is not done must survive; anything else in a directory is a temporary file. */
+/* A note of a run that is not done, or that was kept, must survive; anything else in a directory is a
+ * temporary file. */
 static bool worth_keeping(const mx_device *d) {
     const struct mx_superblock *s = &d->found.super;
-    return !d->found.directory || d->options.keep || (s->note_bytes > 0 && !s->finished);
+    return !d->found.directory || d->options.keep || (s->note_bytes > 0 && s->finished != MX_RUN_DONE);
 }
 
 static void dismantle(mx_device *d, bool remove) {
@@ -215,7 +218,7 @@ static int open_with(const struct mx_device_options *options, const char *name, 
                      mx_device **out) {
     mx_device *d = calloc(1, sizeof *d);
     if (d == NULL) return mx_fail(why, -ENOMEM, "no memory for a device");
-    d->found.place.fd = -1;
+    d->found.place.fd = d->found.sync_fd = -1;
     pthread_mutex_init(&d->lock, NULL);
     int err = take_options(d, options, name, why);
     if (err == 0) err = open_place(d, why);
@@ -223,11 +226,17 @@ static int open_with(const struct mx_device_options *options, const char *name, 
     if (err == 0) err = open_backend(d, why);
     if (err == 0) err = start_queue(d, why);
     /* All checks are passed: now, and not before, something is written. */
-    if (err == 0 && !d->inner->anonymous && !d->options.resume) err = mx_place_take(&d->found, why);
+    if (err == 0 && !d->inner->anonymous)
+        err = d->options.read_only ? 0
+              : d->options.resume  ? mx_place_adopt(&d->found, why)
+                                   : mx_place_take(&d->found, why);
     if (err != 0) {
         dismantle(d, d->found.created);
         return err;
     }
+    if (d->found.finished_lost)
+        mx_note_add(d->facts.note, sizeof d->facts.note,
+                    "a finished run that was stored here is overwritten");
     *out = d;
     return 0;
 }
@@ -260,6 +269,11 @@ void mx_device_close(mx_device *device) {
     dismantle(device, !keep);
 }
 
+void mx_device_abandon(mx_device *device) {
+    if (device != NULL && !device->inner->anonymous && !worth_keeping(device))
+        mx_place_remove(&device->found);
+}
+
 /* ---- what it is and did */
 
 void mx_device_facts(const mx_device *device, struct mx_device_facts *out) {
@@ -285,15 +299,51 @@ void mx_device_counters(const mx_device *device, struct mx_counters *out) {
 
 /* ---- durability */
 
-int mx_device_flush(mx_device *device) {
-    if (device->inner->anonymous) return 0;
-    int err = device->backend->flush != NULL ? device->backend->flush(device->state) : -ENOSYS;
-    if (err != -ENOSYS) return err;
-    return fdatasync(device->found.place.fd) == 0 ? 0 : -errno;
+int mx_device_fail(mx_device *d, int err, const char *what) {
+    if (err == 0 || d->failed != 0) return err;
+    d->failed = err;
+    return mx_fail(&d->failure, err, "%s %.300s failed: %s; nothing is committed from here on", what,
+                   d->inner->anonymous ? "memory" : d->found.path, strerror(-err));
 }
 
-static int commit(mx_device *d, const struct mx_superblock *next) {
-    return mx_store_commit(d->found.place.fd, next, &d->found.super, &d->found.slot);
+/* Lock held. */
+static int first_failure(mx_device *d, mx_why *why) {
+    if (d->failed == 0) mx_device_fail(d, mx_queue_write_error(d->queue), "writing to");
+    if (d->failed != 0 && why != NULL) *why = d->failure;
+    return d->failed;
+}
+
+int mx_device_error(const mx_device *device, mx_why *why) {
+    mx_device *d = (mx_device *)device; /* only what the mutex guards is touched */
+    pthread_mutex_lock(&d->lock);
+    int err = first_failure(d, why);
+    pthread_mutex_unlock(&d->lock);
+    return err;
+}
+
+static int flush_backend(mx_device *d) {
+    int err = d->backend->flush != NULL ? mx_retry(d->backend->flush(d->state)) : -ENOSYS;
+    return err != -ENOSYS ? err : mx_retry(mx_sys->fdatasync(d->found.place.fd));
+}
+
+int mx_device_flush(mx_device *device) {
+    if (device->inner->anonymous) return 0;
+    int err = mx_device_error(device, NULL);
+    if (err != 0) return err;
+    err = flush_backend(device); /* without the lock: it takes long */
+    pthread_mutex_lock(&device->lock);
+    mx_device_fail(device, err, "flushing what was written to");
+    err = first_failure(device, NULL);
+    pthread_mutex_unlock(&device->lock);
+    return err;
+}
+
+int mx_device_store(mx_device *d, const struct mx_superblock *next) {
+    if (d->options.read_only) return -EROFS;
+    int err = first_failure(d, NULL);
+    if (err != 0) return err;
+    err = mx_store_commit(d->found.sync_fd, next, &d->found.super, &d->found.slot);
+    return mx_device_fail(d, err, "writing the superblock of");
 }
 
 int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
@@ -306,8 +356,8 @@ int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
     memset(next.note, 0, sizeof next.note);
     memcpy(next.note, note, note_bytes);
     next.note_bytes = (uint32_t)note_bytes;
-    next.finished = 0;
-    err = commit(device, &next);
+    next.finished = MX_RUN_UNDER_WAY;
+    err = mx_device_store(device, &next);
     pthread_mutex_unlock(&device->lock);
     return err;
 }
@@ -318,8 +368,8 @@ int mx_device_finish(mx_device *device) {
     if (err != 0) return err;
     pthread_mutex_lock(&device->lock);
     struct mx_superblock next = device->found.super;
-    next.finished = 1;
-    err = commit(device, &next);
+    next.finished = device->options.keep ? MX_RUN_KEPT : MX_RUN_DONE;
+    err = mx_device_store(device, &next);
     pthread_mutex_unlock(&device->lock);
     return err;
 }

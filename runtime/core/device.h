@@ -20,7 +20,18 @@ struct mx_device {
     pthread_mutex_t lock; /* superblock, extents, Buffers, note */
     bool extent_open[MX_EXTENTS];
     bool told_registration; /* the note tells already that memory could not be registered */
+    int failed;             /* the first error of a write or flush, other than of the queue's own writes */
+    mx_why failure;         /* and its sentence */
 };
+
+/* Writes next as the newest superblock, unless something failed before. Lock held. */
+int mx_device_store(mx_device *device, const struct mx_superblock *next);
+/* Remembers the first failed write or flush. Lock held. Returns err. */
+int mx_device_fail(mx_device *device, int err, const char *what);
+/* For a process that must end at once, since memory that Buffers are mapped to cannot be had: removes the
+ * file if nothing in it is worth keeping. Waits for nothing, takes no lock: may be called by a signal
+ * handler. The device must not be used afterwards. NULL allowed. */
+void mx_device_abandon(mx_device *device);
 
 /* Tells the backend of DRAM that transfers will use; what it refuses goes to the note. */
 void mx_device_register(mx_device *device, void *base, uint64_t bytes);

@@ -32,12 +32,10 @@ void mx_note_add(char *note, size_t capacity_bytes, const char *format, ...) {
 
 int mx_place_open_direct(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
                          int *out) {
-    char again[64];
-    snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
-    int fd = place->direct_offset_align_bytes == 0 ? -1 : open(again, O_RDWR | O_DIRECT | O_CLOEXEC);
+    int fd = place->direct_offset_align_bytes == 0 ? -1 : mx_place_reopen(place, O_DIRECT);
     int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL);
     if (fd < 0 || flags < 0 || (flags & O_DIRECT) == 0) {
-        if (fd >= 0) close(fd);
+        mx_place_close_again(fd);
         return mx_fail(
             why, -ENOTSUP,
             "O_DIRECT is refused by the file system of %s; name a place on another file system or use the "

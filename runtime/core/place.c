@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STORE_NAME "memext.store"
@@ -43,64 +44,169 @@ static int explain_open(const char *path, int error, mx_why *why) {
     return mx_fail(why, -error, "%.400s: %s", path, strerror(error));
 }
 
-static int name_place(const char *asked, mx_why *why, struct mx_found *out, struct stat *st) {
+static int refuse_link(const char *path, mx_why *why) {
+    char to[256];
+    ssize_t n = readlink(path, to, sizeof to - 1);
+    to[n > 0 ? n : 0] = 0;
+    return mx_fail(why, -ELOOP,
+                   "%.200s is a symbolic link to %.200s: links to files are not followed; name %s", path,
+                   n > 0 ? to : "something else", "the file itself");
+}
+
+static int join(char out[4096], const char *asked, const char *name, mx_why *why) {
+    int n = snprintf(out, 4096, "%s%s", asked, name);
+    return n >= 0 && n < 4096
+               ? 0
+               : mx_fail(why, -ENAMETOOLONG, "the path of the place is longer than 4095 bytes");
+}
+
+/* The file or the device itself; a link only if it leads to a block device. */
+static int stat_place(const char *path, bool in_directory, mx_why *why, struct stat *st) {
+    *st = (struct stat){.st_mode = S_IFREG};
+    struct stat itself;
+    if (lstat(path, &itself) != 0) return 0; /* nothing there; opening it will tell more */
+    if (!S_ISLNK(itself.st_mode)) {
+        *st = itself;
+        return 0;
+    }
+    if (!in_directory && stat(path, st) == 0 && S_ISBLK(st->st_mode)) return 0;
+    return refuse_link(path, why);
+}
+
+int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directory, struct stat *st) {
     if (asked == NULL || asked[0] == 0)
         return mx_fail(why, -EINVAL, "this backend needs a place: a directory, a file or a block device");
-    int n = snprintf(out->path, sizeof out->path, "%s", asked);
-    bool there = stat(asked, st) == 0;
-    out->directory = there && S_ISDIR(st->st_mode);
-    if (out->directory) {
-        n = snprintf(out->path, sizeof out->path, "%s/" STORE_NAME, asked);
-        there = stat(out->path, st) == 0;
-    }
-    if (n < 0 || (size_t)n >= sizeof out->path)
-        return mx_fail(why, -ENAMETOOLONG, "the path of the place is longer than %zu bytes",
-                       sizeof out->path - 1);
-    if (!there) *st = (struct stat){.st_mode = S_IFREG};
+    *directory = stat(asked, st) == 0 && S_ISDIR(st->st_mode);
+    int err = join(path, asked, *directory ? "/" STORE_NAME : "", why);
+    if (err == 0) err = stat_place(path, *directory, why, st);
+    if (err != 0) return err;
     if (S_ISREG(st->st_mode) || S_ISBLK(st->st_mode)) return 0;
-    return mx_fail(why, -ENOTBLK, "%.400s is no storage; name a directory, a file or a block device",
-                   out->path);
+    return mx_fail(why, -ENOTBLK, "%.400s is no storage; name a directory, a file or a block device", path);
+}
+
+/* ---- locks
+ *
+ * Two of them, on the file or device itself. flock keeps all others out. Every descriptor that carries
+ * requests holds a shared record lock besides (of its open file description, so that it lasts until the
+ * kernel has let go of the last request, even of a process that was killed): whoever comes next waits for
+ * these to go, and a look at a store sees that it is in use, for they can be asked about without being taken.
+ * File systems without record locks have flock alone.
+ */
+
+enum { MOST_WAITS = 1000, WAIT_NS = 10000000 };
+
+static int record_lock(int fd, int command, short type, short *found) {
+    struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
+    if (fcntl(fd, command, &whole) != 0) return -errno;
+    if (found != NULL) *found = whole.l_type;
+    return 0;
+}
+
+bool mx_place_in_use(int fd) {
+    short found = F_UNLCK;
+    return record_lock(fd, F_OFD_GETLK, F_WRLCK, &found) == 0 && found != F_UNLCK;
+}
+
+static int wait_for_requests(const char *path, int fd, mx_why *why) {
+    for (int i = 0; mx_place_in_use(fd); i++) {
+        if (i == MOST_WAITS)
+            return mx_fail(
+                why, -EBUSY,
+                "requests of a memext that has ended are still under way on %.300s; wait for them, "
+                "or name another place",
+                path);
+        nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
+    }
+    record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
+    return 0;
+}
+
+static int lock_file(const char *path, int fd, mx_why *why) {
+    int err = mx_retry(flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno);
+    if (err == 0) return 0;
+    if (err == -EWOULDBLOCK)
+        return mx_fail(why, -EBUSY, "%.400s is in use by another memext; wait for it or name another place",
+                       path);
+    return explain_open(path, -err, why);
+}
+
+int mx_place_reopen(const struct mx_place *place, int flags) {
+    char again[64];
+    snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
+    int fd = mx_retry(mx_sys->open(again, O_RDWR | O_CLOEXEC | flags, 0));
+    if (fd >= 0) record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
+    return fd;
+}
+
+/* Unlocked by name: io_uring may hold the description a little longer, with no request under way. */
+void mx_place_close_again(int fd) {
+    if (fd < 0) return;
+    record_lock(fd, F_OFD_SETLK, F_UNLCK, NULL);
+    mx_sys->close(fd);
 }
 
 /* ---- files */
 
-static int lock_file(const char *path, int fd, mx_why *why) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
-    if (errno == EWOULDBLOCK)
-        return mx_fail(why, -EBUSY, "%.400s is in use by another memext; wait for it or name another place",
-                       path);
-    return explain_open(path, errno, why);
+static bool is_named(const struct mx_found *f) {
+    struct stat named;
+    return lstat(f->path, &named) == 0 && named.st_dev == f->device && named.st_ino == f->inode;
 }
 
-/* 1 = opened and locked, 0 = somebody replaced it meanwhile: again, or -errno. */
-static int try_file(struct mx_found *f, bool may_create, mx_why *why) {
-    int fd = open(f->path, O_RDWR | O_CLOEXEC | O_NOCTTY);
-    bool created = false;
-    if (fd < 0 && errno == ENOENT && may_create) {
-        fd = open(f->path, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
-        if (fd < 0 && errno == EEXIST) return 0;
-        created = fd >= 0;
-    }
-    if (fd < 0) return explain_open(f->path, errno, why);
-    int err = lock_file(f->path, fd, why);
-    struct stat opened, named;
-    bool same = err == 0 && fstat(fd, &opened) == 0 && stat(f->path, &named) == 0 &&
-                opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-    if (err != 0 || !same) {
-        close(fd);
+static int open_named(struct mx_found *f, bool may_create) {
+    /* Not to wait, should the name have become that of a pipe meanwhile; not through a link that was put
+     * there. */
+    const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
+    int fd = mx_retry(mx_sys->open(f->path, flags, 0));
+    if (fd != -ENOENT || !may_create) return fd;
+    fd = mx_retry(mx_sys->open(f->path, flags | O_CREAT | O_EXCL, 0666));
+    f->created = fd >= 0;
+    return fd;
+}
+
+static int check_file(struct mx_found *f, const struct stat *st, bool force, mx_why *why) {
+    if (st->st_nlink > 1)
+        return mx_fail(why, -EMLINK,
+                       "%.300s is one of %llu names of one file (hard links): what is stored would change "
+                       "under all of them; name a file of its own",
+                       f->path, (unsigned long long)st->st_nlink);
+    if (st->st_uid != geteuid() && !f->created && !force)
+        return mx_fail(why, -EPERM,
+                       "%.300s belongs to the user %u, and this is the user %u; run as its owner, change the "
+                       "owner (chown), or --force to destroy it",
+                       f->path, st->st_uid, geteuid());
+    return mx_check_no_swap_file("", st, f->path, why);
+}
+
+/* 1 = opened and locked, 0 = somebody made, removed or replaced it meanwhile: again, or -errno. */
+static int try_file(struct mx_found *f, const struct mx_device_options *options, mx_why *why) {
+    f->created = false;
+    int fd = open_named(f, !options->resume);
+    if (fd == -EEXIST) return 0;
+    if (fd == -ELOOP) return refuse_link(f->path, why);
+    if (fd < 0) return explain_open(f->path, -fd, why);
+    struct stat st = {0};
+    int err = fstat(fd, &st) == 0 ? 0 : explain_open(f->path, errno, why);
+    if (err == 0 && !S_ISREG(st.st_mode))
+        err = mx_fail(why, -EBUSY, "%.400s was replaced while it was being opened", f->path);
+    if (err == 0) err = lock_file(f->path, fd, why);
+    f->device = st.st_dev;
+    f->inode = st.st_ino;
+    if (err != 0 || !is_named(f)) {
+        mx_sys->close(fd);
         return err;
     }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK); /* io_uring would give EAGAIN instead of waiting */
     f->place.fd = fd;
-    f->place.bytes = (uint64_t)opened.st_size;
-    f->created = created;
-    err = mx_check_no_swap_file("", &opened, f->path, why);
-    if (err != 0) mx_place_leave(f, false);
+    /* Only now that it is locked nobody else changes it. */
+    err = fstat(fd, &st) == 0 ? wait_for_requests(f->path, fd, why) : -errno;
+    f->place.bytes = (uint64_t)st.st_size;
+    if (err == 0) err = check_file(f, &st, options->force, why);
     return err != 0 ? err : 1;
 }
 
-static int open_file(struct mx_found *f, bool may_create, mx_why *why) {
+static int open_file(struct mx_found *f, const struct mx_device_options *options, mx_why *why) {
     for (int tries = 0; tries < 100; tries++) {
-        int done = try_file(f, may_create, why);
+        int done = try_file(f, options, why);
         if (done != 0) return done < 0 ? done : 0;
     }
     return mx_fail(why, -EBUSY, "%.400s is replaced again and again by other programs", f->path);
@@ -127,14 +233,15 @@ static int open_device(struct mx_found *f, dev_t device, mx_why *why) {
     if (err != 0) return err;
     if (read_only_device(device))
         return mx_fail(why, -EROFS, "%.400s is a read-only device; name another place", f->path);
-    int fd = open(f->path, O_RDWR | O_CLOEXEC | O_EXCL | O_NOCTTY);
-    if (fd < 0) return explain_open(f->path, errno, why);
+    int fd = mx_retry(mx_sys->open(f->path, O_RDWR | O_CLOEXEC | O_EXCL | O_NOCTTY, 0));
+    if (fd < 0) return explain_open(f->path, -fd, why);
     struct stat st;
     err = fstat(fd, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != device ? -EBUSY : 0;
     if (err != 0) mx_fail(why, err, "%.400s was replaced while it was being opened", f->path);
     if (err == 0) err = lock_file(f->path, fd, why);
+    if (err == 0) err = wait_for_requests(f->path, fd, why);
     if (err != 0) {
-        close(fd);
+        mx_sys->close(fd);
         return err;
     }
     f->place.fd = fd;
@@ -156,30 +263,63 @@ static int check_signature(struct mx_found *f, bool force, mx_why *why) {
                    f->path, name);
 }
 
-static int check_owner(struct mx_found *f, const struct mx_device_options *options, mx_why *why) {
-    bool nothing = f->place.block_device ? f->kind == MX_STORE_NONE : f->place.bytes == 0;
-    bool interrupted = f->kind == MX_STORE_INTACT && f->super.note_bytes > 0 && !f->super.finished;
-    if (options->resume) {
-        if (f->kind == MX_STORE_INTACT) return 0;
-        if (f->kind == MX_STORE_DAMAGED)
-            return mx_fail(why, -EIO,
-                           "both superblocks of %.300s are damaged: nothing can be resumed; start anew "
-                           "with --force",
-                           f->path);
-        return mx_fail(why, -ENOENT, "%.400s holds no memext store: nothing to resume", f->path);
-    }
-    if (options->force || nothing) return 0;
-    if (interrupted)
-        return mx_fail(why, -EEXIST,
-                       "%.300s holds an interrupted run; --resume continues it, --force discards it",
-                       f->path);
+static int refuse_other_format(const struct mx_found *f, mx_why *why) {
+    return mx_fail(
+        why, f->place.options->resume ? -ENOTSUP : -EEXIST,
+        "%.300s is a store of format %u, and this program knows format %d; use the memext that made "
+        "it%s",
+        f->path, f->super.version, MX_STORE_FORMAT,
+        f->place.options->resume ? "" : ", or --force to discard it");
+}
+
+/* The store is to be resumed. checked: what mx_store_check said, with its sentence in why. */
+static int check_resume(const struct mx_found *f, int checked, mx_why *why) {
+    if (f->kind == MX_STORE_INTACT) return checked;
+    if (f->kind == MX_STORE_OTHER) return refuse_other_format(f, why);
     if (f->kind == MX_STORE_DAMAGED)
+        return mx_fail(
+            why, -EIO,
+            "all superblocks of %.300s are damaged: nothing can be resumed; start anew with --force",
+            f->path);
+    return mx_fail(why, -ENOENT, "%.400s holds no memext store: nothing to resume", f->path);
+}
+
+static int refuse_run(const struct mx_found *f, mx_why *why) {
+    static const char *const texts[] = {
+        [MX_RUN_UNDER_WAY] = "an interrupted run; --resume continues it, --force discards it",
+        [MX_RUN_DONE] = "a finished run; memext export gets it out, --force discards it",
+        [MX_RUN_KEPT] = "a finished run that was kept; memext export gets it out, --force discards it",
+    };
+    return mx_fail(why, -EEXIST, "%.300s holds %s", f->path, texts[f->super.finished]);
+}
+
+/* A new store is to be made. */
+static int check_overwrite(struct mx_found *f, bool damaged, mx_why *why) {
+    bool nothing = f->place.block_device ? f->kind == MX_STORE_NONE : f->place.bytes == 0;
+    if (f->place.options->force || nothing) return 0;
+    if (f->kind == MX_STORE_OTHER) return refuse_other_format(f, why);
+    if (f->kind == MX_STORE_DAMAGED || damaged)
         return mx_fail(why, -EEXIST, "%.300s is a damaged memext store; --force discards it", f->path);
     if (f->kind == MX_STORE_NONE)
         return mx_fail(why, -EEXIST,
                        "%.300s was not made by memext; name another place, or --force to destroy it",
                        f->path);
+    if (f->super.note_bytes == 0) return 0;
+    if (f->directory || f->super.finished != MX_RUN_DONE) return refuse_run(f, why);
+    f->finished_lost = true;
     return 0;
+}
+
+static int check_contents(struct mx_found *f, mx_why *why) {
+    int kind = mx_store_read(f->place.fd, &f->super, &f->slot);
+    if (kind < 0) return mx_fail(why, kind, "%.400s cannot be read: %s", f->path, strerror(-kind));
+    f->kind = (enum mx_store_kind)kind;
+    mx_why damage = {""};
+    int checked =
+        f->kind == MX_STORE_INTACT ? mx_store_check(&f->super, f->place.bytes, f->path, &damage) : 0;
+    if (!f->place.options->resume) return check_overwrite(f, checked != 0, why);
+    if (checked != 0 && why != NULL) *why = damage;
+    return check_resume(f, checked, why);
 }
 
 static int examine(struct mx_found *f, const struct mx_device_options *options, mx_why *why) {
@@ -193,10 +333,7 @@ static int examine(struct mx_found *f, const struct mx_device_options *options, 
         err = check_signature(f, options->force, why);
         if (err != 0) return err;
     }
-    int kind = mx_store_read(f->place.fd, &f->super, &f->slot);
-    if (kind < 0) return mx_fail(why, kind, "%.400s cannot be read: %s", f->path, strerror(-kind));
-    f->kind = (enum mx_store_kind)kind;
-    return check_owner(f, options, why);
+    return check_contents(f, why);
 }
 
 static void fill_alignment(struct mx_found *f) {
@@ -212,11 +349,13 @@ int mx_place_find(const struct mx_device_options *options, mx_why *why, struct m
     struct stat st;
     memset(out, 0, sizeof *out);
     out->place = (struct mx_place){.fd = -1, .path = out->path, .options = options};
-    int err = name_place(options->path, why, out, &st);
+    out->sync_fd = -1;
+    int err = mx_place_name(options->path, why, out->path, &out->directory, &st);
     if (err != 0) return err;
-    err = S_ISBLK(st.st_mode) ? open_device(out, st.st_rdev, why) : open_file(out, !options->resume, why);
-    if (err != 0) return err;
-    err = examine(out, options, why);
+    err = S_ISBLK(st.st_mode) ? open_device(out, st.st_rdev, why) : open_file(out, options, why);
+    if (err == 0) err = examine(out, options, why);
+    if (err == 0) out->sync_fd = mx_place_reopen(&out->place, O_DSYNC);
+    if (err == 0 && out->sync_fd < 0) err = explain_open(out->path, -out->sync_fd, why);
     if (err != 0) {
         mx_place_leave(out, out->created);
         return err;
@@ -241,27 +380,60 @@ uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes) {
 void mx_place_trim(struct mx_found *found, uint64_t used_bytes) {
     struct stat st;
     if (found->place.block_device || fstat(found->place.fd, &st) != 0) return;
+    if ((uint64_t)st.st_size <= used_bytes) return;
     /* Space is all that is lost if this fails. */
-    if ((uint64_t)st.st_size > used_bytes && ftruncate(found->place.fd, (off_t)used_bytes) != 0) return;
+    (void)mx_retry(mx_sys->ftruncate(found->place.fd, (off_t)used_bytes));
+}
+
+/* No commit shall fail for want of space. A file system that cannot allocate may do without. */
+static int allocate_slots(const struct mx_found *found) {
+    if (found->place.block_device) return 0;
+    int err = mx_retry(mx_sys->fallocate(found->place.fd, 0, 0, (off_t)MX_SLOTS_BYTES));
+    return err == -EOPNOTSUPP || err == -EINVAL ? 0 : err;
+}
+
+/* The name too, where we may read its directory. */
+static int sync_new_file(const struct mx_found *found) {
+    int err = mx_retry(mx_sys->fsync(found->place.fd));
+    if (err != 0 || !found->created) return err;
+    err = mx_sync_directory(found->path);
+    return err == -EACCES ? 0 : err;
 }
 
 int mx_place_take(struct mx_found *found, mx_why *why) {
     int fd = found->place.fd, err = 0;
     const bool strange = !found->place.block_device && found->kind == MX_STORE_NONE;
     if (found->signature) err = mx_signature_wipe(fd);
-    if (err == 0 && strange && ftruncate(fd, 0) != 0) err = -errno;
-    if (err == 0) err = mx_store_make(fd, &found->super, &found->slot);
+    if (err == 0 && strange) err = mx_retry(mx_sys->ftruncate(fd, 0));
+    if (err == 0) err = allocate_slots(found);
+    if (err == 0) err = mx_store_make(found->sync_fd, found->kind, &found->super, &found->slot);
+    if (err == 0) err = sync_new_file(found);
     if (err != 0) return mx_fail(why, err, "%.400s cannot be written: %s", found->path, strerror(-err));
     found->kind = MX_STORE_INTACT;
     return 0;
 }
 
+/* A commit that was cut off by the end of its process may be in the page cache alone, or in one copy. Were it
+ * lost after the run has gone on from it, the state before would be found, whose Buffer is being overwritten.
+ */
+int mx_place_adopt(struct mx_found *found, mx_why *why) {
+    int err = mx_store_mend(found->sync_fd, &found->super, found->slot);
+    if (err == 0) err = mx_retry(mx_sys->fsync(found->place.fd));
+    return err == 0 ? 0 : mx_fail(why, err, "%.400s cannot be written: %s", found->path, strerror(-err));
+}
+
+void mx_place_remove(const struct mx_found *found) {
+    if (found->place.fd >= 0 && !found->place.block_device && is_named(found)) mx_sys->unlink(found->path);
+}
+
 void mx_place_leave(struct mx_found *found, bool remove) {
+    if (found->sync_fd >= 0) mx_place_close_again(found->sync_fd);
+    found->sync_fd = -1;
     if (found->place.fd < 0) return;
     /* While the lock is held: whoever comes next makes a file of his own. */
-    if (remove && !found->place.block_device) unlink(found->path);
+    if (remove) mx_place_remove(found);
     /* By name, for the kernel may hold the file a little longer than this process (io_uring). */
     flock(found->place.fd, LOCK_UN);
-    close(found->place.fd);
+    mx_place_close_again(found->place.fd);
     found->place.fd = -1;
 }

@@ -6,18 +6,27 @@
 #include "machine/machine.h"
 
 #include <memext/backend.h>
+#include <sys/stat.h>
 
 struct mx_found {
     struct mx_place place; /* place.path points to path below */
     char path[4096];
-    bool directory; /* the path was a directory: the file in it is ours to remove */
-    bool created;   /* the file was not there before */
-    bool signature; /* --force was needed to pass a known signature */
+    int sync_fd;  /* the same once more, O_DSYNC: superblocks are written by it */
+    dev_t device; /* number of what was opened, which alone may be removed */
+    ino_t inode;
+    bool directory;     /* the path was a directory: the file in it is ours to remove */
+    bool created;       /* the file was not there before */
+    bool signature;     /* --force was needed to pass a known signature */
+    bool finished_lost; /* a finished run is in the store that will be overwritten */
     struct mx_storage storage;
     enum mx_store_kind kind;
     struct mx_superblock super; /* kind INTACT */
     int slot;
 };
+
+/* What a path names: path is the file or block device (of a directory, the store in it), *directory tells,
+ * *st is its stat or, if nothing is there yet, all zero but for the mode of a regular file. */
+int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directory, struct stat *st);
 
 /* Opens and locks; nothing is written but for an empty new file. Errors as mx_device_open. out is large and
  * must not be moved afterwards. */
@@ -26,11 +35,17 @@ int mx_place_find(const struct mx_device_options *options, mx_why *why, struct m
  * what is free in the file system. */
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes);
 /* Makes a new store: whatever was there is lost from here on. The file of a former store keeps its blocks:
- * writing them again is faster than the first write into new ones. */
+ * writing them again is faster than the first write into new ones. File and name are durable afterwards. */
 int mx_place_take(struct mx_found *found, mx_why *why);
+/* Goes on with the store that is there: what was found is on stable storage, and whole, afterwards. */
+int mx_place_adopt(struct mx_found *found, mx_why *why);
 /* Gives up what a file has behind its first used_bytes. */
 void mx_place_trim(struct mx_found *found, uint64_t used_bytes);
+/* Removes the file that was opened, if its name is still its own. Takes no lock and no memory. */
+void mx_place_remove(const struct mx_found *found);
 /* Closes, and removes the file if asked. */
 void mx_place_leave(struct mx_found *found, bool remove);
+/* Does anybody work on what fd has opened? */
+bool mx_place_in_use(int fd);
 
 #endif

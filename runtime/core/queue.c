@@ -1,5 +1,7 @@
 #include "core/clock.h"
+#include "core/integrity.h"
 #include "core/queue_private.h"
+#include "machine/machine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,12 +45,15 @@ static void end_ticket(mx_ticket *ticket) {
     pthread_mutex_unlock(&ticket->lock);
 }
 
+void mx_ticket_check(mx_ticket *ticket, struct mx_integrity *table) { ticket->integrity = table; }
+
 int mx_wait(mx_ticket *ticket) {
     if (ticket == NULL) return 0;
     pthread_mutex_lock(&ticket->lock);
     while (!atomic_load(&ticket->done)) pthread_cond_wait(&ticket->ended, &ticket->lock);
     pthread_mutex_unlock(&ticket->lock);
     int err = ticket->error;
+    if (err == 0) err = mx_integrity_check(ticket->integrity, ticket->spans, ticket->n);
     pthread_cond_destroy(&ticket->ended);
     pthread_mutex_destroy(&ticket->lock);
     free(ticket);
@@ -85,6 +90,7 @@ bool mx_queue_take(struct mx_queue *q, struct piece *out) {
 void mx_queue_finish(struct mx_queue *q, mx_ticket *t, int err) {
     t->in_flight--;
     if (err != 0 && t->error == 0) t->error = err;
+    if (err != 0 && t->write && q->write_error == 0) q->write_error = err;
     /* A ticket that pieces were taken of and that has more to take is the head: the order is strict. */
     if (err != 0 && !t->exhausted) pop_head(q);
     if (t->exhausted && t->in_flight == 0) end_ticket(t);
@@ -130,6 +136,13 @@ int mx_queue_post(struct mx_queue *q, bool write, const struct mx_span *spans, s
     return 0;
 }
 
+int mx_queue_write_error(struct mx_queue *q) {
+    pthread_mutex_lock(&q->lock);
+    int err = q->write_error;
+    pthread_mutex_unlock(&q->lock);
+    return err;
+}
+
 void mx_queue_counters(struct mx_queue *q, struct mx_counters *out) {
     pthread_mutex_lock(&q->lock);
     uint64_t now = mx_now_ns();
@@ -171,7 +184,7 @@ int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_q
     int err = q->threads == NULL ? -ENOMEM : 0;
     if (err == 0 && !mapped) err = mx_transfer_create(q);
     for (; err == 0 && q->n_threads < want; q->n_threads++) {
-        err = -pthread_create(&q->threads[q->n_threads], NULL, mapped ? mx_mapped_run : mx_transfer_run, q);
+        err = mx_thread_start(&q->threads[q->n_threads], mapped ? mx_mapped_run : mx_transfer_run, q);
         if (err != 0) break;
     }
     if (err != 0) {

@@ -10,6 +10,7 @@
 #include <memext/backend.h>
 
 struct mx_queue;
+struct mx_integrity;
 
 struct mx_queue_setup {
     const struct mx_backend *backend;
@@ -26,6 +27,11 @@ void mx_queue_free(struct mx_queue *queue);
  * to base (mapped face). -ENOMEM. */
 int mx_queue_post(struct mx_queue *queue, bool write, const struct mx_span *spans, size_t n,
                   uint64_t base_offset_bytes, void *base, mx_ticket **out);
+/* The first error of a write, 0 = none so far. */
+int mx_queue_write_error(struct mx_queue *queue);
+/* Whoever waits for this ticket compares what was read with the table (NULL: with none). Called before
+ * anybody can wait. */
+void mx_ticket_check(mx_ticket *ticket, struct mx_integrity *table);
 void mx_queue_counters(struct mx_queue *queue, struct mx_counters *out);
 
 #endif

@@ -74,6 +74,9 @@ static unsigned run_of(const struct batch *b, unsigned first, uint64_t *bytes) {
     return n;
 }
 
+/* Other errors of advice harm nothing. */
+static bool is_loss(int err) { return err == -EIO || err == -ENOSPC || err == -EDQUOT; }
+
 /* SCHEDULE: brought in before and dropped behind. Returns how many pieces were moved. */
 static unsigned move_run(struct mx_queue *q, const struct batch *b, unsigned first, int *errors) {
     uint64_t bytes;
@@ -82,11 +85,13 @@ static unsigned move_run(struct mx_queue *q, const struct batch *b, unsigned fir
     char *mapped = p->ticket->base + p->offset_bytes;
     /* A page that cannot be read is found here as -EFAULT; touched, it would kill the process by SIGBUS. */
     int err = brings_in(q, p->ticket) ? advise(q, mapped, bytes, MX_ADVICE_POPULATE) : 0;
-    for (unsigned i = first; i < first + n; i++) {
-        errors[i] = err == -EFAULT ? -EIO : 0;
-        if (errors[i] == 0) copy(&b->pieces[i]);
-    }
-    advise(q, mapped, bytes, MX_ADVICE_DROP);
+    bool unreadable = err == -EFAULT || err == -EHWPOISON || err == -EIO;
+    if (!unreadable)
+        for (unsigned i = first; i < first + n; i++) copy(&b->pieces[i]);
+    int dropped = advise(q, mapped, bytes, MX_ADVICE_DROP);
+    /* Of what was written by this ticket or one before: nothing tells which. */
+    bool lost = p->ticket->write && is_loss(dropped);
+    for (unsigned i = first; i < first + n; i++) errors[i] = unreadable ? -EIO : lost ? dropped : 0;
     return n;
 }
 

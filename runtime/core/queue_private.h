@@ -22,6 +22,7 @@ struct mx_ticket {
     pthread_mutex_t lock; /* for the end alone */
     pthread_cond_t ended;
     atomic_bool done;
+    struct mx_integrity *integrity; /* of mx_wait alone; NULL: nothing is compared */
     struct mx_span spans[];
 };
 
@@ -48,6 +49,7 @@ struct mx_queue {
     struct mx_counters counters;
     struct busy busy[2]; /* [write] */
     uint32_t in_flight;
+    int write_error; /* of the first write that failed */
     pthread_t *threads;
     unsigned n_threads;
     struct transfer *transfer; /* transfer face */

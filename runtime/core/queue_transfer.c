@@ -155,7 +155,7 @@ static void refused(struct mx_queue *q, uint32_t first, int err, uint64_t now) {
         q->counters.retries++;
         if (t->n_in_flight > 0) return;
         t->not_before_ns = now + delay_ns(s->tries);
-        if (s->tries++ < MOST_TRIES) return;
+        if (err == -EINTR || s->tries++ < MOST_TRIES) return;
     }
     release(q, first, err);
 }
@@ -219,6 +219,9 @@ static void complete(struct mx_queue *q, const struct mx_completion *c, uint64_t
     mx_queue_end(q, s->request.write, now);
     if (c->result > 0 && c->result <= s->request.bytes) {
         advance(q, i, (uint32_t)c->result, now);
+    } else if (c->result == -EINTR) {
+        q->counters.retries++; /* not a try: a storm of signals ends some time */
+        wait_again(t, i, now + delay_ns(0));
     } else if (c->result < 0 && try_again((int)c->result) && s->tries < MOST_TRIES) {
         q->counters.retries++;
         wait_again(t, i, now + delay_ns(s->tries++));
@@ -228,7 +231,7 @@ static void complete(struct mx_queue *q, const struct mx_completion *c, uint64_t
     }
 }
 
-/* Nothing more will come of the backend. Requests in flight may still write to DRAM, but nobody can know. */
+/* Nothing more will come of the backend, and it is drained: no request can write to DRAM any more. */
 static void give_up(struct mx_queue *q, int err) {
     struct transfer *t = q->transfer;
     uint64_t now = mx_now_ns();
@@ -239,6 +242,14 @@ static void give_up(struct mx_queue *q, int err) {
         release(q, i, err);
     }
     t->n_waiting = t->n_in_flight = 0;
+}
+
+/* Tickets end after the last request has: their DRAM may be given up then. */
+static void abandon_backend(struct mx_queue *q, int err) {
+    if (q->setup.backend->drain != NULL) q->setup.backend->drain(q->setup.state);
+    pthread_mutex_lock(&q->lock);
+    give_up(q, err);
+    pthread_mutex_unlock(&q->lock);
 }
 
 static void sleep_until(uint64_t when_ns) {
@@ -264,11 +275,14 @@ static void reap(struct mx_queue *q) {
     uint64_t now = mx_now_ns();
     pthread_mutex_lock(&q->lock);
     for (int i = 0; i < n; i++) complete(q, &t->completions[i], now);
-    bool hopeless = n < 0 && (!try_again(n) || t->reap_errors++ >= MOST_REAP_ERRORS);
-    if (n >= 0) t->reap_errors = 0;
-    if (hopeless) give_up(q, n);
     pthread_mutex_unlock(&q->lock);
-    if (n < 0 && !hopeless) sleep_until(now + delay_ns(t->reap_errors));
+    if (n == -EINTR) return;
+    if (n >= 0)
+        t->reap_errors = 0;
+    else if (!try_again(n) || t->reap_errors++ >= MOST_REAP_ERRORS)
+        abandon_backend(q, n);
+    else
+        sleep_until(now + delay_ns(t->reap_errors));
 }
 
 void *mx_transfer_run(void *queue) {

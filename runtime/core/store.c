@@ -1,88 +1,161 @@
 #include "core/store.h"
 
 #include <errno.h>
+#include <memext/backend.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
-_Static_assert(sizeof(struct mx_superblock) == MX_SUPERBLOCK_BYTES, "a superblock is 4 KiB on the device");
+_Static_assert(sizeof(struct mx_superblock) == MX_SUPERBLOCK_BYTES, "a superblock is 16 KiB on the device");
+_Static_assert(sizeof(struct mx_extent) == sizeof(struct mx_store_extent), "one shape inside and outside");
 
 #define MAGIC UINT64_C(0x31307478656d656d) /* "memext01" */
-enum { VERSION = 1 };
+#define MOST_GENERATIONS (UINT64_C(1) << 62)
 
 static uint64_t checksum_of(const struct mx_superblock *s) {
     return XXH3_64bits(s, offsetof(struct mx_superblock, checksum));
 }
 
 static bool intact(const struct mx_superblock *s) {
-    return s->magic == MAGIC && s->version == VERSION && s->checksum == checksum_of(s) &&
-           s->n_extents <= MX_EXTENTS && s->note_bytes <= MX_NOTE_BYTES;
+    return s->magic == MAGIC && s->version == MX_STORE_FORMAT && s->checksum == checksum_of(s) &&
+           s->generation > 0 && s->generation < MOST_GENERATIONS && s->note_bytes <= MX_NOTE_BYTES;
 }
 
-/* Zero-filled behind the end of a file. */
-static int read_slot(int fd, int slot, struct mx_superblock *out) {
-    char *to = (char *)out;
-    memset(out, 0, sizeof *out);
-    for (size_t got = 0; got < sizeof *out;) {
-        ssize_t n = pread(fd, to + got, sizeof *out - got, (off_t)slot * MX_SUPERBLOCK_BYTES + (off_t)got);
-        if (n == 0) break;
-        if (n < 0 && errno != EINTR) return -errno;
-        if (n > 0) got += (size_t)n;
+/* ---- reading */
+
+/* Zero-filled behind the end of a file. A copy that cannot be read is one that is not intact. */
+static int read_copies(int fd, struct mx_superblock copies[4]) {
+    int bad = 0, err = 0;
+    memset(copies, 0, MX_SLOTS_BYTES);
+    for (int i = 0; i < 4; i++) {
+        int result = mx_read_all(fd, &copies[i], sizeof copies[i], (off_t)mx_store_offset(i / 2, i % 2));
+        if (result == 0 || result == -ENODATA) continue;
+        memset(&copies[i], 0, sizeof copies[i]);
+        err = result;
+        bad++;
     }
-    return 0;
+    return bad == 4 ? err : 0;
 }
 
-static int write_slot(int fd, int slot, const struct mx_superblock *s) {
-    const char *from = (const char *)s;
-    for (size_t put = 0; put < sizeof *s;) {
-        ssize_t n = pwrite(fd, from + put, sizeof *s - put, (off_t)slot * MX_SUPERBLOCK_BYTES + (off_t)put);
-        if (n < 0 && errno != EINTR) return -errno;
-        if (n > 0) put += (size_t)n;
+/* No copy is intact: was there ever one? A damaged one of this format says more than one of another. */
+static enum mx_store_kind name_damage(const struct mx_superblock copies[4], struct mx_superblock *out) {
+    enum mx_store_kind kind = MX_STORE_NONE;
+    for (int i = 0; i < 4; i++) {
+        if (copies[i].magic != MAGIC) continue;
+        if (copies[i].version == MX_STORE_FORMAT) return MX_STORE_DAMAGED;
+        kind = MX_STORE_OTHER;
+        out->version = copies[i].version;
     }
-    return 0;
+    return kind;
 }
 
-int mx_store_read(int fd, struct mx_superblock *out, int *slot) {
-    struct mx_superblock both[2];
+enum mx_store_kind mx_store_choose(const struct mx_superblock copies[4], struct mx_superblock *out,
+                                   int *slot) {
     int newest = -1;
-    for (int i = 0; i < 2; i++) {
-        int err = read_slot(fd, i, &both[i]);
-        if (err != 0) return err;
-        if (intact(&both[i]) && (newest < 0 || both[i].generation > both[newest].generation)) newest = i;
-    }
-    if (newest < 0)
-        return both[0].magic == MAGIC || both[1].magic == MAGIC ? MX_STORE_DAMAGED : MX_STORE_NONE;
-    *out = both[newest];
-    *slot = newest;
+    for (int i = 0; i < 4; i++)
+        if (intact(&copies[i]) && (newest < 0 || copies[i].generation > copies[newest].generation))
+            newest = i;
+    if (newest < 0) return name_damage(copies, out);
+    *out = copies[newest];
+    *slot = newest / 2;
     return MX_STORE_INTACT;
 }
 
-static int write_durably(int fd, int slot, const struct mx_superblock *s) {
-    int err = write_slot(fd, slot, s);
-    if (err == 0 && fdatasync(fd) != 0) err = -errno;
+int mx_store_read(int fd, struct mx_superblock *out, int *slot) {
+    struct mx_superblock *copies = malloc(MX_SLOTS_BYTES);
+    if (copies == NULL) return -ENOMEM;
+    int err = read_copies(fd, copies);
+    if (err == 0) err = (int)mx_store_choose(copies, out, slot);
+    free(copies);
     return err;
 }
 
-int mx_store_make(int fd, struct mx_superblock *out, int *slot) {
-    static const struct mx_superblock wiped;
-    struct mx_superblock first = {.magic = MAGIC, .version = VERSION, .generation = 1};
-    first.checksum = checksum_of(&first);
-    /* The old slot 1 goes first: it may be newer than generation 1. */
-    int err = write_durably(fd, 1, &wiped);
-    if (err == 0) err = write_durably(fd, 0, &first);
-    if (err != 0) return err;
-    *out = first;
-    *slot = 0;
+/* ---- the extents */
+
+static int check_extent(const struct mx_extent *e, uint64_t place_bytes, const char *path, mx_why *why) {
+    if (e->name[0] == 0 || memchr(e->name, 0, sizeof e->name) == NULL)
+        return mx_fail(why, -EIO, "%.300s is damaged: a Buffer in it has no proper name", path);
+    if (e->offset_bytes < MX_DATA_OFFSET_BYTES || e->offset_bytes % MX_EXTENT_ALIGN_BYTES != 0 ||
+        e->bytes == 0)
+        return mx_fail(why, -EIO, "%.300s is damaged: its Buffer \"%s\" lies where none can lie", path,
+                       e->name);
+    if (e->offset_bytes > place_bytes || e->bytes > place_bytes - e->offset_bytes)
+        return mx_fail(why, -EIO,
+                       "%.300s has %llu bytes, but its Buffer \"%s\" has %llu bytes from %llu on: it was "
+                       "cut short or copied in part; get the whole of it back, or start anew with --force",
+                       path, (unsigned long long)place_bytes, e->name, (unsigned long long)e->bytes,
+                       (unsigned long long)e->offset_bytes);
     return 0;
+}
+
+static bool clash(const struct mx_extent *a, const struct mx_extent *b) {
+    return strcmp(a->name, b->name) == 0 ||
+           (a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes);
+}
+
+int mx_store_check(const struct mx_superblock *s, uint64_t place_bytes, const char *path, mx_why *why) {
+    if (s->n_extents > MX_EXTENTS)
+        return mx_fail(why, -EIO, "%.300s is damaged: it tells of %u Buffers, and there are at most %d", path,
+                       s->n_extents, MX_EXTENTS);
+    if (s->finished > MX_RUN_KEPT)
+        return mx_fail(why, -EIO, "%.300s is damaged: the state %u of its run means nothing", path,
+                       s->finished);
+    for (uint32_t i = 0; i < s->n_extents; i++) {
+        int err = check_extent(&s->extents[i], place_bytes, path, why);
+        if (err != 0) return err;
+        for (uint32_t k = 0; k < i; k++)
+            if (clash(&s->extents[i], &s->extents[k]))
+                return mx_fail(why, -EIO, "%.300s is damaged: its Buffers \"%s\" and \"%s\" overlap", path,
+                               s->extents[k].name, s->extents[i].name);
+    }
+    return 0;
+}
+
+/* ---- writing */
+
+/* Both copies by one call: one flush of the device makes them durable. */
+static int write_slot(int fd, int slot, const struct mx_superblock *s) {
+    struct mx_superblock *twice = malloc(2 * sizeof *twice);
+    if (twice == NULL) return -ENOMEM;
+    twice[0] = twice[1] = *s;
+    int err = mx_write_all(fd, twice, 2 * sizeof *twice, (off_t)mx_store_offset(slot, 0));
+    free(twice);
+    return err;
 }
 
 int mx_store_commit(int fd, const struct mx_superblock *next, struct mx_superblock *now, int *slot) {
     struct mx_superblock s = *next;
     s.generation = now->generation + 1;
+    if (s.generation >= MOST_GENERATIONS) return -EOVERFLOW;
     s.checksum = checksum_of(&s);
-    int err = write_durably(fd, 1 - *slot, &s);
+    int err = write_slot(fd, 1 - *slot, &s);
     if (err != 0) return err;
     *now = s;
     *slot = 1 - *slot;
     return 0;
+}
+
+int mx_store_make(int fd, enum mx_store_kind kind, struct mx_superblock *now, int *slot) {
+    static const struct mx_superblock wiped;
+    struct mx_superblock first = {.magic = MAGIC, .version = MX_STORE_FORMAT};
+    struct mx_superblock old = {.generation = kind == MX_STORE_INTACT ? now->generation : 0};
+    int at = kind == MX_STORE_INTACT ? *slot : 1, err = 0;
+    if (kind == MX_STORE_OTHER || kind == MX_STORE_DAMAGED) err = write_slot(fd, 1, &wiped);
+    if (err == 0) err = mx_store_commit(fd, &first, &old, &at);
+    if (err != 0) return err;
+    *now = old;
+    *slot = at;
+    return 0;
+}
+
+int mx_store_mend(int fd, const struct mx_superblock *now, int slot) {
+    struct mx_superblock there;
+    int err = 0;
+    for (int copy = 0; copy < 2 && err == 0; copy++) {
+        off_t at = (off_t)mx_store_offset(slot, copy);
+        err = mx_read_all(fd, &there, sizeof there, at);
+        bool right = err == 0 && memcmp(&there, now, sizeof there) == 0;
+        if (!right) err = mx_write_all(fd, now, sizeof *now, at);
+    }
+    return err;
 }

@@ -1,30 +1,39 @@
-/* store.h - what memext writes before the data: two superblocks that are written in turn.
+/* store.h - what memext writes before the data: two slots that are written in turn, each a superblock twice.
  *
- *     0 KiB superblock    4 KiB superblock    2 MiB extents, each at a multiple of 2 MiB
+ *     0 KiB slot 0    16 KiB its copy    32 KiB slot 1    48 KiB its copy    2 MiB extents, each at a
+ * multiple of 2 MiB
  *
- * The intact one with the larger generation counts. A commit writes the other one, so a torn write never
- * harms the state that was committed before. Numbers are in the byte order of the machine that made the
- * store; the magic number tells another order apart.
+ * The intact superblock with the largest generation counts; a slot is intact if either copy is. A commit
+ * writes both copies of the slot that does not count, so neither a torn write nor a bad sector harms the
+ * state that was committed before. A new store is one more generation on top of what was there: it outranks
+ * every old slot. Numbers are in the byte order of the machine that made the store; the magic number tells
+ * another order apart.
+ *
+ * Every format begins with the magic number and the version. Who makes a store of one format wipes the slots
+ * of the others.
  */
 #ifndef MX_STORE_H
 #define MX_STORE_H
 
 #include <memext/memext.h>
 
-enum { MX_EXTENTS = 32, MX_SUPERBLOCK_BYTES = 4096 };
+enum { MX_EXTENTS = MX_STORE_EXTENTS, MX_SUPERBLOCK_BYTES = 16384, MX_STORE_FORMAT = 2 };
 #define MX_DATA_OFFSET_BYTES (UINT64_C(2) << 20)
 #define MX_EXTENT_ALIGN_BYTES (UINT64_C(2) << 20)
+#define MX_SLOTS_BYTES (UINT64_C(4) * MX_SUPERBLOCK_BYTES)
 
 struct mx_extent {
     char name[16];
     uint64_t offset_bytes, bytes;
 };
 
+enum mx_store_finished { MX_RUN_UNDER_WAY, MX_RUN_DONE, MX_RUN_KEPT };
+
 /* On the device exactly as here. */
 struct mx_superblock {
     uint64_t magic;
     uint32_t version;
-    uint32_t finished; /* 1 = the note tells of a run that is done */
+    uint32_t finished; /* an enum mx_store_finished: of the run that the note tells of */
     uint64_t generation;
     uint32_t n_extents, note_bytes;
     struct mx_extent extents[MX_EXTENTS];
@@ -35,17 +44,34 @@ struct mx_superblock {
 
 enum mx_store_kind {
     MX_STORE_NONE,    /* memext never wrote here */
-    MX_STORE_DAMAGED, /* it did, but neither superblock is intact */
+    MX_STORE_DAMAGED, /* it did, but no superblock is intact */
+    MX_STORE_OTHER,   /* it did, in another format */
     MX_STORE_INTACT,
 };
 
-/* Looks at both superblocks; *out and *slot (0 or 1) only if intact. Returns an enum mx_store_kind or -errno.
- */
+/* Where copy (0 or 1) of slot (0 or 1) begins. */
+static inline uint64_t mx_store_offset(int slot, int copy) {
+    return ((uint64_t)slot * 2 + (uint64_t)copy) * MX_SUPERBLOCK_BYTES;
+}
+
+/* Looks at all superblocks; *out and *slot (0 or 1) only if intact, out->version also of another format.
+ * Returns an enum mx_store_kind or -errno. */
 int mx_store_read(int fd, struct mx_superblock *out, int *slot);
-/* A new store: generation 1 in slot 0, the other slot wiped, on stable storage. */
-int mx_store_make(int fd, struct mx_superblock *out, int *slot);
-/* Writes next as the generation after *now to the other slot, on stable storage; only then *now and *slot
- * change. */
+/* The same of what was read: copies[slot * 2 + copy]. */
+enum mx_store_kind mx_store_choose(const struct mx_superblock copies[4], struct mx_superblock *out,
+                                   int *slot);
+/* Are the extents of an intact superblock such as memext makes, and within place_bytes? 0, or -EIO with a
+ * sentence that names path. */
+int mx_store_check(const struct mx_superblock *s, uint64_t place_bytes, const char *path, mx_why *why);
+
+/* The rest writes. fd is one with O_DSYNC: what was written is on stable storage when they return 0. */
+
+/* A new store on top of what mx_store_read found (kind, and *now and *slot if it was intact). Old notes and
+ * extents are gone, nothing else is. */
+int mx_store_make(int fd, enum mx_store_kind kind, struct mx_superblock *now, int *slot);
+/* Writes again what is not as it should be of the slot that counts; its intact copy is left alone. */
+int mx_store_mend(int fd, const struct mx_superblock *now, int slot);
+/* Writes next as the generation after *now to the other slot; only then *now and *slot change. */
 int mx_store_commit(int fd, const struct mx_superblock *next, struct mx_superblock *now, int *slot);
 
 #endif

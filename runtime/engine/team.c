@@ -132,11 +132,11 @@ int mx_team_create(int threads, mx_why *why, mx_team **out) {
     pthread_cond_init(&team->done, NULL);
     for (int i = 0; i < threads; i++) {
         team->member[i] = (struct member){.team = team, .number = i};
-        int err = pthread_create(&team->member[i].id, NULL, member_main, &team->member[i]);
+        int err = mx_thread_start(&team->member[i].id, member_main, &team->member[i]);
         if (err != 0) {
             mx_team_free(team);
-            return mx_fail(why, -err, "thread %d of %d could not be started: %s; ask for fewer threads",
-                           i + 1, threads, strerror(err));
+            return mx_fail(why, err, "thread %d of %d could not be started: %s; ask for fewer threads", i + 1,
+                           threads, strerror(-err));
         }
         team->started++;
     }

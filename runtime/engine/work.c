@@ -15,6 +15,8 @@ int mx_work_make(const struct mx_engine_options *o, mx_why *why, struct mx_work 
     if (p->nx < 1 || o->threads < 1)
         return mx_fail(why, -EINVAL, "nx = %lld and threads = %d must be at least 1", (long long)p->nx,
                        o->threads);
+    int err = mx_stencil_isa_check(why);
+    if (err != 0) return err;
     *out = (struct mx_work){.kernel = mx_stencil_kernel(stencil, p->dtype, NULL),
                             .nx = p->nx,
                             .h = p->h,

@@ -6,6 +6,12 @@
  * early as that rule allows (read-ahead), STOREs finish whenever they do (write-behind). ADVANCEs start in
  * order, the next one while one is under way (engine.h), so that the threads pass from one to the other
  * without a stop. Nothing here knows an algorithm.
+ *
+ * Buffers. The schedule says which of two Buffers a step reads or writes; which Buffer that is, is settled
+ * when the step is taken from the schedule. A sweep writes the one that is neither its source nor the last
+ * one that was chosen to be committed. With three Buffers that is one alone, and a state that is committed,
+ * or being made durable, rests untouched while sweeps go on in the other two. With two the target can only be
+ * the Buffer that was committed before, so its STOREs wait until the newer state is durable.
  */
 #include "execute/execute.h"
 
@@ -30,6 +36,9 @@ struct entry {
     int64_t cells;            /* ADVANCE under way */
     struct mx_window *window; /* ADVANCE: copy of the schedule's, [max_levels] */
     int32_t *face_tables;     /* ADVANCE with faces: 6 tables of max_levels + 1 */
+    bool durable;             /* COMMIT: the sweep is to be made durable */
+    int32_t source;           /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
+    int32_t frees;            /* COMMIT: Buffer that is given up when this is durable; -1 = none */
     uint64_t begin_ns;
 };
 
@@ -62,6 +71,11 @@ struct run {
     uint64_t advanced_ns;  /* when the last one that is done ended */
     uint64_t sweep_ns;     /* when the sweep under way began */
     bool exhausted;
+    /* Of the sweep that the schedule is in: the Buffer that it calls its source, and the Buffers that are its
+     * source and target in truth. */
+    int32_t called, source, target;
+    int32_t committed;     /* Buffer of the last sweep that is durable or to be made so; -1 = none */
+    uint64_t decided_ns;   /* when it was chosen */
     struct mx_span *spans; /* scratch of one transfer */
     int64_t n_spans;
     struct committer committer;
@@ -222,11 +236,22 @@ static bool can_be_under_way_together(const struct run *r, const struct mx_step 
            ends_fit(a->touches[1], b->touches[1], slots(r, 1));
 }
 
+/* A sweep may overwrite the source of the one before it only when that one is complete, for until then the
+ * source is the newest complete state there is; and a committed state only when a newer one is durable. */
+static bool waits_for_commit(const struct run *r, const struct entry *later, const struct entry *commit) {
+    const int32_t buffer = later->step.buffer;
+    if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
+    if (!keeps(&later->step) || r->x->commit == NULL) return false;
+    if (r->shape->in_place) return true;
+    return (commit->state == WAITING && buffer == commit->source) ||
+           (commit->durable && buffer == commit->frees);
+}
+
 /* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
-static bool depends(const struct run *r, const struct mx_step *later, const struct mx_step *earlier) {
+static bool depends(const struct run *r, const struct entry *later_entry, const struct entry *earlier_entry) {
+    const struct mx_step *later = &later_entry->step, *earlier = &earlier_entry->step;
     const bool advances = earlier->kind == MX_STEP_ADVANCE;
-    if (earlier->kind == MX_STEP_COMMIT)
-        return later->kind == MX_STEP_COMMIT || (keeps(later) && r->x->commit != NULL);
+    if (earlier->kind == MX_STEP_COMMIT) return waits_for_commit(r, later_entry, earlier_entry);
     if (later->kind == MX_STEP_COMMIT) return keeps(earlier) || advances;
     if (later->kind == MX_STEP_ADVANCE && advances) return !can_be_under_way_together(r, later, earlier);
     if (r->shape->rows == 0) return true;
@@ -306,6 +331,13 @@ static int start_transfer(struct run *r, struct entry *e) {
     return 0;
 }
 
+static int damaged(const struct run *r, const struct mx_step *s) {
+    const bool faces = s->buffer == MX_FACES;
+    char what[120];
+    return mx_field_damaged(faces ? r->x->faces : r->x->buffer[s->buffer], faces ? NULL : r->x->layout,
+                            describe(s, what, sizeof what), r->why);
+}
+
 static int finish_transfer(struct run *r, struct entry *e) {
     int err = mx_wait(e->ticket);
     char what[120];
@@ -313,6 +345,7 @@ static int finish_transfer(struct run *r, struct entry *e) {
     e->state = DONE;
     report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
     if (err == 0) return 0;
+    if (err == -EBADMSG) return damaged(r, &e->step);
     return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
                    describe(&e->step, what, sizeof what), strerror(-err));
 }
@@ -328,20 +361,34 @@ static void *commit_thread(void *argument) {
     return NULL;
 }
 
+/* Step e ends a sweep of which everything is in its Buffer. */
+static void take_sweep(struct run *r, const struct entry *e) {
+    report_sweep(r, &e->step);
+    r->out->steps_done = e->step.time;
+    r->out->result = e->step.buffer;
+}
+
 static int start_commit(struct run *r, struct entry *e) {
     struct committer *c = &r->committer;
-    report_sweep(r, &e->step);
-    if (r->x->commit == NULL) {
-        r->out->steps_done = e->step.time;
-        return e->state = DONE, 0;
-    }
+    take_sweep(r, e);
+    if (!e->durable) return e->state = DONE, 0;
     *c = (struct committer){.x = r->x, .time = e->step.time, .buffer = e->step.buffer};
-    int err = pthread_create(&c->thread, NULL, commit_thread, c);
+    int err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
-        return mx_fail(r->why, -err, "no thread for the commit of step %lld: %s", (long long)c->time,
-                       strerror(err));
+        return mx_fail(r->why, err, "no thread for the commit of step %lld: %s", (long long)c->time,
+                       strerror(-err));
     c->started = true;
     e->state = RUNNING;
+    return 0;
+}
+
+static int take_commit(struct run *r, const struct mx_step *s) {
+    const struct committer *c = &r->committer;
+    report(r, s, false, c->begin_ns, c->end_ns, (uint64_t)s->time);
+    if (c->result < 0)
+        return mx_fail(r->why, c->result, "the commit of time step %lld failed: %s", (long long)s->time,
+                       strerror(-c->result));
+    r->out->committed_steps = s->time;
     return 0;
 }
 
@@ -349,12 +396,26 @@ static int finish_commit(struct run *r, struct entry *e) {
     pthread_join(r->committer.thread, NULL);
     r->committer.started = false;
     e->state = DONE;
-    report(r, &e->step, false, r->committer.begin_ns, r->committer.end_ns, (uint64_t)e->step.time);
-    if (r->committer.result < 0)
-        return mx_fail(r->why, r->committer.result, "the commit of time step %lld failed: %s",
-                       (long long)e->step.time, strerror(-r->committer.result));
-    r->out->steps_done = e->step.time;
-    return 0;
+    return take_commit(r, &e->step);
+}
+
+/* The run was stopped and nothing is under way. Sweeps that were completed by what was under way then are
+ * taken up, and the newest of all is made durable: the STOREs of the sweep after it go to another Buffer, and
+ * those of the one after that wait (waits_for_commit). */
+static int commit_newest(struct run *r) {
+    struct mx_step s = {.kind = MX_STEP_COMMIT};
+    for (uint64_t i = r->first; i < r->end; i++) {
+        const struct entry *e = at(r, i);
+        if (e->state == DONE) continue;
+        if (keeps(&e->step) || e->step.kind == MX_STEP_ADVANCE) break;
+        if (e->step.kind == MX_STEP_COMMIT) take_sweep(r, e);
+    }
+    if (r->x->commit == NULL || r->shape->in_place || r->out->steps_done <= r->out->committed_steps) return 0;
+    s.time = r->out->steps_done;
+    s.buffer = r->out->result;
+    r->committer = (struct committer){.x = r->x, .time = s.time, .buffer = s.buffer};
+    commit_thread(&r->committer);
+    return take_commit(r, &s);
 }
 
 /* ------------------------------------------------------------------ compute */
@@ -484,6 +545,49 @@ static int keep_tables(struct run *r, struct entry *e) {
     return 0;
 }
 
+/* ------------------------------------------------------------------ which Buffer it is */
+
+static int32_t free_buffer(const struct run *r, int32_t source, int32_t committed) {
+    if (r->x->n_buffers < MX_BUFFERS) return 1 - source;
+    for (int32_t i = 0; i < MX_BUFFERS; i++)
+        if (i != source && i != committed) return i;
+    return -1; /* never: of three, one is neither of two */
+}
+
+static bool is_due(struct run *r, int64_t time) {
+    const uint64_t now = mx_clock_ns();
+    if (r->x->commit == NULL) return false;
+    if (r->x->n_buffers == MX_BUFFERS && !r->shape->in_place && time < r->x->problem->nt &&
+        (double)(now - r->decided_ns) * 1e-9 < r->x->commit_every_s)
+        return false;
+    r->decided_ns = now;
+    return true;
+}
+
+/* The end of a sweep was taken from the schedule. The Buffer committed before is given up when this sweep is
+ * durable, which is why the next sweep does not write it yet: it may start before. */
+static void end_sweep(struct run *r, struct entry *e) {
+    const int32_t next = free_buffer(r, r->target, r->committed);
+    e->durable = is_due(r, e->step.time);
+    e->source = r->source;
+    e->frees = r->x->n_buffers < MX_BUFFERS ? r->source : r->committed;
+    if (r->shape->in_place) return;
+    e->step.buffer = r->target;
+    if (e->durable) r->committed = r->target;
+    r->called = 1 - r->called;
+    r->source = r->target;
+    r->target = next;
+}
+
+static void settle_buffer(struct run *r, struct entry *e) {
+    struct mx_step *s = &e->step;
+    if (s->kind == MX_STEP_COMMIT) end_sweep(r, e);
+    if (moves(s) && s->buffer != MX_FACES && !r->shape->in_place)
+        s->buffer = s->buffer == r->called ? r->source : r->target;
+}
+
+/* ------------------------------------------------------------------ filling and emptying the window */
+
 static int fill_window(struct run *r) {
     int64_t advances = r->x->plan->ahead + 1 > WINDOW_ADVANCES ? r->x->plan->ahead + 1 : WINDOW_ADVANCES;
     while (!r->exhausted && r->advances < advances && r->end - r->first < WINDOW_STEPS) {
@@ -494,6 +598,7 @@ static int fill_window(struct run *r) {
         if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
         if (more == 0) return r->exhausted = true, 0;
         if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
+        settle_buffer(r, e);
         e->state = WAITING;
         e->ticket = NULL;
         r->advances += e->step.kind == MX_STEP_ADVANCE;
@@ -533,7 +638,7 @@ static int collect(struct run *r) {
 /* First unfinished step before i that step i must wait for; i itself if there is none. */
 static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
-        if (at(r, j)->state != DONE && depends(r, &at(r, i)->step, &at(r, j)->step)) return j;
+        if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
     return i;
 }
 
@@ -609,13 +714,20 @@ static int wait_busy(struct run *r) {
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 
-/* After the last step, or an error: nothing may be under way when the Blocks are freed. */
+/* After the last step, an interruption or an error: nothing may be under way when the Blocks are freed. The
+ * first error counts, with its sentence, and an interruption is none. */
 static int drain(struct run *r, int err) {
+    mx_why *why = r->why;
     for (uint64_t i = r->first; i < r->end; i++) {
+        const bool failed = err < 0 && err != -EINTR;
+        if (failed) r->why = NULL;
         int mine = at(r, i)->state == RUNNING ? finish(r, i) : 0;
-        if (err == 0) err = mine;
+        if (mine < 0 && !failed) err = mine;
     }
-    return err;
+    r->why = why;
+    if (err != -EINTR) return err;
+    const int committed = commit_newest(r);
+    return committed < 0 ? committed : -EINTR;
 }
 
 static int loop(struct run *r) {
@@ -702,8 +814,13 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                     .engine = engine,
                     .why = why,
                     .out = out,
-                    .shape = &schedule->shape};
+                    .shape = &schedule->shape,
+                    .source = x->source,
+                    .committed = x->committed,
+                    .decided_ns = mx_clock_ns()};
     memset(out, 0, sizeof *out);
+    out->result = x->source;
+    r.target = free_buffer(&r, x->source, x->committed);
     r.n_spans = greater(x->layout->planes, 1);
     r.entries = calloc(WINDOW_STEPS, sizeof *r.entries);
     r.spans = calloc((size_t)r.n_spans, sizeof *r.spans);

@@ -22,16 +22,25 @@ struct mx_execution {
     const struct mx_plan *plan; /* complete: slab, ahead, threads set */
     const struct mx_layout *layout;
     mx_device *device;
-    mx_buffer *buffer[2];
-    mx_buffer *faces; /* side file of stream's strips, where the shape asks for one; content undefined */
+    mx_buffer *buffer[MX_BUFFERS];
+    int32_t n_buffers; /* 2 (or 0) or 3. Three: a committed state rests while the other two take turns */
+    int32_t source;    /* Buffer that holds the grid at the start; in place: the schedule's first_buffer */
+    int32_t committed; /* Buffer of the last commit, which the run goes on from; -1 = none yet */
+    mx_buffer *faces;  /* side file of stream's strips, where the shape asks for one; content undefined */
     mx_budget *budget;
     bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
     bool poison;               /* tests: Blocks start as NaN */
     const volatile int
         *stop; /* set by a signal handler: the run ends after the step under way; may be NULL */
-    /* Called when a sweep is complete and before anything of it is overwritten: makes it durable. NULL = no
-     * commits. One call at a time, on a thread of its own. */
+    /* Makes a complete sweep durable: step `time` of the whole grid, which `buffer` (0..n_buffers-1) holds
+     * and keeps until the call has returned. NULL = no commits. One call at a time, in order, on a thread of
+     * its own; the one of an interrupted run on the thread that called mx_execute. Until it returns 0 nothing
+     * of the state committed before it is overwritten. */
     int (*commit)(void *context, int64_t time, int32_t buffer);
+    /* Seconds from one commit to the next at least: the end of a sweep before that costs nothing. 0 = after
+     * every sweep. The last step of the problem is always committed, and with two Buffers every sweep, for
+     * the next one overwrites the state before it. */
+    double commit_every_s;
     void (*progress)(void *context, int64_t updates_done); /* after each ADVANCE; may be NULL */
     void (*event)(void *context,
                   const struct mx_event *event); /* may be NULL; called by the computing thread */
@@ -45,11 +54,19 @@ struct mx_executed {
     uint64_t wait_ns;   /* for transfers and commits, with nothing to compute */
     int64_t updates;
     int64_t block_bytes; /* DRAM of Block arrays and faces */
-    int64_t steps_done;  /* time step of the last completed sweep */
+    /* The newest complete sweep, durable or not: the steps that it ends with (0 = none was completed) and the
+     * Buffer that holds it (`source` where none was). After an error or an interruption without commits its
+     * content may have been overwritten in part. */
+    int64_t steps_done;
+    int32_t result;
+    int64_t committed_steps; /* time step of the last commit that this call made; 0 = none */
 };
 
-/* 0, -EINTR (stopped; sweeps committed so far are intact), -EIO... (why says which transfer), -ENOMEM. out is
- * written in every case. */
+/* Runs a schedule to its end. Schedules that do not work in place are opened with the first_time that
+ * `source` holds and first_buffer 0. Returns 0; -EINTR (stopped: what was under way is finished, and where
+ * there are commits the newest complete sweep is committed); -EIO... (why says which transfer; nothing more
+ * is committed), -EBADMSG (data read is not what was written; why says where), -ENOMEM. Whatever it returns,
+ * the last committed state is intact. out is written in every case. */
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
 

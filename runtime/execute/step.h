@@ -27,7 +27,8 @@ enum mx_step_kind {
     MX_STEP_STORE,   /* Block array -> Buffer (blk2buf) */
     MX_STEP_COPY,    /* Block array -> Block array (blk2blk); rows of a plane may overlap: as memmove */
     MX_STEP_ADVANCE, /* compute (update) */
-    MX_STEP_COMMIT,  /* end of a sweep: Buffer `buffer` holds step `time` of the whole grid */
+    MX_STEP_COMMIT,  /* end of a sweep: Buffer `buffer` holds step `time` of the whole grid. Whether that is
+                        made durable is the executor's business */
 };
 
 /* Where Buffer coordinates lie in the Block arrays: row y at plane row y + y_offset, plane z in slot (z +
@@ -36,15 +37,20 @@ struct mx_placement {
     int64_t y_offset, z_offset;
 };
 
-/* Beside 0 and 1 the number of the DRAM array of faces, and of the side file that keeps them. Its planes are
- * face slabs. */
-enum { MX_FACES = 2 };
+/* Buffers. A schedule knows two, 0 and 1: a sweep that reads one writes the other. Of an algorithm that does
+ * not work in place the executor may keep them in three, MX_BUFFERS: then the numbers of a schedule say who
+ * reads and who writes, and which of the three it is is found when a step is taken from the schedule. */
+enum { MX_BUFFERS = 3 };
+
+/* Beside these numbers the one of the DRAM array of faces, and of the side file that keeps them. Its planes
+ * are face slabs. */
+enum { MX_FACES = MX_BUFFERS };
 
 struct mx_step {
     enum mx_step_kind kind;
     int32_t array;    /* LOAD: to, STORE: from (0, 1 or MX_FACES), COPY: from (0 or 1) */
     int32_t to_array; /* COPY */
-    int32_t buffer;   /* LOAD, STORE: 0, 1 or MX_FACES; COMMIT: 0 or 1 */
+    int32_t buffer;   /* LOAD, STORE: 0, 1 or MX_FACES; COMMIT: 0 or 1. In the executor 0..2 or MX_FACES */
     struct mx_region
         region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
@@ -72,7 +78,7 @@ struct mx_shape {
     int64_t rows, slots[2]; /* 0 rows: works on the mapped Buffers, no Block arrays */
     bool whole_planes;      /* transfers are whole planes: rows need no device alignment, planes do */
     bool in_place;          /* both Buffers are rewritten: an interrupted run cannot be resumed */
-    bool init_both;         /* both Buffers must hold the initial grid (else Buffer 0 only) */
+    bool init_both;         /* every Buffer must hold the initial grid (else the first source only) */
     int64_t max_levels;     /* largest levels of an ADVANCE */
     int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
                                                    level. 0 = no faces */

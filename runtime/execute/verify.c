@@ -52,6 +52,7 @@ static int compare(struct check *c, int64_t z, const char *expected, const char 
 static int emit(struct check *c, int64_t z, const char *plane) {
     char *other;
     int err = mx_plane_stream_next(c->result != NULL ? c->result : c->scratch, &other);
+    if (err == -EBADMSG) return mx_field_damaged(c->v->result, c->v->layout, "the result", c->why);
     if (err < 0)
         return mx_fail(c->why, err, "verification could not %s plane %lld: %s", c->result ? "read" : "write",
                        (long long)z, strerror(-err));

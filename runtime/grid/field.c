@@ -2,6 +2,7 @@
 #include "grid/grid.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,18 @@ int mx_plane_stream_close(struct mx_plane_stream *p, int err) {
     return err;
 }
 
+int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, const char *what, mx_why *why) {
+    const int64_t at = mx_buffer_damage(buffer);
+    char where[80] = "";
+    if (layout != NULL)
+        snprintf(where, sizeof where, " (plane %lld, row %lld)", (long long)(at / layout->plane_pitch_bytes),
+                 (long long)(at % layout->plane_pitch_bytes / layout->row_pitch_bytes));
+    return mx_fail(why, -EBADMSG,
+                   "reading %s gave other data than was written: the checksum of the unit at byte %lld%s "
+                   "differs; the device or its memory is faulty, go on from the last commit elsewhere",
+                   what, (long long)at, where);
+}
+
 static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
                 const volatile int *stop, mx_source_fn *use, void *context, bool write, mx_why *why) {
     struct mx_plane_stream *planes = NULL;
@@ -92,6 +105,7 @@ static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *bu
         if (err == 0 && (err = mx_plane_stream_next(planes, &plane)) == 1) err = use(context, z, plane);
     }
     err = mx_plane_stream_close(planes, err);
+    if (err == -EBADMSG) return mx_field_damaged(buffer, layout, "the grid", why);
     if (err < 0 && err != -EINTR && why != NULL && why->text[0] == 0)
         mx_fail(why, err, "%s the grid failed: %s", write ? "writing" : "reading", strerror(-err));
     return err;

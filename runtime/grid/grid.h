@@ -63,6 +63,10 @@ int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget 
 int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
                   const volatile int *stop, mx_source_fn *sink, void *context, mx_why *why);
 
+/* -EBADMSG, with a sentence: reading `what` from `buffer` gave data other than was written (memext.h,
+ * mx_buffer_integrity), in which unit and, unless layout is NULL, in which plane and row. */
+int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, const char *what, mx_why *why);
+
 /* A .npy file of a grid: shape (nz+2h, ny+2h, nx+2h), little-endian f4 or f8, C order. */
 struct mx_npy {
     int fd;
@@ -72,8 +76,8 @@ struct mx_npy {
 };
 /* Clear refusals: Fortran order, wrong rank, big endian, other types, truncated, no .npy at all. */
 int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out);
-int mx_npy_create(const char *path, enum mx_dtype dtype, const int64_t shape[3], mx_why *why,
-                  struct mx_npy *out);
+/* Writes the header to an open, empty file, which stays the caller's to close. */
+int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out);
 int mx_npy_close(struct mx_npy *npy, mx_why *why);
 /* n_planes whole planes from z0 on; rows are row_pitch apart and planes plane_pitch apart in DRAM, dense in
  * the file. */

@@ -12,27 +12,6 @@
 static const char magic[6] = {(char)0x93, 'N', 'U', 'M', 'P', 'Y'};
 enum { MAX_HEADER = 1 << 20 };
 
-static int full_pread(int fd, void *data, size_t bytes, int64_t offset) {
-    for (char *p = data; bytes > 0;) {
-        ssize_t n = pread(fd, p, bytes, offset);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return -errno;
-        if (n == 0) return -ENODATA;
-        p += n, bytes -= (size_t)n, offset += n;
-    }
-    return 0;
-}
-
-static int full_pwrite(int fd, const void *data, size_t bytes, int64_t offset) {
-    for (const char *p = data; bytes > 0;) {
-        ssize_t n = pwrite(fd, p, bytes, offset);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return -errno;
-        p += n, bytes -= (size_t)n, offset += n;
-    }
-    return 0;
-}
-
 /* The text after 'key': in the header's dictionary, NULL if it is not there. */
 static const char *value_of(const char *header, const char *key) {
     char quoted[32];
@@ -93,18 +72,26 @@ static int parse_header(const char *path, const char *header, struct mx_npy *npy
     return parse_shape(path, shape, npy->shape, why);
 }
 
+/* Bytes of header and cells; INT64_MAX stands for anything beyond: three extents of 63 bits fit into no type.
+ */
+static int64_t promised_bytes(const struct mx_npy *npy) {
+    mx_wide bytes = mx_dtype_bytes(npy->dtype);
+    for (int i = 0; i < 3 && bytes < INT64_MAX; i++) bytes *= npy->shape[i];
+    bytes += npy->data_offset_bytes;
+    return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
 static int check_length(const char *path, const struct mx_npy *npy, mx_why *why) {
     struct stat st;
-    mx_wide need = (mx_wide)npy->shape[0] * npy->shape[1] * npy->shape[2] * mx_dtype_bytes(npy->dtype) +
-                   npy->data_offset_bytes;
     for (int i = 0; i < 3; i++)
         if (npy->shape[i] < 1)
             return mx_fail(why, -EINVAL, "%s has an extent of %lld; every extent must be at least 1", path,
                            (long long)npy->shape[i]);
+    const int64_t need = promised_bytes(npy);
     if (fstat(npy->fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
     if (st.st_size < need)
-        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, its header promises %lld", path,
-                       (long long)st.st_size, (long long)need);
+        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, its header promises %lld%s", path,
+                       (long long)st.st_size, (long long)need, need == INT64_MAX ? " or more" : "");
     return 0;
 }
 
@@ -113,10 +100,13 @@ int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {
     unsigned char head[12];
     char *header = NULL;
     int err;
-
-    npy.fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (npy.fd < 0) return mx_fail(why, -errno, "cannot open %s: %s", path, strerror(errno));
-    if (full_pread(npy.fd, head, sizeof head, 0) < 0 || memcmp(head, magic, sizeof magic) != 0) {
+    npy.fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+                                   0)); /* a pipe is refused below, not waited for */
+    if (npy.fd < 0) {
+        err = npy.fd;
+        return mx_fail(why, err, "cannot open %s: %s", path, strerror(-err));
+    }
+    if (mx_read_all(npy.fd, head, sizeof head, 0) < 0 || memcmp(head, magic, sizeof magic) != 0) {
         err = mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
         goto fail;
     }
@@ -125,7 +115,7 @@ int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {
                            : (uint32_t)(head[8] | head[9] << 8);
     npy.data_offset_bytes = (wide ? 12 : 10) + (int64_t)length;
     header = length <= MAX_HEADER ? calloc(length + 1, 1) : NULL;
-    if (header == NULL || full_pread(npy.fd, header, length, wide ? 12 : 10) < 0) {
+    if (header == NULL || mx_read_all(npy.fd, header, length, wide ? 12 : 10) < 0) {
         err = mx_fail(why, -EINVAL, "%s is truncated inside its header of %u bytes", path, length);
         goto fail;
     }
@@ -140,27 +130,23 @@ fail:
     return err;
 }
 
-int mx_npy_create(const char *path, enum mx_dtype dtype, const int64_t shape[3], mx_why *why,
-                  struct mx_npy *out) {
-    struct mx_npy npy = {.dtype = dtype, .shape = {shape[0], shape[1], shape[2]}, .data_offset_bytes = 128};
-    unsigned char head[128];
+int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out) {
+    enum { HEAD_BYTES = 128, TEXT_AT = 10 };
+    char head[HEAD_BYTES], text[HEAD_BYTES];
+    int n = snprintf(
+        text, sizeof text, "{'descr': '<f%d', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }",
+        (int)mx_dtype_bytes(dtype), (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+    if (n < 0 || n >= HEAD_BYTES - TEXT_AT)
+        return mx_fail(why, -EINVAL, "the extents of the grid are too large for a .npy file");
     memset(head, ' ', sizeof head);
     memcpy(head, magic, sizeof magic);
-    head[6] = 1, head[7] = 0, head[8] = 118, head[9] = 0;
-    int n =
-        snprintf((char *)head + 10, sizeof head - 10,
-                 "{'descr': '<f%d', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }",
-                 (int)mx_dtype_bytes(dtype), (long long)shape[0], (long long)shape[1], (long long)shape[2]);
-    head[10 + n] = ' ';
-    head[127] = '\n';
-    npy.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (npy.fd < 0) return mx_fail(why, -errno, "cannot create %s: %s", path, strerror(errno));
-    int err = full_pwrite(npy.fd, head, sizeof head, 0);
-    if (err < 0) {
-        close(npy.fd);
-        return mx_fail(why, err, "cannot write %s: %s", path, strerror(-err));
-    }
-    *out = npy;
+    head[6] = 1, head[7] = 0, head[8] = HEAD_BYTES - TEXT_AT, head[9] = 0;
+    memcpy(head + TEXT_AT, text, (size_t)n);
+    head[HEAD_BYTES - 1] = '\n';
+    int err = mx_write_all(fd, head, sizeof head, 0);
+    if (err < 0) return mx_fail(why, err, "the head of the .npy file cannot be written: %s", strerror(-err));
+    *out = (struct mx_npy){
+        .fd = fd, .dtype = dtype, .shape = {shape[0], shape[1], shape[2]}, .data_offset_bytes = HEAD_BYTES};
     return 0;
 }
 
@@ -181,12 +167,12 @@ static int move_planes(const struct mx_npy *npy, int64_t z0, int64_t n, char *dr
     for (int64_t z = 0; z < n && err == 0; z++) {
         char *to = dram + z * layout->plane_pitch_bytes;
         int64_t at = npy->data_offset_bytes + (z0 + z) * (int64_t)plane;
-        if (!write) err = full_pread(npy->fd, dense, plane, at);
+        if (!write) err = mx_read_all(npy->fd, dense, plane, at);
         for (int64_t y = 0; y < npy->shape[1] && err == 0; y++) {
             char *padded = to + y * layout->row_pitch_bytes, *flat = dense + (size_t)y * row;
             memcpy(write ? flat : padded, write ? padded : flat, row);
         }
-        if (write && err == 0) err = full_pwrite(npy->fd, dense, plane, at);
+        if (write && err == 0) err = mx_write_all(npy->fd, dense, plane, at);
         if (err < 0)
             mx_fail(why, err, "%s of plane %lld of the .npy file failed: %s", write ? "writing" : "reading",
                     (long long)(z0 + z), strerror(-err));

@@ -59,7 +59,8 @@ static void unescape(char *text) {
     char *to = text;
     for (const char *p = text; *p != 0; to++) {
         unsigned code;
-        if (p[0] == '\\' && sscanf(p + 1, "%3o", &code) == 1) {
+        int used = 0;
+        if (p[0] == '\\' && sscanf(p + 1, "%3o%n", &code, &used) == 1 && used == 3) {
             *to = (char)code;
             p += 4;
         } else {

@@ -3,12 +3,17 @@
 
 #include "machine/cgroup.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <hwloc.h>
 #include <memext/backend.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB (UINT64_C(1) << 20)
@@ -109,9 +114,44 @@ end:
 
 static const char synthetic[] = "synthetic:";
 
+/* hwloc builds whatever a description asks for, in one piece of memory per object: a slip of the keyboard
+ * ("core:99999999") would take minutes and all memory. Objects of all levels of a synthetic description;
+ * anything beyond MOST_OBJECTS is as bad. */
+enum { MOST_OBJECTS = 1 << 18, MOST_XML_BYTES = 16 << 20, MOST_READING_S = 20 };
+
+static uint64_t count_objects(const char *text) {
+    const int saved = errno;
+    uint64_t width = 1, all = 0;
+    char before = ' ';
+    for (const char *p = text; *p != 0 && all <= MOST_OBJECTS; before = *p++) {
+        if (*p == '(') p += strcspn(p, ")"); /* attributes of an object */
+        if (*p == 0) break;
+        if (!isdigit((unsigned char)*p) || (before != ':' && !isspace((unsigned char)before))) continue;
+        uint64_t arity = strtoull(p, NULL, 0);
+        width = arity <= MOST_OBJECTS ? width * arity : MOST_OBJECTS + 1;
+        all += width;
+    }
+    errno = saved;
+    return all;
+}
+
+static int check_file(const char *path, mx_why *why) {
+    struct stat st;
+    if (access(path, R_OK) != 0 || stat(path, &st) != 0) {
+        int err = -errno;
+        return mx_fail(why, err, "%s: %s", path, strerror(-err));
+    }
+    if (S_ISREG(st.st_mode) && st.st_size <= MOST_XML_BYTES) return 0;
+    return mx_fail(why, -EINVAL, "%s is no file of at most %d MiB, as a topology would be", path,
+                   MOST_XML_BYTES >> 20);
+}
+
 static int set_source(hwloc_topology_t topology, const char *path, mx_why *why) {
     size_t n = sizeof synthetic - 1;
     if (strncmp(path, synthetic, n) == 0) {
+        if (count_objects(path + n) > MOST_OBJECTS)
+            return mx_fail(why, -EINVAL, "\"%.80s\" describes a machine of more than %d parts", path + n,
+                           MOST_OBJECTS);
         if (hwloc_topology_set_synthetic(topology, path + n) == 0) return 0;
         return mx_fail(
             why, -EINVAL,
@@ -119,28 +159,78 @@ static int set_source(hwloc_topology_t topology, const char *path, mx_why *why) 
             "l2:8 core:1 pu:1\"",
             path + n);
     }
-    if (access(path, R_OK) != 0) {
-        int err = -errno;
-        return mx_fail(why, err, "%s: %s", path, strerror(-err));
-    }
+    int err = check_file(path, why);
+    if (err != 0) return err;
     if (hwloc_topology_set_xml(topology, path) == 0) return 0;
     return mx_fail(why, -EINVAL, "%s is no hwloc XML file (make one with `lstopo --of xml FILE`)", path);
 }
 
-int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *out) {
+/* What the reading process tells: that hwloc has done its part, then the rest. */
+struct reading {
+    int err;
+    mx_why why;
+    struct mx_machine machine;
+};
+
+static int read_topology(const char *path, int tell, struct reading *r) {
     hwloc_topology_t topology;
-    if (hwloc_topology_init(&topology) != 0) return mx_fail(why, -ENOMEM, "hwloc cannot be started");
-    int err = set_source(topology, path, why);
+    if (hwloc_topology_init(&topology) != 0) return mx_fail(&r->why, -ENOMEM, "hwloc cannot be started");
+    int err = set_source(topology, path, &r->why);
     if (err == 0 && hwloc_topology_load(topology) != 0)
-        err = mx_fail(why, -EINVAL, "%s: hwloc cannot load this topology", path);
-    if (err == 0) {
-        struct mx_machine machine = {.cgroup_kind = "none"};
-        describe(topology, hwloc_topology_get_topology_cpuset(topology), &machine);
-        machine.memory_bytes = hwloc_get_root_obj(topology)->total_memory;
-        *out = machine;
+        err = mx_fail(&r->why, -EINVAL, "%s: hwloc cannot load this topology", path);
+    if (err == 0 && write(tell, "", 1) != 1) err = -errno;
+    if (err != 0) return err;
+    memcpy(r->machine.cgroup_kind, "none", 5);
+    describe(topology, hwloc_topology_get_topology_cpuset(topology), &r->machine);
+    r->machine.memory_bytes = hwloc_get_root_obj(topology)->total_memory;
+    return 0;
+}
+
+/* The other process: no memory is shared with the rest of the program, so nothing is cleaned up. */
+static void reading_process(const char *path, int tell) {
+    struct reading r = {.err = 0};
+    setrlimit(RLIMIT_CPU, &(struct rlimit){MOST_READING_S, MOST_READING_S});
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    r.err = read_topology(path, tell, &r);
+    if (r.err != 0 && write(tell, "", 1) != 1) _exit(1);
+    _exit(write(tell, &r, sizeof r) == (ssize_t)sizeof r ? 0 : 1);
+}
+
+/* Bytes that came before the other process ended. */
+static size_t read_all_told(int from, void *to, size_t bytes) {
+    size_t got = 0;
+    while (got < bytes) {
+        ssize_t n = read(from, (char *)to + got, bytes - got);
+        if (n == 0 || (n < 0 && errno != EINTR)) break;
+        if (n > 0) got += (size_t)n;
     }
-    hwloc_topology_destroy(topology);
-    return err;
+    return got;
+}
+
+/* libhwloc (2.9) can crash or go on for hours when an XML file contradicts itself. A file may come from
+ * anybody, so hwloc reads it in a process of its own, whose end is one more way of being refused. */
+int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *out) {
+    struct reading r;
+    const int saved = errno;
+    char loaded = 1;
+    int ends[2], err = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) return mx_fail(why, -errno, "no pipe: %s", strerror(errno));
+    pid_t reader = fork();
+    if (reader == 0) reading_process(path, ends[1]);
+    if (reader < 0) err = mx_fail(why, -errno, "no process to read %s: %s", path, strerror(errno));
+    close(ends[1]);
+    const bool told = reader > 0 && read_all_told(ends[0], &loaded, 1) == 1;
+    const bool whole = told && read_all_told(ends[0], &r, sizeof r) == sizeof r;
+    close(ends[0]);
+    while (reader > 0 && waitpid(reader, NULL, 0) < 0 && errno == EINTR) {
+    }
+    errno = saved;
+    if (err != 0) return err;
+    if (!told) return mx_fail(why, -EINVAL, "%s: hwloc broke down over this topology; it is damaged", path);
+    if (!whole) return mx_fail(why, -EPROTO, "%s: this topology cannot be understood", path);
+    if (r.err != 0) return mx_fail(why, r.err, "%s", r.why.text);
+    *out = r.machine;
+    return 0;
 }
 
 int mx_machine_export(const char *path, mx_why *why) {

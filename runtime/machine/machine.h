@@ -4,6 +4,7 @@
 #define MX_MACHINE_H
 
 #include <memext/memext.h>
+#include <pthread.h>
 
 struct mx_machine {
     int32_t cores, sockets,
@@ -54,6 +55,11 @@ int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes);
 void mx_machine_pin(int32_t i);
 /* Lets the calling thread run on all allowed cores again: threads inherit the pin of their maker. */
 void mx_machine_unpin(void);
+
+/* A thread that no signal of the program is delivered to: all are blocked in it but those that its own
+ * instructions raise (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS). Every thread of the library is
+ * started by this. -errno. */
+int mx_thread_start(pthread_t *out, void *(*run)(void *), void *argument);
 
 /* Writes the topology of this machine as hwloc XML, for mx_machine_from_topology elsewhere. */
 int mx_machine_export(const char *path, mx_why *why);

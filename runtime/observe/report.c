@@ -112,6 +112,16 @@ static double rate(const struct mx_report *r) {
     return r->seconds > 0 ? cells / r->seconds : 0;
 }
 
+static json_t *json_commits(const struct mx_report *r) {
+    json_t *o = json_object();
+    put(o, "possible", json_boolean(r->commits));
+    put(o, "every_s", json_real(r->commit_every_s));
+    put(o, "buffers", whole(r->buffers));
+    put(o, "sweep_s", json_real(r->seconds_a_sweep));
+    put(o, "integrity", json_boolean(r->integrity));
+    return o;
+}
+
 static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
     put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
@@ -119,6 +129,7 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_updates", whole(r->predicted_updates));
     put(o, "predicted_seconds", json_real(r->predicted_seconds));
     put(o, "side_file_bytes", whole(r->side_file_bytes));
+    put(o, "commits", json_commits(r));
 }
 
 static void put_measurement(json_t *o, const struct mx_report *r) {
@@ -145,6 +156,7 @@ json_t *mx_report_json(const struct mx_report *r) {
     json_t *o = json_object();
     put(o, "memext", json_string(MX_VERSION));
     put(o, "status", json_string(r->status));
+    put(o, "error", r->error != NULL && r->error[0] != 0 ? json_string(r->error) : json_null());
     put(o, "problem", mx_json_problem(&r->problem));
     put(o, "machine", mx_json_machine(&r->machine));
     put(o, "plan", mx_json_plan(&r->plan));
@@ -155,30 +167,39 @@ json_t *mx_report_json(const struct mx_report *r) {
     put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
     put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
     put_prediction(o, r);
+    if (r->fault_calls > 0) put(o, "fault_calls", whole(r->fault_calls));
     if (strcmp(r->status, "planned") != 0) put_measurement(o, r);
     return o;
 }
 
-int mx_json_write(json_t *object, const char *path, mx_why *why) {
-    bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdout : fopen(path, "we");
+int mx_json_write(json_t *object, FILE *to, mx_why *why) {
     int err = 0;
-    if (f == NULL) err = mx_fail(why, -errno, "cannot write the report to %s: %s", path, strerror(errno));
-    if (err == 0 && (json_dumpf(object, f, JSON_INDENT(2)) < 0 || fputc('\n', f) == EOF || fflush(f) == EOF))
-        err = mx_fail(why, -EIO, "cannot write the report to %s: %s", path, strerror(errno));
-    if (f != NULL && !standard) fclose(f);
+    if (json_dumpf(object, to, JSON_INDENT(2)) < 0 || fputc('\n', to) == EOF || fflush(to) == EOF)
+        err = mx_fail(why, errno != 0 ? -errno : -EIO, "the report cannot be written: %s", strerror(errno));
     json_decref(object);
     return err;
 }
 
 static double gib(double bytes) { return bytes / 1073741824.0; }
 
-static void print_plan(const struct mx_report *r, FILE *to) {
+static void print_commits(const struct mx_report *r, FILE *to) {
+    if (!r->commits)
+        fprintf(to, "commits    none: an interrupted run starts again\n");
+    else if (r->commit_every_s > 0)
+        fprintf(to, "commits    every %g s, with a third Buffer; an interrupted run goes on from there\n", r->commit_every_s);
+    else
+        fprintf(to, "commits    after every sweep, of about %.3g s; an interrupted run goes on from there\n", r->seconds_a_sweep);
+}
+
+void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     const struct mx_problem *p = &r->problem;
     const struct mx_plan *q = &r->plan;
-    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of 2 x %.2f GiB\n",
+    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of %d x %.2f GiB\n",
             (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
-            p->dtype == MX_F64 ? "f64" : "f32", gib((double)r->layout.buffer_bytes));
+            p->dtype == MX_F64 ? "f64" : "f32", r->buffers, gib((double)r->layout.buffer_bytes));
+    if (r->resumed_from > 0)
+        fprintf(to, "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",
+                (long long)r->resumed_from, (long long)(p->nt - r->resumed_from));
     fprintf(to,
             "plan       %s, engine %s, by %lld bz %lld bt %lld, slab %lld, %d thread%s (%s); Blocks %.3f of "
             "%.3f GiB of DRAM\n",
@@ -188,14 +209,13 @@ static void print_plan(const struct mx_report *r, FILE *to) {
     if (r->side_file_bytes > 0)
         fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
                 gib((double)r->side_file_bytes));
-    fprintf(to, "predicted  read %.4f GiB, write %.4f GiB, initialisation %.4f GiB\n",
+    fprintf(to, "predicted  read %.4f GiB, write %.4f GiB, initialisation %.4f GiB; about %.3g s\n",
             gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
-            gib((double)r->predicted_init_bytes));
+            gib((double)r->predicted_init_bytes), r->predicted_seconds);
+    print_commits(r, to);
 }
 
-void mx_report_print(const struct mx_report *r, FILE *to) {
-    print_plan(r, to);
-    if (strcmp(r->status, "planned") == 0) return;
+void mx_report_print_result(const struct mx_report *r, FILE *to) {
     fprintf(to, "backend    %s on %s%s%s\n", r->device.backend, r->device.place,
             r->device.note[0] != 0 ? "; " : "", r->device.note);
     fprintf(to, "moved      read %.4f GiB, write %.4f GiB%s\n", gib((double)r->counters.read_bytes),

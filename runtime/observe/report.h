@@ -19,13 +19,19 @@ struct mx_report {
     struct mx_counters counters; /* of the stencil phase */
     struct mx_usage usage;       /* of the stencil phase */
     const char *status;          /* "planned" "done" "interrupted" "failed" "different" */
+    const char *error;           /* a sentence, when it failed; NULL or "" = none */
     double seconds, init_seconds, verify_seconds;
     double update_s, blk2blk_s, wait_s;
     int64_t updates; /* cells computed, redundant ones included */
     int64_t steps_done, resumed_from;
     int64_t predicted_read_bytes, predicted_write_bytes, predicted_init_bytes, predicted_updates;
     int64_t side_file_bytes; /* of faces, beside the Buffers; 0 = none */
-    double predicted_seconds;
+    double predicted_seconds, seconds_a_sweep;
+    int32_t buffers;       /* 2, or 3: one keeps the committed state */
+    bool commits;          /* finished sweeps can be resumed from */
+    double commit_every_s; /* 0 = after every sweep */
+    bool integrity;
+    int64_t fault_calls; /* tests: system calls that --fault counted; 0 = none */
     uint64_t dram_budget_bytes, dram_limit_bytes, block_bytes, peak_rss_bytes;
     bool moves;        /* data moved by core (else by the kernel, on a mapping) */
     int verified;      /* 1 yes, 0 no, -1 not asked */
@@ -37,8 +43,11 @@ json_t *mx_json_problem(const struct mx_problem *problem);
 json_t *mx_json_machine(const struct mx_machine *machine);
 json_t *mx_json_plan(const struct mx_plan *plan);
 json_t *mx_report_json(const struct mx_report *report);
-/* Writes one object to `path` ("-" = stdout) and drops the reference. 0 or -errno. */
-int mx_json_write(json_t *object, const char *path, mx_why *why);
-void mx_report_print(const struct mx_report *report, FILE *to);
+/* Writes one object and drops the reference. 0 or -errno. */
+int mx_json_write(json_t *object, FILE *to, mx_why *why);
+/* Before the run: problem, plan, predictions, commits. */
+void mx_report_print_plan(const struct mx_report *report, FILE *to);
+/* After it: what was measured, and the checksum. */
+void mx_report_print_result(const struct mx_report *report, FILE *to);
 
 #endif

@@ -39,19 +39,26 @@ struct event {
     int64_t y[2], z[2];
 };
 
+/* Events in memory at a time, twice: one half is filled while the other is written out. */
+enum { EVENTS = 8192 };
+_Static_assert(2 * EVENTS * sizeof(struct event) <= MX_TIMELINE_EVENT_BYTES, "timeline.h promises less");
+
 enum residency { BY_CACHESTAT, BY_MINCORE, BY_NOTHING };
 
 struct mx_timeline {
     struct mx_timeline_options o;
-    FILE *file;
+    FILE *file, *trace;
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;       /* of the events and `stop` */
+    pthread_mutex_t files_lock; /* of both files and the half that is written out; taken before `lock` */
     pthread_cond_t wake;
     bool stop;
     _Atomic int64_t updates;
-    struct event *events; /* all of the run; the sampler writes those that are new */
-    size_t n_events, capacity, written;
+    struct event events[2][EVENTS];
+    int filling; /* half that takes new events */
+    size_t n_events;
+    uint64_t written; /* events of the run that are in the files */
     uint64_t start_ns, page;
     struct mx_usage start_usage;
     struct mx_counters start_counters;
@@ -59,11 +66,10 @@ struct mx_timeline {
     struct mx_usage_files usage;
     int memory,
         device_stat; /* files that stay open: memory.stat, /sys/dev/block/MAJ:MIN/stat; negative = none */
-    void *view[2];   /* of the file, for mincore where cachestat is missing */
+    void *view[MX_TIMELINE_BUFFERS]; /* of the file, for mincore where cachestat is missing */
     int fd;
     enum residency residency;
     uint64_t residency_due_ns;
-    int error;
 };
 
 static uint64_t clock_ns(clockid_t clock) {
@@ -105,7 +111,7 @@ static enum residency find_residency(mx_timeline *t) {
     t->fd = t->o.place[0] != 0 ? open(t->o.place, O_RDONLY | O_CLOEXEC) : -1;
     if (t->fd < 0) return BY_NOTHING;
     if (syscall(SYS_cachestat, t->fd, &range, &state, 0) == 0) return BY_CACHESTAT;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < t->o.n_buffers; i++) {
         void *view = mmap(NULL, t->o.buffer_bytes[i], PROT_READ, MAP_SHARED, t->fd,
                           (off_t)t->o.buffer_offset_bytes[i]);
         if (view == MAP_FAILED) return BY_NOTHING;
@@ -166,6 +172,8 @@ static const char *const columns[] = {"t_s",
                                       "writeback_bytes"};
 enum { N_COLUMNS = sizeof columns / sizeof columns[0], N_SECONDS = 4 };
 
+static const char *const names_of_buffers[MX_TIMELINE_BUFFERS] = {"source", "target", "spare"};
+
 static void write_header(mx_timeline *t) {
     static const char *const names[] = {"cachestat", "mincore", "none"};
     struct mx_device_facts facts;
@@ -177,9 +185,10 @@ static void write_header(mx_timeline *t) {
     json_object_set_new(o, "backend", json_string(facts.backend));
     json_object_set_new(o, "problem", mx_json_problem(t->o.problem));
     json_object_set_new(o, "plan", mx_json_plan(t->o.plan));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < t->o.n_buffers; i++) {
         json_t *b = json_object();
-        json_object_set_new(b, "name", json_string(i == 0 ? "source" : "target"));
+        json_object_set_new(b, "name",
+                            json_string(t->o.names[i] != NULL ? t->o.names[i] : names_of_buffers[i]));
         json_object_set_new(b, "offset_bytes", json_integer((json_int_t)t->o.buffer_offset_bytes[i]));
         json_object_set_new(b, "bytes", json_integer((json_int_t)t->o.buffer_bytes[i]));
         json_array_append_new(buffers, b);
@@ -198,7 +207,7 @@ static void write_residency(mx_timeline *t, bool last) {
     uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (t->residency == BY_NOTHING || (now_ns() < t->residency_due_ns && !last)) return;
     fprintf(t->file, ",\"r\":[");
-    for (int b = 0; b < 2; b++) {
+    for (int b = 0; b < t->o.n_buffers; b++) {
         fprintf(t->file, b == 0 ? "[" : ",[");
         for (int i = 0; i < t->o.bins; i++) fprintf(t->file, i == 0 ? "%d" : ",%d", bin_percent(t, b, i));
         fprintf(t->file, "]");
@@ -252,39 +261,6 @@ static void write_event(const mx_timeline *t, const struct event *e) {
             (long long)e->y[1], (long long)e->z[0], (long long)e->z[1], (unsigned long long)e->amount);
 }
 
-/* Copies of the events that are new, so that the computing thread never waits for the file. */
-static size_t take_events(mx_timeline *t, struct event **out) {
-    size_t n = t->n_events - t->written;
-    *out = n > 0 ? malloc(n * sizeof **out) : NULL;
-    if (*out == NULL) return 0;
-    memcpy(*out, t->events + t->written, n * sizeof **out);
-    t->written += n;
-    return n;
-}
-
-static void *sampler(void *argument) {
-    mx_timeline *t = argument;
-    bool stop = false;
-    for (uint64_t k = 0; !stop; k++) {
-        struct event *events = NULL;
-        uint64_t due = t->start_ns + (uint64_t)((double)k * t->o.interval_s * 1e9);
-        struct timespec until = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
-        pthread_mutex_lock(&t->lock);
-        while (!t->stop && pthread_cond_timedwait(&t->wake, &t->lock, &until) != ETIMEDOUT) {
-        }
-        stop = t->stop;
-        size_t n = take_events(t, &events);
-        pthread_mutex_unlock(&t->lock);
-        for (size_t i = 0; i < n; i++) write_event(t, &events[i]);
-        free(events);
-        write_sample(t, stop);
-        uint64_t late = (uint64_t)((double)(now_ns() - t->start_ns) * 1e-9 / t->o.interval_s);
-        if (late > k) k = late; /* a slow sample is not made good by a burst */
-    }
-    if (fflush(t->file) == EOF || ferror(t->file)) t->error = -EIO;
-    return NULL;
-}
-
 /* ------------------------------------------------------------------ the trace */
 
 /* Rows of the trace. Transfers overlap each other, so each is an asynchronous event with an id of its own;
@@ -297,13 +273,14 @@ static const struct row {
             {"store", "bytes", true},       {"load-faces", "bytes", true},  {"store-faces", "bytes", true}};
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
-static void trace_event(const mx_timeline *t, FILE *f, const struct event *e, size_t id) {
+static void trace_event(const mx_timeline *t, const struct event *e, uint64_t id) {
+    FILE *f = t->trace;
     int row = 0;
     while (row < N_ROWS - 1 && strcmp(rows[row].name, e->name) != 0) row++;
     fprintf(f, ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,", e->name,
             rows[row].overlaps ? "io" : "run", row, since_start(t, e->begin_ns) * 1e6);
     if (rows[row].overlaps)
-        fprintf(f, "\"ph\":\"b\",\"id\":%zu,", id);
+        fprintf(f, "\"ph\":\"b\",\"id\":%llu,", (unsigned long long)id);
     else
         fprintf(f, "\"ph\":\"X\",\"dur\":%.3f,", (double)(e->end_ns - e->begin_ns) * 1e-3);
     fprintf(f, "\"args\":{\"y0\":%lld,\"y1\":%lld,\"z0\":%lld,\"z1\":%lld,\"%s\":%llu}}", (long long)e->y[0],
@@ -311,42 +288,109 @@ static void trace_event(const mx_timeline *t, FILE *f, const struct event *e, si
             (unsigned long long)e->amount);
     if (rows[row].overlaps)
         fprintf(
-            f, ",\n{\"name\":\"%s\",\"cat\":\"io\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"ph\":\"e\",\"id\":%zu}",
-            e->name, row, since_start(t, e->end_ns) * 1e6, id);
+            f,
+            ",\n{\"name\":\"%s\",\"cat\":\"io\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"ph\":\"e\",\"id\":%llu}",
+            e->name, row, since_start(t, e->end_ns) * 1e6, (unsigned long long)id);
 }
 
-/* Trace Event Format, as Chrome and Perfetto read it. */
-static int write_trace(const mx_timeline *t, mx_why *why) {
-    FILE *f = fopen(t->o.trace_path, "we");
-    if (f == NULL)
-        return mx_fail(why, -errno, "cannot write the trace to %s: %s", t->o.trace_path, strerror(errno));
-    fprintf(f, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-               "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":{\"name\":\"memext\"}}");
+/* Trace Event Format, as Chrome and Perfetto read it: one object with an array that grows as the run goes on.
+ */
+static void begin_trace(const mx_timeline *t) {
+    fprintf(t->trace, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+                      "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":{\"name\":\"memext\"}}");
     for (int i = 0; i < N_ROWS; i++)
-        fprintf(f,
+        fprintf(t->trace,
                 ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
                 i, rows[i].name);
-    for (size_t i = 0; i < t->n_events; i++) trace_event(t, f, &t->events[i], i);
-    fprintf(f, "\n]}\n");
-    int err = ferror(f) ? -EIO : 0;
-    if (fclose(f) == EOF) err = -EIO;
-    return err < 0 ? mx_fail(why, err, "cannot write the trace to %s", t->o.trace_path) : 0;
+}
+
+static void end_trace(const mx_timeline *t) { fprintf(t->trace, "\n]}\n"); }
+
+/* ------------------------------------------------------------------ writing out */
+
+/* Writes the events that are new and forgets them. Whoever finds no room calls it as well as the sampler: the
+ * halves change places under both locks, so that events keep their order and the computing thread waits for a
+ * file only when it has filled one half while the other was being written. */
+static void flush_events(mx_timeline *t) {
+    pthread_mutex_lock(&t->files_lock);
+    pthread_mutex_lock(&t->lock);
+    const struct event *events = t->events[t->filling];
+    size_t n = t->n_events;
+    t->filling = 1 - t->filling;
+    t->n_events = 0;
+    pthread_mutex_unlock(&t->lock);
+    for (size_t i = 0; i < n; i++) {
+        if (t->file != NULL) write_event(t, &events[i]);
+        if (t->trace != NULL) trace_event(t, &events[i], t->written + i);
+    }
+    t->written += n;
+    pthread_mutex_unlock(&t->files_lock);
+}
+
+static void *sampler(void *argument) {
+    mx_timeline *t = argument;
+    bool stop = false;
+    for (uint64_t k = 0; !stop; k++) {
+        uint64_t due = t->start_ns + (uint64_t)((double)k * t->o.interval_s * 1e9);
+        struct timespec until = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
+        pthread_mutex_lock(&t->lock);
+        while (!t->stop && pthread_cond_timedwait(&t->wake, &t->lock, &until) != ETIMEDOUT) {
+        }
+        stop = t->stop;
+        pthread_mutex_unlock(&t->lock);
+        flush_events(t);
+        pthread_mutex_lock(&t->files_lock);
+        write_sample(t, stop);
+        pthread_mutex_unlock(&t->files_lock);
+        uint64_t late = (uint64_t)((double)(now_ns() - t->start_ns) * 1e-9 / t->o.interval_s);
+        if (late > k) k = late; /* a slow sample is not made good by a burst */
+    }
+    return NULL;
 }
 
 /* ------------------------------------------------------------------ interface */
 
+/* 0, or -EIO if anything since the opening could not be written. */
+static int close_file(FILE **file) {
+    int err = *file != NULL && ferror(*file) ? -EIO : 0;
+    if (*file != NULL && fclose(*file) == EOF) err = -EIO;
+    *file = NULL;
+    return err;
+}
+
 static void timeline_free(mx_timeline *t) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < MX_TIMELINE_BUFFERS; i++)
         if (t->view[i] != NULL) munmap(t->view[i], t->o.buffer_bytes[i]);
     if (t->fd >= 0) close(t->fd);
     if (t->memory >= 0) close(t->memory);
     if (t->device_stat >= 0) close(t->device_stat);
     mx_usage_close(&t->usage);
-    if (t->file != NULL) fclose(t->file);
+    close_file(&t->file);
+    close_file(&t->trace);
     pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->files_lock);
     pthread_mutex_destroy(&t->lock);
-    free(t->events);
     free(t);
+}
+
+/* *out holds the stream that was given instead of a path. */
+static int open_file(const char *what, const char *path, mx_why *why, FILE **out) {
+    if (path != NULL) *out = fopen(path, "we");
+    if (*out == NULL && path != NULL)
+        return mx_fail(why, -errno, "cannot write the %s to %s: %s", what, path, strerror(errno));
+    return 0;
+}
+
+static int start_sampler(mx_timeline *t, mx_why *why) {
+    t->memory = mx_machine_memory_open();
+    t->device_stat = open_device_stat(t->o.place);
+    device_bytes(t, t->start_device);
+    t->residency = find_residency(t);
+    write_header(t);
+    int err = mx_thread_start(&t->thread, sampler, t);
+    if (err < 0) return mx_fail(why, err, "no thread for the timeline: %s", strerror(-err));
+    t->running = true;
+    return 0;
 }
 
 int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx_timeline **out) {
@@ -355,11 +399,15 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
     int err = 0;
     if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for the timeline");
     t->o = *options;
+    t->file = options->file;
+    t->trace = options->trace;
+    if (t->o.n_buffers <= 0) t->o.n_buffers = 2;
     t->fd = t->memory = t->device_stat = -1;
     t->page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (!(t->o.interval_s > 0)) t->o.interval_s = 0.1;
     if (t->o.bins <= 0) t->o.bins = DEFAULT_BINS;
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->files_lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&t->wake, &attributes);
@@ -368,21 +416,10 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
     t->start_usage = mx_usage_now(&t->usage);
     mx_device_counters(t->o.device, &t->start_counters);
     t->start_ns = now_ns();
-    if (t->o.path != NULL) {
-        t->file = fopen(t->o.path, "we");
-        if (t->file == NULL)
-            err = mx_fail(why, -errno, "cannot write the timeline to %s: %s", t->o.path, strerror(errno));
-        if (err == 0) {
-            t->memory = mx_machine_memory_open();
-            t->device_stat = open_device_stat(t->o.place);
-            device_bytes(t, t->start_device);
-            t->residency = find_residency(t);
-            write_header(t);
-            err = -pthread_create(&t->thread, NULL, sampler, t);
-            if (err < 0) mx_fail(why, err, "no thread for the timeline: %s", strerror(-err));
-            t->running = err == 0;
-        }
-    }
+    err = open_file("timeline", t->o.path, why, &t->file);
+    if (err == 0) err = open_file("trace", t->o.trace_path, why, &t->trace);
+    if (err == 0 && t->trace != NULL) begin_trace(t);
+    if (err == 0 && t->file != NULL) err = start_sampler(t, why);
     if (err < 0) return timeline_free(t), err;
     *out = t;
     return 0;
@@ -396,14 +433,13 @@ void mx_timeline_event(mx_timeline *t, const char *name, uint64_t begin_ns, uint
                        const int64_t y[2], const int64_t z[2], uint64_t amount) {
     if (t == NULL) return;
     pthread_mutex_lock(&t->lock);
-    if (t->n_events == t->capacity) {
-        size_t capacity = t->capacity > 0 ? 2 * t->capacity : 1024;
-        struct event *more = realloc(t->events, capacity * sizeof *more);
-        if (more == NULL) t->error = -ENOMEM;
-        if (more != NULL) t->events = more, t->capacity = capacity;
+    while (t->n_events == EVENTS) {
+        pthread_mutex_unlock(&t->lock);
+        flush_events(t);
+        pthread_mutex_lock(&t->lock);
     }
-    if (t->n_events < t->capacity)
-        t->events[t->n_events++] = (struct event){name, begin_ns, end_ns, amount, {y[0], y[1]}, {z[0], z[1]}};
+    t->events[t->filling][t->n_events++] =
+        (struct event){name, begin_ns, end_ns, amount, {y[0], y[1]}, {z[0], z[1]}};
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -416,9 +452,15 @@ int mx_timeline_stop(mx_timeline *t, mx_why *why) {
         pthread_mutex_unlock(&t->lock);
         pthread_join(t->thread, NULL);
     }
-    int err = t->error;
-    if (err < 0) mx_fail(why, err, "the timeline could not be written: %s", strerror(-err));
-    if (err == 0 && t->o.trace_path != NULL) err = write_trace(t, why);
+    flush_events(t);
+    if (t->trace != NULL) end_trace(t);
+    int timeline = close_file(&t->file), trace = close_file(&t->trace);
+    if (timeline < 0)
+        mx_fail(why, timeline, "the timeline could not be written to %s",
+                t->o.path != NULL ? t->o.path : "its file");
+    if (timeline == 0 && trace < 0)
+        mx_fail(why, trace, "the trace could not be written to %s",
+                t->o.trace_path != NULL ? t->o.trace_path : "its file");
     timeline_free(t);
-    return err;
+    return timeline < 0 ? timeline : trace;
 }

@@ -11,35 +11,50 @@
  * (n: bytes), load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), wait (the computing
  * thread waited for the transfer), sweep (from its first step to the last ADVANCE; n: time steps done since
  * the start), commit (of a sweep, to the superblock).
+ *
+ * Memory: MX_TIMELINE_EVENT_BYTES for events and some KiB for the two files, however long the run. Samples
+ * are written as they are taken, events with the next sample, and at once when there is no room left for
+ * them: none is dropped, and the thread that reports one waits for the file then. The trace is one JSON
+ * object, which is whole when it is closed.
  */
 #ifndef MX_TIMELINE_H
 #define MX_TIMELINE_H
 
 #include <memext/memext.h>
+#include <stdio.h>
+
+#define MX_TIMELINE_EVENT_BYTES (UINT64_C(1) << 20)
+
+#define MX_TIMELINE_EVENT_BYTES (UINT64_C(1) << 20)
 
 typedef struct mx_timeline mx_timeline;
 
+enum { MX_TIMELINE_BUFFERS = 3 };
+
 struct mx_timeline_options {
-    const char *path;       /* file to write; NULL = no samples */
-    const char *trace_path; /* Chrome / Perfetto trace of the events; NULL = none */
+    const char *path;       /* file to write; NULL = `file` */
+    const char *trace_path; /* Chrome / Perfetto trace of the events; NULL = `trace` */
+    FILE *file, *trace;     /* open streams instead of paths, closed by the timeline in every case; NULL = none */
     double interval_s;      /* 0 = 0.1 */
     const struct mx_problem *problem;
     const struct mx_plan *plan;
     mx_device *device;
     const char *place; /* file or block device with the Buffers; "" for anonymous memory */
-    void *mapped[2];   /* addresses of mapped anonymous Buffers, for mincore; NULL = use place; neither: no
+    int32_t n_buffers; /* 0 = 2 */
+    const char *names[MX_TIMELINE_BUFFERS]; /* of the Buffers; NULL = source, target, spare */
+    void *mapped[MX_TIMELINE_BUFFERS];   /* addresses of mapped anonymous Buffers, for mincore; NULL = use place; neither: no
                           residency */
-    uint64_t buffer_offset_bytes[2], buffer_bytes[2];
+    uint64_t buffer_offset_bytes[MX_TIMELINE_BUFFERS], buffer_bytes[MX_TIMELINE_BUFFERS];
     int32_t bins; /* 0 = 128 */
 };
 
-/* Starts sampling on a thread of its own. */
+/* Opens both files, -errno where that fails, and starts sampling on a thread of its own. */
 int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx_timeline **out);
 void mx_timeline_updates(mx_timeline *timeline, int64_t updates_done); /* NULL allowed */
 /* name: a string that outlives the timeline. Times are CLOCK_MONOTONIC nanoseconds. NULL allowed. */
 void mx_timeline_event(mx_timeline *timeline, const char *name, uint64_t begin_ns, uint64_t end_ns,
                        const int64_t y[2], const int64_t z[2], uint64_t amount);
-/* Ends the sampling, writes the trace. 0 or the first error of writing. NULL allowed. */
+/* Ends the sampling and both files. 0 or the first error of writing. NULL allowed. */
 int mx_timeline_stop(mx_timeline *timeline, mx_why *why);
 
 #endif

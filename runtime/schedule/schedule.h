@@ -36,8 +36,8 @@ struct mx_algorithm {
     void (*shape)(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out);
     void (*traffic)(const struct mx_problem *problem, const struct mx_plan *plan,
                     const struct mx_layout *layout, struct mx_traffic *out);
-    /* Iterator over all sweeps from step first_time (0, or a committed one: resume). first_buffer: the Buffer
-     * that holds it. */
+    /* Iterator over all sweeps from step first_time (0, or a committed one: resume). first_buffer: 0 or 1, the
+     * Buffer that holds it; for the executor 0, which finds the true one itself (execute.h). */
     int (*open)(const struct mx_problem *problem, const struct mx_plan *plan, int64_t first_time,
                 int32_t first_buffer, struct mx_schedule **out);
 };
@@ -46,7 +46,7 @@ extern const struct mx_algorithm *const mx_algorithms[]; /* NULL-terminated */
 /* By name or alias; NULL if unknown. */
 const struct mx_algorithm *mx_algorithm_find(const char *name);
 
-/* Buffer that holds the result after nt steps. */
+/* Of the schedule's two Buffers the one that holds the result after nt steps (first_buffer 0). */
 int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
                                  const struct mx_plan *plan);
 

@@ -2,8 +2,13 @@
 #include "stencil/kernels.h"
 
 #if defined(__x86_64__)
+#if !defined(__clang__)
 #pragma GCC target("avx2")
+#endif
 #include <immintrin.h>
+#if defined(__clang__) /* has another name for it, and its intrinsics choose their target themselves */
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#endif
 
 /* Lanes with from <= x + i < to. */
 __attribute__((always_inline)) static inline __m256i lanes64(int64_t x, int64_t from, int64_t to) {
@@ -105,4 +110,7 @@ const mx_tile_table mx_tiles_avx2 = {
     [MX_EDGE19] = {[MX_F64] = tile_edge19_f64, [MX_F32] = tile_edge19_f32},
     [MX_BOX27] = {[MX_F64] = tile_box27_f64, [MX_F32] = tile_box27_f32},
 };
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 #endif

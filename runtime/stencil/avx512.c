@@ -2,8 +2,13 @@
 #include "stencil/kernels.h"
 
 #if defined(__x86_64__)
+#if !defined(__clang__)
 #pragma GCC target("avx512f,avx512vl,avx512bw,avx512dq")
+#endif
 #include <immintrin.h>
+#if defined(__clang__) /* has another name for it, and its intrinsics choose their target themselves */
+#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"))), apply_to = function)
+#endif
 
 __attribute__((always_inline)) static inline uint32_t lane_mask(int64_t x, int64_t from, int64_t to,
                                                                 int64_t lanes) {
@@ -86,4 +91,7 @@ const mx_tile_table mx_tiles_avx512 = {
     [MX_EDGE19] = {[MX_F64] = tile_edge19_f64, [MX_F32] = tile_edge19_f32},
     [MX_BOX27] = {[MX_F64] = tile_box27_f64, [MX_F32] = tile_box27_f32},
 };
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 #endif

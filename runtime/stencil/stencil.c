@@ -18,6 +18,9 @@
 #include "stencil/stencil.h"
 #include "stencil/kernels.h"
 
+#include <errno.h>
+#include <memext/backend.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STAR(h_, name_, harmonic)                                                                            \
@@ -83,6 +86,28 @@ static const struct {
 };
 enum { ISAS = sizeof isas / sizeof isas[0] };
 
+bool mx_stencil_has_isa(const char *isa) {
+    for (int i = 0; i < ISAS; i++)
+        if (strcmp(isas[i].isa, isa) == 0) return isas[i].works();
+    return false;
+}
+
+int mx_stencil_isa_check(mx_why *why) {
+    const char *wanted = getenv("MX_ISA");
+    if (wanted == NULL || mx_stencil_has_isa(wanted)) return 0;
+    return mx_fail(
+        why, -EINVAL, "MX_ISA=%.40s is no instruction set that this CPU has kernels for; here are%s%s plain",
+        wanted, mx_stencil_has_isa("avx512") ? " avx512" : "", mx_stencil_has_isa("avx2") ? " avx2" : "");
+}
+
+/* Where the search for the best begins. */
+static int best_allowed(void) {
+    const char *wanted = getenv("MX_ISA");
+    for (int i = 0; wanted != NULL && i < ISAS; i++)
+        if (strcmp(isas[i].isa, wanted) == 0) return i;
+    return 0;
+}
+
 mx_kernel_fn *mx_stencil_kernel_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa) {
     for (int i = 0; i < ISAS; i++)
         if (strcmp(isas[i].isa, isa) == 0 && isas[i].works())
@@ -95,7 +120,7 @@ mx_kernel_fn *mx_stencil_plain(const struct mx_stencil *stencil, enum mx_dtype d
 }
 
 mx_kernel_fn *mx_stencil_kernel(const struct mx_stencil *stencil, enum mx_dtype dtype, const char **isa) {
-    for (int i = 0; i < ISAS; i++) {
+    for (int i = best_allowed(); i < ISAS; i++) {
         mx_kernel_fn *kernel = (*isas[i].kernels)[shape_of(stencil)][dtype];
         if (kernel == NULL || !isas[i].works()) continue;
         if (isa != NULL) *isa = isas[i].isa;

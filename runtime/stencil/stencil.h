@@ -91,13 +91,18 @@ const struct mx_stencil *mx_stencil_find(const char *name);
 
 /* The plain C kernel: the oracle. Never NULL for a stencil of the table. */
 mx_kernel_fn *mx_stencil_plain(const struct mx_stencil *stencil, enum mx_dtype dtype);
-/* The best kernel for this CPU; `isa` (may be NULL) receives "avx512", "avx2" or "plain". */
+/* "avx512", "avx2" or "plain": are there kernels for it, and does this CPU have it? */
+bool mx_stencil_has_isa(const char *isa);
+/* The environment variable MX_ISA names the instruction set to use at most, so that all of them can be tested
+ * on one machine. -EINVAL, with a sentence, if it names one that mx_stencil_has_isa denies. */
+int mx_stencil_isa_check(mx_why *why);
+/* The best kernel for this CPU and MX_ISA; `isa` (may be NULL) receives "avx512", "avx2" or "plain". */
 mx_kernel_fn *mx_stencil_kernel(const struct mx_stencil *stencil, enum mx_dtype dtype, const char **isa);
 /* A given instruction set, NULL if this CPU or this stencil has none; for tests and benchmarks. */
 mx_kernel_fn *mx_stencil_kernel_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
 
-/* The best kernel for tiles on this CPU, NULL where there is none: h > 1, or no vector unit that it is
- * written for. */
+/* The best kernel for tiles on this CPU, MX_ISA heeded, NULL where there is none: h > 1, or no vector unit
+ * that it is written for. */
 mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtype);
 /* The same for a given instruction set. */
 mx_tile_fn *mx_stencil_tile_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);

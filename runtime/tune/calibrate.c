@@ -2,16 +2,20 @@
 #include "tune/search.h"
 
 #include "execute/execute.h"
+#include "machine/machine.h"
 
 #include <memext/backend.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ------------------------------------------------------------------ the device
  *
@@ -108,6 +112,82 @@ static int open_below(struct mx_device_options *o, mx_why *why, mx_device **devi
     return err;
 }
 
+/* ---- a block device is only read: whatever is on it stays */
+
+struct reader {
+    int fd;
+    char *memory;                /* one chunk */
+    atomic_uint_least64_t *next; /* the chunk that is read next, shared by all readers */
+    uint64_t chunks, until_ns;
+    int err;
+    uint64_t done;
+};
+
+static void *read_chunks(void *argument) {
+    struct reader *r = argument;
+    uint64_t i;
+    while (r->err == 0 && mx_clock_ns() < r->until_ns && (i = atomic_fetch_add(r->next, 1)) < r->chunks) {
+        r->err = mx_read_all(r->fd, r->memory, CHUNK_BYTES, (off_t)(i * CHUNK_BYTES));
+        r->done += r->err == 0;
+    }
+    return NULL;
+}
+
+/* IN_FLIGHT threads read one chunk after another. */
+static int read_device(int fd, char *memory, uint64_t chunks, double seconds, double *rate) {
+    struct reader readers[IN_FLIGHT];
+    pthread_t threads[IN_FLIGHT];
+    bool started[IN_FLIGHT];
+    atomic_uint_least64_t next = 0;
+    uint64_t begin = mx_clock_ns(), done = 0;
+    int err = 0;
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        readers[i] = (struct reader){
+            fd, memory + (size_t)i * CHUNK_BYTES, &next, chunks, begin + (uint64_t)(seconds * 1e9), 0, 0};
+        started[i] = mx_thread_start(&threads[i], read_chunks, &readers[i]) == 0;
+    }
+    if (!started[0]) read_chunks(&readers[0]);
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        if (started[i]) pthread_join(threads[i], NULL);
+        if (err == 0) err = readers[i].err;
+        done += readers[i].done;
+    }
+    if (err == 0 && done == 0) err = -EIO;
+    if (err == 0) *rate = (double)done * CHUNK_BYTES / ((double)(mx_clock_ns() - begin) * 1e-9);
+    return err;
+}
+
+static int calibrate_block_device(const char *path, double seconds, uint64_t bytes, mx_why *why,
+                                  struct mx_rates *rates) {
+    const struct mx_block_options none = {0};
+    mx_block *block = NULL;
+    double rate = 0;
+    int fd = mx_retry(mx_sys->open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY, 0));
+    if (fd < 0) return mx_fail(why, fd, "%.300s cannot be read: %s", path, strerror(-fd));
+    off_t size = lseek(fd, 0, SEEK_END);
+    uint64_t chunks = (size > 0 && (uint64_t)size < bytes ? (uint64_t)size : bytes) / CHUNK_BYTES;
+    int err = mx_block_create(&none, (uint64_t)IN_FLIGHT * CHUNK_BYTES, why, &block);
+    if (err == 0) {
+        err = read_device(fd, mx_block_data(block), chunks, seconds, &rate);
+        if (err != 0) mx_fail(why, err, "%.300s could not be measured: %s", path, strerror(-err));
+    }
+    mx_block_free(block);
+    mx_sys->close(fd);
+    if (err != 0) return err;
+    rates->read_bytes_per_s = rate;
+    rates->device_source = MX_RATES_MEASURED;
+    mx_fail(why, 0,
+            "of %.300s only reading was measured, since nothing is written to a block device for that; for "
+            "writing its known or default rate is taken",
+            path);
+    return 0;
+}
+
+static bool is_block_device(const char *path) {
+    struct stat st;
+    return path != NULL && stat(path, &st) == 0 && S_ISBLK(st.st_mode);
+}
+
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates) {
     struct mx_device_options o = *options;
@@ -115,6 +195,7 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
     mx_device *device = NULL;
     if (!(seconds > 0)) seconds = 1;
     if (bytes == 0) bytes = DEFAULT_BYTES;
+    if (is_block_device(o.path)) return calibrate_block_device(o.path, seconds, bytes, why, rates);
     o.resume = o.keep = false;
     o.fault = NULL;
     o.expect_bytes = 0;

@@ -15,6 +15,15 @@ const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_pla
     return &job->layout[job->request->offset_align_bytes == 0 || job->algorithm->cuts_y(&job->problem, plan)];
 }
 
+bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan) {
+    const struct mx_layout *l = mx_job_layout(job, plan);
+    const int64_t align = job->request->offset_align_bytes;
+    if (job->request->whole_planes && job->algorithm->cuts_y(&job->problem, plan)) return false;
+    if (job->request->layout == NULL || job->request->face != MX_TUNE_TRANSFER || align == 0) return true;
+    if (job->algorithm->cuts_y(&job->problem, plan) && l->row_pitch_bytes % align != 0) return false;
+    return l->plane_pitch_bytes % align == 0;
+}
+
 /* What the engine is told of a plan. */
 static struct mx_engine_options engine_options(const struct job *job, const struct mx_plan *plan) {
     struct mx_engine_options e =
@@ -69,7 +78,7 @@ static void name_faces(const struct mx_shape *shape, struct mx_plan *plan) {
 
 static bool shape_of(const struct job *job, struct mx_plan *plan, struct mx_shape *shape) {
     mx_job_complete(job, plan);
-    if (job->counted->check(&job->problem, plan, NULL) < 0) return false;
+    if (!mx_job_can_transfer(job, plan) || job->counted->check(&job->problem, plan, NULL) < 0) return false;
     job->counted->shape(&job->problem, plan, shape);
     return true;
 }

@@ -60,6 +60,9 @@ struct strategy {
 const struct strategy *mx_strategy_find(const char *algorithm);
 
 const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_plan *plan);
+/* Can the device transfer what the plan wants of the layout: rows that start aligned where partial planes are transferred, else planes? False
+ * only for the fixed layout of a store. */
+bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan);
 /* Completes a plan with by, bz, bt set: slab and what else is the engine's. */
 void mx_job_complete(const struct job *job, struct mx_plan *plan);
 /* Share of the engine's best rate that slab and levels of the plan allow. */

@@ -83,7 +83,7 @@ static int complete_request(const struct mx_tune_request *request, mx_why *why, 
     if ((err = find_engine(q, why)) < 0) return err;
     if (q->dram_bytes == 0) q->dram_bytes = mx_machine_dram_bytes(q->machine);
     if (q->reserve_paper) q->reserve_bytes = mx_machine_reserve_paper(q->machine);
-    c.overhead_bytes = q->reserve_paper ? 0 : MX_TUNE_OVERHEAD_BYTES;
+    c.overhead_bytes = q->extra_dram_bytes + (q->reserve_paper ? 0 : MX_TUNE_OVERHEAD_BYTES);
     if (q->face == MX_TUNE_MAPPED && !q->reserve_paper && q->dram_bytes > q->reserve_bytes) {
         uint64_t share = (q->dram_bytes - q->reserve_bytes) / MX_TUNE_CACHE_SHARE;
         c.overhead_bytes += share > MX_TUNE_CACHE_BYTES ? share : MX_TUNE_CACHE_BYTES;
@@ -138,6 +138,10 @@ static void set_base(const struct context *c, struct job *job) {
 
 static int make_layouts(struct job *job, mx_why *why) {
     uint32_t align = job->request->offset_align_bytes;
+    if (job->request->layout != NULL) {
+        job->layout[0] = job->layout[1] = *job->request->layout;
+        return 0;
+    }
     int err = mx_layout_make(&job->problem, align, false, why, &job->layout[0]);
     if (err == 0) err = mx_layout_make(&job->problem, align, true, why, &job->layout[1]);
     if (err == 0 && job->request->face == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
@@ -201,7 +205,9 @@ static void explain_misfit(const struct context *c, const struct job *job, struc
     struct mx_plan p;
     const char *name = job->algorithm->name;
     out->smallest_dram_bytes = smallest_dram(c, job, &p);
-    if (out->smallest_dram_bytes == 0)
+    if (out->smallest_dram_bytes == 0 && c->q.layout != NULL)
+        snprintf(out->why, sizeof out->why, "%s has no plan for the layout of this store here", name);
+    else if (out->smallest_dram_bytes == 0)
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
     else if (job->resident && job->algorithm->needs_mapped)
         snprintf(out->why, sizeof out->why,
@@ -233,7 +239,29 @@ static void fill_candidate(struct job *job, const struct mx_plan *plan, struct m
     if (job->resident) out->dram_bytes += mx_job_stored_bytes(&out->layout, &out->shape);
 }
 
+/* The rows of the store do not suit the device: the ways out that are left. */
+static int explain_layout(const struct mx_tune_request *q, const char *what, mx_why *why) {
+    const struct mx_layout *l = q->layout;
+    if (q->whole_planes)
+        return mx_fail(why, -EINVAL,
+                       "%s would transfer parts of planes, and the hashes of this store are of whole ones; "
+                       "take --algorithm stream",
+                       what);
+    bool planes = l->plane_pitch_bytes % q->offset_align_bytes == 0;
+    return mx_fail(why, -EINVAL,
+                   "%s cannot go on with this store by direct transfers: its rows are %lld bytes apart, its "
+                   "planes %lld, and the device "
+                   "transfers multiples of %u; take --backend mmap%s, or memext export and a new run",
+                   what, (long long)l->row_pitch_bytes, (long long)l->plane_pitch_bytes,
+                   q->offset_align_bytes, planes ? " or --algorithm stream" : "");
+}
+
 static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
+    if (q->resumable && !a->resumable)
+        return mx_fail(why, -ENOTSUP,
+                       "%s rewrites the Buffers in place, so a run that was committed cannot go on with it; "
+                       "take redundant or stream",
+                       a->name);
     if (!a->needs_mapped || q->face != MX_TUNE_TRANSFER) return 0;
     return mx_fail(why, -ENOTSUP,
                    "%s works on mapped Buffers; use backend mmap, swap or dram, or another algorithm",
@@ -279,6 +307,11 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
     if (err < 0) return err;
     err = tune_sizes(c, job, why);
     candidate.n_evaluated = job->n_evaluated;
+    /* Strips that were asked for, of rows that cannot be transferred. */
+    const struct mx_tune_request *q = &c->q;
+    if (err == 0 && !job->found && q->layout != NULL && q->manual.by > 0 && q->face == MX_TUNE_TRANSFER &&
+        (q->whole_planes || q->layout->row_pitch_bytes % q->offset_align_bytes != 0))
+        return explain_layout(q, algorithm->name, why);
     if (err == 0 && !job->found) explain_misfit(c, job, &candidate);
     if (err == 0 && job->found) {
         fill_candidate(job, &job->best.plan, &candidate);
@@ -294,7 +327,7 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
 /* May it be chosen without being named? */
 static bool allowed(const struct context *c, const struct mx_algorithm *a) {
     const struct strategy *s = mx_strategy_find(a->name);
-    if (s == NULL || s->only_by_name) return false;
+    if (s == NULL || s->only_by_name || (c->q.resumable && !a->resumable)) return false;
     if (a->needs_mapped) return c->q.face != MX_TUNE_TRANSFER;
     if (c->q.face == MX_TUNE_RESIDENT) return false;
     bool given = c->q.manual.by != 0;
@@ -353,6 +386,8 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
         if (x->smallest_dram_bytes == 0) continue;
         if (least == NULL || x->smallest_dram_bytes < least->smallest_dram_bytes) least = x;
     }
+    if (least == NULL && c->q.layout != NULL && c->q.face == MX_TUNE_TRANSFER)
+        return explain_layout(&c->q, c->q.algorithm != NULL ? c->q.algorithm : "a run", why);
     if (least == NULL)
         return mx_fail(why, -EINVAL, "no algorithm has a plan for this grid and these options");
     return mx_fail(
@@ -479,6 +514,7 @@ static int measure_given(const struct context *c, const struct mx_plan *given, e
     int err = make_job(c, mx_algorithm_find(given->algorithm), sizes, why, &job);
     if (err == 0) err = merge_plan(given, &job, why, &plan);
     if (err < 0) return err;
+    if (!mx_job_can_transfer(&job, &plan)) return explain_layout(&c->q, job.algorithm->name, why);
     snprintf(x->algorithm, sizeof x->algorithm, "%s", job.algorithm->name);
     x->fits = true;
     x->n_evaluated = 1;

@@ -90,7 +90,8 @@ int mx_rates_store(const char *cache_path, const char *device_key, const char *c
 /* Measures sequential reads, writes and both together through the public device API, at most about
  * `seconds` and `bytes` of the place (0 = 1 s, 256 MiB). Opens a store of its own at options->path and
  * removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be called on a place whose
- * content counts. Fills the device rates of *rates. */
+ * content counts. Fills the device rates of *rates. A block device is only read, and not as a store: the read
+ * rate is filled, the others stay, and why says so though 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
 /* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in at most
@@ -111,7 +112,7 @@ bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *p
 /* What --calibrate does: measures the compute rates, refines the sizes of the tiled engine, measures the
  * device where `device` is not NULL (a path that is a file is measured in its directory, so that no file is
  * touched), and stores all of it in the cache; *rates receives it. memory_bytes bounds the DRAM that is used.
- * A cache that cannot be written is no error. */
+ * A cache that cannot be written is no error. Of a block device see mx_calibrate_device. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
                    const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
                    struct mx_rates *rates);
@@ -141,6 +142,10 @@ struct mx_tune_request {
                                     rows, as in the papers */
     uint64_t capacity_bytes;     /* of the device; 0 = unknown */
     struct mx_rates rates;       /* 0 fields = defaults */
+    const struct mx_layout *layout; /* of a store that is there already: the plan has to do with it; NULL = free */
+    bool whole_planes;           /* partial planes must not be transferred */
+    bool resumable;              /* only algorithms whose finished sweeps are commits */
+    uint64_t extra_dram_bytes;   /* that the run takes besides Blocks (hashes of --integrity) */
     bool exhaustive;             /* search every combination instead of the reduced, equally exact set */
     int32_t threads;             /* 0 = machine->cores */
 };
@@ -190,7 +195,7 @@ struct mx_tune_result {
     char tuner[12];
 };
 
-/* 0; -EINVAL (request), -ENOMEM (no plan fits: why names the smallest DRAM that would do), -ENOSPC (the
+/* 0; -EINVAL (request; a fixed layout that the device cannot transfer), -ENOMEM (no plan fits: why names the smallest DRAM that would do), -ENOSPC (the
  * device is too small), -ENOTSUP (algorithm not for this backend). */
 int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_result *out);
 

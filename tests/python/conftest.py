@@ -5,7 +5,9 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 
 import numpy
 import pytest
@@ -13,6 +15,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")).resolve()
 LIMIT_MEMORY = ROOT / "experiments" / "limit-memory"
+sys.path.insert(0, str(ROOT / "experiments"))  # watch.py: the states that tests wait for
 IS_ROOT = os.geteuid() == 0
 # Started in the background by a script, SIGINT is ignored, and children inherit that: commands could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -173,6 +176,17 @@ def mounted(place, loop):
     yield make
     for directory in directories:
         sh("umount", directory)
+
+
+# ------------------------------------------------------------------ states to wait for before a signal
+
+def wait_until(condition, what, process=None, seconds=120):
+    """Whether condition() came true; not if `process` ended first. Fails the test when neither comes about in time."""
+    deadline = time.monotonic() + seconds
+    while not (reached := condition()) and (process is None or process.poll() is None):
+        assert time.monotonic() < deadline, f"{what}: not after {seconds} s"
+        time.sleep(0.001)
+    return bool(reached)
 
 
 # ------------------------------------------------------------------ the same, in numpy

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 
-from runner import cli, execute, host, knobs, plan, record  # noqa: E402
+from runner import cli, execute, host, knobs, plan, record, registry  # noqa: E402
 
 PLAN = """
 name = "probe"
@@ -56,6 +56,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "fake.sh").write_text(FAKE)
     (tmp_path / "data").mkdir()
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("MEMEXT_STATE", str(tmp_path / "state"))  # records of its own: what else runs on the machine is not waited for
     monkeypatch.setattr(execute, "drop_caches", lambda: False)  # a test leaves the machine's caches alone
     return tmp_path
 
@@ -181,23 +182,19 @@ def a_run(project, script, timeout_s=5.0, **more):
     return plan.Run("probe", "x", ("/bin/sh", "-c", script), {}, timeout_s=timeout_s, **more)
 
 
-def test_timeout_ends_the_whole_session(project):
-    pid_file = project / "pid"
-    script = f"trap '' TERM; (trap '' TERM; echo $$ > {pid_file}; exec sleep 60) & wait; sleep 60"
-    old, execute.GRACE_S = execute.GRACE_S, 0.3
-    begin = time.monotonic()
-    try:
-        process = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True)
-        time.sleep(0.3)
-        members = execute._session_members(process.pid)
-        execute.stop(process, 0.3)
-    finally:
-        execute.GRACE_S = old
-    assert members and time.monotonic() - begin < 5
-    for pid in members:
-        assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    late = execute.execute(a_run(project, "echo slow >&2; sleep 60", timeout_s=0.3), 0, place_in(project))
-    assert late["status"] == "timeout" and late["exit"] is None and "slow" in late["stderr"]
+def test_stop_ends_the_whole_session():
+    """Both ignore SIGTERM; one is the leader's child."""
+    script = "trap '' TERM; (trap '' TERM; echo ready; exec sleep 1000) & wait; sleep 1000"
+    process = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    members = execute._session_members(process.pid)
+    execute.stop(process, 0.1)
+    assert members and all(ended(pid) for pid in members) and process.poll() is not None
+
+
+def test_timeout_is_recorded(project):
+    late = execute.execute(a_run(project, "sleep 1000", timeout_s=0.1), 0, place_in(project))
+    assert late["status"] == "timeout" and late["exit"] is None
     assert not list((project / "data").glob("run-*"))
 
 
@@ -214,68 +211,269 @@ def test_done_without_the_report_it_promised_is_failed(project):
 def test_limit_goes_around_the_command(project):
     run = a_run(project, "true", limit="64MiB", swap="128MiB")
     words = execute.command_of(run, place_in(project), "d", "j", "t")
-    assert words[1:7] == ["64MiB", "--swap", "128MiB", "--swap-dir", str(project / "data"), "--"] and words[0].endswith("limit-memory")
+    assert words[1:8] == ["64MiB", "--swap", "128MiB", "--swap-dir", str(project / "data"), "--quiet", "--"] and words[0].endswith("limit-memory")
 
 
-def test_interrupted_runner_goes_on(project):
-    """SIGTERM in the middle of a run: exit 5, no data left, that run is not recorded, the earlier ones are."""
-    (project / "fake.sh").write_text(FAKE.replace('[ "$3" = mmap ]', '[ "$3" = mmap ] && [ -z "$FAST" ] && sleep 60; [ "$3" = mmap ]'))
+def ended(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def stopped(process):
+    return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def wait_for(condition, process=None):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to this within a minute"
+        assert process is None or process.poll() is None, process.communicate()[1]
+        time.sleep(0.005)
+
+
+def runner(project, *words, data=None, **environment):
+    """Words that start run.py on the project's plan, and its environment. /proc/sys/vm/drop_caches is not written."""
     code = (
         "import sys; sys.path.insert(0, %r); from runner import cli, execute, host; from pathlib import Path\n"
         "cli.ROOT = Path(%r); host.is_memory = lambda p: False; execute.drop_caches = lambda: False\n"
-        "sys.exit(cli.main([%r, '--repeats', '1', '--memext', '/bin/sh', '--data', %r, '--results', %r]))"
-        % (str(ROOT / "experiments"), str(project), str(project / "probe.toml"), str(project / "data"), str(project / "results"))
+        "sys.exit(cli.main(sys.argv[1:]))" % (str(ROOT / "experiments"), str(project))
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
-    while (not (project / "log").exists() or (project / "log").read_text() != "aio\nmmap\n") and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 5 and "goes on" in process.stderr.read()
+    (project / "tmp").mkdir(exist_ok=True)
+    command = [sys.executable, "-c", code, str(project / "probe.toml"), "--repeats", "1", "--memext", "/bin/sh", "--data",
+               str(data or project / "data"), "--results", str(project / "results"), *words]  # fmt: skip
+    return command, {**os.environ, "TMPDIR": str(project / "tmp"), **environment}
+
+
+def start(project, *words, **more):
+    command, environment = runner(project, *words, **more)
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def finish(project, *words, **more):
+    command, environment = runner(project, *words, **more)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def left(project):
+    """Run directories and records."""
+    return [path.name for name in ("data", "tmp", "state") for path in (project / name).glob("*") if path.suffix != ".lock"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_interrupted_runner_goes_on(project, number):
+    """A signal in the middle of a run: exit 5, no data left, that run is not recorded, the earlier ones are."""
+    (project / "fake.sh").write_text(FAKE.replace('[ "$3" = mmap ]', '[ "$3" = mmap ] && [ -z "$FAST" ] && sleep 1000; [ "$3" = mmap ]'))
+    process = start(project)
+    wait_for(lambda: (project / "log").exists() and (project / "log").read_text() == "aio\nmmap\n", process)
+    process.send_signal(number)
+    assert process.wait(60) == 5 and "goes on" in process.stderr.read()
     assert [r["id"] for r in runs_of(project)] == ["aio-s"]
-    assert not list((project / "data").iterdir())
-    again = subprocess.run([sys.executable, "-c", code], env={**os.environ, "FAST": "1"}, capture_output=True, text=True)
+    assert left(project) == []
+    again = finish(project, FAST="1")
     assert again.returncode == 0 and "3 runs, 1 are there already" in again.stderr
     assert [r["id"] for r in runs_of(project)] == ["aio-s", "mmap-s", "aio-m", "mmap-m"]
+
+
+# ------------------------------------------------------------------ killed runners, and what the next start finds
+
+SETTING = Path("/proc/sys/vm/page-cluster")  # read-ahead of swap; nothing else depends on it
+CHANGING = """
+name = "probe"
+title = "a probe that changes a setting"
+[scale.quick]
+[[run]]
+id = "only"
+command = "/bin/sh {root}/fake.sh {json} {data}"
+knobs = {"vm.page-cluster" = "%s"}
+"""
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="settings need root")
+
+
+@pytest.fixture
+def changing(project):
+    """(the project with a plan that changes SETTING and a command that does not end, the value before, the one that the plan wants)"""
+    before = SETTING.read_text().strip()
+    wanted = "1" if before != "1" else "2"
+    (project / "probe.toml").write_text(CHANGING % wanted)
+    (project / "fake.sh").write_text('[ -n "$FAST" ] && exec echo "{}" > "$1"; echo $$ > "$LOG"; exec sleep 1000')
+    yield project, before, wanted
+    SETTING.write_text(before)
+
+
+def limit_memory(**environment):
+    return subprocess.run([ROOT / "experiments" / "limit-memory", "64MiB", "--keep-cache", "--", "true"], cwd="/", capture_output=True, text=True,
+                          env={**os.environ, **environment})  # fmt: skip
+
+
+def killed_at(where, project):
+    process = start(project, MEMEXT_PAUSE_AT=where)
+    wait_for(lambda: stopped(process), process)
+    process.kill()
+    process.communicate()
+    return process
+
+
+@needs_root
+@pytest.mark.parametrize("next_start", ["run.py", "limit-memory"])
+@pytest.mark.parametrize("where", ["directory made", "settings recorded", "settings changed"])
+def test_what_a_killed_runner_left_is_cleared_by_the_next_start(changing, where, next_start):
+    """Also with its data elsewhere, or of another program: setting as before, no run directory, no record."""
+    project, before, wanted = changing
+    killed_at(where, project)
+    assert SETTING.read_text().strip() == (wanted if where == "settings changed" else before) and len(left(project)) >= 2
+    done = limit_memory() if next_start == "limit-memory" else finish(project, data=project / "elsewhere", FAST="1")
+    assert done.returncode == 0, done.stderr
+    assert SETTING.read_text().strip() == before and left(project) == []
+
+
+@needs_root
+def test_the_command_of_a_killed_runner_ends(changing):
+    """It gets SIGTERM when the runner is killed, and the next start leaves nothing of the run."""
+    project, before, _ = changing
+    process = start(project)
+    wait_for(lambda: (project / "log").exists() and (project / "log").read_text().strip(), process)
+    process.kill()
+    process.communicate()
+    pid = int((project / "log").read_text())
+    wait_for(lambda: ended(pid))
+    assert limit_memory().returncode == 0
+    assert SETTING.read_text().strip() == before and left(project) == []
+
+
+@needs_root
+def test_processes_of_a_killed_runner_that_live_on_are_ended(changing):
+    """One in a session of its own is found by the mark in its environment."""
+    project, _, _ = changing
+    (project / "fake.sh").write_text('setsid sleep 1000 & echo $! > "$LOG"; wait')
+    process = start(project)
+    wait_for(lambda: (project / "log").exists() and (project / "log").read_text().strip(), process)
+    process.kill()
+    process.communicate()
+    pid = int((project / "log").read_text())
+    assert not ended(pid)
+    assert limit_memory().returncode == 0
+    assert ended(pid) and left(project) == []
+
+
+@needs_root
+def test_after_a_reboot_settings_are_the_machines_own(changing):
+    """The kernel has forgotten what was set; what is set since then stays. Run directories go."""
+    project, before, wanted = changing
+    killed_at("settings changed", project)
+    since = next(value for value in "0345" if value not in (before, wanted))
+    SETTING.write_text(since)
+    assert limit_memory(MEMEXT_BOOT_ID="another").returncode == 0
+    assert SETTING.read_text().strip() == since and left(project) == []
+
+
+@needs_root
+def test_a_second_runner_is_refused(changing):
+    """It would take the settings of the first for the machine's own."""
+    project, before, wanted = changing
+    first = start(project, MEMEXT_PAUSE_AT="settings changed")
+    wait_for(lambda: stopped(first), first)
+    second = finish(project, data=project / "elsewhere", FAST="1")
+    assert second.returncode == 2 and "another run.py" in second.stderr and SETTING.read_text().strip() == wanted
+    first.send_signal(signal.SIGTERM)
+    first.send_signal(signal.SIGCONT)
+    first.communicate(timeout=60)
+    assert first.returncode == 5 and SETTING.read_text().strip() == before and left(project) == []
+
+
+# ------------------------------------------------------------------ --no-system
+
+
+NEEDING = PLAN + """
+[[run]]
+id = "limited"
+command = "{common} limited 1 {n}"
+limit = "64MiB"
+swap = "16MiB"
+
+[[run]]
+id = "set"
+command = "{common} set 1 {n}"
+knobs = {"vm.page-cluster" = "1"}
+"""
+
+
+def test_no_system_skips_what_needs_it(project):
+    """Runs that change nothing are done; the others are recorded as skipped with the reason, not as failed. A start without it does all."""
+    (project / "probe.toml").write_text(NEEDING)
+    (project / "fake.sh").write_text(FAKE.replace('[ "$3" = mmap ]', "false"))
+    before = SETTING.read_text()
+    done = finish(project, "--no-system")
+    runs = {r["id"]: r for r in runs_of(project)}
+    assert done.returncode == 0 and "changes nothing on this machine" in done.stderr and "2 of 6 runs were skipped" in done.stderr
+    assert {i for i, r in runs.items() if r["status"] == "done"} == {"aio-s", "mmap-s", "aio-m", "mmap-m"} and "failed" not in done.stderr
+    assert runs["limited"]["status"] == runs["set"]["status"] == "skipped"
+    assert "memory limit of 64MiB and a swap file of 16MiB" in runs["limited"]["stderr"] and "vm.page-cluster" in runs["set"]["stderr"]
+    assert SETTING.read_text() == before and left(project) == []
+    assert "0 runs, 6 are there already" in finish(project, "--no-system").stderr
+    store, runs = record.Store(project / "results" / "probe"), plan.load(project / "probe.toml", "quick").runs
+    assert len(cli.work_list(plan.load(project / "probe.toml", "quick"), store, host.program_id(Path("/bin/sh")), 1)) == len(runs) == 6
+
+
+def test_one_line_says_what_is_changed(project):
+    (project / "probe.toml").write_text(NEEDING)
+    said = cli.announcement([plan.load(project / "probe.toml", "quick")], project / "data", project / "results", False)
+    for text in ("page cache", "cgroups", f"swap files in {project / 'data'}", "vm.page-cluster", str(project / "results"), "--no-system"):
+        assert text in said
+    assert "\n" not in said
 
 
 # ------------------------------------------------------------------ settings
 
 
 @pytest.fixture
-def settings(tmp_path):
+def settings(tmp_path, monkeypatch):
+    """(folder, files of settings, their partners, owner)"""
     (tmp_path / "bytes").write_text("0")
     (tmp_path / "ratio").write_text("20\n")
     (tmp_path / "ahead").write_text("128\n")
+    monkeypatch.setenv("MEMEXT_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(registry, "SETTING_PLACES", (str(tmp_path) + "/.*",))
     files = {"vm.dirty_bytes": str(tmp_path / "bytes"), "read_ahead_kb": str(tmp_path / "{device}")}
-    return tmp_path, files, {"vm.dirty_bytes": str(tmp_path / "ratio")}
+    with registry.Owner("test") as owner:
+        yield tmp_path, files, {"vm.dirty_bytes": str(tmp_path / "ratio")}, owner
+    assert not list((tmp_path / "state").glob("*.json"))
+
+
+def recorded(folder):
+    return [entry for path in (folder / "state").glob("*.json") for entry in json.loads(path.read_text())["made"]]
 
 
 def test_settings_hold_inside_and_come_back(settings):
-    folder, files, partners = settings
-    journal = folder / "journal"
+    """What was there is on disk before anything is changed, and forgotten when it is back."""
+    folder, files, partners, owner = settings
     with pytest.raises(RuntimeError, match="boom"):
-        with knobs.applied({"read_ahead_kb": "0"}, "ahead", journal, files, partners):
-            assert (folder / "ahead").read_text() == "0" and journal.exists()
+        with knobs.applied({"read_ahead_kb": "0"}, "ahead", owner, files, partners):
+            assert (folder / "ahead").read_text() == "0"
+            assert recorded(folder) == [{"kind": "setting", "path": str(folder / "ahead"), "value": "128"}]
             raise RuntimeError("boom")
-    assert (folder / "ahead").read_text() == "128" and not journal.exists()
+    assert (folder / "ahead").read_text() == "128" and recorded(folder) == []
 
 
 def test_the_ratio_comes_back_where_the_ratio_counted(settings):
-    folder, files, partners = settings
-    with knobs.applied({"vm.dirty_bytes": "1048576"}, "", folder / "journal", files, partners):
+    folder, files, partners, owner = settings
+    with knobs.applied({"vm.dirty_bytes": "1048576"}, "", owner, files, partners):
         (folder / "ratio").write_text("0")  # as the kernel does
         assert (folder / "bytes").read_text() == "1048576"
     assert (folder / "ratio").read_text() == "20"
 
 
-def test_a_journal_left_by_a_killed_runner_is_put_back(settings):
-    folder, files, partners = settings
-    journal = folder / "journal"
-    journal.write_text(json.dumps([[str(folder / "ahead"), "128"]]))
-    (folder / "ahead").write_text("4")
-    assert knobs.restore(journal) == [[str(folder / "ahead"), "128"]]
-    assert (folder / "ahead").read_text() == "128" and not journal.exists()
+def test_a_setting_that_cannot_be_put_back_is_remembered(settings):
+    """It fails the run, stays in the record, and the end of the runner tries again."""
+    folder, files, partners, owner = settings
+    with pytest.raises(knobs.KnobError, match="ahead"):
+        with knobs.applied({"read_ahead_kb": "0"}, "ahead", owner, files, partners):
+            (folder / "ahead").unlink()
+            (folder / "ahead").mkdir()
+    assert len(recorded(folder)) == 1
+    (folder / "ahead").rmdir()
+    (folder / "ahead").write_text("0")
 
 
 def test_an_unknown_setting_is_a_failed_run(project):

@@ -1,13 +1,17 @@
 """Interruption, sudden death and I/O errors: the last committed sweep stays, and --resume ends with the same bits."""
+import functools
 import json
 import random
 import signal
 import subprocess
-import time
 
 import pytest
+from conftest import wait_until
+from watch import catches, computing, written_bytes
 
-PROBLEM = ["-n", 94, 94, 126, "-t", 240]
+STEPS, MIB = 240, 2**20
+GRID = ["-n", 94, 94, 126]  # Buffers of 9 MiB
+PROBLEM = [*GRID, "-t", STEPS]
 PLANS = {"redundant": ["--algorithm", "redundant", "--block", 94, 70, 4], "stream": ["--algorithm", "stream", "--block", 94, 126, 4],
          "side-file": ["--plan", "stream by=24 bt=4 slab=8 faces=side-file"]}
 
@@ -19,91 +23,111 @@ def place(quick_place):
 
 @pytest.fixture(scope="module")
 def whole(memext):
-    """(checksum, seconds) of the uninterrupted run of PROBLEM."""
-    begin = time.monotonic()
-    result = memext.run(*PROBLEM, "--algorithm", "direct", "--backend", "dram", "--engine", "iblock")
-    return result["checksum"], time.monotonic() - begin
+    """whole(steps) -> checksum of the uninterrupted run."""
+    @functools.cache
+    def checksum(steps=STEPS):
+        return memext.run(*GRID, "-t", steps, "--algorithm", "direct", "--backend", "dram", "--engine", "iblock")["checksum"]
+    return checksum
 
 
-def begin(memext, place, algorithm, backend, *more):
-    """Starts a run; returns when its initial grid is committed, for the timeline begins with the computation."""
-    words = ["run", *PROBLEM, *PLANS[algorithm], "-d", place, "--backend", backend, "-q", "--json",
-             place / "report.json", "--timeline", place / "timeline", *more]
-    process = subprocess.Popen([str(memext.program), *map(str, words)], stderr=subprocess.PIPE, text=True)
-    while not (place / "timeline").exists() and process.poll() is None:
-        time.sleep(0.005)
+def start(memext, place, *words):
+    """A run that leaves place/report.json."""
+    return subprocess.Popen([str(memext.program), "run", "-d", str(place), "-q", "--json", str(place / "report.json"),
+                             *map(str, words)], stderr=subprocess.PIPE, text=True)
+
+
+def begin(memext, place, algorithm, backend, *more, steps=STEPS):
+    """A run that has come as far as computing, so that its initial grid is committed, or that is through."""
+    process = start(memext, place, *GRID, "-t", steps, *PLANS[algorithm], "--backend", backend, "--timeline",
+                    place / "timeline", *more)
+    wait_until(lambda: computing(place / "timeline"), "the run computes", process)
     return process
+
+
+def wait_for_writes(process, count):
+    """Until it has written so much more, or is through."""
+    before = written_bytes(process)
+    wait_until(lambda: written_bytes(process) >= before + count, f"{count} bytes are written", process)
 
 
 def go_on(memext, place, backend, *more):
     return memext("run", "--resume", "-d", place, "--backend", backend, "-q", "--json", "-", *more)
 
 
+def report_of(place):
+    return json.loads((place / "report.json").read_text())
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("backend", ["mmap", "aio", "uring"])
 @pytest.mark.parametrize("algorithm", ["redundant", "stream"])
 def test_a_signal_then_resume(memext, place, whole, algorithm, backend, number):
-    """Status 5 and a report at the first signal, then checksum(resumed) == checksum(whole)."""
-    process = begin(memext, place, algorithm, backend)
-    time.sleep(0.1)
-    process.send_signal(number)
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 5, "the run ended before the signal" if process.returncode == 0 else error
-    assert json.loads((place / "report.json").read_text())["status"] == "interrupted" and "--resume" in error
-    done = go_on(memext, place, backend, "--verify")
+    """Status 5 and a report at the first signal, which comes in the second sweep or later; then checksum(resumed) ==
+    checksum(whole). A run that is through before the signal comes is tried again with four times the steps."""
+    for steps in (STEPS, 4 * STEPS, 16 * STEPS, 64 * STEPS):
+        process = begin(memext, place, algorithm, backend, steps=steps)
+        wait_for_writes(process, 16 * MIB)
+        process.send_signal(number)
+        _, error = process.communicate(timeout=60)
+        if process.returncode != 0:
+            break
+        (place / "timeline").unlink()
+    assert process.returncode == 5, error
+    assert report_of(place)["status"] == "interrupted" and "--resume" in error
+    verify = number == signal.SIGTERM and algorithm == "stream"
+    done = go_on(memext, place, backend, *["--verify"][:verify])
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert report["checksum"] == whole[0] and report["verified"] is True
+    assert report["checksum"] == whole(steps) and report["verified"] is (True if verify else None)
 
 
 def test_a_signal_before_the_first_commit(memext, place):
-    """Status 5, nothing is left, and nothing is promised."""
-    process = subprocess.Popen([str(memext.program), *"run -n 254 254 510 -t 9 -q -d".split(), str(place)], stderr=subprocess.PIPE,
-                               text=True)
-    while not (place / "memext.store").exists():
-        time.sleep(0.001)
+    """Status 5, nothing is left, and nothing is promised. Requests of 1 MiB, one at a time, of 100 ms at most each: to write
+    the initial grid takes many seconds, so the signal cannot come after the commit."""
+    process = start(memext, place, *"-n 254 254 510 -t 9 --backend fault:aio --fault delay_us=100000 --queue-depth 1".split())
+    assert wait_until((place / "memext.store").exists, "the store is made", process), process.communicate()[1]
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 5 and list(place.iterdir()) == [] and "--resume" not in error
+    assert process.returncode == 5 and "--resume" not in error
+    assert [path.name for path in place.iterdir() if path.name != "report.json"] == []
 
 
 @pytest.mark.parametrize("backend", ["mmap", "aio", "uring"])
 @pytest.mark.parametrize("algorithm", ["redundant", "stream", "side-file"])
 def test_sudden_death_then_resume(memext, place, whole, algorithm, backend):
-    """kill -9 at random moments, again and again, then --resume: checksum == checksum(whole). Between deaths a signal
-    tells how far it is: a commit is never lost."""
+    """kill -9 after a random amount of writing, again and again, then --resume: checksum == checksum(whole). Between deaths
+    a signal tells how far it is: a commit is never lost. The run writes 540 MiB: too many for it to be through before the
+    last death, but that would be no fault."""
     dice, reached = random.Random(f"{algorithm} {backend}"), 0
     process = begin(memext, place, algorithm, backend)
     for _ in range(4):
-        time.sleep(dice.uniform(0.0, 0.1))
+        wait_for_writes(process, dice.randrange(40 * MIB))
         process.kill()
         _, error = process.communicate()
-        if process.returncode == 0:  # it was through before the signal came
-            break
-        resumed = [str(memext.program), "run", "--resume", "-d", str(place), "--backend", backend, "-q", "--json",
-                   str(place / "report.json")]
-        process = subprocess.Popen(resumed, stderr=subprocess.PIPE, text=True)
-        time.sleep(dice.uniform(0.0, 0.1))
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
-        report = json.loads((place / "report.json").read_text())
-        assert report["resumed_from"] >= reached
         if process.returncode == 0:
             break
-        assert process.returncode in (5, -signal.SIGINT), error
-        reached = report["steps_done"]
-        process = subprocess.Popen(resumed, stderr=subprocess.PIPE, text=True)
+        process = start(memext, place, "--resume", "--backend", backend)
+        wait_until(lambda: catches(process, signal.SIGINT), "SIGINT is caught", process)
+        wait_for_writes(process, dice.choice([0, dice.randrange(40 * MIB)]))
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        assert process.returncode in (0, 5), error
+        assert report_of(place)["resumed_from"] >= reached
+        if process.returncode == 0:
+            break
+        reached = report_of(place)["steps_done"]
+        process = start(memext, place, "--resume", "--backend", backend)
     if process.poll() is None:
         _, error = process.communicate(timeout=60)
     assert process.returncode == 0, error
-    report = json.loads((place / "report.json").read_text())
-    assert report["checksum"] == whole[0] and report["steps_done"] == 240
+    assert report_of(place)["checksum"] == whole() and report_of(place)["steps_done"] == STEPS
 
 
 def test_an_algorithm_in_place_says_that_it_cannot_resume(memext, place):
-    process = subprocess.Popen([str(memext.program), *"run -n 94 94 126 -t 40000 --algorithm skewed -q -d".split(), str(place)],
-                               stderr=subprocess.PIPE, text=True)
-    time.sleep(0.4)
+    """40,000 steps take half a minute at least; the signal comes while they are computed."""
+    process = start(memext, place, *GRID, "-t", 40000, "--algorithm", "skewed", "--timeline", place / "timeline")
+    assert wait_until(lambda: computing(place / "timeline"), "the run computes", process), process.communicate()[1]
+    wait_for_writes(process, 1)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 5 and "cannot be resumed" in error
@@ -118,7 +142,7 @@ def test_an_io_error_ends_with_status_3(memext, place, whole, backend):
     assert process.returncode == 3 and error.strip()
     done = go_on(memext, place, backend)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["checksum"] == whole[0]
+    assert json.loads(done.stdout)["checksum"] == whole()
 
 
 @pytest.mark.parametrize("backend", ["aio", "uring"])
@@ -129,14 +153,14 @@ def test_an_io_error_in_the_side_file_ends_with_status_3(memext, place, whole, b
     align = 2 << 20
     faces_at = align + 2 * -(-planned["layout"]["buffer_bytes"] // align) * align
     fault = f"from={faces_at},fail_after=500"
-    process = begin(memext, place, "side-file", f"fault:{backend}", "--fault", fault)
+    process = begin(memext, place, "side-file", f"fault:{backend}", "--fault", fault, "--commit-every", 0)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 3 and "side file" in error, error
     assert (place / "memext.store").stat().st_size == faces_at + planned["side_file_bytes"]
     done = go_on(memext, place, backend, "--verify")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert report["resumed_from"] > 4 and report["verified"] is True and report["checksum"] == whole[0]
+    assert report["resumed_from"] > 4 and report["verified"] is True and report["checksum"] == whole()
     assert not (place / "memext.store").exists()
 
 

@@ -1,13 +1,20 @@
 """experiments/limit-memory on a real cgroup: the limit holds, the status is passed on, nothing stays behind."""
+import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
-from conftest import IS_ROOT, LIMIT_MEMORY, needs_root
+from conftest import IS_ROOT, LIMIT_MEMORY, ROOT, needs_root
+
+sys.path.insert(0, str(ROOT / "experiments"))
+
+from runner import registry  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 MIB = 2**20
@@ -29,15 +36,55 @@ def touch(mib, seconds=0):
     return ["--", PYTHON, "-c", TOUCH.format(mib=mib, seconds=seconds)]
 
 
-def left_behind(pid=""):
-    """Cgroups and swap files of limit-memory (of the process pid)."""
-    cgroups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(f"memext-limit-{pid}")]
-    swaps = re.findall(rf"\S*memext-swap-{pid}\b\S*", pathlib.Path("/proc/swaps").read_text())
+def left_behind(pid):
+    """Cgroups and active swap files of the limit-memory that was process pid."""
+    cgroups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if f"/memext-limit-{pid}-" in path]
+    swaps = re.findall(rf"\S*memext-swap-{pid}-\S*", pathlib.Path("/proc/swaps").read_text())
     return cgroups + swaps
 
 
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to this within a minute"
+        time.sleep(0.005)
+
+
+def state_of(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def ended(pid):
+    try:
+        return state_of(pid) in "ZX"  # init may reap it later
+    except OSError:
+        return True
+
+
+def paused_at(where, *arguments):
+    """A limit-memory that has come to this point of its work and stands still there."""
+    process = subprocess.Popen([LIMIT_MEMORY, *arguments], env={**os.environ, "MEMEXT_PAUSE_AT": where}, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: state_of(process.pid) in "TZ")
+    assert state_of(process.pid) == "T", process.communicate()[1]
+    return process
+
+
 @pytest.fixture(autouse=True)
-def can_limit():
+def state(tmp_path, monkeypatch):
+    """Records of its own; what a failing test leaves is cleared away."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("MEMEXT_STATE", str(folder))
+    yield folder
+    registry.sweep(print)
+
+
+def records(state):
+    return list(state.glob("*.json*"))
+
+
+@pytest.fixture(autouse=True)
+def can_limit(state):
     if not IS_ROOT:
         pytest.skip("memory cgroups need root")
     probe = subprocess.run([LIMIT_MEMORY, "64MiB", "--keep-cache", "--", "true"], capture_output=True, text=True)
@@ -102,7 +149,7 @@ def test_commands_that_cannot_start():
     assert limited("64MiB", "--keep-cache", "--", "/etc/passwd").returncode == 126
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_after_a_signal(place, number):
     process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--swap", "128MiB", "--swap-dir", place,
                                 *touch(96, seconds=60)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -114,27 +161,36 @@ def test_nothing_is_left_after_a_signal(place, number):
     assert left_behind(process.pid) == [] and list(place.iterdir()) == []
 
 
-def test_signals_while_it_sets_up_leave_nothing(place):
-    """Wherever in the first 400 ms the signal falls."""
-    for delay_ms in range(0, 400, 80):
-        process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place,
-                                    "--", "sleep", "60"], stderr=subprocess.DEVNULL)
-        time.sleep(delay_ms / 1000)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) in (143, -signal.SIGTERM)
-        assert left_behind(process.pid) == [] and list(place.iterdir()) == []
+PHASES = {  # what is there when it stands still: cgroups and active swap files, files in the place
+    "recorded": (0, 0),
+    "cgroup made": (1, 0),
+    "swap file made": (1, 1),
+    "swap on": (2, 1),
+    "set up": (2, 1),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("phase", PHASES)
+def test_signals_while_it_sets_up_leave_nothing(place, state, phase, number):
+    process = paused_at(phase, "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place, "--", "sleep", "1000")
+    process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=120)
+    assert process.returncode == 128 + number
+    assert left_behind(process.pid) == [] and list(place.iterdir()) == [] and records(state) == []
 
 
 def test_the_second_signal_kills():
     """A command that ignores SIGTERM ends with the second one."""
     process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--", "sh", "-c",
-                                "trap '' TERM; echo ready; while :; do sleep 0.1; done"], stdout=subprocess.PIPE, text=True)
+                                "trap 'echo ignored' TERM; sleep 1000 & echo ready; while :; do wait $!; done"],
+                               stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    time.sleep(0.3)
-    assert process.poll() is None
+    assert process.stdout.readline() == "ignored\n" and process.poll() is None
     process.terminate()
-    assert process.wait(timeout=30) == 137 and left_behind(process.pid) == []
+    assert process.wait(timeout=60) == 137 and left_behind(process.pid) == []
 
 
 def test_what_the_command_left_running_ends():
@@ -145,15 +201,200 @@ def test_what_the_command_left_running_ends():
     assert not status.exists() or "State:\tZ" in status.read_text()  # ended; init may reap it later
 
 
-def test_what_a_killed_one_left_is_cleared_by_the_next(place):
-    process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place,
-                                *touch(1, seconds=60)], stdout=subprocess.PIPE, text=True)
-    process.stdout.readline()
+@pytest.fixture(params=[False, True], ids=["same boot", "after a reboot"])
+def another_start(request, tmp_path):
+    """The next start, which has nothing in common with the one before."""
+    def start():
+        reboot = {"MEMEXT_BOOT_ID": "another"} if request.param else {}
+        return limited("32MiB", "--keep-cache", "--", "true", cwd=tmp_path, env={**os.environ, **reboot})
+
+    return start
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_what_a_killed_one_left_is_cleared_by_the_next(place, state, another_start, phase):
+    """kill -9 at every point; the next start, with other arguments and elsewhere, leaves no cgroup, no active swap, no file, no record."""
+    process = paused_at(phase, "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place, "--", "sleep", "1000")
     process.kill()
     process.wait()
-    assert len(left_behind(process.pid)) == 2
-    assert limited("64MiB", "--keep-cache", "--swap", "1MiB", "--swap-dir", place, "--", "true").returncode == 0
-    assert left_behind(process.pid) == [] and list(place.iterdir()) == []
+    assert (len(left_behind(process.pid)), len(list(place.iterdir()))) == PHASES[phase] and len(records(state)) == 1
+    done = another_start()
+    assert done.returncode == 0, done.stderr
+    assert left_behind(process.pid) == [] and list(place.iterdir()) == [] and records(state) == []
+
+
+def test_one_killed_while_its_command_runs(place, state, another_start):
+    """Also what the command has started, which outlives the kill, ends: it is in our cgroup. What is elsewhere does not."""
+    bystander = subprocess.Popen(["sleep", "1000"])
+    process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place, "--", "sh", "-c",
+                                "setsid sleep 1000 >/dev/null 2>&1 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
+    escaped = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    assert not ended(escaped)
+    assert another_start().returncode == 0
+    assert ended(escaped) and not ended(bystander.pid)
+    assert left_behind(process.pid) == [] and list(place.iterdir()) == [] and records(state) == []
+    bystander.kill()
+    bystander.wait()
+
+
+def test_a_nested_one_is_cleared_too(state):
+    """Killed outside, with another limit-memory inside: both cgroups go, with what runs in the inner one."""
+    process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--", LIMIT_MEMORY, "32MiB", "--keep-cache", "--", "sh", "-c",
+                                "setsid sleep 1000 >/dev/null 2>&1 & echo $PPID $!; wait"], stdout=subprocess.PIPE, text=True)
+    inner, escaped = map(int, process.stdout.readline().split())
+    process.kill()
+    process.wait()
+    wait_for(lambda: ended(inner))
+    assert len(records(state)) == 2
+    assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
+    assert ended(escaped) and left_behind(process.pid) == [] and left_behind(inner) == [] and records(state) == []
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_cgroups_that_the_command_made_go_too(state, killed):
+    """A cgroup in ours that no record names, with a process that outlives the command."""
+    process = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--", "sh", "-c",
+                                "setsid sleep 1000 >/dev/null 2>&1 & echo $!; read line"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    escaped = int(process.stdout.readline())
+    inner = pathlib.Path(left_behind(process.pid)[0], "inner")
+    inner.mkdir()
+    (inner / "cgroup.procs").write_text(str(escaped))
+    if killed:
+        process.kill()
+    process.communicate("go on\n")
+    assert process.returncode == (-signal.SIGKILL if killed else 0)
+    assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
+    assert ended(escaped) and left_behind(process.pid) == [] and records(state) == []
+
+
+def test_a_living_one_is_left_alone(place, state, another_start):
+    process = paused_at("set up", "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place, "--", "cat", "/proc/swaps")
+    assert another_start().returncode == 0
+    assert len(left_behind(process.pid)) == 2 and len(records(state)) == 1
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0 and str(place) in out, err
+    assert left_behind(process.pid) == [] and records(state) == []
+
+
+# ------------------------------------------------------------------ what the registry names, and nothing else
+
+
+def record_of(state, pid, start, locked=True, **more):
+    """(id, function that adds entries) of a record as a killed process would have left it."""
+    state.mkdir(mode=0o700, exist_ok=True)
+    name = f"{pid}-{start}-0123abcd"
+    record = {"registry": 1, "id": name, "program": "limit-memory", "pid": pid, "start": start, "boot": registry.boot_id(),
+              "pid_ns": registry.pid_namespace(), "locked": locked, "made": [], **more}  # fmt: skip
+
+    def add(*entries):
+        record["made"] += entries
+        (state / f"{name}.json").write_text(json.dumps(record))
+
+    return name, add
+
+
+def test_a_pid_used_again_is_another_process(place, state):
+    """The pid lives, the start time is another: swept. Pid and start time live, without a lock (a script's record): left alone."""
+    name, add = record_of(state, os.getpid(), 1)
+    (place / f"run-{name}-1").mkdir()
+    add({"kind": "directory", "path": str(place / f"run-{name}-1"), "mount": "/"})
+    kept, add = record_of(state, os.getpid(), registry.start_ticks(os.getpid()), locked=False)
+    (place / f"run-{kept}-1").mkdir()
+    add({"kind": "directory", "path": str(place / f"run-{kept}-1"), "mount": "/"})
+    assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
+    assert [path.name for path in place.iterdir()] == [f"run-{kept}-1"] and [path.stem for path in records(state)] == [kept]
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_pids_of_another_namespace_mean_nothing_here(place, state, locked):
+    """There the lock alone tells: a record that has one and is not locked is swept, one without is left alone in this boot."""
+    name, add = record_of(state, os.getpid(), registry.start_ticks(os.getpid()), locked=locked, pid_ns="pid:[1]")
+    (place / f"run-{name}-1").mkdir()
+    add({"kind": "directory", "path": str(place / f"run-{name}-1"), "mount": "/"})
+    assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
+    assert len(list(place.iterdir())) == len(records(state)) == (0 if locked else 1)
+
+
+def test_what_is_not_ours_is_left_alone(place, state):
+    """Whatever a record says: another name, a link, a hard link, a foreign owner, a way through a link, a file that is no setting."""
+    name, add = record_of(state, 1, 1)
+    precious = place / "precious"
+    precious.mkdir()
+    (precious / "data").write_text("x")
+    (precious / f"run-{name}-3").mkdir()
+    (place / f"run-{name}-1").symlink_to(precious)
+    (place / f"run-{name}-2").mkdir()
+    os.chown(place / f"run-{name}-2", 65534, 65534)
+    (place / "way").symlink_to(precious)
+    os.link(precious / "data", place / f"memext-swap-{name}")
+    paths = [("directory", precious), ("directory", place / f"run-{name}-1"), ("directory", place / f"run-{name}-2"),
+             ("directory", place / "way" / f"run-{name}-3"), ("swap", precious / "data"), ("swap", place / f"memext-swap-{name}"),
+             ("cgroup", precious), ("cgroup", place / f"memext-limit-{name}")]  # fmt: skip
+    (place / f"memext-limit-{name}").mkdir()
+    add(*({"kind": kind, "path": str(path), "mount": "/"} for kind, path in paths), {"kind": "setting", "path": str(precious / "data"), "value": "0"})
+    before = sorted(str(path) for path in place.rglob("*"))
+    done = limited("64MiB", "--keep-cache", "--", "true")
+    assert done.returncode == 0 and done.stderr.count("left alone") == 9, done.stderr
+    assert sorted(str(path) for path in place.rglob("*")) == before and (precious / "data").read_text() == "x"
+    assert records(state) == []
+
+
+def test_what_is_not_mounted_now_is_remembered(place, state, tmp_path):
+    """After a reboot a disk may come later: its record waits for it, and is silent meanwhile."""
+    name, add = record_of(state, 1, 1, boot="another")
+    absent = tmp_path / "disk"
+    absent.mkdir()
+    add({"kind": "swap", "path": str(absent / f"memext-swap-{name}"), "mount": str(absent)})
+    done = limited("64MiB", "--keep-cache", "--quiet", "--", "true")
+    assert done.stderr == "" and len(records(state)) == 1
+    subprocess.run(["mount", "--bind", place, absent], check=True)
+    try:
+        (absent / f"memext-swap-{name}").write_bytes(b"")
+        assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
+        assert list(place.iterdir()) == [] and records(state) == []
+    finally:
+        subprocess.run(["umount", absent], check=True)
+
+
+def test_a_half_written_record_goes(state):
+    (state / "1-1-0123abcd.json.new").write_text('{"regis')
+    assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0 and records(state) == []
+
+
+def test_a_state_directory_that_others_may_write_to_is_refused(state):
+    state.chmod(0o777)
+    done = limited("64MiB", "--keep-cache", "--", "true")
+    state.chmod(0o700)
+    assert done.returncode == 2 and str(state) in done.stderr
+
+
+# ------------------------------------------------------------------ what it says
+
+
+def test_one_line_says_what_is_changed(place):
+    done = limited("64MiB", "--swap", "32MiB", "--swap-dir", place, "--", "true")
+    assert len(done.stderr.splitlines()) == 1
+    for text in ("cgroup of 64 MiB", f"swap file of 32 MiB in {place}", "page cache", "--no-system"):
+        assert text in done.stderr
+    assert limited("64MiB", "--keep-cache", "--quiet", "--", "true").stderr == ""
+
+
+def test_no_system_changes_nothing(place, state):
+    """The command runs where its caller does, without swap, a cached file stays cached, what others left stays, no record is written."""
+    (place / "file").write_bytes(b"x" * 8 * MIB)
+    os.sync()
+    shown = f"cat /proc/self/cgroup /proc/swaps; fincore --bytes --noheadings --output RES {place}/file; exit 7"
+    plain = subprocess.run(["sh", "-c", shown], capture_output=True, text=True)
+    shutil.rmtree(state)  # of the probe above
+    done = limited("64MiB", "--no-system", "--swap", "64MiB", "--swap-dir", place, "--", "sh", "-c", shown)
+    assert (done.stdout, done.returncode) == (plain.stdout, 7) and done.stdout.split()[-1] == str(8 * MIB)
+    assert len(done.stderr.splitlines()) == 1 and "without a limit" in done.stderr
+    assert not state.exists() and [path.name for path in place.iterdir()] == ["file"]
+    assert limited("64MiB", "--no-system", "--", "no-such-command").returncode == 127
 
 
 def test_limits_nest():

@@ -3,11 +3,11 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 
 import numpy
 import pytest
-from conftest import needs_root, random_grid, sh
+from conftest import needs_root, random_grid, sh, wait_until
+from watch import committed
 
 MIB = 2**20
 SMALL = ["-n", 30, 29, 31, "-t", 7]
@@ -111,12 +111,9 @@ def test_a_device_with_a_signature(memext, loop, make, signature):
 
 
 def test_a_store_in_use(memext, place):
-    """The second of two memexts on one store is refused while the first runs."""
+    """The second of two memexts on one store is refused while the first runs: it holds the store when it commits to it."""
     first = subprocess.Popen([str(memext.program), "run", "-n", "126", "126", "126", "-t", "100000", "-d", str(place), "-q"])
-    deadline = time.monotonic() + 20
-    while not (place / "memext.store").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.2)
+    assert wait_until(lambda: committed(place / "memext.store"), "the first run commits", first)
     try:
         memext.refused("run", *SMALL, "-d", place, naming="memext.store")
     finally:

@@ -1,5 +1,6 @@
 """The report of a run: its keys, and what it says about bytes and memory."""
 import json
+import pathlib
 import subprocess
 import tempfile
 
@@ -100,7 +101,7 @@ def test_dram_is_kept(memext, quick_place, backend, algorithm):
         words = ["run", *LARGE, "-d", quick_place, "--backend", backend, "--algorithm", algorithm, "--dram", "96MiB", "--verify",
                  "--quiet", "--json", file.name]
         process = subprocess.run([memext.program, *map(str, words)])
-        report = json.load(file)
+        report = json.loads(pathlib.Path(file.name).read_text())  # the file that was there was replaced
     assert process.returncode == 0 and report["verified"] is True
     assert 0 < report["peak_rss_bytes"] <= 160 * MIB
     assert report["dram_budget_bytes"] <= 96 * MIB
@@ -112,7 +113,7 @@ def test_dram_is_kept_with_a_side_file(memext, quick_place):
         words = ["run", "-n", 510, 510, 126, "-t", 24, "-d", quick_place, "--algorithm", "stream", "--dram", "56MiB", "--read-bw",
                  1e8, "--write-bw", 1e8, "--verify", "--quiet", "--json", file.name]
         process = subprocess.run([memext.program, *map(str, words)])
-        report = json.load(file)
+        report = json.loads(pathlib.Path(file.name).read_text())  # the file that was there was replaced
     assert process.returncode == 0 and report["verified"] is True and report["plan"]["faces"] == "side-file"
     assert report["read_bytes"] == report["predicted_read_bytes"] and report["write_bytes"] == report["predicted_write_bytes"]
     assert report["block_bytes"] <= 32 * MIB and report["peak_rss_bytes"] <= 120 * MIB

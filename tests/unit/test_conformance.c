@@ -1,16 +1,22 @@
 /* test_conformance - one suite over all backends and kinds of places: what was written is what is read, every
  * request completes once, errors are told, commits survive, and nobody's data is overwritten. */
 #include "conformance.h"
+#include "core/device.h"
 #include "core/queue.h"
 #include "core/safety.h"
 #include "core/store.h"
 #include "machine/machine.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/swap.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 
 static struct loop disk = {-1, ""}; /* of the running test */
 
@@ -58,6 +64,8 @@ static const struct target targets[] = {
     {.backend = "fault:mmap", .where = IN_FILE, .fault = TROUBLE},
     {.backend = "fault:aio", .where = IN_FILE, .fault = TROUBLE},
     {.backend = "fault:uring", .where = IN_DIRECTORY, .fault = TROUBLE},
+    {.backend = "fault:aio", .where = IN_FILE, .fault = TROUBLE ",sys=1"},
+    {.backend = "fault:mmap", .where = ON_DISK, .fault = TROUBLE ",sys=1"},
 };
 enum { N_TARGETS = sizeof targets / sizeof targets[0] };
 
@@ -538,8 +546,9 @@ Test(conformance, facts_hold) {
         cr_expect_str_eq(f.backend, targets[i].backend);
         cr_expect_eq(f.durable, targets[i].where != NOWHERE);
         cr_expect_eq(f.bypasses_page_cache,
-                     (strstr(f.backend, "aio") || strstr(f.backend, "uring")) && !targets[i].uncached, "%s",
-                     f.backend);
+                     (strstr(f.backend, "aio") || strstr(f.backend, "uring")) && !targets[i].uncached &&
+                         (targets[i].fault == NULL || strstr(targets[i].fault, "sys=1") == NULL),
+                     "%s", f.backend);
         cr_expect_gt(f.capacity_bytes, 0);
         cr_expect_neq(f.place[0], 0);
         if (targets[i].iopoll) cr_expect_neq(f.note[0], 0, "no poll queues here, and nothing said");
@@ -643,8 +652,12 @@ static void damage(const char *path, uint64_t offset) {
     close(fd);
 }
 
-/* note(reopen) = last commit; with the newest superblock damaged, the one before; with both, -EIO. Buffers
- * keep their bytes. An interrupted run is not overwritten without force. */
+/* Where byte `at` of a copy of a slot lies. */
+static uint64_t in_slot(int slot, int copy, uint64_t at) { return mx_store_offset(slot, copy) + at; }
+
+/* note(reopen) = last commit; with either copy of the newest slot damaged still; with both, the one before;
+ * with all four, -EIO. A copy that is damaged is whole again after reopening. Buffers keep their bytes. An
+ * interrupted run is not overwritten without force. */
 Test(conformance, commits_survive) {
     for (unsigned i = 0; i < N_TARGETS; i++) {
         const struct target *t = &targets[i];
@@ -688,10 +701,19 @@ Test(conformance, commits_survive) {
         int slot = -1, fd = open(place, O_RDWR | O_CLOEXEC);
         cr_assert_eq(mx_store_read(fd, &super, &slot), MX_STORE_INTACT);
         close(fd);
-        damage(place, (uint64_t)slot * 4096 + 1500);
+        for (int copy = 0; copy < 2; copy++) {
+            damage(place, in_slot(slot, copy, 1500));
+            cr_assert_eq(note_of(&options, note), 7, "%s: copy %d damaged", t->backend, copy);
+            cr_assert_eq(memcmp(note, "second!", 7), 0);
+        }
+        damage(place, in_slot(slot, 0, 1500));
+        damage(place, in_slot(slot, 1, 1500));
         cr_assert_eq(note_of(&options, note), 5);
         cr_assert_eq(memcmp(note, "first", 5), 0);
-        damage(place, (uint64_t)(1 - slot) * 4096 + 4090);
+        damage(place, in_slot(1 - slot, 0, 16380));
+        cr_assert_eq(note_of(&options, note), 5);
+        damage(place, in_slot(1 - slot, 0, 100));
+        damage(place, in_slot(1 - slot, 1, 16380));
         refused(&options, -EIO, "damaged");
         options.resume = false;
         refused(&options, -EEXIST, "--force");
@@ -701,40 +723,43 @@ Test(conformance, commits_survive) {
     }
 }
 
-/* A torn commit: of the newer superblock only the first k of 8 sectors reached the disk. note = old for k <
- * 8, new for k = 8. */
+/* A torn commit: of the newer slot's 64 sectors (two copies of 32) only some reached the disk, the first k or
+ * the last k. note = new if a whole copy did (k >= 32), else old; never a mixture. */
 Test(conformance, torn_superblocks) {
-    struct mx_device_options options = {.backend = "mmap", .path = in_dir("store")};
-    char path[512], note[MX_NOTE_BYTES], before[8192], after[8192], torn[8192], text[MX_NOTE_BYTES];
-    snprintf(path, sizeof path, "%s", options.path);
-    options.path = path;
+    enum { BYTES = 4 * MX_SUPERBLOCK_BYTES, SLOT = 2 * MX_SUPERBLOCK_BYTES, SECTORS = SLOT / 512 };
+    static char before[BYTES], after[BYTES], torn[BYTES], text[MX_NOTE_BYTES], note[MX_NOTE_BYTES];
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    struct mx_device_options options = {.backend = "mmap", .path = path};
     mx_device *device = open_ok(&options);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     memset(text, 'o', sizeof text);
     cr_assert_eq(mx_device_commit(device, text, sizeof text), 0);
-    cr_assert_eq(pread(fd, before, sizeof before, 0), 8192);
+    cr_assert_eq(pread(fd, before, BYTES, 0), BYTES);
     memset(text, 'n', sizeof text);
     cr_assert_eq(mx_device_commit(device, text, sizeof text), 0);
-    cr_assert_eq(pread(fd, after, sizeof after, 0), 8192);
+    cr_assert_eq(pread(fd, after, BYTES, 0), BYTES);
     mx_device_close(device);
-    uint64_t changed = memcmp(before, after, 4096) == 0 ? 4096 : 0;
-    for (uint64_t k = 0; k <= 8; k++) {
-        memcpy(torn, before, sizeof torn);
-        memcpy(torn + changed, after + changed, k * 512);
-        cr_assert_eq(pwrite(fd, torn, sizeof torn, 0), 8192);
-        cr_assert_eq(note_of(&options, note), MX_NOTE_BYTES);
-        /* The last sector holds the checksum, and before it nothing that differs: only k = 8 can be the new
-         * one. */
-        cr_assert_eq(note[0], k == 8 ? 'n' : 'o', "%u sectors", (unsigned)k);
-        cr_assert_eq(note[MX_NOTE_BYTES - 1], note[0]);
-    }
+    uint64_t changed = memcmp(before, after, SLOT) == 0 ? SLOT : 0;
+    for (uint64_t k = 0; k <= SECTORS; k++)
+        for (int last = 0; last < 2; last++) {
+            uint64_t from = changed + (last ? SLOT - k * 512 : 0);
+            memcpy(torn, before, BYTES);
+            memcpy(torn + from, after + from, k * 512);
+            cr_assert_eq(pwrite(fd, torn, BYTES, 0), BYTES);
+            cr_assert_eq(note_of(&options, note), MX_NOTE_BYTES);
+            cr_assert_eq(note[0], k >= SECTORS / 2 ? 'n' : 'o', "%u sectors, last %d", (unsigned)k, last);
+            cr_assert_eq(memcmp(note, note + 1, MX_NOTE_BYTES - 1), 0, "a mixture");
+        }
     close(fd);
 }
 
 /* A commit, the first one after opening too, leaves the newest superblock as it is: bytes(slot of newest)
  * before = after. */
 Test(conformance, commits_spare_the_newest_superblock) {
-    char path[512], before[8192], after[8192];
+    enum { BYTES = 4 * MX_SUPERBLOCK_BYTES, SLOT = 2 * MX_SUPERBLOCK_BYTES };
+    static char before[BYTES], after[BYTES];
+    char path[512];
     snprintf(path, sizeof path, "%s", in_dir("store"));
     struct mx_device_options options = {.backend = "aio", .path = path};
     struct mx_superblock super;
@@ -744,11 +769,11 @@ Test(conformance, commits_spare_the_newest_superblock) {
         for (int k = 0; k < 1 + round % 2; k++) {
             int slot = -1;
             cr_assert_eq(mx_store_read(fd, &super, &slot), MX_STORE_INTACT);
-            cr_assert_eq(pread(fd, before, sizeof before, 0), 8192);
+            cr_assert_eq(pread(fd, before, BYTES, 0), BYTES);
             cr_assert_eq(mx_device_commit(device, "note", 4), 0);
-            cr_assert_eq(pread(fd, after, sizeof after, 0), 8192);
-            cr_assert_eq(memcmp(before + slot * 4096, after + slot * 4096, 4096), 0);
-            cr_assert_neq(memcmp(before, after, 8192), 0);
+            cr_assert_eq(pread(fd, after, BYTES, 0), BYTES);
+            cr_assert_eq(memcmp(before + slot * SLOT, after + slot * SLOT, SLOT), 0);
+            cr_assert_neq(memcmp(before, after, BYTES), 0);
         }
         close(fd);
         mx_device_close(device);
@@ -770,8 +795,55 @@ Test(conformance, what_stays_in_a_directory) {
         mx_device_close(device);
         cr_expect_eq(access(in_dir("memext.store"), F_OK) == 0, rows[i].stays, "row %zu", i);
     }
-    /* finished and kept: may be overwritten silently */
-    mx_device_close(open_ok(&(struct mx_device_options){.backend = "aio", .path = dir}));
+}
+
+/* What a run left is overwritten without force only if the run is done, was not kept, and the file was named.
+ */
+Test(conformance, runs_that_are_not_overwritten) {
+    static const struct {
+        bool named, keep, finish;
+        int result;
+        const char *word;
+    } rows[] = {{0, 0, 0, -EEXIST, "interrupted run"},
+                {1, 0, 0, -EEXIST, "interrupted run"},
+                {0, 1, 1, -EEXIST, "was kept"},
+                {1, 1, 1, -EEXIST, "was kept"},
+                {0, 0, 1, 0, ""},
+                {1, 0, 1, 0, "finished run"}};
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_device_options o = {
+            .backend = "aio", .path = rows[i].named ? path : dir, .keep = rows[i].keep, .force = true};
+        mx_device *device = open_ok(&o);
+        cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+        if (rows[i].finish) cr_assert_eq(mx_device_finish(device), 0);
+        mx_device_close(device);
+        o.force = o.keep = false;
+        if (rows[i].result != 0) {
+            refused(&o, rows[i].result, rows[i].word);
+            continue;
+        }
+        struct mx_device_facts f;
+        device = open_ok(&o);
+        mx_device_facts(device, &f);
+        cr_expect_not_null(strstr(f.note, rows[i].word), "row %zu: %s", i, f.note);
+        mx_device_close(device);
+    }
+}
+
+/* The store of a run that was done, but whose process was killed before it could remove it, stays. */
+Test(conformance, a_finished_run_in_a_directory_is_not_overwritten) {
+    struct mx_device_options o = {.backend = "mmap", .path = dir};
+    mx_device *device = open_ok(&o);
+    cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+    cr_assert_eq(mx_device_finish(device), 0);
+    cr_assert_eq(link(in_dir("memext.store"), in_dir("saved")), 0);
+    mx_device_close(device);
+    cr_assert_eq(rename(in_dir("saved"), in_dir("memext.store")), 0);
+    refused(&o, -EEXIST, "a finished run");
+    o.force = true;
+    mx_device_close(open_ok(&o));
 }
 
 Test(conformance, anonymous_devices_do_not_commit) {
@@ -804,6 +876,20 @@ Test(conformance, options_are_checked) {
     refused(&o, -EINVAL, "typo");
     o = (struct mx_device_options){.backend = "dram", .advice = MX_ADVICE_DROP};
     refused(&o, -EINVAL, "advice");
+    static const char *const bad[] = {"eio=",    "eio=x",    "eio=0.5x", "eio=-1",       "eio=1.1",
+                                      "eio=nan", "eio=0x1",  "eio",      "fail=1.5",     "seed=1e300",
+                                      "=1",      "eintr=1",  "call=one", "calls_from=x", "errno=5000",
+                                      "errno=0", "reorder=2"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        mx_why why = {""};
+        cr_expect_eq(mx_fault_calls(bad[i], &why), -EINVAL, "%s", bad[i]);
+        cr_expect_neq(why.text[0], 0, "%s", bad[i]);
+        o = (struct mx_device_options){.backend = "fault:aio", .path = dir, .fault = bad[i]};
+        if (strncmp(bad[i], "calls_from", 10) != 0) refused(&o, -EINVAL, "");
+    }
+    cr_expect_eq(mx_sys, &mx_sys_kernel);
+    o = (struct mx_device_options){.backend = "fault:dram", .fault = "sys=1"};
+    refused(&o, -EINVAL, "sys=1");
     cr_expect_neq(access(in_dir("memext.store"), F_OK), 0, "a refusal leaves nothing behind");
 }
 
@@ -1036,6 +1122,25 @@ Test(conformance, partitions_in_use) {
     cr_expect_eq(mx_check_unused(dir, makedev(8, 0), "/dev/sda", &why), -EBUSY);
     cr_expect_not_null(strstr(why.text, "dm-0"), "%s", why.text);
     cr_expect_eq(mx_check_unused(dir, makedev(8, 1), "/dev/sda1", &why), 0);
+    /* A line longer than any buffer, whose tail looks like a mount, is one line; a name with a blank is told.
+     */
+    cr_assert_eq(rmdir(in_dir("sys/dev/block/8:2/holders/dm-0")), 0);
+    FILE *mounts = fopen(in_dir("proc/self/mountinfo"), "w");
+    fprintf(mounts, "21 1 0:5 / /x rw - overlay none %020000d 22 1 8:1 / /home rw - ext4 /dev/sda1 rw\n", 0);
+    fclose(mounts);
+    cr_expect_eq(mx_check_unused(dir, makedev(8, 1), "/dev/sda1", &why), 0, "%s", why.text);
+    mounts = fopen(in_dir("proc/self/mountinfo"), "w");
+    fprintf(mounts, "22 1 8:1 / /my\\040home rw - ext4 /dev/sda1 rw\n");
+    fclose(mounts);
+    cr_expect_eq(mx_check_unused(dir, makedev(8, 0), "/dev/sda", &why), -EBUSY);
+    cr_expect_not_null(strstr(why.text, "/my home"), "%s", why.text);
+    struct stat file;
+    make_file(in_dir("swap file"), 0);
+    FILE *swaps = fopen(in_dir("proc/swaps"), "w");
+    fprintf(swaps, "Filename Type Size\n%s/swap\\040file file 1 0 -2\n", dir);
+    fclose(swaps);
+    cr_assert_eq(stat(in_dir("swap file"), &file), 0);
+    cr_expect_eq(mx_check_no_swap_file(dir, &file, "swap file", &why), -EBUSY, "a name with a blank");
 }
 
 /* ---- Blocks and budgets */
@@ -1127,4 +1232,700 @@ Test(conformance, a_block_larger_than_a_registration) {
     mx_block_free(block);
     mx_buffer_close(buffer);
     mx_device_close(device);
+}
+
+/* ---- stores that are not as memext makes them */
+
+/* Puts this superblock, with a checksum that fits, into every copy. */
+static void put_superblock(const char *path, struct mx_superblock *s, bool seal) {
+    int fd = open(path, O_RDWR | O_CLOEXEC), slot = 1;
+    cr_assert_geq(fd, 0);
+    struct mx_superblock now = *s;
+    for (int i = 0; i < 2 && seal; i++) cr_assert_eq(mx_store_commit(fd, s, &now, &slot), 0);
+    for (int i = 0; i < 4 && !seal; i++)
+        cr_assert_eq(mx_write_all(fd, s, sizeof *s, (off_t)mx_store_offset(i / 2, i % 2)), 0);
+    close(fd);
+}
+
+/* A store with the Buffers "a" and "b" of 8 MiB and the note "note" in a file; returns its superblock. */
+static struct mx_superblock make_store(const char *path) {
+    struct mx_device_options o = {.backend = "aio", .path = path, .force = true};
+    struct mx_superblock super;
+    int slot, fd;
+    mx_device *device = open_ok(&o);
+    mx_buffer *a = create_ok(device, "a", 8 * MIB), *b = create_ok(device, "b", 8 * MIB);
+    cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+    mx_buffer_close(a);
+    mx_buffer_close(b);
+    mx_device_close(device);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    cr_assert_eq(mx_store_read(fd, &super, &slot), MX_STORE_INTACT);
+    close(fd);
+    return super;
+}
+
+static void look_fails(const char *path, int want, const char *word) {
+    static struct mx_store_facts facts;
+    mx_why why = {""};
+    cr_expect_eq(mx_store_look(path, &why, &facts), want, "%s", why.text);
+    cr_expect_not_null(strstr(why.text, word), "\"%s\" is not in: %s", word, why.text);
+}
+
+/* Of another format: named, never overwritten without force, and gone after that. */
+Test(conformance, another_format_is_named) {
+    char path[512], note[MX_NOTE_BYTES];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    static const uint32_t versions[] = {1, 3, 77};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        struct mx_superblock s = make_store(path);
+        char word[32];
+        snprintf(word, sizeof word, "format %u", versions[i]);
+        s.version = versions[i];
+        put_superblock(path, &s, false);
+        struct mx_device_options o = {.backend = "aio", .path = path, .resume = true};
+        refused(&o, -ENOTSUP, word);
+        look_fails(path, -ENOTSUP, word);
+        o.resume = false;
+        refused(&o, -EEXIST, word);
+        o.force = true;
+        mx_device_close(open_ok(&o));
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), 0);
+    }
+}
+
+/* A store that was cut short, or whose extents are none, is refused: there is nothing to map or read behind
+ * its end. */
+Test(conformance, extents_are_checked) {
+    static const struct {
+        const char *word;
+        uint32_t n, finished;
+        struct mx_extent a, b;
+    } rows[] = {
+        {"overlap", 2, 0, {"a", 2 * MIB, 8 * MIB}, {"b", 8 * MIB, 8 * MIB}},
+        {"overlap", 2, 0, {"a", 4 * MIB, 8 * MIB}, {"b", 2 * MIB, 2 * MIB + 1}},
+        {"overlap", 2, 0, {"a", 2 * MIB, 2 * MIB}, {"a", 8 * MIB, 2 * MIB}},
+        {"lies where none can", 1, 0, {"a", 0, 8 * MIB}, {"", 0, 0}},
+        {"lies where none can", 1, 0, {"a", 3 * MIB, 8 * MIB}, {"", 0, 0}},
+        {"lies where none can", 1, 0, {"a", 2 * MIB, 0}, {"", 0, 0}},
+        {"cut short", 1, 0, {"a", 2 * MIB, 17 * MIB}, {"", 0, 0}},
+        {"cut short", 1, 0, {"a", 2 * MIB, UINT64_MAX - MIB}, {"", 0, 0}},
+        {"cut short", 1, 0, {"a", UINT64_MAX - 2 * MIB + 1, 4 * MIB}, {"", 0, 0}},
+        {"no proper name", 1, 0, {"", 2 * MIB, MIB}, {"", 0, 0}},
+        {"no proper name", 1, 0, {"sixteen letters!", 2 * MIB, MIB}, {"", 0, 0}},
+        {"at most 32", 33, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+        {"at most 32", UINT32_MAX, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+        {"means nothing", 1, 3, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+    };
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    struct mx_superblock good = make_store(path);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_superblock s = good;
+        s.n_extents = rows[i].n;
+        s.finished = rows[i].finished;
+        s.extents[0] = rows[i].a;
+        s.extents[1] = rows[i].b;
+        put_superblock(path, &s, true);
+        refused(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}, -EIO,
+                rows[i].word);
+        refused(&(struct mx_device_options){.backend = "mmap", .path = path}, -EEXIST, "damaged");
+        look_fails(path, -EIO, rows[i].word);
+    }
+    put_superblock(path, &good, true);
+    mx_device_close(open_ok(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}));
+    cr_assert_eq(truncate(path, 16 * MIB), 0);
+    refused(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}, -EIO, "cut short");
+    refused(&(struct mx_device_options){.backend = "mmap", .path = path}, -EEXIST, "damaged");
+    look_fails(path, -EIO, "cut short");
+    cr_assert_eq(truncate(path, 30000), 0);
+    refused(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}, -EIO, "");
+}
+
+/* A new store on an old one: nothing of the old one is found any more, though neither of its slots is wiped;
+ * also when the first commit of the new one is torn. generation(new) > generation(any slot of the old). */
+Test(conformance, a_new_store_outranks_the_old_slots) {
+    char path[512], note[MX_NOTE_BYTES];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    struct mx_device_options o = {.backend = "aio", .path = path};
+    for (int commits = 1; commits <= 4; commits++) {
+        struct mx_superblock old = make_store(path), now;
+        int slot = -1;
+        o.force = true;
+        mx_device *device = open_ok(&o);
+        for (int i = 1; i < commits; i++) cr_assert_eq(mx_device_commit(device, "new", 3), 0);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        cr_assert_eq(mx_store_read(fd, &now, &slot), MX_STORE_INTACT);
+        cr_expect_gt(now.generation, old.generation);
+        mx_device_close(device);
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), commits > 1 ? 3 : 0);
+        /* torn: the slot of the newest holds nothing that is intact */
+        if (commits > 1) {
+            for (int copy = 0; copy < 2; copy++) damage(path, in_slot(slot, copy, 40));
+            cr_expect_eq(note_of(&o, note), commits > 2 ? 3 : 0, "the old run is found again");
+        }
+        close(fd);
+    }
+}
+
+/* ---- failures that stay */
+
+static struct mx_sys sick = {NULL};
+static int sick_calls; /* that still fail */
+
+static int sick_fdatasync(int fd) { return sick_calls-- > 0 ? -EIO : mx_sys_kernel.fdatasync(fd); }
+
+static int sick_msync(void *base, size_t bytes, int flags) {
+    return sick_calls-- > 0 ? -ENOSPC : mx_sys_kernel.msync(base, bytes, flags);
+}
+
+static int sick_sync_file_range(int fd, off_t at, off_t bytes, unsigned flags) {
+    return sick_calls-- > 0 ? -EIO : mx_sys_kernel.sync_file_range(fd, at, bytes, flags);
+}
+
+static ssize_t sick_pwrite(int fd, const void *from, size_t bytes, off_t at) {
+    return sick_calls-- > 0 ? -EDQUOT : mx_sys_kernel.pwrite(fd, from, bytes, at);
+}
+
+static void be_sick(int calls) {
+    sick_calls = calls;
+    mx_sys = &sick;
+}
+
+/* One call fails, the later ones do not: the commit is refused, and so is every later one; a sentence is
+ * there. The note that was committed before is the newest. */
+static void stays_failed(mx_device *device, int want, const char *what) {
+    mx_why why = {""};
+    cr_expect_eq(mx_device_commit(device, "after", 5), want, "%s", what);
+    cr_expect_leq(sick_calls, 0, "%s: nothing failed", what);
+    cr_expect_eq(mx_device_commit(device, "after", 5), want, "%s", what);
+    cr_expect_eq(mx_device_flush(device), want, "%s", what);
+    cr_expect_eq(mx_device_finish(device), want, "%s", what);
+    cr_expect_eq(mx_device_error(device, &why), want, "%s", what);
+    cr_expect_not_null(strstr(why.text, "nothing is committed"), "%s: %s", what, why.text);
+    mx_sys = &mx_sys_kernel;
+}
+
+Test(conformance, failed_flushes_are_final) {
+    static const struct {
+        const char *what, *backend;
+        int want;
+    } rows[] = {{"fdatasync", "aio", -EIO},  {"fdatasync", "uring", -EIO}, {"fdatasync", "fault:uring", -EIO},
+                {"fdatasync", "mmap", -EIO}, {"msync", "mmap", -ENOSPC},   {"drop", "mmap", -EIO},
+                {"pwrite", "aio", -EDQUOT},  {"pwrite", "mmap", -EDQUOT}};
+    char path[512], note[MX_NOTE_BYTES];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_device_options o = {.backend = rows[i].backend, .path = path, .force = true};
+        mx_device *device = open_ok(&o);
+        mx_buffer *buffer = create_ok(device, "b", 64 * MIB);
+        cr_assert_eq(mx_device_error(device, NULL), 0);
+        cr_assert_eq(mx_device_commit(device, "before", 6), 0);
+        sick = mx_sys_kernel;
+        if (strcmp(rows[i].what, "fdatasync") == 0) sick.fdatasync = sick_fdatasync;
+        if (strcmp(rows[i].what, "msync") == 0) sick.msync = sick_msync;
+        if (strcmp(rows[i].what, "drop") == 0) sick.sync_file_range = sick_sync_file_range;
+        if (strcmp(rows[i].what, "pwrite") == 0) sick.pwrite = sick_pwrite;
+        be_sick(1);
+        if (strcmp(rows[i].what, "drop") == 0) {
+            int err = 0;
+            for (uint64_t at = 0; at < 64 * MIB; at += 4 * MIB) {
+                int result = mx_buffer_advise(buffer, at, 4 * MIB, MX_ADVICE_DROP);
+                if (result != 0) err = result;
+            }
+            cr_expect_eq(err, -EIO, "the hint tells of it");
+        }
+        stays_failed(device, rows[i].want, rows[i].what);
+        mx_buffer_close(buffer);
+        mx_device_close(device);
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), 6, "%s", rows[i].what);
+    }
+}
+
+/* With advice SCHEDULE written ranges are dropped by the queue: the error reaches a ticket, and the device.
+ */
+Test(conformance, what_dropping_loses_reaches_the_ticket) {
+    struct mx_device_options o = {.backend = "mmap", .path = dir, .advice = MX_ADVICE_SCHEDULE};
+    mx_device *device = open_ok(&o);
+    mx_buffer *buffer = create_ok(device, "b", 64 * MIB);
+    mx_block *block = block_ok(device, 64 * MIB);
+    sick = mx_sys_kernel;
+    sick.sync_file_range = sick_sync_file_range;
+    be_sick(1);
+    cr_expect_eq(write_now(buffer, 0, 64 * MIB, mx_block_data(block)), -EIO);
+    cr_expect_eq(write_now(buffer, 0, 64 * MIB, mx_block_data(block)), 0, "the next ticket is another's");
+    stays_failed(device, -EIO, "drop");
+    mx_block_free(block);
+    mx_buffer_close(buffer);
+    mx_device_close(device);
+}
+
+/* What was stored through a mapping is written back while something is read: no ticket is to blame, but
+ * nothing is committed after it. */
+Test(conformance, what_dropping_loses_while_reading_is_remembered) {
+    struct mx_device_options o = {.backend = "mmap", .path = dir, .advice = MX_ADVICE_SCHEDULE};
+    mx_device *device = open_ok(&o);
+    mx_buffer *buffer = create_ok(device, "b", 64 * MIB);
+    mx_block *block = block_ok(device, 64 * MIB);
+    void *map = NULL;
+    cr_assert_eq(mx_buffer_map(buffer, NULL, &map), 0);
+    fill_pattern(map, 64 * MIB, 1);
+    sick = mx_sys_kernel;
+    sick.sync_file_range = sick_sync_file_range;
+    be_sick(1);
+    cr_expect_eq(read_now(buffer, 0, 64 * MIB, mx_block_data(block)), 0);
+    stays_failed(device, -EIO, "drop");
+    mx_block_free(block);
+    mx_buffer_close(buffer);
+    mx_device_close(device);
+}
+
+/* A failed write: its ticket has the error, and no commit follows; a failed read alone harms nothing. */
+Test(conformance, failed_writes_are_final) {
+    static const char *const backends[] = {"fault:aio", "fault:uring", "fault:mmap"};
+    for (int write = 0; write < 2; write++)
+        for (size_t i = 0; i < 3; i++) {
+            struct mx_device_options o = {
+                .backend = backends[i], .path = dir, .force = true, .fault = write ? "fail=1" : "fail=2"};
+            mx_device *device = open_ok(&o);
+            mx_buffer *buffer = create_ok(device, "b", MIB);
+            mx_block *block = block_ok(device, MIB);
+            cr_expect_eq(write_now(buffer, 0, 64 * KIB, mx_block_data(block)), write ? -EIO : 0, "%s",
+                         backends[i]);
+            cr_expect_eq(read_now(buffer, 0, 64 * KIB, mx_block_data(block)), write ? 0 : -EIO, "%s",
+                         backends[i]);
+            cr_expect_eq(write_now(buffer, 0, 64 * KIB, mx_block_data(block)), 0);
+            sick_calls = 0;
+            if (write)
+                stays_failed(device, -EIO, backends[i]);
+            else
+                cr_expect_eq(mx_device_commit(device, "note", 4), 0);
+            mx_block_free(block);
+            mx_buffer_close(buffer);
+            mx_device_close(device);
+        }
+}
+
+/* Every single failing call of a small run: an error is told, or all is as if nothing had failed; no
+ * descriptor stays open; what was committed is there; and the place can be used again. */
+static int count_fds(void) {
+    int n = 0;
+    DIR *list = opendir("/proc/self/fd");
+    while (readdir(list) != NULL) n++;
+    closedir(list);
+    return n;
+}
+
+enum { REACHED_NOTHING, REACHED_WRITE, REACHED_COMMIT, REACHED_FINISH };
+
+/* Returns the first error; *reached says how far it came. */
+static int small_run(const struct mx_device_options *o, int *reached) {
+    mx_device *device = NULL;
+    mx_buffer *buffer = NULL;
+    mx_block *block = NULL;
+    mx_why why = {""};
+    *reached = REACHED_NOTHING;
+    int err = mx_device_open(o, &why, &device);
+    if (err != 0) {
+        cr_expect_neq(why.text[0], 0, "no sentence for %d", err);
+        return err;
+    }
+    err = mx_buffer_create(device, "b", MIB, &why, &buffer);
+    if (err == 0) err = mx_block_create(&(struct mx_block_options){.device = device}, MIB, &why, &block);
+    if (err == 0) fill_pattern(mx_block_data(block), MIB, 5);
+    if (err == 0) err = write_now(buffer, 0, MIB, mx_block_data(block));
+    if (err == 0) *reached = REACHED_WRITE;
+    if (err == 0) err = mx_device_commit(device, "first", 5);
+    if (err == 0) *reached = REACHED_COMMIT;
+    if (err == 0) err = mx_device_finish(device);
+    if (err == 0) *reached = REACHED_FINISH;
+    mx_block_free(block);
+    mx_buffer_close(buffer);
+    mx_device_close(device);
+    return err;
+}
+
+static void check_after(const struct mx_device_options *options, int reached, uint64_t call) {
+    struct mx_device_options o = *options;
+    char note[MX_NOTE_BYTES];
+    if (reached >= REACHED_COMMIT) {
+        o.backend = "aio";
+        o.force = false;
+        cr_expect_eq(note_of(&o, note), 5, "%s: call %llu", options->backend, (unsigned long long)call);
+        o.resume = true;
+        mx_device *device = open_ok(&o);
+        mx_buffer *buffer = NULL;
+        cr_assert_eq(mx_buffer_open(device, "b", NULL, &buffer), 0);
+        mx_block *block = block_ok(device, 2 * MIB);
+        char *want = mx_block_data(block), *got = want + MIB;
+        fill_pattern(want, MIB, 5);
+        cr_assert_eq(read_now(buffer, 0, MIB, got), 0);
+        cr_expect_eq(memcmp(want, got, MIB), 0, "%s: call %llu", options->backend, (unsigned long long)call);
+        mx_block_free(block);
+        mx_buffer_close(buffer);
+        mx_device_close(device);
+    }
+}
+
+/* False if the run had fewer calls than that. */
+static bool call_fails(const struct mx_device_options *o, uint64_t call, bool fresh, int *errors) {
+    char spec[64];
+    int before = count_fds(), reached;
+    snprintf(spec, sizeof spec, "call=%llu,errno=%d", (unsigned long long)call, call % 2 ? EIO : ENOSPC);
+    if (fresh) unlink(in_dir("memext.store"));
+    cr_assert_eq(mx_fault_calls(spec, NULL), 0);
+    int err = small_run(o, &reached);
+    uint64_t made = mx_fault_calls_made();
+    cr_assert_eq(mx_fault_calls(NULL, NULL), 0);
+    *errors += err != 0;
+    cr_expect_eq(count_fds(), before, "%s: call %llu leaves descriptors", o->backend,
+                 (unsigned long long)call);
+    check_after(o, reached, call);
+    return made >= call;
+}
+
+Test(conformance, every_call_fails_once, .timeout = 300) {
+    static const char *const backends[] = {"aio", "uring", "mmap", "fault:aio"};
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        struct mx_device_options o = {.backend = backends[i],
+                                      .path = dir,
+                                      .keep = true,
+                                      .force = true,
+                                      .fault = strcmp(backends[i], "fault:aio") == 0 ? "sys=1" : NULL};
+        int before = count_fds(), errors = 0, reached;
+        cr_assert_eq(small_run(&o, &reached), 0); /* the last one there: the store is there and overwritten */
+        for (int fresh = 0; fresh < 2; fresh++)
+            for (uint64_t call = 1; call_fails(&o, call, fresh, &errors); call++) cr_assert_lt(call, 1000);
+        cr_expect_eq(count_fds(), before);
+        cr_expect_gt(errors, 10, "%s: only %d errors", backends[i], errors);
+        cr_expect_eq(mx_sys, &mx_sys_kernel);
+    }
+}
+
+/* ---- signals */
+
+static void nothing(int signal) { (void)signal; }
+
+/* Every call is interrupted more often than not, and signals come every 200 us: the run is as good as any. */
+Test(conformance, interruptions_do_no_harm) {
+    static const char *const backends[] = {"aio", "uring", "mmap", "fault:mmap", "fault:aio"};
+    struct sigaction action = {.sa_handler = nothing}; /* no SA_RESTART */
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        struct mx_device_options o = {.backend = backends[i],
+                                      .path = dir,
+                                      .keep = true,
+                                      .force = true,
+                                      .fault = strncmp(backends[i], "fault", 5) == 0 ? "sys=1" : NULL};
+        int reached;
+        for (int round = 0; round < 5; round++) {
+            cr_assert_eq(mx_fault_calls("eintr=0.7,seed=3", NULL), 0);
+            setitimer(ITIMER_REAL, &often, NULL);
+            int err = small_run(&o, &reached);
+            setitimer(ITIMER_REAL, &never, NULL);
+            cr_assert_gt(mx_fault_calls_made(), 0);
+            cr_assert_eq(mx_fault_calls(NULL, NULL), 0);
+            cr_assert_eq(err, 0, "%s: %d", backends[i], err);
+            check_after(&o, reached, 0);
+        }
+    }
+}
+
+/* What SigBlk of a thread of this process says. */
+static unsigned long long blocked_in(int thread) {
+    char path[64], line[256];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "SigBlk: %llx", &blocked) == 1) break;
+    if (file != NULL) fclose(file);
+    return blocked;
+}
+
+static int list_threads(int *threads, int most) {
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+    for (struct dirent *task; n < most && (task = readdir(tasks)) != NULL;)
+        if (task->d_name[0] != '.') threads[n++] = atoi(task->d_name);
+    closedir(tasks);
+    return n;
+}
+
+/* All threads that a device starts block all signals but those of their own instructions. */
+Test(conformance, threads_block_signals) {
+    enum { MOST = 64 };
+    int before[MOST], after[MOST], n_before = list_threads(before, MOST), checked = 0;
+    struct bench b = open_bench(&(struct target){.backend = "mmap", .where = IN_FILE});
+    int n_after = list_threads(after, MOST);
+    static const int raised[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    unsigned long long own = 0, all = 0;
+    for (size_t i = 0; i < sizeof raised / sizeof raised[0]; i++) own |= 1ull << (raised[i] - 1);
+    for (int s = 1; s < 32; s++)
+        if (s != SIGKILL && s != SIGSTOP) all |= 1ull << (s - 1);
+    for (int i = 0; i < n_after; i++) {
+        bool old = false;
+        for (int k = 0; k < n_before; k++) old |= before[k] == after[i];
+        if (old) continue;
+        cr_expect_eq(blocked_in(after[i]) & all, all & ~own, "%llx", blocked_in(after[i]));
+        checked++;
+    }
+    cr_expect_eq(checked, 3);
+    close_bench(&b);
+}
+
+/* ---- tickets end after the last byte */
+
+struct late {
+    pthread_t writer;
+    char *dram;
+    atomic_bool go, drained;
+};
+
+static void *write_late(void *argument) {
+    struct late *l = argument;
+    while (!atomic_load(&l->go)) sched_yield();
+    for (int i = 0; i < 1000; i++) {
+        for (int k = 0; k < 16384; k += 64) ((volatile char *)l->dram)[k] = (char)i;
+        sched_yield();
+    }
+    return NULL;
+}
+
+static int late_submit(void *state, const struct mx_request *requests, unsigned n) {
+    struct late *l = state;
+    l->dram = requests[0].dram;
+    atomic_store(&l->go, true);
+    return (int)n;
+}
+
+static int late_reap(void *state, unsigned min, unsigned max, struct mx_completion *out) {
+    (void)state, (void)min, (void)max, (void)out;
+    return -EBADF;
+}
+
+static int late_drain(void *state) {
+    struct late *l = state;
+    pthread_join(l->writer, NULL);
+    atomic_store(&l->drained, true);
+    return 0;
+}
+
+/* The backend cannot be reaped, but its requests go on writing to DRAM: when the ticket ends, with the error,
+ * they have ended. */
+Test(conformance, tickets_end_when_their_dram_is_left_alone) {
+    static const struct mx_backend backend = {.name = "late",
+                                              .face = MX_FACE_TRANSFER,
+                                              .submit = late_submit,
+                                              .reap = late_reap,
+                                              .drain = late_drain};
+    static char dram[64 * KIB];
+    struct late l = {.dram = NULL};
+    cr_assert_eq(pthread_create(&l.writer, NULL, write_late, &l), 0);
+    struct mx_queue_setup setup = {
+        .backend = &backend, .state = &l, .depth = 8, .max_request_bytes = 16384, .align_bytes = 512};
+    struct mx_queue *queue = NULL;
+    mx_ticket *ticket = NULL;
+    cr_assert_eq(mx_queue_create(&setup, NULL, &queue), 0);
+    cr_assert_eq(mx_queue_post(queue, false, &(struct mx_span){0, 16384, dram}, 1, 0, NULL, &ticket), 0);
+    cr_expect_eq(mx_wait(ticket), -EBADF);
+    cr_expect(atomic_load(&l.drained), "the ticket ended first");
+    memset(dram, 77, sizeof dram);
+    cr_expect_eq(mx_queue_post(queue, false, &(struct mx_span){0, 16384, dram}, 1, 0, NULL, &ticket), 0);
+    cr_expect_eq(mx_wait(ticket), -EBADF);
+    for (size_t i = 0; i < sizeof dram; i++) cr_assert_eq(dram[i], 77);
+    mx_queue_free(queue);
+}
+
+/* aio and uring with requests under way, drained: afterwards nothing changes DRAM. */
+Test(conformance, backends_are_drained) {
+    enum { DEPTH = 32, BYTES = 1 << 20 };
+    static const char *const backends[] = {"aio", "uring"};
+    const char *path = in_dir("raw");
+    make_file(path, (uint64_t)DEPTH * BYTES);
+    for (size_t b = 0; b < 2; b++) {
+        const struct mx_backend *backend = mx_backend_find(backends[b]);
+        struct mx_device_options o = {.backend = backends[b], .queue_depth = DEPTH, .no_register = true};
+        struct mx_storage facts;
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        cr_assert_eq(mx_storage_facts(fd, NULL, &facts), 0);
+        struct mx_place place = {fd,   path, false, (uint64_t)DEPTH * BYTES, facts.direct_offset_align_bytes,
+                                 4096, 4096, &o};
+        struct mx_backend_facts backend_facts = {0};
+        struct mx_request requests[DEPTH];
+        void *state = NULL;
+        cr_assert_eq(backend->open(&place, NULL, &backend_facts, &state), 0);
+        char *dram = aligned_alloc(4096, (size_t)DEPTH * BYTES);
+        memset(dram, 1, (size_t)DEPTH * BYTES);
+        for (unsigned i = 0; i < DEPTH; i++)
+            requests[i] = (struct mx_request){(uint64_t)i * BYTES, BYTES, false, dram + (size_t)i * BYTES, i};
+        cr_assert_gt(backend->submit(state, requests, DEPTH), 0);
+        cr_assert_eq(backend->drain(state), 0);
+        memset(dram, 2, (size_t)DEPTH * BYTES);
+        backend->close(state);
+        for (size_t i = 0; i < (size_t)DEPTH * BYTES; i++) cr_assert_eq(dram[i], 2, "%s", backends[b]);
+        free(dram);
+        close(fd);
+    }
+}
+
+/* ---- whose file is it, and which */
+
+/* Links to files, files with two names, files of other users: refused, and not changed. Directories and block
+ * devices may be links. */
+Test(conformance, links_are_not_followed) {
+    char path[512], text[64] = "somebody's thesis", back[64] = "";
+    snprintf(path, sizeof path, "%s", in_dir("thesis"));
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+    cr_assert_eq(symlink("thesis", in_dir("link")), 0);
+    cr_assert_eq(symlink("nothing", in_dir("dangling")), 0);
+    cr_assert_eq(mkdir(in_dir("d"), 0777), 0);
+    cr_assert_eq(symlink("../thesis", in_dir("d/memext.store")), 0);
+    cr_assert_eq(symlink(".", in_dir("here")), 0);
+    for (int force = 0; force < 2; force++) {
+        struct mx_device_options o = {.backend = "mmap", .force = force};
+        static const char *const links[] = {"link", "dangling", "d"};
+        for (size_t i = 0; i < 3; i++) {
+            o.path = in_dir(links[i]);
+            refused(&o, -ELOOP, "symbolic link");
+        }
+        cr_assert_eq(link(path, in_dir("second")), 0);
+        o.path = in_dir("second");
+        refused(&o, -EMLINK, "2 names");
+        cr_assert_eq(unlink(in_dir("second")), 0);
+    }
+    look_fails(in_dir("link"), -ELOOP, "symbolic link");
+    cr_expect_neq(access(in_dir("nothing"), F_OK), 0);
+    file = fopen(path, "r");
+    cr_assert_not_null(fgets(back, sizeof back, file));
+    fclose(file);
+    cr_expect_str_eq(text, back);
+    mx_device_close(open_ok(&(struct mx_device_options){.backend = "mmap", .path = in_dir("here")}));
+    if (!have_disk()) return;
+    cr_assert_eq(symlink(disk.path, in_dir("disk-by-id")), 0);
+    mx_device_close(open_ok(&(struct mx_device_options){.backend = "aio", .path = in_dir("disk-by-id")}));
+}
+
+Test(conformance, files_of_others_are_refused) {
+    need_root();
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("memext.store"));
+    make_store(path);
+    cr_assert_eq(chown(path, 65534, 65534), 0);
+    struct mx_device_options o = {.backend = "aio", .path = dir};
+    refused(&o, -EPERM, "belongs to the user 65534");
+    o.resume = true;
+    refused(&o, -EPERM, "belongs to the user 65534");
+    o.resume = false;
+    o.force = true;
+    mx_device_close(open_ok(&o));
+}
+
+/* The file was replaced by another one under its name while it was open: that one is nobody's to remove. */
+Test(conformance, only_the_own_file_is_removed) {
+    struct mx_device_options o = {.backend = "mmap", .path = dir};
+    for (int abandoned = 0; abandoned < 2; abandoned++) {
+        mx_device *device = open_ok(&o);
+        cr_assert_eq(rename(in_dir("memext.store"), in_dir("moved")), 0);
+        make_file(in_dir("memext.store"), 100);
+        if (abandoned) mx_device_abandon(device);
+        mx_device_close(device);
+        cr_expect_eq(access(in_dir("memext.store"), F_OK), 0);
+        cr_expect_eq(access(in_dir("moved"), F_OK), 0);
+        unlink(in_dir("memext.store"));
+    }
+    mx_device *device = open_ok(&o);
+    mx_device_abandon(device);
+    cr_expect_neq(access(in_dir("memext.store"), F_OK), 0, "nothing in it is worth keeping");
+    mx_device_close(device);
+    device = open_ok(&o);
+    cr_assert_eq(mx_device_commit(device, "note", 4), 0);
+    mx_device_abandon(device);
+    cr_expect_eq(access(in_dir("memext.store"), F_OK), 0, "a run that can be resumed");
+    mx_device_close(device);
+    mx_device_abandon(NULL);
+}
+
+struct opener {
+    struct mx_device_options options;
+    mx_device *device;
+    int err;
+    atomic_bool done;
+};
+
+static void *open_device(void *argument) {
+    struct opener *o = argument;
+    o->err = mx_device_open(&o->options, NULL, &o->device);
+    atomic_store(&o->done, true);
+    return NULL;
+}
+
+/* A descriptor that requests go through outlives its process: who opens the store next waits until it is
+ * gone. */
+Test(conformance, requests_of_the_dead_are_waited_for) {
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    make_file(path, 0);
+    int fd = open(path, O_RDWR | O_CLOEXEC), probe = open(path, O_RDWR | O_CLOEXEC);
+    struct mx_place place = {.fd = fd, .path = path};
+    int again = mx_place_reopen(&place, 0);
+    cr_assert_geq(again, 0);
+    struct opener o = {.options = {.backend = "aio", .path = path}};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, open_device, &o), 0);
+    /* It has the lock that keeps others out, so that waiting is next. */
+    while (flock(probe, LOCK_SH | LOCK_NB) == 0) {
+        flock(probe, LOCK_UN);
+        sched_yield();
+    }
+    /* Without the wait it would be open after a few milliseconds. */
+    for (int i = 0; i < 300 && !atomic_load(&o.done); i++) usleep(1000);
+    cr_expect(!atomic_load(&o.done), "opened while requests are under way");
+    close(again);
+    pthread_join(thread, NULL);
+    cr_assert_eq(o.err, 0);
+    mx_device_close(o.device);
+    close(probe);
+    close(fd);
+}
+
+/* ---- a look from outside */
+
+Test(conformance, looking_at_a_store) {
+    static struct mx_store_facts f;
+    mx_why why = {""};
+    look_fails(dir, -ENOENT, "memext.store");
+    look_fails("/dev/null", -ENOTBLK, "no storage");
+    make_file(in_dir("empty"), 0);
+    look_fails(in_dir("empty"), -ENOENT, "no memext store");
+    for (int on_disk = 0; on_disk < 2; on_disk++) {
+        if (on_disk && !have_disk()) continue;
+        struct mx_device_options o = {
+            .backend = "uring", .path = on_disk ? disk.path : dir, .keep = true, .force = true};
+        mx_device *device = open_ok(&o);
+        mx_buffer *a = create_ok(device, "a", 100), *b = create_ok(device, "b", 3 * MIB);
+        cr_assert_eq(mx_device_commit(device, "a note", 6), 0);
+        cr_assert_eq(mx_store_look(o.path, &why, &f), 0, "%s", why.text);
+        cr_expect(f.in_use && f.finished == 0 && f.block_device == (on_disk == 1));
+        uint64_t generation = f.generation;
+        cr_assert_eq(mx_device_finish(device), 0);
+        mx_buffer_close(a);
+        mx_buffer_close(b);
+        mx_device_close(device);
+        cr_assert_eq(mx_store_look(o.path, &why, &f), 0, "%s", why.text);
+        cr_expect(!f.in_use && f.finished == 2 && f.generation > generation);
+        cr_expect_str_eq(f.note, "a note");
+        cr_expect_eq(f.note_bytes, 6);
+        cr_expect_eq(f.n_extents, 2);
+        cr_expect_str_eq(f.extents[1].name, "b");
+        cr_expect_eq(f.extents[1].offset_bytes, 4 * MIB);
+        cr_expect_eq(f.extents[1].bytes, 3 * MIB);
+        cr_expect_geq(f.file_bytes, 7 * MIB);
+        cr_expect_str_eq(f.place, on_disk ? disk.path : in_dir("memext.store"));
+    }
 }

@@ -880,6 +880,47 @@ Test(tune, calibration) {
     cr_expect(r.compute_source == MX_RATES_MEASURED);
 }
 
+static uint64_t sum_of(const char *path) {
+    uint64_t sum = 14695981039346656037u;
+    FILE *file = fopen(path, "r");
+    for (int c; (c = fgetc(file)) != EOF;) sum = (sum ^ (uint64_t)c) * 1099511628211u;
+    fclose(file);
+    return sum;
+}
+
+/* A block device is measured without a byte of it being written: the file behind it is the same afterwards.
+ * The read rate is measured, the write rate is what it was, and a sentence says so. */
+Test(tune, calibration_of_a_block_device) {
+    if (geteuid() != 0) cr_skip_test("needs root for a loop device");
+    char file[] = "/var/tmp/memext-calibrate-XXXXXX", loop[64] = "", command[128];
+    int fd = mkstemp(file);
+    cr_assert(fd >= 0);
+    for (uint64_t i = 0; i < 2 * MIB; i++) cr_assert(write(fd, &i, sizeof i) == sizeof i);
+    close(fd);
+    snprintf(command, sizeof command, "losetup --find --show %s 2>/dev/null", file);
+    FILE *pipe = popen(command, "r");
+    bool got = fgets(loop, sizeof loop, pipe) != NULL;
+    pclose(pipe);
+    if (!got) {
+        unlink(file);
+        cr_skip_test("no loop device can be set up here");
+    }
+    loop[strcspn(loop, "\n")] = 0;
+    uint64_t before = sum_of(file);
+    struct mx_rates r = {.write_bytes_per_s = 123};
+    struct mx_device_options o = {.path = loop, .force = true};
+    mx_why why = {""};
+    int err = mx_calibrate_device(&o, 0.15, 8 * MIB, &why, &r);
+    snprintf(command, sizeof command, "losetup -d %s && udevadm settle 2>/dev/null; sync %s", loop, file);
+    int detached = system(command);
+    uint64_t after = sum_of(file);
+    unlink(file);
+    cr_expect(err == 0, "%s", why.text);
+    cr_expect(r.read_bytes_per_s > 0 && r.write_bytes_per_s == 123);
+    cr_expect(strstr(why.text, "only reading was measured") != NULL, "%s", why.text);
+    cr_expect(before == after && detached == 0);
+}
+
 /* A search ends with the engine's own choice, or with sizes that the engine takes and the plan accepts, and
  * says how many it tried. Nothing is tried where a ring out of cache does not fit. */
 Test(tune, refining) {

@@ -8,7 +8,9 @@
 #ifndef MEMEXT_BACKEND_H
 #define MEMEXT_BACKEND_H
 
+#include <errno.h>
 #include <memext/memext.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,6 +73,10 @@ struct mx_backend {
      * -errno. */
     int (*submit)(void *state, const struct mx_request *requests, unsigned n);
     int (*reap)(void *state, unsigned min, unsigned max, struct mx_completion *out);
+    /* Nothing more will be submitted or reaped: returns only when no request that was taken can touch DRAM
+     * any more, however long that takes. Called once at most, by the thread that submits; only close follows.
+     * NULL where requests move nothing outside submit and reap. */
+    int (*drain)(void *state);
     int (*flush)(void *state); /* NULL or -ENOSYS = core calls fdatasync; any thread may call it */
     int (*register_memory)(void *state, void *base,
                            uint64_t bytes); /* optional: DRAM that transfers will use; a hint, may fail */
@@ -95,12 +101,64 @@ const struct mx_backend *mx_backend_find(const char *name);
 /* Opens the place once more with O_DIRECT and sets the alignments and bypasses_page_cache of facts as checked
  * on the new fd. -ENOTSUP with a sentence where the file system refuses. */
 int mx_place_open_direct(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts, int *out);
+/* Opens the place once more, with these flags besides O_RDWR. As long as the kernel holds the descriptor (a
+ * request under way, even after this process was killed) the place counts as in use. -errno. */
+int mx_place_reopen(const struct mx_place *place, int flags);
+/* Closes what one of the two opened, nothing being under way. Negative: nothing to do. */
+void mx_place_close_again(int fd);
 /* mmap(2), read and write, at an address that is a multiple of 2 MiB when bytes is 2 MiB or more (huge
  * pages). fd -1 for anonymous memory. flags as for mmap. */
 int mx_map_aligned(int fd, uint64_t offset_bytes, uint64_t bytes, int flags, void **out);
 /* Appends a sentence to a note of facts, what does not fit is cut. */
 void mx_note_add(char *note, size_t capacity_bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- system calls that must not fail unnoticed go through one table, so that tests can let them fail */
+
+/* Each returns what the call returns, or -errno. */
+struct mx_sys {
+    int (*open)(const char *path, int flags, mode_t mode);
+    int (*close)(int fd); /* gives the descriptor up whatever it returns */
+    ssize_t (*pread)(int fd, void *to, size_t bytes, off_t at);
+    ssize_t (*pwrite)(int fd, const void *from, size_t bytes, off_t at);
+    int (*fdatasync)(int fd);
+    int (*fsync)(int fd);
+    int (*msync)(void *base, size_t bytes, int flags);
+    int (*sync_file_range)(int fd, off_t at, off_t bytes, unsigned flags);
+    int (*fallocate)(int fd, int mode, off_t at, off_t bytes); /* mode 0: also where the file system cannot */
+    int (*ftruncate)(int fd, off_t bytes);
+    int (*rename)(const char *from, const char *to);
+    int (*link)(int fd, const char *to); /* a name for a nameless file (O_TMPFILE); -EEXIST if it is taken */
+    int (*unlink)(const char *path);
+};
+
+extern const struct mx_sys mx_sys_kernel; /* the real one */
+/* The one in use. Tests put another in its place before anything is opened. */
+extern const struct mx_sys *mx_sys;
+
+/* The value of a call of the table, made again as long as it is interrupted. Not for close. */
+#define mx_retry(call)                                                                                       \
+    __extension__({                                                                                          \
+        __typeof__(call) value_of_call_;                                                                     \
+        do value_of_call_ = (call);                                                                          \
+        while (value_of_call_ == -EINTR);                                                                    \
+        value_of_call_;                                                                                      \
+    })
+
+/* All of it: interrupted and short transfers are finished. -ENODATA where the file ends before. */
+int mx_read_all(int fd, void *to, size_t bytes, off_t at);
+/* The same for writes; where nothing is taken any more, -EIO. */
+int mx_write_all(int fd, const void *from, size_t bytes, off_t at);
+/* Makes the names in the directory of this file durable. */
+int mx_sync_directory(const char *path_of_a_file_in_it);
+
+/* Tests: puts a table before mx_sys that fails as spec says. Words, separated by commas: call=N (the N-th
+ * call fails and is not made, counted from 1; 0 = none), errno=E (with this number, default 5),
+ * calls_from=NAME (only calls of this name count, "pwrite"), eintr=P (a call that may be interrupted gives
+ * -EINTR first, with probability P, at most 0.99), seed=N. Words of the backend fault are left to it. A spec
+ * without a word for calls, or NULL, takes the table away again. -EINVAL with a sentence. */
+int mx_fault_calls(const char *spec, mx_why *why);
+uint64_t mx_fault_calls_made(void); /* calls that counted since mx_fault_calls */
 
 /* Fills why (if any) and returns err, so that a failing line reads `return mx_fail(why, -EINVAL, "...",
  * ...)`. */

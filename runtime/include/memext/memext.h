@@ -83,9 +83,11 @@ struct mx_device_options {
     bool iopoll;                /* uring: busy completion; needs a device with poll queues */
     bool uncached;              /* uring: buffered I/O with RWF_DONTCACHE instead of O_DIRECT */
     bool no_register;           /* uring: neither registered memory nor registered files */
-    bool force;                 /* overwrite a foreign file or a device with a known signature */
-    bool resume;                /* open the store that is there instead of making a new one */
-    bool keep;                  /* leave the file of a directory store behind when the device is closed */
+    bool force;        /* overwrite a foreign file, a device with a known signature, a run not done */
+    bool resume;       /* open the store that is there instead of making a new one */
+    bool read_only;    /* with resume: nothing is written, not even what an interrupted commit left to be mended; commits and
+                          new Buffers are -EROFS. For a look at a store whose device takes no writes any more */
+    bool keep;         /* leave the file of a directory store behind when the device is closed */
     const char *fault; /* fault backend: "seed=7,eio=0.01,enospc=0,short=0.1,delay_us=50,reorder=1" */
 };
 
@@ -102,8 +104,12 @@ struct mx_device_facts {
     uint64_t capacity_bytes;     /* space for Buffers, now */
 };
 
-/* -ENOENT, -EACCES, -EROFS, -ENOSPC, -EBUSY (mounted, held, locked by another memext), -EEXIST (foreign data;
- * force), -ENOTBLK (no storage), -EINVAL (options), -ENOTSUP (the backend cannot work here). */
+/* -ENOENT, -EACCES, -EROFS, -ENOSPC, -EBUSY (mounted, held, locked by another memext), -EEXIST (foreign data,
+ * a run that is not done or was kept; force), -EPERM (the store of another user; force), -ELOOP (a symbolic
+ * link), -EMLINK (a file with several names), -EIO (damaged), -ENOTBLK (no storage), -EINVAL (options),
+ * -ENOTSUP (the backend cannot work here, a store of another format). A place is a regular file or a block
+ * device; symbolic links to files are not followed, those to directories and block devices are. A new store's
+ * file and its name are on stable storage when this returns. */
 int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_device **out);
 /* Waits for transfers under way, then closes; Buffers must be closed before. NULL allowed. */
 void mx_device_close(mx_device *device);
@@ -121,21 +127,49 @@ struct mx_counters {
 };
 void mx_device_counters(const mx_device *device, struct mx_counters *out);
 
+/* The first write or flush that failed, with a sentence; 0 = none did. From then on nothing is known of what
+ * is on stable storage, so mx_device_flush, mx_device_commit and mx_device_finish return this error: what was
+ * committed before stays the newest state. Any thread may call. */
+int mx_device_error(const mx_device *device, mx_why *why);
 /* Every finished write is on stable storage when this returns 0. */
 int mx_device_flush(mx_device *device);
 
-/* A commit: flushes, then stores `note` (at most MX_NOTE_BYTES) with a generation number and a checksum in
- * the older of two superblocks. After a crash at any moment the newest intact note is what mx_device_note
+/* A commit: flushes, then stores `note` (at most MX_NOTE_BYTES) with a generation number and a checksum,
+ * twice, in the older of two slots. After a crash at any moment the newest intact note is what mx_device_note
  * returns. -ENOTSUP where facts.durable is false. */
-#define MX_NOTE_BYTES 2048
+#define MX_NOTE_BYTES 14336
 int mx_device_commit(mx_device *device, const void *note, size_t note_bytes);
 /* Declares the run that the notes tell of as done: the store holds nothing that a resume needs. Until then a
  * store with a note is not overwritten without `force`, and the file of a directory store stays when the
- * device is closed. -ENOTSUP where facts.durable is false. */
+ * device is closed. Finished with `keep`, it is not overwritten without `force` either, and stays; what is
+ * left in a directory is never overwritten without `force`. -ENOTSUP where facts.durable is false. */
 int mx_device_finish(mx_device *device);
 /* Copies the newest note; returns its length (0 = none was committed) or -ENOSPC where capacity is too small.
  */
 int64_t mx_device_note(const mx_device *device, void *note, size_t capacity_bytes);
+
+/* A look at a store, without a device: what it holds, who uses it. */
+#define MX_STORE_EXTENTS 32
+struct mx_store_extent {
+    char name[16]; /* of the Buffer, terminated */
+    uint64_t offset_bytes, bytes;
+};
+struct mx_store_facts {
+    char place[4096]; /* the file or device */
+    bool block_device;
+    bool in_use;         /* by a memext that works on it now: the rest may change any moment */
+    uint64_t file_bytes; /* size of the file or device */
+    uint64_t generation; /* counts the commits */
+    uint32_t finished; /* 0 = the note tells of a run under way, 1 = of one that is done, 2 = done and kept */
+    uint32_t note_bytes;          /* 0 = nothing was committed */
+    char note[MX_NOTE_BYTES + 1]; /* a zero follows */
+    uint32_t n_extents;
+    struct mx_store_extent extents[MX_STORE_EXTENTS];
+};
+/* path: directory, file or block device. Reads only, and does not lock anybody out. -ENOENT (nothing there,
+ * or no store), -EACCES, -ENOTBLK, -ELOOP (a symbolic link), -ENOTSUP (a store of another format), -EIO
+ * (damaged, or shorter than its Buffers). */
+int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
 
 /* ------------------------------------------------------------------ Buffer */
 
@@ -166,10 +200,35 @@ struct mx_span {
 int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out);
 int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out);
 /* Waits, frees the ticket (NULL: returns 0), returns 0 or the first error of the transfer (-EIO, -ENOSPC,
- * ...). */
+ * ...; -EBADMSG see mx_buffer_integrity). */
 int mx_wait(mx_ticket *ticket);
 /* 1 = done (mx_wait will not block), 0 = under way. */
 int mx_test(const mx_ticket *ticket);
+
+/* Integrity: from now on every write to the Buffer records a 32-bit checksum of each unit of unit_bytes, and
+ * mx_wait compares every read with it: -EBADMSG, and mx_buffer_damage says where. Units that were not written
+ * since are not checked, nor is what goes through mx_buffer_map. Transfers are of whole units from then on
+ * (the last one may be shorter), others -EINVAL. A unit must not be written while it is read or written by
+ * another transfer; different units may be. The DRAM of a write must not change, nor that of a read be used,
+ * before mx_wait has returned.
+ *
+ * 4 bytes a unit in a Block that is counted against `budget` (NULL = not counted), and as much on a durable
+ * device, in an extent "NAME.sum" that is made now unless the store has it: NAME is at most 11 bytes then.
+ * -EINVAL (units that are no multiple of offset_align_bytes or larger than the Buffer; the name), -EEXIST (is
+ * checked already), -ENOMEM, -ENOSPC. Called before transfers of this Buffer; ends with mx_buffer_close. */
+int mx_buffer_integrity(mx_buffer *buffer, uint64_t unit_bytes, mx_budget *budget, mx_why *why);
+/* The first byte in the Buffer of the first unit whose read was -EBADMSG; -1 = none was. */
+int64_t mx_buffer_damage(const mx_buffer *buffer);
+/* Stores the checksums as they are now in the extent; a commit after it (mx_device_commit) makes them durable
+ * with the data. Every Buffer has an extent of its own, so the saved checksums of one stay while another's
+ * are saved. No transfer may write the Buffer meanwhile. -ENOTSUP where facts.durable is false, -EINVAL
+ * without mx_buffer_integrity, errors of writing. */
+int mx_buffer_integrity_save(mx_buffer *buffer);
+/* Takes the saved checksums of a Buffer that was opened with `resume`. Only for a Buffer whose content is
+ * still that of the save: the one that the last commit is about, if the commit was made with a save. -ENODATA
+ * (nothing was saved, or with units of another size; nothing is known then), -EBADMSG (what was saved is
+ * damaged itself), -ENOTSUP, -EINVAL, errors of reading. */
+int mx_buffer_integrity_load(mx_buffer *buffer);
 
 /* Mapped backends: the address of byte 0; valid until mx_buffer_close. -ENOTSUP on transfer backends. */
 int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out);

@@ -1,0 +1,457 @@
+/* phases.c - a run with its store open, phase by phase. */
+#include "cli/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+static double seconds_since(uint64_t begin_ns) { return (double)(mx_clock_ns() - begin_ns) * 1e-9; }
+
+/* ------------------------------------------------------------------ commits */
+
+static int begin_note(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    struct stat st;
+    n->problem = r->o.problem;
+    n->layout = r->report.layout;
+    n->started_s = (int64_t)time(NULL);
+    n->frames = r->tuned.shape.init_both;
+    if (r->o.init != NULL) snprintf(n->init, sizeof n->init, "%s", r->o.init);
+    if (r->o.input == NULL) return 0;
+    if (realpath(r->o.input, n->input) == NULL || fstat(r->npy.fd, &st) != 0)
+        return mx_fail(&r->why, -errno, "%.300s cannot be named in the store: %s", r->o.input,
+                       strerror(errno));
+    n->identity = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
+                                             .bytes = (uint64_t)st.st_size,
+                                             .modified_ns = st.st_mtim.tv_sec * INT64_C(1000000000) +
+                                                            st.st_mtim.tv_nsec};
+    return 0;
+}
+
+/* What a resumed run may have changed. */
+static void renew_note(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    n->plan = r->report.plan;
+    n->n_buffers = r->n_buffers;
+    n->commit_every = r->commit_every_s;
+    snprintf(n->backend, sizeof n->backend, "%s", r->backend->name);
+    gethostname(n->host, sizeof n->host - 1);
+    for (char *c = n->host; *c != 0; c++)
+        if (*c < 0x20 || *c > 0x7e) *c = '?';
+}
+
+static int write_note(struct mx_run *r) {
+    char text[MX_NOTE_BYTES];
+    r->note.committed_s = (int64_t)time(NULL);
+    int n = mx_note_print(&r->note, text, sizeof text);
+    return n < 0 ? n : mx_device_commit(r->device, text, (size_t)n);
+}
+
+/* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
+static int commit(void *context, int64_t time, int32_t buffer) {
+    struct mx_run *r = context;
+    int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
+    if (err < 0) return err;
+    r->note.time = r->first_time + time;
+    r->note.buffer = buffer;
+    err = write_note(r);
+    r->committed |= err == 0;
+    return err;
+}
+
+static int fail_commit(struct mx_run *r, const char *which, int err) {
+    mx_why reason = {""};
+    mx_device_error(r->device, &reason);
+    return mx_fail(&r->why, err, "the %s commit on %.300s failed: %s", which, r->report.device.place,
+                   reason.text[0] != 0 ? reason.text : strerror(-err));
+}
+
+/* ------------------------------------------------------------------ progress */
+
+static void on_progress(void *context, int64_t done) {
+    struct mx_run *r = context;
+    mx_progress_update(&r->progress, done);
+    mx_timeline_updates(r->timeline, done);
+}
+
+static void begin_progress(struct mx_run *r, const char *label, const char *unit, int64_t total) {
+    mx_progress_begin(&r->progress, r->program, label, unit, total, r->o.quiet);
+}
+
+/* A pass over all planes with progress in bytes: use is called for each of them. */
+struct pass {
+    struct mx_run *r;
+    mx_source_fn *use;
+    void *context;
+};
+
+static int pass_plane(void *context, int64_t z, char *plane) {
+    struct pass *p = context;
+    mx_progress_update(&p->r->progress, (z + 1) * p->r->report.layout.plane_pitch_bytes);
+    return p->use(p->context, z, plane);
+}
+
+static int pass(struct mx_run *r, const char *label, int32_t buffer, bool write, mx_source_fn *use,
+                void *context) {
+    struct pass p = {r, use, context};
+    begin_progress(r, label, "B", r->report.layout.buffer_bytes);
+    int err = (write ? mx_field_write : mx_field_read)(r->buffer[buffer], &r->report.layout, r->budget,
+                                                       &mx_stop, pass_plane, &p, &r->why);
+    mx_progress_end(&r->progress);
+    return err;
+}
+
+/* ------------------------------------------------------------------ initial grid */
+
+/* The source of a Buffer that is to hold the same as another one. */
+struct copy {
+    struct mx_plane_stream *from;
+    const struct mx_layout *layout;
+};
+
+static int copy_plane(void *context, int64_t z, char *plane) {
+    struct copy *c = context;
+    char *from;
+    (void)z;
+    int err = mx_plane_stream_next(c->from, &from);
+    if (err != 1) return err < 0 ? err : -EIO;
+    memcpy(plane, from, (size_t)c->layout->plane_pitch_bytes);
+    return 0;
+}
+
+/* An algorithm that never writes the frame finds it in every Buffer. */
+static int copy_frames(struct mx_run *r) {
+    int err = 0;
+    for (int32_t i = 0; i < r->n_buffers && err == 0; i++) {
+        struct copy c = {NULL, &r->report.layout};
+        if (i == r->note.buffer) continue;
+        err = mx_plane_stream_open(r->buffer[r->note.buffer], c.layout, r->budget, false, &r->why, &c.from);
+        if (err == 0) err = pass(r, "frames", i, true, copy_plane, &c);
+        err = mx_plane_stream_close(c.from, err);
+    }
+    r->note.frames |= err == 0;
+    return err;
+}
+
+static int write_initial_grid(struct mx_run *r) {
+    int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1;
+    int err = begin_note(r);
+    for (int32_t i = 0; i < n && err == 0; i++) err = pass(r, "initial", i, true, mx_fill_plane, &r->fill);
+    return err;
+}
+
+static int initialise(struct mx_run *r) {
+    uint64_t begin = mx_clock_ns();
+    int err = 0;
+    r->fill = (struct mx_fill){.problem = &r->o.problem,
+                               .layout = &r->report.layout,
+                               .npy = &r->npy,
+                               .why = &r->why,
+                               .init = r->o.input != NULL ? NULL : mx_init_find(r->o.init)};
+    if (!r->resumed) err = write_initial_grid(r);
+    if (r->n_buffers > r->note.n_buffers) r->note.frames &= !r->resumed; /* a new Buffer holds nothing */
+    renew_note(r);
+    if (err == 0 && r->resumed && r->tuned.shape.init_both && !r->note.frames && r->rest.nt > 0)
+        err = copy_frames(r);
+    /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
+     */
+    bool commits = r->report.device.durable && r->algorithm->resumable;
+    if (err == 0 && !r->resumed && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
+    r->report.init_seconds = seconds_since(begin);
+    return err;
+}
+
+/* ------------------------------------------------------------------ computation */
+
+static const char *event_name(const struct mx_event *e) {
+    static const char *const names[] = {"load", "store", "copy", "advance", "commit"};
+    static const char *const face_names[] = {"load-faces", "store-faces"};
+    if (e->waiting) return "wait";
+    if (e->sweep) return "sweep";
+    return e->faces ? face_names[e->kind] : names[e->kind];
+}
+
+static void on_event(void *context, const struct mx_event *e) {
+    const struct mx_run *r = context;
+    mx_timeline_event(r->timeline, event_name(e), e->begin_ns, e->end_ns,
+                      (int64_t[2]){e->region.y0, e->region.y1}, (int64_t[2]){e->region.z0, e->region.z1},
+                      e->amount);
+}
+
+static int open_stream(struct mx_run *r, const struct mx_output *output, FILE **out) {
+    *out = output->fd >= 0 ? mx_output_stream(output) : NULL;
+    if (output->fd < 0 || *out != NULL) return 0;
+    return mx_fail(&r->why, -errno, "%.300s cannot be written: %s", output->path, strerror(errno));
+}
+
+static int start_timeline(struct mx_run *r) {
+    const struct mx_report *p = &r->report;
+    if (r->outputs.timeline.fd < 0 && r->outputs.trace.fd < 0) return 0;
+    mx_output_show(&r->outputs.timeline);
+    int err = open_stream(r, &r->outputs.timeline, &r->streams[0]);
+    if (err == 0) err = open_stream(r, &r->outputs.trace, &r->streams[1]);
+    if (err < 0) return err;
+    struct mx_timeline_options t = {.file = r->streams[0],
+                                    .trace = r->streams[1],
+                                    .problem = &r->o.problem,
+                                    .plan = &p->plan,
+                                    .device = r->device,
+                                    .place = r->backend->anonymous ? "" : p->device.place,
+                                    .n_buffers = r->n_buffers};
+    for (int32_t i = 0; i < r->n_buffers; i++) {
+        t.names[i] = mx_note_buffers[i];
+        t.buffer_bytes[i] = (uint64_t)p->layout.buffer_bytes;
+        t.buffer_offset_bytes[i] = mx_buffer_offset(r->buffer[i]);
+        /* What is resident by its backend's word needs no looking at. */
+        if (r->backend->anonymous && !r->resident) mx_buffer_map(r->buffer[i], NULL, &t.mapped[i]);
+    }
+    return mx_timeline_start(&t, &r->why, &r->timeline);
+}
+
+/* Streams are closed by the timeline. What was seen of a run that failed is published too. */
+static int stop_timeline(struct mx_run *r, int err) {
+    mx_why why = {""};
+    int observed = mx_timeline_stop(r->timeline, &why);
+    r->timeline = NULL;
+    if (observed == 0 && r->outputs.timeline.fd >= 0)
+        observed = mx_output_publish(&r->outputs.timeline, "the timeline", &why);
+    if (observed == 0 && r->outputs.trace.fd >= 0)
+        observed = mx_output_publish(&r->outputs.trace, "the trace", &why);
+    if (err == 0 && observed < 0) r->why = why;
+    return err < 0 ? err : observed;
+}
+
+static int make_engine(struct mx_run *r) {
+    const struct mx_plan *p = &r->report.plan;
+    struct mx_engine_options e =
+        mx_take_engine(&r->rest, &r->report.machine, p, &r->report.layout, &r->tuned.shape);
+    r->ops = mx_engine_find(p->engine);
+    int err = r->ops->create(&e, &r->why, &r->engine);
+    if (err == 0) r->ops->describe(r->engine, &r->report.plan);
+    return err;
+}
+
+static struct mx_counters counters_since(mx_device *device, const struct mx_counters *s) {
+    struct mx_counters n;
+    mx_device_counters(device, &n);
+    return (struct mx_counters){n.read_bytes - s->read_bytes,
+                                n.write_bytes - s->write_bytes,
+                                n.read_requests - s->read_requests,
+                                n.write_requests - s->write_requests,
+                                n.retries - s->retries,
+                                n.short_transfers - s->short_transfers,
+                                n.read_ns - s->read_ns,
+                                n.write_ns - s->write_ns,
+                                n.peak_in_flight};
+}
+
+/* On a mapping the kernel moved the data: its own counters. */
+static void take_kernel_bytes(struct mx_run *r) {
+    struct mx_report *p = &r->report;
+    if (p->moves || r->resident) return;
+    p->counters.read_bytes = r->backend->anonymous ? p->usage.swap_in_bytes : p->usage.storage_read_bytes;
+    p->counters.write_bytes = r->backend->anonymous ? p->usage.swap_out_bytes : p->usage.storage_write_bytes;
+}
+
+static void take_measurement(struct mx_run *r, const struct mx_executed *done, int err) {
+    struct mx_report *p = &r->report;
+    take_kernel_bytes(r);
+    p->seconds = (double)done->total_ns * 1e-9;
+    p->update_s = (double)done->update_ns * 1e-9;
+    p->blk2blk_s = (double)done->copy_ns * 1e-9;
+    p->wait_s = (double)done->wait_ns * 1e-9;
+    p->updates = done->updates;
+    p->block_bytes = (uint64_t)done->block_bytes;
+    p->steps_done = r->first_time + (err == 0 ? r->rest.nt : done->steps_done);
+    r->result = done->result;
+}
+
+/* Runs the schedule between two looks at all counters. */
+static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_executed *done) {
+    struct mx_report *p = &r->report;
+    struct mx_counters before;
+    mx_device_counters(r->device, &before);
+    struct mx_usage_files files = mx_usage_open();
+    struct mx_usage usage = mx_usage_now(&files);
+    int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
+    p->usage = mx_usage_since(&files, &usage);
+    mx_usage_close(&files);
+    p->counters = counters_since(r->device, &before);
+    return err;
+}
+
+static int compute(struct mx_run *r) {
+    struct mx_report *p = &r->report;
+    struct mx_executed done;
+    const bool commits = r->algorithm->resumable && p->device.durable;
+    struct mx_execution x = {.problem = &r->rest,
+                             .plan = &p->plan,
+                             .layout = &p->layout,
+                             .device = r->device,
+                             .buffer = {r->buffer[0], r->buffer[1], r->buffer[2]},
+                             .n_buffers = r->n_buffers,
+                             .source = r->note.buffer,
+                             .committed = commits ? r->note.buffer : -1,
+                             .commit_every_s = r->commit_every_s,
+                             .faces = r->faces,
+                             .budget = r->budget,
+                             .mapped = p->device.mapped,
+                             .advise = r->o.advice == MX_ADVICE_SCHEDULE,
+                             .lock = r->o.lock || r->backend->locks_blocks,
+                             .stop = &mx_stop,
+                             .progress = on_progress,
+                             .context = r,
+                             .commit = commits ? commit : NULL};
+    r->result = r->note.buffer;
+    p->steps_done = r->first_time;
+    if (r->resumed && r->rest.nt == 0) return 0;
+    int err = r->algorithm->open(&r->rest, &p->plan, 0, 0, &r->schedule);
+    if (err < 0)
+        return mx_fail(&r->why, err, "the schedule of %s could not be opened: %s", p->plan.algorithm,
+                       strerror(-err));
+    if ((err = start_timeline(r)) < 0) return err;
+    if (r->timeline != NULL) x.event = on_event;
+    begin_progress(r, "updates", "updates", r->tuned.traffic.updates);
+    err = execute(r, &x, &done);
+    mx_progress_end(&r->progress);
+    err = stop_timeline(r, err);
+    take_measurement(r, &done, err);
+    return err;
+}
+
+/* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and
+ * published like any other. */
+static int commit_result(struct mx_run *r) {
+    if (!r->report.device.durable || r->algorithm->resumable) return 0;
+    int err = commit(r, r->rest.nt, r->result);
+    return err < 0 ? fail_commit(r, "last", err) : 0;
+}
+
+/* ------------------------------------------------------------------ result */
+
+struct digest {
+    const struct mx_run *run;
+    XXH3_state_t *state;
+};
+
+static int digest_plane(void *context, int64_t z, char *plane) {
+    struct digest *d = context;
+    const struct mx_problem *p = &d->run->o.problem;
+    const struct mx_layout *l = &d->run->report.layout;
+    int64_t element = mx_dtype_bytes(p->dtype);
+    if (z < p->h || z >= p->nz + p->h) return 0;
+    for (int64_t y = p->h; y < p->ny + p->h; y++)
+        XXH3_64bits_update(d->state, plane + y * l->row_pitch_bytes + p->h * element,
+                           (size_t)(p->nx * element));
+    return 0;
+}
+
+static int take_checksum(struct mx_run *r) {
+    struct digest d = {r, XXH3_createState()};
+    if (d.state == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the checksum");
+    XXH3_64bits_reset(d.state);
+    int err = pass(r, "checksum", r->result, false, digest_plane, &d);
+    if (err == 0)
+        snprintf(r->report.checksum, sizeof r->report.checksum, "%016llx",
+                 (unsigned long long)XXH3_64bits_digest(d.state));
+    XXH3_freeState(d.state);
+    return err;
+}
+
+static int verify(struct mx_run *r) {
+    struct mx_budget_facts b = mx_budget_facts(r->budget);
+    uint64_t taken = b.reserve_bytes + b.used_bytes + MX_TUNE_OVERHEAD_BYTES +
+                     (r->resident ? (uint64_t)r->n_buffers * (uint64_t)r->report.layout.buffer_bytes : 0);
+    struct mx_verification v = {.problem = &r->o.problem,
+                                .layout = &r->report.layout,
+                                .source = mx_fill_plane,
+                                .source_context = &r->fill,
+                                .device = r->device,
+                                .result = r->buffer[r->result],
+                                .scratch = r->buffer[r->result == 0 ? 1 : 0],
+                                .budget = r->budget,
+                                .memory_bytes = b.limit_bytes > taken ? b.limit_bytes - taken : 0,
+                                .stop = &mx_stop,
+                                .progress = on_progress,
+                                .context = r};
+    const struct mx_problem *p = &r->o.problem;
+    uint64_t begin = mx_clock_ns();
+    begin_progress(r, "verify", "updates", p->nx * p->ny * p->nz * p->nt);
+    int err = mx_verify(&v, &r->why);
+    mx_progress_end(&r->progress);
+    r->report.verify_seconds = seconds_since(begin);
+    if (err < 0) return err;
+    r->report.verified = err == 0;
+    return 0;
+}
+
+struct writer {
+    struct mx_run *run;
+    struct mx_npy npy;
+};
+
+static int write_plane(void *context, int64_t z, char *plane) {
+    struct writer *w = context;
+    return mx_npy_write(&w->npy, z, 1, plane, &w->run->report.layout, &w->run->why);
+}
+
+/* A result that differs from the plain computation is none. */
+static int publish_result(struct mx_run *r) {
+    struct writer w = {.run = r};
+    const struct mx_layout *l = &r->report.layout;
+    int64_t shape[3] = {l->planes, l->rows, r->o.problem.nx + 2 * r->o.problem.h};
+    if (r->o.output == NULL || r->report.verified == 0) return 0;
+    int err = mx_npy_begin(r->outputs.result.fd, r->o.problem.dtype, shape, &r->why, &w.npy);
+    if (err == 0) err = pass(r, "output", r->result, false, write_plane, &w);
+    if (err == 0) err = mx_output_publish(&r->outputs.result, "the result", &r->why);
+    if (err < 0 && err != -EINTR && r->report.device.durable) {
+        mx_why reason = r->why;
+        mx_fail(&r->why, err, "%.300s; the result is safe in the store: memext export %.150s -o FILE",
+                reason.text, r->report.device.place);
+    }
+    return err;
+}
+
+/* What stays of a finished run tells its checksum; a result that differs is neither resumed nor exported. */
+static int finish(struct mx_run *r) {
+    bool file = r->o.path != NULL && strcmp(r->o.path, r->report.device.place) == 0;
+    int err = 0;
+    if (!r->report.device.durable) return 0;
+    r->note.different = r->report.verified == 0;
+    memcpy(r->note.checksum, r->report.checksum, sizeof r->note.checksum);
+    if (r->o.keep || file || r->note.different) err = write_note(r);
+    if (err == 0 && !r->note.different) err = mx_device_finish(r->device);
+    return err < 0 ? fail_commit(r, "last", err) : 0;
+}
+
+int mx_run_work(struct mx_run *r) {
+    static int (*const phases[])(struct mx_run *) = {initialise, make_engine, compute, commit_result,
+                                                     take_checksum};
+    int err = 0;
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0] && err == 0; i++) {
+        err = mx_stopped();
+        if (err == 0) err = phases[i](r);
+    }
+    if (err == 0 && r->o.verify) err = verify(r);
+    if (err == 0) err = mx_stopped();
+    if (err == 0) err = publish_result(r);
+    return err < 0 ? err : finish(r);
+}
+
+void mx_run_close(struct mx_run *r) {
+    if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
+    if (r->engine != NULL) r->ops->free(r->engine);
+    for (int i = 0; i < MX_BUFFERS; i++) mx_buffer_close(r->buffer[i]);
+    mx_buffer_close(r->faces);
+    mx_device_close(r->device);
+    mx_budget_free(r->budget);
+    if (r->npy.fd >= 0) close(r->npy.fd);
+    mx_output_drop(&r->outputs.result);
+    mx_output_drop(&r->outputs.timeline);
+    mx_output_drop(&r->outputs.trace);
+}

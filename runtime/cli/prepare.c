@@ -1,0 +1,609 @@
+/* prepare.c - a run before anything is touched: what it may use, where it works, by which plan; and its
+ * store. */
+#include "cli/run.h"
+#include "machine/machine.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
+
+/* A commit flushes the device: some 10 to 100 ms that take a share of the transfers with them. Where sweeps
+ * are shorter than SHORT_SWEEP_S that would be more than about 1 % of them, so a third Buffer keeps the
+ * committed state and commits come every COMMIT_EVERY_S. */
+static const double short_sweep_s = 5, commit_every_s = 30;
+
+/* ------------------------------------------------------------------ limits and place */
+
+/* Sm and Km of the run. */
+static int take_limits(struct mx_run *r) {
+    const struct mx_machine *m = &r->report.machine;
+    uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
+    char a[32], b[32];
+    if (limit > visible && !r->o.dry_run)
+        return mx_fail(&r->why, -EINVAL,
+                       "--dram %s is more than the %s that this process may use (the smaller of the "
+                       "machine's memory and its cgroup's limit)",
+                       mx_format_size(limit, a, sizeof a), mx_format_size(visible, b, sizeof b));
+    uint64_t reserve = r->o.reserve_bytes;
+    if (r->o.reserve_paper) reserve = mx_machine_reserve_paper(m);
+    if (r->o.reserve_auto || (!r->o.have_reserve && r->o.dram_bytes == 0))
+        reserve = mx_machine_reserve_auto(m, limit);
+    if (reserve >= limit)
+        return mx_fail(&r->why, -EINVAL,
+                       "the reserve of %s leaves nothing of %s of DRAM; lower --reserve or raise --dram",
+                       mx_format_size(reserve, a, sizeof a), mx_format_size(limit, b, sizeof b));
+    r->report.dram_limit_bytes = limit;
+    r->report.dram_budget_bytes = limit - reserve;
+    r->request.dram_bytes = limit;
+    r->request.reserve_bytes = reserve;
+    r->request.reserve_paper = r->o.reserve_paper;
+    return 0;
+}
+
+static bool is_uring(const struct mx_backend *b) { return strcmp(b->name, "uring") == 0; }
+static bool is_paged(const struct mx_backend *b) {
+    return b->face == MX_FACE_MAPPED && !(b->anonymous && !b->locks_blocks);
+}
+static bool is_mapped(const struct mx_backend *b) { return b->face == MX_FACE_MAPPED; }
+static bool is_stored(const struct mx_backend *b) { return !b->anonymous; }
+
+/* Options that do nothing with some backends. */
+static const struct {
+    const char *option;
+    bool (*useful)(const struct mx_backend *backend);
+    const char *why;
+} backend_options[] = {
+    {"sqpoll", is_uring, "it is an option of uring"},
+    {"iopoll", is_uring, "it is an option of uring"},
+    {"uncached", is_uring, "it is an option of uring"},
+    {"no-register", is_uring, "it is an option of uring"},
+    {"advice", is_paged, "it is for memory that the kernel pages: mmap and swap"},
+    {"workers", is_mapped, "it counts the copying threads of mapped backends"},
+    {"keep", is_stored, "its Buffers end with the process"},
+    {"force", is_stored, "it has no place whose content could be in the way"},
+    {"commit-every", is_stored, "its Buffers end with the process"},
+};
+
+static int check_backend_options(struct mx_run *r) {
+    for (size_t i = 0; i < sizeof backend_options / sizeof backend_options[0]; i++)
+        if (mx_option_given(&r->o, backend_options[i].option) && !backend_options[i].useful(r->backend))
+            return mx_fail(&r->why, -EINVAL, "--%s has no effect on backend %s: %s; leave it out",
+                           backend_options[i].option, r->backend->name, backend_options[i].why);
+    return 0;
+}
+
+static int take_place(struct mx_run *r) {
+    int err = mx_take_backend(&r->o, &r->why, &r->backend);
+    if (err < 0) return err;
+    if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "backend %s needs a place for the Buffers: give a directory, file or block device with -d PATH",
+            r->backend->name);
+    if (r->backend->anonymous && r->o.resume)
+        return mx_fail(&r->why, -ENOTSUP,
+                       "the Buffers of the backend %s end with the process: nothing to resume",
+                       r->backend->name);
+    if (r->o.backend == NULL) r->o.backend = r->backend->name;
+    r->resident = mx_face_of(r->backend) == MX_TUNE_RESIDENT;
+    return check_backend_options(r);
+}
+
+/* ------------------------------------------------------------------ --resume: what the store says */
+
+static const char *dtype_name(enum mx_dtype dtype) { return dtype == MX_F64 ? "f64" : "f32"; }
+
+/* What was given with --resume has to be what the store holds. */
+static int check_problem(struct mx_run *r, const char *place) {
+    const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
+    if ((r->o.have_n && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz)) ||
+        (r->o.have_t && a->nt != b->nt))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
+            "-n and -t out with --resume",
+            place, (long long)b->nx, (long long)b->ny, (long long)b->nz, (long long)b->nt);
+    if (mx_option_given(&r->o, "stencil") && strcmp(a->stencil, b->stencil) != 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds a run of %s, not of %s; leave --stencil out with --resume", place,
+                       b->stencil, a->stencil);
+    if (r->o.have_coef && memcmp(a->coef, b->coef, sizeof a->coef) != 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds a run with the weights %g,%g,%g,%g; leave --coef out with --resume",
+                       place, b->coef[0], b->coef[1], b->coef[2], b->coef[3]);
+    if (r->o.have_dtype && a->dtype != b->dtype)
+        return mx_fail(&r->why, -EINVAL, "%.300s holds a run in %s; leave --dtype out with --resume", place,
+                       dtype_name(b->dtype));
+    return 0;
+}
+
+static int check_origin(struct mx_run *r, const char *place) {
+    const struct mx_note *n = &r->note;
+    if (r->o.init != NULL && strcmp(r->o.init, n->init) != 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds a run that began with %s; leave --init out with --resume", place,
+                       n->input[0] != 0 ? n->input : n->init);
+    if (r->o.input != NULL && n->input[0] == 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds a run that began with --init %s; leave --input out with --resume", place,
+                       n->init);
+    return 0;
+}
+
+/* The grid that the run began with is needed again by --verify alone. */
+static int open_former_input(struct mx_run *r) {
+    struct stat st;
+    int err = mx_npy_open(r->o.input, &r->why, &r->npy);
+    if (err < 0) return err;
+    const struct mx_input_identity *i = &r->note.identity;
+    if (fstat(r->npy.fd, &st) == 0 && (uint64_t)st.st_size == i->bytes &&
+        st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec == i->modified_ns)
+        return 0;
+    return mx_fail(
+        &r->why, -EINVAL,
+        "%.300s has changed since the run began with it: the result cannot be verified; leave --verify out",
+        r->o.input);
+}
+
+static int read_note(struct mx_run *r, struct mx_store_facts *store) {
+    mx_why reason = {""};
+    int err = mx_store_look(r->o.path, &r->why, store);
+    if (err == -ENOENT)
+        return mx_fail(&r->why, err, "%.300s holds no memext store: nothing to resume", r->o.path);
+    if (err < 0) return err;
+    if (store->note_bytes == 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds no state that could be resumed: nothing was committed, or the algorithm "
+                       "rewrote its Buffers in "
+                       "place (redundant and stream can be resumed); start again without --resume",
+                       store->place);
+    err = mx_note_parse(store->note, store->note_bytes, &reason, &r->note);
+    if (err < 0) return mx_fail(&r->why, err, "%.300s cannot be resumed: %.200s", store->place, reason.text);
+    if (r->note.different)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "the result in %.300s was verified and differs from the plain computation: it is not resumed",
+            store->place);
+    return 0;
+}
+
+/* Problem, layout and origin are those of the store; backend and plan are, unless others are asked for. */
+static int take_store(struct mx_run *r) {
+    struct mx_store_facts *store = calloc(1, sizeof *store);
+    if (store == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of the store");
+    int err = r->o.path == NULL
+                  ? mx_fail(&r->why, -EINVAL, "--resume needs the place of the store: give it with -d PATH")
+                  : read_note(r, store);
+    if (err == 0) err = check_problem(r, store->place);
+    if (err == 0) err = check_origin(r, store->place);
+    if (err == 0) {
+        const struct mx_backend *former = mx_backend_find(r->note.backend);
+        bool works =
+            former != NULL && !former->anonymous && (former->probe == NULL || former->probe(NULL, NULL) == 0);
+        if (r->o.backend == NULL && works) r->o.backend = former->name;
+        if (store->finished == 2) r->o.keep = true;
+        r->o.problem = r->note.problem;
+        r->o.init = r->note.input[0] == 0 ? r->note.init : NULL;
+        if (r->o.input == NULL && r->note.input[0] != 0) r->o.input = r->note.input;
+        r->first_time = r->note.time;
+        r->resumed = r->committed = true;
+        r->report.resumed_from = r->note.time;
+        err = mx_run_check_names(r); /* the input is known now */
+        if (err < 0) mx_output_drop(&r->outputs.json);
+        if (err == 0 && r->o.input != NULL && r->o.verify) err = open_former_input(r);
+    }
+    free(store);
+    return err;
+}
+
+/* ------------------------------------------------------------------ plan */
+
+/* Of the opened device, or as far as it can be known from outside: a guess that mx_run_open mends. */
+static uint32_t alignment(const struct mx_run *r, uint64_t *capacity_bytes) {
+    uint32_t align = mx_place_align(&r->o, r->backend, capacity_bytes);
+    if (r->device != NULL && r->backend->face == MX_FACE_TRANSFER) return r->report.device.offset_align_bytes;
+    if (align > 0) return align;
+    return r->backend->face == MX_FACE_TRANSFER ? PAGE_ALIGN : LINE_ALIGN;
+}
+
+/* Tables of hashes: 4 bytes for each row of each Buffer at most. */
+static uint64_t integrity_bytes(const struct mx_run *r) {
+    const struct mx_problem *p = &r->o.problem;
+    bool on = r->o.integrity || r->note.integrity_unit > 0;
+    return on ? 4 * MX_BUFFERS * (uint64_t)(p->ny + 2 * p->h) * (uint64_t)(p->nz + 2 * p->h) + (1u << 20) : 0;
+}
+
+static bool plan_is_asked_for(const struct mx_options *o) {
+    static const char *const names[] = {"algorithm", "tuner", "block",  "iblock", "engine",
+                                        "slab",      "tile",  "column", "ahead"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (mx_option_given(o, names[i])) return true;
+    return false;
+}
+
+/* A plan that was given by hand stays; one of a tuner is made anew for this machine, with its algorithm if
+ * that is possible here. */
+static int plan_as_before(struct mx_run *r) {
+    struct mx_tune_request *q = &r->request;
+    struct mx_plan plan = r->note.plan;
+    int err = -EINVAL;
+    if (strcmp(plan.tuner, "manual") == 0) {
+        plan.threads = q->threads;
+        if (plan.bt > r->rest.nt && r->rest.nt > 0) plan.bt = r->rest.nt;
+        err = mx_tune_plan(q, &plan, &r->why, &r->tuned);
+    }
+    if (err < 0) {
+        q->algorithm = plan.algorithm;
+        err = mx_tune(q, &r->why, &r->tuned);
+        q->algorithm = NULL;
+    }
+    return err < 0 ? mx_tune(q, &r->why, &r->tuned) : 0;
+}
+
+/* A number of a plan that an option says as well: where the plan leaves it open the option decides. */
+static int merge_number(struct mx_run *r, const char *option, int64_t given, int64_t *value) {
+    if (!mx_option_given(&r->o, option) || given == 0 || *value == given) return 0;
+    if (*value == 0) return *value = given, 0;
+    return mx_fail(&r->why, -EINVAL, "--%s says %lld and the plan %lld: leave one of them out", option,
+                   (long long)given, (long long)*value);
+}
+
+static int merge_word(struct mx_run *r, const char *option, const char *given, char *value, size_t capacity) {
+    if (given == NULL || strcmp(given, value) == 0) return 0;
+    if (value[0] == 0 && strlen(given) < capacity) return strcpy(value, given), 0;
+    return mx_fail(&r->why, -EINVAL, "--%s says %.40s and the plan %.40s: leave one of them out", option,
+                   given, value);
+}
+
+/* Options besides --plan fill in what the plan leaves open, and must not contradict it. */
+static int merge_options(struct mx_run *r, struct mx_plan *plan) {
+    const struct mx_plan *m = &r->request.manual;
+    const struct mx_algorithm *a = r->o.algorithm != NULL ? mx_algorithm_find(r->o.algorithm) : NULL;
+    int64_t threads = plan->threads;
+    int err = merge_word(r, "algorithm", a != NULL ? a->name : r->o.algorithm, plan->algorithm,
+                         sizeof plan->algorithm);
+    if (err == 0) err = merge_word(r, "engine", r->o.engine, plan->engine, sizeof plan->engine);
+    if (err == 0) err = merge_word(r, "tuner", r->o.tuner, plan->tuner, sizeof plan->tuner);
+    if (err == 0) err = merge_number(r, "block", m->by, &plan->by);
+    if (err == 0) err = merge_number(r, "block", m->bz, &plan->bz);
+    if (err == 0) err = merge_number(r, "block", m->bt, &plan->bt);
+    if (err == 0) err = merge_number(r, "iblock", m->iy, &plan->iy);
+    if (err == 0) err = merge_number(r, "iblock", m->iz, &plan->iz);
+    if (err == 0) err = merge_number(r, "slab", m->slab, &plan->slab);
+    if (err == 0) err = merge_number(r, "tile", m->tile, &plan->tile);
+    if (err == 0) err = merge_number(r, "tile", m->ct, &plan->ct);
+    if (err == 0) err = merge_number(r, "column", m->column, &plan->column);
+    if (err == 0) err = merge_number(r, "ahead", m->ahead, &plan->ahead);
+    if (err == 0) err = merge_number(r, "threads", r->o.threads, &threads);
+    plan->threads = (int32_t)threads;
+    return err;
+}
+
+static int make_plan(struct mx_run *r) {
+    struct mx_tune_request *q = &r->request;
+    struct mx_plan given;
+    if (r->resumed && r->o.plan == NULL && !plan_is_asked_for(&r->o)) return plan_as_before(r);
+    if (r->o.plan == NULL) return mx_tune(q, &r->why, &r->tuned);
+    int err = mx_plan_read(r->o.plan, &r->why, &given);
+    if (err == 0) err = merge_options(r, &given);
+    return err < 0 ? err : mx_tune_plan(q, &given, &r->why, &r->tuned);
+}
+
+double mx_run_seconds_a_sweep(const struct mx_run *r) {
+    int64_t bt = r->tuned.plan.bt > 0 ? r->tuned.plan.bt : 1, sweeps = (r->rest.nt + bt - 1) / bt;
+    return sweeps > 0 ? r->tuned.seconds.total_s / (double)sweeps : 0;
+}
+
+/* Without being asked for, a third Buffer is made where commits would cost too much, and leaves as much space
+ * again as it takes. */
+static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
+    const uint64_t buffer = (uint64_t)r->report.layout.buffer_bytes;
+    return r->rest.nt > 2 * r->tuned.plan.bt && mx_run_seconds_a_sweep(r) < short_sweep_s &&
+           capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
+}
+
+static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
+    bool possible = r->algorithm->resumable && !r->backend->anonymous;
+    r->n_buffers = r->resumed ? r->note.n_buffers : 2;
+    r->commit_every_s = r->resumed ? r->note.commit_every : 0;
+    if (!possible && r->o.have_commit_every)
+        return mx_fail(&r->why, -EINVAL,
+                       "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out",
+                       r->algorithm->name);
+    if (!possible) return 0;
+    if (r->o.have_commit_every) {
+        r->commit_every_s = r->o.commit_every;
+        if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
+    } else if (!r->resumed && wants_third(r, capacity_bytes)) {
+        r->commit_every_s = commit_every_s;
+        r->n_buffers = MX_BUFFERS;
+    }
+    return 0;
+}
+
+static void report_plan(struct mx_run *r) {
+    struct mx_report *p = &r->report;
+    p->plan = r->tuned.plan;
+    p->layout = r->tuned.layout;
+    p->predicted_read_bytes = r->tuned.traffic.read_bytes;
+    p->predicted_write_bytes = r->tuned.traffic.write_bytes;
+    p->predicted_updates = r->tuned.traffic.updates;
+    p->predicted_seconds = r->tuned.seconds.total_s;
+    p->block_bytes = r->tuned.dram_bytes;
+    p->side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
+    p->moves = r->algorithm->uses_blocks;
+}
+
+static void report_commits(struct mx_run *r) {
+    struct mx_report *p = &r->report;
+    p->buffers = r->n_buffers;
+    p->commits = r->algorithm->resumable && !r->backend->anonymous;
+    p->commit_every_s = r->commit_every_s;
+    p->seconds_a_sweep = mx_run_seconds_a_sweep(r);
+    p->integrity = r->o.integrity || r->note.integrity_unit > 0;
+    p->predicted_init_bytes = r->resumed                 ? 0
+                              : r->tuned.shape.init_both ? r->n_buffers * p->layout.buffer_bytes
+                                                         : p->layout.buffer_bytes;
+}
+
+int mx_run_plan(struct mx_run *r) {
+    struct mx_tune_request *q = &r->request;
+    uint64_t capacity = 0;
+    q->offset_align_bytes = alignment(r, &capacity);
+    q->extra_dram_bytes = integrity_bytes(r);
+    if (r->resumed) {
+        q->layout = &r->note.layout;
+        q->resumable = true;
+        q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
+    }
+    int err = make_plan(r);
+    if (err < 0) return err;
+    r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
+    report_plan(r);
+    if (r->o.integrity && !r->algorithm->uses_blocks)
+        return mx_fail(&r->why, -EINVAL,
+                       "--integrity checks what is loaded, and %s loads nothing: it works on mapped Buffers; "
+                       "take redundant "
+                       "or stream",
+                       r->algorithm->name);
+    err = decide_commits(r, capacity);
+    if (err == 0) report_commits(r);
+    r->planned = err == 0;
+    return err;
+}
+
+int mx_run_prepare(struct mx_run *r) {
+    int err = 0;
+    if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
+    if (err == 0 && r->o.resume && r->o.backend != NULL) err = take_place(r);
+    if (err == 0 && r->o.resume) err = take_store(r);
+    if (err == 0) err = take_place(r);
+    if (err == 0 && !r->resumed) err = mx_take_input(&r->o, &r->why, &r->npy);
+    if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
+    if (err == 0) err = take_limits(r);
+    if (err < 0) return err;
+    if (r->o.init == NULL && r->o.input == NULL) r->o.init = mx_inits[0].name;
+    r->rest = r->o.problem;
+    r->rest.nt -= r->first_time;
+    mx_take_request(&r->o, &r->report.machine, &r->request);
+    r->request.problem = &r->rest;
+    r->request.face = mx_face_of(r->backend);
+    if ((err = mx_stopped()) == 0)
+        err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,
+                            &r->request.rates);
+    if (err < 0) return err;
+    /* What was not measured, and why: a raw device is not written to be measured. */
+    if (r->o.calibrate && r->why.text[0] != 0 && !r->o.quiet)
+        fprintf(stderr, "%s: %s\n", r->program, r->why.text);
+    r->why.text[0] = 0;
+    return mx_stopped();
+}
+
+/* ------------------------------------------------------------------ device and Buffers */
+
+static int open_device(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    struct mx_device_options d = {
+        .backend = o->backend,
+        .path = o->path,
+        .expect_bytes = r->resumed ? 0
+                                   : (uint64_t)r->n_buffers * (uint64_t)r->report.layout.buffer_bytes +
+                                         (uint64_t)r->report.side_file_bytes,
+        .queue_depth = (uint32_t)o->queue_depth,
+        .max_request_bytes = (uint32_t)o->request_bytes,
+        .workers = (uint32_t)o->workers,
+        .advice = o->advice,
+        .sqpoll = o->sqpoll,
+        .iopoll = o->iopoll,
+        .uncached = o->uncached,
+        .no_register = o->no_register,
+        .force = o->force,
+        .resume = o->resume,
+        .keep = o->keep,
+        .fault = o->fault};
+    int err = mx_device_open(&d, &r->why, &r->device);
+    if (err == 0) mx_device_facts(r->device, &r->report.device);
+    return err;
+}
+
+/* The store is locked now: is it still the one that was looked at? */
+static int check_note(struct mx_run *r) {
+    char text[MX_NOTE_BYTES + 1];
+    struct mx_note now;
+    int64_t n = mx_device_note(r->device, text, sizeof text);
+    int err = n > 0 ? mx_note_parse(text, (size_t)n, NULL, &now) : -EBUSY;
+    bool same = err == 0 && now.time == r->note.time && now.buffer == r->note.buffer &&
+                now.started_s == r->note.started_s &&
+                now.layout.buffer_bytes == r->note.layout.buffer_bytes &&
+                now.problem.nt == r->note.problem.nt;
+    return same ? 0
+                : mx_fail(&r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+                          r->report.device.place);
+}
+
+/* A run that ended before its first commit may have left a Buffer that the note does not know of yet. */
+static int open_buffer(struct mx_run *r, int32_t i) {
+    const uint64_t bytes = (uint64_t)r->report.layout.buffer_bytes;
+    const bool noted = r->resumed && i < r->note.n_buffers;
+    int err = r->resumed ? mx_buffer_open(r->device, mx_note_buffers[i], &r->why, &r->buffer[i]) : -ENOENT;
+    if (err == -ENOENT && !noted)
+        return mx_buffer_create(r->device, mx_note_buffers[i], bytes, &r->why, &r->buffer[i]);
+    if (err == 0 && mx_buffer_bytes(r->buffer[i]) < bytes)
+        err = mx_fail(&r->why, -EIO,
+                      "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged",
+                      mx_note_buffers[i], r->report.device.place);
+    return err;
+}
+
+/* Faces are of no use to a later run, so any extent of faces that is long enough will do, or a new one. */
+static int open_faces(struct mx_run *r) {
+    uint64_t bytes = (uint64_t)r->report.side_file_bytes;
+    int err = -ENOENT;
+    if (bytes == 0) return 0;
+    for (int i = 1; r->faces == NULL; i++) {
+        char name[16];
+        snprintf(name, sizeof name, i == 1 ? "faces" : "faces-%d", i);
+        err = r->resumed ? mx_buffer_open(r->device, name, &r->why, &r->faces) : -ENOENT;
+        if (err == -ENOENT) return mx_buffer_create(r->device, name, bytes, &r->why, &r->faces);
+        if (err < 0) return err;
+        if (mx_buffer_bytes(r->faces) >= bytes) return 0;
+        mx_buffer_close(r->faces);
+        r->faces = NULL;
+    }
+    return err;
+}
+
+static int take_integrity(struct mx_run *r) {
+    const struct mx_layout *l = &r->report.layout;
+    int64_t unit = r->note.integrity_unit;
+    int err = 0;
+    if (!r->o.integrity && unit == 0) return 0;
+    const bool stored = unit != 0;
+    if (!stored)
+        unit = r->algorithm->cuts_y(&r->rest, &r->report.plan) ? l->row_pitch_bytes : l->plane_pitch_bytes;
+    r->note.integrity_unit = unit;
+    for (int32_t i = 0; i < r->n_buffers && err == 0; i++) {
+        err = mx_buffer_integrity(r->buffer[i], (uint64_t)unit, r->budget, &r->why);
+        if (err == 0 && stored && i == r->note.buffer && (err = mx_buffer_integrity_load(r->buffer[i])) < 0)
+            mx_fail(&r->why, err, "the hashes of the Buffer \"%s\" cannot be read from %.300s: %s",
+                    mx_note_buffers[i], r->report.device.place, strerror(-err));
+    }
+    if (err == 0 && r->faces != NULL)
+        err = mx_buffer_integrity(r->faces, (uint64_t)l->row_pitch_bytes, r->budget, &r->why);
+    return err;
+}
+
+int mx_run_open(struct mx_run *r) {
+    int err = open_device(r);
+    if (err == 0 && r->resumed) err = check_note(r);
+    /* The device's alignment may turn out larger than it looked from outside. */
+    bool same = r->backend->face == MX_FACE_MAPPED ||
+                r->report.device.offset_align_bytes == r->request.offset_align_bytes;
+    if (err == 0 && !same) err = mx_run_plan(r);
+    if (err == 0)
+        err = mx_budget_create(r->report.dram_limit_bytes, r->request.reserve_bytes, &r->why, &r->budget);
+    for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
+    if (err == 0) err = open_faces(r);
+    return err < 0 ? err : take_integrity(r);
+}
+
+/* ------------------------------------------------------------------ outputs */
+
+/* The file that a path names, or would. */
+struct named {
+    const char *option;
+    char path[PATH_MAX];
+    struct stat st;
+    bool there;
+};
+
+static void resolve(const char *option, const char *path, const char *below, struct named *out) {
+    char directory[PATH_MAX], *whole = realpath(path, out->path);
+    out->option = option;
+    if (whole == NULL) { /* not there: its directory is */
+        const char *slash = strrchr(path, '/');
+        snprintf(directory, sizeof directory, "%.*s",
+                 slash == NULL   ? 1
+                 : slash == path ? 1
+                                 : (int)(slash - path),
+                 slash == NULL ? "." : path);
+        if (realpath(directory, out->path) == NULL) out->path[0] = 0;
+        size_t n = strlen(out->path);
+        snprintf(out->path + n, sizeof out->path - n, "/%s", slash == NULL ? path : slash + 1);
+    }
+    size_t n = strlen(out->path);
+    if (below != NULL) snprintf(out->path + n, sizeof out->path - n, "/%s", below);
+    out->there = stat(out->path, &out->st) == 0;
+}
+
+/* Not inlined: gcc 12 then takes the paths for empty, and warns. */
+__attribute__((noinline)) static bool same_file(const struct named *a, const struct named *b) {
+    if (a->there && b->there) return a->st.st_ino == b->st.st_ino && a->st.st_dev == b->st.st_dev;
+    return strcmp(a->path, b->path) == 0;
+}
+
+static int refuse_names(struct mx_run *r, const struct named *output, const struct named *other) {
+    static const struct {
+        const char *option, *reason;
+    } reasons[] = {{"--input", "is the input: an input is never written"},
+                   {"-d", "is the place of the Buffers"}};
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (strcmp(other->option, reasons[i].option) == 0)
+            return mx_fail(&r->why, -EINVAL, "%s %.300s %s; name another file", output->option, output->path,
+                           reasons[i].reason);
+    return mx_fail(&r->why, -EINVAL, "%s and %s name the same file, %.300s; name two", other->option,
+                   output->option, output->path);
+}
+
+/* Terminals, pipes and /dev/null may be named by anybody. */
+static bool is_file(const struct named *n) {
+    return !n->there || S_ISREG(n->st.st_mode) || S_ISBLK(n->st.st_mode);
+}
+
+int mx_run_check_names(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    const struct {
+        const char *option, *path;
+        bool output;
+    } words[] = {{"--input", o->input, false},      {"-d", o->path, false},
+                 {"--output", o->output, true},     {"--json", o->json, true},
+                 {"--timeline", o->timeline, true}, {"--trace", o->trace, true}};
+    struct named names[sizeof words / sizeof words[0]];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct stat st;
+        if (words[i].path == NULL || (words[i].path[0] == '-' && words[i].path[1] == 0)) continue;
+        bool directory = !words[i].output && stat(words[i].path, &st) == 0 && S_ISDIR(st.st_mode);
+        resolve(words[i].option, words[i].path, directory ? "memext.store" : NULL, &names[n]);
+        for (size_t j = 0; j < n && words[i].output && is_file(&names[n]); j++)
+            if (same_file(&names[n], &names[j])) return refuse_names(r, &names[n], &names[j]);
+        n++;
+    }
+    return 0;
+}
+
+static uint64_t result_bytes(const struct mx_run *r) {
+    const struct mx_layout *l = &r->report.layout;
+    return (uint64_t)l->planes * (uint64_t)l->rows * (uint64_t)l->row_bytes + 128;
+}
+
+int mx_run_open_outputs(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    struct mx_run_outputs *out = &r->outputs;
+    int err = 0;
+    if (o->output != NULL)
+        err = mx_output_open(o->output, "the result", o->overwrite ? MX_OUTPUT_REPLACE : 0, &r->why,
+                             &out->result);
+    if (err == 0 && o->timeline != NULL)
+        err = mx_output_open(o->timeline, "the timeline", MX_OUTPUT_REPLACE, &r->why, &out->timeline);
+    if (err == 0 && o->trace != NULL)
+        err = mx_output_open(o->trace, "the trace", MX_OUTPUT_REPLACE, &r->why, &out->trace);
+    if (err == 0 && o->output != NULL)
+        err = mx_output_reserve(&out->result, result_bytes(r), "the result", &r->why);
+    return err;
+}

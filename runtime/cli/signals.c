@@ -1,0 +1,97 @@
+#include "cli/signals.h"
+
+#include "machine/machine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef BUS_MCEERR_AR
+#define BUS_MCEERR_AR 4
+#define BUS_MCEERR_AO 5
+#endif
+
+volatile int mx_stop;
+
+static void on_stop(int number) {
+    (void)number;
+    mx_stop = 1;
+}
+
+void mx_signals_catch(void) {
+    struct sigaction a = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+/* ---- SIGBUS: the handler may do next to nothing, so it wakes a thread that may do everything */
+
+static struct {
+    sem_t met;
+    pthread_t thread;
+    bool started;
+    atomic_bool over;
+    void (*end)(void *context, const char *sentence);
+    void *context;
+    int code; /* si_code of the first one */
+    char sentence[256];
+} watch;
+
+static atomic_flag taken = ATOMIC_FLAG_INIT;
+
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    (void)number, (void)context;
+    if (!atomic_flag_test_and_set(&taken)) {
+        watch.code = info->si_code;
+        sem_post(&watch.met);
+    }
+    for (;;) pause(); /* the process ends while this thread waits */
+}
+
+static void describe(void) {
+    bool broken = watch.code == BUS_MCEERR_AR || watch.code == BUS_MCEERR_AO;
+    snprintf(watch.sentence, sizeof watch.sentence, "%s",
+             broken ? "a page of memory is broken (hardware memory error): the run cannot go on; what was "
+                      "committed is intact"
+                    : "a page of a mapping could not be read or written: the file was cut short, or its "
+                      "storage failed or is full; what was "
+                      "committed is intact as far as the storage is");
+}
+
+static void *wait_for_it(void *argument) {
+    (void)argument;
+    while (sem_wait(&watch.met) != 0 && errno == EINTR) {
+    }
+    if (atomic_load(&watch.over)) return NULL;
+    describe();
+    watch.end(watch.context, watch.sentence);
+    return NULL;
+}
+
+void mx_signals_watch(void (*end)(void *context, const char *sentence), void *context) {
+    struct sigaction a = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    watch.end = end;
+    watch.context = context;
+    atomic_store(&watch.over, false);
+    if (sem_init(&watch.met, 0, 0) != 0) return;
+    watch.started = mx_thread_start(&watch.thread, wait_for_it, NULL) == 0;
+    sigemptyset(&a.sa_mask);
+    if (watch.started) sigaction(SIGBUS, &a, NULL);
+}
+
+void mx_signals_unwatch(void) {
+    if (!watch.started) return;
+    signal(SIGBUS, SIG_DFL);
+    atomic_store(&watch.over, true);
+    sem_post(&watch.met);
+    pthread_join(watch.thread, NULL);
+    sem_destroy(&watch.met);
+    watch.started = false;
+}

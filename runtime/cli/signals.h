@@ -1,0 +1,19 @@
+/* signals.h - how a run is interrupted, and what becomes of it when a page of memory cannot be had. */
+#ifndef MX_SIGNALS_H
+#define MX_SIGNALS_H
+
+#include <stddef.h>
+
+/* Set by the first SIGINT or SIGTERM; the second one ends the process at once. */
+extern volatile int mx_stop;
+/* First thing in main: from here on an interrupt ends a command in order. */
+void mx_signals_catch(void);
+
+/* From now on a SIGBUS calls `end` on a thread that waits for it, with a sentence, while the thread that met
+ * it stands still; `end` does not return. A mapping raises it when the storage below cannot give or take a
+ * page, any memory when it is broken. The sentence is in static storage. */
+void mx_signals_watch(void (*end)(void *context, const char *sentence), void *context);
+/* The watch is over: a SIGBUS ends the process as it does by itself. */
+void mx_signals_unwatch(void);
+
+#endif

@@ -1,0 +1,125 @@
+#include "cli/store.h"
+#include "cli/options.h"
+#include "observe/report.h"
+#include "tune/tune.h"
+
+#include <string.h>
+#include <time.h>
+
+int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out) {
+    struct mx_stored *s = out;
+    memset(s, 0, sizeof *s);
+    int err = mx_store_look(path, why, &s->facts);
+    if (err < 0) return err;
+    if (s->facts.note_bytes == 0)
+        snprintf(s->why.text, sizeof s->why.text, "nothing was committed");
+    else
+        s->have_note = mx_note_parse(s->facts.note, s->facts.note_bytes, &s->why, &s->note) == 0;
+    return 0;
+}
+
+const char *mx_stored_state(const struct mx_stored *s) {
+    if (s->facts.in_use) return "under way";
+    if (!s->have_note) return s->facts.note_bytes == 0 ? "empty" : "unreadable";
+    if (s->note.different) return "different";
+    if (s->facts.finished == 2) return "done, kept";
+    return s->facts.finished ? "done" : "interrupted";
+}
+
+/* ---- for programs */
+
+static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+static json_t *whole(uint64_t value) { return json_integer((json_int_t)value); }
+
+static json_t *json_extents(const struct mx_store_facts *f) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < f->n_extents; i++) {
+        json_t *o = json_object();
+        put(o, "name", json_string(f->extents[i].name));
+        put(o, "offset_bytes", whole(f->extents[i].offset_bytes));
+        put(o, "bytes", whole(f->extents[i].bytes));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static void put_note(json_t *o, const struct mx_note *n) {
+    char line[MX_PLAN_LINE_BYTES];
+    put(o, "problem", mx_json_problem(&n->problem));
+    put(o, "plan", mx_json_plan(&n->plan));
+    put(o, "plan_line", json_string(mx_plan_print(&n->plan, line, sizeof line)));
+    put(o, "step", json_integer(n->time));
+    put(o, "complete", json_boolean(n->time == n->problem.nt));
+    put(o, "buffer", json_string(mx_note_buffers[n->buffer]));
+    put(o, "backend", json_string(n->backend));
+    put(o, "host", json_string(n->host));
+    put(o, "started_unix_s", json_integer(n->started_s));
+    put(o, "committed_unix_s", json_integer(n->committed_s));
+    put(o, "commit_every_s", json_real(n->commit_every));
+    put(o, "integrity_unit_bytes", json_integer(n->integrity_unit));
+    put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
+    put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
+    put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    if (n->input[0] != 0)
+        put(o, "input", json_string(n->input));
+    else
+        put(o, "init", json_string(n->init));
+}
+
+json_t *mx_stored_json(const struct mx_stored *s) {
+    json_t *o = json_object();
+    put(o, "place", json_string(s->facts.place));
+    put(o, "state", json_string(mx_stored_state(s)));
+    put(o, "in_use", json_boolean(s->facts.in_use));
+    put(o, "block_device", json_boolean(s->facts.block_device));
+    put(o, "bytes", whole(s->facts.file_bytes));
+    put(o, "generation", whole(s->facts.generation));
+    put(o, "extents", json_extents(&s->facts));
+    put(o, "step", json_integer(-1));
+    put(o, "complete", json_false());
+    put(o, "why", json_string(s->why.text));
+    if (s->have_note) put_note(o, &s->note);
+    return o;
+}
+
+/* ---- for people */
+
+static const char *when(int64_t unix_s, char *text, size_t capacity) {
+    time_t t = (time_t)unix_s;
+    struct tm local;
+    if (localtime_r(&t, &local) == NULL || strftime(text, capacity, "%Y-%m-%d %H:%M:%S", &local) == 0)
+        snprintf(text, capacity, "an unknown time");
+    return text;
+}
+
+static void print_note(const struct mx_note *n, FILE *to) {
+    char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
+    const struct mx_problem *p = &n->problem;
+    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, from %s %s\n", (long long)p->nx,
+            (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
+            p->dtype == MX_F64 ? "f64" : "f32", n->input[0] != 0 ? "the file" : "init",
+            n->input[0] != 0 ? n->input : n->init);
+    fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
+            (long long)p->nt, n->time == p->nt ? "complete" : "incomplete", mx_note_buffers[n->buffer],
+            mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));
+    fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
+            when(n->committed_s, committed, sizeof committed), n->host, n->backend);
+    fprintf(to, "plan       %s\n", mx_plan_print(&n->plan, line, sizeof line));
+    if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
+}
+
+static void print_way_on(const struct mx_stored *s, FILE *to) {
+    const char *place = s->facts.place;
+    if (!s->have_note || s->facts.in_use || s->note.different) return;
+    if (s->note.time < s->note.problem.nt) fprintf(to, "go on      memext run --resume -d %s\n", place);
+    fprintf(to, "get it     memext export %s -o FILE.npy\n", place);
+}
+
+void mx_stored_print(const struct mx_stored *s, FILE *to) {
+    char size[32];
+    fprintf(to, "store      %s, %s, %s", s->facts.place,
+            mx_format_size(s->facts.file_bytes, size, sizeof size), mx_stored_state(s));
+    fprintf(to, s->why.text[0] != 0 ? " (%s)\n" : "%s\n", s->why.text);
+    if (s->have_note) print_note(&s->note, to);
+    print_way_on(s, to);
+}

@@ -1,0 +1,27 @@
+/* store.h - what a store holds, for people and programs; `memext info PATH`, `memext export PATH`. */
+#ifndef MX_CLI_STORE_H
+#define MX_CLI_STORE_H
+
+#include "run/note.h"
+
+#include <jansson.h>
+#include <memext/memext.h>
+#include <stdio.h>
+
+struct mx_stored {
+    struct mx_store_facts facts;
+    struct mx_note note; /* if have_note */
+    bool have_note;
+    mx_why why; /* why there is no note that can be read */
+};
+
+/* Looks at the store at a directory, file or block device; the error of mx_store_look. A note that is missing
+ * or unreadable is no error here. */
+int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out);
+/* "done", "done, kept", "under way" (somebody works on it), "interrupted", "empty", "different", "unreadable"
+ */
+const char *mx_stored_state(const struct mx_stored *stored);
+json_t *mx_stored_json(const struct mx_stored *stored);
+void mx_stored_print(const struct mx_stored *stored, FILE *to);
+
+#endif

@@ -1,0 +1,209 @@
+/* integrity.c - the sums of a Buffer's units.
+ *
+ *     0 KiB header    4 KiB sums: 32 bits a unit, 0 = not known
+ *
+ * This is the table in DRAM and, as it was at the last save, the extent. The header tells a table that was
+ * saved whole from anything else that may lie there.
+ */
+#include "core/integrity.h"
+#include "core/size.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h> /* the same sums, by the widest vectors that the processor has */
+#else
+#include <xxhash.h>
+#endif
+
+enum { HEADER_BYTES = 4096, NAME_BYTES = 16 };
+
+struct header {
+    char magic[8];
+    uint64_t unit_bytes, n_units;
+    uint64_t sums_hash; /* XXH3-64 of the sums */
+};
+static const char magic[8] = "mx-sums";
+
+struct mx_integrity {
+    uint64_t bytes, unit_bytes, n_units;
+    mx_block *block; /* header and sums */
+    uint64_t block_bytes;
+    uint32_t *sums;         /* in it */
+    mx_buffer *extent;      /* NULL: nothing outlives the process here */
+    _Atomic int64_t damage; /* first byte of the first unit found damaged, -1 = none */
+};
+
+/* ---- set-up */
+
+/* One that is there belongs to an earlier run in this store, unless it has another size. */
+static int open_extent(struct mx_integrity *t, mx_device *device, const char *name, mx_why *why) {
+    struct mx_device_facts facts;
+    char extent[NAME_BYTES];
+    mx_device_facts(device, &facts);
+    if (!facts.durable) return 0;
+    if (snprintf(extent, sizeof extent, "%s.sum", name) >= NAME_BYTES)
+        return mx_fail(why, -EINVAL,
+                       "the sums of the Buffer \"%s\" would be kept as \"%s.sum\", which is longer than %d "
+                       "bytes; choose a shorter name",
+                       name, name, NAME_BYTES - 1);
+    int err = mx_buffer_open(device, extent, why, &t->extent);
+    if (err == -ENOENT) return mx_buffer_create(device, extent, t->block_bytes, why, &t->extent);
+    if (err == 0 && mx_buffer_bytes(t->extent) < t->block_bytes) {
+        uint64_t has = mx_buffer_bytes(t->extent);
+        mx_buffer_close(t->extent);
+        t->extent = NULL;
+        return mx_fail(why, -ENOSPC,
+                       "the sums of the Buffer \"%s\" need %s, and this store was made with %s for them; go "
+                       "on without checking, or start anew",
+                       name, mx_size(t->block_bytes).text, mx_size(has).text);
+    }
+    return err;
+}
+
+static int set_up(struct mx_integrity *t, mx_device *device, const char *name, mx_budget *budget,
+                  mx_why *why) {
+    struct mx_device_facts facts;
+    struct mx_block_options options = {.budget = budget};
+    mx_device_facts(device, &facts);
+    uint64_t align = facts.offset_align_bytes > HEADER_BYTES ? facts.offset_align_bytes : HEADER_BYTES;
+    t->block_bytes = mx_round_up(HEADER_BYTES + t->n_units * sizeof *t->sums, align);
+    int err = mx_block_create(&options, t->block_bytes, why, &t->block);
+    if (err < 0) return err;
+    t->sums = (uint32_t *)((char *)mx_block_data(t->block) + HEADER_BYTES);
+    return open_extent(t, device, name, why);
+}
+
+int mx_integrity_create(mx_device *device, const char *name, uint64_t bytes, uint64_t unit_bytes,
+                        mx_budget *budget, mx_why *why, struct mx_integrity **out) {
+    struct mx_device_facts facts;
+    mx_device_facts(device, &facts);
+    if (unit_bytes == 0 || unit_bytes > bytes || unit_bytes % facts.offset_align_bytes != 0)
+        return mx_fail(why, -EINVAL,
+                       "units of %llu bytes cannot be checked: they are multiples of %u bytes here, and at "
+                       "most the Buffer's %llu",
+                       (unsigned long long)unit_bytes, facts.offset_align_bytes, (unsigned long long)bytes);
+    struct mx_integrity *t = calloc(1, sizeof *t);
+    if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for a Buffer's sums");
+    t->bytes = bytes;
+    t->unit_bytes = unit_bytes;
+    t->n_units = (bytes + unit_bytes - 1) / unit_bytes;
+    atomic_init(&t->damage, -1);
+    int err = set_up(t, device, name, budget, why);
+    if (err < 0) {
+        mx_integrity_free(t);
+        return err;
+    }
+    *out = t;
+    return 0;
+}
+
+void mx_integrity_free(struct mx_integrity *t) {
+    if (t == NULL) return;
+    mx_buffer_close(t->extent);
+    mx_block_free(t->block);
+    free(t);
+}
+
+/* ---- sums */
+
+static uint32_t sum_of(const void *unit, uint64_t bytes) {
+    const uint32_t sum = (uint32_t)XXH3_64bits(unit, bytes);
+    return sum != 0 ? sum : 1;
+}
+
+int mx_integrity_fits(const struct mx_integrity *t, const struct mx_span *spans, size_t n) {
+    for (size_t i = 0; t != NULL && i < n; i++) {
+        const uint64_t end = spans[i].offset_bytes + spans[i].bytes;
+        if (spans[i].offset_bytes % t->unit_bytes != 0) return -EINVAL;
+        if (end % t->unit_bytes != 0 && end != t->bytes) return -EINVAL;
+    }
+    return 0;
+}
+
+/* Calls with every unit of a span: its number, where it is in DRAM, and its length. */
+struct unit {
+    uint64_t number, bytes;
+    const char *dram;
+};
+
+static bool next_unit(const struct mx_integrity *t, const struct mx_span *s, uint64_t *at, struct unit *out) {
+    if (*at >= s->bytes) return false;
+    const uint64_t left = s->bytes - *at;
+    *out = (struct unit){(s->offset_bytes + *at) / t->unit_bytes, left < t->unit_bytes ? left : t->unit_bytes,
+                         (const char *)s->dram + *at};
+    *at += out->bytes;
+    return true;
+}
+
+void mx_integrity_take(struct mx_integrity *t, const struct mx_span *spans, size_t n) {
+    struct unit u;
+    for (size_t i = 0; t != NULL && i < n; i++)
+        for (uint64_t at = 0; next_unit(t, &spans[i], &at, &u);) t->sums[u.number] = sum_of(u.dram, u.bytes);
+}
+
+int mx_integrity_check(struct mx_integrity *t, const struct mx_span *spans, size_t n) {
+    struct unit u;
+    for (size_t i = 0; t != NULL && i < n; i++)
+        for (uint64_t at = 0; next_unit(t, &spans[i], &at, &u);) {
+            const uint32_t known = t->sums[u.number];
+            int64_t none = -1;
+            if (known == 0 || known == sum_of(u.dram, u.bytes)) continue;
+            atomic_compare_exchange_strong(&t->damage, &none, (int64_t)(u.number * t->unit_bytes));
+            return -EBADMSG;
+        }
+    return 0;
+}
+
+int64_t mx_integrity_damage(const struct mx_integrity *t) {
+    return t == NULL ? -1 : atomic_load(&((struct mx_integrity *)t)->damage);
+}
+
+/* ---- saved with a commit */
+
+static int move(struct mx_integrity *t,
+                int (*start)(mx_buffer *, const struct mx_span *, size_t, mx_ticket **)) {
+    struct mx_span all = {0, t->block_bytes, mx_block_data(t->block)};
+    mx_ticket *ticket;
+    int err = start(t->extent, &all, 1, &ticket);
+    return err < 0 ? err : mx_wait(ticket);
+}
+
+static struct header header_of(const struct mx_integrity *t) {
+    struct header h = {.unit_bytes = t->unit_bytes,
+                       .n_units = t->n_units,
+                       .sums_hash = XXH3_64bits(t->sums, t->n_units * sizeof *t->sums)};
+    memcpy(h.magic, magic, sizeof magic);
+    return h;
+}
+
+int mx_integrity_save(struct mx_integrity *t) {
+    if (t == NULL) return -EINVAL;
+    if (t->extent == NULL) return -ENOTSUP;
+    const struct header h = header_of(t);
+    memcpy(mx_block_data(t->block), &h, sizeof h);
+    return move(t, mx_buffer_write);
+}
+
+static int check_header(const struct mx_integrity *t) {
+    struct header expected = header_of(t), found;
+    memcpy(&found, mx_block_data(t->block), sizeof found);
+    if (memcmp(found.magic, magic, sizeof magic) != 0 || found.unit_bytes != t->unit_bytes ||
+        found.n_units != t->n_units)
+        return -ENODATA;
+    return found.sums_hash == expected.sums_hash ? 0 : -EBADMSG;
+}
+
+int mx_integrity_load(struct mx_integrity *t) {
+    if (t == NULL) return -EINVAL;
+    if (t->extent == NULL) return -ENOTSUP;
+    int err = move(t, mx_buffer_read);
+    if (err == 0) err = check_header(t);
+    if (err < 0) memset(t->sums, 0, t->n_units * sizeof *t->sums);
+    return err;
+}

@@ -1,0 +1,268 @@
+#include "run/note.h"
+
+#include "grid/grid.h"
+#include "schedule/schedule.h"
+#include "stencil/stencil.h"
+#include "tune/tune.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS] = {"source", "target", "spare"};
+
+static const char kind[] = "memext run";
+
+/* ---- paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX */
+
+enum { ESCAPED_BYTES = 3 * PATH_MAX + 1 };
+
+static void escape(const char *path, char *out) {
+    for (const unsigned char *c = (const unsigned char *)path; *c != 0; c++) {
+        if (*c >= 0x20 && *c < 0x7f && *c != '%')
+            *out++ = (char)*c;
+        else
+            out += sprintf(out, "%%%02X", *c);
+    }
+    *out = 0;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* false: too long, or no escape of this program's. */
+static bool unescape(const char *text, char *out, size_t capacity) {
+    size_t n = 0;
+    for (; *text != 0; text++) {
+        int c = (unsigned char)*text;
+        if (c == '%') {
+            int high = hex_digit(text[1]), low = high < 0 ? -1 : hex_digit(text[2]);
+            if (low < 0 || (c = high * 16 + low) == 0) return false;
+            text += 2;
+        }
+        if (n + 1 >= capacity) return false;
+        out[n++] = (char)c;
+    }
+    out[n] = 0;
+    return true;
+}
+
+/* ---- out */
+
+static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+static void put_whole(json_t *object, const char *key, int64_t value) {
+    put(object, key, json_integer(value));
+}
+
+static json_t *print_problem(const struct mx_problem *p) {
+    json_t *o = json_object(), *n = json_array(), *coef = json_array();
+    const int64_t extents[3] = {p->nx, p->ny, p->nz};
+    for (int i = 0; i < 3; i++) json_array_append_new(n, json_integer(extents[i]));
+    for (int i = 0; i < 4; i++) json_array_append_new(coef, json_real(p->coef[i]));
+    put(o, "n", n);
+    put_whole(o, "nt", p->nt);
+    put(o, "stencil", json_string(p->stencil));
+    put(o, "dtype", json_string(p->dtype == MX_F64 ? "f64" : "f32"));
+    put(o, "coef", coef);
+    return o;
+}
+
+static json_t *print_layout(const struct mx_layout *l) {
+    json_t *o = json_object();
+    put_whole(o, "row_pitch_bytes", l->row_pitch_bytes);
+    put_whole(o, "plane_pitch_bytes", l->plane_pitch_bytes);
+    return o;
+}
+
+static json_t *print_input(const struct mx_note *n) {
+    char path[ESCAPED_BYTES];
+    json_t *o = json_object();
+    escape(n->input, path);
+    put(o, "path", json_string(path));
+    put_whole(o, "inode", (int64_t)n->identity.inode);
+    put_whole(o, "bytes", (int64_t)n->identity.bytes);
+    put_whole(o, "modified_ns", n->identity.modified_ns);
+    return o;
+}
+
+static json_t *print_all(const struct mx_note *n) {
+    char line[MX_PLAN_LINE_BYTES];
+    json_t *o = json_object();
+    put(o, "kind", json_string(kind));
+    put_whole(o, "note", MX_NOTE_VERSION);
+    put(o, "memext", json_string(MX_VERSION));
+    put(o, "problem", print_problem(&n->problem));
+    put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
+    put(o, "layout", print_layout(&n->layout));
+    put_whole(o, "step", n->time);
+    put_whole(o, "buffer", n->buffer);
+    put_whole(o, "buffers", n->n_buffers);
+    if (n->different) put(o, "different", json_true());
+    put(o, "frames", json_boolean(n->frames));
+    put_whole(o, "integrity_unit_bytes", n->integrity_unit);
+    put(o, "commit_every_s", json_real(n->commit_every));
+    put(o, "backend", json_string(n->backend));
+    put(o, "host", json_string(n->host));
+    put_whole(o, "started_s", n->started_s);
+    put_whole(o, "committed_s", n->committed_s);
+    if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
+    if (n->input[0] != 0)
+        put(o, "input", print_input(n));
+    else
+        put(o, "init", json_string(n->init));
+    return o;
+}
+
+int mx_note_print(const struct mx_note *note, char *text, size_t capacity) {
+    json_t *o = print_all(note);
+    size_t n = o != NULL ? json_dumpb(o, text, capacity, JSON_COMPACT) : 0;
+    json_decref(o);
+    if (n == 0) return -ENOMEM;
+    if (n >= capacity) return -ENOSPC;
+    text[n] = 0;
+    return (int)n;
+}
+
+/* ---- in */
+
+/* What is missing or of another type makes the note invalid: `ok` remembers it. */
+struct reader {
+    bool ok;
+};
+
+static const json_t *member(struct reader *r, const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    if (value == NULL) r->ok = false;
+    return value;
+}
+
+static int64_t whole(struct reader *r, const json_t *object, const char *key, int64_t low, int64_t high) {
+    const json_t *value = member(r, object, key);
+    int64_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < low || n > high) r->ok = false;
+    return n;
+}
+
+static bool truth(struct reader *r, const json_t *object, const char *key) {
+    const json_t *value = member(r, object, key);
+    if (!json_is_boolean(value)) r->ok = false;
+    return json_is_true(value);
+}
+
+static double real(struct reader *r, const json_t *value) {
+    if (!json_is_number(value) || !isfinite(json_number_value(value))) r->ok = false;
+    return json_number_value(value);
+}
+
+static const char *word(struct reader *r, const json_t *object, const char *key, char *out, size_t capacity) {
+    const char *text = json_string_value(member(r, object, key));
+    if (text == NULL || strlen(text) >= capacity) return r->ok = false, "";
+    return strcpy(out, text);
+}
+
+static void parse_problem(struct reader *r, const json_t *o, struct mx_problem *p) {
+    char dtype[8];
+    const json_t *n = member(r, o, "n"), *coef = member(r, o, "coef");
+    int64_t *const extents[3] = {&p->nx, &p->ny, &p->nz};
+    for (size_t i = 0; i < 3; i++) {
+        *extents[i] = json_integer_value(json_array_get(n, i));
+        if (*extents[i] < 1 || *extents[i] > (INT64_C(1) << 40)) r->ok = false;
+    }
+    for (size_t i = 0; i < 4; i++) p->coef[i] = real(r, json_array_get(coef, i));
+    p->nt = whole(r, o, "nt", 0, INT64_MAX / 2);
+    const struct mx_stencil *s = mx_stencil_find(word(r, o, "stencil", p->stencil, sizeof p->stencil));
+    bool wide = strcmp(word(r, o, "dtype", dtype, sizeof dtype), "f64") == 0;
+    if (s == NULL || (!wide && strcmp(dtype, "f32") != 0)) r->ok = false;
+    p->dtype = wide ? MX_F64 : MX_F32;
+    p->h = s != NULL ? s->h : 1;
+}
+
+static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p, struct mx_layout *l) {
+    const int64_t most = INT64_MAX / 4;
+    if (!r->ok) return;
+    l->rows = p->ny + 2 * p->h;
+    l->planes = p->nz + 2 * p->h;
+    l->row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->dtype);
+    l->row_pitch_bytes = whole(r, o, "row_pitch_bytes", l->row_bytes, most);
+    if (!r->ok || (mx_wide)l->rows * l->row_pitch_bytes > most) {
+        r->ok = false;
+        return;
+    }
+    l->plane_pitch_bytes = whole(r, o, "plane_pitch_bytes", l->rows * l->row_pitch_bytes, most);
+    if (!r->ok || (mx_wide)l->planes * l->plane_pitch_bytes > most) {
+        r->ok = false;
+        return;
+    }
+    l->buffer_bytes = l->planes * l->plane_pitch_bytes;
+}
+
+static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
+    const json_t *input = json_object_get(o, "input");
+    if (input == NULL) {
+        if (mx_init_find(word(r, o, "init", n->init, sizeof n->init)) == NULL) r->ok = false;
+        return;
+    }
+    const char *path = json_string_value(member(r, input, "path"));
+    if (path == NULL || path[0] == 0 || !unescape(path, n->input, sizeof n->input)) r->ok = false;
+    n->identity.inode = (uint64_t)whole(r, input, "inode", INT64_MIN, INT64_MAX);
+    n->identity.bytes = (uint64_t)whole(r, input, "bytes", 0, INT64_MAX);
+    n->identity.modified_ns = whole(r, input, "modified_ns", INT64_MIN, INT64_MAX);
+}
+
+static void parse_checksum(struct reader *r, const json_t *o, char out[17]) {
+    if (json_object_get(o, "checksum") == NULL) return;
+    if (strspn(word(r, o, "checksum", out, 17), "0123456789abcdef") != 16) r->ok = false;
+}
+
+static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
+    char line[MX_PLAN_LINE_BYTES];
+    parse_problem(r, member(r, o, "problem"), &n->problem);
+    parse_layout(r, member(r, o, "layout"), &n->problem, &n->layout);
+    if (mx_plan_parse(word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
+    n->time = whole(r, o, "step", 0, n->problem.nt);
+    n->n_buffers = (int32_t)whole(r, o, "buffers", 2, MX_NOTE_MOST_BUFFERS);
+    n->buffer = (int32_t)whole(r, o, "buffer", 0, n->n_buffers - 1);
+    n->different = json_is_true(json_object_get(o, "different"));
+    n->frames = truth(r, o, "frames");
+    n->integrity_unit = whole(r, o, "integrity_unit_bytes", 0, n->layout.plane_pitch_bytes);
+    if (n->integrity_unit != 0 && n->integrity_unit != n->layout.row_pitch_bytes &&
+        n->integrity_unit != n->layout.plane_pitch_bytes)
+        r->ok = false;
+    n->commit_every = real(r, member(r, o, "commit_every_s"));
+    if (!(n->commit_every >= 0)) r->ok = false;
+    word(r, o, "backend", n->backend, sizeof n->backend);
+    word(r, o, "host", n->host, sizeof n->host);
+    n->started_s = whole(r, o, "started_s", 0, INT64_MAX);
+    n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
+    parse_checksum(r, o, n->checksum);
+    parse_origin(r, o, n);
+}
+
+int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out) {
+    struct mx_note n = {.time = 0};
+    struct reader r = {true};
+    char found[16];
+    json_t *o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
+    int err = 0;
+    if (strcmp(word(&r, o, "kind", found, sizeof found), kind) != 0)
+        err = mx_fail(why, -EINVAL, "its note is not of a run of memext");
+    const json_t *version = json_object_get(o, "note");
+    if (err == 0 && json_is_integer(version) && json_integer_value(version) != MX_NOTE_VERSION)
+        err = mx_fail(
+            why, -EINVAL,
+            "its note has version %lld, and this memext (%s) reads version %d: use the memext that made it",
+            (long long)json_integer_value(version), MX_VERSION, MX_NOTE_VERSION);
+    if (err == 0) {
+        whole(&r, o, "note", MX_NOTE_VERSION, MX_NOTE_VERSION);
+        parse_rest(&r, o, &n);
+        if (!r.ok)
+            err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");
+    }
+    json_decref(o);
+    if (err == 0) *out = n;
+    return err;
+}

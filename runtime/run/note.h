@@ -1,0 +1,53 @@
+/* note.h - what a store says of its run: enough to go on with it anywhere, to export its state, or to refuse
+ * both with a reason. A store without a note holds no state: nothing was committed, or an algorithm is
+ * rewriting the Buffers in place.
+ *
+ * A note is one JSON object (UTF-8 text, at most MX_NOTE_BYTES) in the superblock of the store, written with
+ * every commit. Keys that a program does not know are ignored; a larger `note` number is refused, since it
+ * changes the meaning of what is known.
+ */
+#ifndef MX_RUN_NOTE_H
+#define MX_RUN_NOTE_H
+
+#include <memext/backend.h>
+#include <memext/memext.h>
+
+#include <limits.h>
+
+enum { MX_NOTE_VERSION = 4, MX_NOTE_MOST_BUFFERS = 3 };
+
+/* The file of --input as it was when it was read. bytes 0 = no input. */
+struct mx_input_identity {
+    uint64_t inode, bytes;
+    int64_t modified_ns;
+};
+
+struct mx_note {
+    struct mx_problem problem;
+    struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
+    struct mx_layout layout; /* of the Buffers: fixed once they are made */
+    int64_t time;            /* steps that Buffer number `buffer` holds */
+    int32_t buffer, n_buffers;
+    bool different;         /* the result was verified, and differs from the plain computation */
+    bool frames;            /* every Buffer holds the frame (else that of `buffer` alone is known to) */
+    int64_t integrity_unit; /* bytes of one hash of --integrity, a row or a plane; 0 = without */
+    double commit_every;    /* seconds between commits; 0 = after every sweep */
+    char init[16];          /* name of the initial grid, "" with an input */
+    char input[PATH_MAX];
+    struct mx_input_identity identity;
+    char backend[24], host[65];
+    int64_t started_s, committed_s; /* seconds since 1970 */
+    char checksum[17];              /* of the finished result, "" before */
+};
+
+/* Names of the Buffers in a store, by number. */
+extern const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS];
+
+/* Writes the text and a closing 0. Its length, or -ENOSPC where capacity is too small (paths of several
+ * thousand bytes), -ENOMEM. */
+int mx_note_print(const struct mx_note *note, char *text, size_t capacity_bytes);
+/* -EINVAL with a sentence: not a note, one of a newer version, or one whose numbers contradict each other.
+ * The text needs no closing 0. */
+int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out);
+
+#endif

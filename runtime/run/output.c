@@ -1,0 +1,162 @@
+#include "run/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- names */
+
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* "" for the current directory. */
+static int directory_length(const char *path) { return (int)(name_of(path) - path); }
+
+/* .NAME.memext-PID beside the file; long names are cut, for a name has 255 bytes. */
+static int name_temporary(const char *path, char out[PATH_MAX]) {
+    int n = snprintf(out, PATH_MAX, "%.*s.%.200s.memext-%ld", directory_length(path), path, name_of(path),
+                     (long)getpid());
+    return n > 0 && n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* What is there now. A link is followed to what it names: that is what will be replaced. */
+static int look(struct mx_output *o, const char *path, struct stat *st) {
+    char *whole = realpath(path, NULL);
+    int n = snprintf(o->path, sizeof o->path, "%s", whole != NULL ? whole : path);
+    free(whole);
+    if (n < 0 || (size_t)n >= sizeof o->path) return -ENAMETOOLONG;
+    if (stat(o->path, st) == 0) return 0;
+    if (errno == ENOENT && lstat(o->path, st) == 0) return -ELOOP; /* a link to nothing */
+    return -errno;
+}
+
+static int refuse(const char *what, const char *path, int err, mx_why *why) {
+    static const struct {
+        int err;
+        const char *text;
+    } reasons[] = {
+        {-EEXIST, "it is there already; name another file, or give --overwrite to replace it"},
+        {-EISDIR, "it is a directory; name a file in it"},
+        {-ELOOP, "it is a link to nothing; name the file itself"},
+        {-ENOENT, "its directory is not there; make it first"},
+        {-ENOTDIR, "a part of this path is no directory"},
+        {-EACCES, "no permission to write there; name another place"},
+        {-EROFS, "the file system is read-only; name another place"},
+        {-ENAMETOOLONG, "the path is too long"},
+        {-ENOSPC, "the file system is full; free space or name another place"},
+        {-EDQUOT, "the disk quota is used up; free space or name another place"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].err == err)
+            return mx_fail(why, err, "%s cannot be written to %.300s: %s", what, path, reasons[i].text);
+    return mx_fail(why, err, "%s cannot be written to %.300s: %s", what, path, strerror(-err));
+}
+
+/* ---- open */
+
+static int open_nameless(const struct mx_output *o) {
+    char directory[PATH_MAX];
+    int n = directory_length(o->path);
+    snprintf(directory, sizeof directory, "%.*s", n > 0 ? n : 1, n > 0 ? o->path : ".");
+    return mx_retry(mx_sys->open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+}
+
+static int open_named(struct mx_output *o) {
+    int err = name_temporary(o->path, o->temporary);
+    int fd =
+        err < 0
+            ? err
+            : mx_retry(mx_sys->open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (fd == -EEXIST) { /* of a dead process that had our number */
+        mx_retry(mx_sys->unlink(o->temporary));
+        fd = mx_retry(mx_sys->open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    }
+    if (fd < 0) o->temporary[0] = 0;
+    return fd;
+}
+
+int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *why, struct mx_output *out) {
+    struct mx_output *o = out;
+    struct stat st;
+    *o = (struct mx_output){.fd = -1, .replace = flags & MX_OUTPUT_REPLACE};
+    int there = look(o, path, &st);
+    if (there < 0 && there != -ENOENT) return refuse(what, path, there, why);
+    if (there == 0 && S_ISDIR(st.st_mode)) return refuse(what, path, -EISDIR, why);
+    if (there == 0 && !S_ISREG(st.st_mode)) {
+        o->direct = true;
+        o->fd = mx_retry(mx_sys->open(o->path, O_WRONLY | O_CLOEXEC, 0));
+        return o->fd >= 0 ? 0 : refuse(what, path, o->fd, why);
+    }
+    if (there == 0 && !o->replace) return refuse(what, path, -EEXIST, why);
+    if (there == 0 && access(o->path, W_OK) != 0) return refuse(what, path, -EACCES, why);
+    if (there == 0) o->mode = st.st_mode & 07777;
+    int fd = open_nameless(o);
+    if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL) fd = open_named(o);
+    o->fd = fd < 0 ? -1 : fd;
+    return fd >= 0 ? 0 : refuse(what, path, fd, why);
+}
+
+int mx_output_reserve(struct mx_output *o, uint64_t bytes, const char *what, mx_why *why) {
+    if (o->direct) return 0;
+    int err = mx_retry(mx_sys->fallocate(o->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes));
+    return err == -ENOSPC || err == -EDQUOT ? refuse(what, o->path, err, why) : 0;
+}
+
+/* ---- publish */
+
+/* Links the nameless file to its temporary name; one that is there is of a dead process that had our number.
+ */
+static int link_temporary(struct mx_output *o) {
+    char name[PATH_MAX];
+    int err = name_temporary(o->path, name);
+    if (err == 0) err = mx_retry(mx_sys->link(o->fd, name));
+    if (err == -EEXIST && (err = mx_retry(mx_sys->unlink(name))) == 0)
+        err = mx_retry(mx_sys->link(o->fd, name));
+    if (err == 0) strcpy(o->temporary, name);
+    return err;
+}
+
+void mx_output_show(struct mx_output *o) {
+    if (!o->direct && o->temporary[0] == 0) link_temporary(o);
+}
+
+/* A nameless file that replaces nothing gets its name at once: should one have come there meanwhile, that one
+ * stays. */
+static int give_name(struct mx_output *o) {
+    struct stat st;
+    if (o->mode != 0 && fchmod(o->fd, o->mode) != 0) return -errno;
+    if (o->temporary[0] == 0 && !o->replace) return mx_retry(mx_sys->link(o->fd, o->path));
+    int err = o->temporary[0] == 0 ? link_temporary(o) : 0;
+    if (err < 0) return err;
+    if (!o->replace && lstat(o->path, &st) == 0) return -EEXIST;
+    err = mx_retry(mx_sys->rename(o->temporary, o->path));
+    if (err == 0) o->temporary[0] = 0;
+    return err;
+}
+
+int mx_output_publish(struct mx_output *o, const char *what, mx_why *why) {
+    int err = o->direct ? 0 : mx_retry(mx_sys->fsync(o->fd));
+    if (err == 0 && !o->direct) err = give_name(o);
+    if (err == 0 && !o->direct) err = mx_sync_directory(o->path);
+    if (err < 0) refuse(what, o->path, err, why);
+    mx_output_drop(o);
+    return err;
+}
+
+void mx_output_drop(struct mx_output *o) {
+    if (o->fd >= 0) mx_sys->close(o->fd);
+    if (o->temporary[0] != 0) mx_retry(mx_sys->unlink(o->temporary));
+    o->fd = -1;
+    o->temporary[0] = 0;
+}
+
+FILE *mx_output_stream(const struct mx_output *o) {
+    int fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 3);
+    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (stream == NULL && fd >= 0) close(fd);
+    return stream;
+}

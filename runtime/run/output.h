@@ -1,0 +1,48 @@
+/* output.h - files that a run leaves: checked and begun before the work, and under their own name only when
+ * they are whole.
+ *
+ *     open:     a nameless file in the directory of PATH       (or .NAME.memext-PID where nameless files
+ * cannot be had) publish:  fsync, name it, fsync of the directory         (rename over an existing file:
+ * readers see the old one or the new one)
+ *
+ * So a run that ends early, or the machine with it, leaves the former file as it was.
+ */
+#ifndef MX_RUN_OUTPUT_H
+#define MX_RUN_OUTPUT_H
+
+#include <memext/backend.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct mx_output {
+    int fd;                   /* to write to; -1 = not open */
+    char path[PATH_MAX];      /* of the file to be; a link's target */
+    char temporary[PATH_MAX]; /* "" = nameless */
+    bool replace, direct;     /* direct: a pipe, terminal or device, written as it is */
+    mode_t mode;              /* of the file that it replaces, 0 = a new one */
+};
+
+enum { MX_OUTPUT_REPLACE = 1 }; /* an existing file is replaced; without it one is -EEXIST */
+
+/* Nothing is written to an existing file. -EEXIST names --overwrite; -EISDIR, -ENOENT, -EACCES, -EROFS ...
+ * with a sentence. what: "the result", "the report" ... for the sentences. The output must not move: paths in
+ * it are used until it is published or dropped. */
+int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *why, struct mx_output *out);
+/* Gives the file its temporary name now, so that one can look into it while it grows. Errors change nothing.
+ */
+void mx_output_show(struct mx_output *output);
+/* Takes room for so many bytes now, so that the end of a long run does not find a full disk. -ENOSPC; 0 where
+ * the file system cannot say. */
+int mx_output_reserve(struct mx_output *output, uint64_t bytes, const char *what, mx_why *why);
+/* Makes the file durable and gives it its name. Closes the output in every case. */
+int mx_output_publish(struct mx_output *output, const char *what, mx_why *why);
+/* Closes it; nothing remains of it. Allowed for one that is not open. */
+void mx_output_drop(struct mx_output *output);
+/* A stream of its own on the output's descriptor, which stays open when the stream is closed; NULL with
+ * errno. */
+FILE *mx_output_stream(const struct mx_output *output);
+
+#endif
