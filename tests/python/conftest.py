@@ -85,6 +85,11 @@ def sh(*words):
     return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def unmount(directory):
+    """The kernel holds files of a killed process until its last requests have ended: until then they keep the mount busy."""
+    wait_until(lambda: subprocess.run(["umount", directory], capture_output=True).returncode == 0, f"umount of {directory}", seconds=60)
+
+
 @pytest.fixture(scope="session")
 def ram_disk(tmp_path_factory):
     """A directory for hundreds of small runs: ext4 on a loop device in shared memory, whose fdatasync costs nothing;
@@ -105,7 +110,7 @@ def ram_disk(tmp_path_factory):
         shutil.rmtree(mount)
     else:
         yield mount
-        sh("umount", mount)
+        unmount(mount)
     finally:
         if device:
             sh("losetup", "--detach", device)
@@ -175,7 +180,7 @@ def mounted(place, loop):
 
     yield make
     for directory in directories:
-        sh("umount", directory)
+        unmount(directory)
 
 
 # ------------------------------------------------------------------ states to wait for before a signal
