@@ -17,6 +17,10 @@ enum { LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
  * committed state and commits come every COMMIT_EVERY_S. */
 static const double short_sweep_s = 5, commit_every_s = 30;
 
+/* What a crash may cost, and an interrupt has to wait for: a sweep, and a step of one. Where DRAM holds most
+ * of the grid the tuner would else make one sweep of a whole run. */
+static const double longest_sweep_s = 600, longest_step_s = 5;
+
 /* ------------------------------------------------------------------ limits and place */
 
 /* Sm and Km of the run. */
@@ -299,6 +303,26 @@ double mx_run_seconds_a_sweep(const struct mx_run *r) {
     return sweeps > 0 ? r->tuned.seconds.total_s / (double)sweeps : 0;
 }
 
+static double longest_sweep(const struct mx_run *r) {
+    const struct mx_plan *p = &r->tuned.plan;
+    const double steps = p->slab > 0 ? (double)r->rest.nz / (double)p->slab : 1,
+                 by_steps = longest_step_s * (steps > 1 ? steps : 1);
+    return by_steps < longest_sweep_s ? by_steps : longest_sweep_s;
+}
+
+/* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. */
+static int shorten_sweeps(struct mx_run *r) {
+    struct mx_tune_request *q = &r->request;
+    const double sweep = mx_run_seconds_a_sweep(r), most = longest_sweep(r);
+    const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
+    if (!free || r->resident || sweep <= most || r->tuned.plan.bt <= 1) return 0;
+    const struct mx_tune_result former = r->tuned;
+    q->most_bt = (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
+    if (make_plan(r) < 0) r->tuned = former;
+    q->most_bt = 0;
+    return 0;
+}
+
 /* Without being asked for, a third Buffer is made where commits would cost too much, and leaves as much space
  * again as it takes. */
 static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
@@ -362,6 +386,7 @@ int mx_run_plan(struct mx_run *r) {
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
     int err = make_plan(r);
+    if (err == 0) err = shorten_sweeps(r);
     if (err < 0) return err;
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     report_plan(r);

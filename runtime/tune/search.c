@@ -145,10 +145,16 @@ static double least_cost(const struct job *job, int64_t bt) {
 
 /* ------------------------------------------------------------------ bt */
 
+/* Steps of the longest sweep that is asked for. */
+static int64_t longest_sweep(const struct job *job) {
+    const int64_t nt = job->problem.nt, most = job->request->most_bt;
+    return most > 0 ? tune_min(nt, most) : nt;
+}
+
 static int64_t largest_bt(const struct job *job) {
     const struct mx_problem *p = &job->problem;
     int64_t half = tune_min(p->ny, p->nz) / (2 * p->h);
-    return tune_min(p->nt, tune_max(half, 1));
+    return tune_min(longest_sweep(job), tune_max(half, 1));
 }
 
 /* Blocks of at least this length for bt steps. bt = 1 is no temporal blocking: any length does. */
@@ -437,7 +443,7 @@ static void try_strips(struct job *job, int64_t bt) {
 
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t longest = job->by_dram ? tune_min(p->nt, job->bt_min + 1) : p->nt;
+    int64_t longest = job->by_dram ? tune_min(p->nt, job->bt_min + 1) : longest_sweep(job);
     for (int64_t bt = longest; bt >= job->bt_min; bt--) {
         double most = job->found ? job->best.cost : job->most_cost;
         if (most > 0 && !job->by_dram && least_cost(job, bt) > most) break;
@@ -448,7 +454,7 @@ static void reduced_stream(struct job *job) {
 
 static void exhaustive_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    for (int64_t bt = job->bt_min; bt <= p->nt; bt++) {
+    for (int64_t bt = job->bt_min; bt <= longest_sweep(job); bt++) {
         for (int64_t by = shortest_block(job, bt); by < p->ny; by++) mx_job_try(job, by, p->nz, bt);
         mx_job_try(job, p->ny, p->nz, bt);
     }

@@ -60,8 +60,8 @@ struct strategy {
 const struct strategy *mx_strategy_find(const char *algorithm);
 
 const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_plan *plan);
-/* Can the device transfer what the plan wants of the layout: rows that start aligned where partial planes are transferred, else planes? False
- * only for the fixed layout of a store. */
+/* Can the device transfer what the plan wants of the layout: rows that start aligned where partial planes are
+ * transferred, else planes? False only for the fixed layout of a store. */
 bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan);
 /* Completes a plan with by, bz, bt set: slab and what else is the engine's. */
 void mx_job_complete(const struct job *job, struct mx_plan *plan);

@@ -142,12 +142,14 @@ struct mx_tune_request {
                                     rows, as in the papers */
     uint64_t capacity_bytes;     /* of the device; 0 = unknown */
     struct mx_rates rates;       /* 0 fields = defaults */
-    const struct mx_layout *layout; /* of a store that is there already: the plan has to do with it; NULL = free */
-    bool whole_planes;           /* partial planes must not be transferred */
-    bool resumable;              /* only algorithms whose finished sweeps are commits */
-    uint64_t extra_dram_bytes;   /* that the run takes besides Blocks (hashes of --integrity) */
-    bool exhaustive;             /* search every combination instead of the reduced, equally exact set */
-    int32_t threads;             /* 0 = machine->cores */
+    const struct mx_layout
+        *layout;               /* of a store that is there already: the plan has to do with it; NULL = free */
+    bool whole_planes;         /* partial planes must not be transferred */
+    bool resumable;            /* only algorithms whose finished sweeps are commits */
+    int64_t most_bt;           /* steps of a sweep at most; 0 = no bound. For blk */
+    uint64_t extra_dram_bytes; /* that the run takes besides Blocks (hashes of --integrity) */
+    bool exhaustive;           /* search every combination instead of the reduced, equally exact set */
+    int32_t threads;           /* 0 = machine->cores */
 };
 
 /* Predicted duration of the stencil phase. total_s = max(I/O, compute) where they overlap, else their sum,
@@ -195,8 +197,9 @@ struct mx_tune_result {
     char tuner[12];
 };
 
-/* 0; -EINVAL (request; a fixed layout that the device cannot transfer), -ENOMEM (no plan fits: why names the smallest DRAM that would do), -ENOSPC (the
- * device is too small), -ENOTSUP (algorithm not for this backend). */
+/* 0; -EINVAL (request; a fixed layout that the device cannot transfer), -ENOMEM (no plan fits: why names the
+ * smallest DRAM that would do), -ENOSPC (the device is too small), -ENOTSUP (algorithm not for this backend).
+ */
 int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_result *out);
 
 /* The tuners; the only place that names them. */

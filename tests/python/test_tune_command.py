@@ -150,3 +150,14 @@ def test_refined_sizes_are_kept_and_used(memext, place, tmp_path):
         assert plan["slab"] == 7 or "--slab" not in words
         for key in ["read_bytes", "write_bytes"]:
             assert run[key] == run["predicted_" + key], words
+
+
+@pytest.mark.parametrize("n", [(94, 94, 126), (510, 510, 1022), (30, 29, 31)])
+def test_no_sweep_of_a_long_run_lasts_for_days(memext, place, n):
+    """Where DRAM would hold all levels of a run of months, its sweeps, which are what a crash costs and what a signal waits for,
+    take ten minutes at most by prediction; a Block that is given stays."""
+    words = ["run", "-n", *n, "-t", 10**9, "-d", place, "--dry-run", "--json", "-"]
+    report = json.loads(memext(*words).stdout)
+    assert report["plan"]["bt"] < 10**8 and 0 < report["commits"]["sweep_s"] <= 660
+    given = json.loads(memext(*words, "--algorithm", "stream", "--block", n[1], n[2], 50000).stdout)
+    assert given["plan"]["bt"] == 50000
