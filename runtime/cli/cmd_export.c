@@ -48,13 +48,15 @@ static int open_store(struct export *e, const char *backend) {
     int err = mx_device_open(&d, &e->why, &e->device);
     if (err < 0) return err;
     mx_device_facts(e->device, &facts);
-    if (n->layout.plane_pitch_bytes % facts.offset_align_bytes == 0) return 0;
+    const bool planes = n->layout.plane_pitch_bytes % facts.offset_align_bytes == 0;
+    if (planes && n->integrity_unit % facts.offset_align_bytes == 0) return 0;
     mx_device_close(e->device);
     e->device = NULL;
     return mx_fail(&e->why, -EINVAL,
-                   "the planes of %.300s are %lld bytes apart, and backend %s transfers multiples of %u; "
+                   "%s %.300s keeps are in units of %lld bytes, and backend %s transfers multiples of %u; "
                    "take --backend mmap",
-                   e->stored.facts.place, (long long)n->layout.plane_pitch_bytes, facts.backend,
+                   planes ? "the hashes that" : "the planes that", e->stored.facts.place,
+                   (long long)(planes ? n->integrity_unit : n->layout.plane_pitch_bytes), facts.backend,
                    facts.offset_align_bytes);
 }
 

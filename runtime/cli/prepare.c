@@ -511,6 +511,11 @@ static int take_integrity(struct mx_run *r) {
     const bool stored = unit != 0;
     if (!stored)
         unit = r->algorithm->cuts_y(&r->rest, &r->report.plan) ? l->row_pitch_bytes : l->plane_pitch_bytes;
+    if (stored && unit % r->report.device.offset_align_bytes != 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "the hashes of this store are of %lld bytes each, and the device transfers multiples "
+                       "of %u; take --backend mmap",
+                       (long long)unit, r->report.device.offset_align_bytes);
     r->note.integrity_unit = unit;
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) {
         err = mx_buffer_integrity(r->buffer[i], (uint64_t)unit, r->budget, &r->why);

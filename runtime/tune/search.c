@@ -145,10 +145,14 @@ static double least_cost(const struct job *job, int64_t bt) {
 
 /* ------------------------------------------------------------------ bt */
 
+/* Beyond so many steps a sweep moves next to nothing for each of them, and looking at every number of them
+ * takes long. */
+enum { MOST_BT = 1 << 20 };
+
 /* Steps of the longest sweep that is asked for. */
 static int64_t longest_sweep(const struct job *job) {
-    const int64_t nt = job->problem.nt, most = job->request->most_bt;
-    return most > 0 ? tune_min(nt, most) : nt;
+    const int64_t most = tune_min(job->problem.nt, MOST_BT), asked = job->request->most_bt;
+    return asked > 0 ? tune_min(most, asked) : most;
 }
 
 static int64_t largest_bt(const struct job *job) {

@@ -177,6 +177,17 @@ def test_integrity_sees_one_wrong_bit(memext, place, whole, plan, backend):
     assert done.returncode == 0 and report["checksum"] == whole and report["commits"]["integrity"] is True
 
 
+def test_hashes_of_short_rows(memext, place, whole, tmp_path):
+    """Hashes of rows that no device transfers by themselves: a mapping goes on and exports, direct transfers are refused."""
+    interrupt(memext, place, "strips", "mmap", "--integrity")
+    for backend in ("aio", "uring"):
+        memext.refused("run", "--resume", "-d", place, "--backend", backend, "--algorithm", "stream", naming="--backend mmap")
+        memext.refused("export", place, "-o", tmp_path / "r.npy", "--backend", backend, naming="--backend mmap")
+    assert memext("export", place, "-o", tmp_path / "r.npy").returncode == 0
+    done, report = resume(memext, place)
+    assert done.returncode == 0 and report["checksum"] == whole, done.stderr
+
+
 def flip(path, at):
     with open(path, "r+b") as file:
         file.seek(at)
