@@ -31,7 +31,7 @@ run_ctest() {
     [ $# -gt 1 ] && chosen=(--tests-regex "^($(IFS='|' && echo "${*:2}"))\$")
     rm -f "$report"
     # Level 1: Criterion names the tests that it skips.
-    CRITERION_VERBOSITY_LEVEL=1 ctest --test-dir "build/$preset" -j1 --timeout 600 --output-on-failure --no-tests=error "${chosen[@]}" \
+    CRITERION_VERBOSITY_LEVEL=1 ctest --test-dir "build/$preset" -j1 --timeout 1200 --output-on-failure --no-tests=error "${chosen[@]}" \
         --output-junit "$report" --test-output-size-passed 1000000 --test-output-size-failed 1000000
     reports+=("$report")
 }

@@ -35,6 +35,7 @@ struct mapping {
 
 struct mmap_state {
     int fd;
+    bool read_only; /* the file is open for reading alone: a private mapping, which nobody writes to */
     pthread_mutex_t lock;
     struct range gathered;
     struct range lag[LAG_RANGES]; /* a ring */
@@ -50,6 +51,7 @@ static int mmap_open(const struct mx_place *place, mx_why *why, struct mx_backen
     struct mmap_state *s = calloc(1, sizeof *s);
     if (s == NULL) return mx_fail(why, -ENOMEM, "no memory for the backend mmap");
     s->fd = place->fd;
+    s->read_only = place->options->read_only;
     pthread_mutex_init(&s->lock, NULL);
     *facts = (struct mx_backend_facts){.offset_align_bytes = 1, .memory_align_bytes = 1};
     *state = s;
@@ -87,7 +89,7 @@ static int remember(struct mmap_state *s, const struct mapping *mapping) {
 static int mmap_map(void *state, uint64_t offset_bytes, uint64_t bytes, mx_why *why, void **out) {
     struct mmap_state *s = state;
     void *base = NULL;
-    int err = mx_map_aligned(s->fd, offset_bytes, bytes, MAP_SHARED, &base);
+    int err = mx_map_aligned(s->fd, offset_bytes, bytes, s->read_only ? MAP_PRIVATE : MAP_SHARED, &base);
     if (err == 0) {
         err = remember(s, &(struct mapping){base, offset_bytes, bytes});
         if (err != 0) munmap(base, bytes);

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 struct export {
     struct mx_options o;
@@ -90,11 +90,11 @@ static int check_unchanged(struct export *e) {
                    e->stored.facts.place);
 }
 
-static int check_not_the_store(struct export *e) {
-    struct stat a, b;
-    if (stat(e->output.path, &a) != 0 || stat(e->stored.facts.place, &b) != 0) return 0;
-    if (a.st_ino != b.st_ino || a.st_dev != b.st_dev) return 0;
-    return mx_fail(&e->why, -EINVAL, "%.300s is the store itself; name another file", e->o.output);
+static int check_names(struct export *e) {
+    const struct mx_file_word words[] = {{"PATH", e->o.place, MX_FILE_PLACE},
+                                         {"--output", e->o.output, MX_FILE_WRITTEN},
+                                         {"--json", e->o.json, MX_FILE_WRITTEN}};
+    return mx_output_check_names(words, sizeof words / sizeof words[0], &e->why);
 }
 
 static int write_plane(void *context, int64_t z, char *plane) {
@@ -134,18 +134,28 @@ static int report(struct export *e) {
     return mx_write_json(o, e->o.json, &e->why);
 }
 
+/* A page of a mapped store that cannot be had: nothing was published. */
+static void end_at_once(void *context, const char *sentence) {
+    struct export *e = context;
+    fprintf(stderr, "memext export: %s\n", sentence);
+    mx_output_drop(&e->output);
+    _exit(MX_EXIT_IO);
+}
+
 static int work(struct export *e) {
-    int err = look(e);
+    int err = check_names(e);
+    if (err == 0) err = look(e);
     if (err == 0)
-        err = mx_output_open(e->o.output, "the grid", e->o.overwrite ? MX_OUTPUT_REPLACE : 0, &e->why,
-                             &e->output);
-    if (err == 0) err = check_not_the_store(e);
+        err = mx_output_open(e->o.output, "the grid",
+                             MX_OUTPUT_SEEK | (e->o.overwrite ? MX_OUTPUT_REPLACE : 0), &e->why, &e->output);
     if (err == 0) err = open_any(e);
     if (err == 0) err = check_unchanged(e);
     if (err == 0) err = open_buffer(e);
     if (err < 0) return err;
     e->moving = true;
+    mx_signals_watch(end_at_once, e);
     err = write_file(e);
+    mx_signals_unwatch();
     if (err == 0) say(e);
     return err == 0 && e->o.json != NULL ? report(e) : err;
 }

@@ -6,6 +6,7 @@
 #include "grid/grid.h"
 #include "machine/machine.h"
 #include "observe/report.h"
+#include "run/output.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
 
@@ -150,6 +151,13 @@ int mx_cmd_info(int argc, char **argv) {
     json_t *all = json_object(), *place = NULL;
     int err = mx_options_parse(MX_CMD_INFO, argc, argv, &why, &o);
     if (err == 1) return mx_options_help(MX_CMD_INFO, "memext info"), json_decref(all), 0;
+    const struct mx_file_word words[] = {
+        {"PATH", o.place, MX_FILE_PLACE}, {"-d", o.path, MX_FILE_PLACE}, {"--json", o.json, MX_FILE_WRITTEN}};
+    if (err == 0 && o.place != NULL && o.path != NULL)
+        err = mx_fail(&why, -EINVAL,
+                      "the word %.200s asks for a store and -d %.200s for a device: give one of them",
+                      o.place, o.path);
+    if (err == 0) err = mx_output_check_names(words, sizeof words / sizeof words[0], &why);
     if (err == 0 && o.place != NULL) {
         json_decref(all);
         if ((err = info_store(&o, &why)) < 0) fprintf(stderr, "memext info: %s\n", why.text);

@@ -5,6 +5,7 @@
 #include "execute/execute.h"
 #include "machine/machine.h"
 #include "observe/report.h"
+#include "run/output.h"
 #include "tune/tune.h"
 
 #include <memext/backend.h>
@@ -61,6 +62,14 @@ static int take_dram(struct tune *t) {
     if (o->reserve_auto || (!o->have_reserve && o->dram_bytes == 0))
         q->reserve_bytes = mx_machine_reserve_auto(&t->machine, q->dram_bytes);
     return 0;
+}
+
+static int check_names(struct tune *t) {
+    const struct mx_file_word words[] = {{"--input", t->o.input, MX_FILE_READ},
+                                         {"--topology", t->o.topology, MX_FILE_READ},
+                                         {"-d", t->o.path, MX_FILE_PLACE},
+                                         {"--json", t->o.json, MX_FILE_WRITTEN}};
+    return mx_output_check_names(words, sizeof words / sizeof words[0], &t->why);
 }
 
 static int take_input(struct tune *t) {
@@ -306,6 +315,7 @@ int mx_cmd_tune(int argc, char **argv) {
         free(t);
         return MX_EXIT_OK;
     }
+    if (err == 0) err = check_names(t);
     if (err == 0) err = take_input(t);
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);

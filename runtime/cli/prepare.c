@@ -307,7 +307,8 @@ static double longest_sweep(const struct mx_run *r) {
     const struct mx_plan *p = &r->tuned.plan;
     const double steps = p->slab > 0 ? (double)r->rest.nz / (double)p->slab : 1,
                  by_steps = longest_step_s * (steps > 1 ? steps : 1);
-    return by_steps < longest_sweep_s ? by_steps : longest_sweep_s;
+    const double most = by_steps < longest_sweep_s ? by_steps : longest_sweep_s;
+    return r->o.have_commit_every && r->o.commit_every > 0 ? fmin(most, fmax(r->o.commit_every, 1)) : most;
 }
 
 /* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. */
@@ -380,6 +381,7 @@ int mx_run_plan(struct mx_run *r) {
     uint64_t capacity = 0;
     q->offset_align_bytes = alignment(r, &capacity);
     q->extra_dram_bytes = integrity_bytes(r);
+    q->blocks_only = r->o.integrity;
     if (r->resumed) {
         q->layout = &r->note.layout;
         q->resumable = true;
@@ -453,6 +455,9 @@ static int open_device(struct mx_run *r) {
         .fault = o->fault};
     int err = mx_device_open(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->report.device);
+    /* Also of a quiet run: nobody's result goes without a word. */
+    if (err == 0 && strstr(r->report.device.note, "finished run") != NULL)
+        fprintf(stderr, "%s: %s: %s\n", r->program, r->report.device.place, r->report.device.note);
     return err;
 }
 
@@ -507,8 +512,12 @@ static int take_integrity(struct mx_run *r) {
     const struct mx_layout *l = &r->report.layout;
     int64_t unit = r->note.integrity_unit;
     int err = 0;
-    if (!r->o.integrity && unit == 0) return 0;
     const bool stored = unit != 0;
+    if (!stored && (!r->o.integrity ||
+                    (r->resumed && r->rest.nt == 0))) { /* of a complete result nothing is stored any more */
+        r->report.integrity = false;
+        return 0;
+    }
     if (!stored)
         unit = r->algorithm->cuts_y(&r->rest, &r->report.plan) ? l->row_pitch_bytes : l->plane_pitch_bytes;
     if (stored && unit % r->report.device.offset_align_bytes != 0)
@@ -544,77 +553,14 @@ int mx_run_open(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ outputs */
 
-/* The file that a path names, or would. */
-struct named {
-    const char *option;
-    char path[PATH_MAX];
-    struct stat st;
-    bool there;
-};
-
-static void resolve(const char *option, const char *path, const char *below, struct named *out) {
-    char directory[PATH_MAX], *whole = realpath(path, out->path);
-    out->option = option;
-    if (whole == NULL) { /* not there: its directory is */
-        const char *slash = strrchr(path, '/');
-        snprintf(directory, sizeof directory, "%.*s",
-                 slash == NULL   ? 1
-                 : slash == path ? 1
-                                 : (int)(slash - path),
-                 slash == NULL ? "." : path);
-        if (realpath(directory, out->path) == NULL) out->path[0] = 0;
-        size_t n = strlen(out->path);
-        snprintf(out->path + n, sizeof out->path - n, "/%s", slash == NULL ? path : slash + 1);
-    }
-    size_t n = strlen(out->path);
-    if (below != NULL) snprintf(out->path + n, sizeof out->path - n, "/%s", below);
-    out->there = stat(out->path, &out->st) == 0;
-}
-
-/* Not inlined: gcc 12 then takes the paths for empty, and warns. */
-__attribute__((noinline)) static bool same_file(const struct named *a, const struct named *b) {
-    if (a->there && b->there) return a->st.st_ino == b->st.st_ino && a->st.st_dev == b->st.st_dev;
-    return strcmp(a->path, b->path) == 0;
-}
-
-static int refuse_names(struct mx_run *r, const struct named *output, const struct named *other) {
-    static const struct {
-        const char *option, *reason;
-    } reasons[] = {{"--input", "is the input: an input is never written"},
-                   {"-d", "is the place of the Buffers"}};
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (strcmp(other->option, reasons[i].option) == 0)
-            return mx_fail(&r->why, -EINVAL, "%s %.300s %s; name another file", output->option, output->path,
-                           reasons[i].reason);
-    return mx_fail(&r->why, -EINVAL, "%s and %s name the same file, %.300s; name two", other->option,
-                   output->option, output->path);
-}
-
-/* Terminals, pipes and /dev/null may be named by anybody. */
-static bool is_file(const struct named *n) {
-    return !n->there || S_ISREG(n->st.st_mode) || S_ISBLK(n->st.st_mode);
-}
-
 int mx_run_check_names(struct mx_run *r) {
     const struct mx_options *o = &r->o;
-    const struct {
-        const char *option, *path;
-        bool output;
-    } words[] = {{"--input", o->input, false},      {"-d", o->path, false},
-                 {"--output", o->output, true},     {"--json", o->json, true},
-                 {"--timeline", o->timeline, true}, {"--trace", o->trace, true}};
-    struct named names[sizeof words / sizeof words[0]];
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        struct stat st;
-        if (words[i].path == NULL || (words[i].path[0] == '-' && words[i].path[1] == 0)) continue;
-        bool directory = !words[i].output && stat(words[i].path, &st) == 0 && S_ISDIR(st.st_mode);
-        resolve(words[i].option, words[i].path, directory ? "memext.store" : NULL, &names[n]);
-        for (size_t j = 0; j < n && words[i].output && is_file(&names[n]); j++)
-            if (same_file(&names[n], &names[j])) return refuse_names(r, &names[n], &names[j]);
-        n++;
-    }
-    return 0;
+    const struct mx_file_word words[] = {
+        {"--input", o->input, MX_FILE_READ},   {"--plan", o->plan, MX_FILE_READ},
+        {"-d", o->path, MX_FILE_PLACE},        {"--output", o->output, MX_FILE_WRITTEN},
+        {"--json", o->json, MX_FILE_WRITTEN},  {"--timeline", o->timeline, MX_FILE_WRITTEN},
+        {"--trace", o->trace, MX_FILE_WRITTEN}};
+    return mx_output_check_names(words, sizeof words / sizeof words[0], &r->why);
 }
 
 static uint64_t result_bytes(const struct mx_run *r) {
@@ -627,8 +573,8 @@ int mx_run_open_outputs(struct mx_run *r) {
     struct mx_run_outputs *out = &r->outputs;
     int err = 0;
     if (o->output != NULL)
-        err = mx_output_open(o->output, "the result", o->overwrite ? MX_OUTPUT_REPLACE : 0, &r->why,
-                             &out->result);
+        err = mx_output_open(o->output, "the result", MX_OUTPUT_SEEK | (o->overwrite ? MX_OUTPUT_REPLACE : 0),
+                             &r->why, &out->result);
     if (err == 0 && o->timeline != NULL)
         err = mx_output_open(o->timeline, "the timeline", MX_OUTPUT_REPLACE, &r->why, &out->timeline);
     if (err == 0 && o->trace != NULL)

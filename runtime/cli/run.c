@@ -102,6 +102,7 @@ static void end_at_once(void *context, const char *sentence) {
     report(r, -EIO);
     mx_output_drop(&r->outputs.result);
     mx_output_drop(&r->outputs.trace);
+    mx_output_drop(&r->outputs.timeline);
     if (r->device != NULL) mx_device_abandon(r->device);
     _exit(MX_EXIT_IO);
 }

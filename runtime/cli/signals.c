@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef BUS_MCEERR_AR
@@ -19,13 +20,23 @@
 
 volatile int mx_stop;
 
+static volatile time_t stopped_s;
+
+/* timeout(1) and batch systems signal a process and then its whole group, so that one wish comes twice at
+ * once; a second one that comes later means it. */
 static void on_stop(int number) {
-    (void)number;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (mx_stop && now.tv_sec - stopped_s > 1) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    if (!mx_stop) stopped_s = now.tv_sec;
     mx_stop = 1;
 }
 
 void mx_signals_catch(void) {
-    struct sigaction a = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction a = {.sa_handler = on_stop};
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);

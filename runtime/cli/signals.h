@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Set by the first SIGINT or SIGTERM; the second one ends the process at once. */
+/* Set by the first SIGINT or SIGTERM; another one, a second or more later, ends the process at once. */
 extern volatile int mx_stop;
 /* First thing in main: from here on an interrupt ends a command in order. */
 void mx_signals_catch(void);

@@ -199,11 +199,12 @@ static int start_queue(mx_device *d, mx_why *why) {
     return mx_queue_create(&setup, why, &d->queue);
 }
 
-/* A note of a run that is not done, or that was kept, must survive; anything else in a directory is a
- * temporary file. */
+/* A note of a run that is not done, or that was kept, must survive, and whatever a resumed run found until it
+ * is done itself; anything else in a directory is a temporary file. */
 static bool worth_keeping(const mx_device *d) {
     const struct mx_superblock *s = &d->found.super;
-    return !d->found.directory || d->options.keep || (s->note_bytes > 0 && s->finished != MX_RUN_DONE);
+    const bool wanted = s->finished != MX_RUN_DONE || (d->options.resume && !d->done);
+    return !d->found.directory || d->options.keep || (s->note_bytes > 0 && wanted);
 }
 
 static void dismantle(mx_device *d, bool remove) {
@@ -370,6 +371,7 @@ int mx_device_finish(mx_device *device) {
     struct mx_superblock next = device->found.super;
     next.finished = device->options.keep ? MX_RUN_KEPT : MX_RUN_DONE;
     err = mx_device_store(device, &next);
+    device->done = err == 0;
     pthread_mutex_unlock(&device->lock);
     return err;
 }

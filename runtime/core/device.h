@@ -18,6 +18,7 @@ struct mx_device {
     struct mx_backend_facts facts; /* note: guarded by lock */
 
     pthread_mutex_t lock; /* superblock, extents, Buffers, note */
+    bool done;            /* mx_device_finish succeeded in this process */
     bool extent_open[MX_EXTENTS];
     bool told_registration; /* the note tells already that memory could not be registered */
     int failed;             /* the first error of a write or flush, other than of the queue's own writes */

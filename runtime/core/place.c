@@ -130,10 +130,15 @@ static int lock_file(const char *path, int fd, mx_why *why) {
     return explain_open(path, -err, why);
 }
 
+/* A store that is only read may be on a file system or device that is read-only. */
+static int access_mode(const struct mx_device_options *options) {
+    return options->read_only ? O_RDONLY : O_RDWR;
+}
+
 int mx_place_reopen(const struct mx_place *place, int flags) {
     char again[64];
     snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
-    int fd = mx_retry(mx_sys->open(again, O_RDWR | O_CLOEXEC | flags, 0));
+    int fd = mx_retry(mx_sys->open(again, access_mode(place->options) | O_CLOEXEC | flags, 0));
     if (fd >= 0) record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
     return fd;
 }
@@ -155,7 +160,7 @@ static bool is_named(const struct mx_found *f) {
 static int open_named(struct mx_found *f, bool may_create) {
     /* Not to wait, should the name have become that of a pipe meanwhile; not through a link that was put
      * there. */
-    const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
+    const int flags = access_mode(f->place.options) | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
     int fd = mx_retry(mx_sys->open(f->path, flags, 0));
     if (fd != -ENOENT || !may_create) return fd;
     fd = mx_retry(mx_sys->open(f->path, flags | O_CREAT | O_EXCL, 0666));
@@ -164,6 +169,7 @@ static int open_named(struct mx_found *f, bool may_create) {
 }
 
 static int check_file(struct mx_found *f, const struct stat *st, bool force, mx_why *why) {
+    if (f->place.options->read_only) return 0;
     if (st->st_nlink > 1)
         return mx_fail(why, -EMLINK,
                        "%.300s is one of %llu names of one file (hard links): what is stored would change "
@@ -231,9 +237,10 @@ static bool read_only_device(dev_t device) {
 static int open_device(struct mx_found *f, dev_t device, mx_why *why) {
     int err = mx_check_unused("", device, f->path, why);
     if (err != 0) return err;
-    if (read_only_device(device))
+    if (!f->place.options->read_only && read_only_device(device))
         return mx_fail(why, -EROFS, "%.400s is a read-only device; name another place", f->path);
-    int fd = mx_retry(mx_sys->open(f->path, O_RDWR | O_CLOEXEC | O_EXCL | O_NOCTTY, 0));
+    int fd =
+        mx_retry(mx_sys->open(f->path, access_mode(f->place.options) | O_CLOEXEC | O_EXCL | O_NOCTTY, 0));
     if (fd < 0) return explain_open(f->path, -fd, why);
     struct stat st;
     err = fstat(fd, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != device ? -EBUSY : 0;
@@ -354,8 +361,9 @@ int mx_place_find(const struct mx_device_options *options, mx_why *why, struct m
     if (err != 0) return err;
     err = S_ISBLK(st.st_mode) ? open_device(out, st.st_rdev, why) : open_file(out, options, why);
     if (err == 0) err = examine(out, options, why);
-    if (err == 0) out->sync_fd = mx_place_reopen(&out->place, O_DSYNC);
-    if (err == 0 && out->sync_fd < 0) err = explain_open(out->path, -out->sync_fd, why);
+    if (err == 0 && !options->read_only) out->sync_fd = mx_place_reopen(&out->place, O_DSYNC);
+    if (err == 0 && !options->read_only && out->sync_fd < 0)
+        err = explain_open(out->path, -out->sync_fd, why);
     if (err != 0) {
         mx_place_leave(out, out->created);
         return err;

@@ -185,10 +185,12 @@ static double gib(double bytes) { return bytes / 1073741824.0; }
 static void print_commits(const struct mx_report *r, FILE *to) {
     if (!r->commits)
         fprintf(to, "commits    none: an interrupted run starts again\n");
-    else if (r->commit_every_s > 0)
-        fprintf(to, "commits    every %g s, with a third Buffer; an interrupted run goes on from there\n", r->commit_every_s);
+    else if (r->commit_every_s > r->seconds_a_sweep)
+        fprintf(to, "commits    every %g s, with a third Buffer; an interrupted run goes on from there\n",
+                r->commit_every_s);
     else
-        fprintf(to, "commits    after every sweep, of about %.3g s; an interrupted run goes on from there\n", r->seconds_a_sweep);
+        fprintf(to, "commits    after every sweep, of about %.3g s; an interrupted run goes on from there\n",
+                r->seconds_a_sweep);
 }
 
 void mx_report_print_plan(const struct mx_report *r, FILE *to) {
@@ -198,7 +200,8 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
             p->dtype == MX_F64 ? "f64" : "f32", r->buffers, gib((double)r->layout.buffer_bytes));
     if (r->resumed_from > 0)
-        fprintf(to, "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",
+        fprintf(to,
+                "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",
                 (long long)r->resumed_from, (long long)(p->nt - r->resumed_from));
     fprintf(to,
             "plan       %s, engine %s, by %lld bz %lld bt %lld, slab %lld, %d thread%s (%s); Blocks %.3f of "

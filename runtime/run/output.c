@@ -47,6 +47,9 @@ static int refuse(const char *what, const char *path, int err, mx_why *why) {
         {-EACCES, "no permission to write there; name another place"},
         {-EROFS, "the file system is read-only; name another place"},
         {-ENAMETOOLONG, "the path is too long"},
+        {-ENOTBLK, "it is a block device; name a file"},
+        {-ESPIPE,
+         "it is a pipe or a terminal, and a grid is not written from its beginning to its end; name a file"},
         {-ENOSPC, "the file system is full; free space or name another place"},
         {-EDQUOT, "the disk quota is used up; free space or name another place"},
     };
@@ -86,7 +89,9 @@ int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *w
     int there = look(o, path, &st);
     if (there < 0 && there != -ENOENT) return refuse(what, path, there, why);
     if (there == 0 && S_ISDIR(st.st_mode)) return refuse(what, path, -EISDIR, why);
+    if (there == 0 && S_ISBLK(st.st_mode)) return refuse(what, path, -ENOTBLK, why);
     if (there == 0 && !S_ISREG(st.st_mode)) {
+        if (flags & MX_OUTPUT_SEEK) return refuse(what, path, -ESPIPE, why);
         o->direct = true;
         o->fd = mx_retry(mx_sys->open(o->path, O_WRONLY | O_CLOEXEC, 0));
         return o->fd >= 0 ? 0 : refuse(what, path, o->fd, why);
@@ -159,4 +164,76 @@ FILE *mx_output_stream(const struct mx_output *o) {
     FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (stream == NULL && fd >= 0) close(fd);
     return stream;
+}
+
+/* ---- names */
+
+/* The file that a word names, or would. */
+struct named {
+    const struct mx_file_word *word;
+    char path[PATH_MAX + 16];
+    struct stat st;
+    bool there;
+};
+
+/* A name that is not there yet, below its directory that is. */
+static void resolve_new(const char *path, struct named *out) {
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int n = slash == NULL || slash == path ? 1 : (int)(slash - path);
+    snprintf(directory, sizeof directory, "%.*s", n, slash == NULL ? "." : path);
+    if (realpath(directory, out->path) == NULL) snprintf(out->path, sizeof out->path, "%s", directory);
+    n = (int)strlen(out->path);
+    snprintf(out->path + n, sizeof out->path - (size_t)n, "%s%s", n > 0 && out->path[n - 1] == '/' ? "" : "/",
+             name_of(path));
+}
+
+static void resolve(const struct mx_file_word *word, struct named *out) {
+    out->word = word;
+    if (realpath(word->path, out->path) == NULL) resolve_new(word->path, out);
+    out->there = stat(out->path, &out->st) == 0;
+    if (word->use != MX_FILE_PLACE || !out->there || !S_ISDIR(out->st.st_mode)) return;
+    size_t n = strlen(out->path);
+    snprintf(out->path + n, sizeof out->path - n, "/memext.store");
+    out->there = stat(out->path, &out->st) == 0;
+}
+
+/* Not inlined: gcc 12 then takes the paths for empty, and warns. */
+__attribute__((noinline)) static bool same_file(const struct named *a, const struct named *b) {
+    if (a->there && b->there) return a->st.st_ino == b->st.st_ino && a->st.st_dev == b->st.st_dev;
+    return strcmp(a->path, b->path) == 0;
+}
+
+static bool is_file(const struct named *n) {
+    return !n->there || S_ISREG(n->st.st_mode) || S_ISBLK(n->st.st_mode);
+}
+
+/* a was named before b. */
+static int refuse_pair(const struct named *a, const struct named *b, mx_why *why) {
+    if (a->word->use == MX_FILE_READ)
+        return mx_fail(why, -EINVAL,
+                       "%s %.300s is the file of %s: an input is never written; name another one",
+                       b->word->option, b->path, a->word->option);
+    if (a->word->use == MX_FILE_PLACE)
+        return mx_fail(why, -EINVAL, "%s %.300s is the place of the Buffers; name another file",
+                       b->word->option, b->path);
+    return mx_fail(why, -EINVAL, "%s and %s name the same file, %.300s; name two", a->word->option,
+                   b->word->option, b->path);
+}
+
+int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why) {
+    struct named *names = calloc(n, sizeof *names);
+    size_t used = 0;
+    int err = names == NULL ? mx_fail(why, -ENOMEM, "no memory for the names of files") : 0;
+    for (size_t i = 0; i < n && err == 0; i++) {
+        if (words[i].path == NULL || words[i].path[0] == 0 ||
+            (words[i].path[0] == '-' && words[i].path[1] == 0))
+            continue;
+        resolve(&words[i], &names[used]);
+        for (size_t j = 0; j < used && err == 0 && words[i].use != MX_FILE_READ && is_file(&names[used]); j++)
+            if (same_file(&names[j], &names[used])) err = refuse_pair(&names[j], &names[used], why);
+        used++;
+    }
+    free(names);
+    return err;
 }

@@ -25,7 +25,20 @@ struct mx_output {
     mode_t mode;              /* of the file that it replaces, 0 = a new one */
 };
 
-enum { MX_OUTPUT_REPLACE = 1 }; /* an existing file is replaced; without it one is -EEXIST */
+enum {
+    MX_OUTPUT_REPLACE = 1, /* an existing file is replaced; without it one is -EEXIST */
+    MX_OUTPUT_SEEK = 2,    /* written in any order: a pipe or terminal is -ESPIPE */
+};
+
+/* Words of a command line that name files; path NULL or "-" = none. */
+enum mx_file_use { MX_FILE_READ, MX_FILE_PLACE, MX_FILE_WRITTEN };
+struct mx_file_word {
+    const char *option, *path;
+    enum mx_file_use use; /* PLACE: of a store; in a directory the file memext.store is meant */
+};
+/* -EINVAL where one that is written, or a place, is the same file as another one, by whatever name. To be
+ * called before any is opened: pipes, terminals and /dev/null may be named twice. */
+int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why);
 
 /* Nothing is written to an existing file. -EEXIST names --overwrite; -EISDIR, -ENOENT, -EACCES, -EROFS ...
  * with a sentence. what: "the result", "the report" ... for the sentences. The output must not move: paths in

@@ -445,9 +445,32 @@ static void try_strips(struct job *job, int64_t bt) {
         try_even_or_short_strips(job, bt);
 }
 
+/* Whole planes of bt levels fit, or of one more: which array the last level is in makes a difference of a
+ * slab. */
+static bool planes_fit(const struct job *job, int64_t bt) {
+    const struct mx_problem *p = &job->problem;
+    return mx_job_fits(job, p->ny, p->nz, bt) || mx_job_fits(job, p->ny, p->nz, bt + 1);
+}
+
+/* Beyond so many levels neither whole planes fit nor do strips have their shortest length: DRAM grows with
+ * the levels. */
+static int64_t bound_of_levels(const struct job *job, int64_t longest) {
+    int64_t low = 0, high = longest + 1; /* low fits, high does not */
+    if (job->by_dram || planes_fit(job, longest)) return longest;
+    while (low + 1 < high) {
+        int64_t bt = low + (high - low) / 2;
+        if (planes_fit(job, bt))
+            low = bt;
+        else
+            high = bt;
+    }
+    return tune_min(longest, tune_max(low + 2, job->problem.ny / (2 * job->problem.h) + 1));
+}
+
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t longest = job->by_dram ? tune_min(p->nt, job->bt_min + 1) : longest_sweep(job);
+    int64_t longest =
+        job->by_dram ? tune_min(p->nt, job->bt_min + 1) : bound_of_levels(job, longest_sweep(job));
     for (int64_t bt = longest; bt >= job->bt_min; bt--) {
         double most = job->found ? job->best.cost : job->most_cost;
         if (most > 0 && !job->by_dram && least_cost(job, bt) > most) break;

@@ -253,7 +253,7 @@ static int explain_layout(const struct mx_tune_request *q, const char *what, mx_
                    "planes %lld, and the device "
                    "transfers multiples of %u; take --backend mmap%s, or memext export and a new run",
                    what, (long long)l->row_pitch_bytes, (long long)l->plane_pitch_bytes,
-                   q->offset_align_bytes, planes ? " or --algorithm stream" : "");
+                   q->offset_align_bytes, planes ? " or --algorithm stream without strips (BY = NY)" : "");
 }
 
 static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
@@ -328,6 +328,7 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
 static bool allowed(const struct context *c, const struct mx_algorithm *a) {
     const struct strategy *s = mx_strategy_find(a->name);
     if (s == NULL || s->only_by_name || (c->q.resumable && !a->resumable)) return false;
+    if (c->q.blocks_only && !a->uses_blocks) return false;
     if (a->needs_mapped) return c->q.face != MX_TUNE_TRANSFER;
     if (c->q.face == MX_TUNE_RESIDENT) return false;
     bool given = c->q.manual.by != 0;
@@ -386,7 +387,7 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
         if (x->smallest_dram_bytes == 0) continue;
         if (least == NULL || x->smallest_dram_bytes < least->smallest_dram_bytes) least = x;
     }
-    if (least == NULL && c->q.layout != NULL && c->q.face == MX_TUNE_TRANSFER)
+    if (least == NULL && c->q.layout != NULL && (c->q.whole_planes || c->q.face == MX_TUNE_TRANSFER))
         return explain_layout(&c->q, c->q.algorithm != NULL ? c->q.algorithm : "a run", why);
     if (least == NULL)
         return mx_fail(why, -EINVAL, "no algorithm has a plan for this grid and these options");

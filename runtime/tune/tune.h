@@ -144,6 +144,7 @@ struct mx_tune_request {
     struct mx_rates rates;       /* 0 fields = defaults */
     const struct mx_layout
         *layout;               /* of a store that is there already: the plan has to do with it; NULL = free */
+    bool blocks_only;          /* only algorithms that move data between Buffers and Blocks */
     bool whole_planes;         /* partial planes must not be transferred */
     bool resumable;            /* only algorithms whose finished sweeps are commits */
     int64_t most_bt;           /* steps of a sweep at most; 0 = no bound. For blk */

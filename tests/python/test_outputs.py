@@ -148,7 +148,7 @@ def test_info_and_export(memext, place, out):
         done = memext("export", place, "-o", out / f"{backend}.npy", "--backend", backend)
         assert done.returncode == 0 and (out / f"{backend}.npy").read_bytes() == (out / "r.npy").read_bytes(), done.stderr
     memext.refused("export", place, "-o", out / "r.npy", naming="--overwrite")
-    memext.refused("export", place, "-o", place / "memext.store", "--overwrite", naming="store itself")
+    memext.refused("export", place, "-o", place / "memext.store", "--overwrite", naming="place of the Buffers")
     assert (place / "memext.store").read_bytes() == before
 
 
@@ -258,3 +258,98 @@ def test_options_that_contradict_or_do_nothing(memext, place, words, naming):
 def test_options_that_a_plan_leaves_open(memext, place):
     plan = memext.run(*SMALL, "-d", place, "--plan", "stream bt=3", "--algorithm", "stream", "--slab", 2, "--threads", 1)["plan"]
     assert (plan["bt"], plan["slab"], plan["threads"]) == (3, 2, 1)
+
+
+# ------------------------------------------------------------------ other people's files
+
+def test_the_place_is_never_the_input(memext, out):
+    numpy.save(out / "g.npy", random_grid(9, 8, 7))
+    before = (out / "g.npy").read_bytes()
+    for more in ([], ["--force"]):
+        memext.refused("run", "--input", out / "g.npy", "-d", out / "g.npy", "-t", 3, *more, naming="g.npy")
+    assert (out / "g.npy").read_bytes() == before
+
+
+def test_no_command_writes_its_report_over_what_it_reads(memext, place, out):
+    """Plan, topology, input, store and grid keep every byte."""
+    memext.run(*SMALL, "-d", out / "store", "--keep")
+    (out / "plan").write_text("stream bt=3\n")
+    numpy.save(out / "g.npy", random_grid(9, 8, 7))
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    for words in (["run", *SMALL, "-d", place, "--plan", out / "plan", "--json", out / "plan"],
+                  ["tune", "--input", out / "g.npy", "-t", 3, "--json", out / "g.npy"],
+                  ["tune", *SMALL, "--topology", out / "plan", "--json", out / "plan"],
+                  ["info", out / "store", "--json", out / "store"],
+                  ["export", out / "store", "-o", out / "new.npy", "--json", out / "store"],
+                  ["export", out / "store", "-o", out / "new.npy", "--json", out / "new.npy"]):
+        assert memext(*words).returncode == 2, words
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_block_device_is_no_output(memext, place, loop):
+    """Not even of a report, which is replaced without being asked for."""
+    device = loop(8 << 20)
+    subprocess.run(["mkfs.ext4", "-q", device], check=True)
+    before = open(device, "rb").read()
+    for option in ("--output", "--json", "--timeline", "--trace"):
+        memext.refused("run", *SMALL, "-d", place, option, device, "--overwrite", naming=["block device"])
+    assert open(device, "rb").read() == before
+
+
+def test_a_finished_store_in_a_directory_stays_until_a_resumed_run_is_done(memext, place, out):
+    """A store that was left between its end and its removal, whose result cannot be written this time."""
+    memext.run(*SMALL, "-d", place / "memext.store")
+    done = memext("run", "--resume", "-d", place, "-o", out / "r.npy", "-q", "--fault", "calls_from=link,call=1")
+    assert done.returncode == 3 and "memext export" in done.stderr and (place / "memext.store").exists()
+    assert memext("export", place, "-o", out / "r.npy").returncode == 0
+    memext.run("--resume", "-d", place)
+    assert not (place / "memext.store").exists()
+
+
+def test_integrity_is_not_switched_on_for_a_finished_store(memext, place, out):
+    for algorithm in ("stream", "skewed"):
+        store = place / algorithm
+        memext.run(*SMALL, "-d", store, "--algorithm", algorithm, "--keep")
+        memext.run("--resume", "--integrity", "-d", store)
+        assert memext("export", store, "-o", out / f"{algorithm}.npy").returncode == 0
+
+
+def test_a_finished_store_in_a_file_goes_with_a_word(memext, place):
+    memext.run(*SMALL, "-d", place / "store")
+    done = memext("run", *SMALL, "-d", place / "store", "-q")
+    assert done.returncode == 0 and "finished run" in done.stderr
+
+
+@needs_root
+def test_export_from_a_read_only_file_system(memext, out, mounted):
+    directory, device = mounted(64 << 20)
+    memext.run(*SMALL, "-d", directory, "--keep", "--integrity")
+    subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
+    for backend in ("uring", "aio", "mmap"):
+        done = memext("export", directory, "-o", out / f"{backend}.npy", "--backend", backend)
+        assert done.returncode == 0, done.stderr
+    assert memext("export", directory, "-o", out / "default.npy").returncode == 0
+
+
+def test_a_pipe_takes_no_grid(memext, place):
+    done = memext("run", *SMALL, "-d", place, "-q", "--output", "/dev/stdout")
+    assert done.returncode == 2 and "pipe" in done.stderr and files(place) == []
+
+
+def test_closed_standard_streams(memext, place, out):
+    """What is said to a stream that is closed does not land in a file."""
+    words = " ".join(["exec", str(memext.program), "run", *map(str, SMALL), "-d", str(place), "--json", str(out / "r.json"), ">&-", "2>&-", "<&-"])
+    assert subprocess.run(["sh", "-c", words]).returncode == 0
+    assert json.loads((out / "r.json").read_text())["status"] == "done"
+
+
+def test_one_wish_that_comes_twice(memext, place, out):
+    """Batch systems signal a process and then its group: two signals at once are an interrupt, not a death."""
+    for _ in range(5):
+        words = ["run", "-n", 94, 94, 126, "-t", 100000000, "-d", place, "-q", "--json", out / "report.json"]
+        process = subprocess.Popen([str(memext.program), *map(str, words)], stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: catches(process, signal.SIGTERM), "the handler", process)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 5 and json.loads((out / "report.json").read_text())["status"] == "interrupted"
+        (place / "memext.store").unlink(missing_ok=True)

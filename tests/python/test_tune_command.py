@@ -161,3 +161,11 @@ def test_no_sweep_of_a_long_run_lasts_for_days(memext, place, n):
     assert report["plan"]["bt"] < 10**8 and 0 < report["commits"]["sweep_s"] <= 660
     given = json.loads(memext(*words, "--algorithm", "stream", "--block", n[1], n[2], 50000).stdout)
     assert given["plan"]["bt"] == 50000
+
+
+def test_plans_of_very_many_steps(memext):
+    """The number of steps looked at does not grow with the number asked for."""
+    report = json.loads(memext("tune", "-n", 30, 30, 40, "-t", 4 * 10**9, "--json", "-", timeout=60).stdout)
+    assert report["search"]["evaluated"] < 10**7
+    report = json.loads(memext("tune", "-n", 510, 510, 20000, "-t", 10**7, "--dram", "1GiB", "--json", "-", timeout=60).stdout)
+    assert report["search"]["evaluated"] < 10**6

@@ -292,6 +292,8 @@ static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_
     int ran = 0;
 #if defined(__SANITIZE_THREAD__)
     settings /= 4;
+#elif defined(__SANITIZE_ADDRESS__)
+    settings /= 2;
 #endif
     make_dir(dir, sizeof dir);
     state = seed;

@@ -86,7 +86,7 @@ struct mx_device_options {
     bool force;        /* overwrite a foreign file, a device with a known signature, a run not done */
     bool resume;       /* open the store that is there instead of making a new one */
     bool read_only;    /* with resume: nothing is written, not even what an interrupted commit left to be mended; commits and
-                          new Buffers are -EROFS. For a look at a store whose device takes no writes any more */
+                          new Buffers are -EROFS. Works on read-only file systems and on stores of other users */
     bool keep;         /* leave the file of a directory store behind when the device is closed */
     const char *fault; /* fault backend: "seed=7,eio=0.01,enospc=0,short=0.1,delay_us=50,reorder=1" */
 };
