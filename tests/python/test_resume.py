@@ -1,5 +1,4 @@
 """A store goes on anywhere: other backends, plans, threads, memory; what its layout does not allow is refused, with the way out."""
-import itertools
 import json
 
 import numpy
@@ -33,13 +32,15 @@ REQUESTS = {}  # of a plan on a backend until there is a commit: found once
 
 def interrupt(memext, place, plan, backend, *more):
     """A run whose device dies between two commits, after as many requests as that takes: it ends with status 3."""
-    for fail_after in itertools.count(REQUESTS.get((plan, backend, more), 6), 3):
+    fail_after = REQUESTS.get((plan, backend, more), 6)
+    while True:
         done = memext("run", *GRID, *PLANS[plan], "-d", place, "--backend", f"fault:{backend}", "--fault", f"fail_after={fail_after}",
                       "--commit-every", 0, "--quiet", "--force", *more)
         assert done.returncode == 3, done.stderr
         if (place / "memext.store").exists() and stored(memext, place)["step"] > 0:
             REQUESTS[plan, backend, more] = fail_after
             return
+        fail_after += max(2, fail_after // 3)
 
 
 def stored(memext, place):
