@@ -476,11 +476,10 @@ class Campaign:
         self.judge_report(end)
         if end.status == 0:
             self.judge_result(end)
-        elif end.status == 3 and "output" in self.files and self.output_bytes() not in (before_output, None):
-            self.judge_output()  # whole, though what came after it failed: its directory, or the last commit
+        elif "output" in self.files and self.output_bytes() not in (before_output, None):
+            self.judge_output()  # whole, though what came after it failed or was killed: the last commit, the end of the store
         elif "output" in self.files and self.output_bytes() != before_output:
-            raise Wrong(f"exit status {end.status}, but {self.files['output'].name} is no longer what it was before: "
-                        f"{len(self.output_bytes() or b'')} bytes of a result that was not finished")
+            raise Wrong(f"exit status {end.status}, and {self.files['output'].name}, which was there before, is gone")
         if self.case.problem.from_file and self.bench.input_of(self.case.problem) != self.bench.input_before[self.case.problem.number]:
             raise Wrong("the input was changed")
 
