@@ -132,7 +132,7 @@ static int lock_file(const char *path, int fd, mx_why *why) {
 
 /* A store that is only read may be on a file system or device that is read-only. */
 static int access_mode(const struct mx_device_options *options) {
-    return options->read_only ? O_RDONLY : O_RDWR;
+    return options != NULL && options->read_only ? O_RDONLY : O_RDWR;
 }
 
 int mx_place_reopen(const struct mx_place *place, int flags) {
