@@ -291,9 +291,9 @@ static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_
     char dir[256];
     int ran = 0;
 #if defined(__SANITIZE_THREAD__)
-    settings /= 4;
+    settings /= 8;
 #elif defined(__SANITIZE_ADDRESS__)
-    settings /= 2;
+    settings /= 3;
 #endif
     make_dir(dir, sizeof dir);
     state = seed;
