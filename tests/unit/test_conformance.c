@@ -1863,7 +1863,9 @@ struct opener {
 
 static void *open_device(void *argument) {
     struct opener *o = argument;
-    o->err = mx_device_open(&o->options, NULL, &o->device);
+    /* Whoever looks whether it has the lock may hold it for a moment. */
+    do o->err = mx_device_open(&o->options, NULL, &o->device);
+    while (o->err == -EBUSY);
     atomic_store(&o->done, true);
     return NULL;
 }
