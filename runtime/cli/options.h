@@ -2,7 +2,7 @@
 #ifndef MX_OPTIONS_H
 #define MX_OPTIONS_H
 
-#include <memext/memext.h>
+#include "system/system.h"
 
 struct mx_options {
     struct mx_problem problem; /* nx.. from -n; 0 = not given (--input gives them) */

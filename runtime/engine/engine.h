@@ -18,7 +18,7 @@
 #define MX_ENGINE_H
 
 #include "machine/machine.h"
-#include <memext/memext.h>
+#include "system/system.h"
 
 /* Cell (0, y, z) of array p stands at base[p] + ((z + z_offset) mod slots[p]) * plane_pitch + (y + y_offset)
  * * row_pitch. z + z_offset >= 0 always. slots[p] planes make a ring; for a whole array slots = planes and
@@ -28,7 +28,31 @@ struct mx_view {
     int64_t slots[2];
     int64_t plane_pitch_bytes, row_pitch_bytes;
     int64_t y_offset, z_offset;
+    const struct mx_fixed_view *fixed; /* [mx_fixed_count]: the fields of C; NULL = none */
 };
+
+/* One field of C in DRAM, with the view's offsets. Plane z stands in slot (z + z_offset) mod slots. There its
+ * row y, frame counted, begins at
+ *
+ *     base + slot * slot_pitch + ((offset + z*file_plane_pitch + y0*row_pitch) mod align) + (y - y0) *
+ * row_pitch
+ *
+ * with y0 = -y_offset: what stands before a plane in its slot are bytes of the file that had to be
+ * transferred with it. In a Buffer of our own that is nothing; on a mapped one slots are planes, align is 1
+ * and slot_pitch the plane pitch of the file. */
+struct mx_fixed_view {
+    char *base;
+    int64_t slots, slot_pitch_bytes, row_pitch_bytes;
+    int64_t offset_bytes, file_plane_pitch_bytes, align_bytes; /* as in mx_fixed_layout */
+};
+
+static inline const char *mx_view_fixed_row(const struct mx_view *view, int32_t field, int64_t y, int64_t z) {
+    const struct mx_fixed_view *f = &view->fixed[field];
+    const int64_t slot = (z + view->z_offset) % f->slots, y0 = -view->y_offset;
+    const int64_t at = f->offset_bytes + z * f->file_plane_pitch_bytes + y0 * f->row_pitch_bytes;
+    const int64_t shift = ((at % f->align_bytes) + f->align_bytes) % f->align_bytes;
+    return f->base + slot * f->slot_pitch_bytes + shift + (y - y0) * f->row_pitch_bytes;
+}
 
 /* Cells that one level computes: rows [y0,y1), planes [z0,z1) in Buffer coordinates, interior only; empty
  * when y0 >= y1 or z0 >= z1. In x always the whole interior. Kernels also copy the x frame cells of every row
@@ -53,8 +77,12 @@ struct mx_face {
 
 struct mx_advance {
     struct mx_view view;
-    int32_t parity; /* array that holds level 0 of this call */
-    int32_t levels; /* >= 1 */
+    int64_t
+        first_level; /* of the run, from 0, that level 0 of this call is followed by: the first thing that
+                        this call computes is level first_level, from what is there before it. Its parity says
+                        which row function and which array's fields; steps are levels / mx_levels_a_step */
+    int32_t parity;  /* array that holds level 0 of this call */
+    int32_t levels;  /* >= 1 */
     const struct mx_window
         *window; /* [levels]: what level l+1 computes. Windows of successive levels allow execution in the
                     order of levels, and shift by at most h per level towards lower z at the upper end */

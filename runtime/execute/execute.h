@@ -23,6 +23,10 @@ struct mx_execution {
     const struct mx_layout *layout;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS];
+    mx_buffer *partner[MX_BUFFERS]; /* shape.pairs: buffer[i] holds array A of pair i, partner[i] array B;
+                                       else NULL */
+    mx_buffer
+        *fixed[MX_MAX_FIXED]; /* C, one per field: Buffers of this device, or of the devices of user files */
     int32_t n_buffers; /* 2 (or 0) or 3. Three: a committed state rests while the other two take turns */
     int32_t source;    /* Buffer that holds the grid at the start; in place: the schedule's first_buffer */
     int32_t committed; /* Buffer of the last commit, which the run goes on from; -1 = none yet */

@@ -46,11 +46,18 @@ enum { MX_BUFFERS = 3 };
  * are face slabs. */
 enum { MX_FACES = MX_BUFFERS };
 
+/* Field i of C: the number of its DRAM array and of its Buffer is MX_FIXED_ARRAY + i. They are loaded, never
+ * stored; regions are in the same coordinates as those of A and B. */
+enum { MX_FIXED_ARRAY = MX_FACES + 1 };
+
 struct mx_step {
     enum mx_step_kind kind;
     int32_t array;    /* LOAD: to, STORE: from (0, 1 or MX_FACES), COPY: from (0 or 1) */
     int32_t to_array; /* COPY */
-    int32_t buffer;   /* LOAD, STORE: 0, 1 or MX_FACES; COMMIT: 0 or 1. In the executor 0..2 or MX_FACES */
+    int32_t buffer;   /* LOAD, STORE: 0, 1, MX_FACES or MX_FIXED_ARRAY + i; COMMIT: 0 or 1. In the executor
+                         0..2,   MX_FACES or MX_FIXED_ARRAY + i */
+    int32_t part; /* LOAD, STORE of a form that reads the old value: Buffer `buffer` is a pair of Buffers, of
+                     which 0 holds array A (even levels) and 1 array B. Else 0 */
     struct mx_region
         region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
@@ -62,7 +69,9 @@ struct mx_step {
      * lies in `region` but not here is not touched: a STORE of the planes just finished need not end first.
      */
     struct mx_planes writes[2], touches[2];
+    struct mx_planes fixed; /* ADVANCE: planes of C that are read */
     int32_t parity, levels;
+    int64_t first_level;            /* ADVANCE: as in mx_advance */
     const struct mx_window *window; /* [levels]; owned by the schedule, valid until the next call of next */
     /* stream with strips: slots of the array of faces that are read / written; -1 = none. A face slab holds
      * shape.max_levels * shape.face_planes * shape.face_rows rows, and slot f starts at f times that; of it
@@ -70,16 +79,19 @@ struct mx_step {
      * [levels + 1], same lifetime as window. */
     int64_t face_in, face_out;
     const int32_t *face_z, *face_nz, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
-    int64_t time; /* COMMIT: steps done */
+    int64_t time; /* COMMIT: levels done, a multiple of mx_levels_a_step */
 };
 
 /* What a schedule needs and moves. rows: the Block arrays' rows per plane; slots: planes of each array. */
 struct mx_shape {
     int64_t rows, slots[2]; /* 0 rows: works on the mapped Buffers, no Block arrays */
-    bool whole_planes;      /* transfers are whole planes: rows need no device alignment, planes do */
-    bool in_place;          /* both Buffers are rewritten: an interrupted run cannot be resumed */
-    bool init_both;         /* every Buffer must hold the initial grid (else the first source only) */
-    int64_t max_levels;     /* largest levels of an ADVANCE */
+    int64_t
+        fixed_slots; /* planes of the DRAM array of every field of C, `rows` rows each; 0 = no C, or mapped */
+    bool pairs;      /* a Buffer is a pair of Buffers: the form reads the old value */
+    bool whole_planes;  /* transfers are whole planes: rows need no device alignment, planes do */
+    bool in_place;      /* both Buffers are rewritten: an interrupted run cannot be resumed */
+    bool init_both;     /* every Buffer must hold the initial grid (else the first source only) */
+    int64_t max_levels; /* largest levels of an ADVANCE */
     int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
                                                    level. 0 = no faces */
     int64_t face_slots; /* slabs of the array of faces: face_slabs, or, where LOADs and STOREs exchange them

@@ -2,8 +2,9 @@
 #ifndef MX_GRID_H
 #define MX_GRID_H
 
+#include "system/system.h"
+
 #include <memext/backend.h>
-#include <memext/memext.h>
 
 __extension__ typedef __int128 mx_wide; /* products of extents that may overflow 64 bits */
 

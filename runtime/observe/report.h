@@ -5,6 +5,7 @@
 #include <memext/memext.h>
 
 #include "machine/machine.h"
+#include "system/system.h"
 #include "observe/usage.h"
 
 #include <jansson.h>

@@ -20,7 +20,8 @@
 #ifndef MX_TIMELINE_H
 #define MX_TIMELINE_H
 
-#include <memext/memext.h>
+#include "system/system.h"
+
 #include <stdio.h>
 
 #define MX_TIMELINE_EVENT_BYTES (UINT64_C(1) << 20)

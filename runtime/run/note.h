@@ -9,8 +9,9 @@
 #ifndef MX_RUN_NOTE_H
 #define MX_RUN_NOTE_H
 
+#include "system/system.h"
+
 #include <memext/backend.h>
-#include <memext/memext.h>
 
 #include <limits.h>
 

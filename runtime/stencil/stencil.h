@@ -7,7 +7,7 @@
 #ifndef MX_STENCIL_H
 #define MX_STENCIL_H
 
-#include <memext/memext.h>
+#include "system/system.h"
 
 /* Runs of bytes that later calls will read, to be asked for while this one computes: DRAM then works all the
  * time, and not only in the calls that find nothing in cache. A kernel asks with every strip of rows it

@@ -360,7 +360,12 @@ static int32_t run(struct sim *s, int64_t first_time, int32_t first_buffer, int6
 
 static void check_traffic(const struct sim *s) {
     int64_t rows = s->p->ny + 2 * s->p->h, planes = s->p->nz + 2 * s->p->h, plane = rows * PITCH + PLANE_PAD;
-    struct mx_layout layout = {rows, planes, PITCH, PITCH, plane, planes * plane, false};
+    struct mx_layout layout = {.rows = rows,
+                               .planes = planes,
+                               .row_bytes = PITCH,
+                               .row_pitch_bytes = PITCH,
+                               .plane_pitch_bytes = plane,
+                               .buffer_bytes = planes * plane};
     struct mx_traffic t;
     struct mx_step_counts n;
     s->algorithm->traffic(s->p, s->plan, &layout, &t);
@@ -506,7 +511,12 @@ Test(schedule, slides) {
     struct mx_problem p = {.nx = 2046, .ny = 2048, .nz = 1024, .nt = 256, .h = 1};
     struct mx_plan plan = {.by = 512, .bz = 512, .bt = 128, .slab = 4};
     int64_t pitch = 2048 * 8, plane = 2050 * pitch;
-    struct mx_layout layout = {2050, 1026, pitch, pitch, plane, 1026 * plane, false};
+    struct mx_layout layout = {.rows = 2050,
+                               .planes = 1026,
+                               .row_bytes = pitch,
+                               .row_pitch_bytes = pitch,
+                               .plane_pitch_bytes = plane,
+                               .buffer_bytes = 1026 * plane};
     struct mx_traffic t;
     mx_algorithm_find("redundant")->traffic(&p, &plan, &layout, &t);
     double gib = 1024.0 * 1024 * 1024;
@@ -521,7 +531,12 @@ Test(schedule, stream_bytes) {
     struct mx_problem p = {.nx = 2048, .ny = 2048, .nz = 2048, .nt = 1500, .h = 1};
     struct mx_plan plan = {.by = 2048, .bz = 2048, .bt = 500, .slab = 4, .ahead = 2};
     int64_t pitch = 2050 * 8, plane = 2050 * pitch;
-    struct mx_layout layout = {2050, 2050, pitch, pitch, plane, 2050 * plane, false};
+    struct mx_layout layout = {.rows = 2050,
+                               .planes = 2050,
+                               .row_bytes = pitch,
+                               .row_pitch_bytes = pitch,
+                               .plane_pitch_bytes = plane,
+                               .buffer_bytes = 2050 * plane};
     const struct mx_algorithm *stream = mx_algorithm_find("stream");
     struct mx_traffic t;
     struct mx_shape shape;

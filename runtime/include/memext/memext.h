@@ -256,51 +256,6 @@ void mx_block_free(mx_block *block); /* NULL allowed */
 void *mx_block_data(const mx_block *block);
 uint64_t mx_block_bytes(const mx_block *block);
 
-/* ------------------------------------------------------------------ stencil problems
- * A problem is what is computed, a plan how. Grid convention: memory order z, y, x (x fastest), a frame of h
- * cells on every side that keeps its initial value. */
-
-enum mx_dtype { MX_F64, MX_F32 };
-static inline int64_t mx_dtype_bytes(enum mx_dtype dtype) { return dtype == MX_F64 ? 8 : 4; }
-
-#define MX_MAX_HALO 8
-
-struct mx_problem {
-    int64_t nx, ny, nz; /* interior cells, >= 1 */
-    int64_t nt;         /* time steps, >= 0 */
-    int32_t h;          /* halo = radius of the stencil, 1..MX_MAX_HALO */
-    enum mx_dtype dtype;
-    char stencil[16]; /* "star7" "edge19" "box27" "star13" ... */
-    double coef[4];   /* centre, face, edge, corner */
-};
-
-/* How the Buffer lies on the device: rows of x at a fixed pitch, planes of y rows at a fixed pitch, frame
- * included. */
-struct mx_layout {
-    int64_t rows, planes;      /* ny+2h, nz+2h */
-    int64_t row_bytes;         /* (nx+2h) * element */
-    int64_t row_pitch_bytes;   /* >= row_bytes */
-    int64_t plane_pitch_bytes; /* >= rows * row_pitch_bytes */
-    int64_t buffer_bytes;      /* planes * plane_pitch_bytes */
-    bool packed;               /* planes of Blocks follow one another without a gap: the papers' accounting */
-};
-
-struct mx_plan {
-    char algorithm[20]; /* a name of the algorithm table */
-    char engine[12];    /* "iblock" or "tiled" */
-    char tuner[12];     /* who made it: "manual" "naive" "blk" "default" */
-    int64_t by, bz, bt; /* Block size in rows, planes, steps (bx = nx). stream: by = strip height (ny = no
-                           strips), bz = nz */
-    int64_t iy, iz;     /* iBlock size in rows and planes (ix = nx); 0 = the engine's choice */
-    int64_t slab;       /* planes that one ADVANCE step moves on; 0 = the engine's choice */
-    int64_t tile, ct;   /* tiled engine: rows of a tile, levels of a chunk; 0 = the engine's choice */
-    int64_t column; /* tiled engine: cells in x of a tile, nx or more = whole rows; 0 = the engine's choice */
-    int64_t ahead;  /* slabs that are read ahead (and written behind); 0 = 2 */
-    char faces[12]; /* stream with strips: where the faces between strips are kept, "dram" or "side-file" (a
-                       third Buffer); "" = no strips, or the tuner's choice, and to a schedule "dram" */
-    int32_t threads; /* 0 = all cores allowed to the process */
-};
-
 #ifdef __cplusplus
 }
 #endif

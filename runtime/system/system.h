@@ -1,0 +1,130 @@
+/* system.h - what is computed: a system of fields in a pair of arrays, and the problem that it is part of.
+ *
+ * The pair. A system always has two arrays, A and B, and up to MX_MAX_FIXED fields C that are only read. One
+ * level computes one array from the neighbourhood (radius h) of the other, from C (radius hc), and, where the
+ * form says so, from the old value of the cell that it replaces. The roles alternate: level 0 reads A and
+ * writes B, level 1 reads B and writes A, and so on.
+ *
+ *     form        a step is   array written             old value read   state after nt steps
+ *     jacobi      1 level     new state over anything   no               array nt & 1
+ *     leapfrog    1 level     u(t+1) over u(t-1)        yes              array nt & 1, the step before in the
+ * other staggered   2 levels    B from A, then A from B   yes              A and B
+ *
+ * Where the old value is read, both arrays are live: both are loaded and both are stored.
+ *
+ * Rows. The fields of an array stand side by side in every row: field 0's cells, then field 1's, each padded
+ * to a cache line. All fields of A and B have frames of h cells; so do those of C. What a built-in stencil
+ * computes is the special case of one field, form jacobi and no C, and problem.system is NULL then.
+ */
+#ifndef MX_SYSTEM_H
+#define MX_SYSTEM_H
+
+#include <memext/cell.h>
+#include <memext/memext.h>
+
+enum mx_dtype { MX_F64, MX_F32, MX_U8, MX_U16, MX_I16 }; /* state fields: MX_F64 or MX_F32 */
+enum { MX_DTYPES = MX_I16 + 1 };
+int64_t mx_dtype_bytes(enum mx_dtype dtype);
+const char *mx_dtype_name(enum mx_dtype dtype); /* "f64" "f32" "u8" "u16" "i16" */
+bool mx_dtype_find(const char *name, enum mx_dtype *out);
+
+#define MX_MAX_HALO 8
+enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 8, MX_MAX_PARAMS = 64, MX_FIELD_NAME = 24 };
+
+struct mx_field_of {
+    char name[MX_FIELD_NAME];
+    enum mx_dtype dtype;
+};
+
+struct mx_system {
+    char name[64];
+    int32_t form;       /* MX_JACOBI, MX_LEAPFROG, MX_STAGGERED of cell.h */
+    int32_t h, hc;      /* radius in the state, 1..MX_MAX_HALO; in C, 0..h */
+    int32_t n_field[2]; /* fields of A and of B; alike unless staggered */
+    int32_t n_fixed, n_param;
+    struct mx_field_of field[2][MX_MAX_FIELDS], fixed[MX_MAX_FIXED];
+    char param_name[MX_MAX_PARAMS][MX_FIELD_NAME];
+    double param[MX_MAX_PARAMS];            /* the values of this run */
+    void (*row[2])(const struct mx_row *r); /* what even levels compute (B from A), and odd ones (A from B);
+                                               the same function unless staggered */
+    uint64_t identity;                      /* of the kernel's source text: XXH3-64 */
+};
+
+struct mx_problem {
+    int64_t nx, ny, nz;             /* interior cells, >= 1 */
+    int64_t nt;                     /* time steps, >= 0; of staggered systems each is two levels */
+    int32_t h;                      /* halo = radius of the stencil, 1..MX_MAX_HALO */
+    enum mx_dtype dtype;            /* of the built-in stencil's field; of a system that of A's first field */
+    char stencil[16];               /* "star7" "edge19" "box27" "star13" ...; "" with a system */
+    double coef[4];                 /* centre, face, edge, corner; of built-in stencils */
+    const struct mx_system *system; /* NULL: a built-in stencil. Not owned: outlives the problem */
+};
+
+static inline int mx_form(const struct mx_problem *p) {
+    return p->system != NULL ? p->system->form : MX_JACOBI;
+}
+/* Both arrays are live: the old value of the cell being replaced is read. */
+static inline bool mx_reads_old(const struct mx_problem *p) { return mx_form(p) != MX_JACOBI; }
+static inline int64_t mx_levels_a_step(const struct mx_problem *p) {
+    return mx_form(p) == MX_STAGGERED ? 2 : 1;
+}
+/* Levels of the whole run, or of `steps` of it. Everything below the run library (schedules, engines, bt)
+ * counts levels. */
+static inline int64_t mx_levels_of(const struct mx_problem *p, int64_t steps) {
+    return steps * mx_levels_a_step(p);
+}
+static inline int32_t mx_fixed_count(const struct mx_problem *p) {
+    return p->system != NULL ? p->system->n_fixed : 0;
+}
+/* Fields of array A (0) or B (1), and the type of one. */
+static inline int32_t mx_field_count(const struct mx_problem *p, int array) {
+    return p->system != NULL ? p->system->n_field[array] : 1;
+}
+static inline enum mx_dtype mx_field_dtype(const struct mx_problem *p, int array, int32_t field) {
+    return p->system != NULL ? p->system->field[array][field].dtype : p->dtype;
+}
+
+/* How one field of C lies: in a Buffer of its own, or in a file of the user (read in place). Row (y, z) of
+ * the grid, frame counted, begins at offset_bytes + z * plane_pitch_bytes + y * row_pitch_bytes, cell 0 of
+ * the frame first; a file without a frame has a negative share in offset_bytes for it, and only cells from
+ * `first` to `end` of every dimension exist. */
+struct mx_fixed_layout {
+    int64_t row_bytes; /* (nx+2h) * element, or nx * element without a frame */
+    int64_t row_pitch_bytes, plane_pitch_bytes;
+    int64_t offset_bytes;
+    int64_t bytes;        /* of the Buffer or file */
+    int32_t frame;        /* cells of frame that are there: h or 0 */
+    uint32_t align_bytes; /* of transfers; a plane in DRAM begins at its offset modulo this */
+};
+
+/* How a Buffer lies on the device: rows of x at a fixed pitch, planes of y rows at a fixed pitch, frame
+ * included. A and B have the same pitches: the longer one's. */
+struct mx_layout {
+    int64_t rows, planes;      /* ny+2h, nz+2h */
+    int64_t row_bytes;         /* of the longer array: end of its last field; one field: (nx+2h) * element */
+    int64_t row_pitch_bytes;   /* >= row_bytes */
+    int64_t plane_pitch_bytes; /* >= rows * row_pitch_bytes */
+    int64_t buffer_bytes;      /* planes * plane_pitch_bytes */
+    bool packed;               /* planes of Blocks follow one another without a gap: the papers' accounting */
+    int64_t field_offset_bytes[2][MX_MAX_FIELDS]; /* of cell 0 of each field in a row of A, of B */
+    struct mx_fixed_layout fixed[MX_MAX_FIXED];   /* [mx_fixed_count] */
+};
+
+struct mx_plan {
+    char algorithm[20]; /* a name of the algorithm table */
+    char engine[12];    /* "iblock" or "tiled" */
+    char tuner[12];     /* who made it: "manual" "naive" "blk" "default" */
+    int64_t by, bz, bt; /* Block size in rows, planes, levels (bx = nx). stream: by = strip height (ny = no
+                           strips), bz = nz. bt is even for staggered systems */
+    int64_t iy, iz;     /* iBlock size in rows and planes (ix = nx); 0 = the engine's choice */
+    int64_t slab;       /* planes that one ADVANCE step moves on; 0 = the engine's choice */
+    int64_t tile, ct;   /* tiled engine: rows of a tile, levels of a chunk; 0 = the engine's choice */
+    int64_t column; /* tiled engine: cells in x of a tile, nx or more = whole rows; 0 = the engine's choice */
+    int64_t ahead;  /* slabs that are read ahead (and written behind); 0 = 2 */
+    char faces[12]; /* stream with strips: where the faces between strips are kept, "dram" or "side-file" (a
+                       third Buffer); "" = no strips, or the tuner's choice, and to a schedule "dram" */
+    int32_t threads; /* 0 = all cores allowed to the process */
+    bool in_place;   /* stream with a form that reads the old value: one pair of Buffers, not resumable */
+};
+
+#endif
