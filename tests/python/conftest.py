@@ -46,7 +46,7 @@ class Command:
     def __init__(self, build):
         self.program = build / "memext"
 
-    def __call__(self, *arguments, prefix=(), program=None, timeout=120, **options):
+    def __call__(self, *arguments, prefix=(), program=None, timeout=900, **options):
         words = [*map(str, prefix), str(program or self.program), *map(str, arguments)]
         return subprocess.run(words, capture_output=True, text=True, timeout=timeout, **options)
 
@@ -138,7 +138,7 @@ def swap_space():
         pytest.skip(f"no swap space can be had: {holder.communicate()[1].strip()}")
     yield
     holder.terminate()
-    holder.communicate(timeout=60)
+    holder.communicate(timeout=900)
 
 
 @pytest.fixture

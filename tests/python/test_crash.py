@@ -70,7 +70,7 @@ def test_nothing_is_left_when_it_is_ended(memext, place, tmp_path, number):
     process = subprocess.Popen(words(place, "--memext", program, "--runs", 1, *only), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert wait_until(lambda: list(place.glob("*/run-*/stderr")), "a run is under way", process), process.communicate()
     process.send_signal(number)
-    out, error = process.communicate(timeout=60)
+    out, error = process.communicate(timeout=900)
     if number == signal.SIGTERM:
         assert process.returncode == 143, out + error
     else:

@@ -11,7 +11,7 @@ from conftest import LIMIT_MEMORY, needs_root
 def example(build):
     def run(name, *arguments, prefix=(), **options):
         words = [*map(str, prefix), str(build / f"example_{name}"), *map(str, arguments)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60, **options)
+        return subprocess.run(words, capture_output=True, text=True, timeout=900, **options)
     return run
 
 

@@ -253,7 +253,7 @@ def start(project, *words, **more):
 
 def finish(project, *words, **more):
     command, environment = runner(project, *words, **more)
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
 
 
 def left(project):
@@ -378,7 +378,7 @@ def test_a_second_runner_is_refused(changing):
     assert second.returncode == 2 and "another run.py" in second.stderr and SETTING.read_text().strip() == wanted
     first.send_signal(signal.SIGTERM)
     first.send_signal(signal.SIGCONT)
-    first.communicate(timeout=60)
+    first.communicate(timeout=900)
     assert first.returncode == 5 and SETTING.read_text().strip() == before and left(project) == []
 
 

@@ -29,7 +29,7 @@ def whole(memext):
 def run(memext, folders, *words):
     """(status, stderr, report or None) of a run with two outputs, after which only they and the store may be there."""
     place, out = folders
-    done = memext("run", "-d", place, "--output", out / "r.npy", "--quiet", "--json", out / "report.json", *words, timeout=60)
+    done = memext("run", "-d", place, "--output", out / "r.npy", "--quiet", "--json", out / "report.json", *words, timeout=900)
     names = {path.name for path in out.iterdir()}
     assert names <= {"r.npy", "report.json"} and {path.name for path in place.iterdir()} <= {"memext.store"}, (names, done.stderr)
     report = json.loads((out / "report.json").read_text()) if "report.json" in names else None

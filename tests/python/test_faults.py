@@ -68,7 +68,7 @@ def test_a_signal_then_resume(memext, place, whole, algorithm, backend, number):
         process = begin(memext, place, algorithm, backend, steps=steps)
         wait_for_writes(process, 16 * MIB)
         process.send_signal(number)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=900)
         if process.returncode != 0:
             break
         (place / "timeline").unlink()
@@ -87,7 +87,7 @@ def test_a_signal_before_the_first_commit(memext, place):
     process = start(memext, place, *"-n 254 254 510 -t 9 --backend fault:aio --fault delay_us=100000 --queue-depth 1".split())
     assert wait_until((place / "memext.store").exists, "the store is made", process), process.communicate()[1]
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=900)
     assert process.returncode == 5 and "--resume" not in error
     assert [path.name for path in place.iterdir() if path.name != "report.json"] == []
 
@@ -110,7 +110,7 @@ def test_sudden_death_then_resume(memext, place, whole, algorithm, backend):
         wait_until(lambda: catches(process, signal.SIGINT), "SIGINT is caught", process)
         wait_for_writes(process, dice.choice([0, dice.randrange(40 * MIB)]))
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=900)
         assert process.returncode in (0, 5), error
         assert report_of(place)["resumed_from"] >= reached
         if process.returncode == 0:
@@ -118,7 +118,7 @@ def test_sudden_death_then_resume(memext, place, whole, algorithm, backend):
         reached = report_of(place)["steps_done"]
         process = start(memext, place, "--resume", "--backend", backend)
     if process.poll() is None:
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=900)
     assert process.returncode == 0, error
     assert report_of(place)["checksum"] == whole() and report_of(place)["steps_done"] == STEPS
 
@@ -129,7 +129,7 @@ def test_an_algorithm_in_place_says_that_it_cannot_resume(memext, place):
     assert wait_until(lambda: computing(place / "timeline"), "the run computes", process), process.communicate()[1]
     wait_for_writes(process, 1)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=900)
     assert process.returncode == 5 and "cannot be resumed" in error
     memext.refused("run", "--resume", "-d", place, naming=str(place))
 
@@ -138,7 +138,7 @@ def test_an_algorithm_in_place_says_that_it_cannot_resume(memext, place):
 def test_an_io_error_ends_with_status_3(memext, place, whole, backend):
     """EIO at one in 200 requests: no result, status 3, a sentence; then --resume without the fault has the same bits."""
     process = begin(memext, place, "redundant", f"fault:{backend}", "--fault", "seed=7,eio=0.0005")
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=900)
     assert process.returncode == 3 and error.strip()
     done = go_on(memext, place, backend)
     assert done.returncode == 0, done.stderr
@@ -154,7 +154,7 @@ def test_an_io_error_in_the_side_file_ends_with_status_3(memext, place, whole, b
     faces_at = align + 2 * -(-planned["layout"]["buffer_bytes"] // align) * align
     fault = f"from={faces_at},fail_after=500"
     process = begin(memext, place, "side-file", f"fault:{backend}", "--fault", fault, "--commit-every", 0)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=900)
     assert process.returncode == 3 and "side file" in error, error
     assert (place / "memext.store").stat().st_size == faces_at + planned["side_file_bytes"]
     done = go_on(memext, place, backend, "--verify")

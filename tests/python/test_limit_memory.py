@@ -29,7 +29,7 @@ time.sleep({seconds})
 
 
 def limited(*arguments, **options):
-    return subprocess.run([LIMIT_MEMORY, *arguments], capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run([LIMIT_MEMORY, *arguments], capture_output=True, text=True, timeout=900, **options)
 
 
 def touch(mib, seconds=0):
@@ -156,7 +156,7 @@ def test_nothing_is_left_after_a_signal(place, number):
     assert process.stdout.readline() == "ready\n"
     assert len(left_behind(process.pid)) == 2
     process.send_signal(number)
-    process.communicate(timeout=240)  # swapoff brings everything back in, at the speed of a busy disk
+    process.communicate(timeout=900)  # swapoff brings everything back in, at the speed of a busy disk
     assert process.returncode == 128 + number
     assert left_behind(process.pid) == [] and list(place.iterdir()) == []
 
@@ -176,7 +176,7 @@ def test_signals_while_it_sets_up_leave_nothing(place, state, phase, number):
     process = paused_at(phase, "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place, "--", "sleep", "1000")
     process.send_signal(number)
     process.send_signal(signal.SIGCONT)
-    process.communicate(timeout=120)
+    process.communicate(timeout=900)
     assert process.returncode == 128 + number
     assert left_behind(process.pid) == [] and list(place.iterdir()) == [] and records(state) == []
 
@@ -190,12 +190,12 @@ def test_the_second_signal_kills():
     process.terminate()
     assert process.stdout.readline() == "ignored\n" and process.poll() is None
     process.terminate()
-    assert process.wait(timeout=60) == 137 and left_behind(process.pid) == []
+    assert process.wait(timeout=900) == 137 and left_behind(process.pid) == []
 
 
 def test_what_the_command_left_running_ends():
     process = subprocess.run([LIMIT_MEMORY, "64MiB", "--keep-cache", "--", "sh", "-c",
-                              "setsid sleep 100 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, timeout=30)
+                              "setsid sleep 100 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, timeout=900)
     status = pathlib.Path(f"/proc/{process.stdout.strip()}/status")
     assert process.returncode == 0
     assert not status.exists() or "State:\tZ" in status.read_text()  # ended; init may reap it later
@@ -275,7 +275,7 @@ def test_a_living_one_is_left_alone(place, state, another_start):
     assert another_start().returncode == 0
     assert len(left_behind(process.pid)) == 2 and len(records(state)) == 1
     process.send_signal(signal.SIGCONT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=900)
     assert process.returncode == 0 and str(place) in out, err
     assert left_behind(process.pid) == [] and records(state) == []
 

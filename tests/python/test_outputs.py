@@ -176,7 +176,7 @@ def test_a_store_in_use(memext, place, out):
     memext.refused("export", place, "-o", out / "r.npy", naming="in use")
     memext.refused("run", *SMALL, "-d", place, naming="in use")
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 5
+    assert process.wait(timeout=900) == 5
 
 
 # ------------------------------------------------------------------ failures
@@ -189,7 +189,7 @@ def test_a_mapping_that_breaks(memext, place, out):
         process = subprocess.Popen([str(memext.program), *map(str, words)], stderr=subprocess.PIPE, text=True)
         wait_until(lambda: computing(out / "timeline"), "the run computes", process)
         os.truncate(place / "memext.store", 3 << 20)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=900)
         report = json.loads((out / "report.json").read_text())
         assert process.returncode == 3 and "mapping" in error and report["status"] == "failed" and "mapping" in report["error"], error
         (place / "memext.store").unlink(missing_ok=True)
@@ -204,7 +204,7 @@ def test_an_interrupt_at_the_first_moment(memext, place, out):
         process = subprocess.Popen([str(memext.program), *map(str, words)], stderr=subprocess.PIPE, text=True)
         wait_until(lambda: catches(process, signal.SIGINT), "the handler", process)
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=900)
         assert process.returncode == 5, error
         report = json.loads((out / "report.json").read_text())
         assert report["status"] == "interrupted"
@@ -351,5 +351,5 @@ def test_one_wish_that_comes_twice(memext, place, out):
         wait_until(lambda: catches(process, signal.SIGTERM), "the handler", process)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 5 and json.loads((out / "report.json").read_text())["status"] == "interrupted"
+        assert process.wait(timeout=900) == 5 and json.loads((out / "report.json").read_text())["status"] == "interrupted"
         (place / "memext.store").unlink(missing_ok=True)

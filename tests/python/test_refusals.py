@@ -118,7 +118,7 @@ def test_a_store_in_use(memext, place):
         memext.refused("run", *SMALL, "-d", place, naming="memext.store")
     finally:
         first.send_signal(signal.SIGTERM)
-        assert first.wait(timeout=60) == 5
+        assert first.wait(timeout=900) == 5
 
 
 # ------------------------------------------------------------------ memory

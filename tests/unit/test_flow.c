@@ -16,7 +16,7 @@ enum { FLOWS = 60 };
 #else
 enum { FLOWS = 400 };
 #endif
-enum { MOST_JOBS = 24, MOST_CHUNKS = 6, MOST_TILES = 7, MOST_THREADS = 8, PATIENCE_S = 120 };
+enum { MOST_JOBS = 24, MOST_CHUNKS = 6, MOST_TILES = 7, MOST_THREADS = 8, PATIENCE_S = 600 };
 
 static uint64_t state = 11;
 static int64_t pick(int64_t from, int64_t to) {

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-TestSuite(integrity, .init = make_dir, .fini = remove_dir, .timeout = 120);
+TestSuite(integrity, .init = make_dir, .fini = remove_dir, .timeout = 900);
 
 enum { UNIT = 3 * 4096, UNITS = 40, REST = 4096 }; /* the last unit is a third of one */
 #define BYTES ((uint64_t)UNIT * UNITS + REST)
