@@ -7,6 +7,7 @@
 
 #include "execute/execute.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ one plan */
@@ -300,8 +301,9 @@ static void exhaustive_skewed(struct job *job) {
  * 15 of the paper has it. With 2 bt h <= b only the last block and the one before it are clipped at the end
  * of the grid, so for k blocks in a dimension, reads and updates are flat in b up to (n + h - bt h) / (k - 1)
  * and fall beyond (the last block gets shorter than its halo), while DRAM grows with b, but for k = 3, where
- * it falls beyond that point. So: in y the least b and the greatest that fits; in z the least, and all
- * beyond. More blocks cost more, so of those in y the fewest that fit.
+ * it falls beyond that point. An engine may compute faster the longer b is in y, never slower. So: in y the
+ * greatest b that fits, or the least that costs as little; in z the least, and all beyond. More blocks cost
+ * more, so of those in y the fewest that fit.
  */
 
 /* The greatest by of k blocks that fits, 0 = none. DRAM grows with by; for k = 3 it falls again beyond
@@ -325,13 +327,35 @@ static int64_t greatest_by(const struct job *job, struct lengths y, int64_t k, i
 /* Beyond this length k blocks cost less the longer they are. */
 static int64_t flat_end(int64_t n, int64_t h, int64_t k, int64_t bt) { return (n + h - bt * h) / (k - 1); }
 
+static double cost_of(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
+    struct option o;
+    struct mx_plan plan = with_block(job, by, bz, bt);
+    return mx_job_measure(job, &plan, &o) ? o.cost : HUGE_VAL;
+}
+
+/* The least by in [low, great] that costs no more than the greatest: an engine may be faster on longer
+ * Blocks, which counts only until transfers decide. */
+static int64_t least_of_cost(const struct job *job, int64_t low, int64_t great, int64_t bz, int64_t bt) {
+    const double cost = cost_of(job, great, bz, bt);
+    if (cost_of(job, low, bz, bt) <= cost) return low;
+    while (low + 1 < great) {
+        int64_t b = low + (great - low) / 2;
+        if (cost_of(job, b, bz, bt) <= cost)
+            great = b;
+        else
+            low = b;
+    }
+    return great;
+}
+
 static bool try_lapped_k(struct job *job, int64_t k, int64_t bz, int64_t bt) {
     const struct mx_problem *p = &job->problem;
     struct lengths y = lengths_of(job, p->ny, 0, k, bt, 1);
     int64_t great = greatest_by(job, y, k, bz, bt);
     if (great == 0) return false;
-    bool flat = great <= flat_end(p->ny, p->h, k, bt) || job->by_dram;
-    return mx_job_try(job, flat ? y.low : great, bz, bt);
+    if (job->by_dram) return mx_job_try(job, y.low, bz, bt);
+    bool flat = great <= flat_end(p->ny, p->h, k, bt);
+    return mx_job_try(job, flat ? least_of_cost(job, y.low, great, bz, bt) : great, bz, bt);
 }
 
 /* Fewest blocks, at least four, whose least by fits; most + 1 if none. From four on planes shrink with k. */
