@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 from . import host, plan, registry
-from .execute import Place, execute, needs_of_system, skipped
+from .execute import ZRAM, Place, execute, needs_of_system, skipped
 from .record import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -171,7 +171,8 @@ def announcement(plans, data, results, no_system):
     settings = sorted({name for run in runs for name in run.knobs})
     changes = ["the page cache dropped before each run"]
     changes += ["cgroups with a memory limit"] if any(run.limit for run in runs) else []
-    changes += [f"swap files in {data}"] if any(run.swap for run in runs) else []
+    changes += [f"swap files in {data}"] if any(run.swap and not run.swap.startswith(ZRAM) for run in runs) else []
+    changes += ["swap space in compressed memory (zram)"] if any(run.swap.startswith(ZRAM) for run in runs) else []
     changes += [f"the settings {', '.join(settings)}, put back after each run"] if settings else []
     return f"changes on this machine while it runs: {'; '.join(changes)}; {files}; --no-system changes nothing else"
 
@@ -227,5 +228,5 @@ def main(argv=None):
     if progress.failed:
         print(f"{progress.failed} of {progress.total} runs failed; they are recorded as failed", file=sys.stderr)
     if progress.skipped:
-        print(f"{progress.skipped} of {progress.total} runs were skipped (--no-system); without it they are run", file=sys.stderr)
+        print(f"{progress.skipped} of {progress.total} runs were skipped; why is recorded (--no-system, or a kernel without the setting)", file=sys.stderr)
     return 0

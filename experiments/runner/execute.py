@@ -18,6 +18,10 @@ from . import knobs, registry
 STDERR_KEPT = 4000
 GRACE_S = 15.0
 PR_SET_PDEATHSIG = 1
+ZRAM = "zram "  # before the size of a swap space in compressed memory
+# Counters of /proc/vmstat whose increase a record holds: pages.
+VMSTAT = ("pswpin", "pswpout", "zswpin", "zswpout", "zswpwb", "workingset_refault_file", "workingset_refault_anon", "pgscan_direct",
+          "pgsteal_direct", "pgscan_kswapd", "thp_file_mapped")  # fmt: skip
 KILLED_S = 5.0  # a killed process is gone by then, or stuck in the kernel
 
 
@@ -54,13 +58,15 @@ def command_of(run, place, data, report, timeline):
     words = [word.format_map(values) for word in run.words]
     if run.limit:
         swap = ["--swap", run.swap, "--swap-dir", str(place.data)] if run.swap else []
+        if run.swap.startswith(ZRAM):
+            swap = ["--zram", run.swap.removeprefix(ZRAM)]
         words = [str(place.limiter()), run.limit, *swap, "--quiet", "--", *words]
     return words
 
 
 def needs_of_system(run):
     """What of the machine a run changes, in words; "" if nothing."""
-    needs = [f"a memory limit of {run.limit}" if run.limit else "", f"a swap file of {run.swap}" if run.swap else "",
+    needs = [f"a memory limit of {run.limit}" if run.limit else "", f"swap space ({run.swap})" if run.swap else "",
              "the settings " + ", ".join(run.knobs) if run.knobs else ""]  # fmt: skip
     return " and ".join(filter(None, needs))
 
@@ -71,6 +77,12 @@ def cpu_times():
     user, nice, system, _, _, irq, softirq, steal = (int(v) / ticks for v in Path("/proc/stat").read_text().split()[1:9])
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return user + nice + system + irq + softirq, steal, children.ru_utime + children.ru_stime
+
+
+def vmstat():
+    """{name: pages} of the whole machine since boot, of VMSTAT those that this kernel has."""
+    lines = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    return {name: int(value) for name, value in lines if name in VMSTAT}
 
 
 def _session_members(leader):
@@ -192,10 +204,11 @@ def _execute(run, repeat, place, owner):
         with knobs.applied(run.knobs, place.device, owner):
             record["caches_dropped"] = place.system and drop_caches()
             record["started_unix_s"] = time.time()
-            begin, before = time.monotonic(), cpu_times()
+            begin, before, paged = time.monotonic(), cpu_times(), vmstat()
             status, late = _wait(words, errors, run.timeout_s, owner.mark())
             record["wall_s"] = time.monotonic() - begin
             busy, stolen, own = (b - a for a, b in zip(before, cpu_times()))
+            record["vmstat"] = {name: value - paged[name] for name, value in vmstat().items()}
             record["other_cpu_s"], record["stolen_cpu_s"] = max(0.0, busy - own), stolen
         record["status"] = "timeout" if late else "done" if status == 0 else "failed"
         record["exit"] = status
@@ -207,7 +220,8 @@ def _execute(run, repeat, place, owner):
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{run.id}-{repeat}")
         record["timeline"] = _keep_timeline(timeline, place.results / "timelines", name)
     except knobs.KnobError as error:
-        record.update(status="failed", exit=None, stderr=str(error), report=None, timeline=None)
+        absent = isinstance(error, knobs.KnobAbsent)
+        record.update(status="skipped" if absent else "failed", exit=None, stderr=str(error), report=None, timeline=None)
         record.setdefault("wall_s", 0.0)
         record.setdefault("started_unix_s", time.time())
         record.setdefault("caches_dropped", False)

@@ -18,6 +18,11 @@ FILES = {
     "vm.dirty_writeback_centisecs": "/proc/sys/vm/dirty_writeback_centisecs",
     "vm.swappiness": "/proc/sys/vm/swappiness",
     "vm.page-cluster": "/proc/sys/vm/page-cluster",
+    "mglru": "/sys/kernel/mm/lru_gen/enabled",
+    "mglru.min_ttl_ms": "/sys/kernel/mm/lru_gen/min_ttl_ms",
+    "zswap": "/sys/module/zswap/parameters/enabled",
+    "zswap.compressor": "/sys/module/zswap/parameters/compressor",
+    "zswap.max_pool_percent": "/sys/module/zswap/parameters/max_pool_percent",
     "transparent_hugepage": "/sys/kernel/mm/transparent_hugepage/enabled",
 }
 # Writing one of these sets the other to 0: both are kept, the one that counted is put back last.
@@ -26,6 +31,10 @@ PARTNERS = {"vm.dirty_bytes": "/proc/sys/vm/dirty_ratio", "vm.dirty_background_b
 
 class KnobError(RuntimeError):
     pass
+
+
+class KnobAbsent(KnobError):
+    """This kernel was built without what the setting is for."""
 
 
 def path_of(name, device, files=FILES):
@@ -72,6 +81,8 @@ def applied(settings, device, owner, files=FILES, partners=PARTNERS):
         return
     try:
         saved = _saved(settings, device, files, partners)
+    except FileNotFoundError as error:
+        raise KnobAbsent(f"this kernel has no {error.filename}: {', '.join(settings)} cannot be set") from error
     except OSError as error:
         raise KnobError(f"a setting cannot be read: {error}") from error
     entries = owner.add(*({"kind": "setting", "path": path, "value": value} for path, value in saved))

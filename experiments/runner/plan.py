@@ -16,7 +16,7 @@
     matrix = {backend = ["mmap", "swap"], advice = ["none", "random"]}   # every combination
     cases = [{size = "1GiB", nt = 4}]                                    # times each of these tables
     limit = "{dram}"                     # memory of the command (experiments/limit-memory); "" = no limit
-    swap = "2GiB"                        # with a temporary swap file
+    swap = "2GiB"                        # with a temporary swap file; "zram 2GiB": with compressed memory as swap space
     knobs = {read_ahead_kb = "128"}      # kernel settings while the run lasts (knobs.py)
     scales = ["full"]                    # only there; default: everywhere
     repeats, timeout_s                   # override the plan's

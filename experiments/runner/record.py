@@ -8,12 +8,13 @@
     command      the words as executed; `limit`, `swap`, `knobs` around them
     commit, program
     no_system    was it a start with --no-system: not taken for finished by one without
-    status       done | failed | timeout | skipped (by --no-system, see stderr)
+    status       done | failed | timeout | skipped (by --no-system, or the kernel lacks a setting: see stderr)
     exit         exit status, negative = signal; null on timeout
     stderr       its last 4000 characters
     started_unix_s, wall_s, caches_dropped
     other_cpu_s, stolen_cpu_s           CPU time of the machine outside of the command (kernel threads, other processes), and
                  what the hypervisor kept
+    vmstat       increase of some counters of /proc/vmstat while it ran, the whole machine's, in pages
     report       the JSON report of the command, null if there is none
     timeline     file beside raw.jsonl (gzip), null if none
 """

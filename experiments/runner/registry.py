@@ -6,7 +6,7 @@ Each owner (a process of limit-memory, run.py, demo.sh, speed.py) has one record
     {"registry": 1, "id": "PID-START-TOKEN", "program": "limit-memory", "pid": 71, "start": 8123, "boot": "...", "pid_ns": "...",
      "locked": true, "made": [{"kind": "swap", "path": ".../memext-swap-71-8123-5f0c1a2e", "mount": "/"}, ...]}
 
-kinds: swap (a swap file), cgroup (with all that runs in it), directory (with its contents), setting (file and value of before),
+kinds: swap (a swap file), zram (a swap space in compressed memory, with the uuid in its header), cgroup (with all that runs in it), directory (with its contents), setting (file and value of before),
 processes (those that carry MEMEXT_OWNER=id in their environment).
 
 An owner lives as long as its record is locked (flock, which the kernel gives up with the process) or as the process of that pid and
@@ -33,7 +33,8 @@ CGROUP_PREFIX = "memext-limit-"
 DIRECTORY_PREFIXES = ("run-", "memext-run-", "memext-demo-", "memext-speed-")
 OWNER_VARIABLE = "MEMEXT_OWNER"
 # Files of settings that may be put back; values are one word or number.
-SETTING_PLACES = (r"/proc/sys/vm/[\w-]+", r"/sys/block/[^/]+/queue/read_ahead_kb", r"/sys/kernel/mm/transparent_hugepage/enabled")
+SETTING_PLACES = (r"/proc/sys/vm/[\w-]+", r"/sys/block/[^/]+/queue/read_ahead_kb", r"/sys/kernel/mm/transparent_hugepage/enabled",
+                  r"/sys/kernel/mm/lru_gen/(enabled|min_ttl_ms)", r"/sys/module/zswap/parameters/(enabled|compressor|max_pool_percent)")  # fmt: skip
 GRACE_S = 15.0
 GONE_S = 30.0  # a killed process is gone by then, or stuck in the kernel
 RETRY_S = 0.02
@@ -240,6 +241,34 @@ def remove_swap(record, entry):
         os.close(folder)
 
 
+SWAP_UUID_AT, SWAP_MAGIC = 1024 + 12, b"SWAPSPACE2"
+
+
+def remove_zram(record, entry):
+    """Ours while it is empty, or has our swap header."""
+    path, base = entry["path"], "/sys/block/" + os.path.basename(entry["path"])
+    if not re.fullmatch(r"/dev/zram\d+", path):
+        raise Foreign(f"{path} is no zram device")
+    if record["boot"] != boot_id() or not os.path.exists(base):
+        return
+    with open(base + "/disksize") as file:
+        in_use = file.read().strip() != "0"
+    if in_use:
+        with open(path, "rb") as file:
+            header = file.read(os.sysconf("SC_PAGESIZE"))
+        if any(header) and header[SWAP_UUID_AT:SWAP_UUID_AT + 16] != bytes.fromhex(entry["uuid"]):
+            raise Foreign(f"{path} is in use by others")
+        switch_off(path)
+        try:
+            with open(base + "/reset", "w") as file:
+                file.write("1")
+        except OSError as error:
+            raise Stuck(f"{path} could not be given back: {error.strerror}") from error
+    if entry.get("added"):
+        with contextlib.suppress(OSError), open("/sys/class/zram-control/hot_remove", "w") as file:
+            file.write(path.removeprefix("/dev/zram"))
+
+
 def mounts():
     """(root, mount point, type, super options) of every mount."""
     with open("/proc/self/mountinfo") as file:
@@ -381,13 +410,13 @@ def end_processes(record, entry):
 
 
 # In the order of removal: what runs ends before what it uses goes.
-KINDS = {"processes": end_processes, "cgroup": remove_cgroup, "swap": remove_swap, "directory": remove_directory, "setting": restore_setting}
+KINDS = {"processes": end_processes, "cgroup": remove_cgroup, "swap": remove_swap, "zram": remove_zram, "directory": remove_directory, "setting": restore_setting}
 
 
 def show(entry):
     if entry["kind"] == "setting":
         return f"{entry['path']} put back to {entry['value']}"
-    return {"swap": "swap file ", "cgroup": "cgroup ", "directory": "", "processes": "its processes"}[entry["kind"]] + entry.get("path", "")
+    return {"swap": "swap file ", "zram": "swap in compressed memory ", "cgroup": "cgroup ", "directory": "", "processes": "its processes"}[entry["kind"]] + entry.get("path", "")
 
 
 def clear(record, say):
@@ -449,6 +478,9 @@ class Owner:
     def swap(self, place):
         place = os.path.realpath(place)
         return self.add({"kind": "swap", "path": os.path.join(place, SWAP_PREFIX + self.id), "mount": mount_of(place)})[0]
+
+    def zram(self, path, uuid, added):
+        return self.add({"kind": "zram", "path": path, "uuid": uuid, "added": added})[0]
 
     def cgroup(self, parent):
         return self.add({"kind": "cgroup", "path": os.path.join(os.path.realpath(parent), CGROUP_PREFIX + self.id)})[0]
