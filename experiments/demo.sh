@@ -44,7 +44,11 @@ trap 'exit 143' TERM HUP
 if [ -z "$system" ]; then
     mx_say "demo.sh: changes nothing on this machine (--no-system) but files in ${directory:-$results} and $mx_root/build; no run has a memory limit"
 else
-    mx_say "demo.sh: changes on this machine while it runs: a cgroup of $dram around each run; a swap file for one of them and Buffers in ${directory:-$results}; the page cache dropped before each run; missing packages installed; --no-system leaves all but the Buffers out"
+    if [ "$(id -u)" -eq 0 ]; then
+        mx_consent "changes while it runs and puts back: a cgroup of $dram around each run where this machine lets one be made; a swap file for one of them and Buffers in ${directory:-$results}; drops the page cache before each run; --no-system leaves out all but the Buffers"
+    else
+        mx_consent "changes while it runs: Buffers in ${directory:-$results}; without root no run has a memory limit or swap space, and the page cache stays; --no-system installs nothing"
+    fi
     mx_need_packages
 fi
 mx_build release

@@ -20,6 +20,19 @@ mx_missing_packages() {
     done
 }
 
+# mx_consent CHANGES: one line that says what will be installed and changed, CHANGES being the rest of it. On a terminal there are ten
+# seconds to say no.
+mx_consent() {
+    local missing=() installs="no package is missing"
+    if command -v dpkg-query >/dev/null; then mapfile -t missing < <(mx_missing_packages packages.txt); fi
+    [ ${#missing[@]} -eq 0 ] || installs="installs ${#missing[@]} packages (${missing[*]})"
+    mx_say "$(basename "$0"): $installs; $1"
+    if [ -t 0 ] && [ -t 2 ]; then
+        read -r -t 10 -p "Enter to go on, Ctrl-C to stop (goes on in 10 s) " || mx_say ""
+    fi
+    return 0
+}
+
 # mx_need_packages [LIST]: installs what is missing of packages.txt or another list; returns at once when nothing is.
 mx_need_packages() {
     local list=${1:-packages.txt}

@@ -21,6 +21,7 @@ def options(argv):
     p.add_argument("plans", nargs="*", help="plan names or files (default: all of experiments/plans)")
     size = p.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="scale", action="store_const", const="quick", help="scaled down (default)")
+    size.add_argument("--thorough", dest="scale", action="store_const", const="thorough", help="as --quick, with all points and many repeats: hours")
     size.add_argument("--full", dest="scale", action="store_const", const="full", help="the papers' sizes: hours, large memory and flash")
     p.add_argument("--scale", help="another [scale.NAME] of the plans")
     p.add_argument("--results", type=Path, help="folder for the results (default: results/SCALE)")

@@ -9,6 +9,7 @@
     n = "510 512 256"
     [scale.full]
     n = "2046 2048 1024"
+    [scale.thorough]                     # may be left out: [scale.quick] with these values instead, and 9 repeats at least
 
     [[run]]
     id = "{backend}-{advice}"            # unique after expansion
@@ -18,7 +19,7 @@
     limit = "{dram}"                     # memory of the command (experiments/limit-memory); "" = no limit
     swap = "2GiB"                        # with a temporary swap file; "zram 2GiB": with compressed memory as swap space
     knobs = {read_ahead_kb = "128"}      # kernel settings while the run lasts (knobs.py)
-    scales = ["full"]                    # only there; default: everywhere
+    scales = ["full"]                    # only there; default: everywhere ("quick" is not "thorough")
     repeats, timeout_s                   # override the plan's
 
 A string in place of a list in `matrix` or `cases` names a list in the scale table. Values may contain placeholders.
@@ -34,6 +35,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 RUNNER_WORDS = ("memext", "data", "json", "timeline", "root")
+# A scale that is another one with more of it: what its own table does not say is that one's.
+BASE = {"thorough": "quick"}
+THOROUGH_REPEATS = 9  # at least, where the plan does not say: enough for a rank test of pairs to decide
 PLAN_KEYS = {"name", "title", "repeats", "timeout_s", "scale", "run"}
 RUN_KEYS = {"id", "command", "matrix", "cases", "limit", "swap", "knobs", "scales", "repeats", "timeout_s", "labels"}
 
@@ -82,9 +86,10 @@ def load(path, scale):
     for key in ("name", "title", "scale", "run"):
         if key not in raw:
             raise PlanError(f"{path}: no {key}")
-    if scale not in raw["scale"]:
-        raise PlanError(f"{path}: no [scale.{scale}]; it has {', '.join(sorted(raw['scale']))}")
-    values = {**raw["scale"].get("all", {}), **raw["scale"][scale]}
+    base = BASE.get(scale, scale)
+    if base not in raw["scale"]:
+        raise PlanError(f"{path}: no [scale.{base}]; it has {', '.join(sorted(raw['scale']))}")
+    values = {**raw["scale"].get("all", {}), **raw["scale"][base], **raw["scale"].get(scale, {})}
     runs = []
     for entry in raw["run"]:
         runs += _expand(path, raw, entry, values, scale)
@@ -122,13 +127,21 @@ def _expand(path, raw, entry, values, scale):
             limit=text(entry.get("limit", "")),
             swap=text(entry.get("swap", "")),
             knobs={k: text(v) for k, v in entry.get("knobs", {}).items()},
-            repeats=int(_at_scale(entry.get("repeats", raw.get("repeats", 1)), scale)),
+            repeats=_repeats(entry.get("repeats", raw.get("repeats", 1)), scale),
             timeout_s=float(_at_scale(entry.get("timeout_s", raw.get("timeout_s", 60)), scale)),
         )
 
 
 def _at_scale(value, scale):
-    return value[scale] if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return value[scale] if scale in value else value[BASE.get(scale, scale)]
+
+
+def _repeats(value, scale):
+    given = int(_at_scale(value, scale))
+    said = isinstance(value, dict) and scale in value
+    return max(given, THOROUGH_REPEATS) if scale == "thorough" and not said else given
 
 
 def _variants(path, entry, values):

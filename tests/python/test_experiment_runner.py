@@ -93,6 +93,18 @@ def test_scale_chooses_values_and_runs(project):
     assert [r.id for r in runs] == ["big"] and runs[0].words[-1] == "64" and runs[0].repeats == 3
 
 
+def test_thorough_is_quick_with_more_of_it(project):
+    """What [scale.thorough] does not say is [scale.quick]'s; 9 repeats at least, unless the plan says how many."""
+    text = PLAN + '[scale.thorough]\nsizes = [{size = "s", nt = 1}, {size = "m", nt = 2}, {size = "l", nt = 3}]\n'
+    (project / "probe.toml").write_text(text)
+    runs = plan.load(project / "probe.toml", "thorough").runs
+    assert [r.id for r in runs] == ["aio-s", "mmap-s", "aio-m", "mmap-m", "aio-l", "mmap-l"] and runs[0].words[-1] == "8"
+    assert runs[0].repeats == 9 and runs[0].timeout_s == 5
+    (project / "probe.toml").write_text(text.replace("quick = 2, full", "thorough = 4, quick = 2, full"))
+    assert plan.load(project / "probe.toml", "thorough").runs[0].repeats == 4
+    assert plan.load(project / "probe.toml", "quick").runs[0].repeats == 2
+
+
 @pytest.mark.parametrize(
     "old, new, says",
     [
@@ -122,11 +134,11 @@ def test_key_depends_on_all_that_a_result_depends_on(project):
     assert len(set(keys)) == len(keys)
 
 
-def test_every_plan_of_the_project_loads_at_both_scales():
+def test_every_plan_of_the_project_loads_at_every_scale():
     files = cli.plan_files([])
     assert len(files) >= 12
     for path in files:
-        for scale in ("quick", "full"):
+        for scale in ("quick", "thorough", "full"):
             a_plan = plan.load(path, scale)
             assert a_plan.runs, f"{path} has no run at {scale}"
             assert a_plan.name == path.stem
@@ -212,6 +224,24 @@ def test_limit_goes_around_the_command(project):
     run = a_run(project, "true", limit="64MiB", swap="128MiB")
     words = execute.command_of(run, place_in(project), "d", "j", "t")
     assert words[1:8] == ["64MiB", "--swap", "128MiB", "--swap-dir", str(project / "data"), "--quiet", "--"] and words[0].endswith("limit-memory")
+
+
+def test_compressed_memory_as_swap_space(project):
+    run = a_run(project, "true", limit="64MiB", swap="zram 128MiB")
+    words = execute.command_of(run, place_in(project), "d", "j", "t")
+    assert words[1:5] == ["64MiB", "--zram", "128MiB", "--quiet"]
+
+
+def test_a_setting_that_the_kernel_lacks_skips_the_run(project, monkeypatch):
+    """A kernel built without MGLRU, say: no failure, and the record says which file is not there."""
+    monkeypatch.setitem(knobs.FILES, "mglru", str(project / "absent"))
+    result = execute.execute(a_run(project, "true", knobs={"mglru": "y"}), 0, place_in(project))
+    assert result["status"] == "skipped" and "absent" in result["stderr"] and "mglru" in result["stderr"]
+
+
+def test_counters_of_the_kernel_are_recorded(project):
+    result = execute.execute(a_run(project, "true"), 0, place_in(project))
+    assert result["vmstat"] and all(name in execute.VMSTAT and value >= 0 for name, value in result["vmstat"].items())
 
 
 def ended(pid):
@@ -507,3 +537,72 @@ def test_time_left():
     a, b = plan.Run("p", "a", (), {}), plan.Run("p", "b", (), {})
     progress.end(a, 0, {"status": "done", "wall_s": 2.0}, 2.0, [])
     assert progress.left_s([(a, 1), (b, 0)]) == 2.0 + 2.0
+
+
+# ------------------------------------------------------------------ speed.py, with a script in the place of memext
+
+SPEED_FAKE = """#!/usr/bin/python3
+import json, os, sys, time
+words = sys.argv[1:]
+if "info" in words:
+    print('{"machine": {}}')
+    sys.exit()
+store = words[words.index("-d") + 1]
+open(store, "a").write("x")
+algorithm, steps = words[words.index("--algorithm") + 1], int(words[words.index("-t") + 1])
+budget = int(words[words.index("--dram") + 1]) if "--dram" in words else 0
+if os.environ.get("HANG") and algorithm == "skewed-min":
+    open(os.environ["HANG"], "w").close()
+    time.sleep(1000)
+if algorithm == "stream" and 0 < budget < 4 << 20:
+    sys.exit("no memory left")
+odd = algorithm == "skewed-min" and budget < 4 << 20
+print(json.dumps({"updates_per_second": 1e9, "seconds": 1.0, "wait_share": 0.0, "read_bytes": 8, "write_bytes": 8, "predicted_read_bytes": 8,
+                  "predicted_write_bytes": 9 if algorithm == "skewed-min" and not odd else 8, "peak_rss_bytes": 1, "dram_budget_bytes": budget,
+                  "plan": {}, "checksum": "b" * 16 if odd else "a" * 16, "steps_done": steps}))
+"""
+
+
+def start_speed(project, **environment):
+    """stream and skewed-min at two budgets, 5 MiB and 2 MiB, twice."""
+    (project / "memext").write_text(SPEED_FAKE)
+    (project / "memext").chmod(0o755)
+    code = (
+        "import sys; sys.path.insert(0, %r); import speed\n"
+        "speed.MEMEXT = speed.BENCH = %r; speed.draw = lambda path: None\n"
+        "sys.exit(speed.main())" % (str(ROOT / "experiments"), str(project / "memext"))
+    )
+    words = ["--only", "stream,skewed-min", "--no-system", "--repeats", "2", "--factors", "4,10", "--size", "126", "126", "82", "--steps", "8",
+             "--device", str(project / "data"), "--output", str(project / "speed")]  # fmt: skip
+    return subprocess.Popen([sys.executable, "-c", code, *words], env={**os.environ, **environment}, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)  # fmt: skip
+
+
+def speed_results(project):
+    return json.loads((project / "speed" / "speed-star7-f64.json").read_text())
+
+
+def test_speed_checks_what_it_records(project):
+    """One configuration fails, one moves other bytes than predicted, one has another checksum: each is named, the rest is kept, exit 1."""
+    process = start_speed(project)
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 1, err
+    found = speed_results(project)
+    assert {row["name"]: row["finished"] for row in found["rows"]} == {"stream 4x": 2, "skewed-min 4x": 2, "skewed-min 10x": 2}
+    failed = {f["name"]: f["why"] for f in found["failed"]}
+    assert set(failed) == {"stream 10x", "skewed-min 4x", "skewed-min 10x"}
+    assert "no memory left" in failed["stream 10x"] and "bytes" in failed["skewed-min 4x"] and "checksum" in failed["skewed-min 10x"]
+    assert "Traceback" not in err and not list((project / "data").iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_speed_leaves_no_store_and_keeps_results_on_a_signal(project, number):
+    hang = project / "hanging"
+    process = start_speed(project, HANG=str(hang))
+    wait_for(hang.exists, process)
+    assert list((project / "data").glob("memext-speed-*/store"))
+    process.send_signal(number)
+    err = process.communicate(timeout=600)[1]
+    assert process.returncode == 1 and "interrupted" in err and "Traceback" not in err
+    assert not list((project / "data").iterdir()) and left(project) == []
+    assert [row["name"] for row in speed_results(project)["rows"]] == ["stream 4x"]
