@@ -11,10 +11,11 @@
  * too, which shows the noise. Prints one JSON object; "slower" is in parts of the plain time, with the
  * standard error of the median of the rounds.
  */
-#include "cli/request.h"
+#include "cli/options.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "observe/timeline.h"
+#include "run/request.h"
 #include "schedule/schedule.h"
 
 #include <math.h>
@@ -82,8 +83,7 @@ static void open_buffers(struct bench *b) {
                                   .advice = b->o.advice};
     check(mx_device_open(&d, &why, &b->device), &why);
     mx_device_facts(b->device, &b->facts);
-    struct mx_fill fill = {
-        .problem = &b->o.problem, .layout = l, .init = mx_init_find(mx_inits[0].name), .why = &why};
+    struct mx_fill fill = {.problem = &b->o.problem, .layout = l, .init = mx_init_find(mx_inits[0].name)};
     for (int i = 0; i < 2; i++) {
         check(mx_buffer_create(b->device, names[i], (uint64_t)l->buffer_bytes, &why, &b->buffer[i]), &why);
         check(mx_field_write(b->buffer[i], l, b->budget, NULL, mx_fill_plane, &fill, &why), &why);

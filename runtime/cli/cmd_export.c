@@ -2,11 +2,11 @@
  * that made it. */
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "cli/request.h"
 #include "cli/signals.h"
-#include "cli/store.h"
 #include "grid/grid.h"
 #include "run/output.h"
+#include "run/request.h"
+#include "run/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

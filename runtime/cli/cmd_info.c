@@ -1,12 +1,12 @@
 /* cmd_info.c - memext info: what memext sees. */
 #include "cli/options.h"
-#include "cli/request.h"
-#include "cli/store.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "run/output.h"
+#include "run/request.h"
+#include "run/store.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
 

@@ -1,11 +1,11 @@
 /* cmd_tune.c - memext tune: the plan for a problem on this machine or a described one. Prints a file that
  * `memext run --plan` takes: comments and one plan line. */
 #include "cli/options.h"
-#include "cli/request.h"
 #include "execute/execute.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "run/output.h"
+#include "run/request.h"
 #include "tune/tune.h"
 
 #include <memext/backend.h>
@@ -59,7 +59,7 @@ static int take_dram(struct tune *t) {
     q->reserve_bytes = o->reserve_bytes;
     q->reserve_paper = o->reserve_paper;
     if (o->reserve_paper) q->reserve_bytes = mx_machine_reserve_paper(&t->machine);
-    if (o->reserve_auto || (!o->have_reserve && o->dram_bytes == 0))
+    if (o->reserve_auto || (!mx_option_given(o, "reserve") && o->dram_bytes == 0))
         q->reserve_bytes = mx_machine_reserve_auto(&t->machine, q->dram_bytes);
     return 0;
 }
@@ -70,12 +70,6 @@ static int check_names(struct tune *t) {
                                          {"-d", t->o.path, MX_FILE_PLACE},
                                          {"--json", t->o.json, MX_FILE_WRITTEN}};
     return mx_output_check_names(words, sizeof words / sizeof words[0], &t->why);
-}
-
-static int take_input(struct tune *t) {
-    struct mx_npy npy;
-    int err = mx_take_input(&t->o, &t->why, &npy);
-    return err == 0 && npy.fd >= 0 ? mx_npy_close(&npy, &t->why) : err;
 }
 
 /* Without a place rows are unpadded, as the papers reckon. */
@@ -316,7 +310,7 @@ int mx_cmd_tune(int argc, char **argv) {
         return MX_EXIT_OK;
     }
     if (err == 0) err = check_names(t);
-    if (err == 0) err = take_input(t);
+    if (err == 0) err = mx_take_input(&t->o, &t->why);
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);
     if (err == 0) err = take_place(t);

@@ -21,6 +21,7 @@
 volatile int mx_stop;
 
 static volatile time_t stopped_s;
+static mx_run *volatile to_stop;
 
 /* timeout(1) and batch systems signal a process and then its whole group, so that one wish comes twice at
  * once; a second one that comes later means it. */
@@ -33,6 +34,12 @@ static void on_stop(int number) {
     }
     if (!mx_stop) stopped_s = now.tv_sec;
     mx_stop = 1;
+    mx_run_stop(to_stop);
+}
+
+void mx_signals_stop(mx_run *run) {
+    to_stop = run;
+    if (mx_stop) mx_run_stop(run);
 }
 
 void mx_signals_catch(void) {

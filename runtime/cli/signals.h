@@ -2,12 +2,14 @@
 #ifndef MX_SIGNALS_H
 #define MX_SIGNALS_H
 
-#include <stddef.h>
+#include <memext/memext.h>
 
 /* Set by the first SIGINT or SIGTERM; another one, a second or more later, ends the process at once. */
 extern volatile int mx_stop;
 /* First thing in main: from here on an interrupt ends a command in order. */
 void mx_signals_catch(void);
+/* The run that it stops as well, also if it came before; NULL = none any more. */
+void mx_signals_stop(mx_run *run);
 
 /* From now on a SIGBUS calls `end` on a thread that waits for it, with a sentence, while the thread that met
  * it stands still; `end` does not return. A mapping raises it when the storage below cannot give or take a

@@ -134,7 +134,6 @@ static void fill_row(const struct mx_fill *f, int64_t y, int64_t z, char *row) {
 int mx_fill_plane(void *context, int64_t z, char *plane) {
     const struct mx_fill *f = context;
     const struct mx_layout *l = f->layout;
-    if (f->init == NULL) return mx_npy_read(f->npy, z, 1, plane, l, f->why);
 #pragma omp parallel for schedule(static)
     for (int64_t y = 0; y < l->rows; y++) fill_row(f, y, z, plane + y * l->row_pitch_bytes);
     return 0;

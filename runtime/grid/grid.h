@@ -47,13 +47,11 @@ int mx_plane_stream_close(struct mx_plane_stream *planes, int err);
 /* Fills plane z (layout's pitches). A source of initial grids: context as the function wants it. */
 typedef int mx_source_fn(void *context, int64_t z, char *plane);
 
-/* The source of `--init` and `--input`; context is a struct mx_fill. All threads take part. */
+/* The source of `--init`; context is a struct mx_fill. All threads take part. */
 struct mx_fill {
     const struct mx_problem *problem;
     const struct mx_layout *layout;
-    const struct mx_init *init; /* or, if NULL, */
-    const struct mx_npy *npy;
-    mx_why *why;
+    const struct mx_init *init;
 };
 mx_source_fn mx_fill_plane;
 

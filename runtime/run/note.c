@@ -112,6 +112,8 @@ static json_t *print_all(const struct mx_note *n) {
     if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
     if (n->input[0] != 0)
         put(o, "input", print_input(n));
+    else if (n->source[0] != 0)
+        put(o, "source", json_string(n->source));
     else
         put(o, "init", json_string(n->init));
     return o;
@@ -202,6 +204,10 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
 
 static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
     const json_t *input = json_object_get(o, "input");
+    if (input == NULL && json_object_get(o, "source") != NULL) {
+        if (word(r, o, "source", n->source, sizeof n->source)[0] == 0) r->ok = false;
+        return;
+    }
     if (input == NULL) {
         if (mx_init_find(word(r, o, "init", n->init, sizeof n->init)) == NULL) r->ok = false;
         return;

@@ -33,7 +33,8 @@ struct mx_note {
     bool frames;            /* every Buffer holds the frame (else that of `buffer` alone is known to) */
     int64_t integrity_unit; /* bytes of one hash of --integrity, a row or a plane; 0 = without */
     double commit_every;    /* seconds between commits; 0 = after every sweep */
-    char init[16];          /* name of the initial grid, "" with an input */
+    char init[16];          /* name of the initial grid, "" with an input or a source */
+    char source[64];        /* name of a program's source of it, "" without */
     char input[PATH_MAX];
     struct mx_input_identity identity;
     char backend[24], host[65];

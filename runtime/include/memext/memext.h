@@ -83,11 +83,12 @@ struct mx_device_options {
     bool iopoll;                /* uring: busy completion; needs a device with poll queues */
     bool uncached;              /* uring: buffered I/O with RWF_DONTCACHE instead of O_DIRECT */
     bool no_register;           /* uring: neither registered memory nor registered files */
-    bool force;        /* overwrite a foreign file, a device with a known signature, a run not done */
-    bool resume;       /* open the store that is there instead of making a new one */
-    bool read_only;    /* with resume: nothing is written, not even what an interrupted commit left to be mended; commits and
-                          new Buffers are -EROFS. Works on read-only file systems and on stores of other users */
-    bool keep;         /* leave the file of a directory store behind when the device is closed */
+    bool force;     /* overwrite a foreign file, a device with a known signature, a run not done */
+    bool resume;    /* open the store that is there instead of making a new one */
+    bool read_only; /* with resume: nothing is written, not even what an interrupted commit left to be mended;
+                       commits and new Buffers are -EROFS. Works on read-only file systems and on stores of
+                       other users */
+    bool keep;      /* leave the file of a directory store behind when the device is closed */
     const char *fault; /* fault backend: "seed=7,eio=0.01,enospc=0,short=0.1,delay_us=50,reorder=1" */
 };
 
@@ -255,6 +256,126 @@ int mx_block_create(const struct mx_block_options *options, uint64_t bytes, mx_w
 void mx_block_free(mx_block *block); /* NULL allowed */
 void *mx_block_data(const mx_block *block);
 uint64_t mx_block_bytes(const mx_block *block);
+
+/* ------------------------------------------------------------------ runs
+ * A run computes time steps of a stencil on a grid that may be larger than DRAM, as the command `memext run`
+ * does: it plans, keeps the grid in Buffers on a device, commits states that it can go on from, and hands
+ * over the result.
+ *
+ *     mx_run_open -> [mx_run_prepare] -> mx_run_start -> mx_run_wait or mx_run_poll ... -> mx_run_close
+ *
+ * The grid has nz planes of ny rows of nx cells (x is fastest in memory) and around them a frame of h cells
+ * on every side, h being the radius of the stencil; the frame keeps its initial value. */
+
+typedef struct mx_run mx_run;
+
+/* Extents of a grid as sources and sinks see it. */
+struct mx_grid {
+    uint32_t size;      /* sizeof(struct mx_grid), set by the library */
+    int32_t frame;      /* h */
+    int64_t nx, ny, nz; /* cells, the frame included */
+    char dtype[8];      /* element: "f64" or "f32" */
+};
+
+/* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first frame cell, lies at
+ * data + (z - z0) * plane_pitch_bytes + (y - y0) * row_pitch_bytes + (x - x0) * element. */
+struct mx_grid_box {
+    uint32_t size;                  /* sizeof(struct mx_grid_box), set by the library */
+    int64_t x0, x1, y0, y1, z0, z1; /* x0 <= x < x1, and so on */
+    int64_t row_pitch_bytes, plane_pitch_bytes;
+    void *data;
+};
+
+/* Where an initial grid comes from. A run asks for whole planes, each once and in order of z; once more where
+ * it verifies. All functions are called one at a time, on a thread of the library, and return 0 or a negative
+ * errno that ends the run, with a sentence in *why (or none). */
+struct mx_source {
+    uint32_t size;    /* sizeof(struct mx_source) */
+    void *context;    /* first argument of the functions */
+    const char *name; /* what the store's note and reports call it: 1 to 63 printable ASCII characters. A
+                         resumed run must name the same */
+    /* *grid holds what the options ask for (extents 0 = not asked for); a source that knows its own writes
+     * them over that, and what contradicts the options is refused. NULL = any grid. */
+    int (*open)(void *context, struct mx_grid *grid, mx_why *why);
+    int (*region)(void *context, const struct mx_grid_box *box, mx_why *why); /* fills box->data */
+    void (*close)(void *context); /* once, if open returned 0; NULL = nothing to do */
+};
+
+/* Where the result goes: whole planes, each once and in order of z, frame included. As for sources. */
+struct mx_sink {
+    uint32_t size; /* sizeof(struct mx_sink) */
+    void *context;
+    /* Before anything is computed, so that a place that cannot be written is refused at once. NULL = nothing
+     * to do. */
+    int (*open)(void *context, const struct mx_grid *grid, mx_why *why);
+    int (*region)(void *context, const struct mx_grid_box *box,
+                  mx_why *why); /* takes box->data, changes nothing */
+    /* Once, if open returned 0. whole: all of the result was taken; else there is none (a run that failed or
+     * was stopped, a result that was verified and differs), and what was taken is to be thrown away. NULL =
+     * nothing to do. */
+    int (*close)(void *context, bool whole, mx_why *why);
+};
+
+struct mx_run_options {
+    uint32_t size; /* sizeof(struct mx_run_options) */
+    /* What is asked for: "NAME=VALUE", or "NAME" where there is no value, with the names and values of the
+     * long options in memext(1); NULL ends the list. Numbers that are several words there are separated by
+     * blanks: {"size=510 510 1022", "steps=64", "device=/mnt/nvme", "dram=512MiB", "verify", NULL}. Not
+     * taken: json, quiet, explain, help. Copied. */
+    const char *const *options;
+    const struct mx_source *source; /* instead of the options init and input; NULL = none. Copied */
+    const struct mx_sink *sink;     /* instead of the option output; NULL = none. Copied */
+    /* A remark for the user, while the run prepares, on a thread of the library; NULL = not wanted. */
+    void (*remark)(void *context, const char *sentence);
+    void *context; /* of remark */
+};
+
+/* Reads the options. Nothing is touched, no thread is started. -EINVAL (an option; names it), -ENOMEM. */
+int mx_run_open(const struct mx_run_options *options, mx_why *why, mx_run **out);
+
+/* Makes the plan and opens source, sink, device and Buffers, so that whatever can be refused is refused now:
+ * the errors of mx_device_open, -EINVAL (a request that contradicts itself, or what the store holds with
+ * `resume`), -ENOMEM (no plan fits into the DRAM; why names the smallest that would do), -ENOSPC, -ENOTSUP,
+ * errors of source and sink, -EINTR (mx_run_stop). With the option `dry-run` nothing is opened and the run
+ * cannot be started. May be left out: mx_run_start does it then. Waits for a thread of its own. Not to be
+ * called again after an error. */
+int mx_run_prepare(mx_run *run, mx_why *why);
+
+/* Starts the run on threads of its own, which block all signals, and returns. -EALREADY (it was started, or
+ * mx_run_prepare failed), -EINVAL (dry-run), -EAGAIN (no thread can be had). */
+int mx_run_start(mx_run *run, mx_why *why);
+
+struct mx_run_progress {
+    uint32_t size;       /* sizeof(struct mx_run_progress), set by the caller; no more is written */
+    uint32_t n_phases;   /* phases begun so far: another number is another phase */
+    char phase[12];      /* "prepare" "initial" "frames" "updates" "checksum" "verify" "output"; "" before */
+    char unit[12];       /* of done and total: "B" or "updates" (of cells); "" where they are 0 */
+    int64_t done, total; /* of this phase; done may pass total where cells are computed twice */
+    double seconds;      /* since the phase began, or that it took */
+    double rate;         /* done in a second */
+    int64_t committed_step; /* time step that a resumed run would go on from; -1 = none is committed */
+};
+
+/* How far the run is. 0 = under way (or not started yet), 1 = it has ended well; or the error that ended it:
+ * -EINTR (mx_run_stop), -EUCLEAN (verified, and the result differs from the plain computation: a fault of the
+ * machine), errors of devices, sources and sinks, and those of mx_run_prepare. progress may be NULL. Any
+ * thread may call. */
+int mx_run_poll(mx_run *run, mx_why *why, struct mx_run_progress *progress);
+/* The same when the run ends or after so many seconds, whatever comes first; negative = when it ends. */
+int mx_run_wait(mx_run *run, double seconds, mx_why *why, struct mx_run_progress *progress);
+
+/* Asks the run to end: what is under way is finished, and the newest complete sweep is committed where the
+ * algorithm allows, for a run with the option `resume` to go on from. Returns at once. Any thread and any
+ * signal handler may call. NULL allowed. */
+void mx_run_stop(mx_run *run);
+
+/* The report as one JSON object, the text that `memext run --json` writes: problem, machine, plan,
+ * predictions and, once the run has ended, what was measured. *out is to be given to free(). -EBUSY (the run
+ * is under way), -ENOMEM. */
+int mx_run_report(mx_run *run, mx_why *why, char **out);
+
+/* Stops the run if it is under way, waits for its end, closes and frees everything. NULL allowed. */
+void mx_run_close(mx_run *run);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
-#include "cli/request.h"
+#include "run/request.h"
 #include "machine/machine.h"
 #include "observe/report.h"
-#include "run/output.h"
+#include "run/grid_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,36 +13,41 @@
 enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
 enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
 
-static const char *dtype_name(enum mx_dtype dtype) { return dtype == MX_F64 ? "f64" : "f32"; }
-
-int mx_take_input(struct mx_options *o, mx_why *why, struct mx_npy *out) {
+int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *grid, mx_why *why) {
     struct mx_problem *p = &o->problem;
-    out->fd = -1;
-    if (o->input == NULL) return 0;
-    int err = mx_npy_open(o->input, why, out);
-    if (err < 0) return err;
-    const int64_t *s = out->shape, h2 = 2 * (int64_t)p->h;
-    const int64_t nx = s[2] - h2, ny = s[1] - h2, nz = s[0] - h2;
+    const int64_t h2 = 2 * (int64_t)p->h, nx = grid->nx - h2, ny = grid->ny - h2, nz = grid->nz - h2;
+    enum mx_dtype dtype = p->dtype;
+    if (!mx_dtype_find(grid->dtype, &dtype) || (dtype != MX_F64 && dtype != MX_F32))
+        return mx_fail(why, -EINVAL, "%.200s has elements of type %.8s; they are f64 or f32", name,
+                       grid->dtype);
     if (nx < 1 || ny < 1 || nz < 1)
-        err = mx_fail(
+        return mx_fail(
             why, -EINVAL,
             "%s of shape (%lld, %lld, %lld) has no interior: %s needs a frame of %d cells on every side",
-            o->input, (long long)s[0], (long long)s[1], (long long)s[2], p->stencil, p->h);
-    else if (o->have_n && (p->nx != nx || p->ny != ny || p->nz != nz))
-        err = mx_fail(why, -EINVAL,
-                      "-n %lld %lld %lld does not match %s, whose interior is %lld %lld %lld; leave -n out",
-                      (long long)p->nx, (long long)p->ny, (long long)p->nz, o->input, (long long)nx,
-                      (long long)ny, (long long)nz);
-    else if (o->have_dtype && p->dtype != out->dtype)
-        err = mx_fail(why, -EINVAL, "--dtype %s does not match %s, which is %s; leave --dtype out",
-                      dtype_name(p->dtype), o->input, dtype_name(out->dtype));
-    if (err < 0) {
-        mx_npy_close(out, NULL);
-        return err;
-    }
+            name, (long long)grid->nz, (long long)grid->ny, (long long)grid->nx, p->stencil, p->h);
+    if (mx_option_given(o, "size") && (p->nx != nx || p->ny != ny || p->nz != nz))
+        return mx_fail(why, -EINVAL,
+                       "-n %lld %lld %lld does not match %s, whose interior is %lld %lld %lld; leave -n out",
+                       (long long)p->nx, (long long)p->ny, (long long)p->nz, name, (long long)nx,
+                       (long long)ny, (long long)nz);
+    if (mx_option_given(o, "dtype") && p->dtype != dtype)
+        return mx_fail(why, -EINVAL, "--dtype %s does not match %s, which is %s; leave --dtype out",
+                       mx_dtype_name(p->dtype), name, mx_dtype_name(dtype));
     p->nx = nx, p->ny = ny, p->nz = nz;
-    p->dtype = out->dtype;
+    p->dtype = dtype;
     return 0;
+}
+
+int mx_take_input(struct mx_options *o, mx_why *why) {
+    struct mx_grid_file file;
+    struct mx_source source;
+    struct mx_grid grid = {.size = sizeof grid};
+    if (o->input == NULL) return 0;
+    mx_grid_file_source(&file, o->input, &source);
+    int err = source.open(source.context, &grid, why);
+    if (err < 0) return err;
+    source.close(source.context);
+    return mx_take_grid(o, o->input, &grid, why);
 }
 
 int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_backend **out) {
@@ -164,19 +169,4 @@ struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const 
     e.rows = shape->rows > 0 ? shape->rows : layout->rows;
     e.planes = plan->slab;
     return e;
-}
-
-int mx_write_json(json_t *object, const char *path, mx_why *why) {
-    struct mx_output output;
-    if (strcmp(path, "-") == 0) return mx_json_write(object, stdout, why);
-    int err = mx_output_open(path, "the report", MX_OUTPUT_REPLACE, why, &output);
-    if (err < 0) return json_decref(object), err;
-    FILE *stream = mx_output_stream(&output);
-    err = stream != NULL ? mx_json_write(object, stream, why)
-                         : mx_fail(why, -errno, "%s cannot be written: %s", path, strerror(errno));
-    if (stream != NULL && fclose(stream) != 0 && err == 0)
-        err = mx_fail(why, -EIO, "%s cannot be written", path);
-    if (err == 0) return mx_output_publish(&output, "the report", why);
-    mx_output_drop(&output);
-    return err;
 }

@@ -1,18 +1,19 @@
 /* request.h - what `memext run` and `memext tune` ask of the tuner alike, from the same options. */
-#ifndef MX_REQUEST_H
-#define MX_REQUEST_H
+#ifndef MX_RUN_REQUEST_H
+#define MX_RUN_REQUEST_H
 
-#include "cli/options.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
+#include "run/options.h"
 #include "tune/tune.h"
 
-#include <jansson.h>
 #include <memext/backend.h>
 
-/* --input: extents and element type of the problem are the file's; what else was given is checked against it.
- * The file stays open in *npy (fd -1 without --input). */
-int mx_take_input(struct mx_options *options, mx_why *why, struct mx_npy *npy);
+/* Extents and element type of the problem are those of a grid that is there, called `name`; what else was
+ * given is checked against it. -EINVAL. */
+int mx_take_grid(struct mx_options *options, const char *name, const struct mx_grid *grid, mx_why *why);
+/* --input, for a plan alone: a look at the file. */
+int mx_take_input(struct mx_options *options, mx_why *why);
 /* --backend, or the default one. */
 int mx_take_backend(const struct mx_options *options, mx_why *why, const struct mx_backend **out);
 enum mx_tune_face mx_face_of(const struct mx_backend *backend);
@@ -31,9 +32,5 @@ void mx_take_request(const struct mx_options *options, const struct mx_machine *
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,
                                         const struct mx_plan *plan, const struct mx_layout *layout,
                                         const struct mx_shape *shape);
-
-/* Writes one object to `path` ("-" = stdout), which is replaced when all of it is there, and drops the
- * reference. */
-int mx_write_json(json_t *object, const char *path, mx_why *why);
 
 #endif

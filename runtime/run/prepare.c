@@ -1,7 +1,7 @@
 /* prepare.c - a run before anything is touched: what it may use, where it works, by which plan; and its
  * store. */
-#include "cli/run.h"
 #include "machine/machine.h"
+#include "run/run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static int take_limits(struct mx_run *r) {
                        mx_format_size(limit, a, sizeof a), mx_format_size(visible, b, sizeof b));
     uint64_t reserve = r->o.reserve_bytes;
     if (r->o.reserve_paper) reserve = mx_machine_reserve_paper(m);
-    if (r->o.reserve_auto || (!r->o.have_reserve && r->o.dram_bytes == 0))
+    if (r->o.reserve_auto || (!mx_option_given(&r->o, "reserve") && r->o.dram_bytes == 0))
         reserve = mx_machine_reserve_auto(m, limit);
     if (reserve >= limit)
         return mx_fail(&r->why, -EINVAL,
@@ -100,13 +100,11 @@ static int take_place(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ --resume: what the store says */
 
-static const char *dtype_name(enum mx_dtype dtype) { return dtype == MX_F64 ? "f64" : "f32"; }
-
 /* What was given with --resume has to be what the store holds. */
 static int check_problem(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
-    if ((r->o.have_n && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz)) ||
-        (r->o.have_t && a->nt != b->nt))
+    if ((mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz)) ||
+        (mx_option_given(&r->o, "steps") && a->nt != b->nt))
         return mx_fail(
             &r->why, -EINVAL,
             "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
@@ -116,14 +114,20 @@ static int check_problem(struct mx_run *r, const char *place) {
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run of %s, not of %s; leave --stencil out with --resume", place,
                        b->stencil, a->stencil);
-    if (r->o.have_coef && memcmp(a->coef, b->coef, sizeof a->coef) != 0)
+    if (mx_option_given(&r->o, "coef") && memcmp(a->coef, b->coef, sizeof a->coef) != 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run with the weights %g,%g,%g,%g; leave --coef out with --resume",
                        place, b->coef[0], b->coef[1], b->coef[2], b->coef[3]);
-    if (r->o.have_dtype && a->dtype != b->dtype)
+    if (mx_option_given(&r->o, "dtype") && a->dtype != b->dtype)
         return mx_fail(&r->why, -EINVAL, "%.300s holds a run in %s; leave --dtype out with --resume", place,
-                       dtype_name(b->dtype));
+                       mx_dtype_name(b->dtype));
     return 0;
+}
+
+/* What a stored run began with. */
+static const char *origin(const struct mx_note *n) {
+    if (n->input[0] != 0) return n->input;
+    return n->source[0] != 0 ? n->source : n->init;
 }
 
 static int check_origin(struct mx_run *r, const char *place) {
@@ -131,21 +135,47 @@ static int check_origin(struct mx_run *r, const char *place) {
     if (r->o.init != NULL && strcmp(r->o.init, n->init) != 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s; leave --init out with --resume", place,
-                       n->input[0] != 0 ? n->input : n->init);
+                       origin(n));
     if (r->o.input != NULL && n->input[0] == 0)
         return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run that began with --init %s; leave --input out with --resume", place,
-                       n->init);
+                       "%.300s holds a run that began with %s %s; leave --input out with --resume", place,
+                       n->source[0] != 0 ? "the source" : "--init", origin(n));
+    if (r->o.source && strcmp(r->source.name, n->source) != 0)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a run that began with %.100s, not with the source %s; leave the source out", place,
+            origin(n), r->source.name);
+    if (r->o.verify && n->source[0] != 0 && !r->o.source)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a run that began with the source %s of a program, which alone can verify "
+            "it; leave --verify out",
+            place, n->source);
     return 0;
 }
 
+/* ------------------------------------------------------------------ initial grid */
+
+static int open_source(struct mx_run *r) {
+    struct mx_problem *p = &r->o.problem;
+    const int64_t frame = 2 * (int64_t)p->h;
+    struct mx_grid grid = {.size = sizeof grid, .frame = p->h};
+    if (r->source.region == NULL) return 0;
+    if (p->nx > 0) grid.nx = p->nx + frame, grid.ny = p->ny + frame, grid.nz = p->nz + frame;
+    snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(p->dtype));
+    int err = r->source.open != NULL ? r->source.open(r->source.context, &grid, &r->why) : 0;
+    if (err != 0) return err < 0 ? err : -EIO;
+    r->source_open = true;
+    return mx_take_grid(&r->o, r->source.name, &grid, &r->why);
+}
+
 /* The grid that the run began with is needed again by --verify alone. */
-static int open_former_input(struct mx_run *r) {
+static int open_former_source(struct mx_run *r) {
     struct stat st;
-    int err = mx_npy_open(r->o.input, &r->why, &r->npy);
-    if (err < 0) return err;
+    int err = open_source(r);
+    if (err < 0 || r->o.input == NULL) return err;
     const struct mx_input_identity *i = &r->note.identity;
-    if (fstat(r->npy.fd, &st) == 0 && (uint64_t)st.st_size == i->bytes &&
+    if (fstat(r->input.npy.fd, &st) == 0 && (uint64_t)st.st_size == i->bytes &&
         st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec == i->modified_ns)
         return 0;
     return mx_fail(
@@ -192,14 +222,17 @@ static int take_store(struct mx_run *r) {
         if (r->o.backend == NULL && works) r->o.backend = former->name;
         if (store->finished == 2) r->o.keep = true;
         r->o.problem = r->note.problem;
-        r->o.init = r->note.input[0] == 0 ? r->note.init : NULL;
-        if (r->o.input == NULL && r->note.input[0] != 0) r->o.input = r->note.input;
+        r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;
+        if (r->o.input == NULL && r->note.input[0] != 0) {
+            r->o.input = r->note.input;
+            mx_grid_file_source(&r->input, r->o.input, &r->source);
+        }
         r->first_time = r->note.time;
         r->resumed = r->committed = true;
         r->report.resumed_from = r->note.time;
         err = mx_run_check_names(r); /* the input is known now */
-        if (err < 0) mx_output_drop(&r->outputs.json);
-        if (err == 0 && r->o.input != NULL && r->o.verify) err = open_former_input(r);
+        r->same_names = err < 0;
+        if (err == 0 && r->o.verify) err = open_former_source(r);
     }
     free(store);
     return err;
@@ -207,7 +240,7 @@ static int take_store(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ plan */
 
-/* Of the opened device, or as far as it can be known from outside: a guess that mx_run_open mends. */
+/* Of the opened device, or as far as it can be known from outside: a guess that mx_run_open_store mends. */
 static uint32_t alignment(const struct mx_run *r, uint64_t *capacity_bytes) {
     uint32_t align = mx_place_align(&r->o, r->backend, capacity_bytes);
     if (r->device != NULL && r->backend->face == MX_FACE_TRANSFER) return r->report.device.offset_align_bytes;
@@ -308,7 +341,9 @@ static double longest_sweep(const struct mx_run *r) {
     const double steps = p->slab > 0 ? (double)r->rest.nz / (double)p->slab : 1,
                  by_steps = longest_step_s * (steps > 1 ? steps : 1);
     const double most = by_steps < longest_sweep_s ? by_steps : longest_sweep_s;
-    return r->o.have_commit_every && r->o.commit_every > 0 ? fmin(most, fmax(r->o.commit_every, 1)) : most;
+    return mx_option_given(&r->o, "commit-every") && r->o.commit_every > 0
+               ? fmin(most, fmax(r->o.commit_every, 1))
+               : most;
 }
 
 /* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. */
@@ -336,12 +371,12 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     bool possible = r->algorithm->resumable && !r->backend->anonymous;
     r->n_buffers = r->resumed ? r->note.n_buffers : 2;
     r->commit_every_s = r->resumed ? r->note.commit_every : 0;
-    if (!possible && r->o.have_commit_every)
+    if (!possible && mx_option_given(&r->o, "commit-every"))
         return mx_fail(&r->why, -EINVAL,
                        "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out",
                        r->algorithm->name);
     if (!possible) return 0;
-    if (r->o.have_commit_every) {
+    if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
         if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
     } else if (!r->resumed && wants_third(r, capacity_bytes)) {
@@ -400,35 +435,33 @@ int mx_run_plan(struct mx_run *r) {
                        r->algorithm->name);
     err = decide_commits(r, capacity);
     if (err == 0) report_commits(r);
-    r->planned = err == 0;
     return err;
 }
 
-int mx_run_prepare(struct mx_run *r) {
+int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
     if (err == 0 && r->o.resume && r->o.backend != NULL) err = take_place(r);
     if (err == 0 && r->o.resume) err = take_store(r);
     if (err == 0) err = take_place(r);
-    if (err == 0 && !r->resumed) err = mx_take_input(&r->o, &r->why, &r->npy);
+    if (err == 0 && !r->resumed) err = open_source(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
-    if (r->o.init == NULL && r->o.input == NULL) r->o.init = mx_inits[0].name;
+    if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0) r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
     r->rest.nt -= r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
     r->request.face = mx_face_of(r->backend);
-    if ((err = mx_stopped()) == 0)
+    if ((err = mx_run_stopped(r)) == 0)
         err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,
                             &r->request.rates);
     if (err < 0) return err;
     /* What was not measured, and why: a raw device is not written to be measured. */
-    if (r->o.calibrate && r->why.text[0] != 0 && !r->o.quiet)
-        fprintf(stderr, "%s: %s\n", r->program, r->why.text);
+    if (r->o.calibrate && r->why.text[0] != 0 && !r->o.quiet) mx_run_remark(r, "%s", r->why.text);
     r->why.text[0] = 0;
-    return mx_stopped();
+    return mx_run_stopped(r);
 }
 
 /* ------------------------------------------------------------------ device and Buffers */
@@ -457,7 +490,7 @@ static int open_device(struct mx_run *r) {
     if (err == 0) mx_device_facts(r->device, &r->report.device);
     /* Also of a quiet run: nobody's result goes without a word. */
     if (err == 0 && strstr(r->report.device.note, "finished run") != NULL)
-        fprintf(stderr, "%s: %s: %s\n", r->program, r->report.device.place, r->report.device.note);
+        mx_run_remark(r, "%s: %s", r->report.device.place, r->report.device.note);
     return err;
 }
 
@@ -537,7 +570,7 @@ static int take_integrity(struct mx_run *r) {
     return err;
 }
 
-int mx_run_open(struct mx_run *r) {
+int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
     if (err == 0 && r->resumed) err = check_note(r);
     /* The device's alignment may turn out larger than it looked from outside. */
@@ -563,23 +596,28 @@ int mx_run_check_names(struct mx_run *r) {
     return mx_output_check_names(words, sizeof words / sizeof words[0], &r->why);
 }
 
-static uint64_t result_bytes(const struct mx_run *r) {
-    const struct mx_layout *l = &r->report.layout;
-    return (uint64_t)l->planes * (uint64_t)l->rows * (uint64_t)l->row_bytes + 128;
+static int open_sink(struct mx_run *r) {
+    const struct mx_problem *p = &r->o.problem;
+    struct mx_grid grid = {.size = sizeof grid,
+                           .frame = p->h,
+                           .nx = p->nx + 2 * p->h,
+                           .ny = p->ny + 2 * p->h,
+                           .nz = p->nz + 2 * p->h};
+    if (r->sink.region == NULL) return 0;
+    snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(p->dtype));
+    int err = r->sink.open != NULL ? r->sink.open(r->sink.context, &grid, &r->why) : 0;
+    if (err != 0) return err < 0 ? err : -EIO;
+    r->sink_open = true;
+    return 0;
 }
 
 int mx_run_open_outputs(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     struct mx_run_outputs *out = &r->outputs;
-    int err = 0;
-    if (o->output != NULL)
-        err = mx_output_open(o->output, "the result", MX_OUTPUT_SEEK | (o->overwrite ? MX_OUTPUT_REPLACE : 0),
-                             &r->why, &out->result);
+    int err = open_sink(r);
     if (err == 0 && o->timeline != NULL)
         err = mx_output_open(o->timeline, "the timeline", MX_OUTPUT_REPLACE, &r->why, &out->timeline);
     if (err == 0 && o->trace != NULL)
         err = mx_output_open(o->trace, "the trace", MX_OUTPUT_REPLACE, &r->why, &out->trace);
-    if (err == 0 && o->output != NULL)
-        err = mx_output_reserve(&out->result, result_bytes(r), "the result", &r->why);
     return err;
 }

@@ -1,6 +1,6 @@
-#include "cli/store.h"
-#include "cli/options.h"
+#include "run/store.h"
 #include "observe/report.h"
+#include "run/options.h"
 #include "tune/tune.h"
 
 #include <string.h>
@@ -62,6 +62,8 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
     if (n->input[0] != 0)
         put(o, "input", json_string(n->input));
+    else if (n->source[0] != 0)
+        put(o, "source", json_string(n->source));
     else
         put(o, "init", json_string(n->init));
 }
@@ -96,9 +98,13 @@ static void print_note(const struct mx_note *n, FILE *to) {
     char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
     const struct mx_problem *p = &n->problem;
     fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, from %s %s\n", (long long)p->nx,
-            (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
-            p->dtype == MX_F64 ? "f64" : "f32", n->input[0] != 0 ? "the file" : "init",
-            n->input[0] != 0 ? n->input : n->init);
+            (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil, mx_dtype_name(p->dtype),
+            n->input[0] != 0    ? "the file"
+            : n->source[0] != 0 ? "the source"
+                                : "init",
+            n->input[0] != 0    ? n->input
+            : n->source[0] != 0 ? n->source
+                                : n->init);
     fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
             (long long)p->nt, n->time == p->nt ? "complete" : "incomplete", mx_note_buffers[n->buffer],
             mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));

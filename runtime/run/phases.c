@@ -1,5 +1,5 @@
 /* phases.c - a run with its store open, phase by phase. */
-#include "cli/run.h"
+#include "run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,9 @@ static int begin_note(struct mx_run *r) {
     n->started_s = (int64_t)time(NULL);
     n->frames = r->tuned.shape.init_both;
     if (r->o.init != NULL) snprintf(n->init, sizeof n->init, "%s", r->o.init);
+    if (r->o.source) snprintf(n->source, sizeof n->source, "%s", r->source.name);
     if (r->o.input == NULL) return 0;
-    if (realpath(r->o.input, n->input) == NULL || fstat(r->npy.fd, &st) != 0)
+    if (realpath(r->o.input, n->input) == NULL || fstat(r->input.npy.fd, &st) != 0)
         return mx_fail(&r->why, -errno, "%.300s cannot be named in the store: %s", r->o.input,
                        strerror(errno));
     n->identity = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
@@ -57,10 +58,14 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
     int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
     if (err < 0) return err;
+    pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
+    pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
     err = write_note(r);
+    pthread_mutex_lock(&r->lock);
     r->committed |= err == 0;
+    pthread_mutex_unlock(&r->lock);
     return err;
 }
 
@@ -75,12 +80,8 @@ static int fail_commit(struct mx_run *r, const char *which, int err) {
 
 static void on_progress(void *context, int64_t done) {
     struct mx_run *r = context;
-    mx_progress_update(&r->progress, done);
+    mx_run_progress_to(r, done);
     mx_timeline_updates(r->timeline, done);
-}
-
-static void begin_progress(struct mx_run *r, const char *label, const char *unit, int64_t total) {
-    mx_progress_begin(&r->progress, r->program, label, unit, total, r->o.quiet);
 }
 
 /* A pass over all planes with progress in bytes: use is called for each of them. */
@@ -92,21 +93,42 @@ struct pass {
 
 static int pass_plane(void *context, int64_t z, char *plane) {
     struct pass *p = context;
-    mx_progress_update(&p->r->progress, (z + 1) * p->r->report.layout.plane_pitch_bytes);
+    mx_run_progress_to(p->r, (z + 1) * p->r->report.layout.plane_pitch_bytes);
     return p->use(p->context, z, plane);
 }
 
 static int pass(struct mx_run *r, const char *label, int32_t buffer, bool write, mx_source_fn *use,
                 void *context) {
     struct pass p = {r, use, context};
-    begin_progress(r, label, "B", r->report.layout.buffer_bytes);
-    int err = (write ? mx_field_write : mx_field_read)(r->buffer[buffer], &r->report.layout, r->budget,
-                                                       &mx_stop, pass_plane, &p, &r->why);
-    mx_progress_end(&r->progress);
-    return err;
+    mx_run_begin_phase(r, label, "B", r->report.layout.buffer_bytes);
+    return (write ? mx_field_write : mx_field_read)(r->buffer[buffer], &r->report.layout, r->budget, &r->stop,
+                                                    pass_plane, &p, &r->why);
 }
 
 /* ------------------------------------------------------------------ initial grid */
+
+/* A plane of the Buffer, as sources and sinks see it. */
+static struct mx_grid_box box_of(const struct mx_run *r, int64_t z, char *plane) {
+    const struct mx_problem *p = &r->o.problem;
+    const struct mx_layout *l = &r->report.layout;
+    return (struct mx_grid_box){.size = sizeof(struct mx_grid_box),
+                                .x1 = p->nx + 2 * p->h,
+                                .y1 = l->rows,
+                                .z0 = z,
+                                .z1 = z + 1,
+                                .row_pitch_bytes = l->row_pitch_bytes,
+                                .plane_pitch_bytes = l->plane_pitch_bytes,
+                                .data = plane};
+}
+
+/* One plane of the initial grid. */
+static int fill_plane(void *context, int64_t z, char *plane) {
+    struct mx_run *r = context;
+    if (r->source.region == NULL) return mx_fill_plane(&r->fill, z, plane);
+    const struct mx_grid_box box = box_of(r, z, plane);
+    int err = r->source.region(r->source.context, &box, &r->why);
+    return err > 0 ? -EIO : err;
+}
 
 /* The source of a Buffer that is to hold the same as another one. */
 struct copy {
@@ -141,18 +163,15 @@ static int copy_frames(struct mx_run *r) {
 static int write_initial_grid(struct mx_run *r) {
     int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1;
     int err = begin_note(r);
-    for (int32_t i = 0; i < n && err == 0; i++) err = pass(r, "initial", i, true, mx_fill_plane, &r->fill);
+    for (int32_t i = 0; i < n && err == 0; i++) err = pass(r, "initial", i, true, fill_plane, r);
     return err;
 }
 
 static int initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
     int err = 0;
-    r->fill = (struct mx_fill){.problem = &r->o.problem,
-                               .layout = &r->report.layout,
-                               .npy = &r->npy,
-                               .why = &r->why,
-                               .init = r->o.input != NULL ? NULL : mx_init_find(r->o.init)};
+    r->fill = (struct mx_fill){.problem = &r->o.problem, .layout = &r->report.layout};
+    if (r->o.init != NULL) r->fill.init = mx_init_find(r->o.init);
     if (!r->resumed) err = write_initial_grid(r);
     if (r->n_buffers > r->note.n_buffers) r->note.frames &= !r->resumed; /* a new Buffer holds nothing */
     renew_note(r);
@@ -303,7 +322,7 @@ static int compute(struct mx_run *r) {
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
-                             .stop = &mx_stop,
+                             .stop = &r->stop,
                              .progress = on_progress,
                              .context = r,
                              .commit = commits ? commit : NULL};
@@ -316,9 +335,8 @@ static int compute(struct mx_run *r) {
                        strerror(-err));
     if ((err = start_timeline(r)) < 0) return err;
     if (r->timeline != NULL) x.event = on_event;
-    begin_progress(r, "updates", "updates", r->tuned.traffic.updates);
+    mx_run_begin_phase(r, "updates", "updates", r->tuned.traffic.updates);
     err = execute(r, &x, &done);
-    mx_progress_end(&r->progress);
     err = stop_timeline(r, err);
     take_measurement(r, &done, err);
     return err;
@@ -369,50 +387,46 @@ static int verify(struct mx_run *r) {
                      (r->resident ? (uint64_t)r->n_buffers * (uint64_t)r->report.layout.buffer_bytes : 0);
     struct mx_verification v = {.problem = &r->o.problem,
                                 .layout = &r->report.layout,
-                                .source = mx_fill_plane,
-                                .source_context = &r->fill,
+                                .source = fill_plane,
+                                .source_context = r,
                                 .device = r->device,
                                 .result = r->buffer[r->result],
                                 .scratch = r->buffer[r->result == 0 ? 1 : 0],
                                 .budget = r->budget,
                                 .memory_bytes = b.limit_bytes > taken ? b.limit_bytes - taken : 0,
-                                .stop = &mx_stop,
+                                .stop = &r->stop,
                                 .progress = on_progress,
                                 .context = r};
     const struct mx_problem *p = &r->o.problem;
     uint64_t begin = mx_clock_ns();
-    begin_progress(r, "verify", "updates", p->nx * p->ny * p->nz * p->nt);
+    mx_run_begin_phase(r, "verify", "updates", p->nx * p->ny * p->nz * p->nt);
     int err = mx_verify(&v, &r->why);
-    mx_progress_end(&r->progress);
     r->report.verify_seconds = seconds_since(begin);
     if (err < 0) return err;
     r->report.verified = err == 0;
     return 0;
 }
 
-struct writer {
-    struct mx_run *run;
-    struct mx_npy npy;
-};
-
-static int write_plane(void *context, int64_t z, char *plane) {
-    struct writer *w = context;
-    return mx_npy_write(&w->npy, z, 1, plane, &w->run->report.layout, &w->run->why);
+static int hand_over_plane(void *context, int64_t z, char *plane) {
+    struct mx_run *r = context;
+    const struct mx_grid_box box = box_of(r, z, plane);
+    int err = r->sink.region(r->sink.context, &box, &r->why);
+    return err > 0 ? -EIO : err;
 }
 
 /* A result that differs from the plain computation is none. */
-static int publish_result(struct mx_run *r) {
-    struct writer w = {.run = r};
-    const struct mx_layout *l = &r->report.layout;
-    int64_t shape[3] = {l->planes, l->rows, r->o.problem.nx + 2 * r->o.problem.h};
-    if (r->o.output == NULL || r->report.verified == 0) return 0;
-    int err = mx_npy_begin(r->outputs.result.fd, r->o.problem.dtype, shape, &r->why, &w.npy);
-    if (err == 0) err = pass(r, "output", r->result, false, write_plane, &w);
-    if (err == 0) err = mx_output_publish(&r->outputs.result, "the result", &r->why);
+static int hand_over_result(struct mx_run *r) {
+    if (!r->sink_open || r->report.verified == 0) return 0;
+    int err = pass(r, "output", r->result, false, hand_over_plane, r);
+    if (err == 0) {
+        r->sink_open = false;
+        err = r->sink.close != NULL ? r->sink.close(r->sink.context, true, &r->why) : 0;
+        if (err > 0) err = -EIO;
+    }
     if (err < 0 && err != -EINTR && r->report.device.durable) {
         mx_why reason = r->why;
         mx_fail(&r->why, err, "%.300s; the result is safe in the store: memext export %.150s -o FILE",
-                reason.text, r->report.device.place);
+                reason.text[0] != 0 ? reason.text : strerror(-err), r->report.device.place);
     }
     return err;
 }
@@ -434,24 +448,22 @@ int mx_run_work(struct mx_run *r) {
                                                      take_checksum};
     int err = 0;
     for (size_t i = 0; i < sizeof phases / sizeof phases[0] && err == 0; i++) {
-        err = mx_stopped();
+        err = mx_run_stopped(r);
         if (err == 0) err = phases[i](r);
     }
     if (err == 0 && r->o.verify) err = verify(r);
-    if (err == 0) err = mx_stopped();
-    if (err == 0) err = publish_result(r);
+    if (err == 0) err = mx_run_stopped(r);
+    if (err == 0) err = hand_over_result(r);
     return err < 0 ? err : finish(r);
 }
 
-void mx_run_close(struct mx_run *r) {
+void mx_run_release(struct mx_run *r) {
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
     for (int i = 0; i < MX_BUFFERS; i++) mx_buffer_close(r->buffer[i]);
     mx_buffer_close(r->faces);
     mx_device_close(r->device);
     mx_budget_free(r->budget);
-    if (r->npy.fd >= 0) close(r->npy.fd);
-    mx_output_drop(&r->outputs.result);
     mx_output_drop(&r->outputs.timeline);
     mx_output_drop(&r->outputs.trace);
 }

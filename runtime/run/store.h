@@ -1,6 +1,6 @@
 /* store.h - what a store holds, for people and programs; `memext info PATH`, `memext export PATH`. */
-#ifndef MX_CLI_STORE_H
-#define MX_CLI_STORE_H
+#ifndef MX_RUN_STORE_H
+#define MX_RUN_STORE_H
 
 #include "run/note.h"
 

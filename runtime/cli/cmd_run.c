@@ -1,0 +1,178 @@
+/* cmd_run.c - memext run: options, signals, what is said while a run of the library goes on, exit status. */
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+#include "run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct command {
+    const char *program;
+    mx_run *run;
+    struct mx_output json; /* of the report */
+    struct mx_progress bar;
+    uint32_t n_phases; /* phase of the bar */
+    bool told;         /* the plan was printed */
+};
+
+static bool on_standard_output(const struct command *c) {
+    return c->run->o.json != NULL && strcmp(c->run->o.json, "-") == 0;
+}
+
+/* ------------------------------------------------------------------ what is said */
+
+static void say(void *context, const char *sentence) {
+    const struct command *c = context;
+    fprintf(stderr, "%s: %s\n", c->program, sentence);
+}
+
+static void say_explanation(const struct mx_run *r) {
+    char *text = r->o.explain ? mx_tune_explain(&r->request, &r->tuned) : NULL;
+    if (text != NULL) fputs(text, stderr);
+    free(text);
+}
+
+static void say_plan(struct command *c) {
+    struct mx_run *r = c->run;
+    FILE *to = on_standard_output(c) ? stderr : stdout;
+    say_explanation(r);
+    r->report.problem = r->o.problem;
+    c->told = true;
+    if (r->o.quiet) return;
+    mx_report_print_plan(&r->report, to);
+    fflush(to);
+}
+
+static void say_interrupted(const struct command *c) {
+    const struct mx_run *r = c->run;
+    if (r->committed)
+        fprintf(stderr, "%s: interrupted after step %lld of %lld; go on with --resume\n", c->program,
+                (long long)r->note.time, (long long)r->o.problem.nt);
+    else if (r->algorithm != NULL && !r->algorithm->resumable && r->report.seconds > 0)
+        fprintf(stderr, "%s: interrupted; %s rewrites the Buffers in place and cannot be resumed\n",
+                c->program, r->algorithm->name);
+    else
+        fprintf(stderr, "%s: interrupted before the first commit: there is nothing to go on with\n",
+                c->program);
+}
+
+static void say_failed(const struct command *c, int err) {
+    struct mx_run *r = c->run;
+    if (r->why.text[0] == 0) mx_fail(&r->why, err, "%s", strerror(-err));
+    fprintf(stderr, "%s: %s\n", c->program, r->why.text);
+    if (err < 0 && r->moving && r->committed)
+        fprintf(stderr, "%s: step %lld of %lld is committed in %s; go on with --resume\n", c->program,
+                (long long)r->note.time, (long long)r->o.problem.nt, r->report.device.place);
+}
+
+static int write_report(struct command *c, mx_why *why) {
+    FILE *stream = on_standard_output(c) ? stdout : c->json.fd >= 0 ? mx_output_stream(&c->json) : NULL;
+    char *text = NULL;
+    if (c->run->o.json == NULL || (stream == NULL && c->json.fd < 0)) return 0;
+    if (stream == NULL) return mx_fail(why, -errno, "the report cannot be written: %s", strerror(errno));
+    int err = mx_run_json(c->run, why, &text);
+    if (err == 0 && (fprintf(stream, "%s\n", text) < 0 || fflush(stream) == EOF))
+        err = mx_fail(why, errno != 0 ? -errno : -EIO, "the report cannot be written: %s", strerror(errno));
+    free(text);
+    if (stream != stdout && fclose(stream) != 0 && err == 0)
+        err = mx_fail(why, -EIO, "the report cannot be written: %s", strerror(errno));
+    if (err == 0 && stream != stdout) err = mx_output_publish(&c->json, "the report", why);
+    mx_output_drop(&c->json);
+    return err;
+}
+
+/* Whatever the end was, the report that was asked for tells it. */
+static int report(struct command *c, int err) {
+    struct mx_run *r = c->run;
+    mx_why why = {""};
+    mx_run_close_report(r, err);
+    if (!r->o.quiet && c->told && !r->o.dry_run && (err == 0 || err == -EINTR))
+        mx_report_print_result(&r->report, on_standard_output(c) ? stderr : stdout);
+    int e = write_report(c, &why);
+    if (e < 0) say(c, why.text);
+    return e;
+}
+
+/* ------------------------------------------------------------------ the run */
+
+/* A thread stands still in a page that cannot be had, so nothing can be closed in order. */
+static void end_at_once(void *context, const char *sentence) {
+    struct command *c = context;
+    mx_fail(&c->run->why, -EIO, "%.300s", sentence);
+    say_failed(c, -EIO);
+    report(c, -EIO);
+    mx_run_abandon(c->run);
+    _exit(MX_EXIT_IO);
+}
+
+static void show(struct command *c, const struct mx_run_progress *p) {
+    if (p->n_phases != c->n_phases) {
+        mx_progress_end(&c->bar);
+        mx_progress_begin(&c->bar, c->program, p->phase, p->unit, p->total, c->run->o.quiet);
+        c->n_phases = p->n_phases;
+    }
+    if (p->total > 0) mx_progress_update(&c->bar, p->done);
+}
+
+static int run_to_its_end(struct command *c) {
+    const double look_s = 0.1;
+    struct mx_run_progress p = {.size = sizeof p};
+    mx_signals_watch(end_at_once, c);
+    int err = mx_run_start(c->run, &c->run->why), ended = err;
+    while (ended == 0)
+        if ((ended = mx_run_wait(c->run, look_s, NULL, &p)) == 0) show(c, &p);
+    mx_progress_end(&c->bar);
+    mx_signals_unwatch();
+    return err < 0 ? err : c->run->err;
+}
+
+static int open_report(struct command *c) {
+    const char *path = c->run->o.json;
+    if (path == NULL || on_standard_output(c)) return 0;
+    return mx_output_open(path, "the report", MX_OUTPUT_REPLACE, &c->run->why, &c->json);
+}
+
+static int plan_and_run(struct command *c) {
+    int err = mx_run_check_names(c->run);
+    if (err == 0) err = open_report(c);
+    if (err < 0) return err;
+    err = mx_run_prepare(c->run, NULL);
+    if (c->run->same_names) mx_output_drop(&c->json);
+    if (err < 0) return err;
+    say_plan(c);
+    return c->run->o.dry_run ? 0 : run_to_its_end(c);
+}
+
+static int end(struct command *c, int err) {
+    struct mx_run *r = c->run;
+    const bool different = err == 0 && r->report.verified == 0;
+    if (err == -EINTR) say_interrupted(c);
+    if ((err < 0 && err != -EINTR) || different) say_failed(c, err);
+    int reported = report(c, err);
+    if (different) return MX_EXIT_DIFFERENT;
+    return mx_exit_status(err < 0 ? err : reported, r->moving);
+}
+
+int mx_cmd_run(int argc, char **argv) {
+    struct mx_options options;
+    const char *slash = strrchr(argv[0], '/');
+    struct command c = {.json.fd = -1};
+    mx_why why = {""};
+    c.program = strcmp(argv[0], "run") == 0 ? "memext run" : slash != NULL ? slash + 1 : argv[0];
+    int err = mx_options_parse(MX_CMD_RUN, argc, argv, &why, &options);
+    if (err == 1) return mx_options_help(MX_CMD_RUN, c.program), MX_EXIT_OK;
+    if (mx_run_make(&options, &c.run) < 0) return MX_EXIT_REFUSED;
+    c.run->why = why;
+    c.run->remark = say;
+    c.run->context = &c;
+    mx_signals_stop(c.run);
+    if (err == 0) err = plan_and_run(&c);
+    int status = end(&c, err);
+    mx_signals_stop(NULL);
+    mx_output_drop(&c.json);
+    mx_run_close(c.run);
+    return status;
+}

@@ -1,0 +1,82 @@
+#include "run/grid_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* The planes of a box, which are whole ones: all that a run asks for. */
+static struct mx_layout pitches(const struct mx_grid_box *box) {
+    return (struct mx_layout){.row_pitch_bytes = box->row_pitch_bytes,
+                              .plane_pitch_bytes = box->plane_pitch_bytes};
+}
+
+/* ---- source */
+
+static int source_open(void *context, struct mx_grid *grid, mx_why *why) {
+    struct mx_grid_file *f = context;
+    int err = mx_npy_open(f->path, why, &f->npy);
+    if (err < 0) return f->npy.fd = -1, err;
+    grid->nx = f->npy.shape[2], grid->ny = f->npy.shape[1], grid->nz = f->npy.shape[0];
+    snprintf(grid->dtype, sizeof grid->dtype, "%s", mx_dtype_name(f->npy.dtype));
+    return 0;
+}
+
+static int source_region(void *context, const struct mx_grid_box *box, mx_why *why) {
+    const struct mx_grid_file *f = context;
+    const struct mx_layout layout = pitches(box);
+    return mx_npy_read(&f->npy, box->z0, box->z1 - box->z0, box->data, &layout, why);
+}
+
+static void source_close(void *context) {
+    struct mx_grid_file *f = context;
+    if (f->npy.fd >= 0) close(f->npy.fd);
+    f->npy.fd = -1;
+}
+
+void mx_grid_file_source(struct mx_grid_file *file, const char *path, struct mx_source *out) {
+    *file = (struct mx_grid_file){.path = path, .npy.fd = -1, .output.fd = -1};
+    *out = (struct mx_source){.size = sizeof *out,
+                              .context = file,
+                              .name = path,
+                              .open = source_open,
+                              .region = source_region,
+                              .close = source_close};
+}
+
+/* ---- sink */
+
+enum { HEAD_BYTES = 128 };
+
+static int sink_open(void *context, const struct mx_grid *grid, mx_why *why) {
+    struct mx_grid_file *f = context;
+    const int64_t shape[3] = {grid->nz, grid->ny, grid->nx};
+    enum mx_dtype dtype = MX_F64;
+    mx_dtype_find(grid->dtype, &dtype);
+    const int64_t bytes = grid->nz * grid->ny * grid->nx * mx_dtype_bytes(dtype) + HEAD_BYTES;
+    int err = mx_output_open(f->path, "the result", MX_OUTPUT_SEEK | (f->replace ? MX_OUTPUT_REPLACE : 0),
+                             why, &f->output);
+    if (err < 0) return err;
+    err = mx_output_reserve(&f->output, (uint64_t)bytes, "the result", why);
+    if (err == 0) err = mx_npy_begin(f->output.fd, dtype, shape, why, &f->npy);
+    if (err < 0) mx_output_drop(&f->output);
+    return err;
+}
+
+static int sink_region(void *context, const struct mx_grid_box *box, mx_why *why) {
+    const struct mx_grid_file *f = context;
+    const struct mx_layout layout = pitches(box);
+    return mx_npy_write(&f->npy, box->z0, box->z1 - box->z0, box->data, &layout, why);
+}
+
+static int sink_close(void *context, bool whole, mx_why *why) {
+    struct mx_grid_file *f = context;
+    if (whole) return mx_output_publish(&f->output, "the result", why);
+    mx_output_drop(&f->output);
+    return 0;
+}
+
+void mx_grid_file_sink(struct mx_grid_file *file, const char *path, bool replace, struct mx_sink *out) {
+    *file = (struct mx_grid_file){.path = path, .replace = replace, .npy.fd = -1, .output.fd = -1};
+    *out = (struct mx_sink){
+        .size = sizeof *out, .context = file, .open = sink_open, .region = sink_region, .close = sink_close};
+}

@@ -1,0 +1,391 @@
+#include "run/options.h"
+#include "grid/grid.h"
+#include "stencil/stencil.h"
+
+#include <memext/backend.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ sizes */
+
+static const struct {
+    const char *suffix;
+    double factor;
+} units[] = {{"", 1},
+             {"B", 1},
+             {"KiB", 1024.0},
+             {"MiB", 1048576.0},
+             {"GiB", 1073741824.0},
+             {"TiB", 1099511627776.0},
+             {"K", 1024.0},
+             {"M", 1048576.0},
+             {"G", 1073741824.0},
+             {"T", 1099511627776.0},
+             {"KB", 1e3},
+             {"MB", 1e6},
+             {"GB", 1e9},
+             {"TB", 1e12}};
+
+int mx_parse_size(const char *text, uint64_t *out) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || !isfinite(value) || value < 0) return -EINVAL;
+    while (isspace((unsigned char)*end)) end++;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcasecmp(end, units[i].suffix) != 0) continue;
+        double bytes = value * units[i].factor;
+        if (bytes >= 9.2e18) return -EINVAL;
+        *out = (uint64_t)bytes;
+        return 0;
+    }
+    return -EINVAL;
+}
+
+const char *mx_format_size(uint64_t bytes, char *buffer, size_t capacity) {
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 5) value /= 1024, unit++;
+    snprintf(buffer, capacity, unit == 0 ? "%.0f %s" : "%.2f %s", value, names[unit]);
+    return buffer;
+}
+
+/* ------------------------------------------------------------------ how values are read */
+
+static void *field_of(const struct mx_option *row, struct mx_options *o) { return (char *)o + row->offset; }
+
+static int take_flag(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)value, (void)why;
+    return *(bool *)field_of(row, o) = true, 0;
+}
+
+static int take_help(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row, (void)value, (void)o, (void)why;
+    return 1;
+}
+
+static int take_text(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)why;
+    return *(const char **)field_of(row, o) = value, 0;
+}
+
+static int take_real(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    double *field = field_of(row, o);
+    char *end;
+    *field = strtod(value, &end);
+    if (end != value && *end == 0 && *field > 0 && isfinite(*field)) return 0;
+    return mx_fail(why, -EINVAL, "--%s '%s' is no positive number", row->name, value);
+}
+
+static int parse_count(const char *text, int64_t *out) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end != 0 || errno != 0) return -EINVAL;
+    *out = value;
+    return 0;
+}
+
+/* One whole number within the row's limits. */
+static int take_count(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    int64_t count;
+    if (parse_count(value, &count) < 0 || count < (int64_t)row->low || count > (int64_t)row->high)
+        return mx_fail(why, -EINVAL, "--%s '%s' is no whole number from %llu to %llu", row->name, value,
+                       (unsigned long long)row->low, (unsigned long long)row->high);
+    return *(int64_t *)field_of(row, o) = count, 0;
+}
+
+/* As many whole numbers as the row has words, into fields that follow one another. */
+enum { MOST_WORDS = 4, LONGEST_NUMBER = 64 };
+
+static int take_counts(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    int64_t counts[MOST_WORDS];
+    char name[32], word[LONGEST_NUMBER];
+    const char letter[] = {(char)row->letter, 0};
+    snprintf(name, sizeof name, row->letter != 0 ? "--%s (-%s)" : "--%s", row->name, letter);
+    int n = 0;
+    for (const char *p = value + strspn(value, " "); *p != 0; p += strspn(p, " "), n++) {
+        const size_t length = strcspn(p, " ");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), p);
+        if (n == row->words || length >= sizeof word || parse_count(word, &counts[n]) < 0)
+            return mx_fail(why, -EINVAL, "%s: '%s' is no whole number (%d numbers are needed)", name, word,
+                           row->words);
+        if (counts[n] < (int64_t)row->low)
+            return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
+                           (long long)counts[n], (long long)row->low);
+        p += length;
+    }
+    if (n < row->words) return mx_fail(why, -EINVAL, "%s takes %d numbers, %d given", name, row->words, n);
+    memcpy(field_of(row, o), counts, (size_t)n * sizeof *counts);
+    return 0;
+}
+
+static int take_size(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    uint64_t size;
+    char low[32], high[32];
+    if (mx_parse_size(value, &size) < 0)
+        return mx_fail(why, -EINVAL, "--%s '%s' is no size; give bytes or a number with KiB, MiB, GiB or TiB",
+                       row->name, value);
+    if (size < row->low || size > row->high)
+        return mx_fail(why, -EINVAL, "--%s %s is outside %s .. %s", row->name, value,
+                       mx_format_size(row->low, low, sizeof low),
+                       mx_format_size(row->high, high, sizeof high));
+    return *(uint64_t *)field_of(row, o) = size, 0;
+}
+
+static int take_coef(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *p = value;
+    (void)row;
+    for (int n = 0; n < 4; n++) {
+        char *end;
+        o->problem.coef[n] = strtod(p, &end);
+        if (end == p || !isfinite(o->problem.coef[n]) || (*end != 0 && *end != ',')) break;
+        p = end + (*end == ',');
+        if (*end == 0) {
+            for (n++; n < 4; n++) o->problem.coef[n] = 0;
+            return 0;
+        }
+    }
+    return mx_fail(why, -EINVAL,
+                   "--coef '%s': give 1 to 4 numbers separated by commas: centre,face,edge,corner", value);
+}
+
+static int take_commit_every(const struct mx_option *row, const char *value, struct mx_options *o,
+                             mx_why *why) {
+    const double most = 30.0 * 24 * 3600;
+    char *end;
+    (void)row;
+    o->commit_every = strtod(value, &end);
+    if (end != value && *end == 0 && o->commit_every >= 0 && o->commit_every <= most) return 0;
+    return mx_fail(why, -EINVAL, "--commit-every '%s' is no number of seconds from 0 to %.0f", value, most);
+}
+
+static int take_stencil(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const struct mx_stencil *s = mx_stencil_find(value);
+    (void)row;
+    if (s == NULL)
+        return mx_fail(
+            why, -EINVAL,
+            "--stencil '%s' is not known; memext info lists the stencils (star7, edge19, box27, ...)", value);
+    snprintf(o->problem.stencil, sizeof o->problem.stencil, "%s", s->name);
+    return 0;
+}
+
+static int take_dtype(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row;
+    if (strcmp(value, "f64") != 0 && strcmp(value, "f32") != 0)
+        return mx_fail(why, -EINVAL, "--dtype '%s' is not known; it is f64 or f32", value);
+    o->problem.dtype = strcmp(value, "f64") == 0 ? MX_F64 : MX_F32;
+    return 0;
+}
+
+static int take_reserve(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row;
+    if (strcmp(value, "paper") == 0) return o->reserve_paper = true, 0;
+    if (strcmp(value, "auto") == 0) return o->reserve_auto = true, 0;
+    if (mx_parse_size(value, &o->reserve_bytes) == 0) return 0;
+    return mx_fail(why, -EINVAL, "--reserve '%s' is neither a size (like 512MiB) nor paper nor auto", value);
+}
+
+static int take_advice(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    static const char *const advice[] = {"none", "sequential", "random", "willneed", "hugepage", "schedule"};
+    (void)row;
+    for (int i = 0; i < 6; i++)
+        if (strcmp(value, advice[i]) == 0) return o->advice = (enum mx_advice)i, 0;
+    return mx_fail(
+        why, -EINVAL,
+        "--advice '%s' is not known; it is none, sequential, random, willneed, hugepage or schedule", value);
+}
+
+/* ------------------------------------------------------------------ the table */
+
+#define AT(field) offsetof(struct mx_options, field)
+#define RUN (MX_CMD_RUN | MX_CMD_LIBRARY)
+#define BOTH (RUN | MX_CMD_TUNE)
+#define EVERY (MX_CMD_RUN | MX_CMD_TUNE | MX_CMD_INFO | MX_CMD_EXPORT)
+
+const struct mx_option mx_option_rows[] = {
+    {"size", 'n', BOTH, 3, take_counts, AT(problem.nx), 1, 0, "NX NY NZ",
+     "interior cells of the grid (with --input: taken from the file)"},
+    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT", "time steps"},
+    {"device", 'd', BOTH | MX_CMD_INFO, 1, take_text, AT(path), 0, 0, "PATH",
+     "directory, file or block device that holds the Buffers"},
+    {"backend", 0, BOTH | MX_CMD_EXPORT, 1, take_text, AT(backend), 0, 0, "B",
+     "dram | swap | mmap | aio | uring (default: uring, else aio)"},
+    {"algorithm", 0, BOTH, 1, take_text, AT(algorithm), 0, 0, "A",
+     "direct | direct-skewed | direct-skewed-opt | redundant | skewed | skewed-y | skewed-min | stream, or "
+     "the papers' names"},
+    {"tuner", 0, BOTH, 1, take_text, AT(tuner), 0, 0, "T",
+     "blk | naive | manual (default: blk; manual when --block is given)"},
+    {"block", 0, BOTH, 3, take_counts, AT(by), 1, 0, "BY BZ BT",
+     "Block size in rows, planes and time steps (manual tuner)"},
+    {"iblock", 0, BOTH, 2, take_counts, AT(iy), 1, 0, "IY IZ", "iBlock size in rows and planes"},
+    {"engine", 0, BOTH, 1, take_text, AT(engine), 0, 0, "E",
+     "iblock (the papers') | tiled (temporal blocking in cache)"},
+    {"slab", 0, BOTH, 1, take_count, AT(slab), 1, 1 << 20, "PLANES",
+     "planes that one step of a z-pipelined schedule moves on"},
+    {"tile", 0, BOTH, 2, take_counts, AT(tile), 1, 0, "ROWS LEVELS",
+     "tiled engine: rows of a tile, levels of a chunk"},
+    {"column", 0, BOTH, 1, take_count, AT(column), 1, INT32_MAX, "CELLS",
+     "tiled engine: cells in x of a tile; nx or more = whole rows"},
+    {"ahead", 0, BOTH, 1, take_count, AT(ahead), 1, 4096, "SLABS",
+     "slabs read ahead of the computation (default 2)"},
+    {"stencil", 0, BOTH, 1, take_stencil, 0, 0, 0, "S",
+     "star7 | edge19 | box27 | star13 ... star49 (default star7)"},
+    {"coef", 0, BOTH, 1, take_coef, 0, 0, 0, "C,F,E,K",
+     "weights: centre, face, edge, corner (defaults: see memext info)"},
+    {"dtype", 0, BOTH, 1, take_dtype, 0, 0, 0, "T", "f64 | f32 (default f64)"},
+    {"dram", 0, BOTH | MX_CMD_INFO, 1, take_size, AT(dram_bytes), 1 << 20, UINT64_MAX, "SIZE",
+     "DRAM the run may see (default: the smaller of the machine's and the cgroup's limit)"},
+    {"reserve", 0, BOTH, 1, take_reserve, 0, 0, 0, "SIZE|paper|auto",
+     "DRAM left to the system (default: auto, 0 with --dram; paper: 1 GiB + 128 MiB per core)"},
+    {"threads", 0, BOTH, 1, take_count, AT(threads), 1, 1024, "N",
+     "compute threads (default: the cores of this process)"},
+    {"plan", 0, RUN, 1, take_text, AT(plan), 0, 0, "LINE|FILE", "run this plan, as printed by memext tune"},
+    {"advice", 0, RUN, 1, take_advice, 0, 0, 0, "A",
+     "mmap and swap: none | sequential | random | willneed | hugepage | schedule (default none)"},
+    {"init", 0, RUN, 1, take_text, AT(init), 0, 0, "NAME",
+     "initial grid: random | gauss | linear | corner | zero (default random)"},
+    {"input", 0, BOTH, 1, take_text, AT(input), 0, 0, "GRID.npy",
+     "initial grid, frame included; -n follows from it"},
+    {"output", 'o', RUN | MX_CMD_EXPORT, 1, take_text, AT(output), 0, 0, "GRID.npy",
+     "write the result, frame included"},
+    {"overwrite", 0, RUN | MX_CMD_EXPORT, 0, take_flag, AT(overwrite), 0, 0, NULL,
+     "replace the file of --output if it is there"},
+    {"commit-every", 0, RUN, 1, take_commit_every, 0, 0, 0, "SECONDS",
+     "time between commits, with a third Buffer; 0: after every sweep, with two (default: by the length of a "
+     "sweep "
+     "and the space)"},
+    {"integrity", 0, RUN, 0, take_flag, AT(integrity), 0, 0, NULL,
+     "keep hashes of what is stored and check whatever is loaded"},
+    {"verify", 0, RUN, 0, take_flag, AT(verify), 0, 0, NULL, "recompute plainly and compare bit by bit"},
+    {"resume", 0, RUN, 0, take_flag, AT(resume), 0, 0, NULL,
+     "continue an interrupted run from its last committed sweep"},
+    {"keep", 0, RUN, 0, take_flag, AT(keep), 0, 0, NULL, "leave the store in the directory after the run"},
+    {"force", 0, RUN, 0, take_flag, AT(force), 0, 0, NULL,
+     "overwrite what is in the place: another run's store, a foreign file, a device with a known signature"},
+    {"dry-run", 0, RUN, 0, take_flag, AT(dry_run), 0, 0, NULL, "print plan and predictions, touch nothing"},
+    {"queue-depth", 0, RUN, 1, take_count, AT(queue_depth), 1, 4096, "N", "requests in flight (default 32)"},
+    {"request-size", 0, RUN, 1, take_size, AT(request_bytes), 512, 1u << 30, "SIZE",
+     "longest single request (default 1 MiB)"},
+    {"workers", 0, RUN, 1, take_count, AT(workers), 1, 64, "N", "mapped backends: copying threads"},
+    {"sqpoll", 0, RUN, 0, take_flag, AT(sqpoll), 0, 0, NULL, "uring: kernel thread submits"},
+    {"iopoll", 0, RUN, 0, take_flag, AT(iopoll), 0, 0, NULL, "uring: poll for completions"},
+    {"uncached", 0, RUN, 0, take_flag, AT(uncached), 0, 0, NULL, "uring: buffered I/O with RWF_DONTCACHE"},
+    {"no-register", 0, RUN, 0, take_flag, AT(no_register), 0, 0, NULL,
+     "uring: no registered memory and files"},
+    {"lock", 0, RUN, 0, take_flag, AT(lock), 0, 0, NULL, "mlock the Blocks (swap always does)"},
+    {"fault", 0, RUN, 1, take_text, AT(fault), 0, 0, "SPEC",
+     "tests: call=N (system call N fails); with --backend fault:NAME e.g. seed=7,eio=0.01,short=0.1"},
+    {"timeline", 0, RUN, 1, take_text, AT(timeline), 0, 0, "FILE",
+     "samples of the run every 100 ms as JSON lines"},
+    {"trace", 0, RUN, 1, take_text, AT(trace), 0, 0, "FILE",
+     "block I/O and compute as a Chrome/Perfetto trace"},
+    {"cores", 0, MX_CMD_TUNE, 1, take_count, AT(cores), 1, 65536, "N", "offline: cores"},
+    {"sockets", 0, MX_CMD_TUNE, 1, take_count, AT(sockets), 1, 1024, "N", "offline: sockets"},
+    {"l2", 0, MX_CMD_TUNE, 1, take_size, AT(l2_bytes), 1024, UINT64_MAX, "SIZE",
+     "offline: L2 cache of a core"},
+    {"l3", 0, MX_CMD_TUNE, 1, take_size, AT(l3_bytes), 1024, UINT64_MAX, "SIZE",
+     "offline: L3 cache of a socket"},
+    {"topology", 0, MX_CMD_TUNE, 1, take_text, AT(topology), 0, 0, "XML",
+     "offline: machine of an hwloc XML file"},
+    {"align", 0, MX_CMD_TUNE, 1, take_size, AT(align_bytes), 1, 1 << 20, "SIZE",
+     "offline: alignment of rows on the device (default: element)"},
+    {"capacity", 0, MX_CMD_TUNE, 1, take_size, AT(capacity_bytes), 1, UINT64_MAX, "SIZE",
+     "offline: size of the device"},
+    {"read-bw", 0, BOTH, 1, take_real, AT(read_bw), 0, 0, "BYTES/S", "device read bandwidth to plan with"},
+    {"write-bw", 0, BOTH, 1, take_real, AT(write_bw), 0, 0, "BYTES/S", "device write bandwidth to plan with"},
+    {"rate", 0, BOTH, 1, take_real, AT(rate), 0, 0, "UPDATES/S", "update rate to plan with"},
+    {"exhaustive", 0, MX_CMD_TUNE, 0, take_flag, AT(exhaustive), 0, 0, NULL,
+     "search every parameter combination"},
+    {"calibrate", 0, BOTH, 0, take_flag, AT(calibrate), 0, 0, NULL,
+     "measure bandwidth and update rate again"},
+    {"explain", 0, MX_CMD_RUN | MX_CMD_TUNE, 0, take_flag, AT(explain), 0, 0, NULL,
+     "say before the run what was tried and why the plan won"},
+    {"json", 0, EVERY, 1, take_text, AT(json), 0, 0, "FILE|-", "write the report as one JSON object"},
+    {"quiet", 'q', EVERY, 0, take_flag, AT(quiet), 0, 0, NULL, "no progress, no summary"},
+    {"help", 'h', EVERY, 0, take_help, 0, 0, 0, NULL, "this text"},
+    {.name = NULL},
+};
+enum { N_ROWS = sizeof mx_option_rows / sizeof mx_option_rows[0] - 1 };
+_Static_assert(N_ROWS <= MX_OPTIONS_MOST, "one bit for each option in mx_options.given");
+
+const struct mx_option *mx_option_find(enum mx_command command, const char *name) {
+    for (const struct mx_option *row = mx_option_rows; row->name != NULL; row++)
+        if ((row->commands & command) && strcmp(row->name, name) == 0) return row;
+    return NULL;
+}
+
+int mx_option_take(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const size_t i = (size_t)(row - mx_option_rows);
+    if (row->words > 0 && value == NULL)
+        return mx_fail(why, -EINVAL, "option '%s' needs a value: %s=%s", row->name, row->name, row->argument);
+    if (row->words == 0 && value != NULL)
+        return mx_fail(why, -EINVAL, "option '%s' takes no value", row->name);
+    int err = row->take(row, value, o, why);
+    if (err == 0) o->given[i / 64] |= UINT64_C(1) << (i % 64);
+    return err;
+}
+
+bool mx_option_given(const struct mx_options *o, const char *name) {
+    for (int i = 0; i < N_ROWS; i++)
+        if (strcmp(mx_option_rows[i].name, name) == 0) return o->given[i / 64] >> (i % 64) & 1;
+    return false;
+}
+
+/* ------------------------------------------------------------------ what they say together */
+
+/* Options that exclude each other, and what the second of them would contradict. */
+static const struct {
+    const char *option, *others, *why;
+} exclusive[] = {
+    {"dry-run", "resume calibrate", "a dry run touches nothing"},
+    {"force", "resume", "--force starts anew and --resume goes on"},
+    {"init", "input", "the initial grid is the one or the other"},
+};
+
+static int check_exclusive(const struct mx_options *o, mx_why *why) {
+    for (size_t i = 0; i < sizeof exclusive / sizeof exclusive[0]; i++) {
+        char words[128], *rest;
+        if (!mx_option_given(o, exclusive[i].option)) continue;
+        snprintf(words, sizeof words, "%s", exclusive[i].others);
+        for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+            if (mx_option_given(o, word))
+                return mx_fail(why, -EINVAL, "--%s and --%s exclude each other: %s; choose one",
+                               exclusive[i].option, word, exclusive[i].why);
+    }
+    return 0;
+}
+
+static int complete_export(const struct mx_options *o, mx_why *why) {
+    if (o->place == NULL)
+        return mx_fail(why, -EINVAL, "export which store? Give its directory, file or block device");
+    if (o->output == NULL) return mx_fail(why, -EINVAL, "export to which file? Give it with -o GRID.npy");
+    return 0;
+}
+
+int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *why) {
+    int err = check_exclusive(o, why);
+    if (err < 0 || command == MX_CMD_INFO) return err;
+    if (command == MX_CMD_EXPORT) return complete_export(o, why);
+    if (o->problem.stencil[0] == 0) strcpy(o->problem.stencil, "star7");
+    const struct mx_stencil *s = mx_stencil_find(o->problem.stencil);
+    o->problem.h = s->h;
+    if (!mx_option_given(o, "coef")) memcpy(o->problem.coef, s->coef, sizeof o->problem.coef);
+    if (!mx_option_given(o, "size") && o->input == NULL && !o->source && !o->resume)
+        return mx_fail(why, -EINVAL,
+                       "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
+    if (!mx_option_given(o, "steps") && !o->resume)
+        return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
+    if (o->init != NULL && mx_init_find(o->init) == NULL)
+        return mx_fail(why, -EINVAL, "--init '%s' is not known; it is random, gauss, linear, corner or zero",
+                       o->init);
+    if (o->engine != NULL && strcmp(o->engine, "iblock") != 0 && strcmp(o->engine, "tiled") != 0)
+        return mx_fail(why, -EINVAL, "--engine '%s' is not known; it is iblock or tiled", o->engine);
+    return 0;
+}

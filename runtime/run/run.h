@@ -1,0 +1,121 @@
+/* run.h - one run, as the files of this folder see it, and the command, which prints what it holds.
+ *
+ *     run.c        memext.h's mx_run_*: options, thread, progress, report
+ *     options.c    what can be asked for: a table
+ *     request.c    what a run and `memext tune` ask of the tuner alike
+ *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
+ *     phases.c     with the store open: initial grid, computation, checksum, verification, result
+ *     note.c       the note of a store: what a run is resumed from; store.c shows it
+ *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
+ */
+#ifndef MX_RUN_RUN_H
+#define MX_RUN_RUN_H
+
+#include "engine/engine.h"
+#include "execute/execute.h"
+#include "grid/grid.h"
+#include "observe/report.h"
+#include "observe/timeline.h"
+#include "run/grid_file.h"
+#include "run/note.h"
+#include "run/options.h"
+#include "run/output.h"
+#include "run/request.h"
+#include "schedule/schedule.h"
+#include "tune/tune.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <pthread.h>
+
+/* Files that the run leaves besides the result, each optional. */
+struct mx_run_outputs {
+    struct mx_output timeline, trace;
+};
+
+enum mx_run_state { MX_RUN_OPEN, MX_RUN_READY, MX_RUN_AT_WORK, MX_RUN_ENDED };
+
+struct mx_run {
+    struct mx_options o;
+    char **words; /* texts that `o` points to, of a program's options; NULL-terminated, or NULL */
+    char source_name[64];
+    void (*remark)(void *context, const char *sentence);
+    void *context;
+    mx_why why;
+    volatile int stop; /* asked to end; any thread, any signal handler */
+
+    const struct mx_backend *backend;
+    struct mx_problem rest; /* what is left to compute: the problem with the steps after `first_time` */
+    int64_t first_time;     /* steps that the store holds already */
+    struct mx_tune_request request;
+    struct mx_tune_result tuned;
+    struct mx_report report;
+    struct mx_note note;
+    struct mx_source source;           /* region NULL = none: the initial grid is o.init */
+    struct mx_sink sink;               /* region NULL = none */
+    struct mx_grid_file input, output; /* behind source and sink where they are files */
+    bool source_open, sink_open;
+    struct mx_fill fill;
+    struct mx_run_outputs outputs;
+    mx_budget *budget;
+    mx_device *device;
+    mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
+    int32_t n_buffers;
+    double commit_every_s; /* 0 = after every sweep */
+    const struct mx_algorithm *algorithm;
+    const struct mx_engine_ops *ops;
+    mx_engine *engine;
+    struct mx_schedule *schedule;
+    mx_timeline *timeline;
+    FILE *streams[2]; /* of timeline and trace */
+    int32_t result;   /* Buffer of the result */
+    bool resumed, resident;
+    bool moving;     /* Buffers are there and data moves: errors are those of I/O */
+    bool committed;  /* there is something to resume */
+    bool same_names; /* a file that is written is another one that is used: no report goes there either */
+
+    /* run.c: the thread and what others see of it */
+    pthread_t thread;
+    bool joinable, prepared;
+    pthread_mutex_t lock; /* the rest, and r->committed, r->note.time */
+    pthread_cond_t ended;
+    enum mx_run_state state;
+    int err; /* of preparing, or of the run once it has ended */
+    struct mx_run_progress progress;
+    uint64_t phase_begin_ns;
+};
+
+/* run.c */
+
+/* A run of options that were read; takes nothing of them but texts. -ENOMEM. */
+int mx_run_make(const struct mx_options *options, mx_run **out);
+/* Fills in what the report says of the end, err. */
+void mx_run_close_report(struct mx_run *r, int err);
+/* The report as text; free() it. */
+int mx_run_json(const struct mx_run *r, mx_why *why, char **out);
+/* For a process that must end at once, since memory that Buffers are mapped to cannot be had, and the run's
+ * thread stands still in it: what was committed is kept, nothing is waited for. */
+void mx_run_abandon(struct mx_run *r);
+/* A phase begins: its name, and what mx_run_progress_to will reach. */
+void mx_run_begin_phase(struct mx_run *r, const char *phase, const char *unit, int64_t total);
+void mx_run_progress_to(struct mx_run *r, int64_t done);
+void mx_run_remark(const struct mx_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* -EINTR when the run was asked to end. */
+static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EINTR : 0; }
+
+/* prepare.c. All: 0 or -errno with r->why. */
+int mx_run_request(struct mx_run *r); /* place, source, machine, limits; on --resume the store's note */
+int mx_run_plan(
+    struct mx_run *r); /* plan and predictions, without or (after the store) with the device's own facts */
+int mx_run_open_store(struct mx_run *r);   /* device, budget, Buffers */
+int mx_run_check_names(struct mx_run *r);  /* no output may be the input, the store, or another output: before
+                                              any is opened */
+int mx_run_open_outputs(struct mx_run *r); /* sink, timeline, trace */
+double mx_run_seconds_a_sweep(const struct mx_run *r);
+
+/* phases.c */
+int mx_run_work(struct mx_run *r); /* from the initial grid to the result in the sink */
+void mx_run_release(struct mx_run *r);
+
+#endif
