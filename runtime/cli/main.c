@@ -1,4 +1,4 @@
-/* main.c - the command: memext run | tune | info | export, and the papers' program names. */
+/* main.c - the command: memext run | tune | info | export | kernel, and the papers' program names. */
 #include "cli/options.h"
 #include "cli/signals.h"
 
@@ -17,6 +17,7 @@ static const struct {
     {"info", "what memext sees: cores, caches, NUMA, DRAM budget, backends, a device; what a store holds",
      mx_cmd_info},
     {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
+    {"kernel", "build, check or show a kernel that a user wrote", mx_cmd_kernel},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -68,6 +69,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout), 0;
     if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
-    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info or export (memext --help)\n", argv[1]);
+    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info, export or kernel (memext --help)\n",
+            argv[1]);
     return MX_EXIT_REFUSED;
 }

@@ -1,6 +1,47 @@
-/* cell.h - kernels of users: what one looks like to the library.
+/* cell.h - kernels of users: the update of one cell, written once, becomes a function over rows and a
+ * description that a library or a command loads.
  *
- * A library includes it as it is. A kernel's file includes it once, after MX_NAME, MX_RADIUS, MX_STATE...
+ *     #define MX_NAME      "diffusion"
+ *     #define MX_RADIUS    1
+ *     #define MX_STATE(F)  F(u, double)      fields that are computed: double or float
+ *     #define MX_FIXED(F)  F(k, float)       fields that are only read: uint8_t and int16_t, uint16_t too; optional
+ *     #define MX_PARAMS(P) P(dt, 0.1)        name and default; optional
+ *     #include <memext/cell.h>
+ *
+ *     MX_CELL
+ *         double sum = AT(u, -1, 0, 0) + AT(u, 1, 0, 0) + AT(u, 0, -1, 0) + AT(u, 0, 1, 0)
+ *                    + AT(u, 0, 0, -1) + AT(u, 0, 0, 1) - 6 * AT(u, 0, 0, 0);
+ *         SET(u, AT(u, 0, 0, 0) + PARAM(dt) * AT(k, 0, 0, 0) * sum);
+ *     MX_END
+ *
+ * Before the include:
+ *   MX_NAME             text, up to 63 characters
+ *   MX_RADIUS           1 to 8: how far AT of a state field may reach in x, y and z
+ *   MX_STATE(F)         the fields of the state, up to 32; names of up to 23 characters
+ *   MX_FORM             MX_JACOBI (default): the new state from the old one.
+ *                       MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u).
+ *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
+ *                       from those of MX_STATE, then MX_CELL_A those of MX_STATE from those of MX_PARTNER;
+ *                       OLD is the value that is replaced.
+ *   MX_PARTNER(F)       staggered: the fields of the other array
+ *   MX_FIXED(F)         up to 8 fields that are only read; MX_FIXED_RADIUS: how far AT of them reaches, 0 to
+ *                       MX_RADIUS (default 0)
+ *   MX_PARAMS(P)        up to 64 numbers that a run may set
+ *   MX_REAL             the type of PARAM: double (default) or float
+ *
+ * In a cell:
+ *   AT(field, dx, dy, dz)   the value before this level, in the type of the field
+ *   SET(field, value)       once for every field of the array that is computed
+ *   OLD(field)              the value that SET replaces (not with MX_JACOBI)
+ *   PARAM(name)
+ *   X Y Z                   index of the cell, int64_t, frame not counted: from 0
+ *   NX NY NZ                interior cells of the grid
+ *   T                       time step that the new values are computed from, from 0
+ *
+ * Cells are computed in any order, in pieces and by several threads, some twice: a cell may depend on nothing
+ * but the above. + - * / and sqrt give the same bits on every machine; other functions of <math.h> (included
+ * here) need not. A kernel includes nothing else but headers of the system. Needs gcc or clang, C11, and
+ * -ffp-contract=off for the same bits everywhere.
  */
 #ifndef MEMEXT_CELL_ABI
 #define MEMEXT_CELL_ABI
@@ -27,5 +68,185 @@ struct mx_row {
     int64_t y, z, t;            /* interior index of the first row; step computed from */
     int64_t nx, ny, nz;
 };
+
+/* Types of cells, in the order of the library's own. */
+enum { MX_CELL_F64, MX_CELL_F32, MX_CELL_U8, MX_CELL_U16, MX_CELL_I16, MX_CELL_OTHER };
+
+struct mx_cell_field {
+    const char *name, *type_name;
+    uint32_t type, bytes;
+};
+
+struct mx_cell_param {
+    const char *name;
+    double value; /* default */
+};
+
+/* What a kernel's file exports under the name mx_kernel. Later versions append members and raise `size`; who
+ * reads an older, shorter one takes what is missing as 0. */
+struct mx_kernel {
+    uint32_t size, version; /* of this struct; MX_CELL_VERSION */
+    uint32_t row_size, field_size, param_size;
+    int32_t form, radius, fixed_radius, real_bytes;
+    int32_t n_state, n_partner, n_fixed, n_param;
+    const char *name;
+    const struct mx_cell_field *state, *partner, *fixed;
+    const struct mx_cell_param *param;
+    void (*row)(const struct mx_row *);                          /* NULL with staggered */
+    void (*row_b)(const struct mx_row *), (*row_a)(const struct mx_row *); /* staggered, else NULL */
+};
+
+#endif
+
+#if !defined(MX_NAME) && (defined(MX_RADIUS) || defined(MX_STATE))
+#error MX_NAME is not defined: a kernel defines it, MX_RADIUS and MX_STATE before it includes memext/cell.h
+#endif
+
+#if defined(MX_NAME) && !defined(MEMEXT_CELL_KERNEL)
+#define MEMEXT_CELL_KERNEL
+
+#include <math.h>
+
+#ifndef MX_RADIUS
+#error MX_RADIUS is not defined: how far the kernel reads in x, y and z, e.g. #define MX_RADIUS 1
+#endif
+#ifndef MX_STATE
+#error MX_STATE is not defined: the fields that the kernel computes, e.g. #define MX_STATE(F) F(u, double)
+#endif
+#ifndef MX_PARTNER
+#define MX_PARTNER(F)
+#endif
+#ifndef MX_FIXED
+#define MX_FIXED(F)
+#endif
+#ifndef MX_PARAMS
+#define MX_PARAMS(P)
+#endif
+#ifndef MX_FIXED_RADIUS
+#define MX_FIXED_RADIUS 0
+#endif
+#ifndef MX_FORM
+#define MX_FORM MX_JACOBI
+#endif
+#ifndef MX_REAL
+#define MX_REAL double
+#endif
+
+#define MX_INDEX_(name, type) mx_index_##name,
+#define MX_PARAM_INDEX_(name, value) mx_param_##name,
+#define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
+#define MX_FIXED_REACH_(name, type) mx_reach_##name = MX_FIXED_RADIUS,
+#define MX_TYPEDEF_(name, type) typedef type mx_type_##name;
+enum { MX_STATE(MX_INDEX_) mx_n_state };
+enum { MX_PARTNER(MX_INDEX_) mx_n_partner };
+enum { MX_FIXED(MX_INDEX_) mx_n_fixed };
+enum { MX_PARAMS(MX_PARAM_INDEX_) mx_n_param };
+enum { MX_STATE(MX_REACH_) MX_PARTNER(MX_REACH_) MX_FIXED(MX_FIXED_REACH_) mx_no_reach };
+MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_TYPEDEF_)
+typedef MX_REAL mx_real;
+
+#define MX_CELL_TYPE_(type)                                                                                  \
+    _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8,                  \
+             uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, default: MX_CELL_OTHER)
+#define MX_DESCRIBE_(name, type) {#name, #type, MX_CELL_TYPE_(type), sizeof(type)},
+#define MX_DESCRIBE_PARAM_(name, value) {#name, (double)(value)},
+static const struct mx_cell_field mx_state_[] = {MX_STATE(MX_DESCRIBE_){0, 0, 0, 0}};
+static const struct mx_cell_field mx_partner_[] = {MX_PARTNER(MX_DESCRIBE_){0, 0, 0, 0}};
+static const struct mx_cell_field mx_fixed_[] = {MX_FIXED(MX_DESCRIBE_){0, 0, 0, 0}};
+static const struct mx_cell_param mx_param_[] = {MX_PARAMS(MX_DESCRIBE_PARAM_){0, 0}};
+
+/* Weak: which of them the file has is seen by the library, which says what is missing. */
+#define MX_WEAK_ __attribute__((weak, visibility("hidden")))
+MX_WEAK_ void mx_row_(const struct mx_row *);
+MX_WEAK_ void mx_row_b_(const struct mx_row *);
+MX_WEAK_ void mx_row_a_(const struct mx_row *);
+
+__attribute__((visibility("default"))) extern const struct mx_kernel mx_kernel;
+const struct mx_kernel mx_kernel = {
+    sizeof(struct mx_kernel), MX_CELL_VERSION, sizeof(struct mx_row), sizeof(struct mx_cell_field),
+    sizeof(struct mx_cell_param), MX_FORM, MX_RADIUS, MX_FIXED_RADIUS, sizeof(mx_real),
+    mx_n_state, mx_n_partner, mx_n_fixed, mx_n_param, MX_NAME,
+    mx_state_, mx_partner_, mx_fixed_, mx_param_, mx_row_, mx_row_b_, mx_row_a_};
+
+/* Is d an integer constant? (gcc and clang: the type of the conditional says so.) Only such offsets are
+ * checked here; others when the kernel is run over poisoned rows. */
+#define MX_CONSTANT_(d) (sizeof(int) == sizeof(*(8 ? ((void *)((long)(d) * 0l)) : (int *)8)))
+#define MX_REACHES_(d, name)                                                                                 \
+    _Static_assert(__builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1), \
+                   "AT(" #name ", ...) reaches farther than MX_RADIUS (or MX_FIXED_RADIUS) says")
+#define MX_ALLOWED_(dx, dy, dz, name)                                                                        \
+    (0 * (int64_t)sizeof(struct {                                                                            \
+         MX_REACHES_(dx, name);                                                                              \
+         MX_REACHES_(dy, name);                                                                              \
+         MX_REACHES_(dz, name);                                                                              \
+         char mx_nothing;                                                                                    \
+     }))
+#define MX_HAS_OLD_                                                                                          \
+    (0 * (int)sizeof(struct {                                                                                \
+         _Static_assert(MX_FORM != MX_JACOBI, "OLD needs #define MX_FORM MX_LEAPFROG or MX_STAGGERED");      \
+         char mx_nothing;                                                                                    \
+     }))
+
+#define AT(name, dx, dy, dz)                                                                                 \
+    (((const mx_type_##name *)((const char *)mx_at_##name[(dz) + mx_reach_##name] +                          \
+                               (mx_row + (dy)) * mx_pitch_##name))[mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
+#define OLD(name) (MX_HAS_OLD_ ? mx_old_##name : mx_old_##name)
+#define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
+#define PARAM(name) (mx_p[mx_param_##name])
+#define X (mx_x - MX_RADIUS)
+#define Y (mx_y)
+#define Z (mx_r->z)
+#define T (mx_r->t)
+#define NX (mx_r->nx)
+#define NY (mx_r->ny)
+#define NZ (mx_r->nz)
+
+/* What a field that is read, one of C, and one that is written are in the loop over x. */
+#define MX_SIDE_(reach) (2 * (reach) + 1)
+#define MX_READ_(name, type)                                                                                 \
+    const void *const *const mx_at_##name = mx_r->in + mx_index_##name * MX_SIDE_(MX_RADIUS);                \
+    const int64_t mx_pitch_##name = mx_r->row_pitch;                                                         \
+    (void)mx_at_##name, (void)mx_pitch_##name;
+#define MX_READ_FIXED_(name, type)                                                                           \
+    const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
+    const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
+    (void)mx_at_##name, (void)mx_pitch_##name;
+#define MX_OUT_PARAMETER_(name, type) type *restrict const mx_out_##name,
+#define MX_OUT_ARGUMENT_(name, type) (type *)((char *)mx_r->out[mx_index_##name] + mx_row * mx_r->row_pitch),
+#define MX_OLD_VALUE_(name, type)                                                                            \
+    const type mx_old_##name = mx_out_##name[mx_x];                                                          \
+    (void)mx_old_##name;
+
+/* The loop over x is a function of its own, whose `restrict` says what the vectoriser must know: nothing that
+ * is written is read otherwise. Its body is the user's cell. */
+#define MX_CELLS_(row_name, span_name, READS, WRITES)                                                        \
+    __attribute__((noinline)) static void span_name(WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, \
+                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_y); \
+    void row_name(const struct mx_row *mx_r) {                                                               \
+        mx_real mx_p[mx_n_param + 1];                                                                        \
+        for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
+        for (int64_t mx_row = 0; mx_row < mx_r->rows; mx_row++)                                              \
+            span_name(WRITES(MX_OUT_ARGUMENT_) mx_r, mx_p, mx_row, mx_r->y + mx_row);                        \
+    }                                                                                                        \
+    __attribute__((noinline)) static void span_name(WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, \
+                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_y) { \
+        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_)                                                             \
+        const int64_t mx_x0 = mx_r->x0, mx_x1 = mx_r->x1;                                                    \
+        (void)mx_p, (void)mx_row, (void)mx_y;                                                                \
+        _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
+            WRITES(MX_OLD_VALUE_)
+
+#define MX_CELL                                                                                              \
+    _Static_assert(MX_FORM != MX_STAGGERED, "MX_STAGGERED has MX_CELL_B and MX_CELL_A instead of MX_CELL");  \
+    MX_CELLS_(mx_row_, mx_span_, MX_STATE, MX_STATE)
+#define MX_CELL_B                                                                                            \
+    _Static_assert(MX_FORM == MX_STAGGERED, "MX_CELL_B needs #define MX_FORM MX_STAGGERED");                 \
+    MX_CELLS_(mx_row_b_, mx_span_b_, MX_STATE, MX_PARTNER)
+#define MX_CELL_A                                                                                            \
+    _Static_assert(MX_FORM == MX_STAGGERED, "MX_CELL_A needs #define MX_FORM MX_STAGGERED");                 \
+    MX_CELLS_(mx_row_a_, mx_span_a_, MX_PARTNER, MX_STATE)
+#define MX_END                                                                                               \
+        }                                                                                                    \
+    }
 
 #endif

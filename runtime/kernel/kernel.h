@@ -1,0 +1,44 @@
+/* kernel.h - kernels that users write (memext/cell.h): compiled, loaded, looked at, tried out.
+ *
+ * A kernel is code of the user and trusted as the user is; what is found here are errors, before hours are
+ * spent on them.
+ */
+#ifndef MX_KERNEL_H
+#define MX_KERNEL_H
+
+#include "system/system.h"
+
+struct mx_kernel_options {
+    const char *path;          /* FILE.c, compiled here, or FILE.so, built by the user */
+    const char *const *params; /* "NAME=VALUE"; values are finite numbers */
+    int32_t n_params;
+    char *messages; /* may be NULL: receives what the compiler said, "" if nothing; cut to messages_bytes */
+    size_t messages_bytes;
+};
+
+/* What became of a kernel, for reports. Texts live as long as the system. */
+struct mx_kernel_facts {
+    const char *file;      /* the shared object: in the cache, the user's own, or "" (kept nowhere) */
+    const char *compiler;  /* first line of its --version; "" for a .so or an object from the cache */
+    const char *functions; /* what it calls beyond + - * / sqrt, "exp, sin": its bits depend on the machine;
+                              "" = none */
+    bool compiled;         /* now; false: found in the cache, or a .so */
+    bool cached;           /* kept in the cache */
+};
+
+/* Compiles (or finds in the cache ${XDG_CACHE_HOME:-~/.cache}/memext/kernels) and loads a kernel. The
+ * compiler is that of the environment variable CC, else cc, gcc or clang. A cache that cannot be written is
+ * done without; one that belongs to somebody else is refused (-EPERM). Other errors: -EINVAL (the text, the
+ * description, a parameter), -ENOENT and other errors of files, -ENOTSUP (no compiler). The object is tried
+ * out in a child process first, so that one that crashes when it is loaded ends in a sentence. */
+int mx_kernel_open(const struct mx_kernel_options *options, mx_why *why, struct mx_system **out);
+void mx_kernel_close(struct mx_system *system); /* NULL allowed; no row function may be running */
+struct mx_kernel_facts mx_kernel_facts(const struct mx_system *system);
+
+/* Runs a kernel on small poisoned rows, in a child process: -EINVAL with a sentence if it reads outside its
+ * radius, writes outside its cells, depends on how rows are cut, on old values where its form has none, on
+ * anything but its arguments, if it crashes, does not end, or computes nothing but NaN. A few milliseconds;
+ * to be called with the parameters of the run before its memory is allocated, since it forks. */
+int mx_kernel_check(const struct mx_system *system, mx_why *why);
+
+#endif
