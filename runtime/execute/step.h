@@ -53,14 +53,15 @@ enum { MX_FIXED_ARRAY = MX_FACES + 1 };
 
 struct mx_step {
     enum mx_step_kind kind;
-    int32_t array;    /* LOAD: to (0, 1, MX_FACES or MX_FIXED_ARRAY + i), STORE: from (0, 1 or MX_FACES), COPY:
-                         from (0 or 1) */
+    int32_t array; /* LOAD: to (0, 1, MX_FACES or MX_FIXED_ARRAY + i), STORE: from (0, 1 or MX_FACES), COPY:
+                      from (0 or 1) */
     int32_t to_array; /* COPY */
     int32_t buffer;   /* LOAD, STORE: 0, 1, MX_FACES or MX_FIXED_ARRAY + i; COMMIT: 0 or 1. In the executor
                          0..2,   MX_FACES or MX_FIXED_ARRAY + i */
-    int32_t part; /* LOAD, STORE with shape.pairs: Buffer `buffer` is a pair of Buffers, of which 0 holds array
-                     A (even levels of the run) and 1 array B. Any of the two may be the one that Block array 0
-                     is filled from: that changes from sweep to sweep. In place `buffer` is 0. Else 0 */
+    int32_t
+        part; /* LOAD, STORE with shape.pairs: Buffer `buffer` is a pair of Buffers, of which 0 holds array
+                 A (even levels of the run) and 1 array B. Any of the two may be the one that Block array 0
+                 is filled from: that changes from sweep to sweep. In place `buffer` is 0. Else 0 */
     struct mx_region
         region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
@@ -88,10 +89,10 @@ struct mx_step {
 /* What a schedule needs and moves. rows: the Block arrays' rows per plane; slots: planes of each array. */
 struct mx_shape {
     int64_t rows, slots[2]; /* 0 rows: works on the mapped Buffers, no Block arrays */
-    int64_t fixed_slots; /* planes of the DRAM array of every field of C, `rows` rows each
-                            (mx_fixed_slot_bytes); 0 = no C, or mapped */
-    bool pairs;          /* a Buffer is a pair of Buffers: the form reads the old value */
-    bool whole_planes;  /* transfers are whole planes: rows need no device alignment, planes do */
+    int64_t fixed_slots;    /* planes of the DRAM array of every field of C, `rows` rows each
+                               (mx_fixed_slot_bytes); 0 = no C, or mapped */
+    bool pairs;             /* a Buffer is a pair of Buffers: the form reads the old value */
+    bool whole_planes;      /* transfers are whole planes: rows need no device alignment, planes do */
     bool in_place;      /* both Buffers, or of pairs the one pair, are rewritten: an interrupted run cannot be
                            resumed */
     bool init_both;     /* every Buffer (pair) must hold the initial grid, else the first source only. Both

@@ -2,9 +2,9 @@
  * Midorikawa & Tan): a block and its halo of bt*h cells in y and z are read from one Buffer, advanced by bt
  * steps while the halo shrinks, and the block alone is written to the other Buffer.
  *
- * Level 0 is always in array 0. Plane z of a block is in slot z - z0. Where the old value is read, level -1 is
- * loaded into array 1 as far as level 1 replaces it and level 2 reads the frame, which is what a block of one
- * step less would load; the last two levels are both valid on the block itself, and stored.
+ * Level 0 is always in array 0. Plane z of a block is in slot z - z0. Where the old value is read, level -1
+ * is loaded into array 1 as far as level 1 replaces it and level 2 reads the frame, which is what a block of
+ * one step less would load; the last two levels are both valid on the block itself, and stored.
  */
 #include "schedule/walk.h"
 
@@ -70,9 +70,10 @@ static const struct mx_walk_ops redundant_ops = {redundant_begin, redundant_load
 static int redundant_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
     int err = mx_check_plan(problem, plan, true, why);
     if (err < 0 || !plan->in_place) return err;
-    return mx_fail(why, -EINVAL,
-                   "in-place: overlapped blocks read what others have written, so redundant needs two pairs of "
-                   "Buffers; leave it out, or take stream or skewed-y");
+    return mx_fail(
+        why, -EINVAL,
+        "in-place: overlapped blocks read what others have written, so redundant needs two pairs of "
+        "Buffers; leave it out, or take stream or skewed-y");
 }
 
 static void redundant_shape(const struct mx_problem *problem, const struct mx_plan *plan,
@@ -106,8 +107,7 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
             rows += mx_lap_window_sum(&y, l, levels) * mx_lap_window_sum(&z, l, levels);
         t.read_bytes += sweeps * (read * layout->row_pitch_bytes + fixed);
         t.fixed_read_bytes += sweeps * fixed;
-        t.write_bytes +=
-            sweeps * (shape.pairs ? 2 : 1) * problem->ny * problem->nz * layout->row_pitch_bytes;
+        t.write_bytes += sweeps * (shape.pairs ? 2 : 1) * problem->ny * problem->nz * layout->row_pitch_bytes;
         t.updates += sweeps * rows * problem->nx;
     }
     t.updates /= mx_levels_a_step(problem);

@@ -222,8 +222,7 @@ static void end_pass(struct mx_walk *w) {
     w->pass = 0;
     w->time += w->levels;
     const bool in_place = w->base.shape.in_place;
-    if (!in_place || !w->base.shape.pairs)
-        w->buffer = in_place ? (w->buffer + w->levels) & 1 : 1 - w->buffer;
+    if (!in_place || !w->base.shape.pairs) w->buffer = in_place ? (w->buffer + w->levels) & 1 : 1 - w->buffer;
     mx_walk_push(
         w, &(struct mx_step){
                .kind = MX_STEP_COMMIT, .buffer = w->buffer, .time = w->time, .face_in = -1, .face_out = -1});
@@ -360,14 +359,16 @@ int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool b
         return mx_fail(why, -EINVAL, "bt %lld with halo %d is above %lld levels of skew: choose a smaller bt",
                        (long long)plan->bt, p->h, (long long)(limit / 2));
     if (plan->bt % mx_levels_a_step(p) != 0)
-        return mx_fail(why, -EINVAL,
-                       "bt is %lld levels, and a step of a staggered system is two: choose an even bt, %lld for "
-                       "example",
-                       (long long)plan->bt, (long long)plan->bt + 1);
+        return mx_fail(
+            why, -EINVAL,
+            "bt is %lld levels, and a step of a staggered system is two: choose an even bt, %lld for "
+            "example",
+            (long long)plan->bt, (long long)plan->bt + 1);
     if (plan->in_place && !mx_reads_old(p))
-        return mx_fail(why, -EINVAL,
-                       "in-place is for systems that read the old value (leapfrog, staggered): this one needs "
-                       "two Buffers, leave it out");
+        return mx_fail(
+            why, -EINVAL,
+            "in-place is for systems that read the old value (leapfrog, staggered): this one needs "
+            "two Buffers, leave it out");
     if (blocks && (plan->by < 1 || plan->bz < 1))
         return mx_fail(why, -EINVAL,
                        "the Block is %lld rows by %lld planes: both must be at least 1 (ny = %lld and nz = "

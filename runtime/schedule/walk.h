@@ -37,8 +37,8 @@ struct mx_walk {
     /* where it stands */
     int64_t time, pass, passes_done; /* time: in levels */
     int32_t buffer;                  /* holds level `time`; of pairs that are rewritten in place always 0 */
-    int32_t levels; /* of this sweep */
-    bool inside;    /* a pass has begun */
+    int32_t levels;                  /* of this sweep */
+    bool inside;                     /* a pass has begun */
     /* the pass */
     struct mx_region block;    /* in Buffer coordinates */
     struct mx_placement at;    /* of the Block */
@@ -60,7 +60,8 @@ struct mx_walk {
 
 /* Array that holds the last level of this sweep. */
 static inline int32_t mx_walk_last_array(const struct mx_walk *w) { return (w->parity + w->levels) & 1; }
-/* Of an algorithm that works in place: the array of level 0. Array a belongs to Buffer a, of a pair part a. */
+/* Of an algorithm that works in place: the array of level 0. Array a belongs to Buffer a, of a pair part a.
+ */
 static inline int32_t mx_walk_place_parity(const struct mx_walk *w) {
     return w->base.shape.pairs ? (int32_t)(w->time & 1) : w->buffer;
 }
