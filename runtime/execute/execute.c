@@ -109,6 +109,8 @@ static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout 
 
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
     int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
+    for (int i = 0; i < MX_MAX_FIXED; i++)
+        bytes += shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 

@@ -27,8 +27,8 @@ enum mx_step_kind {
     MX_STEP_STORE,   /* Block array -> Buffer (blk2buf) */
     MX_STEP_COPY,    /* Block array -> Block array (blk2blk); rows of a plane may overlap: as memmove */
     MX_STEP_ADVANCE, /* compute (update) */
-    MX_STEP_COMMIT,  /* end of a sweep: Buffer `buffer` holds step `time` of the whole grid. Whether that is
-                        made durable is the executor's business */
+    MX_STEP_COMMIT,  /* end of a sweep: Buffer `buffer` holds level `time` of the whole grid, a pair level
+                        `time` - 1 as well. Whether that is made durable is the executor's business */
 };
 
 /* Where Buffer coordinates lie in the Block arrays: row y at plane row y + y_offset, plane z in slot (z +
@@ -47,17 +47,21 @@ enum { MX_BUFFERS = 3 };
 enum { MX_FACES = MX_BUFFERS };
 
 /* Field i of C: the number of its DRAM array and of its Buffer is MX_FIXED_ARRAY + i. They are loaded, never
- * stored; regions are in the same coordinates as those of A and B. */
+ * stored; regions are in the same coordinates as those of A and B, and hold cells only that are there in a
+ * file without a frame. What such a LOAD transfers is mx_fixed_span of each of its planes (system.h). */
 enum { MX_FIXED_ARRAY = MX_FACES + 1 };
 
 struct mx_step {
     enum mx_step_kind kind;
-    int32_t array;    /* LOAD: to, STORE: from (0, 1 or MX_FACES), COPY: from (0 or 1) */
+    int32_t array; /* LOAD: to (0, 1, MX_FACES or MX_FIXED_ARRAY + i), STORE: from (0, 1 or MX_FACES), COPY:
+                      from (0 or 1) */
     int32_t to_array; /* COPY */
     int32_t buffer;   /* LOAD, STORE: 0, 1, MX_FACES or MX_FIXED_ARRAY + i; COMMIT: 0 or 1. In the executor
                          0..2,   MX_FACES or MX_FIXED_ARRAY + i */
-    int32_t part; /* LOAD, STORE of a form that reads the old value: Buffer `buffer` is a pair of Buffers, of
-                     which 0 holds array A (even levels) and 1 array B. Else 0 */
+    int32_t
+        part; /* LOAD, STORE with shape.pairs: Buffer `buffer` is a pair of Buffers, of which 0 holds array
+                 A (even levels of the run) and 1 array B. Any of the two may be the one that Block array 0
+                 is filled from: that changes from sweep to sweep. In place `buffer` is 0. Else 0 */
     struct mx_region
         region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
@@ -69,7 +73,7 @@ struct mx_step {
      * lies in `region` but not here is not touched: a STORE of the planes just finished need not end first.
      */
     struct mx_planes writes[2], touches[2];
-    struct mx_planes fixed; /* ADVANCE: planes of C that are read */
+    struct mx_planes fixed; /* ADVANCE: planes of C that are read, of every field alike; empty without C */
     int32_t parity, levels;
     int64_t first_level;            /* ADVANCE: as in mx_advance */
     const struct mx_window *window; /* [levels]; owned by the schedule, valid until the next call of next */
@@ -85,12 +89,14 @@ struct mx_step {
 /* What a schedule needs and moves. rows: the Block arrays' rows per plane; slots: planes of each array. */
 struct mx_shape {
     int64_t rows, slots[2]; /* 0 rows: works on the mapped Buffers, no Block arrays */
-    int64_t
-        fixed_slots; /* planes of the DRAM array of every field of C, `rows` rows each; 0 = no C, or mapped */
-    bool pairs;      /* a Buffer is a pair of Buffers: the form reads the old value */
-    bool whole_planes;  /* transfers are whole planes: rows need no device alignment, planes do */
-    bool in_place;      /* both Buffers are rewritten: an interrupted run cannot be resumed */
-    bool init_both;     /* every Buffer must hold the initial grid (else the first source only) */
+    int64_t fixed_slots;    /* planes of the DRAM array of every field of C, `rows` rows each
+                               (mx_fixed_slot_bytes); 0 = no C, or mapped */
+    bool pairs;             /* a Buffer is a pair of Buffers: the form reads the old value */
+    bool whole_planes;      /* transfers are whole planes: rows need no device alignment, planes do */
+    bool in_place;      /* both Buffers, or of pairs the one pair, are rewritten: an interrupted run cannot be
+                           resumed */
+    bool init_both;     /* every Buffer (pair) must hold the initial grid, else the first source only. Both
+                           arrays of a pair */
     int64_t max_levels; /* largest levels of an ADVANCE */
     int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
                                                    level. 0 = no faces */

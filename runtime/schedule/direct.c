@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* Steps of a sweep. */
-static int64_t direct_bt(const struct mx_plan *plan) {
-    return strcmp(plan->engine, "tiled") == 0 ? plan->bt : 1;
+/* Levels of a sweep. */
+static int64_t direct_bt(const struct mx_problem *problem, const struct mx_plan *plan) {
+    return strcmp(plan->engine, "tiled") == 0 ? plan->bt : mx_levels_a_step(problem);
 }
 
 static void direct_begin(struct mx_walk *w) {
@@ -17,10 +17,10 @@ static void direct_begin(struct mx_walk *w) {
     int32_t h = p->h;
     w->block = (struct mx_region){0, p->ny + 2 * h, 0, p->nz + 2 * h};
     w->at = (struct mx_placement){0, 0};
-    w->parity = w->buffer;
+    w->parity = mx_walk_place_parity(w);
     for (int32_t l = 0; l < w->levels; l++)
         w->whole[l] = (struct mx_window){h, (int32_t)p->ny + h, h, (int32_t)p->nz + h};
-    if (w->levels == 1) w->slab = w->block.z1; /* one step for the whole grid */
+    if (w->levels <= mx_levels_a_step(p)) w->slab = w->block.z1 + (w->levels - 1) * h; /* one ADVANCE */
 }
 
 static const struct mx_walk_ops direct_ops = {.begin = direct_begin};
@@ -30,14 +30,17 @@ static int direct_check(const struct mx_problem *problem, const struct mx_plan *
 }
 
 static void direct_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {
-    *out = (struct mx_shape){
-        .in_place = true, .init_both = true, .max_levels = mx_sweep_levels(problem, direct_bt(plan))};
+    *out = (struct mx_shape){.in_place = true,
+                             .init_both = true,
+                             .max_levels = mx_sweep_levels(problem, direct_bt(problem, plan))};
+    mx_shape_of_form(problem, out);
 }
 
 static void direct_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
                            const struct mx_layout *layout, struct mx_traffic *out) {
-    (void)plan;
-    *out = (struct mx_traffic){.init_write_bytes = 2 * layout->buffer_bytes,
+    struct mx_shape shape;
+    direct_shape(problem, plan, &shape);
+    *out = (struct mx_traffic){.init_write_bytes = mx_initial_buffers(&shape) * layout->buffer_bytes,
                                .updates = mx_updates_once(problem)};
 }
 

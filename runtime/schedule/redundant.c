@@ -2,9 +2,14 @@
  * Midorikawa & Tan): a block and its halo of bt*h cells in y and z are read from one Buffer, advanced by bt
  * steps while the halo shrinks, and the block alone is written to the other Buffer.
  *
- * Level 0 is always in array 0. Plane z of a block is in slot z - z0.
+ * Level 0 is always in array 0. Plane z of a block is in slot z - z0. Where the old value is read, level -1
+ * is loaded into array 1 as far as level 1 replaces it and level 2 reads the frame, which is what a block of
+ * one step less would load; the last two levels are both valid on the block itself, and stored.
  */
 #include "schedule/walk.h"
+
+#include <errno.h>
+#include <memext/backend.h>
 
 static void cuts(const struct mx_problem *p, const struct mx_plan *plan, struct mx_cut *y, struct mx_cut *z) {
     *y = mx_lap_cut(p->ny, plan->by, p->h);
@@ -26,11 +31,26 @@ static void redundant_begin(struct mx_walk *w) {
     }
 }
 
+static struct mx_range window_of(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
+    return mx_lap_window(c, j, level, levels);
+}
+
+static void load_older(struct mx_walk *w, int64_t z0, int64_t z1) {
+    struct mx_cut y, z;
+    cuts(&w->problem, &w->plan, &y, &z);
+    struct mx_range ys = mx_lap_span(&y, w->pass % y.count, w->levels - 1),
+                    zs = mx_lap_span(&z, w->pass / y.count, w->levels - 1);
+    mx_walk_move(w, MX_STEP_LOAD, 1, w->buffer,
+                 (struct mx_region){ys.lo, ys.hi, mx_max64(z0, zs.lo), mx_min64(z1, zs.hi)});
+}
+
 /* Array 1 needs as much of the frame as level 2 reads. */
 static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
     int64_t h = w->problem.h;
     mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, (struct mx_region){w->block.y0, w->block.y1, z0, z1});
-    if (w->levels < 2) return;
+    if (w->base.shape.pairs) load_older(w, z0, z1);
+    mx_walk_load_fixed(w, z0, z1);
+    if (w->levels < 2 || w->base.shape.pairs) return;
     const struct mx_window *second = &w->whole[1];
     struct mx_region read = {second->y0 - h, second->y1 + h, mx_max64(z0, second->z0 - h),
                              mx_min64(z1, second->z1 + h)};
@@ -40,14 +60,20 @@ static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
 
 static void redundant_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     const struct mx_window *own = &w->whole[w->levels - 1];
-    mx_walk_move(w, MX_STEP_STORE, mx_walk_last_array(w), 1 - w->buffer,
-                 (struct mx_region){own->y0, own->y1, mx_max64(z0, own->z0), mx_min64(z1, own->z1)});
+    const struct mx_region done = {own->y0, own->y1, mx_max64(z0, own->z0), mx_min64(z1, own->z1)};
+    mx_walk_move(w, MX_STEP_STORE, mx_walk_last_array(w), 1 - w->buffer, done);
+    if (w->base.shape.pairs) mx_walk_move(w, MX_STEP_STORE, 1 - mx_walk_last_array(w), 1 - w->buffer, done);
 }
 
 static const struct mx_walk_ops redundant_ops = {redundant_begin, redundant_load, redundant_store, NULL};
 
 static int redundant_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
-    return mx_check_plan(problem, plan, true, why);
+    int err = mx_check_plan(problem, plan, true, why);
+    if (err < 0 || !plan->in_place) return err;
+    return mx_fail(
+        why, -EINVAL,
+        "in-place: overlapped blocks read what others have written, so redundant needs two pairs of "
+        "Buffers; leave it out, or take stream or skewed-y");
 }
 
 static void redundant_shape(const struct mx_problem *problem, const struct mx_plan *plan,
@@ -58,26 +84,33 @@ static void redundant_shape(const struct mx_problem *problem, const struct mx_pl
     int64_t slots = mx_lap_span_max(&z, levels);
     *out = (struct mx_shape){.rows = mx_lap_span_max(&y, levels),
                              .slots = {slots, slots},
+                             .fixed_slots = mx_fixed_count(problem) > 0 ? slots : 0,
                              .init_both = true,
                              .max_levels = levels};
+    mx_shape_of_form(problem, out);
 }
 
 static void redundant_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
                               const struct mx_layout *layout, struct mx_traffic *out) {
     struct mx_cut y, z;
-    struct mx_traffic t = {.init_write_bytes = 2 * layout->buffer_bytes};
+    struct mx_shape shape;
+    redundant_shape(problem, plan, &shape);
+    struct mx_traffic t = {.init_write_bytes = mx_initial_buffers(&shape) * layout->buffer_bytes};
     cuts(problem, plan, &y, &z);
     for (int i = 0; i < 2; i++) {
         int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
         if (sweeps == 0) continue;
-        int64_t rows = 0;
+        int64_t rows = 0, read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
+        int64_t fixed = mx_fixed_traffic(problem, layout, &y, &z, window_of, levels);
+        if (shape.pairs) read += mx_lap_span_sum(&y, levels - 1) * mx_lap_span_sum(&z, levels - 1);
         for (int64_t l = 1; l <= levels; l++)
             rows += mx_lap_window_sum(&y, l, levels) * mx_lap_window_sum(&z, l, levels);
-        t.read_bytes +=
-            sweeps * mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels) * layout->row_pitch_bytes;
-        t.write_bytes += sweeps * problem->ny * problem->nz * layout->row_pitch_bytes;
+        t.read_bytes += sweeps * (read * layout->row_pitch_bytes + fixed);
+        t.fixed_read_bytes += sweeps * fixed;
+        t.write_bytes += sweeps * (shape.pairs ? 2 : 1) * problem->ny * problem->nz * layout->row_pitch_bytes;
         t.updates += sweeps * rows * problem->nx;
     }
+    t.updates /= mx_levels_a_step(problem);
     *out = t;
 }
 

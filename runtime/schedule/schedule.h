@@ -13,10 +13,12 @@
 struct mx_traffic {
     int64_t read_bytes, write_bytes; /* between Buffers and Blocks, faces in a side file included; 0 for
                                         direct algorithms on mapped Buffers */
+    int64_t fixed_read_bytes;        /* of C; part of read_bytes. 0 on mapped Buffers */
     int64_t face_read_bytes, face_write_bytes; /* stream with strips: of faces, in DRAM or in a side file */
-    int64_t init_write_bytes;
-    int64_t copy_bytes; /* blk2blk, DRAM to DRAM; without the constant frames */
-    int64_t updates;    /* cells computed, redundant ones included */
+    int64_t init_write_bytes;                  /* of A and B; where C comes from is not known here */
+    int64_t copy_bytes;                        /* blk2blk, DRAM to DRAM; without the constant frames */
+    int64_t updates; /* cells computed, redundant ones included: of all levels, divided by those that a step
+                        has, so that a step of a staggered system counts a cell once */
 };
 
 struct mx_algorithm {
@@ -36,8 +38,9 @@ struct mx_algorithm {
     void (*shape)(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out);
     void (*traffic)(const struct mx_problem *problem, const struct mx_plan *plan,
                     const struct mx_layout *layout, struct mx_traffic *out);
-    /* Iterator over all sweeps from step first_time (0, or a committed one: resume). first_buffer: 0 or 1, the
-     * Buffer that holds it; for the executor 0, which finds the true one itself (execute.h). */
+    /* Iterator over all sweeps from level first_time (0, or a committed one: resume). first_buffer: 0 or 1,
+     * the Buffer that holds it; for the executor 0, which finds the true one itself (execute.h). Of no
+     * account to pairs in place, which have one. */
     int (*open)(const struct mx_problem *problem, const struct mx_plan *plan, int64_t first_time,
                 int32_t first_buffer, struct mx_schedule **out);
 };
@@ -46,7 +49,8 @@ extern const struct mx_algorithm *const mx_algorithms[]; /* NULL-terminated */
 /* By name or alias; NULL if unknown. */
 const struct mx_algorithm *mx_algorithm_find(const char *name);
 
-/* Of the schedule's two Buffers the one that holds the result after nt steps (first_buffer 0). */
+/* Of the schedule's two Buffers, or pairs, the one that holds the result after nt steps (first_buffer 0).
+ * Which array of a pair holds the last level: levels & 1. */
 int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
                                  const struct mx_plan *plan);
 
@@ -54,6 +58,7 @@ int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const str
 struct mx_step_counts {
     int64_t steps[MX_STEP_COMMIT + 1]; /* by kind */
     int64_t read_rows, write_rows; /* LOAD, STORE; whole planes count their ny+2h rows; faces in a file too */
+    int64_t fixed_rows;            /* LOAD of C, all fields; not in read_rows */
     int64_t copy_rows, frame_rows; /* COPY: handed over, constant frames */
     int64_t window_rows;           /* ADVANCE: rows computed */
     int64_t face_reads, face_writes; /* ADVANCE: face slabs */

@@ -2,7 +2,8 @@
  * mmap2/aio2, aio3y, aio5y; mmap1 and mmap1+opt of Fig. 12): blocks that move down by h cells per time step,
  * in place on both Buffers.
  *
- * Array a holds Buffer a throughout; level 0 of a sweep is in array time & 1. A Block keeps a fixed plane
+ * Array a holds Buffer a throughout (where the old value is read, part a of the one pair of Buffers, and all
+ * of both moves); level 0 of a sweep is in array time & 1. A Block keeps a fixed plane
  * layout (row y of block j at y + bt*h - j*by), so the rows that block j takes over from j-1 move down by
  * `by` rows inside their plane. Plane z is in slot z - z0, the same for all blocks of a z row of blocks.
  */
@@ -35,7 +36,7 @@ static void skewed_begin(struct mx_walk *w) {
     w->block = (struct mx_region){ys.lo, ys.hi, zs.lo, zs.hi};
     w->at = (struct mx_placement){0, 0};
     if (!v->mapped) w->at = (struct mx_placement){mx_skew_offset(&o.y, o.j, w->levels), -zs.lo};
-    w->parity = w->buffer;
+    w->parity = mx_walk_place_parity(w);
     for (int32_t l = 0; l < w->levels; l++) {
         struct mx_range a = mx_skew_window(&o.y, o.j, l + 1), c = mx_skew_window(&o.z, o.k, l + 1);
         w->whole[l] = (struct mx_window){(int32_t)a.lo, (int32_t)a.hi, (int32_t)c.lo, (int32_t)c.hi};
@@ -58,6 +59,16 @@ static void take_over(struct mx_walk *w, const struct place *o, int64_t z0, int6
     }
 }
 
+/* Of the second array only what z blocks share is moved. */
+static bool moves_less(const struct variant *v, const struct mx_problem *p) {
+    return v->minimal && !mx_reads_old(p);
+}
+
+static struct mx_range window_of(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
+    (void)levels;
+    return mx_skew_window(c, j, level);
+}
+
 static void skewed_load(struct mx_walk *w, int64_t z0, int64_t z1) {
     const struct variant *v = w->ops->variant;
     struct place o = place_of(&w->problem, &w->plan, w->pass);
@@ -68,10 +79,12 @@ static void skewed_load(struct mx_walk *w, int64_t z0, int64_t z1) {
         rows = mx_skew_read(&o.y, o.j, w->levels);
     }
     struct mx_region all = {rows.lo, rows.hi, z0, z1}, second = all, frame = all;
-    if (v->minimal) second.z1 = mx_min64(z1, mx_skew_shared_before(&o.z, o.k, w->levels).hi);
-    mx_walk_move(w, MX_STEP_LOAD, source, source, all);
-    mx_walk_move(w, MX_STEP_LOAD, 1 - source, 1 - source, second);
-    if (!v->minimal) return;
+    const bool minimal = moves_less(v, &w->problem);
+    if (minimal) second.z1 = mx_min64(z1, mx_skew_shared_before(&o.z, o.k, w->levels).hi);
+    mx_walk_move_in_place(w, MX_STEP_LOAD, source, all);
+    mx_walk_move_in_place(w, MX_STEP_LOAD, 1 - source, second);
+    mx_walk_load_fixed(w, z0, z1);
+    if (!minimal) return;
     frame.z0 = mx_max64(z0, second.z1);
     mx_walk_copy_z_frame(w, source, frame);
     mx_walk_copy_y_frame(w, source, frame);
@@ -83,9 +96,9 @@ static void skewed_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     struct mx_range rows = (v->hand_over ? mx_skew_written : mx_skew_span)(&o.y, o.j, w->levels);
     struct mx_region all = {rows.lo, rows.hi, z0, z1}, second = all;
     int32_t last = mx_walk_last_array(w);
-    if (v->minimal) second.z0 = mx_max64(z0, mx_skew_shared_after(&o.z, o.k, w->levels).lo);
-    mx_walk_move(w, MX_STEP_STORE, last, last, all);
-    mx_walk_move(w, MX_STEP_STORE, 1 - last, 1 - last, second);
+    if (moves_less(v, &w->problem)) second.z0 = mx_max64(z0, mx_skew_shared_after(&o.z, o.k, w->levels).lo);
+    mx_walk_move_in_place(w, MX_STEP_STORE, last, all);
+    mx_walk_move_in_place(w, MX_STEP_STORE, 1 - last, second);
 }
 
 static int skewed_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
@@ -110,23 +123,29 @@ static void shape_of(const struct variant *v, const struct mx_problem *problem, 
     if (!v->mapped) {
         s.rows = mx_skew_fixed(&o.y, levels);
         s.slots[0] = s.slots[1] = mx_skew_span_max(&o.z, levels);
+        if (mx_fixed_count(problem) > 0) s.fixed_slots = s.slots[0];
     }
+    mx_shape_of_form(problem, &s);
     *out = s;
 }
 
 static void traffic_of(const struct variant *v, const struct mx_problem *problem, const struct mx_plan *plan,
                        const struct mx_layout *layout, struct mx_traffic *out) {
     struct place o = place_of(problem, plan, 0);
-    struct mx_traffic t = {.init_write_bytes = (v->minimal ? 1 : 2) * layout->buffer_bytes,
+    struct mx_shape shape;
+    shape_of(v, problem, plan, &shape);
+    struct mx_traffic t = {.init_write_bytes = mx_initial_buffers(&shape) * layout->buffer_bytes,
                            .updates = mx_updates_once(problem)};
     for (int i = 0; i < 2 && !v->mapped; i++) {
         int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
         if (sweeps == 0) continue;
         int64_t planes = mx_skew_span_sum(&o.z, levels), spans = mx_skew_span_sum(&o.y, levels);
-        int64_t both = v->minimal ? planes + mx_skew_shared_sum(&o.z, levels) : 2 * planes;
+        int64_t both = moves_less(v, problem) ? planes + mx_skew_shared_sum(&o.z, levels) : 2 * planes;
         int64_t read = v->hand_over ? mx_skew_read_sum(&o.y) : spans;
         int64_t written = v->hand_over ? problem->ny + 2 * problem->h : spans;
-        t.read_bytes += sweeps * read * both * layout->row_pitch_bytes;
+        int64_t fixed = mx_fixed_traffic(problem, layout, &o.y, &o.z, window_of, levels);
+        t.read_bytes += sweeps * (read * both * layout->row_pitch_bytes + fixed);
+        t.fixed_read_bytes += sweeps * fixed;
         t.write_bytes += sweeps * written * both * layout->row_pitch_bytes;
         t.copy_bytes += sweeps * (spans - read) * 2 * planes * layout->row_pitch_bytes;
     }

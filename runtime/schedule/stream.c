@@ -25,6 +25,16 @@
  * DRAM, half of it for the faces that go in and half for those that come out. Then slab k is loaded before
  * step k and stored after it, those levels of it that have planes. Faces never outlive a sweep, so a run that
  * is resumed needs nothing of them.
+ *
+ * Pairs. Where the old value is read, level -1 is loaded into array 1 beside level 0, and the last two levels
+ * are stored; both rings hold slabs that are read ahead and slabs that are written behind, and there are no
+ * COPYs of the frame, for each array has its own. A strip replaces level -1 only where it computes level 1,
+ * so it loads those rows of it, h below those of level 0; and it stores of the last level but one the rows
+ * that are its own there, h above those of the last: every row is read by one strip and written by one. Faces
+ * are the same: level l+1 of a strip begins 2h rows below level l-1, and the old values of these rows are the
+ * face of level l-1.
+ *
+ * C. Planes of C are loaded with those of level 0, and stay until the last level has read them.
  */
 #include "schedule/walk.h"
 
@@ -75,33 +85,47 @@ static void stream_begin(struct mx_walk *w) {
     face_table(&y, w->pass + 1, w->levels, w->face_out_y, w->face_out_n);
 }
 
-static void stream_load(struct mx_walk *w, int64_t z0, int64_t z1) {
-    const struct mx_problem *p = &w->problem;
-    struct mx_cut y = strips(p, &w->plan);
-    struct mx_range rows = mx_strip_loaded(&y, w->pass);
-    struct mx_region all = {w->block.y0, w->block.y1, z0, z1}, inner = {rows.lo, rows.hi, z0, z1};
-    int64_t h = p->h, top = p->nz + h;
-    if (y.count == 1) {
-        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, all);
-    } else {
-        struct mx_region part = all;
-        part.z1 = mx_min64(z1, h);
-        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, part);
-        part = (struct mx_region){rows.lo, rows.hi, mx_max64(z0, h), mx_min64(z1, top)};
-        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, part);
-        part = all;
-        part.z0 = mx_max64(z0, top);
-        mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, part);
+static struct mx_range window_of(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
+    (void)levels;
+    return mx_skew_window(c, j, level);
+}
+
+/* Frame planes with all rows of the strip's Block, the others with those that no other strip loads. */
+static void load_array(struct mx_walk *w, int32_t array, struct mx_range rows, int64_t z0, int64_t z1) {
+    struct mx_region all = {w->block.y0, w->block.y1, z0, z1}, part = all;
+    int64_t h = w->problem.h, top = w->problem.nz + h;
+    if (w->base.shape.whole_planes) {
+        mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, all);
+        return;
     }
-    mx_walk_copy_z_frame(w, 0, all);
-    mx_walk_copy_y_frame(w, 0, inner);
+    part.z1 = mx_min64(z1, h);
+    mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
+    part = (struct mx_region){rows.lo, rows.hi, mx_max64(z0, h), mx_min64(z1, top)};
+    mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
+    part = all;
+    part.z0 = mx_max64(z0, top);
+    mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
+}
+
+static void stream_load(struct mx_walk *w, int64_t z0, int64_t z1) {
+    struct mx_cut y = strips(&w->problem, &w->plan);
+    struct mx_range rows = mx_strip_loaded(&y, w->pass);
+    load_array(w, 0, rows, z0, z1);
+    if (w->base.shape.pairs) load_array(w, 1, mx_strip_stored(&y, w->pass, 1), z0, z1);
+    mx_walk_load_fixed(w, z0, z1);
+    if (w->base.shape.pairs) return;
+    mx_walk_copy_z_frame(w, 0, (struct mx_region){w->block.y0, w->block.y1, z0, z1});
+    mx_walk_copy_y_frame(w, 0, (struct mx_region){rows.lo, rows.hi, z0, z1});
 }
 
 static void stream_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     struct mx_cut y = strips(&w->problem, &w->plan);
     struct mx_range rows = mx_strip_stored(&y, w->pass, w->levels);
-    mx_walk_move(w, MX_STEP_STORE, mx_walk_last_array(w), 1 - w->buffer,
-                 (struct mx_region){rows.lo, rows.hi, z0, z1});
+    int32_t last = mx_walk_last_array(w), to = 1 - w->buffer;
+    mx_walk_move(w, MX_STEP_STORE, last, to, (struct mx_region){rows.lo, rows.hi, z0, z1});
+    if (!w->base.shape.pairs) return;
+    rows = mx_strip_stored(&y, w->pass, w->levels - 1);
+    mx_walk_move(w, MX_STEP_STORE, 1 - last, to, (struct mx_region){rows.lo, rows.hi, z0, z1});
 }
 
 static const struct mx_walk_ops stream_ops = {stream_begin, stream_load, stream_store, NULL};
@@ -120,15 +144,20 @@ static int stream_check(const struct mx_problem *problem, const struct mx_plan *
                    plan->faces);
 }
 
+/* Planes that are read ahead into an array's ring, and that are written behind from it, beside what a step
+ * touches: -1 is C. */
 static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
     int64_t s = mx_plan_slab(p, plan), planes = p->nz + 2 * p->h;
+    const bool pairs = mx_reads_old(p), fixed = array < 0;
+    const int64_t reach = fixed ? p->system->hc : p->h; /* of a window downwards */
     int64_t ahead = mx_min64(planes, mx_plan_ahead(plan) * s), most = 0, passes = 0;
     for (int i = 0; i < 2; i++) {
         int64_t levels, sweeps = mx_sweep_kind(p, plan->bt, i, &levels);
         passes += sweeps * strips(p, plan).count;
         if (i == 1 && sweeps == 0) continue;
-        int64_t behind = mx_max64(p->h, (levels & 1) == array ? ahead : 0);
-        int64_t around = mx_max64(p->h + s, behind + (array == 0 ? ahead : 0));
+        bool stored = !fixed && (pairs || (levels & 1) == array), loaded = fixed || pairs || array == 0;
+        int64_t behind = mx_max64(reach, stored ? ahead : 0);
+        int64_t around = mx_max64(reach + s, behind + (loaded ? ahead : 0));
         most = mx_max64(most, levels * p->h + s + around);
     }
     return mx_min64(most, planes + (passes > 1 ? ahead : 0));
@@ -140,7 +169,10 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
     struct mx_shape s = {.rows = mx_skew_span_max(&y, levels),
                          .slots = {ring_slots(problem, plan, 0), ring_slots(problem, plan, 1)},
                          .whole_planes = y.count == 1,
+                         .in_place = plan->in_place,
                          .max_levels = levels};
+    mx_shape_of_form(problem, &s);
+    if (mx_fixed_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);
     if (y.count > 1) {
         s.face_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
         s.face_rows = 2 * problem->h;
@@ -151,25 +183,20 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
     *out = s;
 }
 
-/* floor((a*i + b) / m), summed over i = 0..n-1, as Euclid's algorithm goes: a, b >= 0. */
-static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b) {
-    int64_t sum = n * (n - 1) / 2 * (a / m) + n * (b / m);
-    a %= m, b %= m;
-    int64_t most = a * n + b;
-    return most < m ? sum : sum + floor_sum(most / m, a, m, most % m);
-}
-
 /* Moves of the front that bring about level l of an interior plane, summed over l = 0..levels-1. */
 static int64_t face_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
     int64_t s = mx_plan_slab(p, plan);
-    return floor_sum(levels, s, p->h, p->nz + p->h + s - 1) - floor_sum(levels, s, p->h, p->h);
+    return mx_floor_sum(levels, s, p->h, p->nz + p->h + s - 1) - mx_floor_sum(levels, s, p->h, p->h);
 }
 
 static void stream_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
                            const struct mx_layout *layout, struct mx_traffic *out) {
     struct mx_cut y = strips(problem, plan);
     int64_t all_rows = problem->ny + 2 * problem->h, frame = 2 * problem->h;
-    struct mx_traffic t = {.init_write_bytes = layout->buffer_bytes, .updates = mx_updates_once(problem)};
+    const int64_t arrays = mx_reads_old(problem) ? 2 : 1;
+    const struct mx_cut z = mx_skew_cut(problem->nz, problem->nz, problem->h);
+    struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes,
+                           .updates = mx_updates_once(problem)};
     for (int i = 0; i < 2; i++) {
         int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
         if (sweeps == 0) continue;
@@ -180,9 +207,11 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
             faces = (y.count - 1) * face_fronts(problem, plan, levels) * mx_plan_slab(problem, plan) * frame *
                     layout->row_pitch_bytes;
         }
+        int64_t fixed = mx_fixed_traffic(problem, layout, &y, &z, window_of, levels);
         int64_t filed = faces_in_file(plan) ? faces : 0;
-        t.read_bytes += sweeps * (read + filed);
-        t.write_bytes += sweeps * (write + filed);
+        t.read_bytes += sweeps * (arrays * read + fixed + filed);
+        t.write_bytes += sweeps * (arrays * write + filed);
+        t.fixed_read_bytes += sweeps * fixed;
         t.face_read_bytes += sweeps * faces;
         t.face_write_bytes += sweeps * faces;
     }

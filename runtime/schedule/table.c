@@ -31,14 +31,15 @@ int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const str
                                  const struct mx_plan *plan) {
     struct mx_shape shape;
     algorithm->shape(problem, plan, &shape);
-    int64_t flips = shape.in_place ? problem->nt : mx_ceil_div64(problem->nt, shape.max_levels);
-    return (int32_t)(flips & 1);
+    int64_t levels = mx_levels_of(problem, problem->nt);
+    if (shape.pairs && shape.in_place) return 0;
+    return (int32_t)((shape.in_place ? levels : mx_ceil_div64(levels, shape.max_levels)) & 1);
 }
 
 static void count_step(const struct mx_step *s, struct mx_step_counts *n) {
     int64_t rows = mx_region_rows(s->region);
     n->steps[s->kind]++;
-    if (s->kind == MX_STEP_LOAD) n->read_rows += rows;
+    if (s->kind == MX_STEP_LOAD) *(s->array >= MX_FIXED_ARRAY ? &n->fixed_rows : &n->read_rows) += rows;
     if (s->kind == MX_STEP_STORE) n->write_rows += rows;
     if (s->kind == MX_STEP_COPY) *(s->frame ? &n->frame_rows : &n->copy_rows) += rows;
     if (s->kind != MX_STEP_ADVANCE) return;

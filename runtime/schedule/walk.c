@@ -16,14 +16,40 @@ void mx_walk_push(struct mx_walk *w, const struct mx_step *step) {
 
 void mx_walk_move(struct mx_walk *w, enum mx_step_kind kind, int32_t array, int32_t buffer,
                   struct mx_region region) {
+    const bool pairs = w->base.shape.pairs;
     mx_walk_push(w, &(struct mx_step){.kind = kind,
                                       .array = array,
-                                      .buffer = buffer,
+                                      .buffer = pairs && w->base.shape.in_place ? 0 : buffer,
+                                      .part = pairs ? (int32_t)((w->time + array + w->parity) & 1) : 0,
                                       .region = region,
                                       .at = w->at,
                                       .whole_planes = w->base.shape.whole_planes,
                                       .face_in = -1,
                                       .face_out = -1});
+}
+
+void mx_walk_move_in_place(struct mx_walk *w, enum mx_step_kind kind, int32_t array,
+                           struct mx_region region) {
+    mx_walk_move(w, kind, array, array, region);
+}
+
+void mx_walk_load_fixed(struct mx_walk *w, int64_t z0, int64_t z1) {
+    if (!w->has_fixed) return;
+    const struct mx_window *first = &w->whole[0], *last = &w->whole[w->levels - 1];
+    const int64_t hc = w->problem.system->hc;
+    const struct mx_range y = mx_fixed_range((struct mx_range){first->y0, first->y1},
+                                             (struct mx_range){last->y0, last->y1}, hc),
+                          z = mx_fixed_range((struct mx_range){first->z0, first->z1},
+                                             (struct mx_range){last->z0, last->z1}, hc);
+    const struct mx_region r = {y.lo, y.hi, mx_max64(z.lo, z0), mx_min64(z.hi, z1)};
+    for (int32_t i = 0; i < mx_fixed_count(&w->problem); i++)
+        mx_walk_push(w, &(struct mx_step){.kind = MX_STEP_LOAD,
+                                          .array = MX_FIXED_ARRAY + i,
+                                          .buffer = MX_FIXED_ARRAY + i,
+                                          .region = r,
+                                          .at = w->at,
+                                          .face_in = -1,
+                                          .face_out = -1});
 }
 
 static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
@@ -66,7 +92,7 @@ static void touch(struct mx_step *s, int32_t array, bool writes, int64_t z0, int
 
 /* The part of each level that lies between two positions of the front. */
 static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
-    int64_t h = w->problem.h;
+    int64_t h = w->problem.h, hc = mx_fixed_count(&w->problem) > 0 ? w->problem.system->hc : -1;
     for (int32_t l = 0; l < w->levels; l++) {
         struct mx_window v = w->whole[l];
         int64_t behind = (l + 1) * h;
@@ -76,6 +102,7 @@ static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_s
         if (v.y0 >= v.y1 || v.z0 >= v.z1) continue;
         touch(s, w->parity + l, false, v.z0 - h, v.z1 + h);
         touch(s, w->parity + l + 1, true, v.z0, v.z1);
+        if (hc >= 0) extend(&s->fixed, v.z0 - hc, v.z1 + hc);
     }
 }
 
@@ -140,6 +167,7 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
                         .at = w->at,
                         .parity = w->parity,
                         .levels = w->levels,
+                        .first_level = w->time,
                         .window = w->window,
                         .face_in = -1,
                         .face_out = -1};
@@ -176,7 +204,7 @@ static void move_front(struct mx_walk *w) {
 
 static void begin_pass(struct mx_walk *w) {
     w->slab = mx_plan_slab(&w->problem, &w->plan);
-    w->levels = (int32_t)mx_min64(w->max_levels, w->problem.nt - w->time);
+    w->levels = (int32_t)mx_min64(w->max_levels, w->all_levels - w->time);
     w->face_in = w->face_out = -1;
     w->ops->begin(w);
     w->front = w->stored = w->block.z0;
@@ -193,7 +221,8 @@ static void end_pass(struct mx_walk *w) {
     if (++w->pass < w->passes) return;
     w->pass = 0;
     w->time += w->levels;
-    w->buffer = w->base.shape.in_place ? (w->buffer + w->levels) & 1 : 1 - w->buffer;
+    const bool in_place = w->base.shape.in_place;
+    if (!in_place || !w->base.shape.pairs) w->buffer = in_place ? (w->buffer + w->levels) & 1 : 1 - w->buffer;
     mx_walk_push(
         w, &(struct mx_step){
                .kind = MX_STEP_COMMIT, .buffer = w->buffer, .time = w->time, .face_in = -1, .face_out = -1});
@@ -203,7 +232,7 @@ static void end_pass(struct mx_walk *w) {
 static bool refill(struct mx_walk *w) {
     w->head = w->count = 0;
     if (!w->inside) {
-        if (w->time >= w->problem.nt) return false;
+        if (w->time >= w->all_levels) return false;
         begin_pass(w);
     }
     if (w->front < w->front_end)
@@ -238,10 +267,12 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
     w->ops = ops;
     w->problem = *problem;
     w->plan = *plan;
+    w->all_levels = mx_levels_of(problem, problem->nt);
     w->passes = passes;
+    w->has_fixed = shape->rows > 0 && mx_fixed_count(problem) > 0;
     w->max_levels = shape->max_levels;
     w->time = first_time;
-    w->buffer = first_buffer;
+    w->buffer = shape->pairs && shape->in_place ? 0 : first_buffer;
     w->whole = (struct mx_window *)(w + 1);
     w->window = w->whole + n;
     int32_t *tables = (int32_t *)(w->window + n), **table[] = {&w->face_z,    &w->face_nz,    &w->face_in_y,
@@ -254,19 +285,57 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
 /* ------------------------------------------------------------------ sweeps and limits */
 
 int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt) {
-    return mx_max64(1, mx_min64(bt, problem->nt));
+    return mx_max64(1, mx_min64(bt, mx_levels_of(problem, problem->nt)));
 }
 
 int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64_t *levels) {
-    int64_t full = mx_sweep_levels(problem, bt), rest = problem->nt % full;
+    int64_t all = mx_levels_of(problem, problem->nt), full = mx_sweep_levels(problem, bt), rest = all % full;
     *levels = i == 0 ? full : rest;
-    return i == 0 ? problem->nt / full : rest > 0;
+    return i == 0 ? all / full : rest > 0;
 }
 
 int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan) {
     return mx_max64(1, mx_min64(plan->slab, problem->nz + 2 * problem->h));
 }
 int64_t mx_plan_ahead(const struct mx_plan *plan) { return plan->ahead > 0 ? plan->ahead : 2; }
+
+void mx_shape_of_form(const struct mx_problem *problem, struct mx_shape *shape) {
+    shape->pairs = mx_reads_old(problem);
+    if (shape->pairs && shape->in_place) shape->init_both = false;
+}
+
+int64_t mx_initial_buffers(const struct mx_shape *shape) {
+    return (shape->init_both ? 2 : 1) * (shape->pairs ? 2 : 1);
+}
+
+struct mx_range mx_fixed_range(struct mx_range first, struct mx_range last, int64_t hc) {
+    if (first.lo >= first.hi) return (struct mx_range){0, 0};
+    return (struct mx_range){mx_min64(first.lo, last.lo) - hc, mx_max64(first.hi, last.hi) + hc};
+}
+
+int64_t mx_fixed_traffic(const struct mx_problem *p, const struct mx_layout *layout, const struct mx_cut *y,
+                         const struct mx_cut *z, mx_window_fn *window, int64_t levels) {
+    int64_t total = 0;
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) {
+        const struct mx_fixed_layout *f = &layout->fixed[i];
+        const int64_t hc = p->system->hc, align = mx_max64(1, f->align_bytes);
+        const bool alike = f->plane_pitch_bytes % align == 0; /* every plane's transfer is as long */
+        int64_t planes = 0;
+        for (int64_t k = 0; k < z->count; k++) {
+            struct mx_range r = mx_fixed_range(window(z, k, 1, levels), window(z, k, levels, levels), hc);
+            planes += mx_length(r);
+            for (int64_t j = 0; j < y->count && !alike; j++) {
+                struct mx_range q = mx_fixed_range(window(y, j, 1, levels), window(y, j, levels, levels), hc);
+                total += mx_fixed_span_sum(f, r.lo, r.hi, q.lo, q.hi);
+            }
+        }
+        for (int64_t j = 0; j < y->count && alike; j++) {
+            struct mx_range q = mx_fixed_range(window(y, j, 1, levels), window(y, j, levels, levels), hc);
+            total += planes * mx_fixed_span_sum(f, p->h, p->h + 1, q.lo, q.hi);
+        }
+    }
+    return total;
+}
 
 int64_t mx_updates_once(const struct mx_problem *p) { return p->nx * p->ny * p->nz * p->nt; }
 
@@ -289,6 +358,17 @@ int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool b
     if (mx_sweep_levels(p, plan->bt) * p->h > limit / 2)
         return mx_fail(why, -EINVAL, "bt %lld with halo %d is above %lld levels of skew: choose a smaller bt",
                        (long long)plan->bt, p->h, (long long)(limit / 2));
+    if (plan->bt % mx_levels_a_step(p) != 0)
+        return mx_fail(
+            why, -EINVAL,
+            "bt is %lld levels, and a step of a staggered system is two: choose an even bt, %lld for "
+            "example",
+            (long long)plan->bt, (long long)plan->bt + 1);
+    if (plan->in_place && !mx_reads_old(p))
+        return mx_fail(
+            why, -EINVAL,
+            "in-place is for systems that read the old value (leapfrog, staggered): this one needs "
+            "two Buffers, leave it out");
     if (blocks && (plan->by < 1 || plan->bz < 1))
         return mx_fail(why, -EINVAL,
                        "the Block is %lld rows by %lld planes: both must be at least 1 (ny = %lld and nz = "

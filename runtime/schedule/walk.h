@@ -23,20 +23,22 @@ struct mx_walk_ops {
     const void *variant; /* the algorithm's own */
 };
 
-enum { MX_WALK_QUEUE = 16 };
+enum { MX_WALK_QUEUE = 32 };
 
 struct mx_walk {
     struct mx_schedule base;
     const struct mx_walk_ops *ops;
     struct mx_problem problem;
     struct mx_plan plan;
+    int64_t all_levels; /* of the run */
     int64_t passes;     /* of a sweep */
     int64_t max_levels; /* of a sweep */
+    bool has_fixed;     /* fields of C are loaded into Block arrays */
     /* where it stands */
-    int64_t time, pass, passes_done;
-    int32_t buffer; /* holds step `time` */
-    int32_t levels; /* of this sweep */
-    bool inside;    /* a pass has begun */
+    int64_t time, pass, passes_done; /* time: in levels */
+    int32_t buffer;                  /* holds level `time`; of pairs that are rewritten in place always 0 */
+    int32_t levels;                  /* of this sweep */
+    bool inside;                     /* a pass has begun */
     /* the pass */
     struct mx_region block;    /* in Buffer coordinates */
     struct mx_placement at;    /* of the Block */
@@ -56,35 +58,59 @@ struct mx_walk {
     int head, count;
 };
 
-/* Array and Buffer that hold the last level of this sweep. */
+/* Array that holds the last level of this sweep. */
 static inline int32_t mx_walk_last_array(const struct mx_walk *w) { return (w->parity + w->levels) & 1; }
+/* Of an algorithm that works in place: the array of level 0. Array a belongs to Buffer a, of a pair part a.
+ */
+static inline int32_t mx_walk_place_parity(const struct mx_walk *w) {
+    return w->base.shape.pairs ? (int32_t)(w->time & 1) : w->buffer;
+}
 
 /* Appends a step; one that moves nothing is dropped. */
 void mx_walk_push(struct mx_walk *walk, const struct mx_step *step);
+/* `buffer`: of the two that a schedule knows; where it is a pair, the part follows from the array. */
 void mx_walk_move(struct mx_walk *walk, enum mx_step_kind kind, int32_t array, int32_t buffer,
                   struct mx_region region);
+/* The same in place, where the array says which Buffer it is. */
+void mx_walk_move_in_place(struct mx_walk *walk, enum mx_step_kind kind, int32_t array,
+                           struct mx_region region);
+/* LOADs, after those of the state, of what the pass reads of planes [z0,z1) of C. */
+void mx_walk_load_fixed(struct mx_walk *walk, int64_t z0, int64_t z1);
 /* The domain's constant frame inside `region`, from array `from` to the other: its z planes, and the y rows
  * of the other planes. */
 void mx_walk_copy_z_frame(struct mx_walk *walk, int32_t from, struct mx_region region);
 void mx_walk_copy_y_frame(struct mx_walk *walk, int32_t from, struct mx_region region);
 
-/* bt: steps of a full sweep. One allocation; -ENOMEM. */
+/* One allocation; -ENOMEM. */
 int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem, const struct mx_plan *plan,
                  const struct mx_shape *shape, int64_t passes, int64_t first_time, int32_t first_buffer,
                  struct mx_schedule **out);
 
 /* ---- what the algorithms share besides: sweeps and limits */
 
-/* Steps of a full sweep: min(bt, nt), at least 1. */
+/* Levels of a full sweep: bt, or those of the run where they are fewer; at least 1. */
 int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt);
-/* i = 0: the full sweeps, i = 1: the remaining shorter one. Returns how many, *levels their steps. */
+/* i = 0: the full sweeps, i = 1: the remaining shorter one. Returns how many, *levels how long. */
 int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64_t *levels);
 /* Planes from one front to the next. */
 int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan);
 int64_t mx_plan_ahead(const struct mx_plan *plan);
 /* Extents, halo and bt (and by, bz if `blocks`) that every algorithm needs. */
 int mx_check_plan(const struct mx_problem *problem, const struct mx_plan *plan, bool blocks, mx_why *why);
+/* In place: one pair of Buffers where the form reads the old value, two Buffers that are never written anew
+ * otherwise. */
+void mx_shape_of_form(const struct mx_problem *problem, struct mx_shape *shape);
+/* Buffers that hold the initial grid, 1, 2 or 4. */
+int64_t mx_initial_buffers(const struct mx_shape *shape);
 int64_t mx_updates_once(const struct mx_problem *problem); /* nx ny nz nt */
+/* Rows, or planes, of C that a pass loads: what lies between the windows of its first and its last level, and
+ * hc more; the windows of the others are not beyond both. Empty where the first one is. */
+struct mx_range mx_fixed_range(struct mx_range first, struct mx_range last, int64_t hc);
+/* Bytes of C that a sweep reads whose passes are all blocks of two cuts. */
+typedef struct mx_range mx_window_fn(const struct mx_cut *cut, int64_t j, int64_t level, int64_t levels);
+int64_t mx_fixed_traffic(const struct mx_problem *problem, const struct mx_layout *layout,
+                         const struct mx_cut *y, const struct mx_cut *z, mx_window_fn *window,
+                         int64_t levels);
 
 extern const struct mx_algorithm mx_algorithm_direct, mx_algorithm_redundant, mx_algorithm_skewed,
     mx_algorithm_skewed_y, mx_algorithm_skewed_min, mx_algorithm_direct_skewed,

@@ -20,3 +20,75 @@ bool mx_dtype_find(const char *name, enum mx_dtype *out) {
         if (strcmp(name, dtypes[i].name) == 0) return *out = (enum mx_dtype)i, true;
     return false;
 }
+
+/* ------------------------------------------------------------------ cells */
+
+int64_t mx_cell_bytes(const struct mx_problem *p, int array) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < mx_field_count(p, array); i++)
+        bytes += mx_dtype_bytes(mx_field_dtype(p, array, i));
+    return bytes;
+}
+
+int64_t mx_fixed_cell_bytes(const struct mx_problem *p) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) bytes += mx_dtype_bytes(p->system->fixed[i].dtype);
+    return bytes;
+}
+
+/* ------------------------------------------------------------------ bytes of C */
+
+static int64_t alignment(const struct mx_fixed_layout *f) { return f->align_bytes > 0 ? f->align_bytes : 1; }
+
+/* Of plane 0: the first byte of row y0 that is there, and where the last of row y1-1 ends. Either may be
+ * negative, where plane 0 is not there. */
+static int64_t rows_begin(const struct mx_fixed_layout *f, int64_t y0) {
+    return f->offset_bytes + y0 * f->row_pitch_bytes + f->lead_bytes;
+}
+static int64_t rows_end(const struct mx_fixed_layout *f, int64_t y1) {
+    return rows_begin(f, y1 - 1) + f->row_bytes;
+}
+
+void mx_fixed_span(const struct mx_fixed_layout *f, int64_t z, int64_t y0, int64_t y1, uint64_t *offset,
+                   uint64_t *bytes) {
+    const int64_t align = alignment(f), plane = z * f->plane_pitch_bytes;
+    const int64_t begin = (rows_begin(f, y0) + plane) / align * align;
+    const int64_t end = (rows_end(f, y1) + plane + align - 1) / align * align;
+    *offset = (uint64_t)begin;
+    *bytes = (uint64_t)(end - begin);
+}
+
+/* Euclid's algorithm. */
+int64_t mx_floor_sum(int64_t n, int64_t m, int64_t a, int64_t b) {
+    int64_t sum = 0;
+    for (;;) {
+        sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        a %= m, b %= m;
+        const int64_t most = a * n + b;
+        if (most < m) return sum;
+        n = most / m, b = most % m;
+        const int64_t old = m;
+        m = a, a = old;
+    }
+}
+
+int64_t mx_fixed_span_sum(const struct mx_fixed_layout *f, int64_t z0, int64_t z1, int64_t y0, int64_t y1) {
+    const int64_t align = alignment(f), n = z1 - z0, plane = f->plane_pitch_bytes;
+    if (n <= 0 || y0 >= y1) return 0;
+    const int64_t begin = rows_begin(f, y0) + z0 * plane, end = rows_end(f, y1) + z0 * plane;
+    if (plane % align == 0) return n * ((end + align - 1) / align - begin / align) * align;
+    /* Whole planes' multiples cancel out: small numbers for the sums. */
+    const int64_t base = begin / align * align;
+    return align * (mx_floor_sum(n, align, plane % align, end - base + align - 1) -
+                    mx_floor_sum(n, align, plane % align, begin - base));
+}
+
+int64_t mx_fixed_slot_bytes(const struct mx_fixed_layout *f, int64_t rows) {
+    const int64_t align = alignment(f);
+    if (f->row_pitch_bytes == 0) return 0;
+    const int64_t bytes = rows * f->row_pitch_bytes + f->lead_bytes;
+    if ((f->offset_bytes + f->lead_bytes) % align == 0 && f->plane_pitch_bytes % align == 0 &&
+        f->row_pitch_bytes % align == 0)
+        return bytes; /* nothing is ever widened */
+    return (bytes + 2 * (align - 1)) / align * align;
+}

@@ -5,10 +5,10 @@
  * form says so, from the old value of the cell that it replaces. The roles alternate: level 0 reads A and
  * writes B, level 1 reads B and writes A, and so on.
  *
- *     form        a step is   array written             old value read   state after nt steps
- *     jacobi      1 level     new state over anything   no               array nt & 1
- *     leapfrog    1 level     u(t+1) over u(t-1)        yes              array nt & 1, the step before in the
- * other staggered   2 levels    B from A, then A from B   yes              A and B
+ *   form       a step is  array written           old value read  state after nt steps
+ *   jacobi     1 level    new state               no              array nt & 1
+ *   leapfrog   1 level    u(t+1) over u(t-1)      yes             array nt & 1; in the other the step before
+ *   staggered  2 levels   B from A, then A from B yes             A and B
  *
  * Where the old value is read, both arrays are live: both are loaded and both are stored.
  *
@@ -93,9 +93,32 @@ struct mx_fixed_layout {
     int64_t row_pitch_bytes, plane_pitch_bytes;
     int64_t offset_bytes;
     int64_t bytes;        /* of the Buffer or file */
+    int64_t lead_bytes;   /* of a row before its first cell that is there: 0; h * element without a frame */
     int32_t frame;        /* cells of frame that are there: h or 0 */
+    bool user_file;       /* a file of the user, read in place: takes nothing of the run's device */
     uint32_t align_bytes; /* of transfers; a plane in DRAM begins at its offset modulo this */
 };
+
+/* What a LOAD of rows [y0,y1) of plane z of a field of C transfers, and CalcTrans counts: from the first cell
+ * that is there of row y0 to the last one of row y1-1, widened to multiples of align_bytes. Every plane is a
+ * transfer of its own, also where the next one follows without a gap. In DRAM the byte at offset o of the
+ * file stands at o - (a - a mod align) of the plane's slot, a = offset_bytes + z * plane_pitch_bytes + r *
+ * row_pitch_bytes, r = the Buffer row that is the slot's row 0 (it may be negative). */
+void mx_fixed_span(const struct mx_fixed_layout *fixed, int64_t z, int64_t y0, int64_t y1,
+                   uint64_t *offset_bytes, uint64_t *bytes);
+/* The sum of these bytes over planes [z0,z1), O(log); 0 where that is nothing. */
+int64_t mx_fixed_span_sum(const struct mx_fixed_layout *fixed, int64_t z0, int64_t z1, int64_t y0,
+                          int64_t y1);
+/* One plane's slot in DRAM with room for `rows` rows of any plane: a multiple of align_bytes. 0 where the
+ * layout has no such field (row_pitch_bytes 0). */
+int64_t mx_fixed_slot_bytes(const struct mx_fixed_layout *fixed, int64_t rows);
+
+/* Bytes of one cell, all fields: of array A (0) or B (1), and of C. */
+int64_t mx_cell_bytes(const struct mx_problem *problem, int array);
+int64_t mx_fixed_cell_bytes(const struct mx_problem *problem);
+
+/* floor((a*i + b) / m) summed over i = 0..n-1; n, a, b >= 0, m > 0. O(log). */
+int64_t mx_floor_sum(int64_t n, int64_t m, int64_t a, int64_t b);
 
 /* How a Buffer lies on the device: rows of x at a fixed pitch, planes of y rows at a fixed pitch, frame
  * included. A and B have the same pitches: the longer one's. */
@@ -124,7 +147,8 @@ struct mx_plan {
     char faces[12]; /* stream with strips: where the faces between strips are kept, "dram" or "side-file" (a
                        third Buffer); "" = no strips, or the tuner's choice, and to a schedule "dram" */
     int32_t threads; /* 0 = all cores allowed to the process */
-    bool in_place;   /* stream with a form that reads the old value: one pair of Buffers, not resumable */
+    bool in_place;   /* forms that read the old value: one pair of Buffers, not resumable. stream only; the
+                        skewed and direct algorithms rewrite their Buffers anyway */
 };
 
 #endif

@@ -1,9 +1,10 @@
 /* test_schedule.c - schedules by execution: an interpreter of steps, in order, on one element per x row.
  *
- * The plain loop is u_{t+1}(y,z) = f(u_t in a box of radius h around (y,z)), frame constant. For every
- * algorithm and setting: after each COMMIT at time t, Buffer == u_t bit by bit, frame included; no computed
- * value is NaN though Blocks and unneeded Buffers start as NaN; no access leaves an array; and the rows moved
- * times their pitch == traffic().
+ * The plain loop is u_{t+1}(y,z) = f(u_t in a box of radius h around (y,z)), frame constant; of systems also
+ * of the value that is replaced, and of C in a box of radius hc. For every algorithm and setting: after each
+ * COMMIT at time t, Buffer == u_t bit by bit, frame included, and the other one of its pair == u_{t-1}; no
+ * computed value is NaN though Blocks, unneeded Buffers and cells of C that are not there start as NaN; no
+ * access leaves an array; and the rows moved times their pitch, with the spans of C, == traffic().
  */
 #include "schedule/geometry.h"
 #include "schedule/schedule.h"
@@ -62,18 +63,38 @@ static double stencil(at_fn *at, void *context, int64_t y, int64_t z, int64_t h)
 
 static double *at_field(void *context, int64_t y, int64_t z) { return cell(context, y, z); }
 
-static void plain_step(const struct mx_problem *p, struct field *from, struct field *to) {
-    copy_field(to, from);
+/* What C adds to a cell: its box's corners and middle. */
+static double of_fixed(const struct mx_problem *p, at_fn *at, void *context, int64_t y, int64_t z) {
+    int64_t hc = p->system->hc;
+    double sum = 0.2 * *at(context, y, z) + 0.03 * *at(context, y - hc, z - hc);
+    return sum + 0.05 * *at(context, y + hc, z + hc) + 0.07 * *at(context, y + hc, z - hc);
+}
+
+/* The value of a cell before C: every level has a formula of its own. */
+static double of_state(const struct mx_problem *p, double box, double old, int64_t level) {
+    double value = box + 1e-3 * (double)level;
+    if (mx_form(p) == MX_STAGGERED) value *= level & 1 ? 0.5 : 0.75;
+    return mx_reads_old(p) ? value - 0.4 * old : value;
+}
+
+static void plain_level(const struct mx_problem *p, struct field *from, struct field *to, struct field *fixed,
+                        int64_t level) {
+    if (!mx_reads_old(p)) copy_field(to, from);
     for (int64_t z = p->h; z < p->nz + p->h; z++)
-        for (int64_t y = p->h; y < p->ny + p->h; y++) *cell(to, y, z) = stencil(at_field, from, y, z, p->h);
+        for (int64_t y = p->h; y < p->ny + p->h; y++) {
+            double v = of_state(p, stencil(at_field, from, y, z, p->h), *cell(to, y, z), level);
+            for (int32_t i = 0; i < mx_fixed_count(p); i++) v += of_fixed(p, at_field, &fixed[i], y, z);
+            *cell(to, y, z) = v;
+        }
 }
 
 /* ------------------------------------------------------------------ the interpreter */
 
-enum { HISTORY = 4096 };
-struct touched { /* by a step, of each array, as planes of the endless row */
-    struct mx_planes touches[2], writes[2];
-    int64_t loads, stores; /* steps before it */
+enum { HISTORY = 4096, RINGS = 3 }; /* two arrays, and C */
+struct touched {                    /* by a step, of each array, as planes of the endless row */
+    struct mx_planes touches[RINGS], writes[RINGS];
+    int64_t group;                                    /* LOADs, STOREs: which front's */
+    int64_t loads, stores, load_groups, store_groups; /* steps before it */
 };
 
 struct sim {
@@ -81,11 +102,15 @@ struct sim {
     const struct mx_problem *p;
     const struct mx_plan *plan;
     struct mx_shape shape;
-    struct field buffer[2], array[2], reference, spare;
+    struct field buffer[2][2], array[2]; /* [of a schedule][of a pair] */
+    struct field reference[2];           /* [level & 1] */
+    struct field fixed[MX_MAX_FIXED], fixed_array[MX_MAX_FIXED];
+    struct mx_layout layout;
     struct field faces, side_file; /* array of faces; where the store is a file, that too */
     int64_t reference_time, committed;
     struct mx_traffic moved;
-    int64_t slots[2];
+    int64_t slots[RINGS];
+    int64_t load_groups, store_groups, last_store;
     int64_t used_rows, used_slots; /* largest position + 1 */
     /* read-ahead of stream */
     int64_t advances, n_loads, n_stores;
@@ -108,6 +133,21 @@ static double *at_array(void *context, int64_t y, int64_t z) {
     return cell(&v->s->array[v->array], row, slot);
 }
 
+struct fixed_view {
+    struct sim *s;
+    struct mx_placement at;
+    int32_t field;
+};
+
+/* A cell of C in DRAM; mapped, in the file. */
+static double *at_fixed(void *context, int64_t y, int64_t z) {
+    const struct fixed_view *v = context;
+    struct sim *s = v->s;
+    if (s->shape.rows == 0) return cell(&s->fixed[v->field], y, z);
+    cr_assert(z + v->at.z_offset >= 0);
+    return cell(&s->fixed_array[v->field], y + v->at.y_offset, (z + v->at.z_offset) % s->shape.fixed_slots);
+}
+
 static void check_region(const struct sim *s, struct mx_region r) {
     cr_assert(r.y0 >= 0 && r.y0 < r.y1 && r.y1 <= s->p->ny + 2 * s->p->h);
     cr_assert(r.z0 >= 0 && r.z0 < r.z1 && r.z1 <= s->p->nz + 2 * s->p->h);
@@ -128,11 +168,55 @@ static void transfer_faces(struct sim *s, const struct mx_step *t) {
     *(load ? &s->moved.read_bytes : &s->moved.write_bytes) += mx_region_rows(*r) * PITCH;
 }
 
+/* Rows of one plane of C: what is transferred holds them, lies in the file (or its last unit) and fits where
+ * it goes in DRAM. */
+static int64_t fixed_bytes(const struct sim *s, const struct mx_step *t, int32_t field, int64_t z) {
+    const struct mx_fixed_layout *f = &s->layout.fixed[field];
+    const struct mx_region *r = &t->region;
+    int64_t align = f->align_bytes, row0 = f->offset_bytes + z * f->plane_pitch_bytes;
+    uint64_t offset, bytes;
+    mx_fixed_span(f, z, r->y0, r->y1, &offset, &bytes);
+    int64_t begin = (int64_t)offset, end = begin + (int64_t)bytes;
+    cr_assert(begin % align == 0 && end % align == 0);
+    cr_assert(begin >= 0 && end < f->bytes + align, "%ld..%ld of %ld", begin, end, f->bytes);
+    int64_t first = row0 + r->y0 * f->row_pitch_bytes + f->lead_bytes;
+    int64_t last = row0 + (r->y1 - 1) * f->row_pitch_bytes + f->lead_bytes + f->row_bytes;
+    cr_assert(begin <= first && first < begin + align && last <= end && end < last + align);
+    int64_t a = row0 - t->at.y_offset * f->row_pitch_bytes, shift = ((a % align) + align) % align;
+    cr_assert(begin >= a - shift && end <= a - shift + mx_fixed_slot_bytes(f, s->shape.rows));
+    return (int64_t)bytes;
+}
+
+static void transfer_fixed(struct sim *s, const struct mx_step *t) {
+    struct fixed_view v = {s, t->at, t->array - MX_FIXED_ARRAY};
+    const struct mx_region *r = &t->region;
+    cr_assert(t->kind == MX_STEP_LOAD && t->buffer == t->array && t->part == 0 && !t->whole_planes);
+    cr_assert(v.field < mx_fixed_count(s->p) && s->shape.rows > 0);
+    check_region(s, *r);
+    cr_assert(r->z1 - r->z0 <= s->shape.fixed_slots);
+    for (int64_t z = r->z0; z < r->z1; z++) {
+        for (int64_t y = r->y0; y < r->y1; y++) {
+            double c = *cell(&s->fixed[v.field], y, z);
+            cr_assert(!isnan(c), "(%ld,%ld) of C is not there", y, z);
+            *at_fixed(&v, y, z) = c;
+        }
+        int64_t bytes = fixed_bytes(s, t, v.field, z);
+        s->moved.read_bytes += bytes;
+        s->moved.fixed_read_bytes += bytes;
+    }
+}
+
 static void transfer(struct sim *s, const struct mx_step *t) {
     if (t->buffer == MX_FACES) {
         transfer_faces(s, t);
         return;
     }
+    if (t->buffer >= MX_FIXED_ARRAY) {
+        transfer_fixed(s, t);
+        return;
+    }
+    cr_assert(t->part == 0 || s->shape.pairs);
+    cr_assert(t->buffer == 0 || !s->shape.pairs || !s->shape.in_place);
     struct plane_view v = {s, t->at, t->array};
     const struct mx_region *r = &t->region;
     check_region(s, *r);
@@ -141,7 +225,7 @@ static void transfer(struct sim *s, const struct mx_step *t) {
     if (t->whole_planes) cr_assert(r->y0 == 0 && r->y1 == s->p->ny + 2 * s->p->h && t->at.y_offset == 0);
     for (int64_t z = r->z0; z < r->z1; z++)
         for (int64_t y = r->y0; y < r->y1; y++) {
-            double *block = at_array(&v, y, z), *buffer = cell(&s->buffer[t->buffer], y, z);
+            double *block = at_array(&v, y, z), *buffer = cell(&s->buffer[t->buffer][t->part], y, z);
             if (t->kind == MX_STEP_LOAD)
                 *block = *buffer;
             else
@@ -199,9 +283,14 @@ static void compute(struct sim *s, const struct mx_step *t, int32_t l) {
     cr_assert(w->y0 - h >= r->y0 && w->y1 + h <= r->y1 && w->z0 - h >= r->z0 && w->z1 + h <= r->z1);
     cr_assert(w->z0 >= t->writes[to.array].z0 && w->z1 <= t->writes[to.array].z1);
     cr_assert(w->z0 - h >= t->touches[from.array].z0 && w->z1 + h <= t->touches[from.array].z1);
+    if (mx_fixed_count(s->p) > 0)
+        cr_assert(w->z0 - s->p->system->hc >= t->fixed.z0 && w->z1 + s->p->system->hc <= t->fixed.z1);
     for (int64_t z = w->z0; z < w->z1; z++)
         for (int64_t y = w->y0; y < w->y1; y++) {
-            double value = stencil(at_array, &from, y, z, h);
+            double old = mx_reads_old(s->p) ? *at_array(&to, y, z) : 0;
+            double value = of_state(s->p, stencil(at_array, &from, y, z, h), old, t->first_level + l);
+            for (int32_t i = 0; i < mx_fixed_count(s->p); i++)
+                value += of_fixed(s->p, at_fixed, &(struct fixed_view){s, t->at, i}, y, z);
             cr_assert(!isnan(value), "level %d of (%ld,%ld) reads what was never loaded", l + 1, y, z);
             *at_array(&to, y, z) = value;
         }
@@ -225,6 +314,8 @@ static void check_slots(struct sim *s, const struct mx_step *t) {
 static void advance(struct sim *s, const struct mx_step *t) {
     check_region(s, t->region);
     check_slots(s, t);
+    cr_assert_eq(t->first_level, s->committed);
+    cr_assert(mx_fixed_count(s->p) > 0 || t->fixed.z0 >= t->fixed.z1);
     cr_assert(t->levels >= 1 && t->levels <= s->shape.max_levels);
     for (int a = 0; a < 2; a++) cr_assert(t->region.z1 - t->region.z0 <= s->slots[a]);
     int64_t face = 0;
@@ -240,27 +331,42 @@ static void advance(struct sim *s, const struct mx_step *t) {
 }
 
 static void commit(struct sim *s, const struct mx_step *t) {
-    cr_assert(t->time > s->committed && t->time <= s->p->nt);
+    cr_assert(t->time > s->committed && t->time <= mx_levels_of(s->p, s->p->nt));
+    cr_assert(t->time % mx_levels_a_step(s->p) == 0);
     s->committed = t->time;
-    while (s->reference_time < t->time) {
-        plain_step(s->p, &s->reference, &s->spare);
-        copy_field(&s->reference, &s->spare);
-        s->reference_time++;
+    for (; s->reference_time < t->time; s->reference_time++) {
+        int64_t from = s->reference_time & 1;
+        plain_level(s->p, &s->reference[from], &s->reference[1 - from], s->fixed, s->reference_time);
     }
-    size_t bytes = (size_t)(s->reference.rows * s->reference.planes) * sizeof(double);
-    cr_assert(memcmp(s->reference.v, s->buffer[t->buffer].v, bytes) == 0, "step %ld differs", t->time);
+    int64_t last = t->time & 1;
+    size_t bytes = (size_t)(s->reference[0].rows * s->reference[0].planes) * sizeof(double);
+    for (int64_t part = 0; part <= s->shape.pairs; part++) {
+        int64_t level = s->shape.pairs ? part : last;
+        cr_assert(memcmp(s->reference[level].v, s->buffer[t->buffer][part].v, bytes) == 0,
+                  "level %ld, array %ld differs", t->time, part);
+    }
 }
 
 /* ------------------------------------------------------------------ read-ahead */
 
 static void note(struct sim *s, const struct mx_step *t) {
     if (t->buffer == MX_FACES) return;
-    struct touched one = {.loads = s->n_loads, .stores = s->n_stores};
     bool moves = t->kind == MX_STEP_LOAD || t->kind == MX_STEP_STORE, load = t->kind == MX_STEP_LOAD;
-    for (int a = 0; a < 2; a++) {
-        one.touches[a] = t->touches[a];
-        one.writes[a] = t->writes[a];
-        if (moves && t->array == a) one.touches[a] = (struct mx_planes){t->region.z0, t->region.z1};
+    s->load_groups += load && t->array == 0;
+    if (t->kind == MX_STEP_STORE && t->region.z0 + t->at.z_offset != s->last_store) {
+        s->last_store = t->region.z0 + t->at.z_offset;
+        s->store_groups++;
+    }
+    struct touched one = {.loads = s->n_loads,
+                          .stores = s->n_stores,
+                          .group = load ? s->load_groups : s->store_groups,
+                          .load_groups = s->load_groups,
+                          .store_groups = s->store_groups};
+    for (int a = 0; a < RINGS; a++) {
+        one.touches[a] = a < 2 ? t->touches[a] : t->fixed;
+        if (a < 2) one.writes[a] = t->writes[a];
+        if (moves && (t->array == a || (a == 2 && t->array >= MX_FIXED_ARRAY)))
+            one.touches[a] = (struct mx_planes){t->region.z0, t->region.z1};
         if (load) one.writes[a] = one.touches[a];
         one.touches[a].z0 += t->at.z_offset, one.touches[a].z1 += t->at.z_offset;
         one.writes[a].z0 += t->at.z_offset, one.writes[a].z1 += t->at.z_offset;
@@ -272,7 +378,7 @@ static void note(struct sim *s, const struct mx_step *t) {
 
 /* Must b, which follows a, wait for it? */
 static bool meet(const struct sim *s, const struct touched *a, const struct touched *b) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < RINGS; i++)
         for (int first = 0; first < 2; first++) {
             const struct mx_planes *w = first ? &a->writes[i] : &b->writes[i];
             const struct mx_planes *t = first ? &b->touches[i] : &a->touches[i];
@@ -284,13 +390,14 @@ static bool meet(const struct sim *s, const struct touched *a, const struct touc
     return false;
 }
 
-/* While an ADVANCE runs, the next `ahead` LOADs and the last `ahead` STOREs may be under way: none of these
- * waits for another or for the ADVANCE, nor it for them. */
+/* While an ADVANCE runs, the LOADs of the next `ahead` fronts and the STOREs of the last `ahead` may be under
+ * way: none of these waits for another or for the ADVANCE, nor it for them. */
 static void check_overlap(const struct sim *s, int64_t ahead) {
     for (int64_t k = 0; k < s->advances; k++) {
         const struct touched *a = &s->advance[k];
-        int64_t oldest = a->stores > ahead ? a->stores - ahead : 0;
-        for (int64_t i = a->loads; i < a->loads + ahead && i < s->n_loads; i++) {
+        int64_t oldest = a->stores;
+        while (oldest > 0 && s->store[oldest - 1].group > a->store_groups - ahead) oldest--;
+        for (int64_t i = a->loads; i < s->n_loads && s->load[i].group <= a->load_groups + ahead; i++) {
             cr_assert(!meet(s, a, &s->load[i]), "LOAD %ld waits for ADVANCE %ld", i, k);
             for (int64_t j = oldest; j < a->stores; j++)
                 cr_assert(!meet(s, &s->store[j], &s->load[i]), "LOAD %ld waits for STORE %ld", i, j);
@@ -302,19 +409,63 @@ static void check_overlap(const struct sim *s, int64_t ahead) {
 
 /* ------------------------------------------------------------------ one setting */
 
+static double some_value(void) { return (double)between(-1000000, 1000000) * 1e-6; }
+
+/* A field of C: in a Buffer of its own, aligned, or in a file of any offset, with a frame or without. */
+static void make_fixed(struct sim *s, int32_t i) {
+    static const uint32_t aligns[] = {1, 64, 512, 4096};
+    const struct mx_problem *p = s->p;
+    const bool own = draw() % 2, framed = own || p->system->hc > 0 || draw() % 2;
+    const int64_t element = mx_dtype_bytes(p->system->fixed[i].dtype), h = framed ? 0 : p->h;
+    const int64_t rows = p->ny + 2 * p->h, planes = p->nz + 2 * p->h;
+    struct mx_fixed_layout f = {.frame = framed ? p->h : 0,
+                                .align_bytes = aligns[draw() % 4],
+                                .lead_bytes = h * element,
+                                .user_file = !own,
+                                .row_bytes = (p->nx + 2 * p->h - 2 * h) * element};
+    f.row_pitch_bytes = own ? (f.row_bytes + 63) / 64 * 64 : f.row_bytes;
+    f.plane_pitch_bytes = (rows - 2 * h) * f.row_pitch_bytes;
+    if (own) f.plane_pitch_bytes = (f.plane_pitch_bytes + f.align_bytes - 1) / f.align_bytes * f.align_bytes;
+    const int64_t data = own ? 0 : element * between(0, 300);
+    f.offset_bytes = data - h * (f.plane_pitch_bytes + f.row_pitch_bytes + element);
+    f.bytes = data + (planes - 2 * h) * f.plane_pitch_bytes + (own ? 0 : between(0, 100));
+    s->layout.fixed[i] = f;
+    s->fixed[i] = make_field(rows, planes);
+    for (int64_t z = h; z < planes - h; z++)
+        for (int64_t y = h; y < rows - h; y++) *cell(&s->fixed[i], y, z) = some_value();
+    s->fixed_array[i] = make_field(s->shape.rows, s->shape.fixed_slots);
+}
+
 static void set_up(struct sim *s) {
-    int64_t rows = s->p->ny + 2 * s->p->h, planes = s->p->nz + 2 * s->p->h;
+    int64_t rows = s->p->ny + 2 * s->p->h, planes = s->p->nz + 2 * s->p->h, plane = rows * PITCH + PLANE_PAD;
     s->algorithm->shape(s->p, s->plan, &s->shape);
-    for (int i = 0; i < 2; i++) s->buffer[i] = make_field(rows, planes);
-    s->reference = make_field(rows, planes);
-    s->spare = make_field(rows, planes);
-    for (int64_t i = 0; i < rows * planes; i++) s->buffer[0].v[i] = (double)between(-1000000, 1000000) * 1e-6;
-    copy_field(&s->reference, &s->buffer[0]);
-    if (s->shape.init_both) copy_field(&s->buffer[1], &s->buffer[0]);
+    s->last_store = -1;
+    cr_assert_eq(s->shape.pairs, mx_reads_old(s->p));
+    cr_assert_eq(s->shape.fixed_slots > 0, s->shape.rows > 0 && mx_fixed_count(s->p) > 0);
+    s->layout = (struct mx_layout){.rows = rows,
+                                   .planes = planes,
+                                   .row_bytes = PITCH,
+                                   .row_pitch_bytes = PITCH,
+                                   .plane_pitch_bytes = plane,
+                                   .buffer_bytes = planes * plane};
+    for (int i = 0; i < 2; i++) {
+        s->reference[i] = make_field(rows, planes);
+        for (int part = 0; part < 2; part++) s->buffer[i][part] = make_field(rows, planes);
+    }
+    for (int part = 0; part <= s->shape.pairs; part++) {
+        for (int64_t i = 0; i < rows * planes; i++) s->buffer[0][part].v[i] = some_value();
+        copy_field(&s->reference[part], &s->buffer[0][part]);
+        if (s->shape.init_both) copy_field(&s->buffer[1][part], &s->buffer[0][part]);
+    }
     for (int i = 0; i < 2; i++) {
         s->slots[i] = s->shape.rows == 0 ? planes : s->shape.slots[i];
-        s->array[i] = s->shape.rows == 0 ? s->buffer[i] : make_field(s->shape.rows, s->slots[i]);
+        if (s->shape.rows != 0)
+            s->array[i] = make_field(s->shape.rows, s->slots[i]);
+        else
+            s->array[i] = s->shape.pairs ? s->buffer[0][i] : s->buffer[i][0];
     }
+    for (int32_t i = 0; i < mx_fixed_count(s->p); i++) make_fixed(s, i);
+    s->slots[2] = s->shape.fixed_slots > 0 ? s->shape.fixed_slots : 1;
     int64_t slab = s->shape.max_levels * s->shape.face_planes;
     s->faces = make_field(s->shape.face_rows, s->shape.face_slots * slab);
     s->side_file = make_field(s->shape.face_rows, s->shape.faces_in_file ? s->shape.face_slabs * slab : 0);
@@ -323,10 +474,13 @@ static void set_up(struct sim *s) {
 static void tear_down(struct sim *s) {
     for (int i = 0; i < 2; i++) {
         if (s->shape.rows != 0) free(s->array[i].v);
-        free(s->buffer[i].v);
+        for (int part = 0; part < 2; part++) free(s->buffer[i][part].v);
+        free(s->reference[i].v);
     }
-    free(s->reference.v);
-    free(s->spare.v);
+    for (int32_t i = 0; i < mx_fixed_count(s->p); i++) {
+        free(s->fixed[i].v);
+        free(s->fixed_array[i].v);
+    }
     free(s->faces.v);
     free(s->side_file.v);
 }
@@ -359,42 +513,37 @@ static int32_t run(struct sim *s, int64_t first_time, int32_t first_buffer, int6
 }
 
 static void check_traffic(const struct sim *s) {
-    int64_t rows = s->p->ny + 2 * s->p->h, planes = s->p->nz + 2 * s->p->h, plane = rows * PITCH + PLANE_PAD;
-    struct mx_layout layout = {.rows = rows,
-                               .planes = planes,
-                               .row_bytes = PITCH,
-                               .row_pitch_bytes = PITCH,
-                               .plane_pitch_bytes = plane,
-                               .buffer_bytes = planes * plane};
     struct mx_traffic t;
     struct mx_step_counts n;
-    s->algorithm->traffic(s->p, s->plan, &layout, &t);
+    s->algorithm->traffic(s->p, s->plan, &s->layout, &t);
     cr_assert_eq(t.read_bytes, s->moved.read_bytes, "read %ld, moved %ld", t.read_bytes, s->moved.read_bytes);
     cr_assert_eq(t.write_bytes, s->moved.write_bytes, "written %ld, moved %ld", t.write_bytes,
                  s->moved.write_bytes);
     cr_assert_eq(t.copy_bytes, s->moved.copy_bytes);
-    cr_assert_eq(t.updates, s->moved.updates, "updates %ld, done %ld", t.updates, s->moved.updates);
+    cr_assert_eq(t.fixed_read_bytes, s->moved.fixed_read_bytes);
+    int64_t updates = s->moved.updates / mx_levels_a_step(s->p);
+    cr_assert_eq(t.updates, updates, "updates %ld, done %ld", t.updates, updates);
     cr_assert_eq(t.face_read_bytes, s->moved.face_read_bytes);
     cr_assert_eq(t.face_write_bytes, s->moved.face_write_bytes);
-    cr_assert_eq(t.init_write_bytes, (s->shape.init_both ? 2 : 1) * layout.buffer_bytes);
+    int64_t initial = (s->shape.init_both ? 2 : 1) * (s->shape.pairs ? 2 : 1);
+    cr_assert_eq(t.init_write_bytes, initial * s->layout.buffer_bytes);
     cr_assert_eq(mx_schedule_count(s->algorithm, s->p, s->plan, &n), 0);
-    cr_assert_eq(n.window_rows * s->p->nx, t.updates);
+    cr_assert_eq(n.window_rows * s->p->nx / mx_levels_a_step(s->p), t.updates);
     cr_assert_eq(n.copy_rows * PITCH, t.copy_bytes);
 }
 
 /* A run that ends after some COMMIT and goes on with fresh Blocks gives the same. */
 static void check_resume(struct sim *s, int64_t commits) {
-    for (int i = 0; i < 2; i++)
-        for (int64_t k = 0; k < s->shape.rows * s->slots[i]; k++) s->array[i].v[k] = NAN;
-    copy_field(&s->reference, &s->buffer[0]);
-    s->committed = s->reference_time = 0;
     int32_t buffer = run(s, 0, 0, commits);
     for (int64_t k = 0; k < s->faces.rows * s->faces.planes; k++) s->faces.v[k] = NAN;
     for (int64_t k = 0; k < s->side_file.rows * s->side_file.planes; k++) s->side_file.v[k] = NAN;
     for (int i = 0; i < 2; i++)
         for (int64_t k = 0; k < s->shape.rows * s->slots[i]; k++) s->array[i].v[k] = NAN;
-    if (s->committed < s->p->nt) run(s, s->committed, buffer, 0);
-    cr_assert_eq(s->committed, s->p->nt);
+    for (int32_t i = 0; i < mx_fixed_count(s->p); i++)
+        for (int64_t k = 0; k < s->shape.rows * s->shape.fixed_slots; k++) s->fixed_array[i].v[k] = NAN;
+    const int64_t levels = mx_levels_of(s->p, s->p->nt);
+    if (s->committed < levels) run(s, s->committed, buffer, 0);
+    cr_assert_eq(s->committed, levels);
 }
 
 static void check(const struct mx_algorithm *algorithm, const struct mx_problem *p,
@@ -408,7 +557,7 @@ static void check(const struct mx_algorithm *algorithm, const struct mx_problem 
     cr_assert_eq(algorithm->check(p, plan, &why), 0, "%s", why.text);
     set_up(&s);
     int32_t buffer = run(&s, 0, 0, 0);
-    cr_assert_eq(s.committed, p->nt);
+    cr_assert_eq(s.committed, mx_levels_of(p, p->nt));
     cr_assert_eq(buffer, mx_schedule_final_buffer(algorithm, p, plan));
     if (strcmp(algorithm->name, "stream") != 0 && p->nt > 0 && s.shape.rows > 0) {
         cr_assert_eq(s.used_slots, s.shape.slots[0]);
@@ -420,7 +569,9 @@ static void check(const struct mx_algorithm *algorithm, const struct mx_problem 
     if (strcmp(algorithm->name, "stream") == 0 && plan->by >= p->ny && !whole)
         check_overlap(&s, plan->ahead > 0 ? plan->ahead : 2);
     tear_down(&s);
-    if (!algorithm->resumable) return;
+    if (!algorithm->resumable || s.shape.in_place) return;
+    memset(&s, 0, sizeof s);
+    s.algorithm = algorithm, s.p = p, s.plan = plan;
     set_up(&s);
     check_resume(&s, between(1, 3));
     tear_down(&s);
@@ -441,6 +592,39 @@ static void random_setting(struct mx_problem *p, struct mx_plan *plan, bool one_
     plan->slab = between(1, 7);
     plan->ahead = between(0, 3);
     strcpy(plan->engine, draw() % 2 ? "tiled" : "iblock");
+}
+
+/* With a system of a form, with and without C. */
+static void make_system(struct mx_problem *p, struct mx_plan *plan, int form, struct mx_system *system) {
+    static const enum mx_dtype types[] = {MX_F64, MX_F32, MX_U8, MX_U16, MX_I16};
+    *system = (struct mx_system){.name = "test", .form = form, .h = p->h, .n_field = {1, 1}};
+    system->hc = draw() % 2 ? 0 : (int32_t)between(0, p->h);
+    system->n_fixed = draw() % 3 == 0 ? 0 : (int32_t)between(1, 3);
+    for (int32_t i = 0; i < system->n_fixed; i++) system->fixed[i].dtype = types[draw() % 5];
+    p->system = system;
+    if (form == MX_STAGGERED) plan->bt += plan->bt & 1;
+}
+
+static void check_systems(const char *name, int n, bool one_block_y, const char *faces) {
+    const struct mx_algorithm *algorithm = mx_algorithm_find(name);
+    seed_state = 1181783497276652981u;
+    for (int i = 0; i < n; i++) {
+        struct mx_problem p;
+        struct mx_plan plan;
+        struct mx_system system;
+        random_setting(&p, &plan, one_block_y);
+        if (p.h > 4) continue;
+        strcpy(plan.faces, faces);
+        make_system(&p, &plan, i % 3, &system);
+        plan.in_place = strcmp(name, "stream") == 0 && mx_reads_old(&p) && draw() % 2;
+        if (getenv("MX_TEST_TRACE"))
+            fprintf(stderr,
+                    "%s %d: form %d h %d hc %d fixed %d ny %ld nz %ld nt %ld by %ld bz %ld bt %ld slab %ld "
+                    "ahead %ld %s%s\n",
+                    name, i, system.form, p.h, system.hc, system.n_fixed, p.ny, p.nz, p.nt, plan.by, plan.bz,
+                    plan.bt, plan.slab, plan.ahead, plan.engine, plan.in_place ? " in-place" : "");
+        check(algorithm, &p, &plan);
+    }
 }
 
 static void check_many(const char *name, int n, bool one_block_y, const char *faces) {
@@ -470,6 +654,19 @@ Test(schedule, direct_skewed) { check_many("mmap1", 150, false, ""); }
 Test(schedule, direct_skewed_opt) { check_many("mmap1+opt", 150, false, ""); }
 Test(schedule, stream_strips) { check_many("stream", 400, false, "dram"); }
 Test(schedule, stream_strips_with_a_side_file) { check_many("stream", 400, false, "side-file"); }
+
+Test(schedule_of_systems, direct) { check_systems("direct", 150, false, ""); }
+Test(schedule_of_systems, redundant) { check_systems("redundant", 120, false, ""); }
+Test(schedule_of_systems, stream) { check_systems("stream", 450, true, ""); }
+Test(schedule_of_systems, skewed) { check_systems("skewed", 200, false, ""); }
+Test(schedule_of_systems, skewed_y) { check_systems("skewed-y", 300, false, ""); }
+Test(schedule_of_systems, skewed_min) { check_systems("skewed-min", 300, false, ""); }
+Test(schedule_of_systems, direct_skewed) { check_systems("mmap1", 120, false, ""); }
+Test(schedule_of_systems, direct_skewed_opt) { check_systems("mmap1+opt", 120, false, ""); }
+Test(schedule_of_systems, stream_strips) { check_systems("stream", 450, false, "dram"); }
+Test(schedule_of_systems, stream_strips_with_a_side_file) {
+    check_systems("stream", 450, false, "side-file");
+}
 
 /* ------------------------------------------------------------------ against the Python model and the papers
  */
@@ -578,6 +775,28 @@ Test(schedule, names_and_refusals) {
         cr_assert(strstr(why.text, "bt is 0") != NULL);
         q = plan, q.by = 0;
         if (a->uses_blocks) cr_assert_eq(a->check(&good, &q, &why), -EINVAL);
+    }
+}
+
+/* bt counts levels; in place is for what keeps both arrays, and not for overlapped blocks. */
+Test(schedule_of_systems, refusals) {
+    struct mx_system system = {.h = 1, .n_field = {1, 1}};
+    for (int i = 0; mx_algorithms[i] != NULL; i++) {
+        const struct mx_algorithm *a = mx_algorithms[i];
+        struct mx_problem p = {.nx = 1, .ny = 9, .nz = 9, .nt = 4, .h = 1, .system = &system};
+        struct mx_plan odd = {.by = 3, .bz = 3, .bt = 3, .slab = 1};
+        struct mx_plan in_place = {.by = 3, .bz = 3, .bt = 2, .slab = 1, .in_place = true};
+        mx_why why;
+        system.form = MX_LEAPFROG;
+        const bool overlaps = strcmp(a->name, "redundant") == 0;
+        cr_assert_eq(a->check(&p, &odd, &why), 0);
+        cr_assert_eq(a->check(&p, &in_place, &why), overlaps ? -EINVAL : 0);
+        system.form = MX_STAGGERED;
+        cr_assert_eq(a->check(&p, &odd, &why), -EINVAL);
+        cr_assert(strstr(why.text, "even bt, 4") != NULL, "%s", why.text);
+        system.form = MX_JACOBI;
+        cr_assert_eq(a->check(&p, &odd, &why), 0);
+        cr_assert_eq(a->check(&p, &in_place, &why), -EINVAL);
     }
 }
 
