@@ -10,9 +10,14 @@ static double gib(double bytes) { return bytes / 1073741824.0; }
 static void say_problem(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
     const struct mx_problem *p = q->problem;
     const struct mx_machine *m = q->machine;
-    fprintf(f, "problem   %lld x %lld x %lld cells, %lld steps, %s %s: two Buffers of %.2f GiB\n",
-            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
-            p->dtype == MX_F64 ? "f64" : "f32", gib((double)r->layout.buffer_bytes));
+    fprintf(f, "problem   %lld x %lld x %lld cells, %lld steps, %s%s%s: %s Buffers of %.2f GiB\n",
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
+            p->system != NULL ? p->system->name : p->stencil, p->system != NULL ? "" : " ",
+            p->system != NULL ? "" : mx_dtype_name(p->dtype),
+            mx_job_state_buffers(&r->shape) == 4 ? "four" : "two", gib((double)r->layout.buffer_bytes));
+    for (int32_t i = 0; i < mx_fixed_count(p); i++)
+        fprintf(f, "          read-only field %s %s: %.2f GiB\n", p->system->fixed[i].name,
+                mx_dtype_name(p->system->fixed[i].dtype), gib((double)r->layout.fixed[i].bytes));
     fprintf(f, "machine   %d cores, %d sockets, L2 %s per core, L3 %s per socket\n", m->cores, m->sockets,
             mx_size_text(m->l2_bytes).text, mx_size_text(m->l3_bytes).text);
     fprintf(f, "DRAM      %s visible, less %s reserve and %s for the program: %s for Blocks\n",
@@ -48,12 +53,12 @@ static void say_constraints(FILE *f, const struct mx_tune_request *q, const stru
             q->exhaustive ? " (exhaustive)" : "", (long long)r->n_evaluated, (double)r->search_ns * 1e-6);
 }
 
-static void say_candidate(FILE *f, const struct mx_tune_candidate *c, int64_t nt) {
+static void say_candidate(FILE *f, const struct mx_tune_candidate *c, int64_t levels) {
     if (!c->fits) {
         fprintf(f, "  %-18s -- %s\n", c->algorithm, c->why);
         return;
     }
-    double sweeps = (double)tune_max(1, tune_ceil_div(nt, c->shape.max_levels));
+    double sweeps = (double)tune_max(1, tune_ceil_div(levels, c->shape.max_levels));
     char block[48];
     snprintf(block, sizeof block, "%lld/%lld/%lld", (long long)c->plan.by, (long long)c->plan.bz,
              (long long)c->plan.bt);
@@ -68,7 +73,8 @@ static void say_candidates(FILE *f, const struct mx_tune_request *q, const struc
             "read/sweep", "write/sw.", "DRAM", "I/O", "compute", "total");
     fprintf(f, "  %-18s %-18s %7s %10s %10s %9s %9s %9s %9s\n", "", "", "", "GiB", "GiB", "GiB", "s", "s",
             "s");
-    for (int i = 0; i < r->n_candidates; i++) say_candidate(f, &r->candidates[i], q->problem->nt);
+    for (int i = 0; i < r->n_candidates; i++)
+        say_candidate(f, &r->candidates[i], mx_levels_of(q->problem, q->problem->nt));
 }
 
 static void say_why(FILE *f, const struct mx_tune_result *r) {

@@ -34,7 +34,8 @@ static int64_t naive_max_bt(const struct mx_problem *p, int64_t by, int64_t bz, 
 
 /* iz as large as L3 allows: first a power of two, then in steps of the cores of a socket. */
 static void naive_iblock(const struct mx_problem *p, const struct mx_machine *m, struct mx_naive_log *log) {
-    int64_t element = mx_dtype_bytes(p->dtype), cores = tune_max(1, m->cores / tune_max(1, m->sockets));
+    int64_t element = tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
+            cores = tune_max(1, m->cores / tune_max(1, m->sockets));
     int64_t l3 = (int64_t)(m->l3_bytes > 0 ? m->l3_bytes : m->l2_bytes * (uint64_t)cores);
     int64_t plane = p->nx * BUFFERS * element * cores; /* one plane of every core's iBlock */
     log->cache_usable_bytes = l3 - CACHE_SPARE_BYTES;
@@ -94,16 +95,26 @@ static int naive_log(const struct mx_problem *p, const struct mx_machine *machin
 
 int mx_naive_tune(const struct mx_problem *p, const struct mx_machine *machine, uint64_t dram_bytes,
                   uint64_t reserve_bytes, mx_why *why, struct mx_naive_log *out) {
-    int64_t row = (p->nx + 2 * p->h) * mx_dtype_bytes(p->dtype);
+    int64_t row = (p->nx + 2 * p->h) * tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
     return naive_log(p, machine, dram_bytes, (int64_t)dram_bytes - (int64_t)reserve_bytes, row, why, out);
 }
 
-/* Both reckon with typical sizes; where rows are padded the exact one may still be too large. */
+/* Both reckon with typical sizes; where rows are padded the exact one may still be too large. Sweeps of whole
+ * steps. */
 static void try_shorter(struct job *job, int64_t by, int64_t bz, int64_t bt) {
-    while (bt > 0 && !mx_job_try(job, by, bz, bt)) {
-        int64_t sweeps = bt > 1 ? tune_ceil_div(job->problem.nt, bt - 1) : 0;
-        bt = sweeps > 0 ? tune_ceil_div(job->problem.nt, sweeps) : 0;
+    const int64_t unit = mx_job_unit(job);
+    int64_t steps = tune_max(bt / unit, bt > 0);
+    while (steps > 0 && !mx_job_try(job, by, bz, steps * unit)) {
+        int64_t sweeps = steps > 1 ? tune_ceil_div(job->problem.nt, steps - 1) : 0;
+        steps = sweeps > 0 ? tune_ceil_div(job->problem.nt, sweeps) : 0;
     }
+}
+
+/* The problem with its levels for steps: what both tuners count. */
+static struct mx_problem in_levels(const struct job *job) {
+    struct mx_problem p = job->problem;
+    p.nt = mx_job_levels(job);
+    return p;
 }
 
 static int64_t row_pitch(const struct job *job) {
@@ -115,8 +126,8 @@ static int64_t row_pitch(const struct job *job) {
 int mx_run_naive(struct job *job, mx_why *why) {
     struct mx_naive_log log;
     const struct mx_tune_request *q = job->request;
-    int err = naive_log(&job->problem, q->machine, q->dram_bytes, (int64_t)job->room_bytes, row_pitch(job),
-                        why, &log);
+    const struct mx_problem p = in_levels(job);
+    int err = naive_log(&p, q->machine, q->dram_bytes, (int64_t)job->room_bytes, row_pitch(job), why, &log);
     if (err < 0) return err;
     if (q->manual.iy == 0) job->base.iy = 1;
     if (q->manual.iz == 0) job->base.iz = log.iz;
@@ -137,7 +148,7 @@ static int64_t modest_bt(const struct mx_problem *p, int64_t limit) {
 static int64_t typical_bt(const struct job *job, int64_t by, int64_t bz, int64_t columns) {
     const struct mx_problem *p = &job->problem;
     int64_t grow = (job->strategy->halo_twice ? 2 : 1) * p->h, h2 = 2 * p->h;
-    int64_t low = 0, high = tune_min(p->nt, tune_max(1, tune_min(by, bz) / h2)) + 1;
+    int64_t low = 0, high = tune_min(mx_job_levels(job), tune_max(1, tune_min(by, bz) / h2)) + 1;
     while (low + 1 < high) {
         int64_t bt = low + (high - low) / 2;
         if ((mx_wide)(by + h2 + grow * bt) * (bz + h2 + grow * bt) < columns)
@@ -151,7 +162,7 @@ static int64_t typical_bt(const struct job *job, int64_t by, int64_t bz, int64_t
 /* The largest by*bz of powers of two with by = bz or by = 2 bz (or the whole ny, nz where a power is beyond)
  * that leaves room for two steps. */
 static void simulate(struct job *job) {
-    const struct mx_problem *p = &job->problem;
+    const struct mx_problem levels = in_levels(job), *p = &levels;
     int64_t columns = (int64_t)(job->room_bytes / (uint64_t)(BUFFERS * row_pitch(job)));
     if (columns < 1) return;
     for (int64_t b = power_of_two_below(tune_max(1, floor_sqrt(columns))); b > 0 && !job->found; b /= 2)
@@ -166,14 +177,16 @@ static void simulate(struct job *job) {
 /* The papers' constraints on a given Block, each with a way out. DRAM is the caller's. */
 static int check_given(const struct job *job, mx_why *why) {
     const struct mx_plan *m = &job->request->manual;
-    const struct mx_problem *p = &job->problem;
+    const struct mx_problem levels = in_levels(job), *p = &levels;
     const struct {
         const char *name, *total;
         int64_t block, n;
     } cuts[] = {{"by", "ny", m->by, p->ny}, {"bz", "nz", m->bz, p->nz}};
     if (m->bt > p->nt)
-        return mx_fail(why, -EINVAL, "bt = %lld is above nt = %lld: give a bt of 1 to %lld", (long long)m->bt,
-                       (long long)p->nt, (long long)p->nt);
+        return mx_fail(why, -EINVAL, "bt = %lld is above %s %lld: give a bt of %lld to %lld",
+                       (long long)m->bt,
+                       mx_job_unit(job) > 1 ? "the run's levels," : "nt =", (long long)p->nt,
+                       (long long)mx_job_unit(job), (long long)p->nt);
     for (int i = 0; i < 2; i++) {
         int64_t b = cuts[i].block, n = cuts[i].n;
         if (b < 1 || b > n)

@@ -11,7 +11,7 @@
 /* The words of a plan line, in order. One row a field: text (name = what the field holds) or a number. */
 struct field {
     const char *key;
-    enum { WORD, NUMBER64, NUMBER32 } kind;
+    enum { WORD, NUMBER64, NUMBER32, FLAG } kind; /* FLAG: the key alone */
     size_t offset, size;
 };
 #define MEMBER(name) offsetof(struct mx_plan, name), sizeof((struct mx_plan *)0)->name
@@ -24,6 +24,7 @@ static const struct field fields[] = {
     {"ct", NUMBER64, MEMBER(ct)},           {"column", NUMBER64, MEMBER(column)},
     {"ahead", NUMBER64, MEMBER(ahead)},     {"faces", WORD, MEMBER(faces)},
     {"threads", NUMBER32, MEMBER(threads)}, {"tuner", WORD, MEMBER(tuner)},
+    {"in-place", FLAG, MEMBER(in_place)},
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -39,7 +40,9 @@ const char *mx_plan_print(const struct mx_plan *plan, char *line, size_t capacit
         const char *word = (const char *)plan + f->offset;
         if (f->kind == WORD && word[0] != 0)
             n += (size_t)snprintf(line + n, capacity - n, " %s=%s", f->key, word);
-        if (f->kind != WORD && get_number(plan, f) != 0)
+        if (f->kind == FLAG && *(const bool *)word)
+            n += (size_t)snprintf(line + n, capacity - n, " %s", f->key);
+        if (f->kind != WORD && f->kind != FLAG && get_number(plan, f) != 0)
             n += (size_t)snprintf(line + n, capacity - n, " %s=%lld", f->key, (long long)get_number(plan, f));
     }
     return line;
@@ -81,15 +84,16 @@ static int set_word(struct mx_plan *plan, const struct field *f, const char *wor
 
 static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_why *why) {
     const char *equals = strchr(word, '=');
-    const struct field *f = equals == NULL ? NULL : find_field(word, (size_t)(equals - word));
-    if (f == NULL)
+    const struct field *f = find_field(word, equals == NULL ? strlen(word) : (size_t)(equals - word));
+    if (f == NULL || (f->kind == FLAG) != (equals == NULL))
         return mx_fail(why, -EINVAL,
                        "plan: '%s' is not understood; known are engine= by= bz= bt= iy= iz= slab= tile= ct= "
-                       "column= ahead= faces= threads= tuner=",
+                       "column= ahead= faces= threads= tuner= in-place",
                        word);
     uint32_t bit = UINT32_C(1) << (f - fields);
     if (*seen & bit) return mx_fail(why, -EINVAL, "plan: '%s': %s is given twice", word, f->key);
     *seen |= bit;
+    if (f->kind == FLAG) return *(bool *)((char *)plan + f->offset) = true, 0;
     if (f->kind == WORD) return set_word(plan, f, word, equals + 1, why);
     return set_number(plan, f, word, equals + 1, why);
 }

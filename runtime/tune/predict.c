@@ -53,14 +53,15 @@ static double copy_seconds(const struct job *job, const struct mx_shape *shape, 
     return bytes / job->rates.copy_bytes_per_s + faults / (double)job->threads;
 }
 
-/* Buffers larger than DRAM that are worked on directly: every pass over them faults both in and writes one
- * back. */
+/* Buffers larger than DRAM that are worked on directly: every pass over them faults both in, and C, and
+ * writes one back, or both where the old value is read. */
 static double paging_seconds(const struct job *job, const struct mx_layout *layout,
                              const struct mx_shape *shape) {
-    double buffer = (double)layout->buffer_bytes;
-    double passes = (double)tune_ceil_div(job->problem.nt, shape->max_levels);
-    if (2 * (uint64_t)layout->buffer_bytes < job->room_bytes) return 0;
-    return io_seconds(&job->rates, passes * 2 * buffer, passes * buffer);
+    double buffer = (double)layout->buffer_bytes, fixed = 0;
+    double passes = (double)tune_ceil_div(mx_job_levels(job), shape->max_levels);
+    for (int i = 0; i < MX_MAX_FIXED; i++) fixed += (double)layout->fixed[i].bytes;
+    if (2 * buffer + fixed < (double)job->room_bytes) return 0;
+    return io_seconds(&job->rates, passes * (2 * buffer + fixed), passes * (shape->pairs ? 2 : 1) * buffer);
 }
 
 /* Ends of the sweeps of a pipeline. Until the front has moved so far that its levels take as long to compute
@@ -70,13 +71,15 @@ static double paging_seconds(const struct job *job, const struct mx_layout *layo
 static double edge_seconds(const struct job *job, const struct mx_plan *plan, const struct mx_layout *layout,
                            const struct mx_shape *shape) {
     const struct mx_problem *p = &job->problem;
-    double plane = (double)tune_min(shape->rows, layout->rows) * (double)layout->row_pitch_bytes;
-    double read = plane / job->rates.read_bytes_per_s, write = plane / job->rates.write_bytes_per_s;
+    double rows = (double)tune_min(shape->rows, layout->rows), arrays = shape->pairs ? 2 : 1;
+    double written = rows * arrays * (double)layout->row_pitch_bytes, taken = written;
+    for (int i = 0; i < MX_MAX_FIXED; i++) taken += rows * (double)layout->fixed[i].row_pitch_bytes;
+    double read = taken / job->rates.read_bytes_per_s, write = written / job->rates.write_bytes_per_s;
     if (is_mapped(job)) write += read; /* see device_seconds */
-    double level = (double)p->nx * (double)shape->rows / update_rate(job, plan);
+    double level = (double)p->nx * (double)shape->rows / (update_rate(job, plan) * (double)mx_job_unit(job));
     double ramp = (read * read + write * write) * p->h / (2 * level);
     double longest = (read + write) * (double)tune_min(shape->max_levels * p->h, p->nz);
-    double sweeps = (double)tune_ceil_div(p->nt, shape->max_levels);
+    double sweeps = (double)tune_ceil_div(mx_job_levels(job), shape->max_levels);
     double slab = (double)tune_min(tune_max(plan->slab, 1), p->nz);
     return sweeps * ((ramp < longest ? ramp : longest) + slab * (read + write));
 }

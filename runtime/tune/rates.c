@@ -63,6 +63,24 @@ void mx_rates_complete(struct mx_rates *r, int32_t threads) {
         r->mixed_bytes_per_s = 2 / (1 / r->read_bytes_per_s + 1 / r->write_bytes_per_s);
 }
 
+double mx_rates_share(const struct mx_problem *p) {
+    if (p->system == NULL) return 1;
+    const int64_t both = mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1), old = mx_reads_old(p) ? 2 : 1;
+    /* A level reads one array, writes the other, reads C, and what it writes if the form says so. */
+    int64_t bytes = mx_levels_a_step(p) * mx_fixed_cell_bytes(p);
+    bytes += mx_levels_a_step(p) == 2 ? both * (1 + old) : both / 2 * (1 + old);
+    return bytes > 0 ? 16.0 / (double)bytes : 1;
+}
+
+void mx_rates_of_system(struct mx_rates *r, const struct mx_problem *problem, int32_t threads) {
+    const double share = mx_rates_share(problem) * threads;
+    if (problem->system == NULL) return;
+    if (!(r->iblock_updates_per_s > 0))
+        r->iblock_updates_per_s = MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * share;
+    if (!(r->tiled_updates_per_s > 0))
+        r->tiled_updates_per_s = MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * share;
+}
+
 /* ------------------------------------------------------------------ keys */
 
 int mx_rates_path(char *path, size_t capacity, mx_why *why) {
@@ -114,11 +132,16 @@ void mx_rates_compute_key(const struct mx_machine *m, const struct mx_problem *p
                           size_t capacity) {
     int length_class = 0; /* rows of similar length run alike */
     while ((INT64_C(1) << length_class) < p->nx && length_class < 40) length_class++;
-    snprintf(key, capacity,
-             "%s, %d cores, %d sockets, L1 %llu L2 %llu L3 %llu, %d threads, %s %s, rows to %lld",
+    char kernel[96];
+    if (p->system != NULL) /* the kernel's text decides; parameters change nothing */
+        snprintf(kernel, sizeof kernel, "%s %016llx", p->system->name,
+                 (unsigned long long)p->system->identity);
+    else
+        snprintf(kernel, sizeof kernel, "%s %s", p->stencil, mx_dtype_name(p->dtype));
+    snprintf(key, capacity, "%s, %d cores, %d sockets, L1 %llu L2 %llu L3 %llu, %d threads, %s, rows to %lld",
              m->cpu[0] != 0 ? m->cpu : "unknown CPU", m->cores, m->sockets, (unsigned long long)m->l1_bytes,
-             (unsigned long long)m->l2_bytes, (unsigned long long)m->l3_bytes, threads, p->stencil,
-             p->dtype == MX_F64 ? "f64" : "f32", 1LL << length_class);
+             (unsigned long long)m->l2_bytes, (unsigned long long)m->l3_bytes, threads, kernel,
+             1LL << length_class);
 }
 
 /* ------------------------------------------------------------------ the file */

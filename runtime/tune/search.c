@@ -29,7 +29,7 @@ bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan) {
 static struct mx_engine_options engine_options(const struct job *job, const struct mx_plan *plan) {
     struct mx_engine_options e =
         mx_plan_engine(plan, &job->problem, job->request->machine, mx_job_layout(job, plan)->row_pitch_bytes);
-    e.levels = tune_max(1, tune_min(plan->bt, job->problem.nt));
+    e.levels = tune_max(1, tune_min(plan->bt, mx_job_levels(job)));
     e.rows = tune_min(plan->by, job->problem.ny);
     e.planes = tune_min(plan->bz, job->problem.nz);
     return e;
@@ -58,8 +58,15 @@ double mx_job_efficiency(const struct job *job, const struct mx_plan *plan) {
     return job->engine->efficiency(&options);
 }
 
+int64_t mx_job_state_buffers(const struct mx_shape *shape) {
+    return shape->pairs && !shape->in_place ? 4 : 2;
+}
+
 uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape) {
-    return 2 * (uint64_t)layout->buffer_bytes + (uint64_t)mx_execute_face_bytes(shape, layout);
+    uint64_t bytes = (uint64_t)mx_job_state_buffers(shape) * (uint64_t)layout->buffer_bytes;
+    for (int i = 0; i < MX_MAX_FIXED; i++)
+        if (!layout->fixed[i].user_file) bytes += (uint64_t)layout->fixed[i].bytes;
+    return bytes + (uint64_t)mx_execute_face_bytes(shape, layout);
 }
 
 /* Blocks and faces; where Buffers are to stay in DRAM, they count as well. */
@@ -150,28 +157,33 @@ static double least_cost(const struct job *job, int64_t bt) {
  * takes long. */
 enum { MOST_BT = 1 << 20 };
 
-/* Steps of the longest sweep that is asked for. */
+/* At least one step: sweeps are whole steps. */
+static int64_t whole_steps(const struct job *job, int64_t levels) {
+    return tune_max(levels / mx_job_unit(job), 1) * mx_job_unit(job);
+}
+
+/* Levels of the longest sweep that is asked for. */
 static int64_t longest_sweep(const struct job *job) {
-    const int64_t most = tune_min(job->problem.nt, MOST_BT), asked = job->request->most_bt;
-    return asked > 0 ? tune_min(most, asked) : most;
+    const int64_t most = tune_min(mx_job_levels(job), MOST_BT), asked = job->request->most_bt;
+    return whole_steps(job, asked > 0 ? tune_min(most, asked) : most);
 }
 
 static int64_t largest_bt(const struct job *job) {
     const struct mx_problem *p = &job->problem;
     int64_t half = tune_min(p->ny, p->nz) / (2 * p->h);
-    return tune_min(longest_sweep(job), tune_max(half, 1));
+    return tune_min(longest_sweep(job), whole_steps(job, half));
 }
 
-/* Blocks of at least this length for bt steps. bt = 1 is no temporal blocking: any length does. */
+/* Blocks of at least this length for bt levels. A single step is no temporal blocking: any length does. */
 static int64_t shortest_block(const struct job *job, int64_t bt) {
-    return bt == 1 ? 1 : 2 * bt * job->problem.h;
+    return bt == mx_job_unit(job) ? 1 : 2 * bt * job->problem.h;
 }
 
 /* The next smaller balanced bt (Fig. 15: the least bt with as many sweeps), 0 at the end. bt = 0 starts. */
 static int64_t next_balanced(const struct job *job, int64_t bt) {
-    int64_t nt = job->problem.nt, limit = bt == 0 ? largest_bt(job) : bt - 1;
+    int64_t nt = job->problem.nt, unit = mx_job_unit(job), limit = bt == 0 ? largest_bt(job) : bt - unit;
     if (limit < job->bt_min) return 0;
-    int64_t next = tune_ceil_div(nt, tune_ceil_div(nt, limit));
+    int64_t next = unit * tune_ceil_div(nt, tune_ceil_div(nt, limit / unit));
     return next >= job->bt_min ? next : 0;
 }
 
@@ -292,7 +304,7 @@ static void every_block(struct job *job, int64_t bt) {
 }
 
 static void exhaustive_skewed(struct job *job) {
-    for (int64_t bt = job->bt_min; bt <= largest_bt(job); bt++) every_block(job, bt);
+    for (int64_t bt = job->bt_min; bt <= largest_bt(job); bt += mx_job_unit(job)) every_block(job, bt);
 }
 
 /* ------------------------------------------------------------------ overlapped blocks: redundant
@@ -473,29 +485,31 @@ static void try_strips(struct job *job, int64_t bt) {
  * slab. */
 static bool planes_fit(const struct job *job, int64_t bt) {
     const struct mx_problem *p = &job->problem;
-    return mx_job_fits(job, p->ny, p->nz, bt) || mx_job_fits(job, p->ny, p->nz, bt + 1);
+    return mx_job_fits(job, p->ny, p->nz, bt) || mx_job_fits(job, p->ny, p->nz, bt + mx_job_unit(job));
 }
 
 /* Beyond so many levels neither whole planes fit nor do strips have their shortest length: DRAM grows with
  * the levels. */
 static int64_t bound_of_levels(const struct job *job, int64_t longest) {
-    int64_t low = 0, high = longest + 1; /* low fits, high does not */
+    const int64_t unit = mx_job_unit(job);
+    int64_t low = 0, high = longest / unit + 1; /* steps: low fits, high does not */
     if (job->by_dram || planes_fit(job, longest)) return longest;
     while (low + 1 < high) {
-        int64_t bt = low + (high - low) / 2;
-        if (planes_fit(job, bt))
-            low = bt;
+        int64_t steps = low + (high - low) / 2;
+        if (planes_fit(job, steps * unit))
+            low = steps;
         else
-            high = bt;
+            high = steps;
     }
-    return tune_min(longest, tune_max(low + 2, job->problem.ny / (2 * job->problem.h) + 1));
+    const int64_t strips = whole_steps(job, job->problem.ny / (2 * job->problem.h)) + unit;
+    return tune_min(longest, tune_max((low + 2) * unit, strips));
 }
 
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t longest =
-        job->by_dram ? tune_min(p->nt, job->bt_min + 1) : bound_of_levels(job, longest_sweep(job));
-    for (int64_t bt = longest; bt >= job->bt_min; bt--) {
+    int64_t longest = job->by_dram ? tune_min(mx_job_levels(job), job->bt_min + mx_job_unit(job))
+                                   : bound_of_levels(job, longest_sweep(job));
+    for (int64_t bt = longest; bt >= job->bt_min; bt -= mx_job_unit(job)) {
         double most = job->found ? job->best.cost : job->most_cost;
         if (most > 0 && !job->by_dram && least_cost(job, bt) > most) break;
         bool whole = !job->only_strips && mx_job_try(job, p->ny, p->nz, bt);
@@ -505,7 +519,7 @@ static void reduced_stream(struct job *job) {
 
 static void exhaustive_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    for (int64_t bt = job->bt_min; bt <= longest_sweep(job); bt++) {
+    for (int64_t bt = job->bt_min; bt <= longest_sweep(job); bt += mx_job_unit(job)) {
         for (int64_t by = shortest_block(job, bt); by < p->ny; by++) mx_job_try(job, by, p->nz, bt);
         mx_job_try(job, p->ny, p->nz, bt);
     }
@@ -518,7 +532,8 @@ enum { DIRECT_LEVELS = 64 };
 
 static void only_direct(struct job *job) {
     bool levels = strcmp(job->engine->name, "tiled") == 0;
-    mx_job_try(job, job->problem.ny, job->problem.nz, levels ? tune_min(job->problem.nt, DIRECT_LEVELS) : 1);
+    mx_job_try(job, job->problem.ny, job->problem.nz,
+               levels ? tune_min(mx_job_levels(job), DIRECT_LEVELS) : mx_job_unit(job));
 }
 
 /* ------------------------------------------------------------------ the table */

@@ -15,6 +15,10 @@ struct option {
     double cost, moved_bytes;
 };
 
+static inline int64_t tune_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tune_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t tune_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 struct job;
 struct strategy;
 
@@ -70,7 +74,14 @@ double mx_job_efficiency(const struct job *job, const struct mx_plan *plan);
 /* Shape, traffic, DRAM and cost of a plan; false if it breaks a constraint of the schedule. Does not look at
  * the room. */
 bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct option *out);
-/* What is on the device: both Buffers and the side file. */
+/* Levels of the run, and of a step: what bt is a multiple of. */
+static inline int64_t mx_job_levels(const struct job *job) {
+    return mx_levels_of(&job->problem, job->problem.nt);
+}
+static inline int64_t mx_job_unit(const struct job *job) { return mx_levels_a_step(&job->problem); }
+/* Buffers of the state on the device, 2 or 4, and what is there in all: with the side file, and C but for
+ * files of the user. */
+int64_t mx_job_state_buffers(const struct mx_shape *shape);
 uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
 /* Measures (by, bz, bt), counts it, and keeps it if it fits and is better than the best. Returns whether it
  * fits. */
@@ -97,9 +108,5 @@ struct size_text {
     char text[24];
 };
 struct size_text mx_size_text(uint64_t bytes);
-
-static inline int64_t tune_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t tune_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t tune_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 #endif

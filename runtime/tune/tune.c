@@ -63,6 +63,14 @@ static int find_engine(struct mx_tune_request *q, mx_why *why) {
     return mx_fail(why, -EINVAL, "engine '%s' is not known; it is iblock or tiled", q->engine);
 }
 
+static int check_in_place(const struct mx_tune_request *q, mx_why *why) {
+    if (!q->manual.in_place || mx_reads_old(q->problem)) return 0;
+    return mx_fail(
+        why, -EINVAL,
+        "in-place is for systems that read the old value (leapfrog, staggered): this one needs two "
+        "Buffers in any case, leave it out");
+}
+
 static int check_problem(const struct mx_problem *p, mx_why *why) {
     if (p->nx >= 1 && p->ny >= 1 && p->nz >= 1 && p->nt >= 0 && p->h >= 1 && p->h <= MX_MAX_HALO) return 0;
     return mx_fail(
@@ -76,9 +84,11 @@ static int complete_request(const struct mx_tune_request *request, mx_why *why, 
     struct context c = {.q = *request};
     struct mx_tune_request *q = &c.q;
     int err = check_problem(q->problem, why);
+    if (err == 0) err = check_in_place(q, why);
     if (err == 0) err = c.tuner = find_tuner(q, why);
     if (err < 0) return err;
     if (q->threads <= 0) q->threads = (int32_t)tune_max(1, q->machine->cores);
+    mx_rates_of_system(&q->rates, q->problem, q->threads);
     mx_rates_complete(&q->rates, q->threads);
     if ((err = find_engine(q, why)) < 0) return err;
     if (q->dram_bytes == 0) q->dram_bytes = mx_machine_dram_bytes(q->machine);
@@ -107,8 +117,9 @@ static void set_base(const struct context *c, struct job *job) {
     struct mx_plan *b = &job->base;
     int64_t sockets = tune_max(1, c->q.machine->sockets);
     uint64_t l2 = c->q.machine->l2_bytes > 0 ? c->q.machine->l2_bytes : DEFAULT_L2_BYTES;
-    struct mx_iblock rule = mx_iblock_blk(job->problem.nx, mx_dtype_bytes(job->problem.dtype), job->threads,
-                                          l2, job->problem.ny, tune_max(1, job->problem.nz / sockets));
+    int64_t cell = tune_max(mx_cell_bytes(&job->problem, 0), mx_cell_bytes(&job->problem, 1));
+    struct mx_iblock rule = mx_iblock_blk(job->problem.nx, cell, job->threads, l2, job->problem.ny,
+                                          tune_max(1, job->problem.nz / sockets));
     snprintf(b->algorithm, sizeof b->algorithm, "%s", job->algorithm->name);
     snprintf(b->engine, sizeof b->engine, "%s", job->engine->name);
     snprintf(b->tuner, sizeof b->tuner, "%s", mx_tuners[c->tuner].name);
@@ -120,6 +131,7 @@ static void set_base(const struct context *c, struct job *job) {
     memcpy(b->faces, m->faces, sizeof b->faces);
     b->ahead = m->ahead > 0 ? m->ahead : DEFAULT_AHEAD;
     b->threads = job->threads;
+    b->in_place = m->in_place;
     job->z_step = tune_max(1, (b->iz > 0 ? b->iz : rule.iz) * sockets); /* section V-B-2a */
     /* The tiled engine shares rows and levels among threads, not planes: there bz is free, save where the
      * papers' rules are asked for, or a multiple of the slab where a finer search would cost more than it
@@ -131,13 +143,14 @@ static void set_base(const struct context *c, struct job *job) {
         return;
     }
     struct mx_plan one = *b;
-    one.by = one.bz = one.bt = 1;
+    one.by = one.bz = 1, one.bt = mx_job_unit(job);
     mx_job_complete(job, &one);
     job->z_step = job->strategy->by_seconds ? one.slab : 1;
 }
 
 static int make_layouts(struct job *job, mx_why *why) {
     uint32_t align = job->request->offset_align_bytes;
+    const struct mx_fixed_layout *fixed = job->request->fixed;
     if (job->request->layout != NULL) {
         job->layout[0] = job->layout[1] = *job->request->layout;
         return 0;
@@ -145,6 +158,8 @@ static int make_layouts(struct job *job, mx_why *why) {
     int err = mx_layout_make(&job->problem, align, false, why, &job->layout[0]);
     if (err == 0) err = mx_layout_make(&job->problem, align, true, why, &job->layout[1]);
     if (err == 0 && job->request->face == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
+    for (int32_t i = 0; i < mx_fixed_count(&job->problem) && err == 0 && fixed != NULL; i++)
+        if (fixed[i].row_pitch_bytes > 0) job->layout[0].fixed[i] = job->layout[1].fixed[i] = fixed[i];
     return err;
 }
 
@@ -201,6 +216,12 @@ static uint64_t smallest_dram(const struct context *c, const struct job *job, st
     return (bytes + MIB - 1) / MIB * MIB;
 }
 
+static uint64_t resident_bytes(const struct job *job, const struct mx_plan *plan) {
+    struct mx_shape shape;
+    job->algorithm->shape(&job->problem, plan, &shape);
+    return mx_job_stored_bytes(mx_job_layout(job, plan), &shape);
+}
+
 static void explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
     struct mx_plan p;
     const char *name = job->algorithm->name;
@@ -211,9 +232,10 @@ static void explain_misfit(const struct context *c, const struct job *job, struc
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
     else if (job->resident && job->algorithm->needs_mapped)
         snprintf(out->why, sizeof out->why,
-                 "%s needs both Buffers in DRAM: %s, and %s are there; the smallest DRAM that works is %s",
-                 name, mx_size_text(2 * (uint64_t)mx_job_layout(job, &p)->buffer_bytes).text,
-                 mx_size_text(c->room_bytes).text, mx_size_text(out->smallest_dram_bytes).text);
+                 "%s needs %s in DRAM: %s, and %s are there; the smallest DRAM that works is %s", name,
+                 mx_fixed_count(&job->problem) > 0 ? "all Buffers, C included," : "both Buffers",
+                 mx_size_text(resident_bytes(job, &p)).text, mx_size_text(c->room_bytes).text,
+                 mx_size_text(out->smallest_dram_bytes).text);
     else
         snprintf(
             out->why, sizeof out->why,
@@ -257,6 +279,16 @@ static int explain_layout(const struct mx_tune_request *q, const char *what, mx_
 }
 
 static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
+    if (q->resumable && q->manual.in_place)
+        return mx_fail(
+            why, -ENOTSUP,
+            "in-place rewrites the Buffers, so a run that was committed cannot go on with it; leave it "
+            "out");
+    if (q->manual.in_place && strcmp(a->name, "redundant") == 0)
+        return mx_fail(
+            why, -ENOTSUP,
+            "redundant cannot work in-place: overlapped blocks read what others have written; take "
+            "stream or skewed-y");
     if (q->resumable && !a->resumable)
         return mx_fail(why, -ENOTSUP,
                        "%s rewrites the Buffers in place, so a run that was committed cannot go on with it; "
@@ -270,17 +302,21 @@ static int check_face(const struct mx_tune_request *q, const struct mx_algorithm
 
 static int check_capacity(const struct mx_tune_request *q, const struct mx_tune_candidate *x, mx_why *why) {
     uint64_t bytes = mx_job_stored_bytes(&x->layout, &x->shape);
-    char side_file[80] = "";
+    char side_file[80] = "", fixed[60] = "";
+    const int64_t buffers = mx_job_state_buffers(&x->shape);
+    uint64_t faces = (uint64_t)mx_execute_face_bytes(&x->shape, &x->layout);
+    uint64_t others = bytes - faces - (uint64_t)buffers * (uint64_t)x->layout.buffer_bytes;
     if (q->capacity_bytes == 0 || q->face == MX_TUNE_RESIDENT || bytes <= q->capacity_bytes) return 0;
     if (x->shape.faces_in_file)
-        snprintf(side_file, sizeof side_file, " and %s for faces",
-                 mx_size_text((uint64_t)mx_execute_face_bytes(&x->shape, &x->layout)).text);
+        snprintf(side_file, sizeof side_file, " and %s for faces", mx_size_text(faces).text);
+    if (others > 0) snprintf(fixed, sizeof fixed, ", %s of read-only fields", mx_size_text(others).text);
     return mx_fail(
         why, -ENOSPC,
-        "the device holds %s, the problem needs %s (two Buffers of %s%s): use a larger device or a smaller "
-        "grid",
-        mx_size_text(q->capacity_bytes).text, mx_size_text(bytes).text,
-        mx_size_text((uint64_t)x->layout.buffer_bytes).text, side_file);
+        "the device holds %s, the problem needs %s (%s Buffers of %s%s%s): use a larger device or a smaller "
+        "grid%s",
+        mx_size_text(q->capacity_bytes).text, mx_size_text(bytes).text, buffers == 4 ? "four" : "two",
+        mx_size_text((uint64_t)x->layout.buffer_bytes).text, fixed, side_file,
+        buffers == 4 ? ", or half the Buffers with --in-place, which cannot be resumed" : "");
 }
 
 static int run_tuner(const struct context *c, struct job *job, mx_why *why) {

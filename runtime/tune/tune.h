@@ -69,13 +69,21 @@ struct mx_rates {
  * mean of read and write), else from the defaults above. threads >= 1. */
 void mx_rates_complete(struct mx_rates *rates, int32_t threads);
 
+/* Kernels of users: rate in rates of a built-in stencil, guessed from the bytes that a step of one cell reads
+ * and writes (star7 in f64: 16). 1 without a system. */
+double mx_rates_share(const struct mx_problem *problem);
+/* Fills compute rates that are 0 from the defaults and that share, of systems alone; before
+ * mx_rates_complete.
+ */
+void mx_rates_of_system(struct mx_rates *rates, const struct mx_problem *problem, int32_t threads);
+
 /* The cache of measured rates: ${XDG_CACHE_HOME:-~/.cache}/memext/rates.json, one object {"device": {KEY:
  * rates}, "compute": {KEY: rates}}. A KEY holds all that the figures depend on, so a changed machine or
  * device misses. */
 int mx_rates_path(char *path, size_t capacity_bytes, mx_why *why);
 /* Place of the Buffers and how it is driven: backend, file system or device number, size. */
 int mx_rates_device_key(const char *backend, const char *path, char *key, size_t capacity_bytes, mx_why *why);
-/* CPU, caches, threads, stencil, element, row length class. */
+/* CPU, caches, threads, stencil and element or the system's name and identity, row length class. */
 void mx_rates_compute_key(const struct mx_machine *machine, const struct mx_problem *problem, int32_t threads,
                           char *key, size_t capacity_bytes);
 /* Fills the fields that the cache knows and sets the sources; either key may be NULL. 0 even when nothing is
@@ -137,20 +145,24 @@ struct mx_tune_request {
     const char *engine; /* "iblock" "tiled"; NULL = the faster one by rates */
     enum mx_tune_face face;
     struct mx_plan manual; /* by, bz, bt: the manual tuner's Block (0 = simulate the papers' manual choice);
-                              iy, iz, slab, tile, ct, column, ahead: override the tuner where not 0 */
+                              iy, iz, slab, tile, ct, column, ahead, in_place: override the tuner where not
+                              0 */
     uint32_t offset_align_bytes; /* of the device: rows or planes are padded to it; 0 = offline: unpadded
                                     rows, as in the papers */
     uint64_t capacity_bytes;     /* of the device; 0 = unknown */
     struct mx_rates rates;       /* 0 fields = defaults */
     const struct mx_layout
-        *layout;               /* of a store that is there already: the plan has to do with it; NULL = free */
-    bool blocks_only;          /* only algorithms that move data between Buffers and Blocks */
-    bool whole_planes;         /* partial planes must not be transferred */
-    bool resumable;            /* only algorithms whose finished sweeps are commits */
-    int64_t most_bt;           /* steps of a sweep at most; 0 = no bound. For blk */
-    uint64_t extra_dram_bytes; /* that the run takes besides Blocks (hashes of --integrity) */
-    bool exhaustive;           /* search every combination instead of the reduced, equally exact set */
-    int32_t threads;           /* 0 = machine->cores */
+        *layout;       /* of a store that is there already: the plan has to do with it; NULL = free */
+    bool blocks_only;  /* only algorithms that move data between Buffers and Blocks */
+    bool whole_planes; /* partial planes must not be transferred */
+    bool resumable;    /* only algorithms whose finished sweeps are commits */
+    const struct mx_fixed_layout *fixed; /* [mx_fixed_count], of a system: how C lies where that is not the
+                                            layout's own choice, files of the user above all; one with
+                                            row_pitch_bytes 0 is left as it is. NULL = none */
+    int64_t most_bt;                     /* levels of a sweep at most; 0 = no bound. For blk */
+    uint64_t extra_dram_bytes;           /* that the run takes besides Blocks (hashes of --integrity) */
+    bool exhaustive; /* search every combination instead of the reduced, equally exact set */
+    int32_t threads; /* 0 = machine->cores */
 };
 
 /* Predicted duration of the stencil phase. total_s = max(I/O, compute) where they overlap, else their sum,

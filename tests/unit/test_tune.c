@@ -276,9 +276,17 @@ static struct seconds_and_bytes key_of(const struct mx_tune_result *r, bool by_s
     return (struct seconds_and_bytes){by_seconds ? s : 0, moved(r), r->dram_bytes};
 }
 
+/* A system of one field, and the problem as one of it. */
+static void make_system(struct mx_problem *p, int form, struct mx_system *system) {
+    *system = (struct mx_system){
+        .name = "test", .form = form, .h = p->h, .n_field = {1, 1}, .identity = 0x1234567890abcdef};
+    system->field[0][0] = system->field[1][0] = (struct mx_field_of){"u", p->dtype};
+    p->system = system;
+}
+
 /* For random settings: optimum of the reduced search = optimum over every combination, in (cost, DRAM); one
  * finds a plan exactly when the other does. */
-static void compare_searches(const char *algorithm, const char *engine, bool by_seconds, int n) {
+static void compare_searches(const char *algorithm, const char *engine, bool by_seconds, int n, int form) {
     const bool tiled = strcmp(engine, "tiled") == 0;
     int none = 0, cut = 0, filed = 0;
     for (int i = 0; i < n; i++) {
@@ -287,6 +295,8 @@ static void compare_searches(const char *algorithm, const char *engine, bool by_
         int64_t nx = tiled ? (const int64_t[]){14, 100, 510, 512 - 2 * h}[pick(0, 3)] : 14;
         struct mx_problem p = make_problem(nx, pick(8, 60), pick(8, 60), pick(1, 30), h, pick(0, 1) ? 8 : 4);
         struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 256 << 10};
+        struct mx_system system;
+        if (form != MX_JACOBI) make_system(&p, form, &system);
         double share = (double)pick(2, 110) / 100;
         uint64_t both = (uint64_t)(p.ny * p.nz * (nx + 2 * h) * 2) * (uint64_t)mx_dtype_bytes(p.dtype);
         struct mx_tune_request q = small_request(&p, &m, 1 + (uint64_t)(share * (double)both), pick(1, 8));
@@ -334,12 +344,30 @@ static void compare_searches(const char *algorithm, const char *engine, bool by_
               filed);
 }
 
-Test(tune, reduced_equals_exhaustive_skewed) { compare_searches("skewed", "iblock", false, 1500); }
-Test(tune, reduced_equals_exhaustive_skewed_y) { compare_searches("skewed-y", "iblock", false, 1500); }
-Test(tune, reduced_equals_exhaustive_skewed_min) { compare_searches("skewed-min", "iblock", false, 1500); }
-Test(tune, reduced_equals_exhaustive_redundant) { compare_searches("redundant", "iblock", true, 1500); }
-Test(tune, reduced_equals_exhaustive_redundant_tiled) { compare_searches("redundant", "tiled", true, 4000); }
-Test(tune, reduced_equals_exhaustive_stream) { compare_searches("stream", "iblock", false, 1500); }
+Test(tune, reduced_equals_exhaustive_skewed) { compare_searches("skewed", "iblock", false, 1500, MX_JACOBI); }
+Test(tune, reduced_equals_exhaustive_skewed_y) {
+    compare_searches("skewed-y", "iblock", false, 1500, MX_JACOBI);
+}
+Test(tune, reduced_equals_exhaustive_skewed_min) {
+    compare_searches("skewed-min", "iblock", false, 1500, MX_JACOBI);
+}
+Test(tune, reduced_equals_exhaustive_redundant) {
+    compare_searches("redundant", "iblock", true, 1500, MX_JACOBI);
+}
+Test(tune, reduced_equals_exhaustive_redundant_tiled) {
+    compare_searches("redundant", "tiled", true, 4000, MX_JACOBI);
+}
+Test(tune, reduced_equals_exhaustive_stream) { compare_searches("stream", "iblock", false, 1500, MX_JACOBI); }
+Test(tune, reduced_equals_exhaustive_leapfrog) {
+    compare_searches("skewed-min", "iblock", false, 300, MX_LEAPFROG);
+    compare_searches("redundant", "iblock", true, 300, MX_LEAPFROG);
+    compare_searches("stream", "iblock", false, 300, MX_LEAPFROG);
+}
+Test(tune, reduced_equals_exhaustive_staggered) {
+    compare_searches("skewed-y", "iblock", false, 300, MX_STAGGERED);
+    compare_searches("redundant", "iblock", true, 300, MX_STAGGERED);
+    compare_searches("stream", "iblock", false, 300, MX_STAGGERED);
+}
 
 /* ------------------------------------------------------------------ premises and errors */
 
@@ -476,6 +504,136 @@ Test(tune, plans_hold) {
                       tuners[t], bytes[t], bytes[0], (long long)p.ny, (long long)p.nz, (long long)p.nt, h);
     }
     cr_expect(planned > 1200, "%d plans", planned);
+}
+
+/* The same for systems of all forms, with C in Buffers and in files: what the plan takes is what the schedule
+ * and the executor say, C counted; bt is whole steps. */
+Test(tune, plans_hold_for_systems) {
+    const char *const tuners[] = {"blk", "naive", "manual"};
+    const char *const algorithms[] = {"redundant", "skewed", "skewed-y", "skewed-min", "stream", NULL};
+    int planned = 0, staggered = 0, filed = 0;
+    for (int i = 0; i < 500; i++) {
+        struct mx_machine m = {
+            .cores = (int32_t)pick(1, 8), .sockets = 1, .l2_bytes = 256 << 10, .l3_bytes = 4 << 20};
+        int32_t h = (int32_t)pick(1, 4);
+        struct mx_problem p = make_problem(pick(1, 400), pick(1, 200), pick(1, 200), pick(0, 60), h, 8);
+        struct mx_system system;
+        struct mx_fixed_layout fixed[2] = {{0}};
+        make_system(&p, i % 3, &system);
+        system.n_fixed = (int32_t)pick(0, 2);
+        system.hc = (int32_t)pick(0, h);
+        for (int32_t k = 0; k < system.n_fixed; k++) {
+            system.fixed[k].dtype = k == 0 ? MX_F32 : MX_U8;
+            int64_t row = (p.nx + 2 * h) * mx_dtype_bytes(system.fixed[k].dtype);
+            fixed[k] = (struct mx_fixed_layout){.row_bytes = row,
+                                                .row_pitch_bytes = row,
+                                                .plane_pitch_bytes = row * (p.ny + 2 * h),
+                                                .bytes = 80 + row * (p.ny + 2 * h) * (p.nz + 2 * h),
+                                                .offset_bytes = 80,
+                                                .frame = h,
+                                                .user_file = pick(0, 1),
+                                                .align_bytes = 512};
+        }
+        const bool in_place = mx_reads_old(&p) && pick(0, 3) == 0;
+        struct mx_tune_request q = {.problem = &p,
+                                    .machine = &m,
+                                    .fixed = fixed,
+                                    .manual = {.in_place = in_place},
+                                    .dram_bytes = MX_TUNE_OVERHEAD_BYTES + (uint64_t)pick(1, 64) * MIB,
+                                    .offset_align_bytes = (uint32_t[]){512, 4096}[pick(0, 1)],
+                                    .algorithm = algorithms[pick(0, 5)]};
+        q.tuner = q.algorithm == NULL ? NULL : tuners[pick(0, 2)];
+        struct mx_tune_result r, again;
+        struct mx_traffic traffic;
+        struct mx_shape shape;
+        mx_why why;
+        if (mx_tune(&q, &why, &r) != 0) continue;
+        const struct mx_algorithm *a = mx_algorithm_find(r.plan.algorithm);
+        planned++;
+        staggered += system.form == MX_STAGGERED;
+        filed += r.shape.faces_in_file;
+        cr_assert(a->check(&p, &r.plan, &why) == 0, "%s", why.text);
+        cr_assert(r.plan.bt % mx_levels_a_step(&p) == 0 && r.plan.in_place == in_place);
+        a->traffic(&p, &r.plan, &r.layout, &traffic);
+        a->shape(&p, &r.plan, &shape);
+        cr_assert(memcmp(&traffic, &r.traffic, sizeof traffic) == 0);
+        cr_assert((traffic.fixed_read_bytes > 0) == (system.n_fixed > 0 && p.nt > 0));
+        cr_assert(r.dram_bytes < r.room_bytes);
+        cr_assert_eq(r.dram_bytes, (uint64_t)mx_execute_block_bytes(&shape, &r.layout));
+        uint64_t stored =
+            (uint64_t)(mx_reads_old(&p) && !shape.in_place ? 4 : 2) * (uint64_t)r.layout.buffer_bytes;
+        stored += (uint64_t)mx_execute_face_bytes(&shape, &r.layout);
+        struct mx_layout without = r.layout;
+        memset(without.fixed, 0, sizeof without.fixed);
+        uint64_t rings = r.dram_bytes - (uint64_t)mx_execute_block_bytes(&shape, &without), least = 0;
+        for (int32_t k = 0; k < system.n_fixed; k++) {
+            least += (uint64_t)(shape.fixed_slots * shape.rows * fixed[k].row_pitch_bytes);
+            stored += fixed[k].user_file ? 0 : (uint64_t)fixed[k].bytes;
+        }
+        cr_assert(rings >= least && (rings > 0) == (system.n_fixed > 0));
+        cr_assert_eq(mx_job_stored_bytes(&r.layout, &shape), stored);
+        cr_assert(mx_tune_plan(&q, &r.plan, &why, &again) == 0, "%s", why.text);
+        cr_assert(memcmp(&traffic, &again.traffic, sizeof traffic) == 0 && again.dram_bytes == r.dram_bytes);
+        char *text = mx_tune_explain(&q, &r);
+        cr_assert(text != NULL && strstr(text, "steps, test:") != NULL, "%s", text);
+        free(text);
+    }
+    cr_expect(planned > 250 && staggered > 60 && filed > 0, "%d plans, %d staggered, %d with a side file",
+              planned, staggered, filed);
+}
+
+/* Two pairs of Buffers, or one with in-place. */
+Test(tune, pairs_in_place) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20};
+    struct mx_problem p = make_problem(254, 254, 510, 20, 1, 8), jacobi = p;
+    struct mx_system system;
+    struct mx_tune_result r;
+    mx_why why;
+    make_system(&p, MX_LEAPFROG, &system);
+    struct mx_tune_request q = {.problem = &p,
+                                .machine = &m,
+                                .dram_bytes = 200 * MIB,
+                                .offset_align_bytes = 512,
+                                .algorithm = "stream"},
+                           two = q;
+    cr_assert_eq(mx_tune(&q, &why, &r), 0);
+    cr_assert(!r.shape.in_place && !r.plan.in_place);
+    two.manual.in_place = true;
+    q.capacity_bytes = two.capacity_bytes = 3 * (uint64_t)r.layout.buffer_bytes;
+    cr_assert_eq(mx_tune(&q, &why, &r), -ENOSPC);
+    EXPECT_WORDS(why.text, "four Buffers", "--in-place");
+    cr_assert_eq(mx_tune(&two, &why, &r), 0, "%s", why.text);
+    cr_assert(r.shape.in_place && r.plan.in_place);
+    two.resumable = true;
+    cr_assert_eq(mx_tune(&two, &why, &r), -ENOTSUP);
+    two.resumable = false, two.algorithm = "redundant";
+    cr_assert_eq(mx_tune(&two, &why, &r), -ENOTSUP);
+    EXPECT_WORDS(why.text, "in-place", "stream");
+    two.algorithm = NULL;
+    cr_assert_eq(mx_tune(&two, &why, &r), 0, "%s", why.text);
+    cr_assert(strcmp(r.plan.algorithm, "redundant") != 0 && r.shape.in_place);
+    two.problem = &jacobi;
+    cr_assert_eq(mx_tune(&two, &why, &r), -EINVAL);
+    EXPECT_WORDS(why.text, "in-place", "leapfrog");
+}
+
+/* Rates of a kernel that was never measured follow from the bytes of a cell; given ones stay. */
+Test(tune, rates_of_systems) {
+    struct mx_problem p = make_problem(64, 64, 64, 1, 1, 8);
+    struct mx_system system;
+    struct mx_rates r = {.iblock_updates_per_s = 5e6};
+    cr_expect(mx_rates_share(&p) == 1);
+    make_system(&p, MX_JACOBI, &system);
+    cr_expect(mx_rates_share(&p) == 1);
+    make_system(&p, MX_LEAPFROG, &system);
+    system.n_fixed = 1, system.fixed[0].dtype = MX_F64;
+    cr_expect(mx_rates_share(&p) == 0.5);
+    mx_rates_of_system(&r, &p, 4);
+    mx_rates_complete(&r, 4);
+    cr_expect(r.iblock_updates_per_s == 5e6);
+    cr_expect(r.tiled_updates_per_s == 2 * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE);
+    make_system(&p, MX_STAGGERED, &system);
+    cr_expect(mx_rates_share(&p) == 16.0 / 48);
 }
 
 /* With nothing named: the choice takes at most 2 % longer than any candidate; on dram it is direct; a plan
@@ -753,6 +911,7 @@ Test(tune, plan_round_trip) {
         for (int k = 0; k < 10; k++)
             *numbers[k] = pick(0, 2) == 0 ? 0 : pick(0, 1) ? pick(1, 5000) : INT64_MAX;
         p.threads = (int32_t)pick(0, 64);
+        p.in_place = pick(0, 1);
         int err = mx_plan_parse(mx_plan_print(&p, line, sizeof line), &why, &back);
         cr_assert(err == 0, "%s: %s", line, why.text);
         cr_assert(memcmp(&p, &back, sizeof p) == 0, "%s", line);
@@ -771,6 +930,8 @@ Test(tune, plan_parse_names_the_bad_word) {
                {"stream height=4", "'height=4'"},
                {"stream by=4 by=5", "given twice"},
                {"stream bt", "'bt'"},
+               {"stream in-place=1", "'in-place=1'"},
+               {"stream in-place bt=4 in-place", "given twice"},
                {"stream engine=steam", "engine=steam"},
                {"stream engine=", "'engine='"},
                {"stream faces=disk", "'faces=disk'"},
@@ -892,6 +1053,13 @@ Test(tune, rates_keys) {
     mx_rates_compute_key(&m, &p, 1, b, sizeof b);
     cr_expect(strcmp(a, b) != 0);
     mx_rates_compute_key(&m, &f, 2, b, sizeof b);
+    cr_expect(strcmp(a, b) != 0);
+    struct mx_system system;
+    make_system(&p, MX_LEAPFROG, &system);
+    mx_rates_compute_key(&m, &p, 2, a, sizeof a);
+    cr_expect(strstr(a, "test 1234567890abcdef") != NULL, "%s", a);
+    system.identity++;
+    mx_rates_compute_key(&m, &p, 2, b, sizeof b);
     cr_expect(strcmp(a, b) != 0);
     cr_expect(mx_rates_device_key("uring", "/tmp/a-file-to-be", a, sizeof a, NULL) == 0);
     cr_expect(mx_rates_device_key("uring", "/tmp", b, sizeof b, NULL) == 0 && strcmp(a, b) == 0);
