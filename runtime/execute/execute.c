@@ -581,7 +581,7 @@ static void start_advance(struct run *r, uint64_t i) {
     struct entry *e = at(r, i);
     const struct mx_step *s = &e->step;
     struct mx_advance a = {.view = r->view,
-                           .first_level = s->first_level,
+                           .first_level = r->x->first_level + s->first_level,
                            .parity = s->parity,
                            .levels = s->levels,
                            .window = s->window};

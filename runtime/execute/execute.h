@@ -28,6 +28,8 @@ struct mx_execution {
     mx_buffer
         *fixed[MX_MAX_FIXED]; /* C, one per field: Buffers of this device, or of the devices of user files */
     int32_t n_buffers; /* 2 (or 0) or 3. Three: a committed state rests while the other two take turns */
+    int64_t first_level; /* of the run that the schedule's level 0 is, for what kernels know of time. Odd: what the
+                            schedule calls array A is B, and the caller gives buffer and partner the other way round */
     int32_t source;    /* Buffer that holds the grid at the start; in place: the schedule's first_buffer */
     int32_t committed; /* Buffer of the last commit, which the run goes on from; -1 = none yet */
     mx_buffer *faces;  /* side file of stream's strips, where the shape asks for one; content undefined */

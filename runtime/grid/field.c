@@ -142,9 +142,8 @@ static void put_cell(enum mx_dtype dtype, char *row, int64_t x, double value) {
     }
 }
 
-static void fill_row(const struct mx_fill *f, const struct mx_plane_field *field, int64_t y, int64_t z,
+static void fill_row(const struct mx_problem *p, const struct mx_plane_field *field, int64_t y, int64_t z,
                      char *row) {
-    const struct mx_problem *p = f->problem;
     for (int64_t x = 0; x < p->nx + 2 * p->h; x++)
         put_cell(field->dtype, row, x, field->init->value(p, x, y, z));
 }
@@ -157,6 +156,15 @@ static void clear_padding(const struct mx_fill *f, const struct mx_plane_field *
         const int64_t next = i + 1 < n ? field[i + 1].offset_bytes : f->layout->row_pitch_bytes;
         memset(row + end, 0, (size_t)(next - end));
     }
+}
+
+/* Planes of few cells are not worth waking other threads for. */
+enum { SHARED_CELLS = 16384 };
+
+void mx_fill_field_plane(const struct mx_problem *p, const struct mx_layout *l,
+                         const struct mx_plane_field *field, int64_t z, char *plane) {
+#pragma omp parallel for schedule(static) if (p->nx * l->rows > SHARED_CELLS)
+    for (int64_t y = 0; y < l->rows; y++) fill_row(p, field, y, z, plane + y * l->row_pitch_bytes);
 }
 
 int mx_fill_plane(void *context, int64_t z, char *plane) {
@@ -172,8 +180,7 @@ int mx_fill_plane(void *context, int64_t z, char *plane) {
             err = mx_npy_read(field[i].npy, z, 1, at, l, f->why);
             continue;
         }
-#pragma omp parallel for schedule(static)
-        for (int64_t y = 0; y < l->rows; y++) fill_row(f, &field[i], y, z, at + y * l->row_pitch_bytes);
+        mx_fill_field_plane(f->problem, l, &field[i], z, at);
     }
     if (f->field != NULL || f->init != NULL)
         for (int64_t y = 0; y < l->rows; y++) clear_padding(f, field, n, plane + y * l->row_pitch_bytes);

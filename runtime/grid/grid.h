@@ -86,6 +86,9 @@ struct mx_fill {
     int32_t n_fields;
 };
 mx_source_fn mx_fill_plane;
+/* The init of one field alone: plane z, whose cell 0 of that field is at `plane`. */
+void mx_fill_field_plane(const struct mx_problem *problem, const struct mx_layout *layout,
+                         const struct mx_plane_field *field, int64_t z, char *plane);
 
 /* A sink that writes fields of planes to .npy files; context is a struct mx_drain. */
 struct mx_drain {

@@ -9,6 +9,30 @@ static json_t *whole(int64_t value) { return json_integer(value); }
 
 static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
 
+static json_t *json_names(const struct mx_field_of *field, int32_t n) {
+    json_t *o = json_object();
+    for (int32_t i = 0; i < n; i++) put(o, field[i].name, json_string(mx_dtype_name(field[i].dtype)));
+    return o;
+}
+
+/* What a kernel computes: fields by name with their types, parameters with their values. */
+static json_t *json_system(const struct mx_system *s) {
+    static const char *const forms[] = {
+        [MX_JACOBI] = "jacobi", [MX_LEAPFROG] = "leapfrog", [MX_STAGGERED] = "staggered"};
+    json_t *o = json_object(), *params = json_object();
+    char identity[17];
+    snprintf(identity, sizeof identity, "%016llx", (unsigned long long)s->identity);
+    put(o, "name", json_string(s->name));
+    put(o, "identity", json_string(identity));
+    put(o, "form", json_string(forms[s->form]));
+    put(o, "state", json_names(s->field[0], s->n_field[0]));
+    if (s->form == MX_STAGGERED) put(o, "partner", json_names(s->field[1], s->n_field[1]));
+    put(o, "fixed", json_names(s->fixed, s->n_fixed));
+    for (int32_t i = 0; i < s->n_param; i++) put(params, s->param_name[i], json_real(s->param[i]));
+    put(o, "params", params);
+    return o;
+}
+
 json_t *mx_json_problem(const struct mx_problem *p) {
     json_t *o = json_object(), *coef = json_array();
     put(o, "nx", whole(p->nx));
@@ -16,10 +40,11 @@ json_t *mx_json_problem(const struct mx_problem *p) {
     put(o, "nz", whole(p->nz));
     put(o, "nt", whole(p->nt));
     put(o, "h", whole(p->h));
-    put(o, "stencil", json_string(p->stencil));
-    put(o, "dtype", json_string(p->dtype == MX_F64 ? "f64" : "f32"));
-    for (int i = 0; i < 4; i++) json_array_append_new(coef, json_real(p->coef[i]));
+    put(o, "stencil", p->system != NULL ? json_null() : json_string(p->stencil));
+    put(o, "dtype", json_string(mx_dtype_name(p->dtype)));
+    for (int i = 0; i < 4 && p->system == NULL; i++) json_array_append_new(coef, json_real(p->coef[i]));
     put(o, "coef", coef);
+    put(o, "kernel", p->system != NULL ? json_system(p->system) : json_null());
     return o;
 }
 

@@ -9,9 +9,17 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS] = {"source", "target", "spare"};
+
+const char *const mx_note_partners[MX_NOTE_MOST_BUFFERS] = {"source-b", "target-b", "spare-b"};
+
+const char *mx_note_fixed(int32_t field, char name[16]) {
+    snprintf(name, 16, "field-%d", field);
+    return name;
+}
 
 static const char kind[] = "memext run";
 
@@ -65,16 +73,80 @@ static json_t *print_problem(const struct mx_problem *p) {
     for (int i = 0; i < 4; i++) json_array_append_new(coef, json_real(p->coef[i]));
     put(o, "n", n);
     put_whole(o, "nt", p->nt);
-    put(o, "stencil", json_string(p->stencil));
-    put(o, "dtype", json_string(p->dtype == MX_F64 ? "f64" : "f32"));
-    put(o, "coef", coef);
+    if (p->system == NULL) {
+        put(o, "stencil", json_string(p->stencil));
+        put(o, "dtype", json_string(mx_dtype_name(p->dtype)));
+        put(o, "coef", coef);
+    } else {
+        json_decref(coef);
+    }
     return o;
 }
 
-static json_t *print_layout(const struct mx_layout *l) {
+static const char *const forms[] = {
+    [MX_JACOBI] = "jacobi", [MX_LEAPFROG] = "leapfrog", [MX_STAGGERED] = "staggered"};
+
+/* One list of fields as "name:type" words. */
+static json_t *print_names(const struct mx_field_of *field, int32_t n) {
+    json_t *list = json_array();
+    char text[MX_FIELD_NAME + 8];
+    for (int32_t i = 0; i < n; i++) {
+        snprintf(text, sizeof text, "%.23s:%s", field[i].name, mx_dtype_name(field[i].dtype));
+        json_array_append_new(list, json_string(text));
+    }
+    return list;
+}
+
+/* What stands in a field at first: the name of an init, or a file as an object. */
+static json_t *print_values(const struct mx_run_field *f, char path[ESCAPED_BYTES]) {
+    if (f->path[0] == 0) return json_string(f->init != NULL ? f->init->name : "");
     json_t *o = json_object();
+    escape(f->path, path);
+    put(o, "path", json_string(path));
+    if (f->raw[0] != 0) put(o, "raw", json_string(f->raw));
+    if (!f->frame) put(o, "frame", json_false());
+    put_whole(o, "inode", (int64_t)f->identity.inode);
+    put_whole(o, "bytes", (int64_t)f->identity.bytes);
+    put_whole(o, "modified_ns", f->identity.modified_ns);
+    return o;
+}
+
+static json_t *print_system(const struct mx_note *n) {
+    const struct mx_system *s = &n->system;
+    char path[ESCAPED_BYTES], identity[17];
+    json_t *o = json_object(), *params = json_object(), *values = json_object();
+    escape(n->kernel, path);
+    snprintf(identity, sizeof identity, "%016llx", (unsigned long long)s->identity);
+    put(o, "kernel", json_string(path));
+    put(o, "identity", json_string(identity));
+    put(o, "name", json_string(s->name));
+    put(o, "form", json_string(forms[s->form]));
+    put_whole(o, "h", s->h);
+    put_whole(o, "hc", s->hc);
+    put(o, "a", print_names(s->field[0], s->n_field[0]));
+    put(o, "b", print_names(s->field[1], s->n_field[1]));
+    put(o, "c", print_names(s->fixed, s->n_fixed));
+    for (int32_t i = 0; i < s->n_param; i++) put(params, s->param_name[i], json_real(s->param[i]));
+    put(o, "params", params);
+    for (int32_t i = 0; i < n->fields.n; i++)
+        put(values, n->fields.field[i].name, print_values(&n->fields.field[i], path));
+    put(o, "values", values);
+    return o;
+}
+
+/* Of C rows and planes, in turn. */
+static json_t *print_layout(const struct mx_layout *l, int32_t n_fixed) {
+    json_t *o = json_object(), *fixed = json_array();
     put_whole(o, "row_pitch_bytes", l->row_pitch_bytes);
     put_whole(o, "plane_pitch_bytes", l->plane_pitch_bytes);
+    for (int32_t i = 0; i < n_fixed; i++) {
+        json_array_append_new(fixed, json_integer(l->fixed[i].row_pitch_bytes));
+        json_array_append_new(fixed, json_integer(l->fixed[i].plane_pitch_bytes));
+    }
+    if (n_fixed > 0)
+        put(o, "fixed_pitch_bytes", fixed);
+    else
+        json_decref(fixed);
     return o;
 }
 
@@ -97,7 +169,7 @@ static json_t *print_all(const struct mx_note *n) {
     put(o, "memext", json_string(MX_VERSION));
     put(o, "problem", print_problem(&n->problem));
     put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
-    put(o, "layout", print_layout(&n->layout));
+    put(o, "layout", print_layout(&n->layout, mx_fixed_count(&n->problem)));
     put_whole(o, "step", n->time);
     put_whole(o, "buffer", n->buffer);
     put_whole(o, "buffers", n->n_buffers);
@@ -110,7 +182,9 @@ static json_t *print_all(const struct mx_note *n) {
     put_whole(o, "started_s", n->started_s);
     put_whole(o, "committed_s", n->committed_s);
     if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
-    if (n->input[0] != 0)
+    if (n->problem.system != NULL)
+        put(o, "system", print_system(n));
+    else if (n->input[0] != 0)
         put(o, "input", print_input(n));
     else if (n->source[0] != 0)
         put(o, "source", json_string(n->source));
@@ -166,16 +240,108 @@ static const char *word(struct reader *r, const json_t *object, const char *key,
     return strcpy(out, text);
 }
 
-static void parse_problem(struct reader *r, const json_t *o, struct mx_problem *p) {
+/* "name:type" words. */
+static int32_t parse_names(struct reader *r, const json_t *o, const char *key, int32_t most,
+                           struct mx_field_of *out) {
+    const json_t *list = member(r, o, key);
+    const size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > (size_t)most) return r->ok = false, 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = json_string_value(json_array_get(list, i)),
+                   *colon = text != NULL ? strrchr(text, ':') : NULL;
+        if (colon == NULL || colon == text || colon - text >= MX_FIELD_NAME ||
+            !mx_dtype_find(colon + 1, &out[i].dtype)) {
+            r->ok = false;
+            return 0;
+        }
+        memcpy(out[i].name, text, (size_t)(colon - text));
+        out[i].name[colon - text] = 0;
+    }
+    return (int32_t)n;
+}
+
+static void parse_values(struct reader *r, const json_t *o, struct mx_run_field *f) {
+    const json_t *v = member(r, o, f->name), *frame;
+    const char *init = json_string_value(v);
+    if (init != NULL) {
+        f->init = init[0] != 0 ? mx_init_find(init) : NULL;
+        if (init[0] == 0 && f->array == 1)
+            f->same_as = f->index;
+        else if (f->init == NULL)
+            r->ok = false;
+        return;
+    }
+    const char *path = json_string_value(member(r, v, "path"));
+    if (path == NULL || path[0] == 0 || !unescape(path, f->path, sizeof f->path)) r->ok = false;
+    if (json_object_get(v, "raw") != NULL) word(r, v, "raw", f->raw, sizeof f->raw);
+    frame = json_object_get(v, "frame");
+    f->frame = frame == NULL || json_is_true(frame);
+    f->identity.inode = (uint64_t)whole(r, v, "inode", INT64_MIN, INT64_MAX);
+    f->identity.bytes = (uint64_t)whole(r, v, "bytes", 0, INT64_MAX);
+    f->identity.modified_ns = whole(r, v, "modified_ns", INT64_MIN, INT64_MAX);
+}
+
+static void parse_params(struct reader *r, const json_t *o, struct mx_system *s) {
+    const char *name;
+    json_t *value;
+    if (!json_is_object(o) || json_object_size(o) > MX_MAX_PARAMS) {
+        r->ok = false;
+        return;
+    }
+    json_object_foreach((json_t *)(uintptr_t)o, name, value) {
+        if (strlen(name) >= MX_FIELD_NAME) r->ok = false;
+        snprintf(s->param_name[s->n_param], MX_FIELD_NAME, "%s", name);
+        s->param[s->n_param++] = real(r, value);
+    }
+}
+
+static bool state_types(const struct mx_field_of *f, int32_t n) {
+    for (int32_t i = 0; i < n; i++)
+        if (f[i].dtype != MX_F64 && f[i].dtype != MX_F32) return false;
+    return n >= 1;
+}
+
+static void parse_system(struct reader *r, const json_t *o, struct mx_note *n) {
+    struct mx_system *s = &n->system;
+    char text[24];
+    const char *path = json_string_value(member(r, o, "kernel"));
+    if (path == NULL || !unescape(path, n->kernel, sizeof n->kernel)) r->ok = false;
+    if (strspn(word(r, o, "identity", text, sizeof text), "0123456789abcdef") != 16) r->ok = false;
+    s->identity = r->ok ? strtoull(text, NULL, 16) : 0;
+    word(r, o, "name", s->name, sizeof s->name);
+    word(r, o, "form", text, sizeof text);
+    s->form = -1;
+    for (int i = 0; i <= MX_STAGGERED; i++)
+        if (strcmp(text, forms[i]) == 0) s->form = i;
+    s->h = (int32_t)whole(r, o, "h", 1, MX_MAX_HALO);
+    s->hc = (int32_t)whole(r, o, "hc", 0, MX_MAX_HALO);
+    s->n_field[0] = parse_names(r, o, "a", MX_MAX_FIELDS, s->field[0]);
+    s->n_field[1] = parse_names(r, o, "b", MX_MAX_FIELDS, s->field[1]);
+    s->n_fixed = parse_names(r, o, "c", MX_MAX_FIXED, s->fixed);
+    parse_params(r, member(r, o, "params"), s);
+    if (s->form < 0 || s->hc > s->h || !state_types(s->field[0], s->n_field[0]) ||
+        !state_types(s->field[1], s->n_field[1]))
+        r->ok = false;
+    if (!r->ok) return;
+    mx_fields_of(s, &n->fields);
+    const json_t *values = member(r, o, "values");
+    for (int32_t i = 0; i < n->fields.n; i++) parse_values(r, values, &n->fields.field[i]);
+    n->problem.system = s;
+    n->problem.h = s->h;
+    n->problem.dtype = s->field[0][0].dtype;
+}
+
+static void parse_problem(struct reader *r, const json_t *o, bool system, struct mx_problem *p) {
     char dtype[8];
-    const json_t *n = member(r, o, "n"), *coef = member(r, o, "coef");
+    const json_t *n = member(r, o, "n"), *coef = system ? NULL : member(r, o, "coef");
     int64_t *const extents[3] = {&p->nx, &p->ny, &p->nz};
     for (size_t i = 0; i < 3; i++) {
         *extents[i] = json_integer_value(json_array_get(n, i));
         if (*extents[i] < 1 || *extents[i] > (INT64_C(1) << 40)) r->ok = false;
     }
+    p->nt = whole(r, o, "nt", 0, INT64_MAX / 4);
+    if (system) return;
     for (size_t i = 0; i < 4; i++) p->coef[i] = real(r, json_array_get(coef, i));
-    p->nt = whole(r, o, "nt", 0, INT64_MAX / 2);
     const struct mx_stencil *s = mx_stencil_find(word(r, o, "stencil", p->stencil, sizeof p->stencil));
     bool wide = strcmp(word(r, o, "dtype", dtype, sizeof dtype), "f64") == 0;
     if (s == NULL || (!wide && strcmp(dtype, "f32") != 0)) r->ok = false;
@@ -188,7 +354,11 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
     if (!r->ok) return;
     l->rows = p->ny + 2 * p->h;
     l->planes = p->nz + 2 * p->h;
-    l->row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->dtype);
+    l->row_bytes = 0;
+    for (int array = 0; array < 2; array++) {
+        const int64_t bytes = mx_field_offsets(p, array, l->field_offset_bytes[array]);
+        if (bytes > l->row_bytes) l->row_bytes = bytes;
+    }
     l->row_pitch_bytes = whole(r, o, "row_pitch_bytes", l->row_bytes, most);
     if (!r->ok || (mx_wide)l->rows * l->row_pitch_bytes > most) {
         r->ok = false;
@@ -200,6 +370,22 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
         return;
     }
     l->buffer_bytes = l->planes * l->plane_pitch_bytes;
+    const json_t *fixed = mx_fixed_count(p) > 0 ? member(r, o, "fixed_pitch_bytes") : NULL;
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) {
+        struct mx_fixed_layout *f = &l->fixed[i];
+        *f = (struct mx_fixed_layout){
+            .row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype),
+            .row_pitch_bytes = json_integer_value(json_array_get(fixed, 2 * (size_t)i)),
+            .plane_pitch_bytes = json_integer_value(json_array_get(fixed, 2 * (size_t)i + 1)),
+            .frame = p->h,
+            .align_bytes = 1};
+        if (f->row_pitch_bytes < f->row_bytes || f->row_pitch_bytes > most ||
+            (mx_wide)l->rows * f->row_pitch_bytes > f->plane_pitch_bytes || f->plane_pitch_bytes > most ||
+            (mx_wide)l->planes * f->plane_pitch_bytes > most)
+            r->ok = false;
+        else
+            f->bytes = l->planes * f->plane_pitch_bytes;
+    }
 }
 
 static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
@@ -226,11 +412,13 @@ static void parse_checksum(struct reader *r, const json_t *o, char out[17]) {
 
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
-    parse_problem(r, member(r, o, "problem"), &n->problem);
+    const json_t *system = json_object_get(o, "system");
+    parse_problem(r, member(r, o, "problem"), system != NULL, &n->problem);
+    if (system != NULL) parse_system(r, system, n);
     parse_layout(r, member(r, o, "layout"), &n->problem, &n->layout);
     if (mx_plan_parse(word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
     n->time = whole(r, o, "step", 0, n->problem.nt);
-    n->n_buffers = (int32_t)whole(r, o, "buffers", 2, MX_NOTE_MOST_BUFFERS);
+    n->n_buffers = (int32_t)whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
     n->buffer = (int32_t)whole(r, o, "buffer", 0, n->n_buffers - 1);
     n->different = json_is_true(json_object_get(o, "different"));
     n->frames = truth(r, o, "frames");
@@ -245,7 +433,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->started_s = whole(r, o, "started_s", 0, INT64_MAX);
     n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
-    parse_origin(r, o, n);
+    if (system == NULL) parse_origin(r, o, n);
 }
 
 int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out) {
@@ -269,6 +457,9 @@ int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *o
             err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");
     }
     json_decref(o);
-    if (err == 0) *out = n;
+    if (err == 0) {
+        *out = n;
+        if (n.problem.system != NULL) out->problem.system = &out->system;
+    }
     return err;
 }

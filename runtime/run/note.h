@@ -9,6 +9,7 @@
 #ifndef MX_RUN_NOTE_H
 #define MX_RUN_NOTE_H
 
+#include "run/fields.h"
 #include "system/system.h"
 
 #include <memext/backend.h>
@@ -16,12 +17,6 @@
 #include <limits.h>
 
 enum { MX_NOTE_VERSION = 4, MX_NOTE_MOST_BUFFERS = 3 };
-
-/* The file of --input as it was when it was read. bytes 0 = no input. */
-struct mx_input_identity {
-    uint64_t inode, bytes;
-    int64_t modified_ns;
-};
 
 struct mx_note {
     struct mx_problem problem;
@@ -37,6 +32,11 @@ struct mx_note {
     char source[64];        /* name of a program's source of it, "" without */
     char input[PATH_MAX];
     struct mx_input_identity identity;
+    /* With a system problem.system points to `system`, which has no row functions, and what follows says
+     * where it and its fields come from; init, source and input are empty. */
+    struct mx_system system;
+    char kernel[PATH_MAX]; /* the kernel's file */
+    struct mx_run_fields fields;
     char backend[24], host[65];
     int64_t started_s, committed_s; /* seconds since 1970 */
     char checksum[17];              /* of the finished result, "" before */
@@ -44,6 +44,9 @@ struct mx_note {
 
 /* Names of the Buffers in a store, by number. */
 extern const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS];
+/* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...), a copy that the run owns. */
+extern const char *const mx_note_partners[MX_NOTE_MOST_BUFFERS];
+const char *mx_note_fixed(int32_t field, char name[16]);
 
 /* Writes the text and a closing 0. Its length, or -ENOSPC where capacity is too small (paths of several
  * thousand bytes), -ENOMEM. */

@@ -74,6 +74,29 @@ static int take_text(const struct mx_option *row, const char *value, struct mx_o
     return *(const char **)field_of(row, o) = value, 0;
 }
 
+/* ---- options that may be given several times */
+
+static int take_word(const struct mx_option *row, const char *value, struct mx_words *words, mx_why *why) {
+    if (words->n == MX_WORDS_MOST)
+        return mx_fail(why, -EINVAL, "--%s is given more than %d times", row->name, MX_WORDS_MOST);
+    return words->word[words->n++] = value, 0;
+}
+
+static int take_words(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return take_word(row, value, field_of(row, o), why);
+}
+
+/* The plain form of one field, and the named one of a system's. */
+static int take_input(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return o->input = value, take_word(row, value, &o->inputs, why);
+}
+static int take_init(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return o->init = value, take_word(row, value, &o->inits, why);
+}
+static int take_output(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return o->output = value, take_word(row, value, &o->outputs, why);
+}
+
 static int take_real(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     double *field = field_of(row, o);
     char *end;
@@ -249,12 +272,20 @@ const struct mx_option mx_option_rows[] = {
     {"plan", 0, RUN, 1, take_text, AT(plan), 0, 0, "LINE|FILE", "run this plan, as printed by memext tune"},
     {"advice", 0, RUN, 1, take_advice, 0, 0, 0, "A",
      "mmap and swap: none | sequential | random | willneed | hugepage | schedule (default none)"},
-    {"init", 0, RUN, 1, take_text, AT(init), 0, 0, "NAME",
-     "initial grid: random | gauss | linear | corner | zero (default random)"},
-    {"input", 0, BOTH, 1, take_text, AT(input), 0, 0, "GRID.npy",
-     "initial grid, frame included; -n follows from it"},
-    {"output", 'o', RUN | MX_CMD_EXPORT, 1, take_text, AT(output), 0, 0, "GRID.npy",
-     "write the result, frame included"},
+    {"kernel", 0, BOTH, 1, take_text, AT(kernel), 0, 0, "FILE.c|FILE.so",
+     "compute with this kernel (memext/cell.h) instead of a built-in stencil"},
+    {"param", 0, BOTH, 1, take_words, AT(params), 0, 0, "NAME=VALUE",
+     "value of a parameter of the kernel; may be repeated"},
+    {"field", 0, BOTH, 1, take_words, AT(fields), 0, 0, "NAME=FILE",
+     "field that the kernel only reads: a .npy file, or raw cells: NAME=FILE,TYPE,offset=BYTES; repeated"},
+    {"in-place", 0, BOTH, 0, take_flag, AT(in_place), 0, 0, NULL,
+     "kernels that read the old value: one pair of Buffers instead of two; such a run cannot be resumed"},
+    {"init", 0, RUN, 1, take_init, AT(init), 0, 0, "[FIELD=]NAME",
+     "initial grid: random | gauss | linear | corner | zero (default random); with a kernel per field"},
+    {"input", 0, BOTH, 1, take_input, AT(input), 0, 0, "[FIELD=]GRID.npy",
+     "initial grid, frame included; -n follows from it; with a kernel per field"},
+    {"output", 'o', RUN | MX_CMD_EXPORT, 1, take_output, AT(output), 0, 0, "[FIELD=]GRID.npy",
+     "write the result, frame included; with a kernel per field"},
     {"overwrite", 0, RUN | MX_CMD_EXPORT, 0, take_flag, AT(overwrite), 0, 0, NULL,
      "replace the file of --output if it is there"},
     {"commit-every", 0, RUN, 1, take_commit_every, 0, 0, 0, "SECONDS",
@@ -347,12 +378,14 @@ static const struct {
     {"dry-run", "resume calibrate", "a dry run touches nothing"},
     {"force", "resume", "--force starts anew and --resume goes on"},
     {"init", "input", "the initial grid is the one or the other"},
+    {"kernel", "stencil coef dtype", "the kernel says what is computed and with which types"},
 };
 
 static int check_exclusive(const struct mx_options *o, mx_why *why) {
     for (size_t i = 0; i < sizeof exclusive / sizeof exclusive[0]; i++) {
         char words[128], *rest;
         if (!mx_option_given(o, exclusive[i].option)) continue;
+        if (o->kernel != NULL && strcmp(exclusive[i].option, "init") == 0) continue; /* of different fields */
         snprintf(words, sizeof words, "%s", exclusive[i].others);
         for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
             if (mx_option_given(o, word))
@@ -369,15 +402,29 @@ static int complete_export(const struct mx_options *o, mx_why *why) {
     return 0;
 }
 
+/* What is computed, what the grid is: of a kernel that is known when it has been opened. */
+static int complete_system(struct mx_options *o, mx_why *why) {
+    static const char *const of_kernels[] = {"param", "field", "in-place"};
+    for (size_t i = 0; i < sizeof of_kernels / sizeof *of_kernels; i++)
+        if (o->kernel == NULL && !o->resume && mx_option_given(o, of_kernels[i]))
+            return mx_fail(why, -EINVAL, "--%s is for kernels: give one with --kernel FILE.c", of_kernels[i]);
+    if (o->kernel == NULL) return 0;
+    o->input = o->init = o->output = NULL;
+    return 0;
+}
+
 int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *why) {
     int err = check_exclusive(o, why);
     if (err < 0 || command == MX_CMD_INFO) return err;
     if (command == MX_CMD_EXPORT) return complete_export(o, why);
-    if (o->problem.stencil[0] == 0) strcpy(o->problem.stencil, "star7");
-    const struct mx_stencil *s = mx_stencil_find(o->problem.stencil);
-    o->problem.h = s->h;
-    if (!mx_option_given(o, "coef")) memcpy(o->problem.coef, s->coef, sizeof o->problem.coef);
-    if (!mx_option_given(o, "size") && o->input == NULL && !o->source && !o->resume)
+    if ((err = complete_system(o, why)) < 0) return err;
+    if (o->problem.stencil[0] == 0 && o->kernel == NULL) strcpy(o->problem.stencil, "star7");
+    if (o->kernel == NULL) {
+        const struct mx_stencil *s = mx_stencil_find(o->problem.stencil);
+        o->problem.h = s->h;
+        if (!mx_option_given(o, "coef")) memcpy(o->problem.coef, s->coef, sizeof o->problem.coef);
+    }
+    if (!mx_option_given(o, "size") && o->inputs.n == 0 && !o->source && !o->resume)
         return mx_fail(why, -EINVAL,
                        "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
     if (!mx_option_given(o, "steps") && !o->resume)

@@ -11,12 +11,24 @@
 
 #define MX_OPTIONS_MOST 128 /* rows of the table */
 
+/* Values of an option that may be given several times. */
+enum { MX_WORDS_MOST = 96 };
+struct mx_words {
+    int32_t n;
+    const char *word[MX_WORDS_MOST];
+};
+
 /* Texts are the caller's and outlive the options. */
 struct mx_options {
     struct mx_problem problem; /* nx.. from -n; 0 = not given (--input gives them) */
     bool reserve_paper, reserve_auto;
     bool source; /* a program gives the initial grid, by callbacks */
     const char *path, *backend, *algorithm, *tuner, *engine, *init, *input, *output, *plan, *json, *fault;
+    /* Systems. With a kernel, or where a store holds a system, input, init and output above are NULL and
+     * these hold all of them. */
+    const char *kernel;
+    struct mx_words params, fields, inputs, inits, outputs;
+    bool in_place;
     int64_t by, bz, bt; /* --block; 0 = not given */
     int64_t iy, iz;     /* --iblock */
     int64_t tile, ct;   /* --tile */

@@ -21,6 +21,15 @@ static int begin_note(struct mx_run *r) {
     n->layout = r->report.layout;
     n->started_s = (int64_t)time(NULL);
     n->frames = r->tuned.shape.init_both;
+    if (r->system != NULL) {
+        n->system = *r->system;
+        n->problem.system = &n->system;
+        n->fields = r->fields;
+        for (int i = 0; i < n->fields.n; i++) n->fields.field[i].npy.fd = -1;
+        if (realpath(r->o.kernel, n->kernel) == NULL)
+            return mx_fail(&r->why, -errno, "%.300s cannot be named in the store: %s", r->o.kernel,
+                           strerror(errno));
+    }
     if (r->o.init != NULL) snprintf(n->init, sizeof n->init, "%s", r->o.init);
     if (r->o.source) snprintf(n->source, sizeof n->source, "%s", r->source.name);
     if (r->o.input == NULL) return 0;
@@ -53,10 +62,13 @@ static int write_note(struct mx_run *r) {
     return n < 0 ? n : mx_device_commit(r->device, text, (size_t)n);
 }
 
-/* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
-static int commit(void *context, int64_t time, int32_t buffer) {
+/* levels: since the beginning of this process's part of the run. Called on a thread of the executor. */
+static int commit(void *context, int64_t levels, int32_t buffer) {
     struct mx_run *r = context;
+    const int64_t time = levels / mx_levels_a_step(&r->o.problem);
     int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
+    if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
+        err = mx_buffer_integrity_save(r->partner[buffer]);
     if (err < 0) return err;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
@@ -87,22 +99,28 @@ static void on_progress(void *context, int64_t done) {
 /* A pass over all planes with progress in bytes: use is called for each of them. */
 struct pass {
     struct mx_run *r;
+    const struct mx_layout *layout;
     mx_source_fn *use;
     void *context;
 };
 
 static int pass_plane(void *context, int64_t z, char *plane) {
     struct pass *p = context;
-    mx_run_progress_to(p->r, (z + 1) * p->r->report.layout.plane_pitch_bytes);
+    mx_run_progress_to(p->r, (z + 1) * p->layout->plane_pitch_bytes);
     return p->use(p->context, z, plane);
 }
 
-static int pass(struct mx_run *r, const char *label, int32_t buffer, bool write, mx_source_fn *use,
+static int pass_layout(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
+                       bool write, mx_source_fn *use, void *context) {
+    struct pass p = {r, layout, use, context};
+    mx_run_begin_phase(r, label, "B", layout->buffer_bytes);
+    return (write ? mx_field_write : mx_field_read)(buffer, layout, r->budget, &r->stop, pass_plane, &p,
+                                                    &r->why);
+}
+
+static int pass(struct mx_run *r, const char *label, mx_buffer *buffer, bool write, mx_source_fn *use,
                 void *context) {
-    struct pass p = {r, use, context};
-    mx_run_begin_phase(r, label, "B", r->report.layout.buffer_bytes);
-    return (write ? mx_field_write : mx_field_read)(r->buffer[buffer], &r->report.layout, r->budget, &r->stop,
-                                                    pass_plane, &p, &r->why);
+    return pass_layout(r, label, buffer, &r->report.layout, write, use, context);
 }
 
 /* ------------------------------------------------------------------ initial grid */
@@ -153,18 +171,49 @@ static int copy_frames(struct mx_run *r) {
         struct copy c = {NULL, &r->report.layout};
         if (i == r->note.buffer) continue;
         err = mx_plane_stream_open(r->buffer[r->note.buffer], c.layout, r->budget, false, &r->why, &c.from);
-        if (err == 0) err = pass(r, "frames", i, true, copy_plane, &c);
+        if (err == 0) err = pass(r, "frames", r->buffer[i], true, copy_plane, &c);
         err = mx_plane_stream_close(c.from, err);
     }
     r->note.frames |= err == 0;
     return err;
 }
 
-static int write_initial_grid(struct mx_run *r) {
-    int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1;
-    int err = begin_note(r);
-    for (int32_t i = 0; i < n && err == 0; i++) err = pass(r, "initial", i, true, fill_plane, r);
+static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t index,
+                                     const struct mx_layout *layout) {
+    return (struct mx_fields_fill){.fields = &r->fields,
+                                   .problem = &r->o.problem,
+                                   .layout = layout,
+                                   .array = array,
+                                   .index = index,
+                                   .why = &r->why};
+}
+
+/* The fields that a kernel only reads, as the run keeps them. */
+static int write_fixed(struct mx_run *r) {
+    int err = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
+        struct mx_layout layout;
+        mx_layout_of_fixed(&r->report.layout, i, &layout);
+        struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
+        err = pass_layout(r, "fields", r->fixed[i], &layout, true, mx_fields_fill_plane, &fill);
+    }
     return err;
+}
+
+/* State 0, in as many Buffers as the algorithm wants to find it in; of pairs both arrays. */
+static int write_initial_grid(struct mx_run *r) {
+    const int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1, parts = r->tuned.shape.pairs ? 2 : 1;
+    int err = begin_note(r);
+    if (err == 0 && r->system == NULL) {
+        for (int32_t i = 0; i < n && err == 0; i++)
+            err = pass(r, "initial", r->buffer[i], true, fill_plane, r);
+        return err;
+    }
+    for (int32_t i = 0; i < n * parts && err == 0; i++) {
+        struct mx_fields_fill fill = fill_of(r, i / n, 0, &r->report.layout);
+        err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, mx_fields_fill_plane, &fill);
+    }
+    return err < 0 ? err : write_fixed(r);
 }
 
 static int initialise(struct mx_run *r) {
@@ -179,7 +228,7 @@ static int initialise(struct mx_run *r) {
         err = copy_frames(r);
     /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
      */
-    bool commits = r->report.device.durable && r->algorithm->resumable;
+    bool commits = r->report.device.durable && mx_run_resumable(r);
     if (err == 0 && !r->resumed && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
     r->report.init_seconds = seconds_since(begin);
     return err;
@@ -286,7 +335,8 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
     p->wait_s = (double)done->wait_ns * 1e-9;
     p->updates = done->updates;
     p->block_bytes = (uint64_t)done->block_bytes;
-    p->steps_done = r->first_time + (err == 0 ? r->rest.nt : done->steps_done);
+    p->steps_done =
+        r->first_time + (err == 0 ? r->rest.nt : done->steps_done / mx_levels_a_step(&r->o.problem));
     r->result = done->result;
 }
 
@@ -307,12 +357,13 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
 static int compute(struct mx_run *r) {
     struct mx_report *p = &r->report;
     struct mx_executed done;
-    const bool commits = r->algorithm->resumable && p->device.durable;
+    const bool commits = mx_run_resumable(r) && p->device.durable;
+    const int64_t first_level = mx_levels_of(&r->o.problem, r->first_time);
     struct mx_execution x = {.problem = &r->rest,
                              .plan = &p->plan,
                              .layout = &p->layout,
                              .device = r->device,
-                             .buffer = {r->buffer[0], r->buffer[1], r->buffer[2]},
+                             .first_level = first_level,
                              .n_buffers = r->n_buffers,
                              .source = r->note.buffer,
                              .committed = commits ? r->note.buffer : -1,
@@ -326,6 +377,12 @@ static int compute(struct mx_run *r) {
                              .progress = on_progress,
                              .context = r,
                              .commit = commits ? commit : NULL};
+    const int odd = (int)(first_level & 1);
+    for (int32_t i = 0; i < r->n_buffers; i++) {
+        x.buffer[i] = mx_run_buffer(r, i, odd);
+        x.partner[i] = r->tuned.shape.pairs ? mx_run_buffer(r, i, 1 - odd) : NULL;
+    }
+    memcpy(x.fixed, r->fixed, sizeof x.fixed);
     r->result = r->note.buffer;
     p->steps_done = r->first_time;
     if (r->resumed && r->rest.nt == 0) return 0;
@@ -345,8 +402,8 @@ static int compute(struct mx_run *r) {
 /* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and
  * published like any other. */
 static int commit_result(struct mx_run *r) {
-    if (!r->report.device.durable || r->algorithm->resumable) return 0;
-    int err = commit(r, r->rest.nt, r->result);
+    if (!r->report.device.durable || mx_run_resumable(r)) return 0;
+    int err = commit(r, mx_levels_of(&r->rest, r->rest.nt), r->result);
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
@@ -355,25 +412,37 @@ static int commit_result(struct mx_run *r) {
 struct digest {
     const struct mx_run *run;
     XXH3_state_t *state;
+    int array; /* whose fields: A (0) or B (1) */
 };
 
 static int digest_plane(void *context, int64_t z, char *plane) {
     struct digest *d = context;
     const struct mx_problem *p = &d->run->o.problem;
     const struct mx_layout *l = &d->run->report.layout;
-    int64_t element = mx_dtype_bytes(p->dtype);
     if (z < p->h || z >= p->nz + p->h) return 0;
     for (int64_t y = p->h; y < p->ny + p->h; y++)
-        XXH3_64bits_update(d->state, plane + y * l->row_pitch_bytes + p->h * element,
-                           (size_t)(p->nx * element));
+        for (int32_t f = 0; f < mx_field_count(p, d->array); f++) {
+            const int64_t element = mx_dtype_bytes(mx_field_dtype(p, d->array, f));
+            const char *row = plane + y * l->row_pitch_bytes + l->field_offset_bytes[d->array][f];
+            XXH3_64bits_update(d->state, row + p->h * element, (size_t)(p->nx * element));
+        }
     return 0;
 }
 
+/* The array that holds the state, of staggered systems the first of both. */
+static int state_array(const struct mx_run *r) {
+    return (int)(mx_levels_of(&r->o.problem, r->report.steps_done) & 1);
+}
+
 static int take_checksum(struct mx_run *r) {
-    struct digest d = {r, XXH3_createState()};
+    struct digest d = {r, XXH3_createState(), state_array(r)};
     if (d.state == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the checksum");
     XXH3_64bits_reset(d.state);
-    int err = pass(r, "checksum", r->result, false, digest_plane, &d);
+    int err = pass(r, "checksum", mx_run_buffer(r, r->result, d.array), false, digest_plane, &d);
+    if (err == 0 && mx_form(&r->o.problem) == MX_STAGGERED) {
+        d.array = 1;
+        err = pass(r, "checksum", mx_run_buffer(r, r->result, 1), false, digest_plane, &d);
+    }
     if (err == 0)
         snprintf(r->report.checksum, sizeof r->report.checksum, "%016llx",
                  (unsigned long long)XXH3_64bits_digest(d.state));
@@ -414,15 +483,63 @@ static int hand_over_plane(void *context, int64_t z, char *plane) {
     return err > 0 ? -EIO : err;
 }
 
+/* A plane of one array, to the files of its fields. */
+struct fields_out {
+    struct mx_run *run;
+    int array;  /* the fields that are A's or B's by name */
+    int stored; /* the array that holds them now: leapfrog's change places with every step */
+};
+
+static int hand_over_fields(void *context, int64_t z, char *plane) {
+    const struct fields_out *o = context;
+    struct mx_run *r = o->run;
+    int err = 0;
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        const struct mx_run_field *f = &r->fields.field[i];
+        const struct mx_field_sink *s = &r->field_sink[i];
+        if (!s->open || f->array != o->array) continue;
+        const struct mx_grid_box box =
+            box_of(r, z, plane + r->report.layout.field_offset_bytes[o->stored][f->index]);
+        err = s->sink.region(s->sink.context, &box, &r->why);
+    }
+    return err;
+}
+
+static int hand_over_array(struct mx_run *r, int array) {
+    const bool leapfrog = mx_form(&r->o.problem) == MX_LEAPFROG;
+    struct fields_out o = {r, array, leapfrog ? array ^ state_array(r) : array};
+    bool wanted = false;
+    for (int32_t i = 0; i < r->fields.n; i++)
+        wanted |= r->field_sink[i].open && r->fields.field[i].array == array;
+    if (!wanted) return 0;
+    return pass(r, "output", mx_run_buffer(r, r->result, o.stored), false, hand_over_fields, &o);
+}
+
+/* All files of a system are whole before the first of them appears. */
+static int hand_over_system(struct mx_run *r) {
+    int err = hand_over_array(r, 0);
+    if (err == 0) err = hand_over_array(r, 1);
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        struct mx_field_sink *s = &r->field_sink[i];
+        if (!s->open) continue;
+        s->open = false;
+        err = s->sink.close(s->sink.context, true, &r->why);
+    }
+    return err;
+}
+
+static int hand_over_grid(struct mx_run *r) {
+    int err = pass(r, "output", r->buffer[r->result], false, hand_over_plane, r);
+    if (err < 0) return err;
+    r->sink_open = false;
+    err = r->sink.close != NULL ? r->sink.close(r->sink.context, true, &r->why) : 0;
+    return err > 0 ? -EIO : err;
+}
+
 /* A result that differs from the plain computation is none. */
 static int hand_over_result(struct mx_run *r) {
-    if (!r->sink_open || r->report.verified == 0) return 0;
-    int err = pass(r, "output", r->result, false, hand_over_plane, r);
-    if (err == 0) {
-        r->sink_open = false;
-        err = r->sink.close != NULL ? r->sink.close(r->sink.context, true, &r->why) : 0;
-        if (err > 0) err = -EIO;
-    }
+    if ((!r->sink_open && r->system == NULL) || r->report.verified == 0) return 0;
+    int err = r->system != NULL ? hand_over_system(r) : hand_over_grid(r);
     if (err < 0 && err != -EINTR && r->report.device.durable) {
         mx_why reason = r->why;
         mx_fail(&r->why, err, "%.300s; the result is safe in the store: memext export %.150s -o FILE",
@@ -460,8 +577,14 @@ int mx_run_work(struct mx_run *r) {
 void mx_run_release(struct mx_run *r) {
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
-    for (int i = 0; i < MX_BUFFERS; i++) mx_buffer_close(r->buffer[i]);
+    for (int i = 0; i < MX_BUFFERS; i++) {
+        mx_buffer_close(r->buffer[i]);
+        mx_buffer_close(r->partner[i]);
+    }
+    for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->faces);
+    mx_fields_close(&r->fields);
+    mx_kernel_close(r->system);
     mx_device_close(r->device);
     mx_budget_free(r->budget);
     mx_output_drop(&r->outputs.timeline);

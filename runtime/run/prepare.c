@@ -130,12 +130,33 @@ static const char *origin(const struct mx_note *n) {
     return n->source[0] != 0 ? n->source : n->init;
 }
 
+/* The kernel of the store, or a given one that is the same. */
+static int check_kernel(struct mx_run *r, const char *place) {
+    const struct mx_system *s = r->note.problem.system;
+    if (s == NULL && (r->o.kernel != NULL || r->o.params.n > 0 || r->o.fields.n > 0))
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds a run of the built-in %s; leave --kernel out with --resume", place,
+                       r->note.problem.stencil);
+    if (s != NULL && (mx_option_given(&r->o, "stencil") || mx_option_given(&r->o, "coef") ||
+                      mx_option_given(&r->o, "dtype")))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a run of the kernel \"%s\"; leave --stencil, --coef and --dtype out with --resume",
+            place, s->name);
+    return 0;
+}
+
 static int check_origin(struct mx_run *r, const char *place) {
     const struct mx_note *n = &r->note;
     if (r->o.init != NULL && strcmp(r->o.init, n->init) != 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s; leave --init out with --resume", place,
                        origin(n));
+    if (n->problem.system != NULL &&
+        (r->o.inputs.n > 0 || r->o.inits.n > 0 || r->o.fields.n > 0 || r->o.source))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds all fields of its run; leave --input, --init and --field out with --resume", place);
     if (r->o.input != NULL && n->input[0] == 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s %s; leave --input out with --resume", place,
@@ -169,6 +190,29 @@ static int open_source(struct mx_run *r) {
     return mx_take_grid(&r->o, r->source.name, &grid, &r->why);
 }
 
+/* Of a new run of a system. */
+static int take_fields(struct mx_run *r) {
+    mx_fields_of(r->system, &r->fields);
+    if (r->o.source)
+        return mx_fail(&r->why, -ENOTSUP,
+                       "a kernel's fields are given by files, not by a source of the program");
+    int err = mx_fields_take(&r->fields, &r->o, r->system, &r->why);
+    if (err == 0) err = mx_fields_open(&r->fields, &r->o.problem, false, &r->why);
+    return err;
+}
+
+/* Where the fields of a system go. */
+static int take_sinks(struct mx_run *r) {
+    const char *path[MX_FIELDS_MOST];
+    int err = mx_fields_take_outputs(&r->fields, &r->o, &r->why, path);
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        struct mx_field_sink *s = &r->field_sink[i];
+        s->path = path[i];
+        if (s->path != NULL) mx_grid_file_sink(&s->file, s->path, r->o.overwrite, &s->sink);
+    }
+    return err;
+}
+
 /* The grid that the run began with is needed again by --verify alone. */
 static int open_former_source(struct mx_run *r) {
     struct stat st;
@@ -182,6 +226,31 @@ static int open_former_source(struct mx_run *r) {
         &r->why, -EINVAL,
         "%.300s has changed since the run began with it: the result cannot be verified; leave --verify out",
         r->o.input);
+}
+
+/* The system of a store: its kernel must be what it was. */
+static int take_stored_system(struct mx_run *r, const char *place) {
+    const struct mx_system *s = &r->note.system;
+    if (r->o.kernel == NULL) r->o.kernel = r->note.kernel;
+    r->o.input = r->o.init = r->o.output = NULL;
+    int err = mx_take_kernel(&r->o, s, &r->why, &r->system);
+    if (err < 0) return err;
+    if (r->system->identity != s->identity)
+        return mx_fail(&r->why, -EINVAL,
+                       "%.200s is not the kernel \"%s\" that the run in %.200s began with (its text has "
+                       "changed): give that one "
+                       "with --kernel",
+                       r->o.kernel, s->name, place);
+    for (int32_t i = 0; i < r->system->n_param; i++)
+        for (int32_t k = 0; k < s->n_param; k++)
+            if (strcmp(r->system->param_name[i], s->param_name[k]) == 0 &&
+                memcmp(&r->system->param[i], &s->param[k], sizeof s->param[k]) != 0)
+                return mx_fail(&r->why, -EINVAL,
+                               "%.200s holds a run with the parameter %s=%.17g, not %.17g; leave --param out "
+                               "with --resume",
+                               place, s->param_name[k], s->param[k], r->system->param[i]);
+    r->fields = r->note.fields;
+    return 0;
 }
 
 static int read_note(struct mx_run *r, struct mx_store_facts *store) {
@@ -213,6 +282,7 @@ static int take_store(struct mx_run *r) {
     int err = r->o.path == NULL
                   ? mx_fail(&r->why, -EINVAL, "--resume needs the place of the store: give it with -d PATH")
                   : read_note(r, store);
+    if (err == 0) err = check_kernel(r, store->place);
     if (err == 0) err = check_problem(r, store->place);
     if (err == 0) err = check_origin(r, store->place);
     if (err == 0) {
@@ -222,6 +292,7 @@ static int take_store(struct mx_run *r) {
         if (r->o.backend == NULL && works) r->o.backend = former->name;
         if (store->finished == 2) r->o.keep = true;
         r->o.problem = r->note.problem;
+        if (r->note.problem.system != NULL) err = take_stored_system(r, store->place);
         r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;
         if (r->o.input == NULL && r->note.input[0] != 0) {
             r->o.input = r->note.input;
@@ -230,9 +301,11 @@ static int take_store(struct mx_run *r) {
         r->first_time = r->note.time;
         r->resumed = r->committed = true;
         r->report.resumed_from = r->note.time;
-        err = mx_run_check_names(r); /* the input is known now */
+        if (err == 0) err = mx_run_check_names(r); /* the input is known now */
         r->same_names = err < 0;
-        if (err == 0 && r->o.verify) err = open_former_source(r);
+        if (err == 0 && r->o.verify)
+            err = r->system != NULL ? mx_fields_open(&r->fields, &r->o.problem, true, &r->why)
+                                    : open_former_source(r);
     }
     free(store);
     return err;
@@ -252,7 +325,10 @@ static uint32_t alignment(const struct mx_run *r, uint64_t *capacity_bytes) {
 static uint64_t integrity_bytes(const struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
     bool on = r->o.integrity || r->note.integrity_unit > 0;
-    return on ? 4 * MX_BUFFERS * (uint64_t)(p->ny + 2 * p->h) * (uint64_t)(p->nz + 2 * p->h) + (1u << 20) : 0;
+    return on ? (mx_reads_old(p) ? 8 : 4) * MX_BUFFERS * (uint64_t)(p->ny + 2 * p->h) *
+                        (uint64_t)(p->nz + 2 * p->h) +
+                    (1u << 20)
+              : 0;
 }
 
 static bool plan_is_asked_for(const struct mx_options *o) {
@@ -271,7 +347,8 @@ static int plan_as_before(struct mx_run *r) {
     int err = -EINVAL;
     if (strcmp(plan.tuner, "manual") == 0) {
         plan.threads = q->threads;
-        if (plan.bt > r->rest.nt && r->rest.nt > 0) plan.bt = r->rest.nt;
+        const int64_t levels = mx_levels_of(&r->rest, r->rest.nt);
+        if (plan.bt > levels && levels > 0) plan.bt = levels;
         err = mx_tune_plan(q, &plan, &r->why, &r->tuned);
     }
     if (err < 0) {
@@ -332,7 +409,8 @@ static int make_plan(struct mx_run *r) {
 }
 
 double mx_run_seconds_a_sweep(const struct mx_run *r) {
-    int64_t bt = r->tuned.plan.bt > 0 ? r->tuned.plan.bt : 1, sweeps = (r->rest.nt + bt - 1) / bt;
+    int64_t bt = r->tuned.plan.bt > 0 ? r->tuned.plan.bt : 1;
+    int64_t sweeps = (mx_levels_of(&r->rest, r->rest.nt) + bt - 1) / bt;
     return sweeps > 0 ? r->tuned.seconds.total_s / (double)sweeps : 0;
 }
 
@@ -362,14 +440,16 @@ static int shorten_sweeps(struct mx_run *r) {
 /* Without being asked for, a third Buffer is made where commits would cost too much, and leaves as much space
  * again as it takes. */
 static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
-    const uint64_t buffer = (uint64_t)r->report.layout.buffer_bytes;
-    return r->rest.nt > 2 * r->tuned.plan.bt && mx_run_seconds_a_sweep(r) < short_sweep_s &&
+    const uint64_t buffer =
+        (uint64_t)(r->tuned.shape.pairs ? 2 : 1) * (uint64_t)r->report.layout.buffer_bytes;
+    return mx_levels_of(&r->rest, r->rest.nt) > 2 * r->tuned.plan.bt &&
+           mx_run_seconds_a_sweep(r) < short_sweep_s &&
            capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
 }
 
 static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
-    bool possible = r->algorithm->resumable && !r->backend->anonymous;
-    r->n_buffers = r->resumed ? r->note.n_buffers : 2;
+    bool possible = mx_run_resumable(r) && !r->backend->anonymous;
+    r->n_buffers = r->resumed ? r->note.n_buffers : r->tuned.shape.pairs && r->tuned.shape.in_place ? 1 : 2;
     r->commit_every_s = r->resumed ? r->note.commit_every : 0;
     if (!possible && mx_option_given(&r->o, "commit-every"))
         return mx_fail(&r->why, -EINVAL,
@@ -401,14 +481,17 @@ static void report_plan(struct mx_run *r) {
 
 static void report_commits(struct mx_run *r) {
     struct mx_report *p = &r->report;
-    p->buffers = r->n_buffers;
-    p->commits = r->algorithm->resumable && !r->backend->anonymous;
+    p->buffers = mx_run_buffers(r);
+    p->commits = mx_run_resumable(r) && !r->backend->anonymous;
     p->commit_every_s = r->commit_every_s;
     p->seconds_a_sweep = mx_run_seconds_a_sweep(r);
     p->integrity = r->o.integrity || r->note.integrity_unit > 0;
-    p->predicted_init_bytes = r->resumed                 ? 0
-                              : r->tuned.shape.init_both ? r->n_buffers * p->layout.buffer_bytes
-                                                         : p->layout.buffer_bytes;
+    p->predicted_init_bytes = r->resumed ? 0
+                              : r->tuned.shape.init_both
+                                  ? mx_run_buffers(r) * p->layout.buffer_bytes
+                                  : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
+        p->predicted_init_bytes += p->layout.fixed[i].bytes;
 }
 
 int mx_run_plan(struct mx_run *r) {
@@ -418,6 +501,7 @@ int mx_run_plan(struct mx_run *r) {
     q->extra_dram_bytes = integrity_bytes(r);
     q->blocks_only = r->o.integrity;
     if (r->resumed) {
+        for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
         q->layout = &r->note.layout;
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
@@ -441,14 +525,19 @@ int mx_run_plan(struct mx_run *r) {
 int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
+    if (err == 0 && r->o.kernel != NULL && !r->o.resume)
+        err = mx_take_kernel(&r->o, NULL, &r->why, &r->system);
+    if (err == 0 && r->system != NULL) err = take_fields(r);
     if (err == 0 && r->o.resume && r->o.backend != NULL) err = take_place(r);
     if (err == 0 && r->o.resume) err = take_store(r);
     if (err == 0) err = take_place(r);
+    if (err == 0 && r->system != NULL) err = take_sinks(r);
     if (err == 0 && !r->resumed) err = open_source(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
-    if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0) r->o.init = mx_inits[0].name;
+    if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0 && r->system == NULL)
+        r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
     r->rest.nt -= r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
@@ -466,26 +555,31 @@ int mx_run_request(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ device and Buffers */
 
+static uint64_t stored_bytes(const struct mx_run *r) {
+    uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
+                     (uint64_t)r->report.side_file_bytes;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
+        bytes += (uint64_t)r->report.layout.fixed[i].bytes;
+    return bytes;
+}
+
 static int open_device(struct mx_run *r) {
     const struct mx_options *o = &r->o;
-    struct mx_device_options d = {
-        .backend = o->backend,
-        .path = o->path,
-        .expect_bytes = r->resumed ? 0
-                                   : (uint64_t)r->n_buffers * (uint64_t)r->report.layout.buffer_bytes +
-                                         (uint64_t)r->report.side_file_bytes,
-        .queue_depth = (uint32_t)o->queue_depth,
-        .max_request_bytes = (uint32_t)o->request_bytes,
-        .workers = (uint32_t)o->workers,
-        .advice = o->advice,
-        .sqpoll = o->sqpoll,
-        .iopoll = o->iopoll,
-        .uncached = o->uncached,
-        .no_register = o->no_register,
-        .force = o->force,
-        .resume = o->resume,
-        .keep = o->keep,
-        .fault = o->fault};
+    struct mx_device_options d = {.backend = o->backend,
+                                  .path = o->path,
+                                  .expect_bytes = r->resumed ? 0 : stored_bytes(r),
+                                  .queue_depth = (uint32_t)o->queue_depth,
+                                  .max_request_bytes = (uint32_t)o->request_bytes,
+                                  .workers = (uint32_t)o->workers,
+                                  .advice = o->advice,
+                                  .sqpoll = o->sqpoll,
+                                  .iopoll = o->iopoll,
+                                  .uncached = o->uncached,
+                                  .no_register = o->no_register,
+                                  .force = o->force,
+                                  .resume = o->resume,
+                                  .keep = o->keep,
+                                  .fault = o->fault};
     int err = mx_device_open(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->report.device);
     /* Also of a quiet run: nobody's result goes without a word. */
@@ -509,17 +603,35 @@ static int check_note(struct mx_run *r) {
                           r->report.device.place);
 }
 
-/* A run that ended before its first commit may have left a Buffer that the note does not know of yet. */
-static int open_buffer(struct mx_run *r, int32_t i) {
-    const uint64_t bytes = (uint64_t)r->report.layout.buffer_bytes;
-    const bool noted = r->resumed && i < r->note.n_buffers;
-    int err = r->resumed ? mx_buffer_open(r->device, mx_note_buffers[i], &r->why, &r->buffer[i]) : -ENOENT;
-    if (err == -ENOENT && !noted)
-        return mx_buffer_create(r->device, mx_note_buffers[i], bytes, &r->why, &r->buffer[i]);
-    if (err == 0 && mx_buffer_bytes(r->buffer[i]) < bytes)
+/* A run that ended before its first commit may have left a Buffer that the note does not know of yet: noted
+ * says whether it has to be there. */
+static int open_extent(struct mx_run *r, const char *name, int64_t size, bool noted, mx_buffer **out) {
+    const uint64_t bytes = (uint64_t)size;
+    int err = r->resumed ? mx_buffer_open(r->device, name, &r->why, out) : -ENOENT;
+    if (err == -ENOENT && !noted) return mx_buffer_create(r->device, name, bytes, &r->why, out);
+    if (err == 0 && mx_buffer_bytes(*out) < bytes)
         err = mx_fail(&r->why, -EIO,
-                      "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged",
-                      mx_note_buffers[i], r->report.device.place);
+                      "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged", name,
+                      r->report.device.place);
+    return err;
+}
+
+static int open_buffer(struct mx_run *r, int32_t i) {
+    const int64_t bytes = r->report.layout.buffer_bytes;
+    const bool noted = r->resumed && i < r->note.n_buffers;
+    int err = open_extent(r, mx_note_buffers[i], bytes, noted, &r->buffer[i]);
+    if (err == 0 && r->tuned.shape.pairs)
+        err = open_extent(r, mx_note_partners[i], bytes, noted, &r->partner[i]);
+    return err;
+}
+
+static int open_fixed(struct mx_run *r) {
+    int err = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
+        char name[16];
+        err =
+            open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed, &r->fixed[i]);
+    }
     return err;
 }
 
@@ -559,11 +671,13 @@ static int take_integrity(struct mx_run *r) {
                        "of %u; take --backend mmap",
                        (long long)unit, r->report.device.offset_align_bytes);
     r->note.integrity_unit = unit;
-    for (int32_t i = 0; i < r->n_buffers && err == 0; i++) {
-        err = mx_buffer_integrity(r->buffer[i], (uint64_t)unit, r->budget, &r->why);
-        if (err == 0 && stored && i == r->note.buffer && (err = mx_buffer_integrity_load(r->buffer[i])) < 0)
+    for (int32_t i = 0; i < mx_run_buffers(r) && err == 0; i++) {
+        const int32_t number = i % r->n_buffers;
+        mx_buffer *buffer = mx_run_buffer(r, number, i / r->n_buffers);
+        err = mx_buffer_integrity(buffer, (uint64_t)unit, r->budget, &r->why);
+        if (err == 0 && stored && number == r->note.buffer && (err = mx_buffer_integrity_load(buffer)) < 0)
             mx_fail(&r->why, err, "the hashes of the Buffer \"%s\" cannot be read from %.300s: %s",
-                    mx_note_buffers[i], r->report.device.place, strerror(-err));
+                    mx_note_buffers[number], r->report.device.place, strerror(-err));
     }
     if (err == 0 && r->faces != NULL)
         err = mx_buffer_integrity(r->faces, (uint64_t)l->row_pitch_bytes, r->budget, &r->why);
@@ -580,24 +694,70 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0)
         err = mx_budget_create(r->report.dram_limit_bytes, r->request.reserve_bytes, &r->why, &r->budget);
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
+    if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_faces(r);
     return err < 0 ? err : take_integrity(r);
 }
 
 /* ------------------------------------------------------------------ outputs */
 
+enum { MOST_NAMES = 8 + 3 * MX_WORDS_MOST };
+
+/* Files of fields: what stands behind "NAME=", up to a comma for raw ones. */
+static size_t field_names(const char *option, const struct mx_words *words, bool raw, enum mx_file_use use,
+                          char (*text)[PATH_MAX], struct mx_file_word *out) {
+    size_t n = 0;
+    for (int32_t i = 0; i < words->n; i++) {
+        const char *rest = mx_field_word(words->word[i], NULL), *path = rest != NULL ? rest : words->word[i];
+        const char *comma = raw ? strchr(path, ',') : NULL;
+        snprintf(text[n], PATH_MAX, "%.*s", comma != NULL ? (int)(comma - path) : PATH_MAX - 1, path);
+        out[n] = (struct mx_file_word){option, text[n], use};
+        n++;
+    }
+    return n;
+}
+
 int mx_run_check_names(struct mx_run *r) {
     const struct mx_options *o = &r->o;
-    const struct mx_file_word words[] = {
-        {"--input", o->input, MX_FILE_READ},   {"--plan", o->plan, MX_FILE_READ},
-        {"-d", o->path, MX_FILE_PLACE},        {"--output", o->output, MX_FILE_WRITTEN},
-        {"--json", o->json, MX_FILE_WRITTEN},  {"--timeline", o->timeline, MX_FILE_WRITTEN},
-        {"--trace", o->trace, MX_FILE_WRITTEN}};
-    return mx_output_check_names(words, sizeof words / sizeof words[0], &r->why);
+    const bool system = o->kernel != NULL || r->note.problem.system != NULL;
+    struct mx_file_word words[MOST_NAMES] = {
+        {"--input", o->input, MX_FILE_READ},    {"--plan", o->plan, MX_FILE_READ},
+        {"-d", o->path, MX_FILE_PLACE},         {"--output", o->output, MX_FILE_WRITTEN},
+        {"--json", o->json, MX_FILE_WRITTEN},   {"--timeline", o->timeline, MX_FILE_WRITTEN},
+        {"--trace", o->trace, MX_FILE_WRITTEN}, {"--kernel", o->kernel, MX_FILE_READ}};
+    size_t n = 8;
+    char(*text)[PATH_MAX] = system ? malloc((size_t)3 * MX_WORDS_MOST * sizeof *text) : NULL;
+    if (system && text == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
+    if (system) {
+        n += field_names("--input", &o->inputs, false, MX_FILE_READ, text + (n - 8), words + n);
+        n += field_names("--field", &o->fields, true, MX_FILE_READ, text + (n - 8), words + n);
+        n += field_names("--output", &o->outputs, false, MX_FILE_WRITTEN, text + (n - 8), words + n);
+    }
+    int err = mx_output_check_names(words, n, &r->why);
+    free(text);
+    return err;
+}
+
+static int open_field_sinks(struct mx_run *r) {
+    const struct mx_problem *p = &r->o.problem;
+    int err = 0;
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        struct mx_field_sink *s = &r->field_sink[i];
+        struct mx_grid grid = {.size = sizeof grid, .frame = p->h};
+        grid.nx = p->nx + 2 * p->h, grid.ny = p->ny + 2 * p->h, grid.nz = p->nz + 2 * p->h;
+        if (s->path == NULL) continue;
+        snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(r->fields.field[i].dtype));
+        err = s->sink.open(s->sink.context, &grid, &r->why);
+        s->open = err == 0;
+    }
+    return err;
 }
 
 static int open_sink(struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
+    if (r->system != NULL && r->sink.region != NULL)
+        return mx_fail(&r->why, -ENOTSUP, "a kernel's fields go to files, not to a sink of the program");
+    if (r->system != NULL) return open_field_sinks(r);
     struct mx_grid grid = {.size = sizeof grid,
                            .frame = p->h,
                            .nx = p->nx + 2 * p->h,

@@ -1,4 +1,5 @@
 #include "run/request.h"
+#include "kernel/kernel.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "run/grid_file.h"
@@ -36,6 +37,49 @@ int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *g
     p->nx = nx, p->ny = ny, p->nz = nz;
     p->dtype = dtype;
     return 0;
+}
+
+/* Parameters of a stored run stand behind those that are given: the same name twice is refused where it is
+ * opened, so only those that are not given are added. */
+static int32_t list_params(const struct mx_options *o, const struct mx_system *stored, const char **list,
+                           char (*text)[64]) {
+    int32_t n = 0;
+    for (; n < o->params.n; n++) list[n] = o->params.word[n];
+    for (int32_t i = 0; stored != NULL && i < stored->n_param; i++) {
+        bool given = false;
+        const size_t length = strlen(stored->param_name[i]);
+        for (int32_t k = 0; k < o->params.n; k++)
+            given |= strncmp(o->params.word[k], stored->param_name[i], length) == 0 &&
+                     o->params.word[k][length] == '=';
+        if (given) continue;
+        snprintf(text[i], sizeof text[i], "%s=%.17g", stored->param_name[i], stored->param[i]);
+        list[n++] = text[i];
+    }
+    return n;
+}
+
+int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why *why,
+                   struct mx_system **out) {
+    const char *list[MX_WORDS_MOST + MX_MAX_PARAMS];
+    char text[MX_MAX_PARAMS][64];
+    const struct mx_kernel_options k = {
+        .path = o->kernel, .params = list, .n_params = list_params(o, stored, list, text)};
+    struct mx_system *s;
+    int err = mx_kernel_open(&k, why, &s);
+    if (err == 0 && (err = mx_kernel_check(s, why)) < 0) mx_kernel_close(s);
+    if (err < 0) return err;
+    if (stored == NULL) o->problem.h = s->h;
+    o->problem.dtype = s->field[0][0].dtype;
+    o->problem.stencil[0] = 0;
+    o->problem.system = s;
+    if (o->in_place && s->form == MX_JACOBI) {
+        mx_kernel_close(s);
+        o->problem.system = NULL;
+        return mx_fail(
+            why, -EINVAL,
+            "--in-place is for kernels that read the old value; this one is of the form MX_JACOBI");
+    }
+    return *out = s, 0;
 }
 
 int mx_take_input(struct mx_options *o, mx_why *why) {
@@ -149,16 +193,18 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
     q->threads = o->threads > 0 ? (int32_t)o->threads : machine->cores;
     /* A Block beyond the grid is the grid, and no sweep has more steps than there are. */
     const struct mx_problem *p = &o->problem;
+    const int64_t levels = mx_levels_of(p, p->nt > 1 ? p->nt : 1);
     q->manual = (struct mx_plan){.by = at_most(o->by, p->ny),
                                  .bz = at_most(o->bz, p->nz),
-                                 .bt = at_most(o->bt, p->nt > 1 ? p->nt : 1),
+                                 .bt = at_most(o->bt, levels),
                                  .iy = o->iy,
                                  .iz = o->iz,
                                  .slab = o->slab,
                                  .tile = o->tile,
                                  .ct = o->ct,
                                  .column = o->column,
-                                 .ahead = o->ahead};
+                                 .ahead = o->ahead,
+                                 .in_place = o->in_place};
 }
 
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,

@@ -33,4 +33,8 @@ struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const 
                                         const struct mx_plan *plan, const struct mx_layout *layout,
                                         const struct mx_shape *shape);
 
+/* Opens and tries out the kernel of --kernel with --param; the problem becomes one of it. stored: the system
+ * that a store holds, whose parameters are the defaults, or NULL. */
+int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why *why, struct mx_system **out);
+
 #endif

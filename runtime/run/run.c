@@ -218,6 +218,11 @@ static void close_ends(struct mx_run *r) {
     if (r->source_open && r->source.close != NULL) r->source.close(r->source.context);
     if (r->sink_open && r->sink.close != NULL) r->sink.close(r->sink.context, false, NULL);
     r->source_open = r->sink_open = false;
+    for (int32_t i = 0; i < r->fields.n; i++) {
+        struct mx_field_sink *s = &r->field_sink[i];
+        if (s->open) s->sink.close(s->sink.context, false, NULL);
+        s->open = false;
+    }
 }
 
 static void end(struct mx_run *r, int err) {

@@ -5,6 +5,7 @@
  *     request.c    what a run and `memext tune` ask of the tuner alike
  *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
+ *     fields.c     the fields of a system by name: first values, results
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
@@ -14,8 +15,10 @@
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
+#include "kernel/kernel.h"
 #include "observe/report.h"
 #include "observe/timeline.h"
+#include "run/fields.h"
 #include "run/grid_file.h"
 #include "run/note.h"
 #include "run/options.h"
@@ -57,10 +60,21 @@ struct mx_run {
     struct mx_grid_file input, output; /* behind source and sink where they are files */
     bool source_open, sink_open;
     struct mx_fill fill;
+    /* With a system: its kernel, its fields, and where each of them goes. */
+    struct mx_system *system;
+    struct mx_run_fields fields;
+    struct mx_field_sink {
+        const char *path; /* NULL = nowhere */
+        struct mx_sink sink;
+        struct mx_grid_file file;
+        bool open;
+    } field_sink[MX_FIELDS_MOST];
     struct mx_run_outputs outputs;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
+    mx_buffer *partner[MX_BUFFERS];        /* array B of each pair, where Buffers are pairs */
+    mx_buffer *fixed[MX_MAX_FIXED];        /* C */
     int32_t n_buffers;
     double commit_every_s; /* 0 = after every sweep */
     const struct mx_algorithm *algorithm;
@@ -113,6 +127,20 @@ int mx_run_check_names(struct mx_run *r);  /* no output may be the input, the st
                                               any is opened */
 int mx_run_open_outputs(struct mx_run *r); /* sink, timeline, trace */
 double mx_run_seconds_a_sweep(const struct mx_run *r);
+
+/* A finished sweep is a commit. */
+static inline bool mx_run_resumable(const struct mx_run *r) {
+    return r->algorithm->resumable && !r->tuned.shape.in_place;
+}
+/* Buffers that the run has: pairs count twice. */
+static inline int32_t mx_run_buffers(const struct mx_run *r) {
+    return r->n_buffers * (r->tuned.shape.pairs ? 2 : 1);
+}
+/* The Buffer of array A (part 0) or B (part 1) of a state: of systems whose form reads the old value each has
+ * one, others have one for both. */
+static inline mx_buffer *mx_run_buffer(const struct mx_run *r, int32_t number, int part) {
+    return part == 1 && r->tuned.shape.pairs ? r->partner[number] : r->buffer[number];
+}
 
 /* phases.c */
 int mx_run_work(struct mx_run *r); /* from the initial grid to the result in the sink */

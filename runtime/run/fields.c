@@ -1,0 +1,360 @@
+#include "run/fields.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------ names */
+
+static struct mx_run_field *add(struct mx_run_fields *f, const struct mx_field_of *of, const char *suffix,
+                                int32_t array, int32_t index) {
+    struct mx_run_field *x = &f->field[f->n++];
+    *x = (struct mx_run_field){
+        .dtype = of->dtype, .array = array, .index = index, .same_as = -1, .npy.fd = -1};
+    snprintf(x->name, sizeof x->name, "%s%s", of->name, suffix);
+    return x;
+}
+
+void mx_fields_of(const struct mx_system *s, struct mx_run_fields *out) {
+    out->n = 0;
+    for (int32_t i = 0; i < s->n_field[0]; i++) add(out, &s->field[0][i], "", 0, i);
+    for (int32_t i = 0; i < s->n_field[1] && s->form != MX_JACOBI; i++)
+        add(out, &s->field[1][i], s->form == MX_LEAPFROG ? ".old" : "", 1, i);
+    for (int32_t i = 0; i < s->n_fixed; i++) add(out, &s->fixed[i], "", MX_FIELD_OF_C, i);
+}
+
+const char *mx_field_word(const char *word, char name[MX_FIELD_NAME + 4]) {
+    const size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+    if (n == 0 || n >= MX_FIELD_NAME + 4 || word[n] != '=') return NULL;
+    if (name != NULL) {
+        memcpy(name, word, n);
+        name[n] = 0;
+    }
+    return word + n + 1;
+}
+
+static void list_names(const struct mx_run_fields *f, bool of_c, char *text, size_t capacity) {
+    size_t n = 0;
+    text[0] = 0;
+    for (int32_t i = 0; i < f->n; i++)
+        if ((f->field[i].array == MX_FIELD_OF_C) == of_c && n < capacity)
+            n += (size_t)snprintf(text + n, capacity - n, "%s%s", n > 0 ? ", " : "", f->field[i].name);
+    if (text[0] == 0) snprintf(text, capacity, "none");
+}
+
+static struct mx_run_field *find(struct mx_run_fields *f, const char *name) {
+    for (int32_t i = 0; i < f->n; i++)
+        if (strcmp(f->field[i].name, name) == 0) return &f->field[i];
+    return NULL;
+}
+
+static int32_t count_state(const struct mx_run_fields *f) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < f->n; i++)
+        n += f->field[i].array != MX_FIELD_OF_C && strchr(f->field[i].name, '.') == NULL;
+    return n;
+}
+
+/* The field that a word of --OPTION is about, and the rest of it. c: fields of C are meant (1), those of the
+ * state (0), either (-1). */
+static int resolve(struct mx_run_fields *f, const char *option, const char *word, int c,
+                   struct mx_run_field **field, const char **rest, mx_why *why) {
+    char name[MX_FIELD_NAME + 4], state[200], fixed[200];
+    *rest = mx_field_word(word, name);
+    *field = *rest != NULL ? find(f, name) : NULL;
+    if (*field == NULL && c != 1 && count_state(f) == 1 && (*rest == NULL || strchr(name, '.') != NULL)) {
+        *field = &f->field[0];
+        *rest = word;
+    }
+    list_names(f, false, state, sizeof state);
+    list_names(f, true, fixed, sizeof fixed);
+    if (*field == NULL)
+        return mx_fail(why, -EINVAL,
+                       "--%s '%.120s' names no field of the kernel; NAME=... with the state's %s, or of C %s",
+                       option, word, state, fixed);
+    const bool of_c = (*field)->array == MX_FIELD_OF_C;
+    if (c == 1 && !of_c)
+        return mx_fail(why, -EINVAL,
+                       "--%s %s: %s is a field of the state; give its file with --input %s=FILE", option,
+                       word, (*field)->name, (*field)->name);
+    if (c == 0 && of_c)
+        return mx_fail(why, -EINVAL, "--%s %s: %s is only read by the kernel%s", option, word, (*field)->name,
+                       strcmp(option, "input") == 0 ? "; give its file with --field" : " and has no result");
+    if ((*rest)[0] == 0)
+        return mx_fail(why, -EINVAL, "--%s '%.120s' has nothing after the '='", option, word);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ options */
+
+static bool has_values(const struct mx_run_field *f) { return f->init != NULL || f->path[0] != 0; }
+
+static int twice(const struct mx_run_field *f, mx_why *why) {
+    return mx_fail(why, -EINVAL, "field %s is given initial values twice; choose one", f->name);
+}
+
+static int take_path(struct mx_run_field *f, const char *path, mx_why *why) {
+    char whole[PATH_MAX];
+    if (realpath(path, whole) == NULL)
+        return mx_fail(why, -errno, "%.300s cannot be opened: %s", path, strerror(errno));
+    if (strlen(whole) >= sizeof f->path)
+        return mx_fail(why, -ENAMETOOLONG, "the path of field %s has %zu bytes: %zu at most", f->name,
+                       strlen(whole), sizeof f->path - 1);
+    strcpy(f->path, whole);
+    return 0;
+}
+
+/* "FILE.npy", or "FILE,TYPE[,offset=N]" of raw cells. */
+static int take_fixed_file(struct mx_run_field *f, const char *rest, mx_why *why) {
+    char path[PATH_MAX];
+    const char *comma = strchr(rest, ',');
+    if (comma == NULL) return take_path(f, rest, why);
+    if ((size_t)snprintf(path, sizeof path, "%.*s", (int)(comma - rest), rest) >= sizeof path ||
+        strlen(comma + 1) >= sizeof f->raw)
+        return mx_fail(why, -ENAMETOOLONG, "--field %s=%.200s is too long", f->name, rest);
+    strcpy(f->raw, comma + 1);
+    return take_path(f, path, why);
+}
+
+static int take_files(struct mx_run_fields *fields, const struct mx_words *words, const char *option, int c,
+                      mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < words->n && err == 0; i++) {
+        struct mx_run_field *f;
+        const char *rest;
+        err = resolve(fields, option, words->word[i], c, &f, &rest, why);
+        if (err == 0 && has_values(f)) err = twice(f, why);
+        if (err == 0) err = c == 1 ? take_fixed_file(f, rest, why) : take_path(f, rest, why);
+    }
+    return err;
+}
+
+static int take_inits(struct mx_run_fields *fields, const struct mx_words *words, mx_why *why) {
+    const struct mx_init *all = NULL;
+    int err = 0;
+    for (int32_t i = 0; i < words->n && err == 0; i++) {
+        struct mx_run_field *f = NULL;
+        const char *rest = words->word[i];
+        const bool named = mx_field_word(rest, NULL) != NULL;
+        if (named) err = resolve(fields, "init", words->word[i], -1, &f, &rest, why);
+        if (err < 0) break;
+        const struct mx_init *init = mx_init_find(rest);
+        if (init == NULL)
+            err = mx_fail(why, -EINVAL,
+                          "--init '%.100s' is not known; it is random, gauss, linear, corner or zero", rest);
+        else if (!named)
+            all = init;
+        else if (has_values(f))
+            err = twice(f, why);
+        else
+            f->init = init;
+    }
+    for (int32_t i = 0; i < fields->n && err == 0 && all != NULL; i++)
+        if (!has_values(&fields->field[i]) && fields->field[i].array != MX_FIELD_OF_C)
+            fields->field[i].init = all;
+    return err;
+}
+
+int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, const struct mx_system *s,
+                   mx_why *why) {
+    int err = take_files(fields, &o->inputs, "input", 0, why);
+    if (err == 0) err = take_files(fields, &o->fields, "field", 1, why);
+    /* p.old is p where nothing else is said of it: before --init without a name fills what is left. */
+    bool own[MX_FIELDS_MOST] = {false};
+    for (int32_t i = 0; i < fields->n; i++) own[i] = has_values(&fields->field[i]);
+    for (int32_t i = 0; i < o->inits.n && err == 0; i++) {
+        char name[MX_FIELD_NAME + 4];
+        if (mx_field_word(o->inits.word[i], name) == NULL) continue;
+        for (int32_t k = 0; k < fields->n; k++) own[k] |= strcmp(fields->field[k].name, name) == 0;
+    }
+    if (err == 0) err = take_inits(fields, &o->inits, why);
+    for (int32_t i = 0; i < fields->n && err == 0; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (s->form == MX_LEAPFROG && f->array == 1 && !own[i]) {
+            f->init = NULL;
+            f->same_as = f->index;
+        } else if (!has_values(f)) {
+            err =
+                f->array == MX_FIELD_OF_C
+                    ? mx_fail(
+                          why, -EINVAL,
+                          "field %s has no values: give its file with --field %s=FILE.npy, or --init %s=NAME",
+                          f->name, f->name, f->name)
+                    : mx_fail(why, -EINVAL,
+                              "field %s has no initial values: give --input %s=FILE.npy or --init %s=NAME "
+                              "(--init NAME: "
+                              "all fields of the state)",
+                              f->name, f->name, f->name);
+        }
+    }
+    return err;
+}
+
+int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options *o, mx_why *why,
+                           const char *path[MX_FIELDS_MOST]) {
+    int err = 0;
+    for (int32_t i = 0; i < fields->n; i++) path[i] = NULL;
+    for (int32_t i = 0; i < o->outputs.n && err == 0; i++) {
+        struct mx_run_field *f;
+        const char *rest;
+        err = resolve(fields, "output", o->outputs.word[i], 0, &f, &rest, why);
+        if (err == 0 && path[f - fields->field] != NULL)
+            err = mx_fail(why, -EINVAL, "--output is given twice for field %s; choose one", f->name);
+        if (err == 0) path[f - fields->field] = rest;
+    }
+    return err;
+}
+
+/* ------------------------------------------------------------------ files */
+
+static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
+    struct stat st;
+    if (fstat(f->npy.fd, &st) != 0) return mx_fail(why, -errno, "%.300s: %s", f->path, strerror(errno));
+    const struct mx_input_identity now = {.inode = (uint64_t)st.st_ino,
+                                          .bytes = (uint64_t)st.st_size,
+                                          .modified_ns =
+                                              st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
+    if (former && (now.bytes != f->identity.bytes || now.modified_ns != f->identity.modified_ns))
+        return mx_fail(why, -EINVAL,
+                       "%.300s has changed since the run began with it: the result cannot be verified; leave "
+                       "--verify out",
+                       f->path);
+    f->identity = now;
+    return 0;
+}
+
+/* Raw cells become what a .npy file would have been; the extents are those of the problem, with or without
+ * the frame, as the file's length says. */
+static int open_raw(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
+    char type[32];
+    snprintf(type, sizeof type, "%s", f->raw);
+    char *comma = strchr(type, ','), *end = NULL;
+    long long offset = 0;
+    if (comma != NULL) *comma++ = 0;
+    if (comma != NULL && strncmp(comma, "offset=", 7) == 0) offset = strtoll(comma + 7, &end, 10);
+    if (!mx_dtype_find(type, &f->npy.dtype) ||
+        (comma != NULL && (end == NULL || *end != 0 || end == comma + 7 || offset < 0)))
+        return mx_fail(
+            why, -EINVAL,
+            "--field %s=...,%s: after the file come f64, f32, u8, u16 or i16 and, if any, ,offset=BYTES",
+            f->name, f->raw);
+    if (p->nx == 0)
+        return mx_fail(why, -EINVAL,
+                       "--field %s is a raw file, which does not say how large it is: give -n NX NY NZ",
+                       f->name);
+    struct stat st;
+    f->npy.fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    if (f->npy.fd < 0 || fstat(f->npy.fd, &st) != 0)
+        return mx_fail(why, -errno, "%.300s cannot be opened: %s", f->path, strerror(errno));
+    const int64_t h = p->h, cell = mx_dtype_bytes(f->npy.dtype), there = st.st_size - offset;
+    const mx_wide with = (mx_wide)(p->nx + 2 * h) * (p->ny + 2 * h) * (p->nz + 2 * h) * cell,
+                  without = (mx_wide)p->nx * p->ny * p->nz * cell;
+    f->npy.data_offset_bytes = offset;
+    const bool frame = there >= with && there != without;
+    if (!frame && there < without)
+        return mx_fail(why, -EINVAL,
+                       "%.200s has %lld bytes from byte %lld on; %lld x %lld x %lld cells of %s are %lld "
+                       "bytes, %lld with "
+                       "the frame",
+                       f->path, (long long)(there > 0 ? there : 0), offset, (long long)p->nx,
+                       (long long)p->ny, (long long)p->nz, type, (long long)without, (long long)with);
+    const int64_t more = frame ? 2 * h : 0;
+    f->npy.shape[0] = p->nz + more, f->npy.shape[1] = p->ny + more, f->npy.shape[2] = p->nx + more;
+    return 0;
+}
+
+static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
+    if (f->raw[0] != 0) return open_raw(f, p, why);
+    return mx_npy_open_field(f->path, why, &f->npy);
+}
+
+/* Do extents with the frame, or where that is allowed without, agree with the problem's? */
+static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
+    const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h;
+    const bool may_lack = f->array == MX_FIELD_OF_C && p->system->hc == 0;
+    if (f->npy.dtype != f->dtype)
+        return mx_fail(why, -EINVAL,
+                       "%.200s has cells of type %s; field %s of the kernel is %s: convert the file", f->path,
+                       mx_dtype_name(f->npy.dtype), f->name, mx_dtype_name(f->dtype));
+    if (p->nx == 0) p->nx = shape[2] - h2, p->ny = shape[1] - h2, p->nz = shape[0] - h2;
+    if (p->nx < 1 || p->ny < 1 || p->nz < 1)
+        return mx_fail(
+            why, -EINVAL,
+            "%.200s of shape (%lld, %lld, %lld) has no interior: it needs a frame of %d cells on every side",
+            f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], p->h);
+    f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
+    const bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
+    if (f->frame || (bare && may_lack)) return 0;
+    return mx_fail(why, -EINVAL,
+                   "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), with the "
+                   "frame of %d cells%s",
+                   f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name,
+                   (long long)(p->nz + h2), (long long)(p->ny + h2), (long long)(p->nx + h2), p->h,
+                   may_lack ? ", or without it" : "");
+}
+
+int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool former, mx_why *why) {
+    int err = 0;
+    /* State fields first: they have the frame, so extents follow from them. */
+    for (int c = 0; c < 2; c++)
+        for (int32_t i = 0; i < fields->n && err == 0; i++) {
+            struct mx_run_field *f = &fields->field[i];
+            if (f->path[0] == 0 || (f->array == MX_FIELD_OF_C) != (c == 1)) continue;
+            err = open_file(f, p, why);
+            if (err < 0) {
+                if (f->raw[0] == 0) f->npy.fd = -1;
+                break;
+            }
+            err = check_shape(f, p, why);
+            if (err == 0) err = take_identity(f, former, why);
+        }
+    if (err == 0 && p->nx == 0)
+        err = mx_fail(why, -EINVAL,
+                      "no grid: give its size with -n NX NY NZ or a file with --input NAME=GRID.npy");
+    return err;
+}
+
+void mx_fields_close(struct mx_run_fields *fields) {
+    for (int32_t i = 0; i < fields->n; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (f->npy.fd >= 0) close(f->npy.fd);
+        f->npy.fd = -1;
+    }
+}
+
+/* ------------------------------------------------------------------ planes */
+
+static int read_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
+    const struct mx_problem *p = x->problem;
+    const int64_t h = p->h, cell = mx_dtype_bytes(f->dtype);
+    if (f->frame) return mx_npy_read(&f->npy, z, 1, at, x->layout, x->why);
+    for (int64_t y = 0; y < x->layout->rows; y++)
+        memset(at + y * x->layout->row_pitch_bytes, 0, (size_t)((p->nx + 2 * h) * cell));
+    if (z < h || z >= p->nz + h) return 0;
+    return mx_npy_read(&f->npy, z - h, 1, at + h * x->layout->row_pitch_bytes + h * cell, x->layout, x->why);
+}
+
+int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
+    const struct mx_fields_fill *x = context;
+    const int64_t pitch = x->layout->row_pitch_bytes;
+    int err = 0;
+    memset(plane, 0, (size_t)(x->layout->rows * pitch));
+    for (int32_t i = 0; i < x->fields->n && err == 0; i++) {
+        const struct mx_run_field *f = &x->fields->field[i],
+                                  *from = f->same_as >= 0 ? &x->fields->field[f->same_as] : f;
+        if (f->array != x->array || (f->array == MX_FIELD_OF_C && f->index != x->index)) continue;
+        const int64_t offset =
+            f->array == MX_FIELD_OF_C ? 0 : x->layout->field_offset_bytes[f->array][f->index];
+        if (from->init == NULL) {
+            err = read_plane(x, from, z, plane + offset);
+        } else {
+            const struct mx_plane_field one = {.dtype = f->dtype, .init = from->init};
+            mx_fill_field_plane(x->problem, x->layout, &one, z, plane + offset);
+        }
+    }
+    return err;
+}

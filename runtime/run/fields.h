@@ -1,0 +1,72 @@
+/* fields.h - the fields of a system by name: where their first values come from, where their last ones go.
+ *
+ *     name      is                                  initial values                    result
+ *     u         a field of the state                --input u=FILE, --init u=NAME     --output u=FILE
+ *     p.old     of leapfrog: p one step before      likewise; p itself without one    the state before the
+ * last k         a field of C                        --field k=FILE, --init k=NAME     none
+ *
+ * Where the state has one field its name may be left out. A file of C is a .npy file or raw cells:
+ * `k=file.raw,u8,offset=352`; it has the frame, or, where C is read at the cell itself alone, may come
+ * without.
+ */
+#ifndef MX_RUN_FIELDS_H
+#define MX_RUN_FIELDS_H
+
+#include "grid/grid.h"
+#include "run/options.h"
+
+#include <limits.h>
+
+/* A file as it was when it was read. bytes 0 = no file. */
+struct mx_input_identity {
+    uint64_t inode, bytes;
+    int64_t modified_ns;
+};
+
+enum { MX_FIELD_OF_C = 2, MX_FIELD_PATH = 1024, MX_FIELDS_MOST = 2 * MX_MAX_FIELDS + MX_MAX_FIXED };
+
+struct mx_run_field {
+    char name[MX_FIELD_NAME + 4];
+    enum mx_dtype dtype;
+    int32_t array, index; /* array: 0 = A, 1 = B, MX_FIELD_OF_C; index: among the fields of that array */
+    int32_t same_as;      /* p.old without a word of its own: the field whose values it takes; else -1 */
+    const struct mx_init *init; /* NULL: a file */
+    char path[MX_FIELD_PATH];   /* of the file, absolute; "" = none */
+    char raw[32];               /* of raw files what follows the name: "u8,offset=352"; "" = .npy */
+    struct mx_input_identity identity;
+    struct mx_npy npy; /* open while the run needs it; fd -1 = not */
+    bool frame;        /* the file has it */
+};
+
+struct mx_run_fields {
+    struct mx_run_field field[MX_FIELDS_MOST];
+    int32_t n;
+};
+
+/* The names of a system's fields, nothing known of their values. */
+void mx_fields_of(const struct mx_system *system, struct mx_run_fields *out);
+/* Takes --input, --init and --field. Every field has initial values then, or -EINVAL says which has not. */
+int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options,
+                   const struct mx_system *system, mx_why *why);
+/* Takes --output: the file of each field, NULL = none. */
+int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why,
+                           const char *path[MX_FIELDS_MOST]);
+/* Opens the files; extents of the problem that are 0 follow from them. Identities are taken, or, with
+ * `former`, compared with what they were. */
+int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *problem, bool former, mx_why *why);
+void mx_fields_close(struct mx_run_fields *fields);
+
+/* Fills plane z of array A (0) or B (1) of the initial state; `layout` that of the Buffers. */
+struct mx_fields_fill {
+    const struct mx_run_fields *fields;
+    const struct mx_problem *problem;
+    const struct mx_layout *layout;
+    int32_t array, index; /* A, B, or MX_FIELD_OF_C and which */
+    mx_why *why;
+};
+mx_source_fn mx_fields_fill_plane;
+
+/* "NAME=REST" of a field: where REST begins, or NULL where the word has no name. name may be NULL. */
+const char *mx_field_word(const char *word, char name[MX_FIELD_NAME + 4]);
+
+#endif
