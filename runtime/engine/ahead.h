@@ -12,9 +12,9 @@ struct mx_ahead_list {
     int64_t runs, bytes;
 };
 
-/* Adds what lies of a box, in an array, within the window. */
-void mx_ahead_add(struct mx_ahead_list *list, const struct mx_work *work, const struct mx_view *view,
-                  int array, struct mx_box box, const struct mx_window *window);
+/* Adds what lies of a box, in the array of level `level` of the call, within the window. */
+void mx_ahead_add(struct mx_ahead_list *list, const struct mx_work *work, const struct mx_advance *a,
+                  int32_t level, struct mx_box box, const struct mx_window *window);
 /* The list, to be asked for evenly while `cells` cells are computed. */
 struct mx_ahead mx_ahead_over(const struct mx_ahead_list *list, int64_t cells);
 

@@ -1,13 +1,15 @@
-/* engine.h - advance regions of DRAM by k time steps. An engine knows nothing of storage.
+/* engine.h - advance regions of DRAM by k levels. An engine knows nothing of storage.
  *
- * A view is the pair of DRAM arrays of a Jacobi-like problem, addressed in Buffer coordinates (rows 0..ny+2h,
+ * A view is the pair of DRAM arrays of a problem, addressed in Buffer coordinates (rows 0..ny+2h,
  * planes 0..nz+2h, frame included). Level l of a call reads array (parity+l)&1 and writes array
  * (parity+l+1)&1. Windows are such that a level reads, of array (parity+l)&1, only what level l wrote, what
- * was loaded as level l of an earlier call, and the frame.
+ * was loaded as level l of an earlier call, and the frame; where the form reads the old value, of the cells
+ * that it writes also what stands there: level l-2.
  *
  * After a call both arrays are as if the levels had been done one after the other, but for cells that are
  * used up: of a level before the last, those that with all their neighbours lie in the next level's window.
- * Nothing can need them any more, and an engine need not write them.
+ * Nothing can need them any more, and an engine need not write them. Where the form reads the old value there
+ * are no such cells: every level is written, and of the x frame nothing is.
  *
  * Calls are asynchronous: what they do is as if they were done one after the other, in the order posted. An
  * engine finds out for itself what of a call can begin while the ones before it end. What it cannot see are

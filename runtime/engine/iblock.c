@@ -43,7 +43,7 @@ static void level_part(const mx_engine *e, const struct mx_advance *a, int32_t l
         for (box.y0 = y.from; box.y0 < y.to; box.y0 += e->iy) {
             box.z1 = mx_min(box.z0 + dz, z.to);
             box.y1 = mx_min(box.y0 + e->iy, y.to);
-            mx_work_box(&e->work, &a->view, (a->parity + level + 1) & 1, box, NULL);
+            mx_work_box(&e->work, a, level, box, NULL);
         }
 }
 
@@ -91,10 +91,13 @@ static int64_t iblock_slab(const struct mx_engine_options *options) {
     return options->slab > 0 ? options->slab : 4 * (int64_t)options->threads;
 }
 
-/* Four planes (three read, one written) of iy + 2h rows take half of L2. */
+/* Four planes (three read, one written) of iy + 2h rows take half of L2; of C those that are read with them.
+ */
 static int64_t choose_iy(const struct mx_engine_options *o) {
     const int64_t h = o->problem->h, planes = 2 * h + 2;
-    const int64_t rows = (int64_t)o->machine->l2_bytes / 2 / (planes * o->row_pitch_bytes) - 2 * h;
+    const int64_t fixed_planes = o->problem->system != NULL ? 2 * o->problem->system->hc + 1 : 0;
+    const int64_t row_bytes = planes * o->row_pitch_bytes + fixed_planes * mx_fixed_row_bytes(o->problem);
+    const int64_t rows = (int64_t)o->machine->l2_bytes / 2 / row_bytes - 2 * h;
     return mx_min(mx_max(rows, 4), mx_max(o->problem->ny, 1));
 }
 

@@ -4,28 +4,53 @@
 #include <memext/backend.h>
 #include <string.h>
 
-int mx_work_make(const struct mx_engine_options *o, mx_why *why, struct mx_work *out) {
-    const struct mx_problem *p = o->problem;
+static int find_kernel(const struct mx_problem *p, mx_why *why, mx_kernel_fn **out) {
     const struct mx_stencil *stencil = mx_stencil_find(p->stencil);
     if (stencil == NULL)
         return mx_fail(why, -EINVAL, "stencil %s is not known; see `memext info`", p->stencil);
     if (stencil->h != p->h)
         return mx_fail(why, -EINVAL, "stencil %s has radius %d, but the problem's halo is %d", p->stencil,
                        stencil->h, p->h);
+    *out = mx_stencil_kernel(stencil, p->dtype, NULL);
+    return mx_stencil_isa_check(why);
+}
+
+static int check_system(const struct mx_problem *p, mx_why *why) {
+    const struct mx_system *s = p->system;
+    if (s->h != p->h || s->h < 1 || s->h > MX_MAX_HALO || s->hc < 0 || s->hc > s->h)
+        return mx_fail(why, -EINVAL,
+                       "system %s has radius %d (of C: %d), but the problem's halo is %d; a radius is 1 to "
+                       "%d, that of C at most as large",
+                       s->name, s->h, s->hc, p->h, MX_MAX_HALO);
+    for (int i = 0; i < 2; i++)
+        if (s->n_field[i] < 1 || s->n_field[i] > MX_MAX_FIELDS || s->row[i] == NULL)
+            return mx_fail(why, -EINVAL, "system %s has %d fields in array %c and %s row function for it",
+                           s->name, s->n_field[i], 'A' + i, s->row[i] == NULL ? "no" : "a");
+    return 0;
+}
+
+int mx_work_make(const struct mx_engine_options *o, mx_why *why, struct mx_work *out) {
+    const struct mx_problem *p = o->problem;
+    struct mx_work work = {.nx = p->nx, .h = p->h, .problem = p};
+    int err = p->system != NULL ? check_system(p, why) : find_kernel(p, why, &work.kernel);
+    if (err != 0) return err;
     if (p->nx < 1 || o->threads < 1)
         return mx_fail(why, -EINVAL, "nx = %lld and threads = %d must be at least 1", (long long)p->nx,
                        o->threads);
-    int err = mx_stencil_isa_check(why);
-    if (err != 0) return err;
-    *out = (struct mx_work){.kernel = mx_stencil_kernel(stencil, p->dtype, NULL),
-                            .nx = p->nx,
-                            .h = p->h,
-                            .cell_bytes = mx_dtype_bytes(p->dtype)};
-    memcpy(out->coef, p->coef, sizeof out->coef);
+    for (int i = 0; i < 2; i++) {
+        struct mx_row_fields *fields = &work.fields[i];
+        fields->n = mx_field_count(p, i);
+        fields->end_bytes = mx_field_offsets(p, i, fields->offset_bytes);
+        for (int32_t f = 0; f < fields->n; f++)
+            fields->cell_bytes[f] = (int32_t)mx_dtype_bytes(mx_field_dtype(p, i, f));
+    }
+    memcpy(work.coef, p->coef, sizeof work.coef);
+    *out = work;
     return 0;
 }
 
 enum { MOST_PLANES = 64 }; /* of one kernel call */
+enum { ROWS_BETWEEN_ASKING = 1 };
 
 /* Row y of planes z, z+1, ... of an array. */
 static void plane_rows(const struct mx_view *view, int array, int64_t y, int64_t z, int64_t planes,
@@ -39,8 +64,8 @@ static void plane_rows(const struct mx_view *view, int array, int64_t y, int64_t
     }
 }
 
-void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box,
-                 struct mx_ahead *ahead) {
+static void stencil_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box,
+                        struct mx_ahead *ahead) {
     const int64_t h = work->h;
     char *src[MOST_PLANES + 2 * MX_MAX_HALO], *dst[MOST_PLANES];
     struct mx_patch patch = {.src = (const char *const *)src,
@@ -61,6 +86,94 @@ void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to,
     }
 }
 
+/* A row function's arguments, and what it does not see. */
+struct row_call {
+    struct mx_row row;
+    void *out[MX_MAX_FIELDS];
+    const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)];
+    const void *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
+    int64_t fixed_pitch[MX_MAX_FIXED];
+};
+
+/* Everything in C that the rows from y on of plane z read. */
+static void point_to_fixed(const struct mx_system *s, const struct mx_view *view, int64_t y, int64_t z,
+                           struct row_call *c) {
+    for (int32_t i = 0; i < s->n_fixed; i++)
+        for (int64_t d = -s->hc; d <= s->hc; d++)
+            c->fixed[i * (2 * s->hc + 1) + d + s->hc] = mx_view_fixed_row(view, i, y, z + d);
+}
+
+static void point_to_state(const struct mx_work *work, const struct mx_view *view, int to, int64_t level,
+                           int64_t y, int64_t z, struct row_call *c) {
+    const int64_t planes = 2 * work->h + 1;
+    const struct mx_row_fields *read = &work->fields[mx_read_by(level)],
+                               *written = &work->fields[1 - mx_read_by(level)];
+    char *src[2 * MX_MAX_HALO + 1], *dst = mx_view_row(view, to, y, z);
+    plane_rows(view, 1 - to, y, z - work->h, planes, src);
+    for (int32_t f = 0; f < written->n; f++) c->out[f] = dst + written->offset_bytes[f];
+    for (int32_t f = 0; f < read->n; f++)
+        for (int64_t d = 0; d < planes; d++) c->in[f * planes + d] = src[d] + read->offset_bytes[f];
+}
+
+/* Nothing of the array written is read where the form is jacobi, so that its frame has to come from the other
+ * one, which has the same fields. */
+static void copy_x_frames(const struct mx_work *work, const struct row_call *c, int64_t level) {
+    const struct mx_row_fields *fields = &work->fields[1 - mx_read_by(level)];
+    const int64_t h = work->h, planes = 2 * h + 1, pitch = c->row.row_pitch;
+    for (int32_t f = 0; f < fields->n; f++) {
+        const int64_t cell = fields->cell_bytes[f], right = (work->nx + h) * cell;
+        char *dst = c->out[f];
+        const char *src = c->in[f * planes + h];
+        for (int64_t r = 0; r < c->row.rows; r++, dst += pitch, src += pitch) {
+            if (c->row.x0 == h) memcpy(dst, src, (size_t)(h * cell));
+            if (c->row.x1 == work->nx + h) memcpy(dst + right, src + right, (size_t)(h * cell));
+        }
+    }
+}
+
+/* Row functions cannot ask for what comes next, so that they are called for a few rows at a time where there
+ * is something to ask for. */
+static void system_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
+                       struct mx_ahead *ahead) {
+    const struct mx_problem *p = work->problem;
+    const struct mx_system *s = p->system;
+    const int64_t level = a->first_level + l, rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
+    const int to = (a->parity + l + 1) & 1;
+    struct row_call c;
+    c.row = (struct mx_row){.out = c.out,
+                            .in = c.in,
+                            .fixed = c.fixed,
+                            .row_pitch = a->view.row_pitch_bytes,
+                            .fixed_pitch = c.fixed_pitch,
+                            .param = s->param,
+                            .x0 = box.x0,
+                            .x1 = box.x1,
+                            .t = level / mx_levels_a_step(p),
+                            .nx = p->nx,
+                            .ny = p->ny,
+                            .nz = p->nz};
+    for (int32_t i = 0; i < s->n_fixed; i++) c.fixed_pitch[i] = a->view.fixed[i].row_pitch_bytes;
+    for (int64_t z = box.z0; z < box.z1; z++)
+        for (int64_t y = box.y0; y < box.y1; y += rows) {
+            c.row.rows = mx_min(rows, box.y1 - y);
+            c.row.y = y - p->h;
+            c.row.z = z - p->h;
+            point_to_state(work, &a->view, to, level, y, z, &c);
+            point_to_fixed(s, &a->view, y, z, &c);
+            if (ahead != NULL) mx_ahead_ask(ahead, c.row.rows * (box.x1 - box.x0));
+            s->row[level & 1](&c.row);
+            if (!mx_reads_old(p)) copy_x_frames(work, &c, level);
+        }
+}
+
+void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
+                 struct mx_ahead *ahead) {
+    if (work->kernel != NULL)
+        stencil_box(work, &a->view, (a->parity + l + 1) & 1, box, ahead);
+    else
+        system_box(work, a, l, box, ahead);
+}
+
 /* The rows of [y0,y1) that the face has for this level and plane: where they are in it, how many. */
 static int64_t face_rows(const struct mx_face *face, int64_t pitch, int32_t level, int64_t y0, int64_t y1,
                          int64_t z, int64_t *y, char **at) {
@@ -74,18 +187,14 @@ static int64_t face_rows(const struct mx_face *face, int64_t pitch, int32_t leve
     return to - from;
 }
 
-/* Bytes of a row that belong to cells [x0,x1): the frame goes with its neighbour. */
-struct part {
-    int64_t offset, bytes;
-};
-
-static struct part row_part(const struct mx_work *work, int64_t x0, int64_t x1) {
-    const int64_t from = x0 <= work->h ? 0 : x0;
+struct mx_part mx_row_part(const struct mx_work *work, const struct mx_row_fields *fields, int32_t f,
+                           int64_t x0, int64_t x1) {
+    const int64_t from = x0 <= work->h ? 0 : x0, cell = fields->cell_bytes[f];
     const int64_t to = x1 >= work->nx + work->h ? work->nx + 2 * work->h : x1;
-    return (struct part){from * work->cell_bytes, (to - from) * work->cell_bytes};
+    return (struct mx_part){fields->offset_bytes[f] + from * cell, (to - from) * cell};
 }
 
-static void copy_rows(char *to, const char *from, int64_t rows, int64_t pitch, struct part part) {
+static void copy_rows(char *to, const char *from, int64_t rows, int64_t pitch, struct mx_part part) {
     for (int64_t r = 0; r < rows; r++)
         memcpy(to + r * pitch + part.offset, from + r * pitch + part.offset, (size_t)part.bytes);
 }
@@ -95,14 +204,16 @@ enum way { FROM_FACE, TO_FACE };
 static void copy_face(const struct mx_work *work, const struct mx_advance *a, const struct mx_face *face,
                       enum way way, int32_t level, struct mx_box box) {
     const int64_t pitch = a->view.row_pitch_bytes;
-    const struct part part = row_part(work, box.x0, box.x1);
+    const struct mx_row_fields *fields = &work->fields[mx_read_by(a->first_level + level)];
     for (int64_t z = box.z0; z < box.z1; z++) {
         int64_t y;
         char *kept;
         int64_t rows = face_rows(face, pitch, level, box.y0, box.y1, z, &y, &kept);
         if (rows <= 0) continue;
         char *row = mx_view_row(&a->view, (a->parity + level) & 1, y, z);
-        copy_rows(way == TO_FACE ? kept : row, way == TO_FACE ? row : kept, rows, pitch, part);
+        for (int32_t f = 0; f < fields->n; f++)
+            copy_rows(way == TO_FACE ? kept : row, way == TO_FACE ? row : kept, rows, pitch,
+                      mx_row_part(work, fields, f, box.x0, box.x1));
     }
 }
 

@@ -5,15 +5,27 @@
 #include "engine/engine.h"
 #include "stencil/stencil.h"
 
+/* Where the fields of an array stand in a row. */
+struct mx_row_fields {
+    int32_t n;
+    int32_t cell_bytes[MX_MAX_FIELDS];
+    int64_t offset_bytes[MX_MAX_FIELDS];
+    int64_t end_bytes; /* of the last field's cells */
+};
+
 struct mx_work {
-    mx_kernel_fn *kernel;
+    mx_kernel_fn *kernel; /* NULL: the system's row functions */
     double coef[4];
     int64_t nx;
     int32_t h;
-    int64_t cell_bytes;
+    const struct mx_problem *problem;
+    struct mx_row_fields fields[2]; /* of A, of B */
 };
 
-/* -EINVAL for an unknown stencil, a wrong halo, extents or threads < 1. */
+/* The array of the system, A (0) or B (1), that is read by level `level` of the run. */
+static inline int mx_read_by(int64_t level) { return (int)(level & 1); }
+
+/* -EINVAL for an unknown stencil, a wrong halo, extents or threads < 1, a system without row functions. */
 int mx_work_make(const struct mx_engine_options *options, mx_why *why, struct mx_work *out);
 
 static inline char *mx_view_row(const struct mx_view *view, int array, int64_t y, int64_t z) {
@@ -27,9 +39,17 @@ struct mx_box {
     int64_t x0, x1, y0, y1, z0, z1;
 };
 
-/* Cells of a box, interior and not empty: array `to` := stencil(array 1-to). `ahead` may be NULL. */
-void mx_work_box(const struct mx_work *work, const struct mx_view *view, int to, struct mx_box box,
+/* Cells of a box, interior and not empty, of level l of a call: array `to` := stencil(array 1-to), with to =
+ * (parity + l + 1) & 1. `ahead` may be NULL. */
+void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
                  struct mx_ahead *ahead);
+
+/* Bytes of field f in a row that belong to cells [x0,x1): the frame goes with its neighbour. */
+struct mx_part {
+    int64_t offset, bytes;
+};
+struct mx_part mx_row_part(const struct mx_work *work, const struct mx_row_fields *fields, int32_t f,
+                           int64_t x0, int64_t x1);
 
 /* Faces, which come and go as rows of level `level` (0 = loaded); what a box has of them. */
 void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);

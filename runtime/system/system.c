@@ -13,6 +13,27 @@ static const struct {
 
 int64_t mx_dtype_bytes(enum mx_dtype dtype) { return dtypes[dtype].bytes; }
 
+int64_t mx_field_offsets(const struct mx_problem *p, int array, int64_t *offset_bytes) {
+    enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
+    int64_t at = 0, end = 0;
+    for (int32_t f = 0; f < mx_field_count(p, array); f++) {
+        const int64_t bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(mx_field_dtype(p, array, f));
+        int64_t pitch = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+        /* fields that begin on the same page offset would compete for the same sets of L1 */
+        if (pitch % PAGE_BYTES == 0) pitch += LINE_BYTES;
+        if (offset_bytes != NULL) offset_bytes[f] = at;
+        end = at + bytes;
+        at += pitch;
+    }
+    return end;
+}
+
+int64_t mx_fixed_row_bytes(const struct mx_problem *p) {
+    int64_t cell = 0;
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) cell += mx_dtype_bytes(p->system->fixed[i].dtype);
+    return cell * (p->nx + 2 * p->h);
+}
+
 const char *mx_dtype_name(enum mx_dtype dtype) { return dtypes[dtype].name; }
 
 bool mx_dtype_find(const char *name, enum mx_dtype *out) {

@@ -84,6 +84,13 @@ static inline enum mx_dtype mx_field_dtype(const struct mx_problem *p, int array
     return p->system != NULL ? p->system->field[array][field].dtype : p->dtype;
 }
 
+/* Where the fields of array A (0) or B (1) begin in a row: each takes its cells, frame counted, padded to a
+ * cache line, and one line more where that would be a multiple of a page. Returns the bytes up to the end of
+ * the last field's cells. offset_bytes: [mx_field_count], may be NULL. */
+int64_t mx_field_offsets(const struct mx_problem *problem, int array, int64_t *offset_bytes);
+/* Bytes of one row of all fields of C that a cell's row reads in one plane; 0 without C. */
+int64_t mx_fixed_row_bytes(const struct mx_problem *problem);
+
 /* How one field of C lies: in a Buffer of its own, or in a file of the user (read in place). Row (y, z) of
  * the grid, frame counted, begins at offset_bytes + z * plane_pitch_bytes + y * row_pitch_bytes, cell 0 of
  * the frame first; a file without a frame has a negative share in offset_bytes for it, and only cells from

@@ -1,5 +1,6 @@
 /* Engines against the in-order execution of an advance by the plain kernel, bit by bit. */
 #include "engine/engine.h"
+#include "random_system.h"
 #include "stencil/stencil.h"
 
 #include <criterion/criterion.h>
@@ -30,6 +31,8 @@ struct world {
     struct mx_advance advance;
     int32_t face_z[LEVELS + 1], face_nz[LEVELS + 1], face_y[2][LEVELS + 1], face_n[2][LEVELS + 1];
     size_t array_bytes, face_bytes;
+    struct random_system rs; /* problem.system, or not used */
+    struct mx_fixed_view fixed[TEST_FIXED];
 };
 
 /* ---- the oracle */
@@ -41,15 +44,51 @@ static char *row_at(const struct mx_view *v, int array, int64_t y, int64_t z) {
 
 static void reference_faces(const struct world *w, const struct mx_advance *a, const struct mx_face *f,
                             int32_t level, bool insert) {
-    const int64_t row_bytes = (w->problem.nx + 2 * w->problem.h) * mx_dtype_bytes(w->problem.dtype);
+    const int array = (int)((a->first_level + level) & 1);
+    int64_t offset[MX_MAX_FIELDS];
+    mx_field_offsets(&w->problem, array, offset);
     for (int32_t k = 0; f->base != NULL && k < f->n_planes[level]; k++)
         for (int32_t r = 0; r < f->n_rows[level]; r++) {
             char *in_face =
                 f->base + ((level * f->planes_per_level + k) * f->face_rows + r) * a->view.row_pitch_bytes;
             char *in_array =
                 row_at(&a->view, (a->parity + level) & 1, f->first_y[level] + r, f->first_z[level] + k);
-            memcpy(insert ? in_array : in_face, insert ? in_face : in_array, (size_t)row_bytes);
+            for (int32_t i = 0; i < mx_field_count(&w->problem, array); i++)
+                memcpy((insert ? in_array : in_face) + offset[i], (insert ? in_face : in_array) + offset[i],
+                       (size_t)((w->problem.nx + 2 * w->problem.h) *
+                                mx_dtype_bytes(mx_field_dtype(&w->problem, array, i))));
         }
+}
+
+/* One row of a system, its x frames where they have to come from the array read. */
+static void reference_row(const struct world *w, const struct mx_advance *a, int32_t l, int64_t y,
+                          int64_t z) {
+    const struct mx_problem *p = &w->problem;
+    const struct mx_system *s = p->system;
+    const int64_t level = a->first_level + l, n = 2 * p->h + 1, nc = 2 * s->hc + 1;
+    const int from = (int)(level & 1), array = (a->parity + l) & 1;
+    int64_t offset[2][MX_MAX_FIELDS], fixed_pitch[TEST_FIXED] = {0};
+    void *out[TEST_FIELDS];
+    const void *in[TEST_FIELDS * (2 * MX_MAX_HALO + 1)], *fixed[TEST_FIXED * (2 * MX_MAX_HALO + 1)];
+    for (int i = 0; i < 2; i++) mx_field_offsets(p, i, offset[i]);
+    for (int32_t f = 0; f < s->n_field[1 - from]; f++)
+        out[f] = row_at(&a->view, 1 - array, y, z) + offset[1 - from][f];
+    for (int64_t i = 0; i < n * s->n_field[from]; i++)
+        in[i] = row_at(&a->view, array, y, z - p->h + i % n) + offset[from][i / n];
+    for (int32_t i = 0; i < nc * s->n_fixed; i++) {
+        fixed[i] = mx_view_fixed_row(&a->view, i / (int32_t)nc, y, z - s->hc + i % nc);
+        fixed_pitch[i / nc] = a->view.fixed[i / nc].row_pitch_bytes;
+    }
+    const struct mx_row r = {
+        out,          in,       fixed,    a->view.row_pitch_bytes,     fixed_pitch, 1,     s->param, p->h,
+        p->nx + p->h, y - p->h, z - p->h, level / mx_levels_a_step(p), p->nx,       p->ny, p->nz};
+    s->row[from](&r);
+    for (int32_t f = 0; f < s->n_field[1 - from] && s->form == MX_JACOBI; f++) {
+        const size_t cell = (size_t)mx_dtype_bytes(s->field[0][f].dtype), side = cell * (size_t)p->h;
+        const size_t right = side + cell * (size_t)p->nx;
+        memcpy(out[f], in[f * n + p->h], side);
+        memcpy((char *)out[f] + right, (const char *)in[f * n + p->h] + right, side);
+    }
 }
 
 /* For l = 0, 1, ...: faces of level l, then array (parity+l+1)&1 := stencil(array (parity+l)&1) on window[l].
@@ -63,6 +102,10 @@ static void reference(const struct world *w, const struct mx_advance *a) {
         for (int64_t z = win.z0; z < win.z1; z++)
             for (int64_t y = win.y0; y < win.y1; y++) {
                 const char *src[2 * MX_MAX_HALO + 1];
+                if (w->problem.system != NULL) {
+                    reference_row(w, a, l, y, z);
+                    continue;
+                }
                 for (int d = 0; d <= 2 * h; d++) src[d] = row_at(&a->view, (a->parity + l) & 1, y, z - h + d);
                 struct mx_patch p = {.dst = row_at(&a->view, (a->parity + l + 1) & 1, y, z),
                                      .src = src,
@@ -94,9 +137,24 @@ static void make_problem(struct world *w) {
         .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
 }
 
+static int64_t pick64(int64_t from, int64_t to) { return pick((int32_t)from, (int32_t)to); }
+
+static void make_system_problem(struct world *w) {
+    static const struct mx_stencil none = {.name = "a system"};
+    memset(w, 0, sizeof *w);
+    random_system(&w->rs, pick64);
+    w->stencil = &none;
+    w->problem = problem_of(&w->rs, pick(1, 20), pick(1, 20), pick(1, 20), 0);
+    w->machine = (struct mx_machine){
+        .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    w->advance.first_level = pick(0, 9);
+    systems_row = &w->rs;
+}
+
 /* Parameters are explicit or left to the engine, threads may outnumber cores and chunks. */
 static void make_options(struct world *w) {
-    const int64_t row = (w->problem.nx + 2 * w->problem.h) * mx_dtype_bytes(w->problem.dtype);
+    const int64_t a = mx_field_offsets(&w->problem, 0, NULL), b = mx_field_offsets(&w->problem, 1, NULL);
+    const int64_t row = a > b ? a : b;
     w->options = (struct mx_engine_options){.problem = &w->problem,
                                             .machine = &w->machine,
                                             .row_pitch_bytes = (row + 63) / 64 * 64 + 64 * pick(0, 1),
@@ -182,6 +240,47 @@ static void fill(char *at, size_t bytes, enum mx_dtype dtype, bool poison) {
     }
 }
 
+/* The fields' cells of a row, not what pads them. */
+static void fill_row(const struct world *w, int array, char *row) {
+    int64_t offset[MX_MAX_FIELDS];
+    mx_field_offsets(&w->problem, array, offset);
+    for (int32_t f = 0; f < mx_field_count(&w->problem, array); f++) {
+        const enum mx_dtype dtype = mx_field_dtype(&w->problem, array, f);
+        for (int64_t x = 0; x < w->problem.nx + 2 * w->problem.h; x++)
+            store_cell(dtype, row + offset[f], x, (double)next_random() / 1e9);
+    }
+}
+
+/* C as in a Buffer, or as in a file that somebody made: at any offset, with any pitch. */
+static void make_fixed(struct world *w, int32_t z0, int32_t z1, int32_t y0, int32_t y1) {
+    struct mx_view *v = &w->advance.view;
+    for (int32_t i = 0; i < mx_fixed_count(&w->problem); i++) {
+        const enum mx_dtype dtype = w->problem.system->fixed[i].dtype;
+        const int64_t cell = mx_dtype_bytes(dtype), row = (w->problem.nx + 2 * w->problem.h) * cell;
+        struct mx_fixed_view *f = &w->fixed[i];
+        const int64_t pitch = row + cell * pick(0, 9), rows = y1 + v->y_offset + pick(0, 2);
+        *f = (struct mx_fixed_view){.slots = z1 - z0 + pick(0, 3),
+                                    .row_pitch_bytes = pitch,
+                                    .offset_bytes = cell * pick(-999, 999),
+                                    .file_plane_pitch_bytes =
+                                        pitch * (w->problem.ny + 2 * w->problem.h) + cell * pick(0, 9),
+                                    .align_bytes = pick(0, 1) ? 512 : 1};
+        f->slot_pitch_bytes = (rows * pitch + 2 * f->align_bytes - 2) / f->align_bytes * f->align_bytes;
+        f->base = malloc((size_t)(f->slots * f->slot_pitch_bytes));
+        memset(f->base, 0xff, (size_t)(f->slots * f->slot_pitch_bytes));
+        v->fixed = w->fixed;
+        for (int32_t z = z0; z < z1; z++)
+            for (int32_t y = y0; y < y1; y++)
+                for (int64_t x = 0; x < w->problem.nx + 2 * w->problem.h; x++) {
+                    char *at = (char *)(uintptr_t)mx_view_fixed_row(v, i, y, z);
+                    if (dtype == MX_F64 || dtype == MX_F32)
+                        store_cell(dtype, at, x, (double)next_random() / 1e9);
+                    else
+                        store_cell(dtype, at, x, pick(0, 100));
+                }
+    }
+}
+
 /* A ring that holds the planes the windows reach and `spare` more; values where a window reaches, NaN
  * elsewhere (spare planes, rows and x padding that nobody may read). */
 static void make_arrays(struct world *w) {
@@ -203,21 +302,25 @@ static void make_arrays(struct world *w) {
     for (int i = 0; i < 2; i++) v->slots[i] = z1 - z0 + pick(0, 3);
     v->z_offset = pick(0, 40);
     w->array_bytes = (size_t)(most((int32_t)v->slots[0], (int32_t)v->slots[1]) * v->plane_pitch_bytes);
-    const size_t row_bytes = (size_t)((w->problem.nx + 2 * h) * mx_dtype_bytes(w->problem.dtype));
     for (int i = 0; i < 2; i++) {
         v->base[i] = aligned_alloc(64, (w->array_bytes + 63) / 64 * 64);
         fill(v->base[i], w->array_bytes, w->problem.dtype, true);
         for (int32_t z = z0; z < z1; z++)
-            for (int32_t y = y0; y < y1; y++) fill(row_at(v, i, y, z), row_bytes, w->problem.dtype, false);
+            for (int32_t y = y0; y < y1; y++) fill_row(w, i, row_at(v, i, y, z));
     }
     struct mx_face *faces[2] = {&w->advance.face_in, &w->advance.face_out};
     for (int i = 0; i < 2; i++)
         if (faces[i]->base != NULL) fill(faces[i]->base, w->face_bytes, w->problem.dtype, i == 1);
     w->advance.parity = pick(0, 1);
+    if (mx_reads_old(&w->problem)) w->advance.parity = (int32_t)w->advance.first_level & 1;
+    make_fixed(w, z0, z1, y0, y1);
 }
 
-static void make_world(struct world *w, bool faces) {
-    make_problem(w);
+static void make_world(struct world *w, bool systems, bool faces) {
+    if (systems)
+        make_system_problem(w);
+    else
+        make_problem(w);
     make_options(w);
     make_windows(w, pick(1, LEVELS));
     if (faces) make_faces(w);
@@ -226,6 +329,7 @@ static void make_world(struct world *w, bool faces) {
 
 static void free_world(struct world *w) {
     for (int i = 0; i < 2; i++) free(w->advance.view.base[i]);
+    for (int i = 0; i < TEST_FIXED; i++) free(w->fixed[i].base);
     free(w->advance.face_in.base);
     free(w->advance.face_out.base);
 }
@@ -242,7 +346,7 @@ static char *copy_of(const char *from, size_t bytes) {
 static void forgive_used_up(const struct world *w, const struct mx_advance *plain) {
     const struct mx_advance *a = &w->advance;
     const int64_t h = w->problem.h;
-    const size_t row_bytes = (size_t)((w->problem.nx + 2 * h) * mx_dtype_bytes(w->problem.dtype));
+    const size_t row_bytes = (size_t)w->options.row_pitch_bytes;
     for (int32_t l = 0; l + 1 < a->levels; l++) {
         const struct mx_window x = a->window[l], next = a->window[l + 1];
         for (int64_t z = most(x.z0, next.z0 + (int32_t)h); z < least(x.z1, next.z1 - (int32_t)h); z++)
@@ -265,7 +369,7 @@ static void same_as_reference(struct world *w, const struct mx_engine_ops *ops, 
     plain.face_out.base = copy_of(w->advance.face_out.base, w->face_bytes);
     reference(w, &plain);
     mx_engine_advance(ops, engine, &w->advance);
-    forgive_used_up(w, &plain);
+    if (!mx_reads_old(&w->problem)) forgive_used_up(w, &plain);
     for (int i = 0; i < 2; i++)
         cr_assert(
             memcmp(w->advance.view.base[i], plain.view.base[i], w->array_bytes) == 0,
@@ -287,21 +391,34 @@ enum { FEWER = 10 };
 enum { FEWER = 1 };
 #endif
 
-static void many_worlds(const char *name, bool faces, int count) {
+static void many_of(const char *name, bool systems, bool faces, int count) {
     const struct mx_engine_ops *ops = mx_engine_find(name);
     cr_assert_not_null(ops);
     for (int i = 0; i < count / FEWER; i++) {
         struct world w;
-        make_world(&w, faces);
+        make_world(&w, systems, faces);
         mx_engine *engine = NULL;
         mx_why why = {0};
         cr_assert_eq(ops->create(&w.options, &why, &engine), 0, "%s", why.text);
         same_as_reference(&w, ops, engine);
         w.advance.parity = !w.advance.parity; /* an engine is used many times */
+        w.advance.first_level++;
         same_as_reference(&w, ops, engine);
         ops->free(engine);
         free_world(&w);
     }
+}
+
+static void many_worlds(const char *name, bool faces, int count) { many_of(name, false, faces, count); }
+
+/* Systems of fields: every form, C of every type. */
+Test(engine, iblock_does_systems) {
+    many_of("iblock", true, false, 60);
+    many_of("iblock", true, true, 60);
+}
+Test(engine, tiled_does_systems) {
+    many_of("tiled", true, false, 300);
+    many_of("tiled", true, true, 150);
 }
 
 Test(engine, iblock_is_in_order) { many_worlds("iblock", false, 400); }
@@ -364,10 +481,15 @@ static void sweep_of_calls(struct world *w, const struct mx_engine_ops *ops, mx_
         }
         reference(w, &plain);
         call.parity = plain.parity = (plain.parity + levels) & 1;
+        call.first_level = plain.first_level += levels;
     }
     ops->wait(engine, number);
     cr_assert_eq(ops->done(engine), number);
-    const size_t row_bytes = (size_t)((w->problem.nx + 2 * h) * mx_dtype_bytes(w->problem.dtype));
+    const size_t row_bytes = (size_t)mx_field_offsets(&w->problem, call.first_level & 1, NULL);
+    if (mx_reads_old(&w->problem))
+        for (int i = 0; i < 2; i++)
+            cr_assert(memcmp(call.view.base[i], plain.view.base[i], w->array_bytes) == 0,
+                      "%s: array %d differs", ops->name, i);
     for (int64_t z = h; z < w->problem.nz + h; z++)
         for (int64_t y = h; y < w->problem.ny + h; y++)
             cr_assert(
@@ -382,11 +504,14 @@ static void sweep_of_calls(struct world *w, const struct mx_engine_ops *ops, mx_
     free(plain.view.base[1]);
 }
 
-static void many_sweeps(const char *name, int count) {
+static void many_sweeps(const char *name, bool systems, int count) {
     const struct mx_engine_ops *ops = mx_engine_find(name);
     for (int i = 0; i < count / FEWER; i++) {
         struct world w;
-        make_problem(&w);
+        if (systems)
+            make_system_problem(&w);
+        else
+            make_problem(&w);
         make_options(&w);
         w.advance.levels = pick(1, LEVELS);
         w.advance.window = w.window;
@@ -402,8 +527,9 @@ static void many_sweeps(const char *name, int count) {
     }
 }
 
-Test(engine, iblock_calls_are_in_order) { many_sweeps("iblock", 60); }
-Test(engine, tiled_calls_follow_one_another) { many_sweeps("tiled", 400); }
+Test(engine, iblock_calls_are_in_order) { many_sweeps("iblock", false, 60); }
+Test(engine, tiled_calls_follow_one_another) { many_sweeps("tiled", false, 400); }
+Test(engine, calls_of_systems_follow_one_another) { many_sweeps("tiled", true, 100); }
 
 /* describe() fills what was 0 and keeps what was given; slab() is the given slab, or at least 1. */
 Test(engine, parameters_are_honoured_and_reported) {

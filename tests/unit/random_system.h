@@ -1,0 +1,176 @@
+/* random_system.h - systems of fields as users write them, but made at random: forms, fields, radii, types
+ * and the cells that an update reads. One row function serves them all; the plain loop that tests compare
+ * with is written over arrays of its own. */
+#ifndef RANDOM_SYSTEM_H
+#define RANDOM_SYSTEM_H
+
+#include "system/system.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TAPS = 9, TEST_FIELDS = 6, TEST_FIXED = 3 };
+
+/* weight * the value of field `field` of what is read (or, from `fixed` on, of C) at a distance. */
+struct tap {
+    int32_t field;
+    int32_t dx, dy, dz;
+    bool fixed;
+    double weight;
+};
+
+struct update {
+    int32_t taps;
+    struct tap tap[MOST_TAPS];
+    int32_t old_field; /* of the array written */
+    double old_weight; /* 0 where the form has no old value */
+};
+
+struct random_system {
+    struct mx_system system;
+    struct update update[2][TEST_FIELDS]; /* of even levels, which write B; of odd ones */
+};
+
+/* A row function knows its own system; this is the one that tests are at. */
+static const struct random_system *systems_row;
+
+static double load_cell(enum mx_dtype dtype, const void *row, int64_t x) {
+    switch (dtype) {
+    case MX_F64:
+        return ((const double *)row)[x];
+    case MX_F32:
+        return (double)((const float *)row)[x];
+    case MX_U8:
+        return ((const uint8_t *)row)[x];
+    case MX_U16: { /* a user's file may have it anywhere */
+        uint16_t v;
+        memcpy(&v, (const char *)row + 2 * x, 2);
+        return v;
+    }
+    case MX_I16: {
+        int16_t v;
+        memcpy(&v, (const char *)row + 2 * x, 2);
+        return v;
+    }
+    }
+    return 0;
+}
+
+static void store_cell(enum mx_dtype dtype, void *row, int64_t x, double value) {
+    if (dtype == MX_F64) ((double *)row)[x] = value;
+    if (dtype == MX_F32) ((float *)row)[x] = (float)value;
+    if (dtype == MX_U8) ((uint8_t *)row)[x] = (uint8_t)value;
+    if (dtype == MX_U16) ((uint16_t *)row)[x] = (uint16_t)value;
+    if (dtype == MX_I16) ((int16_t *)row)[x] = (int16_t)value;
+}
+
+/* What place and time add: a kernel is told X, Y, Z and T. */
+static double place_and_time(int64_t x, int64_t y, int64_t z, int64_t t, double scale) {
+    return scale * (double)(x + 3 * y + 7 * z + 11 * t);
+}
+
+static void random_row(const struct mx_row *r, int odd) {
+    const struct random_system *rs = systems_row;
+    const struct mx_system *s = &rs->system;
+    const int32_t h = s->h, hc = s->hc, read = odd, written = 1 - odd;
+    for (int64_t row = 0; row < r->rows; row++)
+        for (int64_t x = r->x0; x < r->x1; x++) {
+            double value[TEST_FIELDS];
+            for (int32_t f = 0; f < s->n_field[written]; f++) {
+                const struct update *u = &rs->update[odd][f];
+                double sum = place_and_time(x - h, r->y + row, r->z, r->t, r->param[0]);
+                for (int32_t i = 0; i < u->taps; i++) {
+                    const struct tap *t = &u->tap[i];
+                    const char *at = t->fixed ? (const char *)r->fixed[t->field * (2 * hc + 1) + t->dz + hc] +
+                                                    (row + t->dy) * r->fixed_pitch[t->field]
+                                              : (const char *)r->in[t->field * (2 * h + 1) + t->dz + h] +
+                                                    (row + t->dy) * r->row_pitch;
+                    const enum mx_dtype dtype =
+                        t->fixed ? s->fixed[t->field].dtype : s->field[read][t->field].dtype;
+                    sum = sum + t->weight * load_cell(dtype, at, x + t->dx);
+                }
+                if (u->old_weight != 0)
+                    sum =
+                        sum + u->old_weight * load_cell(s->field[written][u->old_field].dtype,
+                                                        (char *)r->out[u->old_field] + row * r->row_pitch, x);
+                value[f] = sum;
+            }
+            for (int32_t f = 0; f < s->n_field[written]; f++)
+                store_cell(s->field[written][f].dtype, (char *)r->out[f] + row * r->row_pitch, x, value[f]);
+        }
+}
+
+static void random_row_b(const struct mx_row *r) { random_row(r, 0); }
+static void random_row_a(const struct mx_row *r) { random_row(r, 1); }
+/* Forms but staggered have one function for both: even and odd updates are alike then. */
+static void random_row_both(const struct mx_row *r) { random_row(r, 0); }
+
+typedef int64_t pick_fn(int64_t low, int64_t high);
+
+static void random_update(struct random_system *rs, int odd, int32_t f, pick_fn *any) {
+    const struct mx_system *s = &rs->system;
+    struct update *u = &rs->update[odd][f];
+    u->taps = (int32_t)any(2, MOST_TAPS);
+    for (int32_t i = 0; i < u->taps; i++) {
+        struct tap *t = &u->tap[i];
+        t->fixed = s->n_fixed > 0 && any(0, 3) == 0;
+        const int64_t reach = t->fixed ? s->hc : s->h;
+        t->field = (int32_t)any(0, (t->fixed ? s->n_fixed : s->n_field[odd]) - 1);
+        int32_t *to[3] = {&t->dx, &t->dy, &t->dz};
+        for (int k = 0; k < 3; k++) /* the corners of the radius rather than its middle */
+            *to[k] = (int32_t)(any(0, 1) ? any(0, 1) * 2 * reach - reach : any(-reach, reach));
+        const enum mx_dtype dtype = t->fixed ? s->fixed[t->field].dtype : MX_F64;
+        const double most = dtype == MX_U8 ? 0x1p-8 : dtype == MX_U16 || dtype == MX_I16 ? 0x1p-15 : 1;
+        t->weight = most * (double)any(-900, 900) / 1000 / MOST_TAPS;
+    }
+    if (s->form != MX_JACOBI) {
+        u->old_field = (int32_t)any(0, s->n_field[1 - odd] - 1);
+        u->old_weight = (double)any(1, 9) / 10 * (any(0, 1) ? 1 : -1);
+    }
+}
+
+static void random_types(struct mx_field_of *field, int32_t n, enum mx_dtype most, const char *prefix,
+                         pick_fn *any) {
+    for (int32_t i = 0; i < n; i++) {
+        field[i].dtype = (enum mx_dtype)any(0, (int64_t)most);
+        snprintf(field[i].name, sizeof field[i].name, "%s%d", prefix, i);
+    }
+}
+
+/* 1 to 6 fields, h 1 to 4, up to 3 fields of C. */
+static void random_system(struct random_system *rs, pick_fn *any) {
+    memset(rs, 0, sizeof *rs);
+    struct mx_system *s = &rs->system;
+    s->form = (int32_t)any(MX_JACOBI, MX_STAGGERED);
+    snprintf(s->name, sizeof s->name, "random-%d", s->form);
+    s->h = (int32_t)(any(0, 1) ? 1 : any(1, 4));
+    s->hc = (int32_t)any(0, s->h);
+    s->n_fixed = (int32_t)(any(0, 2) ? any(1, TEST_FIXED) : 0);
+    s->n_field[0] = (int32_t)(any(0, 1) ? any(1, 2) : any(1, TEST_FIELDS));
+    s->n_field[1] = s->form == MX_STAGGERED ? (int32_t)any(1, TEST_FIELDS) : s->n_field[0];
+    random_types(s->field[0], s->n_field[0], MX_F32, "a", any);
+    random_types(s->field[1], s->n_field[1], MX_F32, "b", any);
+    if (s->form != MX_STAGGERED) memcpy(s->field[1], s->field[0], sizeof s->field[0]);
+    random_types(s->fixed, s->n_fixed, MX_I16, "c", any);
+    s->n_param = 1;
+    s->param[0] = 1e-4;
+    for (int odd = 0; odd < 2; odd++)
+        for (int32_t f = 0; f < s->n_field[1 - odd]; f++) random_update(rs, odd, f, any);
+    if (s->form != MX_STAGGERED) memcpy(rs->update[1], rs->update[0], sizeof rs->update[0]);
+    s->row[0] = s->form == MX_STAGGERED ? random_row_b : random_row_both;
+    s->row[1] = s->form == MX_STAGGERED ? random_row_a : random_row_both;
+}
+
+static struct mx_problem problem_of(const struct random_system *rs, int64_t nx, int64_t ny, int64_t nz,
+                                    int64_t nt) {
+    return (struct mx_problem){.nx = nx,
+                               .ny = ny,
+                               .nz = nz,
+                               .nt = nt,
+                               .h = rs->system.h,
+                               .dtype = rs->system.field[0][0].dtype,
+                               .system = &rs->system};
+}
+
+#endif
