@@ -2,6 +2,7 @@
 #include "grid/grid.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,21 +122,78 @@ int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *
     return pass(buffer, layout, budget, stop, sink, context, false, why);
 }
 
-static void fill_row(const struct mx_fill *f, int64_t y, int64_t z, char *row) {
+static void put_cell(enum mx_dtype dtype, char *row, int64_t x, double value) {
+    switch (dtype) {
+    case MX_F64:
+        ((double *)row)[x] = value;
+        break;
+    case MX_F32:
+        ((float *)row)[x] = (float)value;
+        break;
+    case MX_U8:
+        ((uint8_t *)row)[x] = (uint8_t)lround(value);
+        break;
+    case MX_U16:
+        ((uint16_t *)row)[x] = (uint16_t)lround(value);
+        break;
+    case MX_I16:
+        ((int16_t *)row)[x] = (int16_t)lround(value);
+        break;
+    }
+}
+
+static void fill_row(const struct mx_fill *f, const struct mx_plane_field *field, int64_t y, int64_t z,
+                     char *row) {
     const struct mx_problem *p = f->problem;
-    int64_t n = p->nx + 2 * p->h;
-    if (p->dtype == MX_F64)
-        for (int64_t x = 0; x < n; x++) ((double *)row)[x] = f->init->value(p, x, y, z);
-    else
-        for (int64_t x = 0; x < n; x++) ((float *)row)[x] = (float)f->init->value(p, x, y, z);
-    memset(row + f->layout->row_bytes, 0, (size_t)(f->layout->row_pitch_bytes - f->layout->row_bytes));
+    for (int64_t x = 0; x < p->nx + 2 * p->h; x++)
+        put_cell(field->dtype, row, x, field->init->value(p, x, y, z));
+}
+
+/* What no cell stands on, so that a Buffer's bytes are a matter of its grid alone. */
+static void clear_padding(const struct mx_fill *f, const struct mx_plane_field *field, int32_t n, char *row) {
+    const int64_t cells = f->problem->nx + 2 * f->problem->h;
+    for (int32_t i = 0; i < n; i++) {
+        const int64_t end = field[i].offset_bytes + cells * mx_dtype_bytes(field[i].dtype);
+        const int64_t next = i + 1 < n ? field[i + 1].offset_bytes : f->layout->row_pitch_bytes;
+        memset(row + end, 0, (size_t)(next - end));
+    }
 }
 
 int mx_fill_plane(void *context, int64_t z, char *plane) {
     const struct mx_fill *f = context;
     const struct mx_layout *l = f->layout;
-    if (f->init == NULL) return mx_npy_read(f->npy, z, 1, plane, l, f->why);
+    const struct mx_plane_field one = {.dtype = f->problem->dtype, .init = f->init, .npy = f->npy};
+    const struct mx_plane_field *field = f->field != NULL ? f->field : &one;
+    const int32_t n = f->field != NULL ? f->n_fields : 1;
+    int err = 0;
+    for (int32_t i = 0; i < n && err == 0; i++) {
+        char *at = plane + field[i].offset_bytes;
+        if (field[i].init == NULL) {
+            err = mx_npy_read(field[i].npy, z, 1, at, l, f->why);
+            continue;
+        }
 #pragma omp parallel for schedule(static)
-    for (int64_t y = 0; y < l->rows; y++) fill_row(f, y, z, plane + y * l->row_pitch_bytes);
-    return 0;
+        for (int64_t y = 0; y < l->rows; y++) fill_row(f, &field[i], y, z, at + y * l->row_pitch_bytes);
+    }
+    if (f->field != NULL || f->init != NULL)
+        for (int64_t y = 0; y < l->rows; y++) clear_padding(f, field, n, plane + y * l->row_pitch_bytes);
+    return err;
+}
+
+int mx_drain_plane(void *context, int64_t z, char *plane) {
+    const struct mx_drain *d = context;
+    int err = 0;
+    for (int32_t i = 0; i < d->n_fields && err == 0; i++)
+        if (d->field[i].npy != NULL)
+            err = mx_npy_write(d->field[i].npy, z, 1, plane + d->field[i].offset_bytes, d->layout, d->why);
+    return err;
+}
+
+int32_t mx_plane_fields(const struct mx_problem *p, int array, struct mx_plane_field *out) {
+    int64_t offset[MX_MAX_FIELDS];
+    const int32_t n = mx_field_count(p, array);
+    mx_field_offsets(p, array, offset);
+    for (int32_t f = 0; f < n; f++)
+        out[f] = (struct mx_plane_field){.dtype = mx_field_dtype(p, array, f), .offset_bytes = offset[f]};
+    return n;
 }

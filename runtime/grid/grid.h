@@ -14,6 +14,23 @@ __extension__ typedef __int128 mx_wide; /* products of extents that may overflow
 int mx_layout_make(const struct mx_problem *problem, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
                    struct mx_layout *out);
 
+/* A file of the user that holds field `field` of C as it is: cells of one type, x fastest, rows and planes
+ * without gaps, from offset_bytes on. */
+struct mx_fixed_file {
+    enum mx_dtype dtype;
+    int64_t offset_bytes;
+    int64_t bytes;        /* of the whole file */
+    bool frame;           /* (nx+2h) x (ny+2h) x (nz+2h) cells, else nx x ny x nz, which needs hc = 0 */
+    uint32_t align_bytes; /* of transfers; 0 or 1: any */
+};
+/* To be put in place of layout.fixed[field]. -EINVAL: another type than the field's, an offset that is no
+ * multiple of a cell, no frame where one is read, a file that is too short. */
+int mx_layout_fixed_file(const struct mx_problem *problem, int32_t field, const struct mx_fixed_file *file,
+                         mx_why *why, struct mx_fixed_layout *out);
+/* A Buffer of C as if it were one of A: for mx_field_write and mx_field_read, plane streams and .npy files.
+ * Not for files of users. */
+void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx_layout *out);
+
 /* Pitch in DRAM of planes of so many bytes: where they are large, off the multiples of a page, since planes
  * that all start on the same page offset compete for the same few sets of L1 (the rows that one vector of a
  * stencil needs), and loads from one alias with stores to the other. A multiple of 512 if plane_bytes is one:
@@ -47,15 +64,37 @@ int mx_plane_stream_close(struct mx_plane_stream *planes, int err);
 /* Fills plane z (layout's pitches). A source of initial grids: context as the function wants it. */
 typedef int mx_source_fn(void *context, int64_t z, char *plane);
 
-/* The source of `--init` and `--input`; context is a struct mx_fill. All threads take part. */
+/* One field of a plane, and what fills it or takes it. */
+struct mx_plane_field {
+    enum mx_dtype dtype;
+    int64_t offset_bytes;       /* of cell 0 in a row */
+    const struct mx_init *init; /* or, if NULL, */
+    const struct mx_npy *npy;   /* which has its dtype; drains: NULL = nobody wants it */
+};
+/* Type and place of every field of array A (0) or B (1), init and npy NULL. Returns their number. */
+int32_t mx_plane_fields(const struct mx_problem *problem, int array, struct mx_plane_field *out);
+
+/* The source of `--init` and `--input`; context is a struct mx_fill. All threads take part. Integer cells are
+ * the init's value rounded to the nearest. */
 struct mx_fill {
     const struct mx_problem *problem;
     const struct mx_layout *layout;
     const struct mx_init *init; /* or, if NULL, */
     const struct mx_npy *npy;
     mx_why *why;
+    const struct mx_plane_field *field; /* [n_fields], in place of init and npy; NULL = one field */
+    int32_t n_fields;
 };
 mx_source_fn mx_fill_plane;
+
+/* A sink that writes fields of planes to .npy files; context is a struct mx_drain. */
+struct mx_drain {
+    const struct mx_layout *layout;
+    const struct mx_plane_field *field; /* [n_fields] */
+    int32_t n_fields;
+    mx_why *why;
+};
+mx_source_fn mx_drain_plane;
 
 /* Writes the whole grid. stop (may be NULL) ends it with -EINTR. */
 int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
@@ -68,7 +107,8 @@ int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *
  * mx_buffer_integrity), in which unit and, unless layout is NULL, in which plane and row. */
 int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, const char *what, mx_why *why);
 
-/* A .npy file of a grid: shape (nz+2h, ny+2h, nx+2h), little-endian f4 or f8, C order. */
+/* A .npy file of a grid: shape (nz+2h, ny+2h, nx+2h), C order, little-endian f4 or f8; of a field of C any
+ * mx_dtype. */
 struct mx_npy {
     int fd;
     enum mx_dtype dtype;
@@ -77,10 +117,13 @@ struct mx_npy {
 };
 /* Clear refusals: Fortran order, wrong rank, big endian, other types, truncated, no .npy at all. */
 int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out);
+/* The same, but every mx_dtype is taken. */
+int mx_npy_open_field(const char *path, mx_why *why, struct mx_npy *out);
 /* Writes the header to an open, empty file, which stays the caller's to close. */
 int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out);
 int mx_npy_close(struct mx_npy *npy, mx_why *why);
-/* n_planes whole planes from z0 on; rows are row_pitch apart and planes plane_pitch apart in DRAM, dense in
+/* n_planes whole planes from z0 on; `dram` is cell 0 of the first row, of one field where rows hold several;
+ * rows are row_pitch apart and planes plane_pitch apart in DRAM, dense in
  * the file. */
 int mx_npy_read(const struct mx_npy *npy, int64_t z0, int64_t n_planes, void *dram,
                 const struct mx_layout *layout, mx_why *why);

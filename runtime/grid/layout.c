@@ -6,6 +6,68 @@ static int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1)
 
 enum { LINE_BYTES = 64, PAGE_BYTES = 4096, OFF_PAGE_BYTES = 1536, LARGE_PLANE_BYTES = 128 << 10 };
 
+/* Own Buffers of C. Their transfers are widened to whole units of the device (mx_fixed_span), so that rows
+ * need no padding but for the cache: what is small, like a mask of one byte a cell, stays small. */
+static void lay_fixed(const struct mx_problem *p, int64_t align, bool packed, struct mx_layout *l) {
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) {
+        struct mx_fixed_layout *f = &l->fixed[i];
+        const int64_t row = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype);
+        *f = (struct mx_fixed_layout){.row_bytes = row, .frame = p->h, .align_bytes = (uint32_t)align};
+        f->row_pitch_bytes = packed ? row : round_up(row, LINE_BYTES);
+        f->plane_pitch_bytes = round_up(l->rows * f->row_pitch_bytes, align);
+        f->bytes = l->planes * f->plane_pitch_bytes;
+    }
+}
+
+int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct mx_fixed_file *file,
+                         mx_why *why, struct mx_fixed_layout *out) {
+    const struct mx_field_of *f = &p->system->fixed[field];
+    const int64_t cell = mx_dtype_bytes(f->dtype), frame = file->frame ? p->h : 0, beside = p->h - frame;
+    if (file->dtype != f->dtype)
+        return mx_fail(why, -EINVAL, "field %s is %s, but its file has %s; convert the file", f->name,
+                       mx_dtype_name(f->dtype), mx_dtype_name(file->dtype));
+    if (file->offset_bytes < 0 || file->offset_bytes % cell != 0)
+        return mx_fail(why, -EINVAL,
+                       "field %s begins at byte %lld of its file: not a multiple of its %lld "
+                       "bytes a cell",
+                       f->name, (long long)file->offset_bytes, (long long)cell);
+    if (!file->frame && p->system->hc > 0)
+        return mx_fail(why, -EINVAL,
+                       "field %s is read %d cells around a cell, but its file has no frame; give "
+                       "it one of %d cells",
+                       f->name, p->system->hc, p->h);
+    struct mx_fixed_layout l = {.frame = (int32_t)frame,
+                                .lead_bytes = beside * cell,
+                                .user_file = true,
+                                .bytes = file->bytes,
+                                .align_bytes = file->align_bytes > 0 ? file->align_bytes : 1};
+    l.row_bytes = l.row_pitch_bytes = (p->nx + 2 * frame) * cell;
+    l.plane_pitch_bytes = (p->ny + 2 * frame) * l.row_pitch_bytes;
+    l.offset_bytes = file->offset_bytes - beside * (l.plane_pitch_bytes + l.row_pitch_bytes + cell);
+    const mx_wide need = (mx_wide)file->offset_bytes + (mx_wide)(p->nz + 2 * frame) * l.plane_pitch_bytes;
+    if (need > file->bytes)
+        return mx_fail(why, -EINVAL,
+                       "field %s needs %lld bytes of its file from byte %lld on, which has %lld: "
+                       "%lld x %lld x %lld cells of %s %s frame",
+                       f->name, (long long)(need - file->offset_bytes), (long long)file->offset_bytes,
+                       (long long)file->bytes, (long long)(p->nx + 2 * frame), (long long)(p->ny + 2 * frame),
+                       (long long)(p->nz + 2 * frame), mx_dtype_name(f->dtype),
+                       file->frame ? "with the" : "without a");
+    *out = l;
+    return 0;
+}
+
+void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx_layout *out) {
+    const struct mx_fixed_layout *f = &layout->fixed[field];
+    *out = (struct mx_layout){.rows = layout->rows,
+                              .planes = layout->planes,
+                              .row_bytes = f->row_bytes,
+                              .row_pitch_bytes = f->row_pitch_bytes,
+                              .plane_pitch_bytes = f->plane_pitch_bytes,
+                              .buffer_bytes = f->bytes,
+                              .packed = layout->packed};
+}
+
 int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
                    struct mx_layout *out) {
     struct mx_layout l = {.packed = offset_align_bytes == 0};
@@ -20,7 +82,10 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
     l.rows = p->ny + 2 * p->h;
     l.planes = p->nz + 2 * p->h;
-    l.row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->dtype);
+    for (int i = 0; i < 2; i++) {
+        const int64_t bytes = mx_field_offsets(p, i, l.field_offset_bytes[i]);
+        if (bytes > l.row_bytes) l.row_bytes = bytes;
+    }
     if (cuts_y) {
         l.row_pitch_bytes = round_up(l.row_bytes, align);
         total = (mx_wide)l.rows * l.row_pitch_bytes;
@@ -38,6 +103,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
     l.plane_pitch_bytes = (int64_t)total;
     l.buffer_bytes = l.plane_pitch_bytes * l.planes;
+    lay_fixed(p, align, l.packed, &l);
     *out = l;
     return 0;
 }

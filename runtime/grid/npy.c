@@ -26,12 +26,22 @@ static const char *value_of(const char *header, const char *key) {
     return p;
 }
 
-static int parse_dtype(const char *path, const char *descr, enum mx_dtype *out, mx_why *why) {
-    if (strncmp(descr, "'<f8'", 5) == 0) return *out = MX_F64, 0;
-    if (strncmp(descr, "'<f4'", 5) == 0) return *out = MX_F32, 0;
+/* Of mx_dtype, as NumPy calls them. */
+static const char *const descr_of[MX_DTYPES] = {
+    [MX_F64] = "<f8", [MX_F32] = "<f4", [MX_U8] = "|u1", [MX_U16] = "<u2", [MX_I16] = "<i2"};
+
+/* any: not floating point alone. */
+static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dtype *out, mx_why *why) {
+    for (int i = 0; i < (any ? MX_DTYPES : MX_F32 + 1); i++)
+        if (descr[0] == '\'' && strncmp(descr + 1, descr_of[i], 3) == 0 && descr[4] == '\'')
+            return *out = (enum mx_dtype)i, 0;
     if (strncmp(descr, "'>f8'", 5) == 0 || strncmp(descr, "'>f4'", 5) == 0)
         return mx_fail(why, -EINVAL,
                        "%s is big endian (%.5s); convert it with a.astype(a.dtype.newbyteorder('<'))", path,
+                       descr);
+    if (any)
+        return mx_fail(why, -EINVAL,
+                       "%s has element type %.12s; f8, f4, u1, u2 and i2, little endian, are supported", path,
                        descr);
     return mx_fail(
         why, -EINVAL,
@@ -59,13 +69,13 @@ static int parse_shape(const char *path, const char *text, int64_t shape[3], mx_
     return 0;
 }
 
-static int parse_header(const char *path, const char *header, struct mx_npy *npy, mx_why *why) {
+static int parse_header(const char *path, const char *header, bool any, struct mx_npy *npy, mx_why *why) {
     const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order"),
                *shape = value_of(header, "shape");
     if (descr == NULL || order == NULL || shape == NULL)
         return mx_fail(why, -EINVAL,
                        "%s: its header lacks descr, fortran_order or shape; the file is damaged", path);
-    int err = parse_dtype(path, descr, &npy->dtype, why);
+    int err = parse_dtype(path, descr, any, &npy->dtype, why);
     if (err < 0) return err;
     if (strncmp(order, "False", 5) != 0)
         return mx_fail(why, -EINVAL, "%s is in Fortran order; save it with numpy.ascontiguousarray(a)", path);
@@ -95,7 +105,7 @@ static int check_length(const char *path, const struct mx_npy *npy, mx_why *why)
     return 0;
 }
 
-int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {
+static int open_any(const char *path, bool any, mx_why *why, struct mx_npy *out) {
     struct mx_npy npy = {.fd = -1};
     unsigned char head[12];
     char *header = NULL;
@@ -119,7 +129,7 @@ int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {
         err = mx_fail(why, -EINVAL, "%s is truncated inside its header of %u bytes", path, length);
         goto fail;
     }
-    if ((err = parse_header(path, header, &npy, why)) < 0 || (err = check_length(path, &npy, why)) < 0)
+    if ((err = parse_header(path, header, any, &npy, why)) < 0 || (err = check_length(path, &npy, why)) < 0)
         goto fail;
     free(header);
     *out = npy;
@@ -130,12 +140,18 @@ fail:
     return err;
 }
 
+int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) { return open_any(path, false, why, out); }
+
+int mx_npy_open_field(const char *path, mx_why *why, struct mx_npy *out) {
+    return open_any(path, true, why, out);
+}
+
 int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out) {
     enum { HEAD_BYTES = 128, TEXT_AT = 10 };
     char head[HEAD_BYTES], text[HEAD_BYTES];
-    int n = snprintf(
-        text, sizeof text, "{'descr': '<f%d', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }",
-        (int)mx_dtype_bytes(dtype), (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+    int n =
+        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }",
+                 descr_of[dtype], (long long)shape[0], (long long)shape[1], (long long)shape[2]);
     if (n < 0 || n >= HEAD_BYTES - TEXT_AT)
         return mx_fail(why, -EINVAL, "the extents of the grid are too large for a .npy file");
     memset(head, ' ', sizeof head);

@@ -1,5 +1,6 @@
 /* Layouts, initial grids, whole-plane streams, .npy files. */
 #include "grid/grid.h"
+#include "random_system.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -222,5 +223,152 @@ Test(grid, npy_refusals_name_the_fault) {
     mx_why why = {""};
     cr_expect(mx_npy_open("/nonexistent/x.npy", &why, &npy) == -ENOENT && why.text[0] != 0);
     unlink(path);
+    rmdir(dir);
+}
+
+/* ---- systems of fields */
+
+static uint64_t state = 99;
+static int64_t pick(int64_t low, int64_t high) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return low + (int64_t)((state >> 33) % (uint64_t)(high - low + 1));
+}
+
+/* Fields follow one another on lines of their own, off each other's page offsets; both arrays have the longer
+ * one's row; and one field is laid out as if it were no system. */
+Test(grid, rows_of_several_fields) {
+    for (int i = 0; i < 2000; i++) {
+        struct random_system rs;
+        struct mx_layout l, alone;
+        random_system(&rs, pick);
+        struct mx_problem p = problem_of(&rs, pick(1, 3000), pick(1, 30), pick(1, 30), 0);
+        const uint32_t align = pick(0, 1) ? 512 : 4096;
+        const bool cuts = pick(0, 1);
+        cr_assert_eq(mx_layout_make(&p, align, cuts, NULL, &l), 0);
+        int64_t longest = 0;
+        for (int array = 0; array < 2; array++) {
+            int64_t end = 0;
+            for (int32_t f = 0; f < mx_field_count(&p, array); f++) {
+                const int64_t at = l.field_offset_bytes[array][f];
+                cr_assert(at >= end && at < end + 128 && at % 64 == 0);
+                cr_assert(f == 0 || (at - l.field_offset_bytes[array][f - 1]) % 4096 != 0);
+                end = at + (p.nx + 2 * p.h) * mx_dtype_bytes(mx_field_dtype(&p, array, f));
+            }
+            longest = end > longest ? end : longest;
+        }
+        cr_assert_eq(l.row_bytes, longest);
+        cr_assert(l.row_pitch_bytes >= l.row_bytes && l.plane_pitch_bytes % align == 0);
+        if (cuts) cr_assert_eq(l.row_pitch_bytes % align, 0);
+        for (int32_t c = 0; c < p.system->n_fixed; c++) {
+            const struct mx_fixed_layout *f = &l.fixed[c];
+            cr_assert_eq(f->row_bytes, (p.nx + 2 * p.h) * mx_dtype_bytes(p.system->fixed[c].dtype));
+            cr_assert(f->row_pitch_bytes >= f->row_bytes && f->row_pitch_bytes % 64 == 0);
+            cr_assert(f->plane_pitch_bytes >= l.rows * f->row_pitch_bytes &&
+                      f->plane_pitch_bytes % align == 0 && f->bytes == l.planes * f->plane_pitch_bytes);
+            cr_assert(f->frame == p.h && f->lead_bytes == 0 && f->offset_bytes == 0 && !f->user_file);
+        }
+        if (l.row_bytes != (p.nx + 2 * p.h) * mx_dtype_bytes(p.dtype)) continue;
+        p.system = NULL;
+        cr_assert_eq(mx_layout_make(&p, align, cuts, NULL, &alone), 0);
+        cr_assert(alone.row_pitch_bytes == l.row_pitch_bytes && alone.buffer_bytes == l.buffer_bytes);
+    }
+}
+
+/* The first and the last cell of a file, with its frame and without. */
+Test(grid, files_of_users_are_laid_out_where_they_are) {
+    static struct random_system rs;
+    mx_why why = {""};
+    rs.system = (struct mx_system){.h = 3, .n_fixed = 1, .n_field = {1, 1}};
+    rs.system.fixed[0] = (struct mx_field_of){.name = "k", .dtype = MX_U16};
+    struct mx_problem p = problem_of(&rs, 10, 7, 5, 1);
+    struct mx_fixed_layout l;
+    struct mx_fixed_file with = {MX_U16, 352, 352 + 16 * 13 * 11 * 2, true, 512};
+    struct mx_fixed_file without = {MX_U16, 350, 350 + 10 * 7 * 5 * 2, false, 0};
+    cr_assert_eq(mx_layout_fixed_file(&p, 0, &with, &why, &l), 0, "%s", why.text);
+    cr_assert(l.offset_bytes == 352 && l.row_bytes == 32 && l.row_pitch_bytes == 32 && l.frame == 3 &&
+              l.plane_pitch_bytes == 13 * 32 && l.align_bytes == 512 && l.lead_bytes == 0 && l.user_file);
+    cr_assert_eq(mx_layout_fixed_file(&p, 0, &without, &why, &l), 0, "%s", why.text);
+    cr_assert(l.row_bytes == 20 && l.row_pitch_bytes == 20 && l.plane_pitch_bytes == 140 && l.frame == 0 &&
+              l.lead_bytes == 6 && l.align_bytes == 1);
+    cr_assert_eq(l.offset_bytes + 3 * l.plane_pitch_bytes + 3 * l.row_pitch_bytes + l.lead_bytes, 350);
+    cr_assert_eq(l.offset_bytes + 7 * l.plane_pitch_bytes + 9 * l.row_pitch_bytes + l.lead_bytes + 20,
+                 without.bytes);
+    struct mx_fixed_file bad = with;
+    bad.bytes--;
+    cr_assert(mx_layout_fixed_file(&p, 0, &bad, &why, &l) == -EINVAL && strstr(why.text, "4576 bytes"), "%s",
+              why.text);
+    bad = with, bad.offset_bytes = 353;
+    cr_assert(mx_layout_fixed_file(&p, 0, &bad, &why, &l) == -EINVAL && strstr(why.text, "353"), "%s",
+              why.text);
+    bad = with, bad.dtype = MX_I16;
+    cr_assert(mx_layout_fixed_file(&p, 0, &bad, &why, &l) == -EINVAL && strstr(why.text, "i16"), "%s",
+              why.text);
+    rs.system.hc = 1;
+    cr_assert(mx_layout_fixed_file(&p, 0, &without, &why, &l) == -EINVAL && strstr(why.text, "frame"), "%s",
+              why.text);
+}
+
+/* Fields from an init or from a file of their own type, in a row of several; out again by drains. */
+Test(grid, every_field_comes_and_goes_by_itself) {
+    static const char *const descr[MX_DTYPES] = {"'<f8'", "'<f4'", "'|u1'", "'<u2'", "'<i2'"};
+    const int64_t cells = 9 * 8 * 7;
+    char dir[256], path[300], text[200];
+    mx_why why = {""};
+    struct mx_plane_field field[MX_DTYPES];
+    struct mx_npy in[MX_DTYPES], out[MX_DTYPES];
+    int fd[MX_DTYPES];
+    struct mx_problem p = problem(7, 6, 5, 1, MX_F64);
+    struct mx_layout l;
+    cr_assert_eq(mx_layout_make(&p, 512, true, &why, &l), 0);
+    l.row_pitch_bytes = 1024, l.plane_pitch_bytes = 8 * 1024;
+    make_dir(dir, sizeof dir);
+    char *plane = malloc((size_t)l.plane_pitch_bytes), *values = malloc((size_t)cells * 8);
+    for (int i = 0; i < MX_DTYPES; i++) {
+        const int64_t shape[3] = {7, 8, 9}, bytes = mx_dtype_bytes((enum mx_dtype)i);
+        field[i] = (struct mx_plane_field){.dtype = (enum mx_dtype)i, .offset_bytes = 128 * i, .npy = &in[i]};
+        snprintf(path, sizeof path, "%s/%d.npy", dir, i);
+        fd[i] = open(path, O_RDWR | O_CREAT, 0600);
+        cr_assert_eq(mx_npy_begin(fd[i], (enum mx_dtype)i, shape, &why, &out[i]), 0, "%s", why.text);
+        for (int64_t c = 0; c < cells * bytes; c++) values[c] = (char)(c * 7 + i);
+        cr_assert_eq(pwrite(fd[i], values, (size_t)(cells * bytes), out[i].data_offset_bytes), cells * bytes);
+        cr_assert(pread(fd[i], text, 60, 10) == 60 && (text[60] = 0, strstr(text, descr[i]) != NULL), "%s",
+                  text);
+        cr_assert_eq(mx_npy_open_field(path, &why, &in[i]), 0, "%s", why.text);
+        cr_assert_eq(in[i].dtype, (enum mx_dtype)i);
+        struct mx_npy plain;
+        cr_assert_eq(mx_npy_open(path, &why, &plain), i <= MX_F32 ? 0 : -EINVAL);
+        if (i <= MX_F32) cr_assert_eq(mx_npy_close(&plain, &why), 0);
+    }
+    field[2].init = mx_init_find("corner"), field[2].npy = NULL;
+    struct mx_fill fill = {&p, &l, NULL, NULL, &why, field, MX_DTYPES};
+    struct mx_drain drain = {&l, field, MX_DTYPES, &why};
+    for (int64_t z = 0; z < 7; z++) {
+        memset(plane, 0xff, (size_t)l.plane_pitch_bytes);
+        cr_assert_eq(mx_fill_plane(&fill, z, plane), 0, "%s", why.text);
+        for (int64_t y = 0; y < 8; y++)
+            for (int i = 0; i < MX_DTYPES; i++) {
+                const int64_t bytes = mx_dtype_bytes((enum mx_dtype)i), first = ((z * 8 + y) * 9) * bytes;
+                const char *row = plane + y * 1024 + 128 * i;
+                for (int64_t b = 0; b < 9 * bytes; b++)
+                    cr_assert_eq(row[b],
+                                 i == 2 ? (char)(b == 0 || y == 0 || z == 0) : (char)((first + b) * 7 + i));
+                for (int64_t b = 9 * bytes; b < (i == MX_I16 ? 512 : 128); b++) cr_assert_eq(row[b], 0);
+            }
+        for (int i = 0; i < MX_DTYPES; i++) field[i].npy = &out[i];
+        for (int64_t b = 0; b < l.plane_pitch_bytes; b++) plane[b] = (char)~plane[b];
+        cr_assert_eq(mx_drain_plane(&drain, z, plane), 0, "%s", why.text);
+        for (int i = 0; i < MX_DTYPES; i++) field[i].npy = i == 2 ? NULL : &in[i];
+    }
+    for (int i = 0; i < MX_DTYPES; i++) {
+        const int64_t bytes = mx_dtype_bytes((enum mx_dtype)i);
+        cr_assert_eq(pread(fd[i], values, (size_t)(cells * bytes), out[i].data_offset_bytes), cells * bytes);
+        for (int64_t c = 0; c < cells * bytes && i != 2; c++) cr_assert_eq(values[c], (char)~(c * 7 + i));
+        cr_assert_eq(mx_npy_close(&in[i], &why), 0);
+        close(fd[i]);
+        snprintf(path, sizeof path, "%s/%d.npy", dir, i);
+        unlink(path);
+    }
+    free(plane);
+    free(values);
     rmdir(dir);
 }
