@@ -11,7 +11,9 @@
  * when the step is taken from the schedule. A sweep writes the one that is neither its source nor the last
  * one that was chosen to be committed. With three Buffers that is one alone, and a state that is committed,
  * or being made durable, rests untouched while sweeps go on in the other two. With two the target can only be
- * the Buffer that was committed before, so its STOREs wait until the newer state is durable.
+ * the Buffer that was committed before, so its STOREs wait until the newer state is durable. Where the form
+ * reads the old value each of them is a pair of Buffers, one for either array, which go through all this
+ * together. Fields of C have a ring and a Buffer each, and are only read.
  */
 #include "execute/execute.h"
 
@@ -61,13 +63,15 @@ struct run {
     mx_why *why;
     struct mx_executed *out;
     const struct mx_shape *shape;
-    struct mx_view view; /* base, slots, pitches */
-    mx_block *block[2], *face_block;
+    struct mx_view view;                      /* base, slots, pitches */
+    struct mx_fixed_view fixed[MX_MAX_FIXED]; /* view.fixed, where there is C */
+    mx_block *block[2], *face_block, *fixed_block[MX_MAX_FIXED];
     int64_t face_slab_bytes;
     struct entry *entries; /* ring of WINDOW_STEPS */
     uint64_t first, end;   /* oldest unfinished, next to generate */
     int64_t advances;      /* ADVANCE steps that have not started */
     int64_t under_way;     /* ADVANCE steps */
+    int64_t cells;         /* computed, of all levels */
     uint64_t advanced_ns;  /* when the last one that is done ended */
     uint64_t sweep_ns;     /* when the sweep under way began */
     bool exhausted;
@@ -89,6 +93,10 @@ uint64_t mx_clock_ns(void) {
 
 static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t steps_of(const struct run *r, int64_t levels) {
+    return levels / mx_levels_a_step(r->x->problem);
+}
 
 static struct entry *at(const struct run *r, uint64_t i) { return &r->entries[i % WINDOW_STEPS]; }
 
@@ -118,7 +126,10 @@ int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layo
     return shape->faces_in_file ? shape->face_slabs * face_slab_bytes(shape, layout) : 0;
 }
 
+static bool is_fixed(int32_t array) { return array >= MX_FIXED_ARRAY; }
+
 static int64_t slots(const struct run *r, int32_t array) {
+    if (is_fixed(array)) return r->shape->fixed_slots;
     return array == MX_FACES ? r->shape->face_slots : r->view.slots[array];
 }
 
@@ -134,7 +145,22 @@ static char *row_address(const struct run *r, int32_t array, int64_t y, int64_t 
            (y + p.y_offset) * r->view.row_pitch_bytes;
 }
 
+/* Where the byte at this offset of the file of a field of C goes, of plane z (system.h, mx_fixed_span). */
+static char *fixed_address(const struct run *r, int32_t field, int64_t offset, int64_t z,
+                           struct mx_placement p) {
+    const struct mx_fixed_view *v = &r->fixed[field];
+    const int64_t first = v->offset_bytes + z * v->file_plane_pitch_bytes - p.y_offset * v->row_pitch_bytes;
+    const int64_t shift = ((first % v->align_bytes) + v->align_bytes) % v->align_bytes;
+    return v->base + slot_of(r, MX_FIXED_ARRAY + field, z, p.z_offset) * v->slot_pitch_bytes + offset -
+           (first - shift);
+}
+
 /* ------------------------------------------------------------------ what a step touches */
+
+/* What ADVANCEs read of every field of C alike; LOADs of different fields have nothing to do with one
+ * another.
+ */
+enum { ALL_FIXED = MX_FIXED_ARRAY + MX_MAX_FIXED };
 
 /* Rows x slots of one Block array, slots modulo its ring. */
 struct touch {
@@ -166,13 +192,22 @@ static int touch_slab(int64_t slot, bool write, struct touch *t) {
     return 1;
 }
 
-enum { MOST_TOUCHES = 6 };
+/* A LOAD of C fills more of its slots than its rows. */
+static struct touch touch_fixed(const struct run *r, int32_t array, bool write, int64_t z0, int64_t z1,
+                                struct mx_placement p) {
+    struct touch t = touch_of(r, array, write, (struct mx_region){0, 0, z0, greater(z0, z1)}, p);
+    t.y0 = INT64_MIN, t.y1 = INT64_MAX;
+    return t;
+}
+
+enum { MOST_TOUCHES = 7 };
 
 static int touches(const struct run *r, const struct mx_step *s, struct touch t[MOST_TOUCHES]) {
     int n = 0;
     switch (s->kind) {
     case MX_STEP_LOAD:
-        t[n++] = touch_of(r, s->array, true, s->region, s->at);
+        t[n++] = is_fixed(s->array) ? touch_fixed(r, s->array, true, s->region.z0, s->region.z1, s->at)
+                                    : touch_of(r, s->array, true, s->region, s->at);
         break;
     case MX_STEP_STORE:
         t[n++] = touch_of(r, s->array, false, s->region, s->at);
@@ -186,6 +221,8 @@ static int touches(const struct run *r, const struct mx_step *s, struct touch t[
             t[n++] = touch_planes(r, s, i, true, s->writes[i]);
             t[n++] = touch_planes(r, s, i, false, s->touches[i]);
         }
+        if (s->fixed.z0 < s->fixed.z1 && r->shape->fixed_slots > 0)
+            t[n++] = touch_fixed(r, ALL_FIXED, false, s->fixed.z0, s->fixed.z1, s->at);
         n += touch_slab(s->face_in, false, &t[n]);
         n += touch_slab(s->face_out, true, &t[n]);
         break;
@@ -202,12 +239,16 @@ static bool slots_meet(int64_t a, int64_t na, int64_t b, int64_t nb, int64_t rin
     return d < na || ring - d < nb;
 }
 
+static bool same_array(int32_t a, int32_t b) {
+    return a == b || (is_fixed(a) && is_fixed(b) && (a == ALL_FIXED || b == ALL_FIXED));
+}
+
 static bool blocks_meet(const struct run *r, const struct mx_step *a, const struct mx_step *b) {
     struct touch ta[MOST_TOUCHES], tb[MOST_TOUCHES];
     int na = touches(r, a, ta), nb = touches(r, b, tb);
     for (int i = 0; i < na; i++)
         for (int j = 0; j < nb; j++)
-            if (ta[i].array == tb[j].array && (ta[i].write || tb[j].write) && ta[i].y0 < tb[j].y1 &&
+            if (same_array(ta[i].array, tb[j].array) && (ta[i].write || tb[j].write) && ta[i].y0 < tb[j].y1 &&
                 tb[j].y0 < ta[i].y1 &&
                 slots_meet(ta[i].slot, ta[i].n_slots, tb[j].slot, tb[j].n_slots, slots(r, ta[i].array)))
                 return true;
@@ -218,7 +259,8 @@ static bool moves(const struct mx_step *s) { return s->kind == MX_STEP_LOAD || s
 
 static bool buffers_meet(const struct mx_step *a, const struct mx_step *b) {
     const struct mx_region *p = &a->region, *q = &b->region;
-    return a->buffer == b->buffer && p->y0 < q->y1 && q->y0 < p->y1 && p->z0 < q->z1 && q->z0 < p->z1;
+    return a->buffer == b->buffer && a->part == b->part && p->y0 < q->y1 && q->y0 < p->y1 && p->z0 < q->z1 &&
+           q->z0 < p->z1;
 }
 
 /* A STORE that a commit makes durable; faces are of no use to a later run. */
@@ -284,13 +326,17 @@ static void report_sweep(struct run *r, const struct mx_step *s) {
                          .sweep = true,
                          .begin_ns = r->sweep_ns,
                          .end_ns = now,
-                         .amount = (uint64_t)s->time,
+                         .amount = (uint64_t)steps_of(r, s->time),
                          .region = {0, r->x->layout->rows, 0, r->x->layout->planes}};
     r->sweep_ns = now;
     if (r->x->event != NULL) r->x->event(r->x->context, &e);
 }
 
 static uint64_t moved_bytes(const struct run *r, const struct mx_step *s) {
+    const struct mx_region *g = &s->region;
+    if (is_fixed(s->array))
+        return (uint64_t)mx_fixed_span_sum(&r->x->layout->fixed[s->array - MX_FIXED_ARRAY], g->z0, g->z1,
+                                           g->y0, g->y1);
     if (s->whole_planes) return (uint64_t)((s->region.z1 - s->region.z0) * r->x->layout->plane_pitch_bytes);
     return (uint64_t)(mx_region_rows(s->region) * r->view.row_pitch_bytes);
 }
@@ -298,58 +344,85 @@ static uint64_t moved_bytes(const struct run *r, const struct mx_step *s) {
 /* ------------------------------------------------------------------ transfers */
 
 /* What a LOAD or STORE moves, in words. */
-static const char *describe(const struct mx_step *s, char *text, size_t capacity) {
-    if (s->buffer == MX_FACES)
+static const char *describe(const struct run *r, const struct mx_step *s, char *text, size_t capacity) {
+    char of[64];
+    if (s->buffer == MX_FACES) {
         snprintf(text, capacity, "face slab %lld of the side file", (long long)s->region.z0);
+        return text;
+    }
+    if (is_fixed(s->buffer))
+        snprintf(of, sizeof of, "field %s", r->x->problem->system->fixed[s->buffer - MX_FIXED_ARRAY].name);
     else
-        snprintf(text, capacity, "rows %lld..%lld of planes %lld..%lld of Buffer %d", (long long)s->region.y0,
-                 (long long)s->region.y1, (long long)s->region.z0, (long long)s->region.z1, s->buffer);
+        snprintf(of, sizeof of, "Buffer %d%s", s->buffer, s->part ? ", its partner" : "");
+    snprintf(text, capacity, "rows %lld..%lld of planes %lld..%lld of %s", (long long)s->region.y0,
+             (long long)s->region.y1, (long long)s->region.z0, (long long)s->region.z1, of);
     return text;
+}
+
+static mx_buffer *buffer_of(const struct run *r, const struct mx_step *s) {
+    if (s->buffer == MX_FACES) return r->x->faces;
+    if (is_fixed(s->buffer)) return r->x->fixed[s->buffer - MX_FIXED_ARRAY];
+    return s->part ? r->x->partner[s->buffer] : r->x->buffer[s->buffer];
+}
+
+static void fixed_spans(struct run *r, const struct mx_step *s) {
+    const int32_t field = s->array - MX_FIXED_ARRAY;
+    const struct mx_fixed_layout *l = &r->x->layout->fixed[field];
+    for (int64_t z = s->region.z0; z < s->region.z1; z++) {
+        struct mx_span *span = &r->spans[z - s->region.z0];
+        mx_fixed_span(l, z, s->region.y0, s->region.y1, &span->offset_bytes, &span->bytes);
+        span->dram = fixed_address(r, field, (int64_t)span->offset_bytes, z, s->at);
+    }
+}
+
+/* Of A and B, and of faces. */
+static void state_spans(struct run *r, const struct mx_step *s) {
+    const struct mx_layout *l = r->x->layout;
+    const int64_t pitch = s->buffer == MX_FACES ? r->face_slab_bytes : l->plane_pitch_bytes;
+    for (int64_t z = s->region.z0; z < s->region.z1; z++) {
+        struct mx_span *span = &r->spans[z - s->region.z0];
+        int64_t y = s->whole_planes ? 0 : s->region.y0;
+        span->offset_bytes = (uint64_t)(z * pitch + y * l->row_pitch_bytes);
+        span->bytes = (uint64_t)(s->whole_planes ? l->plane_pitch_bytes
+                                                 : (s->region.y1 - s->region.y0) * l->row_pitch_bytes);
+        span->dram = row_address(r, s->array, y, z, s->at);
+    }
 }
 
 static int start_transfer(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
-    const struct mx_layout *l = r->x->layout;
     int64_t n = s->region.z1 - s->region.z0;
-    bool load = s->kind == MX_STEP_LOAD, faces = s->buffer == MX_FACES;
-    int64_t pitch = faces ? r->face_slab_bytes : l->plane_pitch_bytes;
-    mx_buffer *buffer = faces ? r->x->faces : r->x->buffer[s->buffer];
-    char what[120];
+    bool load = s->kind == MX_STEP_LOAD;
+    char what[160];
     if (mx_region_rows(s->region) == 0) return e->state = DONE, 0;
     assert(n <= r->n_spans);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t z = s->region.z0 + i, y = s->whole_planes ? 0 : s->region.y0;
-        r->spans[i].offset_bytes = (uint64_t)(z * pitch + y * l->row_pitch_bytes);
-        r->spans[i].bytes = (uint64_t)(s->whole_planes ? l->plane_pitch_bytes
-                                                       : (s->region.y1 - s->region.y0) * l->row_pitch_bytes);
-        r->spans[i].dram = row_address(r, s->array, y, z, s->at);
-    }
+    (is_fixed(s->array) ? fixed_spans : state_spans)(r, s);
     e->begin_ns = mx_clock_ns();
-    int err = (load ? mx_buffer_read : mx_buffer_write)(buffer, r->spans, (size_t)n, &e->ticket);
+    int err = (load ? mx_buffer_read : mx_buffer_write)(buffer_of(r, s), r->spans, (size_t)n, &e->ticket);
     if (err < 0)
         return mx_fail(r->why, err, "%s %s could not be started: %s", load ? "reading" : "writing",
-                       describe(s, what, sizeof what), strerror(-err));
+                       describe(r, s, what, sizeof what), strerror(-err));
     e->state = RUNNING;
     return 0;
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
-    const bool faces = s->buffer == MX_FACES;
-    char what[120];
-    return mx_field_damaged(faces ? r->x->faces : r->x->buffer[s->buffer], faces ? NULL : r->x->layout,
-                            describe(s, what, sizeof what), r->why);
+    const bool state = s->buffer != MX_FACES && !is_fixed(s->buffer);
+    char what[160];
+    return mx_field_damaged(buffer_of(r, s), state ? r->x->layout : NULL, describe(r, s, what, sizeof what),
+                            r->why);
 }
 
 static int finish_transfer(struct run *r, struct entry *e) {
     int err = mx_wait(e->ticket);
-    char what[120];
+    char what[160];
     e->ticket = NULL;
     e->state = DONE;
     report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
     if (err == 0) return 0;
     if (err == -EBADMSG) return damaged(r, &e->step);
     return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
-                   describe(&e->step, what, sizeof what), strerror(-err));
+                   describe(r, &e->step, what, sizeof what), strerror(-err));
 }
 
 /* ------------------------------------------------------------------ commits */
@@ -366,7 +439,7 @@ static void *commit_thread(void *argument) {
 /* Step e ends a sweep of which everything is in its Buffer. */
 static void take_sweep(struct run *r, const struct entry *e) {
     report_sweep(r, &e->step);
-    r->out->steps_done = e->step.time;
+    r->out->steps_done = steps_of(r, e->step.time);
     r->out->result = e->step.buffer;
 }
 
@@ -374,7 +447,7 @@ static int start_commit(struct run *r, struct entry *e) {
     struct committer *c = &r->committer;
     take_sweep(r, e);
     if (!e->durable) return e->state = DONE, 0;
-    *c = (struct committer){.x = r->x, .time = e->step.time, .buffer = e->step.buffer};
+    *c = (struct committer){.x = r->x, .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
     int err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
         return mx_fail(r->why, err, "no thread for the commit of step %lld: %s", (long long)c->time,
@@ -386,11 +459,11 @@ static int start_commit(struct run *r, struct entry *e) {
 
 static int take_commit(struct run *r, const struct mx_step *s) {
     const struct committer *c = &r->committer;
-    report(r, s, false, c->begin_ns, c->end_ns, (uint64_t)s->time);
+    report(r, s, false, c->begin_ns, c->end_ns, (uint64_t)c->time);
     if (c->result < 0)
-        return mx_fail(r->why, c->result, "the commit of time step %lld failed: %s", (long long)s->time,
+        return mx_fail(r->why, c->result, "the commit of time step %lld failed: %s", (long long)c->time,
                        strerror(-c->result));
-    r->out->committed_steps = s->time;
+    r->out->committed_steps = c->time;
     return 0;
 }
 
@@ -413,9 +486,8 @@ static int commit_newest(struct run *r) {
         if (e->step.kind == MX_STEP_COMMIT) take_sweep(r, e);
     }
     if (r->x->commit == NULL || r->shape->in_place || r->out->steps_done <= r->out->committed_steps) return 0;
-    s.time = r->out->steps_done;
     s.buffer = r->out->result;
-    r->committer = (struct committer){.x = r->x, .time = s.time, .buffer = s.buffer};
+    r->committer = (struct committer){.x = r->x, .time = r->out->steps_done, .buffer = s.buffer};
     commit_thread(&r->committer);
     return take_commit(r, &s);
 }
@@ -474,11 +546,22 @@ static const struct mx_step *next_advance(const struct run *r, uint64_t i) {
     return NULL;
 }
 
+/* Of an algorithm that works on the mapped Buffers: the one that array i is. */
+static mx_buffer *mapped_buffer(const struct run *r, int i) {
+    return i == 1 && r->shape->pairs ? r->x->partner[0] : r->x->buffer[i];
+}
+
 static void advise_planes(const struct run *r, int64_t z0, int64_t z1, enum mx_advice advice) {
     int64_t pitch = r->x->layout->plane_pitch_bytes;
     if (z0 >= z1) return;
     for (int i = 0; i < 2; i++)
-        mx_buffer_advise(r->x->buffer[i], (uint64_t)(z0 * pitch), (uint64_t)((z1 - z0) * pitch), advice);
+        mx_buffer_advise(mapped_buffer(r, i), (uint64_t)(z0 * pitch), (uint64_t)((z1 - z0) * pitch), advice);
+    for (int32_t i = 0; i < mx_fixed_count(r->x->problem); i++) {
+        const struct mx_fixed_layout *f = &r->x->layout->fixed[i];
+        const int64_t from = greater(f->offset_bytes + z0 * f->plane_pitch_bytes, 0);
+        const int64_t to = lesser(f->offset_bytes + z1 * f->plane_pitch_bytes, f->bytes);
+        if (from < to) mx_buffer_advise(r->x->fixed[i], (uint64_t)from, (uint64_t)(to - from), advice);
+    }
 }
 
 /* Mapped Buffers that a schedule works on directly: while ADVANCE i computes, the planes that the next one
@@ -497,7 +580,11 @@ static void advise_around(const struct run *r, uint64_t i, bool before) {
 static void start_advance(struct run *r, uint64_t i) {
     struct entry *e = at(r, i);
     const struct mx_step *s = &e->step;
-    struct mx_advance a = {.view = r->view, .parity = s->parity, .levels = s->levels, .window = s->window};
+    struct mx_advance a = {.view = r->view,
+                           .first_level = s->first_level,
+                           .parity = s->parity,
+                           .levels = s->levels,
+                           .window = s->window};
     a.view.y_offset = s->at.y_offset;
     a.view.z_offset = s->at.z_offset;
     face_of(r, s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
@@ -516,11 +603,13 @@ static void finish_advance(struct run *r, uint64_t i) {
     struct entry *e = at(r, i);
     const uint64_t begin = e->begin_ns > r->advanced_ns ? e->begin_ns : r->advanced_ns, end = mx_clock_ns();
     r->out->update_ns += end - begin;
-    r->out->updates += e->cells;
+    r->cells += e->cells;
+    const int64_t before = r->out->updates;
+    r->out->updates = steps_of(r, r->cells);
     r->advanced_ns = end;
     r->under_way--;
     e->state = DONE;
-    report(r, &e->step, false, begin, end, (uint64_t)e->cells);
+    report(r, &e->step, false, begin, end, (uint64_t)(r->out->updates - before));
     advise_around(r, i, false);
     if (r->x->progress != NULL) r->x->progress(r->x->context, r->out->updates);
 }
@@ -559,7 +648,7 @@ static int32_t free_buffer(const struct run *r, int32_t source, int32_t committe
 static bool is_due(struct run *r, int64_t time) {
     const uint64_t now = mx_clock_ns();
     if (r->x->commit == NULL) return false;
-    if (r->x->n_buffers == MX_BUFFERS && !r->shape->in_place && time < r->x->problem->nt &&
+    if (r->x->n_buffers == MX_BUFFERS && !r->shape->in_place && steps_of(r, time) < r->x->problem->nt &&
         (double)(now - r->decided_ns) * 1e-9 < r->x->commit_every_s)
         return false;
     r->decided_ns = now;
@@ -584,7 +673,7 @@ static void end_sweep(struct run *r, struct entry *e) {
 static void settle_buffer(struct run *r, struct entry *e) {
     struct mx_step *s = &e->step;
     if (s->kind == MX_STEP_COMMIT) end_sweep(r, e);
-    if (moves(s) && s->buffer != MX_FACES && !r->shape->in_place)
+    if (moves(s) && s->buffer < MX_FACES && !r->shape->in_place)
         s->buffer = s->buffer == r->called ? r->source : r->target;
 }
 
@@ -756,15 +845,46 @@ static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_block **out
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
 }
 
+static int open_fixed(struct run *r, int32_t field) {
+    const struct mx_fixed_layout *l = &r->x->layout->fixed[field];
+    struct mx_fixed_view *v = &r->fixed[field];
+    int err = 0;
+    if (r->x->fixed[field] == NULL)
+        return mx_fail(r->why, -EINVAL, "there is no Buffer and no file for field %s",
+                       r->x->problem->system->fixed[field].name);
+    *v = (struct mx_fixed_view){.slots = r->shape->rows == 0 ? r->x->layout->planes : r->shape->fixed_slots,
+                                .row_pitch_bytes = l->row_pitch_bytes,
+                                .offset_bytes = l->offset_bytes,
+                                .file_plane_pitch_bytes = l->plane_pitch_bytes,
+                                .align_bytes = greater(l->align_bytes, 1)};
+    r->view.fixed = r->fixed;
+    if (r->shape->rows == 0) {
+        void *base = NULL;
+        err = mx_buffer_map(r->x->fixed[field], r->why, &base);
+        if (err < 0) return err;
+        v->base = (char *)base + l->offset_bytes;
+        v->slot_pitch_bytes = l->plane_pitch_bytes;
+        v->align_bytes = 1;
+        return 0;
+    }
+    v->slot_pitch_bytes = mx_fixed_slot_bytes(l, r->shape->rows);
+    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes, &r->fixed_block[field]);
+    if (err < 0) return err;
+    v->base = mx_block_data(r->fixed_block[field]);
+    if (r->x->poison) memset(v->base, 0xff, mx_block_bytes(r->fixed_block[field]));
+    return 0;
+}
+
 static int open_arrays(struct run *r) {
     const struct mx_layout *l = r->x->layout;
     int err = 0;
     r->view.row_pitch_bytes = l->row_pitch_bytes;
+    for (int32_t i = 0; i < mx_fixed_count(r->x->problem) && err == 0; i++) err = open_fixed(r, i);
     if (r->shape->rows == 0) {
         r->view.plane_pitch_bytes = l->plane_pitch_bytes;
         for (int i = 0; i < 2 && err == 0; i++) {
             void *base = NULL;
-            err = mx_buffer_map(r->x->buffer[i], r->why, &base);
+            err = mx_buffer_map(mapped_buffer(r, i), r->why, &base);
             r->view.base[i] = base;
             r->view.slots[i] = l->planes;
         }
@@ -802,6 +922,7 @@ static void close_run(struct run *r) {
     }
     free(r->entries);
     free(r->spans);
+    for (int i = 0; i < MX_MAX_FIXED; i++) mx_block_free(r->fixed_block[i]);
     mx_block_free(r->face_block);
     mx_block_free(r->block[1]);
     mx_block_free(r->block[0]);

@@ -74,8 +74,8 @@ struct mx_executed {
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
 
-/* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, and the faces or what a side file leaves of
- * them in DRAM. */
+/* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, and the faces or what a side
+ * file leaves of them in DRAM. */
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 /* The side file of faces that a shape needs; 0 = none. */
 int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
