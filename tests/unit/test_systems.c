@@ -1,0 +1,501 @@
+/* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
+ * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts.
+ * DRAM starts as NaN: whatever is used without having been loaded would show. */
+#include "engine/engine.h"
+#include "execute/execute.h"
+#include "grid/grid.h"
+#include "random_system.h"
+#include "schedule/schedule.h"
+
+#include <memext/backend.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t state = 1;
+
+static int64_t pick(int64_t low, int64_t high) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return low + (int64_t)((state >> 33) % (uint64_t)(high - low + 1));
+}
+
+/* ------------------------------------------------------------------ the plain loop */
+
+enum { MOST_STEPS = 7 };
+
+struct oracle {
+    const struct random_system *rs;
+    const struct mx_problem *p;
+    int64_t n[3];                     /* x, y, z with the frame */
+    double *array[MOST_STEPS + 1][2]; /* after so many steps: A and B, [field][z][y][x] */
+    double *fixed;                    /* [field of C][z][y][x] */
+};
+
+static int64_t cells_of(const struct oracle *o) { return o->n[0] * o->n[1] * o->n[2]; }
+
+static double *cell(const struct oracle *o, double *of, int64_t field, int64_t x, int64_t y, int64_t z) {
+    return &of[((field * o->n[2] + z) * o->n[1] + y) * o->n[0] + x];
+}
+
+static double rounded(enum mx_dtype dtype, double v) { return dtype == MX_F32 ? (double)(float)v : v; }
+
+static double updated(const struct oracle *o, const struct update *u, double *from, double *old, int64_t x,
+                      int64_t y, int64_t z, int64_t step) {
+    const int32_t h = o->p->h;
+    double sum = place_and_time(x - h, y - h, z - h, step, o->rs->system.param[0]);
+    for (int32_t i = 0; i < u->taps; i++) {
+        const struct tap *t = &u->tap[i];
+        sum =
+            sum + t->weight * *cell(o, t->fixed ? o->fixed : from, t->field, x + t->dx, y + t->dy, z + t->dz);
+    }
+    if (u->old_weight != 0) sum = sum + u->old_weight * *cell(o, old, u->old_field, x, y, z);
+    return sum;
+}
+
+static void plain_level(const struct oracle *o, int64_t level, double *from, double *to) {
+    const struct mx_system *s = &o->rs->system;
+    const int odd = (int)(level & 1), written = 1 - odd;
+    const int64_t h = o->p->h, step = s->form == MX_STAGGERED ? level / 2 : level;
+    for (int64_t z = h; z < o->n[2] - h; z++)
+        for (int64_t y = h; y < o->n[1] - h; y++)
+            for (int64_t x = h; x < o->n[0] - h; x++) {
+                double value[TEST_FIELDS];
+                for (int32_t f = 0; f < s->n_field[written]; f++)
+                    value[f] = rounded(s->field[written][f].dtype,
+                                       updated(o, &o->rs->update[odd][f], from, to, x, y, z, step));
+                for (int32_t f = 0; f < s->n_field[written]; f++) *cell(o, to, f, x, y, z) = value[f];
+            }
+}
+
+static double *copy_of(const struct oracle *o, const double *from) {
+    const size_t bytes = (size_t)(TEST_FIELDS * cells_of(o)) * sizeof(double);
+    return memcpy(malloc(bytes), from, bytes);
+}
+
+static double *random_array(const struct oracle *o, const struct mx_field_of *field, int32_t n) {
+    double *a = calloc((size_t)(TEST_FIELDS * cells_of(o)), sizeof(double));
+    for (int32_t f = 0; f < n; f++)
+        for (int64_t i = 0; i < cells_of(o); i++) {
+            const int64_t number = pick(-100, 100);
+            double v = rounded(field[f].dtype, (double)number / 128 + (double)(i % 97) / 1000);
+            if (field[f].dtype == MX_U8 || field[f].dtype == MX_U16) v = (double)(number + 100);
+            if (field[f].dtype == MX_I16) v = (double)(number * 3);
+            a[f * cells_of(o) + i] = v;
+        }
+    return a;
+}
+
+static void make_oracle(struct oracle *o, const struct random_system *rs, const struct mx_problem *p) {
+    const struct mx_system *s = &rs->system;
+    *o = (struct oracle){.rs = rs, .p = p, .n = {p->nx + 2 * p->h, p->ny + 2 * p->h, p->nz + 2 * p->h}};
+    o->array[0][0] = random_array(o, s->field[0], s->n_field[0]);
+    /* of jacobi B's frame is A's, and the rest of no account */
+    o->array[0][1] =
+        s->form == MX_JACOBI ? copy_of(o, o->array[0][0]) : random_array(o, s->field[1], s->n_field[1]);
+    o->fixed = random_array(o, s->fixed, s->n_fixed);
+    const int64_t levels = s->form == MX_STAGGERED ? 2 : 1;
+    for (int64_t t = 0; t < p->nt; t++) {
+        for (int i = 0; i < 2; i++) o->array[t + 1][i] = copy_of(o, o->array[t][i]);
+        for (int64_t l = t * levels; l < (t + 1) * levels; l++)
+            plain_level(o, l, o->array[t + 1][l & 1], o->array[t + 1][1 - (l & 1)]);
+    }
+}
+
+static void free_oracle(struct oracle *o) {
+    for (int64_t t = 0; t <= o->p->nt; t++) free(o->array[t][0]), free(o->array[t][1]);
+    free(o->fixed);
+}
+
+/* ------------------------------------------------------------------ its arrays on Buffers */
+
+/* Planes of A, B or one field of C: given, or compared. */
+struct planes {
+    const struct oracle *o;
+    const struct mx_layout *layout;
+    const struct mx_field_of *field;
+    const int64_t *offset; /* of the fields in a row */
+    int32_t n;
+    double *values;
+    int64_t wrong;
+};
+
+static int give_plane(void *context, int64_t z, char *plane) {
+    const struct planes *s = context;
+    memset(plane, 0xee, (size_t)s->layout->plane_pitch_bytes);
+    for (int64_t y = 0; y < s->o->n[1]; y++)
+        for (int32_t f = 0; f < s->n; f++)
+            for (int64_t x = 0; x < s->o->n[0]; x++)
+                store_cell(s->field[f].dtype, plane + y * s->layout->row_pitch_bytes + s->offset[f], x,
+                           *cell(s->o, s->values, f, x, y, z));
+    return 0;
+}
+
+static int compare_plane(void *context, int64_t z, char *plane) {
+    struct planes *s = context;
+    for (int64_t y = 0; y < s->o->n[1]; y++)
+        for (int32_t f = 0; f < s->n; f++)
+            for (int64_t x = 0; x < s->o->n[0]; x++) {
+                double expected = *cell(s->o, s->values, f, x, y, z);
+                double found =
+                    load_cell(s->field[f].dtype, plane + y * s->layout->row_pitch_bytes + s->offset[f], x);
+                s->wrong += memcmp(&expected, &found, sizeof found) != 0;
+            }
+    return 0;
+}
+
+static struct planes planes_of(const struct oracle *o, const struct mx_layout *layout, int array,
+                               double *values) {
+    const struct mx_system *s = &o->rs->system;
+    return (struct planes){
+        o, layout, s->field[array], layout->field_offset_bytes[array], s->n_field[array], values, 0};
+}
+
+/* ------------------------------------------------------------------ a run */
+
+struct setting {
+    struct random_system rs;
+    struct mx_problem problem;
+    struct mx_plan plan;
+    const struct mx_algorithm *algorithm;
+    const char *backend;
+    bool integrity, commits;
+    int32_t n_buffers, source;
+    double commit_every_s;
+};
+
+struct bench {
+    const struct setting *s;
+    struct oracle oracle;
+    struct mx_layout layout;
+    mx_device *device;
+    struct mx_device_facts facts;
+    struct mx_schedule *schedule;
+    mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *faces;
+    int64_t commits, last_commit, wrong_commits;
+    char text[400];
+};
+
+static const char *describe(const struct setting *s, char *text, size_t capacity) {
+    const struct mx_system *y = &s->rs.system;
+    snprintf(
+        text, capacity,
+        "%s on %s: form %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld bt %lld "
+        "slab %lld ahead %lld %s threads %d faces %s%s buffers %d source %d",
+        s->algorithm->name, s->backend, y->form, y->h, y->hc, y->n_field[0], y->n_field[1], y->n_fixed,
+        (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
+        (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
+        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces,
+        s->plan.in_place ? " in place" : "", s->n_buffers, s->source);
+    return text;
+}
+
+static void check_data(const struct bench *b, mx_buffer *buffer, int64_t unit) {
+    mx_why why = {""};
+    if (b->s->integrity)
+        cr_assert(mx_buffer_integrity(buffer, (uint64_t)unit, NULL, &why) == 0, "%s", why.text);
+}
+
+static mx_buffer *new_buffer(struct bench *b, const char *name, int i, int64_t bytes) {
+    mx_buffer *out = NULL;
+    mx_why why = {""};
+    char numbered[16];
+    snprintf(numbered, sizeof numbered, "%s%d", name, i);
+    cr_assert(mx_buffer_create(b->device, numbered, (uint64_t)bytes, &why, &out) == 0, "%s: %s", b->text,
+              why.text);
+    return out;
+}
+
+static void write_planes(struct bench *b, mx_buffer *buffer, struct planes planes) {
+    mx_why why = {""};
+    cr_assert(mx_field_write(buffer, planes.layout, NULL, NULL, give_plane, &planes, &why) == 0, "%s: %s",
+              b->text, why.text);
+}
+
+static int64_t wrong_cells(struct bench *b, mx_buffer *buffer, struct planes planes) {
+    mx_why why = {""};
+    cr_assert(mx_field_read(buffer, planes.layout, NULL, NULL, compare_plane, &planes, &why) == 0, "%s: %s",
+              b->text, why.text);
+    return planes.wrong;
+}
+
+static void open_state(struct bench *b) {
+    const struct mx_shape *shape = &b->schedule->shape;
+    const int64_t unit = b->s->algorithm->cuts_y(&b->s->problem, &b->s->plan) ? b->layout.row_pitch_bytes
+                                                                              : b->layout.plane_pitch_bytes;
+    for (int i = 0; i < b->s->n_buffers; i++)
+        for (int part = 0; part < (shape->pairs ? 2 : 1); part++) {
+            mx_buffer **at = part ? &b->partner[i] : &b->buffer[i];
+            *at = new_buffer(b, part ? "p" : "s", i, b->layout.buffer_bytes);
+            check_data(b, *at, unit);
+            if (i == b->s->source || shape->init_both)
+                write_planes(b, *at, planes_of(&b->oracle, &b->layout, part, b->oracle.array[0][part]));
+        }
+}
+
+/* A file that somebody made: cells without gaps from some byte on, with the frame or without, rubbish around.
+ */
+static void make_file(struct bench *b, int32_t i) {
+    const struct oracle *o = &b->oracle;
+    const struct mx_system *s = &o->rs->system;
+    const enum mx_dtype dtype = s->fixed[i].dtype;
+    const int64_t bytes = mx_dtype_bytes(dtype), h = b->s->problem.h;
+    const bool frame = s->hc > 0 || pick(0, 1);
+    const int64_t skip = frame ? 0 : h, offset = bytes * pick(0, 700);
+    const int64_t n[3] = {o->n[0] - 2 * skip, o->n[1] - 2 * skip, o->n[2] - 2 * skip};
+    const struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900),
+                                       frame, b->facts.offset_align_bytes};
+    struct mx_block_options options = {0};
+    mx_block *block = NULL;
+    mx_ticket *ticket = NULL;
+    mx_why why = {""};
+    cr_assert(mx_layout_fixed_file(&b->s->problem, i, &file, &why, &b->layout.fixed[i]) == 0, "%s", why.text);
+    const uint64_t all = ((uint64_t)file.bytes + 4095) / 4096 * 4096;
+    cr_assert(mx_block_create(&options, all, &why, &block) == 0, "%s", why.text);
+    char *image = mx_block_data(block);
+    memset(image, 0xff, all);
+    for (int64_t c = 0; c < n[0] * n[1] * n[2]; c++)
+        store_cell(dtype, image + offset, c,
+                   *cell(o, o->fixed, i, c % n[0] + skip, c / n[0] % n[1] + skip, c / n[0] / n[1] + skip));
+    b->fixed[i] = new_buffer(b, "f", i, (int64_t)all);
+    const struct mx_span span = {0, all, image};
+    cr_assert(mx_buffer_write(b->fixed[i], &span, 1, &ticket) == 0 && mx_wait(ticket) == 0);
+    mx_block_free(block);
+}
+
+static void open_fixed(struct bench *b) {
+    static const int64_t none = 0;
+    for (int32_t i = 0; i < b->oracle.rs->system.n_fixed; i++) {
+        struct mx_layout l;
+        if (pick(0, 1)) {
+            make_file(b, i);
+            continue;
+        }
+        mx_layout_of_fixed(&b->layout, i, &l);
+        b->fixed[i] = new_buffer(b, "c", i, b->layout.fixed[i].bytes);
+        check_data(b, b->fixed[i], b->layout.fixed[i].align_bytes);
+        write_planes(b, b->fixed[i],
+                     (struct planes){&b->oracle, &l, &b->oracle.rs->system.fixed[i], &none, 1,
+                                     b->oracle.fixed + i * cells_of(&b->oracle), 0});
+    }
+}
+
+/* Of a pair both arrays count. */
+static int64_t wrong_state(struct bench *b, int32_t buffer, int64_t steps) {
+    const int newest = (int)(steps * mx_levels_a_step(&b->s->problem)) & 1;
+    double *const *array = b->oracle.array[steps];
+    int64_t wrong = 0;
+    if (!b->schedule->shape.pairs)
+        return wrong_cells(b, b->buffer[buffer], planes_of(&b->oracle, &b->layout, newest, array[newest]));
+    for (int i = 0; i < 2; i++)
+        wrong += wrong_cells(b, i ? b->partner[buffer] : b->buffer[buffer],
+                             planes_of(&b->oracle, &b->layout, i, array[i]));
+    return wrong;
+}
+
+static int take_commit(void *context, int64_t time, int32_t buffer) {
+    struct bench *b = context;
+    b->commits++;
+    b->wrong_commits += time <= b->last_commit || time > b->s->problem.nt;
+    b->last_commit = time;
+    b->wrong_commits += wrong_state(b, buffer, time) != 0;
+    return 0;
+}
+
+static void open_bench(struct bench *b, const char *dir) {
+    const struct setting *s = b->s;
+    mx_why why = {""};
+    struct mx_device_options o = {
+        .backend = s->backend, .path = dir, .queue_depth = 8, .max_request_bytes = 16384, .force = true};
+    make_oracle(&b->oracle, &s->rs, &s->problem);
+    cr_assert(mx_device_open(&o, &why, &b->device) == 0, "%s: %s", b->text, why.text);
+    mx_device_facts(b->device, &b->facts);
+    cr_assert(mx_layout_make(&s->problem, b->facts.mapped ? 64 : b->facts.offset_align_bytes,
+                             s->algorithm->cuts_y(&s->problem, &s->plan), &why, &b->layout) == 0,
+              "%s: %s", b->text, why.text);
+    cr_assert(s->algorithm->open(&s->problem, &s->plan, 0, 0, &b->schedule) == 0, "%s", b->text);
+    open_fixed(b);
+    open_state(b);
+    const int64_t side_file = mx_execute_face_bytes(&b->schedule->shape, &b->layout);
+    if (side_file == 0) return;
+    b->faces = new_buffer(b, "faces", 0, side_file);
+    check_data(b, b->faces, b->layout.row_pitch_bytes);
+}
+
+static void close_bench(struct bench *b) {
+    b->schedule->ops->close(b->schedule);
+    for (int i = 0; i < 3; i++) {
+        mx_buffer_close(b->buffer[i]);
+        mx_buffer_close(b->partner[i]);
+        mx_buffer_close(b->fixed[i]);
+    }
+    mx_buffer_close(b->faces);
+    mx_device_close(b->device);
+    free_oracle(&b->oracle);
+}
+
+static mx_engine *open_engine(const struct bench *b, const struct mx_engine_ops *ops) {
+    static struct mx_machine machine;
+    mx_engine *engine = NULL;
+    mx_why why = {""};
+    machine = (struct mx_machine){
+        .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_engine_options o = {.problem = &b->s->problem,
+                                  .machine = &machine,
+                                  .row_pitch_bytes = b->layout.row_pitch_bytes,
+                                  .threads = b->s->plan.threads,
+                                  .slab = b->s->plan.slab,
+                                  .tile = b->s->plan.tile,
+                                  .column = b->s->plan.column,
+                                  .levels = b->schedule->shape.max_levels,
+                                  .rows = b->layout.rows,
+                                  .planes = b->s->plan.slab};
+    cr_assert(ops->create(&o, &why, &engine) == 0, "%s: %s", b->text, why.text);
+    return engine;
+}
+
+static void same_traffic(const struct bench *b, const struct mx_counters *before,
+                         const struct mx_executed *done) {
+    struct mx_counters after;
+    struct mx_traffic t;
+    mx_device_counters(b->device, &after);
+    b->s->algorithm->traffic(&b->s->problem, &b->s->plan, &b->layout, &t);
+    const int64_t read = (int64_t)(after.read_bytes - before->read_bytes);
+    const int64_t written = (int64_t)(after.write_bytes - before->write_bytes);
+    const int64_t dram = mx_execute_block_bytes(&b->schedule->shape, &b->layout);
+    if (b->commits == 0)
+        cr_expect(read == t.read_bytes, "%s: read %lld, predicted %lld", b->text, (long long)read,
+                  (long long)t.read_bytes);
+    cr_expect(written == t.write_bytes, "%s: written %lld, predicted %lld", b->text, (long long)written,
+              (long long)t.write_bytes);
+    cr_expect(done->updates == t.updates, "%s: %lld updates, predicted %lld", b->text,
+              (long long)done->updates, (long long)t.updates);
+    cr_expect(done->block_bytes == dram, "%s: %lld bytes of DRAM, predicted %lld", b->text,
+              (long long)done->block_bytes, (long long)dram);
+}
+
+/* Opens, initialises, executes, compares; false if the plan is none. */
+static bool run(const struct setting *s, const char *dir) {
+    struct bench b = {.s = s};
+    struct mx_executed done;
+    struct mx_counters before;
+    mx_why why = {""};
+    if (s->algorithm->check(&s->problem, &s->plan, &why) < 0) return false;
+    describe(s, b.text, sizeof b.text);
+    systems_row = &s->rs;
+    open_bench(&b, dir);
+    const struct mx_engine_ops *ops = mx_engine_find(s->plan.engine);
+    mx_engine *engine = open_engine(&b, ops);
+    struct mx_execution x = {.problem = &s->problem,
+                             .plan = &s->plan,
+                             .layout = &b.layout,
+                             .device = b.device,
+                             .buffer = {b.buffer[0], b.buffer[1], b.buffer[2]},
+                             .partner = {b.partner[0], b.partner[1], b.partner[2]},
+                             .fixed = {b.fixed[0], b.fixed[1], b.fixed[2]},
+                             .n_buffers = s->n_buffers,
+                             .source = s->source,
+                             .committed = -1,
+                             .commit_every_s = s->commit_every_s,
+                             .faces = b.faces,
+                             .mapped = b.facts.mapped,
+                             .poison = b.schedule->shape.rows > 0,
+                             .commit = s->commits ? take_commit : NULL,
+                             .context = &b};
+    mx_device_counters(b.device, &before);
+    const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
+    cr_expect(err == 0, "%s: %s", b.text, why.text);
+    if (err == 0) {
+        same_traffic(&b, &before, &done);
+        cr_expect(done.steps_done == s->problem.nt, "%s: %lld steps", b.text, (long long)done.steps_done);
+        cr_expect(!s->commits || s->problem.nt == 0 || b.last_commit == s->problem.nt, "%s", b.text);
+        cr_expect(b.wrong_commits == 0, "%s: %lld of %lld commits are wrong", b.text,
+                  (long long)b.wrong_commits, (long long)b.commits);
+        const int64_t wrong = wrong_state(&b, done.result, s->problem.nt);
+        cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
+    }
+    ops->free(engine);
+    close_bench(&b);
+    return true;
+}
+
+/* ------------------------------------------------------------------ settings */
+
+static void random_plan(struct setting *s) {
+    const struct mx_problem *p = &s->problem;
+    const int64_t step = mx_levels_a_step(p);
+    struct mx_plan *q = &s->plan;
+    const bool stream = strcmp(s->algorithm->name, "stream") == 0;
+    snprintf(q->algorithm, sizeof q->algorithm, "%s", s->algorithm->name);
+    snprintf(q->engine, sizeof q->engine, "%s", pick(0, 2) ? "tiled" : "iblock");
+    snprintf(q->tuner, sizeof q->tuner, "manual");
+    q->by = pick(0, 2) ? pick(1, p->ny) : p->ny;
+    q->bz = pick(0, 2) ? pick(1, p->nz) : p->nz;
+    q->bt = step * pick(1, step == 2 ? 3 : 5);
+    q->slab = pick(1, 9);
+    q->tile = pick(0, 9);
+    q->column = pick(0, 1) * pick(1, 20);
+    q->ahead = pick(1, 4);
+    q->threads = (int32_t)pick(1, 3);
+    if (!stream) return;
+    q->bz = p->nz;
+    q->in_place = mx_reads_old(p) && pick(0, 3) == 0;
+    if (pick(0, 1)) strcpy(q->faces, MX_FACES_IN_FILE);
+}
+
+static const char *random_backend(const struct mx_algorithm *a) {
+    static const char *const blocks[] = {"uring", "aio", "mmap", "uring", "aio", "dram"};
+    static const char *const direct[] = {"mmap", "dram"};
+    return a->needs_mapped ? direct[pick(0, 1)] : blocks[pick(0, 5)];
+}
+
+static void random_setting(struct setting *s, const struct mx_algorithm *algorithm) {
+    *s = (struct setting){.algorithm = algorithm, .backend = random_backend(algorithm)};
+    random_system(&s->rs, pick);
+    const int64_t most = s->rs.system.n_field[0] + s->rs.system.n_field[1] > 5 ? 12 : 18;
+    s->problem = problem_of(&s->rs, pick(1, most), pick(1, most), pick(1, most), pick(0, MOST_STEPS));
+    random_plan(s);
+    struct mx_shape shape;
+    mx_why why = {""};
+    if (algorithm->check(&s->problem, &s->plan, &why) < 0) return;
+    algorithm->shape(&s->problem, &s->plan, &shape);
+    s->n_buffers = shape.in_place ? (shape.pairs ? 1 : 2) : (int32_t)pick(2, 3);
+    s->source = shape.in_place ? 0 : (int32_t)pick(0, s->n_buffers - 1);
+    s->commits = !shape.in_place && pick(0, 1);
+    s->commit_every_s = pick(0, 1) ? 1e-3 : 0;
+    s->integrity = pick(0, 2) == 0 && !algorithm->needs_mapped;
+}
+
+static void many(const char *name, int settings, uint64_t seed) {
+    const struct mx_algorithm *algorithm = mx_algorithm_find(name);
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    char dir[256];
+    int ran = 0;
+#if defined(__SANITIZE_THREAD__)
+    settings /= 8;
+#elif defined(__SANITIZE_ADDRESS__)
+    settings /= 3;
+#endif
+    snprintf(dir, sizeof dir, "%s/mx-systems-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(dir) != NULL, "no test directory under %s", dir);
+    state = seed;
+    for (int i = 0; i < settings; i++) {
+        struct setting s;
+        random_setting(&s, algorithm);
+        ran += run(&s, dir);
+    }
+    rmdir(dir);
+    cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", name, ran, settings);
+}
+
+Test(systems, direct) { many("direct", 60, 1); }
+Test(systems, redundant) { many("redundant", 80, 2); }
+Test(systems, stream) { many("stream", 120, 3); }
+Test(systems, skewed) {
+    for (int i = 0; mx_algorithms[i] != NULL; i++)
+        if (strstr(mx_algorithms[i]->name, "skewed") != NULL)
+            many(mx_algorithms[i]->name, 40, 4 + (uint64_t)i);
+}
