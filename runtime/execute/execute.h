@@ -84,9 +84,10 @@ int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layo
 
 uint64_t mx_clock_ns(void); /* CLOCK_MONOTONIC */
 
-/* Recomputes nt steps plainly (triple loops of the plain kernel, one plane-deep level after the other,
- * streaming where the grid does not fit in `budget`) and compares bit by bit with `result`. 0 = equal, 1 =
- * different (why names the first cell), -errno. */
+/* Recomputes nt steps plainly (triple loops of the plain kernel or of the system's row functions, one
+ * plane-deep level after the other, streaming where the grid does not fit in `budget`) and compares bit by
+ * bit with `result`, of pairs also the other array with `partner`. 0 = equal, 1 = different (why names the
+ * first cell), -errno. */
 struct mx_verification {
     const struct mx_problem *problem;
     const struct mx_layout *layout;
@@ -95,6 +96,12 @@ struct mx_verification {
     mx_device *device;
     mx_buffer *result;
     mx_buffer *scratch; /* a Buffer of the same size whose content may be destroyed */
+    /* Of systems. Forms that read the old value: `source`, `result` and `scratch` are of array A, these of B.
+     */
+    mx_source_fn *partner_source;
+    void *partner_context;
+    mx_buffer *partner, *scratch_partner;
+    mx_buffer *fixed[MX_MAX_FIXED]; /* C; of all backends that transfer, mapped ones included */
     mx_budget *budget;
     uint64_t memory_bytes; /* may be used */
     const volatile int *stop;

@@ -69,11 +69,18 @@ uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_sha
     return bytes + (uint64_t)mx_execute_face_bytes(shape, layout);
 }
 
+uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_shape *shape) {
+    uint64_t bytes = mx_job_stored_bytes(layout, shape);
+    for (int i = 0; i < MX_MAX_FIXED; i++)
+        if (layout->fixed[i].user_file) bytes += (uint64_t)layout->fixed[i].bytes;
+    return bytes;
+}
+
 /* Blocks and faces; where Buffers are to stay in DRAM, they count as well. */
 static uint64_t dram_of(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_layout *layout = mx_job_layout(job, plan);
     uint64_t blocks = (uint64_t)mx_execute_block_bytes(shape, layout);
-    return blocks + (job->resident ? mx_job_stored_bytes(layout, shape) : 0);
+    return blocks + (job->resident ? mx_job_resident_bytes(layout, shape) : 0);
 }
 
 static void name_faces(const struct mx_shape *shape, struct mx_plan *plan) {

@@ -83,6 +83,8 @@ static inline int64_t mx_job_unit(const struct job *job) { return mx_levels_a_st
  * files of the user. */
 int64_t mx_job_state_buffers(const struct mx_shape *shape);
 uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
+/* What DRAM holds where everything is to stay there: that, and the files of the user. */
+uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
 /* Measures (by, bz, bt), counts it, and keeps it if it fits and is better than the best. Returns whether it
  * fits. */
 bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt);

@@ -153,14 +153,15 @@ static int make_layouts(struct job *job, mx_why *why) {
     const struct mx_fixed_layout *fixed = job->request->fixed;
     if (job->request->layout != NULL) {
         job->layout[0] = job->layout[1] = *job->request->layout;
-        return 0;
+    } else {
+        int err = mx_layout_make(&job->problem, align, false, why, &job->layout[0]);
+        if (err == 0) err = mx_layout_make(&job->problem, align, true, why, &job->layout[1]);
+        if (err < 0) return err;
+        if (job->request->face == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
     }
-    int err = mx_layout_make(&job->problem, align, false, why, &job->layout[0]);
-    if (err == 0) err = mx_layout_make(&job->problem, align, true, why, &job->layout[1]);
-    if (err == 0 && job->request->face == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
-    for (int32_t i = 0; i < mx_fixed_count(&job->problem) && err == 0 && fixed != NULL; i++)
+    for (int32_t i = 0; i < mx_fixed_count(&job->problem) && fixed != NULL; i++)
         if (fixed[i].row_pitch_bytes > 0) job->layout[0].fixed[i] = job->layout[1].fixed[i] = fixed[i];
-    return err;
+    return 0;
 }
 
 enum sizes { OWN, REFINED };
@@ -219,7 +220,7 @@ static uint64_t smallest_dram(const struct context *c, const struct job *job, st
 static uint64_t resident_bytes(const struct job *job, const struct mx_plan *plan) {
     struct mx_shape shape;
     job->algorithm->shape(&job->problem, plan, &shape);
-    return mx_job_stored_bytes(mx_job_layout(job, plan), &shape);
+    return mx_job_resident_bytes(mx_job_layout(job, plan), &shape);
 }
 
 static void explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
@@ -258,7 +259,7 @@ static void fill_candidate(struct job *job, const struct mx_plan *plan, struct m
     job->counted->traffic(asked, plan, &out->layout, &traffic);
     out->seconds = mx_predict(job, plan, &out->layout, &counted, &traffic);
     out->dram_bytes = (uint64_t)mx_execute_block_bytes(&out->shape, &out->layout);
-    if (job->resident) out->dram_bytes += mx_job_stored_bytes(&out->layout, &out->shape);
+    if (job->resident) out->dram_bytes += mx_job_resident_bytes(&out->layout, &out->shape);
 }
 
 /* The rows of the store do not suit the device: the ways out that are left. */

@@ -572,6 +572,9 @@ Test(tune, plans_hold_for_systems) {
         }
         cr_assert(rings >= least && (rings > 0) == (system.n_fixed > 0));
         cr_assert_eq(mx_job_stored_bytes(&r.layout, &shape), stored);
+        for (int32_t k = 0; k < system.n_fixed; k++)
+            stored += fixed[k].user_file ? (uint64_t)fixed[k].bytes : 0;
+        cr_assert_eq(mx_job_resident_bytes(&r.layout, &shape), stored);
         cr_assert(mx_tune_plan(&q, &r.plan, &why, &again) == 0, "%s", why.text);
         cr_assert(memcmp(&traffic, &again.traffic, sizeof traffic) == 0 && again.dram_bytes == r.dram_bytes);
         char *text = mx_tune_explain(&q, &r);
@@ -580,6 +583,39 @@ Test(tune, plans_hold_for_systems) {
     }
     cr_expect(planned > 250 && staggered > 60 && filed > 0, "%d plans, %d staggered, %d with a side file",
               planned, staggered, filed);
+}
+
+/* On dram: the pair and C, files of the user too, are in the room; bt of engine iblock is a step. */
+Test(tune, systems_resident) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20};
+    struct mx_problem p = make_problem(62, 62, 62, 20, 1, 8);
+    struct mx_fixed_layout fixed = {.row_bytes = 512,
+                                    .row_pitch_bytes = 512,
+                                    .plane_pitch_bytes = 512 * 64,
+                                    .bytes = 512 * 64 * 64,
+                                    .frame = 1,
+                                    .user_file = true,
+                                    .align_bytes = 1};
+    struct mx_system system;
+    struct mx_tune_result r;
+    mx_why why;
+    make_system(&p, MX_STAGGERED, &system);
+    system.n_fixed = 1;
+    struct mx_tune_request q = {.problem = &p,
+                                .machine = &m,
+                                .fixed = &fixed,
+                                .engine = "iblock",
+                                .face = MX_TUNE_RESIDENT,
+                                .dram_bytes = 100 * MIB};
+    cr_assert_eq(mx_tune(&q, &why, &r), 0, "%s", why.text);
+    cr_expect_str_eq(r.plan.algorithm, "direct");
+    cr_expect_eq(r.plan.bt, 2);
+    cr_expect_eq(r.dram_bytes, 2 * (uint64_t)r.layout.buffer_bytes + (uint64_t)fixed.bytes);
+    cr_expect_eq(r.traffic.init_write_bytes, 2 * r.layout.buffer_bytes);
+    cr_expect_eq(r.traffic.updates, 62 * 62 * 62 * 20);
+    q.dram_bytes = MX_TUNE_OVERHEAD_BYTES + 2 * (uint64_t)r.layout.buffer_bytes + MIB;
+    cr_expect_eq(mx_tune(&q, &why, &r), -ENOMEM);
+    EXPECT_WORDS(why.text, "C included");
 }
 
 /* Two pairs of Buffers, or one with in-place. */
