@@ -132,6 +132,10 @@ struct mx_kernel {
 #define MX_REAL double
 #endif
 
+#define MX_MEMBER_(name, type) char name;
+struct mx_names_of_fields { /* two fields of one name: a duplicate member */
+    MX_STATE(MX_MEMBER_) MX_PARTNER(MX_MEMBER_) MX_FIXED(MX_MEMBER_) char mx_end_;
+};
 #define MX_INDEX_(name, type) mx_index_##name,
 #define MX_PARAM_INDEX_(name, value) mx_param_##name,
 #define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
