@@ -33,6 +33,7 @@ endforeach()
 
 install(TARGETS memext_static)
 install(DIRECTORY runtime/include/memext DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY systems DESTINATION ${CMAKE_INSTALL_DATADIR}/memext FILES_MATCHING PATTERN "*.c" PATTERN "*.py")
 
 # The command links the static library, for it uses internal functions that the shared one hides.
 if(TARGET mx_cli AND EXISTS ${CMAKE_SOURCE_DIR}/runtime/cli/main.c)

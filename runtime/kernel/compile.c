@@ -350,6 +350,16 @@ static void own_include(const char *rules, char *out, size_t capacity) {
     }
 }
 
+/* "DIRECTORY/memext/cell.h" is "memext/cell.h" to the user. */
+static void shorten_names(char *messages, const char *directory) {
+    const size_t n = strlen(directory);
+    for (char *at = messages; (at = strstr(at, directory)) != NULL;)
+        if (at[n] == '/')
+            memmove(at, at + n + 1, strlen(at + n + 1) + 1);
+        else
+            at += n;
+}
+
 struct names {
     char header[PATH_MAX + 32], directory[PATH_MAX + 32], source[PATH_MAX + 32], object[PATH_MAX + 32],
         includes[PATH_MAX + 32], messages[PATH_MAX + 32];
@@ -418,6 +428,7 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
     const int status = run(c->path, words, n.source, n.messages);
     struct mx_text messages = {0}, includes = {0};
     mx_text_read(n.messages, "", NULL, &messages);
+    if (messages.data != NULL) shorten_names(messages.data, directory);
     if (o->messages != NULL && messages.data != NULL)
         snprintf(o->messages, o->messages_bytes, "%s", messages.data);
     if (status != 0)

@@ -38,6 +38,9 @@
  *   NX NY NZ                interior cells of the grid
  *   T                       time step that the new values are computed from, from 0
  *
+ * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
+ * with AT first, then choose with ?: .
+ *
  * Cells are computed in any order, in pieces and by several threads, some twice: a cell may depend on nothing
  * but the above. + - * / and sqrt give the same bits on every machine; other functions of <math.h> (included
  * here) need not. A kernel includes nothing else but headers of the system. Needs gcc or clang, C11, and
@@ -132,6 +135,10 @@ struct mx_kernel {
 #define MX_REAL double
 #endif
 
+#define MX_MEMBER_(name, type) char name;
+struct mx_names_of_fields { /* two fields of one name: a duplicate member */
+    MX_STATE(MX_MEMBER_) MX_PARTNER(MX_MEMBER_) MX_FIXED(MX_MEMBER_) char mx_end_;
+};
 #define MX_INDEX_(name, type) mx_index_##name,
 #define MX_PARAM_INDEX_(name, value) mx_param_##name,
 #define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
@@ -192,7 +199,7 @@ const struct mx_kernel mx_kernel = {
                                (mx_row + (dy)) * mx_pitch_##name))[mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
 #define OLD(name) (MX_HAS_OLD_ ? mx_old_##name : mx_old_##name)
 #define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
-#define PARAM(name) (mx_p[mx_param_##name])
+#define PARAM(name) (mx_value_##name)
 #define X (mx_x - MX_RADIUS)
 #define Y (mx_y)
 #define Z (mx_r->z)
@@ -211,6 +218,10 @@ const struct mx_kernel mx_kernel = {
     const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
     const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
     (void)mx_at_##name, (void)mx_pitch_##name;
+/* A value, not a load: loads of one number in a branch are what vectorisers give up on. */
+#define MX_PARAM_VALUE_(name, value)                                                                         \
+    const mx_real mx_value_##name = mx_p[mx_param_##name];                                                   \
+    (void)mx_value_##name;
 #define MX_OUT_PARAMETER_(name, type) type *restrict const mx_out_##name,
 #define MX_OUT_ARGUMENT_(name, type) (type *)((char *)mx_r->out[mx_index_##name] + mx_row * mx_r->row_pitch),
 #define MX_OLD_VALUE_(name, type)                                                                            \
@@ -230,7 +241,7 @@ const struct mx_kernel mx_kernel = {
     }                                                                                                        \
     __attribute__((noinline)) static void span_name(WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, \
                                                     const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_y) { \
-        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_)                                                             \
+        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                                             \
         const int64_t mx_x0 = mx_r->x0, mx_x1 = mx_r->x1;                                                    \
         (void)mx_p, (void)mx_row, (void)mx_y;                                                                \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \

@@ -1,0 +1,255 @@
+"""memext kernel: building, the cache, what the compiler says, and broken kernels: each is refused in its own words."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+HEAD = """#define MX_NAME "broken"
+#define MX_RADIUS 1
+#define MX_STATE(F) F(u, double)
+"""
+CELL = """#include <memext/cell.h>
+MX_CELL
+    %s
+MX_END
+"""
+GOOD = HEAD + "#define MX_PARAMS(P) P(c, 0.5) P(f, 0.1)\n" + CELL % "SET(u, PARAM(c) * AT(u, 0, 0, 0) + PARAM(f) * AT(u, 1, 0, 0));"
+
+
+def jacobi(body, more=""):
+    return HEAD + more + CELL % body
+
+
+def leapfrog(body):
+    return jacobi(body, "#define MX_FORM MX_LEAPFROG\n")
+
+
+# What is wrong, the kernel, words of the sentence.
+BROKEN = {
+    "reads_beyond_radius": (jacobi("double s = 0; for (int d = -1; d <= 2; d++) s += AT(u, d, 0, 0); SET(u, s);"),
+                            ["reads u at (2, 0, 0)", "MX_RADIUS"]),
+    "reads_beyond_radius_hidden_by_max": (jacobi("double s = 1e4; for (int d = -1; d <= 2; d++) s = fmin(s, AT(u, 0, d, 0)); SET(u, s);"),
+                                          ["reads u at (0, 2, 0)", "MX_RADIUS"]),
+    "reads_planes_beyond_radius": (jacobi("double s = 0; for (int d = -2; d <= 1; d++) s += AT(u, 0, 0, d); SET(u, s);"),
+                                   ["reads planes", "z"]),
+    "reads_fixed_beyond_radius": (jacobi("double s = 0; for (int d = 0; d < 2; d++) s += AT(k, 0, d, 0); SET(u, s);",
+                                         "#define MX_FIXED(F) F(k, uint8_t)\n"), ["reads k at (0, 1, 0)", "MX_FIXED_RADIUS"]),
+    "writes_beyond_its_cells": (jacobi("SET(u, AT(u, 0, 0, 0)); if (mx_x == mx_x1 - 1) mx_out_u[mx_x + 1] = 7;"),
+                                ["writes u at X = 67", "outside"]),
+    "writes_what_it_reads": (jacobi("SET(u, AT(u, 0, 0, 0)); *(double *)(uintptr_t)&AT(u, 0, 0, 1) = 7;"),
+                             ["writes to u, which it may only read"]),
+    "depends_on_cuts_of_x": (jacobi("SET(u, AT(u, 0, 0, 0) + (double)(mx_x - mx_x0));"), ["how x is cut"]),
+    "depends_on_rows_of_a_call": (jacobi("SET(u, AT(u, 0, 0, 0) + (double)mx_row);"), ["how many rows"]),
+    "reads_the_old_value": (jacobi("SET(u, AT(u, 0, 0, 0) + mx_out_u[mx_x]);"), ["reads the value that it replaces"]),
+    "leaves_cells_unset": (jacobi("if (AT(u, 0, 0, 0) > 1) SET(u, AT(u, 1, 0, 0));"), ["leaves a cell as it was", "SET"]),
+    "reads_old_values_of_others": (leapfrog("SET(u, AT(u, 0, 0, 0) + OLD(u) + mx_out_u[mx_x + mx_r->row_pitch / 8]);"),
+                                   ["of another cell, 0 in x and 1 in y away"]),
+    "counts_its_calls": (jacobi("static double n; n += 1; SET(u, AT(u, 0, 0, 0) + n);"), ["state of its own"]),
+    "writes_a_static_variable": (jacobi("static double most; if (AT(u, 0, 0, 0) > most) most = AT(u, 0, 0, 0); SET(u, AT(u, 0, 0, 0));"), ["static variables"]),
+    "depends_on_addresses": (jacobi("SET(u, AT(u, 0, 0, 0) + (double)((uintptr_t)mx_r->in[1] % 64));"), ["addresses"]),
+    "crashes": (jacobi("SET(u, AT(u, 0, 0, 0) + *(volatile double *)(X == NX - 1 ? 8 : (intptr_t)&AT(u, 0, 0, 0)));"),
+                ["crashes with SIGSEGV"]),
+    "ends_the_process": (jacobi("SET(u, AT(u, 0, 0, 0)); if (X == NX - 1) exit(3);", "#include <stdlib.h>\n"), ["ended its process"]),
+    "divides_by_zero": (jacobi("volatile int64_t x = X; SET(u, AT(u, 0, 0, 0) + (double)(7 / x));"), ["crashes with SIGFPE"]),
+    "computes_nan_only": (jacobi("SET(u, sqrt(-1 - AT(u, 0, 0, 0) * AT(u, 0, 0, 0)));"), ["no finite u"]),
+}
+
+# What does not even compile, or is no kernel.
+REFUSED = {
+    "constant_offset": (jacobi("\nSET(u, AT(u, 2, 0, 0));"), ["broken.c:7:", "AT(u, ...) reaches farther"]),
+    "old_in_jacobi": (jacobi("SET(u, OLD(u));"), ["broken.c:6:", "OLD needs"]),
+    "syntax": (jacobi("SET(u, AT(u, 0, 0, 0)) SET;"), ["broken.c:6:", "error"]),
+    "unknown_field": (jacobi("SET(u, AT(w, 0, 0, 0));"), ["broken.c:6:", "w"]),
+    "no_cell": (HEAD + "#include <memext/cell.h>\n", ["no MX_CELL"]),
+    "no_level": (HEAD + "#define MX_FORM MX_STAGGERED\n#define MX_PARTNER(F) F(v, double)\n#include <memext/cell.h>\n"
+                 "MX_CELL_B\nSET(v, AT(u, 0, 0, 0));\nMX_END\n", ["no MX_CELL_A"]),
+    "no_name": (jacobi("SET(u, 0);").replace('"broken"', '""'), ["MX_NAME"]),
+    "name_not_defined": ("#define MX_RADIUS 1\n#include <memext/cell.h>\n", ["MX_NAME is not defined"]),
+    "radius": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("RADIUS 1", "RADIUS 9"), ["MX_RADIUS", "9", "1..8"]),
+    "fixed_radius": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED_RADIUS 2\n"), ["MX_FIXED_RADIUS", "0..1"]),
+    "state_type": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("double", "int16_t", 1), ["int16_t", "double or float"]),
+    "fixed_type": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED(F) F(k, long)\n"), ["long", "uint8_t"]),
+    "too_many_fields": (jacobi("SET(u, 0);").replace("F(u, double)", "F(u, double) " + " ".join(f"F(u{i}, double)" for i in range(32))),
+                        ["33", "1..32"]),
+    "two_fields_of_a_name": (jacobi("SET(u, 0);", "#define MX_FIXED(F) F(u, float)\n"), ["memext/cell.h:", "duplicate member", "u"]),
+    "partner_of_jacobi": (jacobi("SET(u, 0);", "#define MX_PARTNER(F) F(v, float)\n"), ["only MX_STAGGERED has a partner"]),
+    "own_include": (jacobi("SET(u, 0);", '#include "other.h"\n'), ["other.h", "headers of the system"]),
+    "description_of_another_size": ("struct mx_kernel { unsigned size, version, more[60]; }; const struct mx_kernel mx_kernel = {8, 1, {0}};\n",
+                                    ["8, 0, 0 and 0", "build it again"]),
+    "version": ("const unsigned mx_kernel[80] = {8, 77};\n", ["version 77"]),
+    "no_kernel": ("int nothing;\n", ["describes no kernel"]),
+}
+
+
+@pytest.fixture
+def kernel(memext, tmp_path):
+    """Runs memext kernel with a cache of its own; texts become files."""
+    class Kernel:
+        cache = tmp_path / "cache"
+        environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(tmp_path)}
+
+        def write(self, text, name="broken.c"):
+            (tmp_path / name).write_text(text)
+            return name
+
+        def __call__(self, *words, **environment):
+            return memext("kernel", *words, cwd=tmp_path, timeout=600, env={**self.environment, **environment})
+
+        def refused(self, *words, naming, **environment):
+            done = self(*words, **environment)
+            assert done.returncode == 2, (done.stdout, done.stderr)
+            sentence = done.stderr.strip().splitlines()[-1]
+            assert sentence.startswith("memext kernel: "), done.stderr
+            for text in naming:
+                assert text in sentence, f"'{text}' is not named: {done.stderr}"
+            return done
+
+        def entries(self):
+            return sorted(self.cache.glob("memext/kernels/*"))
+
+    Kernel.cache.mkdir(mode=0o700)
+    return Kernel()
+
+
+def test_a_good_kernel_is_built_shown_and_found_good(kernel):
+    path = kernel.write(GOOD, "good.c")
+    for verb, words in {"build": "compiled by", "check": "nothing wrong found", "show": "c = 0.5"}.items():
+        done = kernel(verb, path)
+        assert done.returncode == 0 and words in done.stdout and done.stderr == "", (done.stdout, done.stderr)
+    assert "f = 0.25" in kernel("show", path, "--param", "f=0.25").stdout
+    assert "found in the cache" in kernel("build", path).stdout
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_broken_kernels_are_refused_by_check(kernel, fault):
+    text, naming = BROKEN[fault]
+    kernel.refused("check", kernel.write(text), naming=naming)
+
+
+def test_sentences_of_broken_kernels_differ():
+    said = [tuple(naming) for _, naming in BROKEN.values()]
+    assert len(set(said)) == len(said) >= 10
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_is_no_kernel_is_refused(kernel, fault):
+    text, naming = REFUSED[fault]
+    (kernel.cache.parent / "other.h").write_text("int other;\n")
+    kernel.refused("build", kernel.write(text), naming=naming)
+    assert kernel.entries() == [] or "kernel.so" not in str(kernel.entries())
+
+
+def test_an_error_shows_the_compilers_text_and_the_kernels_line(kernel):
+    done = kernel.refused("build", kernel.write(jacobi("SET(u, AT(u, 0, 0, 0) * nobody);")), naming=["broken.c:6:", "nobody"])
+    assert "SET(u, AT(u, 0, 0, 0) * nobody);" in done.stderr and len(done.stderr.splitlines()) > 2
+
+
+@pytest.mark.parametrize("words, naming", [(["--param", "g=1"], ["no parameter 'g'", "c, f"]), (["--param", "c=x"], ["'x'", "finite"]),
+                                           (["--param", "c=inf"], ["finite"]), (["--param", "c"], ["NAME=VALUE"]),
+                                           (["--param", "c=1", "--param", "c=2"], ["twice"])])
+def test_parameters_are_checked(kernel, words, naming):
+    kernel.refused("check", kernel.write(GOOD), *words, naming=naming)
+
+
+def test_files_that_are_no_kernels(kernel, tmp_path):
+    kernel.refused("build", "nothing.c", naming=["nothing.c", "No such file"])
+    kernel.refused("build", kernel.write(GOOD, "kernel.f90"), naming=["neither FILE.c nor FILE.so"])
+    kernel.refused("build", kernel.write("no object\n", "kernel.so"), naming=["kernel.so", "cannot be loaded"])
+    kernel.refused("check", kernel.write(jacobi("SET(u, 0);", "__attribute__((constructor)) static void f(void) { __builtin_trap(); }\n")),
+                   naming=["loading", "crashes with SIG"])
+    (tmp_path / "directory.c").mkdir()
+    kernel.refused("build", "directory.c", naming=["no regular file"])
+
+
+def test_an_object_of_the_users_own(kernel, tmp_path):
+    """A .so is checked as text is, and one that is linked with fast-math is refused: it would change all arithmetic of the process."""
+    source = kernel.write(GOOD, "good.c")
+    include = kernel.cache.parent / "include" / "memext"
+    include.mkdir(parents=True)
+    shutil.copy(os.path.join(os.path.dirname(__file__), "../../runtime/include/memext/cell.h"), include)
+    build = ["cc", "-O2", "-shared", "-fPIC", "-ffp-contract=off", "-fopenmp-simd", "-I", include.parent, source]
+    subprocess.run([*build, "-o", "good.so"], cwd=tmp_path, check=True)
+    assert "nothing wrong" in kernel("check", "good.so").stdout
+    assert "built already" in kernel("build", "good.so").stdout and kernel.entries() == []
+    (tmp_path / "fast.c").write_text("#include <xmmintrin.h>\n__attribute__((constructor)) static void fast(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }\n" + GOOD)
+    if os.uname().machine == "x86_64":
+        subprocess.run([*build[:-1], "fast.c", "-o", "fast.so"], cwd=tmp_path, check=True)
+        kernel.refused("build", "fast.so", naming=["-ffast-math"])
+    whole = (tmp_path / "good.so").read_bytes()
+    (tmp_path / "cut.so").write_bytes(whole[: len(whole) // 3])
+    kernel.refused("build", "cut.so", naming=["cut.so"])
+
+
+def test_functions_of_the_machine_are_named(kernel):
+    path = kernel.write(jacobi("SET(u, sqrt(fabs(AT(u, 0, 0, 0))) * exp(-AT(u, 1, 0, 0)) + sin(AT(u, 0, 0, 0)));"))
+    done = kernel("check", path)
+    assert done.returncode == 0 and "exp" in done.stdout and "sin" in done.stdout and "sqrt" not in done.stdout, done.stdout
+    assert "depend on the machine" in kernel("show", path).stdout
+
+
+def test_the_cache_is_hit_and_its_key_counts(kernel):
+    path = kernel.write(GOOD)
+    assert "compiled by" in kernel("build", path).stdout
+    for same in (path, kernel.write(GOOD, "copy.c")):
+        assert "found in the cache" in kernel("build", same).stdout
+    assert len(kernel.entries()) == 1
+    assert "compiled by" in kernel("build", kernel.write(GOOD + "/* */\n")).stdout
+    assert "compiled by" in kernel("build", path, CC="cc -O1").stdout
+    assert len(kernel.entries()) == 3
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "grown"])
+def test_a_damaged_entry_is_made_again(kernel, damage):
+    path = kernel.write(GOOD)
+    kernel("build", path)
+    entry, = kernel.entries()
+    data = entry.read_bytes()
+    entry.write_bytes({"cut": data[:-200], "changed": data[:3000] + b"?" + data[3001:], "empty": b"", "grown": data + b"x"}[damage])
+    assert "compiled by" in kernel("build", path).stdout
+    assert kernel.entries() == [entry] and entry.read_bytes() == data
+    assert "nothing wrong" in kernel("check", path).stdout
+
+
+def test_several_compile_the_same_kernel_at_once(kernel, memext, tmp_path):
+    path = kernel.write(GOOD)
+    running = [subprocess.Popen([str(memext.program), "kernel", "check", path], cwd=tmp_path, env=kernel.environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(4)]
+    for process in running:
+        out, _ = process.communicate(timeout=600)
+        assert process.returncode == 0 and "nothing wrong" in out, out
+    assert len(kernel.entries()) == 1
+
+
+def test_without_a_compiler(kernel):
+    path = kernel.write(GOOD)
+    kernel.refused("build", path, CC="/nonexistent", naming=["/nonexistent", "CC", "FILE.so"])
+    kernel.refused("build", path, CC="", PATH="/nonexistent", naming=["no C compiler", "FILE.so"])
+    kernel.refused("build", path, CC="false", naming=["version"])
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(kernel, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = kernel("build", kernel.write(GOOD), XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert done.returncode == 0 and "kept nowhere" in done.stdout, (done.stdout, done.stderr)
+    assert not list(tmp_path.glob("memext-kernel-*"))
+    kernel.refused("build", kernel.write(GOOD), XDG_CACHE_HOME=str(tmp_path / "file"), TMPDIR=str(tmp_path / "nowhere"),
+                   naming=["no place to compile", "TMPDIR"])
+
+
+def test_a_cache_of_others_is_refused(kernel):
+    path = kernel.write(GOOD)
+    kernel("build", path)
+    directory = kernel.cache / "memext" / "kernels"
+    directory.chmod(0o777)
+    kernel.refused("build", path, naming=["can be written by others", "XDG_CACHE_HOME"])
+    directory.chmod(0o700)
+    if os.geteuid() == 0:
+        os.chown(directory, 65534, 65534)
+        kernel.refused("build", path, naming=["belongs to user 65534", "XDG_CACHE_HOME"])
+
+
+@pytest.mark.parametrize("words", [[], ["build"], ["mend", "x.c"], ["build", "x.c", "y.c"], ["build", "x.c", "--nothing"]])
+def test_the_command_line(kernel, words):
+    assert kernel(*words).returncode == 2
+    assert kernel("--help").returncode == 0
