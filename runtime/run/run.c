@@ -87,6 +87,9 @@ static int take_source(struct mx_run *r, const struct mx_source *source, mx_why 
     if (!plain || r->source.region == NULL)
         return mx_fail(why, -EINVAL,
                        "a source needs a function `region` and a name of 1 to 63 printable ASCII characters");
+    if (r->source.open == NULL && !r->o.resume && !mx_option_given(&r->o, "size"))
+        return mx_fail(why, -EINVAL, "no grid: the source %s does not say its extents: give size=NX NY NZ",
+                       name);
     r->source.name = strcpy(r->source_name, name);
     return 0;
 }
