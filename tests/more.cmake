@@ -1,4 +1,5 @@
 
+mx_test(run FOLDERS run observe tune schedule execute engine stencil grid system machine core backends)
 # The examples see only the installed headers and the exported functions of the shared library. Exit status 77: the backend cannot work here.
 if(TARGET memext_shared)
   foreach(example fill_and_sum jacobi choose_backend short_run own_grid) # own_grid runs in tests/python/test_run_library.py
@@ -17,7 +18,7 @@ endif()
 
 # Criterion's test processes do not fit into the thread sanitizer's address space; a stand-in of the same name does.
 if(MX_SANITIZE MATCHES thread)
-  foreach(name machine conformance stencil flow engine schedule grid execute tune observe powerloss)
+  foreach(name machine conformance stencil flow engine schedule grid execute tune observe run powerloss)
     if(TARGET test_${name})
       target_include_directories(test_${name} BEFORE PRIVATE ${CMAKE_SOURCE_DIR}/tests/tsan)
       target_compile_options(test_${name} PRIVATE -Wno-format-extra-args -Wno-format-zero-length -Wno-clobbered)

@@ -256,9 +256,10 @@ static int make_engine(struct mx_run *r) {
 }
 
 static struct mx_counters counters_since(mx_device *device, const struct mx_counters *s) {
-    struct mx_counters n;
+    struct mx_counters n = {.size = sizeof n};
     mx_device_counters(device, &n);
-    return (struct mx_counters){n.read_bytes - s->read_bytes,
+    return (struct mx_counters){n.size,
+                                n.read_bytes - s->read_bytes,
                                 n.write_bytes - s->write_bytes,
                                 n.read_requests - s->read_requests,
                                 n.write_requests - s->write_requests,
@@ -293,7 +294,7 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
 /* Runs the schedule between two looks at all counters. */
 static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_executed *done) {
     struct mx_report *p = &r->report;
-    struct mx_counters before;
+    struct mx_counters before = {.size = sizeof before};
     mx_device_counters(r->device, &before);
     struct mx_usage_files files = mx_usage_open();
     struct mx_usage usage = mx_usage_now(&files);
@@ -382,7 +383,8 @@ static int take_checksum(struct mx_run *r) {
 }
 
 static int verify(struct mx_run *r) {
-    struct mx_budget_facts b = mx_budget_facts(r->budget);
+    struct mx_budget_facts b = {.size = sizeof b};
+    mx_budget_facts(r->budget, &b);
     uint64_t taken = b.reserve_bytes + b.used_bytes + MX_TUNE_OVERHEAD_BYTES +
                      (r->resident ? (uint64_t)r->n_buffers * (uint64_t)r->report.layout.buffer_bytes : 0);
     struct mx_verification v = {.problem = &r->o.problem,

@@ -18,6 +18,7 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     if (r == NULL) return -ENOMEM;
     r->o = *options;
     r->report.verified = -1;
+    r->report.device.size = sizeof r->report.device;
     r->progress.committed_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = -1;
