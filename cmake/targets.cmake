@@ -35,6 +35,20 @@ install(TARGETS memext_static)
 install(DIRECTORY runtime/include/memext DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY systems DESTINATION ${CMAKE_INSTALL_DATADIR}/memext FILES_MATCHING PATTERN "*.c" PATTERN "*.py")
 
+# Pages of man section 3 are made from the header, their one source.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_Interpreter_FOUND)
+  set(MX_MAN3 ${CMAKE_BINARY_DIR}/man3)
+  add_custom_command(OUTPUT ${MX_MAN3}/memext.3
+                     COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/docs/make_man3.py ${MX_HEADER} ${MX_MAN3} ${PROJECT_VERSION}
+                     DEPENDS ${MX_HEADER} ${CMAKE_SOURCE_DIR}/docs/make_man3.py VERBATIM)
+  add_custom_target(man3 ALL DEPENDS ${MX_MAN3}/memext.3)
+  add_dependencies(memext_shared man3)
+  install(DIRECTORY ${MX_MAN3} DESTINATION ${CMAKE_INSTALL_MANDIR})
+else()
+  message(STATUS "python3 not found: no manual pages of the library")
+endif()
+
 # The command links the static library, for it uses internal functions that the shared one hides.
 if(TARGET mx_cli AND EXISTS ${CMAKE_SOURCE_DIR}/runtime/cli/main.c)
   add_executable(memext runtime/cli/main.c $<TARGET_OBJECTS:mx_cli>)

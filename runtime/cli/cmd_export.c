@@ -44,7 +44,7 @@ static int open_store(struct export *e, const char *backend) {
     const struct mx_note *n = &e->stored.note;
     struct mx_device_options d = {
         .backend = backend, .path = e->o.place, .resume = true, .read_only = true, .keep = true};
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     int err = mx_device_open(&d, &e->why, &e->device);
     if (err < 0) return err;
     mx_device_facts(e->device, &facts);

@@ -1,6 +1,7 @@
 #include "core/budget.h"
 #include "core/device.h"
 #include "core/size.h"
+#include "core/sized.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,7 +102,8 @@ int mx_block_create(const struct mx_block_options *options, uint64_t bytes, mx_w
         return mx_fail(why, -EINVAL, "a Block of %llu bytes is not possible", (unsigned long long)bytes);
     mx_block *b = calloc(1, sizeof *b);
     if (b == NULL) return mx_fail(why, -ENOMEM, "no memory for a Block's handle");
-    b->options = options != NULL ? *options : standard;
+    mx_sized_take(&b->options, options != NULL ? options : &standard, sizeof b->options,
+                  MX_END_OF(struct mx_block_options, device));
     b->bytes = bytes;
     b->mapped_bytes = mx_round_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
     int err = mx_budget_take(b->options.budget, b->mapped_bytes, why);

@@ -1,6 +1,7 @@
 #include "core/budget.h"
 
 #include "core/size.h"
+#include "core/sized.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -42,12 +43,11 @@ void mx_budget_free(mx_budget *budget) {
     free(budget);
 }
 
-struct mx_budget_facts mx_budget_facts(const mx_budget *budget) {
+void mx_budget_facts(const mx_budget *budget, struct mx_budget_facts *out) {
     mx_budget *b = (mx_budget *)budget; /* only the mutex is touched */
     pthread_mutex_lock(&b->lock);
-    struct mx_budget_facts facts = b->facts;
+    mx_sized_give(out, &b->facts, sizeof b->facts, MX_END_OF(struct mx_budget_facts, peak_bytes));
     pthread_mutex_unlock(&b->lock);
-    return facts;
 }
 
 int mx_budget_take(mx_budget *budget, uint64_t bytes, mx_why *why) {

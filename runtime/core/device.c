@@ -1,6 +1,7 @@
 #include "core/device.h"
 
 #include "core/size.h"
+#include "core/sized.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -257,8 +258,10 @@ static int open_best(const struct mx_device_options *options, mx_why *why, mx_de
 }
 
 int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_device **out) {
-    if (options->backend == NULL) return open_best(options, why, out);
-    return open_with(options, options->backend, why, out);
+    struct mx_device_options o;
+    mx_sized_take(&o, options, sizeof o, MX_END_OF(struct mx_device_options, fault));
+    if (o.backend == NULL) return open_best(&o, why, out);
+    return open_with(&o, o.backend, why, out);
 }
 
 void mx_device_close(mx_device *device) {
@@ -279,23 +282,25 @@ void mx_device_abandon(mx_device *device) {
 
 void mx_device_facts(const mx_device *device, struct mx_device_facts *out) {
     mx_device *d = (mx_device *)device; /* only the mutex is touched */
-    memset(out, 0, sizeof *out);
-    snprintf(out->backend, sizeof out->backend, "%.23s", d->backend_name);
-    snprintf(out->place, sizeof out->place, "%.511s",
-             d->inner->anonymous ? "anonymous memory" : d->found.path);
-    out->mapped = d->backend->face == MX_FACE_MAPPED;
-    out->bypasses_page_cache = d->facts.bypasses_page_cache;
-    out->durable = !d->inner->anonymous;
-    out->offset_align_bytes = d->facts.offset_align_bytes;
-    out->memory_align_bytes = d->facts.memory_align_bytes;
+    struct mx_device_facts f = {.size = sizeof f};
+    snprintf(f.backend, sizeof f.backend, "%.23s", d->backend_name);
+    snprintf(f.place, sizeof f.place, "%.511s", d->inner->anonymous ? "anonymous memory" : d->found.path);
+    f.mapped = d->backend->face == MX_FACE_MAPPED;
+    f.bypasses_page_cache = d->facts.bypasses_page_cache;
+    f.durable = !d->inner->anonymous;
+    f.offset_align_bytes = d->facts.offset_align_bytes;
+    f.memory_align_bytes = d->facts.memory_align_bytes;
     pthread_mutex_lock(&d->lock);
-    memcpy(out->note, d->facts.note, sizeof out->note);
-    out->capacity_bytes = mx_device_room(d);
+    memcpy(f.note, d->facts.note, sizeof f.note);
+    f.capacity_bytes = mx_device_room(d);
     pthread_mutex_unlock(&d->lock);
+    mx_sized_give(out, &f, sizeof f, MX_END_OF(struct mx_device_facts, capacity_bytes));
 }
 
 void mx_device_counters(const mx_device *device, struct mx_counters *out) {
-    mx_queue_counters(device->queue, out);
+    struct mx_counters c;
+    mx_queue_counters(device->queue, &c);
+    mx_sized_give(out, &c, sizeof c, MX_END_OF(struct mx_counters, peak_in_flight));
 }
 
 /* ---- durability */

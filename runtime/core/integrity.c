@@ -43,7 +43,7 @@ struct mx_integrity {
 
 /* One that is there belongs to an earlier run in this store, unless it has another size. */
 static int open_extent(struct mx_integrity *t, mx_device *device, const char *name, mx_why *why) {
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     char extent[NAME_BYTES];
     mx_device_facts(device, &facts);
     if (!facts.durable) return 0;
@@ -68,7 +68,7 @@ static int open_extent(struct mx_integrity *t, mx_device *device, const char *na
 
 static int set_up(struct mx_integrity *t, mx_device *device, const char *name, mx_budget *budget,
                   mx_why *why) {
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     struct mx_block_options options = {.budget = budget};
     mx_device_facts(device, &facts);
     uint64_t align = facts.offset_align_bytes > HEADER_BYTES ? facts.offset_align_bytes : HEADER_BYTES;
@@ -81,7 +81,7 @@ static int set_up(struct mx_integrity *t, mx_device *device, const char *name, m
 
 int mx_integrity_create(mx_device *device, const char *name, uint64_t bytes, uint64_t unit_bytes,
                         mx_budget *budget, mx_why *why, struct mx_integrity **out) {
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     mx_device_facts(device, &facts);
     if (unit_bytes == 0 || unit_bytes > bytes || unit_bytes % facts.offset_align_bytes != 0)
         return mx_fail(why, -EINVAL,

@@ -1,5 +1,6 @@
 /* look.c - what a store holds, seen from outside. */
 #include "core/place.h"
+#include "core/sized.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,6 +78,6 @@ int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out) {
     err = measure(fd, facts.place, why, &facts);
     if (err == 0) err = read_store(fd, why, &facts);
     mx_sys->close(fd);
-    if (err == 0) *out = facts;
+    if (err == 0) mx_sized_give(out, &facts, sizeof facts, MX_END_OF(struct mx_store_facts, extents));
     return err;
 }

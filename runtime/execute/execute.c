@@ -892,7 +892,7 @@ static int open_arrays(struct run *r) {
     }
     r->view.plane_pitch_bytes = block_plane_pitch(r->shape, l);
     if (!r->x->mapped) {
-        struct mx_device_facts facts; /* memory_align is 4 to 512 on all but rare devices */
+        struct mx_device_facts facts = {.size = sizeof facts}; /* memory_align is 4 to 512 on all but rare devices */
         mx_device_facts(r->x->device, &facts);
         if (r->view.plane_pitch_bytes % facts.memory_align_bytes != 0)
             r->view.plane_pitch_bytes = block_plane_bytes(r->shape, l);

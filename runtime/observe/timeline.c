@@ -176,7 +176,7 @@ static const char *const names_of_buffers[MX_TIMELINE_BUFFERS] = {"source", "tar
 
 static void write_header(mx_timeline *t) {
     static const char *const names[] = {"cachestat", "mincore", "none"};
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     json_t *o = json_object(), *list = json_array(), *buffers = json_array();
     mx_device_facts(t->o.device, &facts);
     json_object_set_new(o, "memext_timeline", json_integer(1));
@@ -219,7 +219,7 @@ static void write_residency(mx_timeline *t, bool last) {
 
 static void write_sample(mx_timeline *t, bool last) {
     struct mx_usage u = mx_usage_since(&t->usage, &t->start_usage);
-    struct mx_counters c;
+    struct mx_counters c = {.size = sizeof c};
     struct mx_memory_stat m;
     uint64_t d[2];
     mx_device_counters(t->o.device, &c);
@@ -414,6 +414,7 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
     pthread_condattr_destroy(&attributes);
     t->usage = mx_usage_open();
     t->start_usage = mx_usage_now(&t->usage);
+    t->start_counters.size = sizeof t->start_counters;
     mx_device_counters(t->o.device, &t->start_counters);
     t->start_ns = now_ns();
     err = open_file("timeline", t->o.path, why, &t->file);

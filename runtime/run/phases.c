@@ -305,9 +305,10 @@ static int make_engine(struct mx_run *r) {
 }
 
 static struct mx_counters counters_since(mx_device *device, const struct mx_counters *s) {
-    struct mx_counters n;
+    struct mx_counters n = {.size = sizeof n};
     mx_device_counters(device, &n);
-    return (struct mx_counters){n.read_bytes - s->read_bytes,
+    return (struct mx_counters){n.size,
+                                n.read_bytes - s->read_bytes,
                                 n.write_bytes - s->write_bytes,
                                 n.read_requests - s->read_requests,
                                 n.write_requests - s->write_requests,
@@ -343,7 +344,7 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
 /* Runs the schedule between two looks at all counters. */
 static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_executed *done) {
     struct mx_report *p = &r->report;
-    struct mx_counters before;
+    struct mx_counters before = {.size = sizeof before};
     mx_device_counters(r->device, &before);
     struct mx_usage_files files = mx_usage_open();
     struct mx_usage usage = mx_usage_now(&files);
@@ -451,21 +452,29 @@ static int take_checksum(struct mx_run *r) {
 }
 
 static int verify(struct mx_run *r) {
-    struct mx_budget_facts b = mx_budget_facts(r->budget);
+    struct mx_budget_facts b = {.size = sizeof b};
+    mx_budget_facts(r->budget, &b);
     uint64_t taken = b.reserve_bytes + b.used_bytes + MX_TUNE_OVERHEAD_BYTES +
-                     (r->resident ? (uint64_t)r->n_buffers * (uint64_t)r->report.layout.buffer_bytes : 0);
+                     (r->resident ? (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes : 0);
+    const int32_t other = r->result == 0 ? 1 : 0;
+    struct mx_fields_fill fill[2] = {fill_of(r, 0, 0, &r->report.layout), fill_of(r, 1, 0, &r->report.layout)};
     struct mx_verification v = {.problem = &r->o.problem,
                                 .layout = &r->report.layout,
-                                .source = fill_plane,
-                                .source_context = r,
+                                .source = r->system != NULL ? mx_fields_fill_plane : fill_plane,
+                                .source_context = r->system != NULL ? (void *)&fill[0] : r,
                                 .device = r->device,
                                 .result = r->buffer[r->result],
-                                .scratch = r->buffer[r->result == 0 ? 1 : 0],
+                                .scratch = r->buffer[other],
+                                .partner_source = mx_fields_fill_plane,
+                                .partner_context = &fill[1],
+                                .partner = r->partner[r->result],
+                                .scratch_partner = r->partner[other],
                                 .budget = r->budget,
                                 .memory_bytes = b.limit_bytes > taken ? b.limit_bytes - taken : 0,
                                 .stop = &r->stop,
                                 .progress = on_progress,
                                 .context = r};
+    memcpy(v.fixed, r->fixed, sizeof v.fixed);
     const struct mx_problem *p = &r->o.problem;
     uint64_t begin = mx_clock_ns();
     mx_run_begin_phase(r, "verify", "updates", p->nx * p->ny * p->nz * p->nt);

@@ -18,6 +18,7 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     if (r == NULL) return -ENOMEM;
     r->o = *options;
     r->report.verified = -1;
+    r->report.device.size = sizeof r->report.device;
     r->progress.committed_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = -1;
@@ -87,6 +88,9 @@ static int take_source(struct mx_run *r, const struct mx_source *source, mx_why 
     if (!plain || r->source.region == NULL)
         return mx_fail(why, -EINVAL,
                        "a source needs a function `region` and a name of 1 to 63 printable ASCII characters");
+    if (r->source.open == NULL && !r->o.resume && !mx_option_given(&r->o, "size"))
+        return mx_fail(why, -EINVAL, "no grid: the source %s does not say its extents: give size=NX NY NZ",
+                       name);
     r->source.name = strcpy(r->source_name, name);
     return 0;
 }

@@ -191,7 +191,7 @@ static bool is_block_device(const char *path) {
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates) {
     struct mx_device_options o = *options;
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     mx_device *device = NULL;
     if (!(seconds > 0)) seconds = 1;
     if (bytes == 0) bytes = DEFAULT_BYTES;

@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "choose_backend: no backend of the list works on %s\n", path);
         return 1;
     }
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     mx_device_facts(device, &facts);
     printf("using %s on %s\n", facts.backend, facts.place);
     printf("  alignment of transfers: %u bytes, of memory: %u bytes\n", facts.offset_align_bytes,

@@ -95,7 +95,7 @@ static void check_extents(const struct mx_superblock *s, uint64_t place_bytes) {
 
 /* look must agree with what read and check said. */
 static void check_look(const char *path, bool good, const struct mx_superblock *s) {
-    static struct mx_store_facts facts;
+    static struct mx_store_facts facts = {.size = sizeof facts};
     mx_why why = {0};
     int err = mx_store_look(path, &why, &facts);
     FUZZ_CHECK((err == 0) == good);

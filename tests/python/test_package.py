@@ -72,8 +72,7 @@ def test_headers_stand_alone(prefix, tmp_path, language):
 
 def test_exports_are_the_functions_of_the_header(prefix):
     """{exported symbols} == {functions declared in memext.h}."""
-    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
-    declared = set(re.findall(r"^(?!static|typedef)[a-z][\w *]*?\b(mx_\w+)\(", text, re.M))
+    declared = declarations().keys()
     listing = run("nm", "-D", "--defined-only", next(prefix.rglob("libmemext.so")))
     exported = {line.split()[2].split("@")[0] for line in listing.splitlines() if " T " in line}
     assert exported == declared and len(declared) > 20
@@ -97,9 +96,44 @@ def test_the_man_page_names_every_option(prefix):
     assert len(helped) > 30 and helped - options_of(page) == set() and options_of(page) - helped - {"--version"} == set()
 
 
-def test_the_man_page_is_well_formed(prefix):
+def man(page):
+    """The text of a page, which is well-formed."""
     if not shutil.which("man"):
         pytest.skip("man-db is not installed")
-    done = subprocess.run(["man", "--warnings", "-l", next(prefix.rglob("memext.1"))], capture_output=True, text=True,
-                          env={**os.environ, "MANWIDTH": "100", "LC_ALL": "C.UTF-8"})
-    assert done.returncode == 0 and done.stderr == ""
+    done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True, text=True, cwd=page.parents[1],
+                          env={**os.environ, "MANWIDTH": "200", "LC_ALL": "C.UTF-8"})
+    assert done.returncode == 0 and done.stderr == "", page
+    return done.stdout
+
+
+def test_the_man_page_is_well_formed(prefix):
+    assert "memext run" in man(next(prefix.rglob("memext.1")))
+
+
+def declarations():
+    """{function: its declaration in the header, with single blanks}"""
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    found = re.findall(r"^(?!static|typedef)[a-z][\w *]*?\b(mx_\w+)(\([^;]*\);)", text, re.M)
+    return {name: " ".join((name + rest).split()) for name, rest in found}
+
+
+def test_every_function_has_a_man_page(prefix):
+    """Pages of section 3: those of the header's functions, and of its sections, which hold each declaration as it is."""
+    folder = next(prefix.rglob("man3"))
+    sections = {page.stem: " ".join(man(page).split()) for page in folder.iterdir() if not page.read_text().startswith(".so ")}
+    links = {page.stem: page.read_text().split("/")[-1].removesuffix(".3\n") for page in folder.iterdir() if page.stem not in sections}
+    functions = declarations()
+    assert len(sections) == 6 and links.keys() | sections.keys() == functions.keys() | sections.keys()
+    for name, declaration in functions.items():
+        assert declaration in sections[links.get(name, name)], name
+    assert "man3" not in " ".join(sections) and not any("*/" in text.split("/*")[0] for text in sections.values())
+
+
+def test_structs_begin_with_their_size_and_types_are_used(prefix):
+    """Programs and libraries of different versions: a struct that may grow says its size first. Plain values never grow."""
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    structs = dict(re.findall(r"^struct (mx_\w+) \{\s*([^;]*;)", text, re.M))
+    values = {"mx_span", "mx_store_extent"}
+    assert {name for name, first in structs.items() if first != "uint32_t size;"} == values
+    for name in structs:
+        assert len(re.findall(rf"\bstruct {name}\b", text)) > 1, f"{name} is declared and not taken"

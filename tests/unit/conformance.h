@@ -23,6 +23,12 @@
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
 
+static inline struct mx_budget_facts budget_facts(const mx_budget *budget) {
+    struct mx_budget_facts facts = {.size = sizeof facts};
+    mx_budget_facts(budget, &facts);
+    return facts;
+}
+
 /* ---- the test's own directory */
 
 static char dir[256];

@@ -164,7 +164,7 @@ static struct mx_span *make_spans(const struct bench *b, const struct pattern_ca
  * pieces. */
 static void run_case(struct bench *b, const struct pattern_case *c, const char *backend) {
     struct mx_span *spans = make_spans(b, c);
-    struct mx_counters before, after;
+    struct mx_counters before = {.size = sizeof before}, after = {.size = sizeof after};
     mx_ticket *ticket = NULL;
     fill_pattern(b->dram, 2 * mx_buffer_bytes(b->buffer), (uint64_t)(c - cases) << 32);
     mx_device_counters(b->device, &before);
@@ -223,7 +223,7 @@ Test(conformance, many_tickets_in_any_order) {
             tickets[k] = tickets[left - 1];
         }
         same_as_shadow(&b, "many tickets", targets[i].backend);
-        struct mx_counters c;
+        struct mx_counters c = {.size = sizeof c};
         mx_device_counters(b.device, &c);
         cr_assert_geq(c.peak_in_flight, 1);
         if (strcmp(targets[i].backend, "dram") != 0 && strcmp(targets[i].backend, "mmap") != 0)
@@ -437,7 +437,7 @@ Test(conformance, spans_are_checked) {
     mx_buffer *buffer = create_ok(device, "b", MIB);
     mx_block *block = block_ok(device, MIB);
     char *dram = mx_block_data(block);
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     mx_device_facts(device, &facts);
     uint64_t align = facts.offset_align_bytes;
     const struct mx_span bad[] = {{1, align, dram},
@@ -541,7 +541,7 @@ Test(conformance, facts_hold) {
     for (unsigned i = 0; i < N_TARGETS; i++) {
         if (targets[i].where == ON_DISK && !have_disk()) continue;
         struct bench b = open_bench(&targets[i]);
-        struct mx_device_facts f;
+        struct mx_device_facts f = {.size = sizeof f};
         mx_device_facts(b.device, &f);
         same_as_shadow(&b, "zeroes", targets[i].backend);
         cr_expect_str_eq(f.backend, targets[i].backend);
@@ -562,7 +562,7 @@ Test(conformance, facts_hold) {
 
 Test(conformance, default_backend) {
     struct mx_device_options options = {.path = dir};
-    struct mx_device_facts f;
+    struct mx_device_facts f = {.size = sizeof f};
     mx_device *device = open_ok(&options);
     mx_device_facts(device, &f);
     cr_expect(strcmp(f.backend, "uring") == 0 || strcmp(f.backend, "aio") == 0, "%s", f.backend);
@@ -666,7 +666,7 @@ Test(conformance, commits_survive) {
         char note[MX_NOTE_BYTES], place[512];
         struct bench b = open_bench(t);
         uint64_t bytes = mx_buffer_bytes(b.buffer);
-        struct mx_device_facts f;
+        struct mx_device_facts f = {.size = sizeof f};
         mx_device_facts(b.device, &f);
         memcpy(place, f.place, sizeof place);
         cr_assert_eq(mx_device_note(b.device, note, sizeof note), 0);
@@ -825,7 +825,7 @@ Test(conformance, runs_that_are_not_overwritten) {
             refused(&o, rows[i].result, rows[i].word);
             continue;
         }
-        struct mx_device_facts f;
+        struct mx_device_facts f = {.size = sizeof f};
         device = open_ok(&o);
         mx_device_facts(device, &f);
         cr_expect_not_null(strstr(f.note, rows[i].word), "row %zu: %s", i, f.note);
@@ -1007,7 +1007,7 @@ Test(conformance, full_file_system) {
         mx_buffer *buffer = NULL;
         mx_why why = {""};
         cr_expect_eq(mx_buffer_create(device, "big", 64 * MIB, &why, &buffer), -ENOSPC, "%s", why.text);
-        struct mx_device_facts f;
+        struct mx_device_facts f = {.size = sizeof f};
         mx_device_facts(device, &f);
         cr_expect_lt(f.capacity_bytes, 32 * MIB);
         buffer = create_ok(device, "fits", 8 * MIB);
@@ -1031,7 +1031,7 @@ Test(conformance, memory_is_no_storage) {
             "tmpfs");
     refused(&(struct mx_device_options){.path = path}, -ENOTSUP, "tmpfs");
     mx_device *device = open_ok(&(struct mx_device_options){.backend = "mmap", .path = path});
-    struct mx_device_facts f;
+    struct mx_device_facts f = {.size = sizeof f};
     mx_buffer *buffer = NULL;
     mx_device_facts(device, &f);
     cr_expect_not_null(strstr(f.note, "tmpfs"));
@@ -1160,14 +1160,14 @@ Test(conformance, budgets_are_kept) {
     cr_expect_eq(mx_block_create(&o, 4097, &why, &c), -ENOMEM);
     cr_expect_not_null(strstr(why.text, "32 MiB"), "%s", why.text);
     cr_expect_null(c);
-    cr_expect_eq(mx_budget_facts(budget).used_bytes, 24 * MIB - 4096);
+    cr_expect_eq(budget_facts(budget).used_bytes, 24 * MIB - 4096);
     cr_expect_eq((uintptr_t)mx_block_data(a) % (2 * MIB), 0);
     for (uint64_t i = 0; i < 16 * MIB; i += 4096) cr_assert_eq(((char *)mx_block_data(a))[i], 0);
     cr_expect_eq(mx_block_bytes(b), 8 * MIB - 5000);
     mx_block_free(a);
     mx_block_free(b);
-    cr_expect_eq(mx_budget_facts(budget).used_bytes, 0);
-    cr_expect_eq(mx_budget_facts(budget).peak_bytes, 24 * MIB - 4096);
+    cr_expect_eq(budget_facts(budget).used_bytes, 0);
+    cr_expect_eq(budget_facts(budget).peak_bytes, 24 * MIB - 4096);
     mx_budget_free(budget);
     cr_expect_eq(mx_budget_create(UINT64_C(1) << 60, 0, &why, &budget), -EINVAL);
     cr_expect_eq(mx_budget_create(MIB, MIB, &why, &budget), -EINVAL);
@@ -1205,7 +1205,7 @@ Test(conformance, limits_on_locked_memory) {
     cr_assert_eq(err, 0, "%s", why.text);
     mx_buffer *buffer = create_ok(device, "b", MIB);
     block = block_ok(device, MIB);
-    struct mx_device_facts f;
+    struct mx_device_facts f = {.size = sizeof f};
     mx_device_facts(device, &f);
     cr_expect_not_null(strstr(f.note, "RLIMIT_MEMLOCK is 64 KiB"), "note: %s", f.note);
     fill_pattern(mx_block_data(block), MIB, 1);
@@ -1266,7 +1266,7 @@ static struct mx_superblock make_store(const char *path) {
 }
 
 static void look_fails(const char *path, int want, const char *word) {
-    static struct mx_store_facts facts;
+    static struct mx_store_facts facts = {.size = sizeof facts};
     mx_why why = {""};
     cr_expect_eq(mx_store_look(path, &why, &facts), want, "%s", why.text);
     cr_expect_not_null(strstr(why.text, word), "\"%s\" is not in: %s", word, why.text);
@@ -1915,7 +1915,7 @@ Test(conformance, requests_of_the_dead_are_waited_for) {
 /* ---- a look from outside */
 
 Test(conformance, looking_at_a_store) {
-    static struct mx_store_facts f;
+    static struct mx_store_facts f = {.size = sizeof f};
     mx_why why = {""};
     look_fails(dir, -ENOENT, "memext.store");
     look_fails("/dev/null", -ENOTBLK, "no storage");

@@ -170,7 +170,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
     struct outcome outcome = {0};
     struct mx_machine machine;
     struct mx_layout layout;
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     struct mx_traffic traffic;
     mx_device *device = NULL;
     mx_buffer *buffer[3] = {NULL, NULL, NULL}, *faces = NULL;
@@ -219,7 +219,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
                                    .rows = layout.rows,
                                    .planes = s->plan.slab};
     cr_assert(ops->create(&eo, &why, &engine) == 0, "%s: %s", text, why.text);
-    struct mx_counters before, after;
+    struct mx_counters before = {.size = sizeof before}, after = {.size = sizeof after};
     mx_device_counters(device, &before);
     struct mx_execution x = {.problem = &s->problem,
                              .plan = &s->plan,

@@ -43,7 +43,7 @@ static struct bench open_bench(unsigned target, bool resume, bool keep) {
                                   .keep = keep,
                                   .fault = targets[target].fault};
     struct bench b = {.backend = o.backend, .device = open_ok(&o), .fd = -1};
-    struct mx_device_facts facts;
+    struct mx_device_facts facts = {.size = sizeof facts};
     mx_why why = {""};
     mx_device_facts(b.device, &facts);
     if (facts.durable) b.fd = open(facts.place, O_RDWR | O_CLOEXEC);
@@ -350,7 +350,7 @@ Test(integrity, refusals) {
     cr_expect_eq(mx_buffer_damage(b.buffer), -1);
     cr_assert_eq(mx_budget_create(16384, 4096, &why, &budget), 0, "%s", why.text);
     cr_expect_eq(mx_buffer_integrity(b.buffer, 4096, budget, &why), 0, "%s", why.text);
-    cr_expect_eq(mx_budget_facts(budget).used_bytes, 8192, "a page, and 4 bytes for each of 121 units");
+    cr_expect_eq(budget_facts(budget).used_bytes, 8192, "a page, and 4 bytes for each of 121 units");
     cr_expect(mx_buffer_integrity(b.buffer, UNIT, NULL, &why) == -EEXIST && strstr(why.text, "data") != NULL);
     mx_buffer *other = create_ok(b.device, "eleven-long", BYTES),
               *longer = create_ok(b.device, "twelve--long", BYTES);
@@ -364,7 +364,7 @@ Test(integrity, refusals) {
     mx_buffer_close(longer);
     close_bench(&b);
     close_bench(&anonymous);
-    cr_expect_eq(mx_budget_facts(budget).used_bytes, 0, "given back");
+    cr_expect_eq(budget_facts(budget).used_bytes, 0, "given back");
     mx_budget_free(budget);
 }
 

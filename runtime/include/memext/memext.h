@@ -15,6 +15,9 @@
  *  - Nothing here prints, exits, aborts or sets errno.
  *  - Sizes and offsets are in bytes, times in nanoseconds, extents of a grid in cells; names say which.
  *  - A zeroed options struct asks for all defaults; every field says what 0 means.
+ *  - Structs that may grow begin with their size, which the program sets to sizeof: {.size = sizeof s, ...}.
+ * A library that knows more fields takes those that are not there as 0, and writes no more than there is room
+ * for. Size 0 stands for the fields of version 0.1. mx_why, mx_span and mx_store_extent never grow.
  */
 #ifndef MEMEXT_MEMEXT_H
 #define MEMEXT_MEMEXT_H
@@ -40,6 +43,7 @@ typedef struct mx_why {
 typedef struct mx_budget mx_budget;
 
 struct mx_budget_facts {
+    uint32_t size;          /* set by the caller */
     uint64_t limit_bytes;   /* DRAM visible to the run: min(physical, cgroup limit, asked for) */
     uint64_t reserve_bytes; /* left to the system (Km) */
     uint64_t used_bytes;    /* by Blocks now */
@@ -50,7 +54,7 @@ struct mx_budget_facts {
  * that is -EINVAL. reserve_bytes must be smaller than the limit. */
 int mx_budget_create(uint64_t limit_bytes, uint64_t reserve_bytes, mx_why *why, mx_budget **out);
 void mx_budget_free(mx_budget *budget); /* NULL allowed */
-struct mx_budget_facts mx_budget_facts(const mx_budget *budget);
+void mx_budget_facts(const mx_budget *budget, struct mx_budget_facts *out);
 
 /* ------------------------------------------------------------------ device */
 
@@ -71,6 +75,7 @@ enum mx_advice {
 };
 
 struct mx_device_options {
+    uint32_t size;
     const char *backend;   /* "dram" "swap" "mmap" "aio" "uring"; NULL = the first of uring, aio that works
                               here.   "fault:NAME" wraps backend NAME for tests, see `fault`. */
     const char *path;      /* directory, file or block device; ignored by dram and swap */
@@ -93,6 +98,7 @@ struct mx_device_options {
 };
 
 struct mx_device_facts {
+    uint32_t size; /* set by the caller */
     char backend[24];
     char place[512];             /* the file or device that is used; "anonymous memory" for dram and swap */
     char note[512];              /* what was asked for and could not be had, "" if nothing (fallbacks) */
@@ -119,6 +125,7 @@ void mx_device_facts(const mx_device *device, struct mx_device_facts *out);
 /* What core measured since the device was opened. Bytes are those that backends reported as moved, plus, on
  * mapped backends, those that were copied. */
 struct mx_counters {
+    uint32_t size; /* set by the caller */
     uint64_t read_bytes, write_bytes;
     uint64_t read_requests, write_requests; /* after splitting and coalescing */
     uint64_t retries;                       /* EAGAIN, EINTR */
@@ -156,6 +163,7 @@ struct mx_store_extent {
     uint64_t offset_bytes, bytes;
 };
 struct mx_store_facts {
+    uint32_t size;    /* set by the caller */
     char place[4096]; /* the file or device */
     bool block_device;
     bool in_use;         /* by a memext that works on it now: the rest may change any moment */
@@ -241,6 +249,7 @@ int mx_buffer_advise(mx_buffer *buffer, uint64_t offset_bytes, uint64_t bytes, e
 typedef struct mx_block mx_block;
 
 struct mx_block_options {
+    uint32_t size;
     mx_budget *budget;         /* counted against; NULL = not counted */
     bool lock;                 /* mlock; -ENOMEM / -EPERM with the RLIMIT_MEMLOCK figures in why */
     bool no_huge;              /* do not ask for huge pages */

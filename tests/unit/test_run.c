@@ -1,0 +1,174 @@
+/* Runs as a library (memext.h, "runs"): what is not seen from a program that goes well. Backend dram: nothing
+ * but memory is touched. Examples and stores: tests/python/test_run_library.py. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <memext/memext.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NX = 10, NY = 9, NZ = 8 };
+
+/* A source and sink that count and fail where they are told to. */
+struct ends {
+    int64_t fail_at, given, taken; /* planes */
+    int opened, closed, thrown_away, published;
+    bool extents;     /* the source has some of its own */
+    bool signals_out; /* a signal could reach the thread that called */
+    mx_run *stop;
+};
+
+static int source_open(void *context, struct mx_grid *grid, mx_why *why) {
+    struct ends *e = context;
+    (void)why;
+    cr_expect(grid->size == sizeof *grid && grid->frame == 1);
+    if (e->extents) grid->nx = NX + 2, grid->ny = NY + 2, grid->nz = NZ + 2;
+    return e->opened++, 0;
+}
+
+static int give(void *context, const struct mx_grid_box *box, mx_why *why) {
+    struct ends *e = context;
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    e->signals_out |= !sigismember(&blocked, SIGINT) || !sigismember(&blocked, SIGTERM);
+    cr_expect(box->z0 == e->given % (NZ + 2) && box->z1 == box->z0 + 1 && box->x1 == NX + 2 &&
+              box->y1 == NY + 2);
+    if (e->given++ == e->fail_at)
+        return snprintf(why->text, sizeof why->text, "the tape is torn"), -EREMOTEIO;
+    if (e->stop != NULL) mx_run_stop(e->stop);
+    for (int64_t y = 0; y < NY + 2; y++)
+        for (int64_t x = 0; x < NX + 2; x++)
+            ((double *)((char *)box->data + y * box->row_pitch_bytes))[x] = (double)(x + y + box->z0);
+    return 0;
+}
+
+static void source_close(void *context) { ((struct ends *)context)->closed++; }
+
+static int take(void *context, const struct mx_grid_box *box, mx_why *why) {
+    (void)why;
+    cr_expect_eq(box->z0, ((struct ends *)context)->taken);
+    return ((struct ends *)context)->taken++, 0;
+}
+
+static int sink_close(void *context, bool whole, mx_why *why) {
+    struct ends *e = context;
+    (void)why;
+    return whole ? e->published++ : e->thrown_away++, 0;
+}
+
+static mx_run *open_run(struct ends *e, const char *more) {
+    const char *const words[] = {e->extents ? "threads=1" : "size=10 9 8", "steps=3", "backend=dram", more,
+                                 NULL};
+    struct mx_source source = {.size = sizeof source,
+                               .context = e,
+                               .name = "counted",
+                               .open = source_open,
+                               .region = give,
+                               .close = source_close};
+    struct mx_sink sink = {.size = sizeof sink, .context = e, .region = take, .close = sink_close};
+    struct mx_run_options o = {.size = sizeof o, .options = words, .source = &source, .sink = &sink};
+    mx_why why = {""};
+    mx_run *run = NULL;
+    cr_assert_eq(mx_run_open(&o, &why, &run), 0, "%s", why.text);
+    return run;
+}
+
+/* All planes pass once each way (twice in, with --verify), ends are closed once, no signal can meet a thread.
+ */
+Test(run, a_grid_goes_in_and_out) {
+    struct ends e = {.fail_at = -1, .extents = true};
+    mx_why why = {""};
+    struct mx_run_progress p = {.size = sizeof p};
+    mx_run *run = open_run(&e, "verify");
+    cr_expect_eq(mx_run_poll(run, &why, &p), 0);
+    cr_expect(p.phase[0] == 0 && p.committed_step == -1);
+    cr_assert_eq(mx_run_prepare(run, &why), 0, "%s", why.text);
+    cr_expect(e.opened == 1 && e.given == 0);
+    cr_assert_eq(mx_run_start(run, &why), 0, "%s", why.text);
+    cr_expect_eq(mx_run_wait(run, -1, &why, &p), 1, "%s", why.text);
+    cr_expect(p.size == sizeof p && strcmp(p.phase, "output") == 0 && p.done == p.total, "%s", p.phase);
+    cr_expect_eq(mx_run_start(run, &why), -EALREADY);
+    cr_expect(e.given >= 2 * (NZ + 2) && e.given % (NZ + 2) == 0 && e.taken == NZ + 2);
+    cr_expect(e.opened == 1 && e.closed == 1 && e.published == 1 && e.thrown_away == 0 && !e.signals_out);
+    char *report = NULL;
+    cr_assert_eq(mx_run_report(run, &why, &report), 0);
+    cr_expect(strstr(report, "\"status\": \"done\"") != NULL &&
+              strstr(report, "\"input\": \"counted\"") != NULL);
+    free(report);
+    mx_run_close(run);
+    cr_expect(e.closed == 1 && e.published + e.thrown_away == 1);
+}
+
+/* The source's error and sentence end the run; the sink learns that there is no result. */
+Test(run, an_error_of_the_source_ends_it) {
+    struct ends e = {.fail_at = 4};
+    mx_why why = {""};
+    char *report = NULL;
+    mx_run *run = open_run(&e, NULL);
+    cr_assert_eq(mx_run_start(run, &why), 0, "%s", why.text);
+    cr_expect_eq(mx_run_wait(run, -1, &why, NULL), -EREMOTEIO);
+    cr_expect_str_eq(why.text, "the tape is torn");
+    cr_expect(e.taken == 0 && e.closed == 1 && e.thrown_away == 1 && e.published == 0);
+    cr_assert_eq(mx_run_report(run, &why, &report), 0);
+    cr_expect(strstr(report, "\"status\": \"failed\"") != NULL && strstr(report, "the tape is torn") != NULL);
+    free(report);
+    mx_run_close(run);
+}
+
+/* Stopped by the source itself, in the middle of the initial grid. */
+Test(run, stop_from_within) {
+    struct ends e = {.fail_at = -1};
+    mx_why why = {""};
+    mx_run *run = open_run(&e, NULL);
+    e.stop = run;
+    cr_assert_eq(mx_run_start(run, &why), 0, "%s", why.text);
+    cr_expect_eq(mx_run_wait(run, -1, &why, NULL), -EINTR);
+    cr_expect(e.given < NZ + 2 && e.thrown_away == 1 && strstr(why.text, "stopped") != NULL, "%s", why.text);
+    mx_run_close(run);
+    mx_run_stop(NULL), mx_run_close(NULL);
+}
+
+Test(run, never_started) {
+    struct ends e = {.fail_at = -1};
+    mx_why why = {""};
+    mx_run_close(open_run(&e, NULL));
+    cr_expect(e.opened == 0 && e.closed == 0 && e.thrown_away == 0);
+    mx_run *run = open_run(&e, "dry-run");
+    cr_assert_eq(mx_run_prepare(run, &why), 0, "%s", why.text);
+    cr_expect_eq(mx_run_start(run, &why), -EINVAL);
+    mx_run_close(run);
+    cr_expect(e.thrown_away == 0 && e.published == 0, "a dry run opens no sink");
+}
+
+/* A program of before the last field of progress gets what it has room for; a struct without size is refused.
+ */
+Test(run, structs_of_other_versions) {
+    struct ends e = {.fail_at = -1};
+    struct mx_run_progress p = {.size = offsetof(struct mx_run_progress, committed_step),
+                                .committed_step = 77};
+    struct mx_run_options o = {.size = 0};
+    mx_run *run = open_run(&e, NULL);
+    mx_why why = {""};
+    cr_assert_eq(mx_run_start(run, &why), 0);
+    cr_expect_eq(mx_run_wait(run, -1, &why, &p), 1, "%s", why.text);
+    cr_expect(p.committed_step == 77 && p.n_phases > 0);
+    mx_run_close(run);
+    cr_expect_eq(mx_run_open(&o, &why, &run), -EINVAL);
+    cr_expect(strstr(why.text, "size") != NULL, "%s", why.text);
+}
+
+/* So it is with what is older than runs, where 0 stands for the first version. */
+Test(run, facts_of_other_versions) {
+    struct mx_budget_facts all = {.size = sizeof all},
+                           old = {.size = offsetof(struct mx_budget_facts, peak_bytes), .peak_bytes = 77},
+                           none = {.size = 0};
+    mx_budget *budget = NULL;
+    cr_assert_eq(mx_budget_create(1 << 20, 4096, NULL, &budget), 0);
+    mx_budget_facts(budget, &all), mx_budget_facts(budget, &old), mx_budget_facts(budget, &none);
+    cr_expect(all.limit_bytes == 1 << 20 && all.size == sizeof all);
+    cr_expect(old.limit_bytes == 1 << 20 && old.reserve_bytes == 4096 && old.peak_bytes == 77);
+    cr_expect(none.limit_bytes == 1 << 20 && none.size == 0);
+    mx_budget_free(budget);
+}
