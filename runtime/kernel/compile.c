@@ -228,10 +228,9 @@ static int find_cache(mx_why *why, char *out, size_t capacity) {
 
 /* A directory to work in: in the cache, so that a rename is enough to publish, or a temporary one. */
 static int make_directory(const char *cache, mx_why *why, char *out, size_t capacity) {
-    if (cache[0] != 0) {
-        snprintf(out, capacity, "%s/.build-XXXXXX", cache);
-        if (mkdtemp(out) != NULL) return 0;
-    }
+    if (cache[0] != 0 && snprintf(out, capacity, "%s/.build-XXXXXX", cache) < (int)capacity &&
+        mkdtemp(out) != NULL)
+        return 0;
     const char *base = getenv("TMPDIR");
     if (base == NULL || base[0] != '/' || strlen(base) > PATH_MAX - 64) base = "/tmp";
     snprintf(out, capacity, "%s/memext-kernel-XXXXXX", base);
