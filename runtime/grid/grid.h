@@ -99,15 +99,6 @@ struct mx_drain {
 };
 mx_source_fn mx_drain_plane;
 
-/* A sink that writes fields of planes to .npy files; context is a struct mx_drain. */
-struct mx_drain {
-    const struct mx_layout *layout;
-    const struct mx_plane_field *field; /* [n_fields] */
-    int32_t n_fields;
-    mx_why *why;
-};
-mx_source_fn mx_drain_plane;
-
 /* Writes the whole grid. stop (may be NULL) ends it with -EINTR. */
 int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
                    const volatile int *stop, mx_source_fn *source, void *context, mx_why *why);
