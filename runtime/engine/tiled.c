@@ -424,7 +424,9 @@ static int64_t tiled_slab(const struct mx_engine_options *o) {
     const double l2 =
         o->machine != NULL && o->machine->l2_bytes > 0 ? (double)o->machine->l2_bytes : COMMON_L2_BYTES;
     const double state = has_columns(o) ? (double)column_bytes(o->problem) : (double)o->row_pitch_bytes;
-    const double fixed = (double)mx_fixed_row_bytes(o->problem) / 2 * state / (double)o->row_pitch_bytes;
+    const double fixed_row =
+        (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
+    const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
     const double tile = (state + fixed) * (double)tiled_tile(o);
     if (is_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(0.4 * l2 / tile), PLACE_MOST_PLANES));
     if (has_high_tiles(o)) return mx_max(HIGH_LEAST_PLANES, mx_min(even(l2 / 4 / tile), HIGH_MOST_PLANES));

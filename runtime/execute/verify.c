@@ -74,12 +74,22 @@ static int compare(struct check *c, int array, int64_t z, const char *expected, 
 /* The array that level `level` of this pass is in. */
 static int array_of(const struct check *c, int64_t level) { return (int)((c->done + level) & 1); }
 
+/* The Buffer that holds the newest array after so many levels (i = 0), or the other one: of a pair. */
+static mx_buffer *buffer_of(const struct check *c, bool scratch, int64_t levels, int i) {
+    const struct mx_verification *v = c->v;
+    const bool partner = c->pairs && ((levels - i) & 1) != 0;
+    if (scratch) return partner ? v->scratch_partner : v->scratch;
+    return partner ? v->partner : v->result;
+}
+
 /* A plane of the last level, or (pairs, i = 1) of the one before it, is ready. */
 static int emit(struct check *c, int i, int64_t z) {
     const char *plane = plane_of(c, c->depth - i, z);
     char *other;
     int err = mx_plane_stream_next(c->result[i] != NULL ? c->result[i] : c->scratch[i], &other);
-    if (err == -EBADMSG) return mx_field_damaged(c->v->result, c->v->layout, "the result", c->why);
+    if (err == -EBADMSG)
+        return mx_field_damaged(buffer_of(c, c->result[i] == NULL, c->done + c->depth, i), c->v->layout,
+                                "the result", c->why);
     if (err < 0)
         return mx_fail(c->why, err, "verification could not %s plane %lld: %s",
                        c->result[i] ? "read" : "write", (long long)z, strerror(-err));
@@ -231,14 +241,6 @@ static int pass(struct check *c, bool first, struct mx_plane_stream *const input
         if (err == 0) err = push(c, 0, z);
     }
     return err;
-}
-
-/* The Buffer that holds the newest array after so many levels (i = 0), or the other one: of a pair. */
-static mx_buffer *buffer_of(const struct check *c, bool scratch, int64_t levels, int i) {
-    const struct mx_verification *v = c->v;
-    const bool partner = c->pairs && ((levels - i) & 1) != 0;
-    if (scratch) return partner ? v->scratch_partner : v->scratch;
-    return partner ? v->partner : v->result;
 }
 
 static int open_stream(struct check *c, bool scratch, int64_t levels, int i, bool write,

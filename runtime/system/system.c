@@ -28,12 +28,6 @@ int64_t mx_field_offsets(const struct mx_problem *p, int array, int64_t *offset_
     return end;
 }
 
-int64_t mx_fixed_row_bytes(const struct mx_problem *p) {
-    int64_t cell = 0;
-    for (int32_t i = 0; i < mx_fixed_count(p); i++) cell += mx_dtype_bytes(p->system->fixed[i].dtype);
-    return cell * (p->nx + 2 * p->h);
-}
-
 const char *mx_dtype_name(enum mx_dtype dtype) { return dtypes[dtype].name; }
 
 bool mx_dtype_find(const char *name, enum mx_dtype *out) {

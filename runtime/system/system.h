@@ -88,8 +88,6 @@ static inline enum mx_dtype mx_field_dtype(const struct mx_problem *p, int array
  * cache line, and one line more where that would be a multiple of a page. Returns the bytes up to the end of
  * the last field's cells. offset_bytes: [mx_field_count], may be NULL. */
 int64_t mx_field_offsets(const struct mx_problem *problem, int array, int64_t *offset_bytes);
-/* Bytes of one row of all fields of C that a cell's row reads in one plane; 0 without C. */
-int64_t mx_fixed_row_bytes(const struct mx_problem *problem);
 
 /* How one field of C lies: in a Buffer of its own, or in a file of the user (read in place). Row (y, z) of
  * the grid, frame counted, begins at offset_bytes + z * plane_pitch_bytes + y * row_pitch_bytes, cell 0 of

@@ -162,6 +162,7 @@ struct setting {
     struct mx_plan plan;
     const struct mx_algorithm *algorithm;
     const char *backend;
+    enum mx_advice advice;
     bool integrity, commits;
     int32_t n_buffers, source;
     double commit_every_s;
@@ -308,8 +309,12 @@ static int take_commit(void *context, int64_t time, int32_t buffer) {
 static void open_bench(struct bench *b, const char *dir) {
     const struct setting *s = b->s;
     mx_why why = {""};
-    struct mx_device_options o = {
-        .backend = s->backend, .path = dir, .queue_depth = 8, .max_request_bytes = 16384, .force = true};
+    struct mx_device_options o = {.backend = s->backend,
+                                  .path = dir,
+                                  .queue_depth = 8,
+                                  .max_request_bytes = 16384,
+                                  .force = true,
+                                  .advice = s->advice};
     make_oracle(&b->oracle, &s->rs, &s->problem);
     cr_assert(mx_device_open(&o, &why, &b->device) == 0, "%s: %s", b->text, why.text);
     mx_device_facts(b->device, &b->facts);
@@ -439,6 +444,7 @@ static bool run(const struct setting *s, const char *dir) {
                              .commit_every_s = s->commit_every_s,
                              .faces = b.faces,
                              .mapped = b.facts.mapped,
+                             .advise = s->advice == MX_ADVICE_SCHEDULE,
                              .poison = b.schedule->shape.rows > 0,
                              .commit = s->commits ? take_commit : NULL,
                              .context = &b};
@@ -492,6 +498,7 @@ static const char *random_backend(const struct mx_algorithm *a) {
 
 static void random_setting(struct setting *s, const struct mx_algorithm *algorithm) {
     *s = (struct setting){.algorithm = algorithm, .backend = random_backend(algorithm)};
+    if (strcmp(s->backend, "mmap") == 0) s->advice = (enum mx_advice)pick(MX_ADVICE_NONE, MX_ADVICE_SCHEDULE);
     random_system(&s->rs, pick);
     const int64_t most = s->rs.system.n_field[0] + s->rs.system.n_field[1] > 5 ? 12 : 18;
     s->problem = problem_of(&s->rs, pick(1, most), pick(1, most), pick(1, most), pick(0, MOST_STEPS));
