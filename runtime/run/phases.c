@@ -62,10 +62,9 @@ static int write_note(struct mx_run *r) {
     return n < 0 ? n : mx_device_commit(r->device, text, (size_t)n);
 }
 
-/* levels: since the beginning of this process's part of the run. Called on a thread of the executor. */
-static int commit(void *context, int64_t levels, int32_t buffer) {
+/* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
+static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
-    const int64_t time = levels / mx_levels_a_step(&r->o.problem);
     int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_buffer_integrity_save(r->partner[buffer]);
@@ -336,8 +335,7 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
     p->wait_s = (double)done->wait_ns * 1e-9;
     p->updates = done->updates;
     p->block_bytes = (uint64_t)done->block_bytes;
-    p->steps_done =
-        r->first_time + (err == 0 ? r->rest.nt : done->steps_done / mx_levels_a_step(&r->o.problem));
+    p->steps_done = r->first_time + (err == 0 ? r->rest.nt : done->steps_done);
     r->result = done->result;
 }
 
@@ -404,7 +402,7 @@ static int compute(struct mx_run *r) {
  * published like any other. */
 static int commit_result(struct mx_run *r) {
     if (!r->report.device.durable || mx_run_resumable(r)) return 0;
-    int err = commit(r, mx_levels_of(&r->rest, r->rest.nt), r->result);
+    int err = commit(r, r->rest.nt, r->result);
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
@@ -454,10 +452,12 @@ static int take_checksum(struct mx_run *r) {
 static int verify(struct mx_run *r) {
     struct mx_budget_facts b = {.size = sizeof b};
     mx_budget_facts(r->budget, &b);
-    uint64_t taken = b.reserve_bytes + b.used_bytes + MX_TUNE_OVERHEAD_BYTES +
-                     (r->resident ? (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes : 0);
+    uint64_t taken =
+        b.reserve_bytes + b.used_bytes + MX_TUNE_OVERHEAD_BYTES +
+        (r->resident ? (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes : 0);
     const int32_t other = r->result == 0 ? 1 : 0;
-    struct mx_fields_fill fill[2] = {fill_of(r, 0, 0, &r->report.layout), fill_of(r, 1, 0, &r->report.layout)};
+    struct mx_fields_fill fill[2] = {fill_of(r, 0, 0, &r->report.layout),
+                                     fill_of(r, 1, 0, &r->report.layout)};
     struct mx_verification v = {.problem = &r->o.problem,
                                 .layout = &r->report.layout,
                                 .source = r->system != NULL ? mx_fields_fill_plane : fill_plane,

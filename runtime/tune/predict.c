@@ -26,21 +26,23 @@ static bool is_mapped(const struct job *job) {
     return job->request->face == MX_TUNE_MAPPED && !job->resident;
 }
 
-/* Is what is left beside the Blocks enough for the kernel to keep both Buffers? By what every plan leaves: a
+/* Is what is left beside the Blocks enough for the kernel to keep all Buffers? By what every plan leaves: a
  * plan that leaves more does not become a better one for that. */
-static bool is_cached(const struct job *job, const struct mx_layout *layout) {
+static bool is_cached(const struct job *job, const struct mx_layout *layout, const struct mx_shape *shape) {
     const struct mx_tune_request *q = job->request;
     const uint64_t taken = q->reserve_bytes + job->room_bytes;
-    return taken < q->dram_bytes && 2 * (uint64_t)layout->buffer_bytes < q->dram_bytes - taken;
+    uint64_t bytes = (uint64_t)mx_job_state_buffers(shape) * (uint64_t)layout->buffer_bytes;
+    for (int i = 0; i < MX_MAX_FIXED; i++) bytes += (uint64_t)layout->fixed[i].bytes;
+    return taken < q->dram_bytes && bytes < q->dram_bytes - taken;
 }
 
 /* Bytes that the device transfers: a mapped page that is stored to is read first, also where all of it is
  * about to be replaced. */
 static double device_seconds(const struct job *job, const struct mx_layout *layout,
-                             const struct mx_traffic *t) {
+                             const struct mx_shape *shape, const struct mx_traffic *t) {
     const double read = (double)t->read_bytes, written = (double)t->write_bytes;
     if (!is_mapped(job)) return io_seconds(&job->rates, read, written);
-    return is_cached(job, layout) ? 0 : io_seconds(&job->rates, read + written, written);
+    return is_cached(job, layout, shape) ? 0 : io_seconds(&job->rates, read + written, written);
 }
 
 /* Blocks of a mapped backend are filled and emptied by cores, as those of dram. */
@@ -91,7 +93,8 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
     bool resident = job->request->face == MX_TUNE_RESIDENT;
     s.copy_s = copy_seconds(job, shape, t);
     if (!resident)
-        s.io_s = shape->rows == 0 ? paging_seconds(job, layout, shape) : device_seconds(job, layout, t);
+        s.io_s =
+            shape->rows == 0 ? paging_seconds(job, layout, shape) : device_seconds(job, layout, shape, t);
     if (shape->rows > 0 && !resident) s.edge_s = edge_seconds(job, plan, layout, shape);
     s.total_s = greater(s.io_s, s.compute_s + s.copy_s) + s.edge_s;
     return s;
