@@ -1,11 +1,11 @@
 #!/bin/bash
 # Builds memext, runs every plan and makes the report: results/SCALE/report.html.
 #
-#     experiments/reproduce.sh --quick      scaled down, few points, within 20 minutes on 2 cores of a virtual machine (default)
+#     experiments/reproduce.sh --quick      scaled down, few points, as many repeats as fit into 20 minutes (default)
 #     experiments/reproduce.sh --thorough   the same sizes with all points and many repeats, to decide what --quick leaves open: hours
 #     experiments/reproduce.sh --full       the papers' sizes: needs their memory and flash, and hours to days
 #
-# --data DIR: directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments). Interrupted? The same command goes on where it stopped.
+# --data DIR: directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments). Interrupted, or more repeats wanted? The same command goes on where it stopped.
 # --no-system: change nothing on the machine (no memory limits, swap files, kernel settings, dropped caches, packages); what needs it is skipped.
 # Everything else is passed to experiments/run.py (see its --help), e.g. plan names or --retry-failed.
 set -euo pipefail
@@ -42,14 +42,37 @@ if [ -z "$system" ]; then
 elif [ "$(id -u)" -ne 0 ]; then
     mx_consent "changes while it runs: $files; without root no memory limit, no swap space, no kernel setting and no dropped page cache: runs that need them are recorded as failed; --no-system installs nothing and skips them"
 else
-    mx_consent "changes while it runs and puts back: cgroups with a memory limit, swap files in $data, swap space in compressed memory, vm.* settings, read-ahead of the disk, zswap; drops the page cache before each run; $files; --no-system leaves out all but the files"
+    mx_consent "changes while it runs and puts back: cgroups with a memory limit, swap files in $data, vm.* settings, read-ahead of the disk; drops the page cache before each run; $files; --no-system leaves out all but the files"
 fi
 [ -z "$system" ] || mx_need_packages
 mx_build release
 
-plans=(table2 fig24 fig05 before-after fig06 fig07 fig12 fig19 fig22 uring queue advice readahead dirty share)
-for word in "${rest[@]+"${rest[@]}"}"; do
-    [ -e "$mx_root/experiments/plans/$word.toml" ] && plans=()
+# What --quick repeats until its time is over: the comparisons that the papers begin with, before the others get a round. What is only planned takes seconds.
+first=(table2 fig24 fig05 fig19 fig07)
+others=(fig06 fig12 before-after fig22 uring queue advice readahead dirty share)
+for plan in divisions layout enough regret devices largest hhrt fig4w fig7a fig7b; do
+    [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
 done
-"$mx_python" "$mx_root/experiments/run.py" --scale "$scale" "${plans[@]+"${plans[@]}"}" "${rest[@]+"${rest[@]}"}"
+named=
+for word in "${rest[@]+"${rest[@]}"}"; do
+    [ ! -e "$mx_root/experiments/plans/$word.toml" ] || named=yes
+done
+
+run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" "$@" "${rest[@]+"${rest[@]}"}"; }
+
+# All of --quick, from a bare machine on, is to end within 20 minutes: what of the plans' repeats does not fit is left out, and what it would
+# have decided stays undecided. Installing and building count; the report takes the last two.
+minutes_left() {
+    local left=$(((18 * 60 - SECONDS) / 60))
+    echo $((left > 1 ? left : 1))
+}
+
+if [ -n "$named" ]; then
+    run_plans
+elif [ "$scale" = quick ]; then
+    run_plans "${first[@]}" --minutes "$(minutes_left)"
+    run_plans "${others[@]}" --minutes "$(minutes_left)"
+else
+    run_plans "${first[@]}" "${others[@]}"
+fi
 exec "$mx_python" "$mx_root/analysis/report.py" "$mx_root/results/$scale"

@@ -29,6 +29,8 @@ def options(argv):
                    help="directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments)")  # fmt: skip
     p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the command (default: build/release/memext)")
     p.add_argument("--repeats", type=int, help="instead of the plans' own")
+    p.add_argument("--minutes", type=float, help="begin no run that is expected to end later than this: first one of every configuration of all plans, then "
+                   "the second of each, and so on; the same command goes on with the rest")  # fmt: skip
     p.add_argument("--only", help="only runs whose id contains this")
     p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure is a result)")
     p.add_argument("--no-system", action="store_true",
@@ -56,19 +58,25 @@ def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=Fals
     return todo
 
 
+FIRST_GUESS_S = 8.0
+
+
 class Progress:
     """One line a run, with the time left as far as finished runs tell it."""
 
     def __init__(self, total, stream=sys.stderr):
         self.total, self.done, self.failed, self.skipped = total, 0, 0, 0
+        self.postponed = 0  # for want of time
         self.seen = {}
         self.spent = 0.0
         self.stream = stream
         self.live = stream.isatty()
 
+    def expected_s(self, run):
+        return self.seen.get((run.plan, run.id), self.spent / self.done if self.done else FIRST_GUESS_S)
+
     def left_s(self, todo):
-        average = self.spent / self.done if self.done else 8.0
-        return sum(self.seen.get((run.plan, run.id), average) for run, _ in todo)
+        return sum(self.expected_s(run) for run, _ in todo)
 
     def begin(self, run, repeat, todo):
         if self.live:
@@ -131,23 +139,34 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
     lists = [(p, work_list(p, stores[p.name], program, o.repeats, o.only, o.retry_failed, not o.no_system)) for p in plans]
     left = [pair for _, todo in lists for pair in todo]
     there = sum(len(work_list(p, EMPTY, program, o.repeats, o.only)) for p in plans) - len(left)
+    ordered = [(p, *pair) for p, todo in lists for pair in todo]
+    if o.minutes is not None:
+        ordered.sort(key=lambda entry: entry[2])  # round by round over all plans
+        left = [(run, repeat) for _, run, repeat in ordered]
     progress = Progress(len(left), stream)
+    for store in stores.values():
+        progress.seen.update({(r["plan"], r["id"]): r["wall_s"] for r in store.records() if r["kind"] == "run"})
+    end = time.monotonic() + 60 * o.minutes if o.minutes is not None else None
     stream.write(f"{len(left)} runs" + (f", {there} are there already" if there else "") + "\n")
-    for a_plan, todo in lists:
-        if not todo:
+    sessions = {}
+    for a_plan, run, repeat in ordered:
+        begin = time.monotonic()
+        if end is not None and begin + progress.expected_s(run) > end:
+            progress.postponed += 1
+            left.pop(0)
             continue
         place, store = place_of(a_plan), stores[a_plan.name]
-        session = session_record(a_plan, place, program, argv)
-        store.append(session)
-        for run, repeat in todo:
-            begin = time.monotonic()
-            progress.begin(run, repeat, left)
-            record = (skipped if o.no_system and needs_of_system(run) else execute)(run, repeat, place)
-            record = {"kind": "run", "session": session["session"], "scale": a_plan.scale, "key": run.key(program),
-                      "commit": session["commit"], "program": program, "no_system": o.no_system, **record}  # fmt: skip
-            store.append(record)
-            left.pop(0)
-            progress.end(run, repeat, record, time.monotonic() - begin, left)
+        if a_plan.name not in sessions:
+            sessions[a_plan.name] = session_record(a_plan, place, program, argv)
+            store.append(sessions[a_plan.name])
+        session = sessions[a_plan.name]
+        progress.begin(run, repeat, left)
+        record = (skipped if o.no_system and needs_of_system(run) else execute)(run, repeat, place)
+        record = {"kind": "run", "session": session["session"], "scale": a_plan.scale, "key": run.key(program),
+                  "commit": session["commit"], "program": program, "no_system": o.no_system, **record}  # fmt: skip
+        store.append(record)
+        left.pop(0)
+        progress.end(run, repeat, record, time.monotonic() - begin, left)
     return progress
 
 
@@ -228,6 +247,8 @@ def main(argv=None):
         return 5
     if progress.failed:
         print(f"{progress.failed} of {progress.total} runs failed; they are recorded as failed", file=sys.stderr)
+    if progress.postponed:
+        print(f"{progress.postponed} of {progress.total} runs did not fit into {o.minutes:g} minutes; the same command goes on with them", file=sys.stderr)
     if progress.skipped:
         print(f"{progress.skipped} of {progress.total} runs were skipped; why is recorded (--no-system, or a kernel without the setting)", file=sys.stderr)
     return 0

@@ -64,9 +64,15 @@ def command_of(run, place, data, report, timeline):
     return words
 
 
+def swap_in_words(swap):
+    if swap.startswith(ZRAM):
+        return f"swap space of {swap.removeprefix(ZRAM)} in compressed memory"
+    return f"a swap file of {swap}" if swap else ""
+
+
 def needs_of_system(run):
     """What of the machine a run changes, in words; "" if nothing."""
-    needs = [f"a memory limit of {run.limit}" if run.limit else "", f"swap space ({run.swap})" if run.swap else "",
+    needs = [f"a memory limit of {run.limit}" if run.limit else "", swap_in_words(run.swap),
              "the settings " + ", ".join(run.knobs) if run.knobs else ""]  # fmt: skip
     return " and ".join(filter(None, needs))
 

@@ -37,12 +37,14 @@ static bool is_cached(const struct job *job, const struct mx_layout *layout, con
 }
 
 /* Bytes that the device transfers: a mapped page that is stored to is read first, also where all of it is
- * about to be replaced. */
+ * about to be replaced; but not in the second Buffer of a new store, which nothing has been written to. */
 static double device_seconds(const struct job *job, const struct mx_layout *layout,
                              const struct mx_shape *shape, const struct mx_traffic *t) {
     const double read = (double)t->read_bytes, written = (double)t->write_bytes;
     if (!is_mapped(job)) return io_seconds(&job->rates, read, written);
-    return is_cached(job, layout, shape) ? 0 : io_seconds(&job->rates, read + written, written);
+    if (is_cached(job, layout, shape)) return 0;
+    const double fresh = (shape->pairs ? 2 : 1) * (double)layout->buffer_bytes;
+    return io_seconds(&job->rates, read + greater(written - fresh, 0), written);
 }
 
 /* Blocks of a mapped backend are filled and emptied by cores, as those of dram. */

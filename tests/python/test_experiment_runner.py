@@ -180,6 +180,29 @@ def test_goes_on_where_it_stopped(project):
     assert (project / "log").read_text().count("\n") == 12
 
 
+def test_as_many_rounds_as_fit_into_the_time(project, monkeypatch):
+    """Runs of 60 s, 5 minutes: round by round over all plans, none that would end later; the same again goes on with the rest."""
+    (project / "other.toml").write_text(PLAN.replace('"probe"', '"other"'))
+    plans = [plan.load(project / name, "quick") for name in ("probe.toml", "other.toml")]
+    clock, order = [0.0], []
+
+    def execute(run, repeat, place):
+        clock[0] += 60
+        order.append((run.plan, run.id, repeat))
+        return {**cli.skipped(run, repeat, place), "status": "done", "wall_s": 60.0, "stderr": ""}
+
+    monkeypatch.setattr(cli, "execute", execute)
+    monkeypatch.setattr(cli.time, "monotonic", lambda: clock[0])
+    o = cli.options(["--minutes", "11"])
+    for ran, postponed in ((11, 5), (5, 0)):
+        order.clear()
+        progress = cli.run_plans(plans, lambda p: place_in(project, p.name), "prog", o, [], stream=io.StringIO())
+        assert (len(order), progress.postponed) == (ran, postponed)
+        if ran == 11:
+            ids = ["aio-s", "mmap-s", "aio-m", "mmap-m"]
+            assert order == [(p, i, 0) for p in ("probe", "other") for i in ids] + [("probe", i, 1) for i in ids[:3]]
+
+
 def test_half_a_line_of_a_killed_runner_is_dropped(project):
     run_all(project, repeats=1)
     path = project / "results" / "probe" / "raw.jsonl"
@@ -606,3 +629,48 @@ def test_speed_leaves_no_store_and_keeps_results_on_a_signal(project, number):
     assert process.returncode == 1 and "interrupted" in err and "Traceback" not in err
     assert not list((project / "data").iterdir()) and left(project) == []
     assert [row["name"] for row in speed_results(project)["rows"]] == ["stream 4x"]
+
+
+# ------------------------------------------------------------------ kernel.py: the page from the runs
+
+def kernel_record(name, repeat, seconds, status="done", stderr="", **params):
+    counters = {key: 2**20 for key in ("storage_read_bytes", "storage_write_bytes", "minor_faults", "refault_bytes", "system_s")}
+    report = {"seconds": seconds, "steps_done": 10, "predicted_read_bytes": 2**20, "write_bytes": 2**20, "layout": {"buffer_bytes": 2**20},
+              "kernel": counters} if status == "done" else None  # fmt: skip
+    return {"kind": "run", "id": name, "repeat": repeat, "key": name, "status": status, "stderr": stderr, "params": params, "limit": "1MiB",
+            "knobs": {}, "command": ["memext", "run"], "report": report, "timeline": None, "other_cpu_s": 0.0, "wall_s": 1.0}  # fmt: skip
+
+
+def kernel_study(folder, **seconds):
+    """{run: seconds of each round}"""
+    import kernel
+    store = record.Store(folder)
+    storage = {"file_system": "ext4", "device": "sda", "read_ahead_kb": 128}
+    machine = {"kernel": "6.18", "cores": 2, "cpu": "a CPU", "virtualised": "none", "cgroup": "v2", "storage": storage}
+    store.append({"kind": "session", "commit": "abc", "program": "def", "machine": machine})
+    for name, values in seconds.items():
+        for repeat, value in enumerate(values):
+            store.append(kernel_record(name.replace("_", "-"), repeat, value))
+    store.append(kernel_record("mglru-on", 0, 0, "skipped", "this kernel has no mglru"))
+    return kernel
+
+
+def test_a_difference_of_kernels_page_is_one_of_all_rounds(project):
+    kernel = kernel_study(project / "kernel", slow=[2, 3, 4, 2, 9], base=[1, 2, 3, 1, 1], mixed=[1, 1, 4, 2, 9], few=[5, 5, 5], fast=[0.5, 1, 1, 0.5, 0.1])
+    study = kernel.Study(project / "kernel")
+    signs = {name: kernel.Effect(study, name, "base").sign for name in ("slow", "mixed", "few", "fast")}
+    assert signs == {"slow": 1, "mixed": 0, "few": 0, "fast": -1}
+    assert "cannot be told from" in kernel.takes(study, "mixed", "base", "it") and "takes 2.00 times" in kernel.takes(study, "slow", "base", "it")
+    with pytest.raises(kernel.Missing, match="absent"):
+        kernel.Effect(study, "absent", "base")
+
+
+def test_what_was_not_run_is_said_on_kernels_page(project):
+    """Dirty limits have all their runs and a finding, MGLRU the kernel's reason, the others the name of a run that is missing."""
+    kernel = kernel_study(project / "kernel", mmap_stream_none=[1.0] * 5, dirty_1048576=[2.0, 2.1, 2.2, 2.3, 2.4])
+    out = project / "page.md"
+    kernel.page(kernel.Study(project / "kernel"), project / "kernel", out)
+    text = out.read_text()
+    assert "`vm.dirty_bytes` of 1 MiB a run takes 2.20 times [2.00 to 2.40, n = 5]" in text and (project / "page" / "dirty.png").stat().st_size > 0
+    assert "Not tested here: `mglru-on` has no result (this kernel has no mglru)" in text
+    assert text.count("Not tested here") == len(kernel.QUESTIONS) - 1 and "`uring-stream` has no result (it was not run)" in text

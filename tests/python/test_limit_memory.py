@@ -114,6 +114,59 @@ def test_swap_takes_what_exceeds_the_limit(place):
     assert list(place.iterdir()) == []
 
 
+needs_zram = pytest.mark.skipif(not IS_ROOT or not pathlib.Path("/sys/class/zram-control").exists(), reason="this kernel has no zram, or root is needed")
+
+
+def zram_in_use():
+    """Devices of compressed memory that somebody has set up."""
+    return {path.parent.name for path in pathlib.Path("/sys/block").glob("zram*/disksize") if path.read_text().strip() != "0"}
+
+
+@needs_zram
+def test_compressed_memory_takes_what_exceeds_the_limit():
+    """As with a swap file; how much memory it took is said, which is little for pages of zeros, and the device is free again."""
+    before = zram_in_use()
+    script = TOUCH.format(mib=160, seconds=0) + "print(open('/proc/self/status').read())"
+    done = limited("64MiB", "--keep-cache", "--zram", "192MiB", "--", PYTHON, "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert int(re.search(r"VmSwap:\s+(\d+)", done.stdout).group(1)) >= 96 * 1024
+    assert float(re.search(r"at most ([\d.]+) MiB of memory", done.stderr).group(1)) < 64
+    assert zram_in_use() <= before
+
+
+@needs_zram
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("phase", ["zram recorded", "zram sized", "zram on"])
+def test_compressed_memory_is_given_back(state, tmp_path, phase, number):
+    """After a signal by the program itself, after kill -9 by the next start."""
+    before = zram_in_use()
+    process = paused_at(phase, "64MiB", "--keep-cache", "--zram", "64MiB", "--", "sleep", "1000")
+    assert len(zram_in_use() - before) == (phase != "zram recorded")
+    process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=600)
+    if number == signal.SIGKILL:
+        assert limited("32MiB", "--keep-cache", "--", "true", cwd=tmp_path).returncode == 0
+    assert zram_in_use() <= before and records(state) == [] and left_behind(process.pid) == []
+
+
+@needs_zram
+def test_compressed_memory_of_others_is_left_alone(state):
+    """What stands on the device is not ours by then: it stays, and is said."""
+    process = paused_at("zram sized", "64MiB", "--keep-cache", "--zram", "64MiB", "--", "sleep", "1000")
+    device = pathlib.Path(json.loads(records(state)[0].read_text())["made"][-1]["path"])
+    process.kill()
+    process.communicate()
+    try:
+        with open(device, "r+b") as file:
+            file.write(b"somebody's data".ljust(4096))
+        done = limited("32MiB", "--keep-cache", "--", "true")
+        assert done.returncode == 0 and f"{device} is in use by others" in done.stderr
+        assert device.name in zram_in_use() and records(state) == []
+    finally:
+        pathlib.Path(f"/sys/block/{device.name}/reset").write_text("1")
+
+
 def test_page_cache_is_limited_too(place):
     """A file of 3 x limit, written and read, never has more than the limit of its pages resident."""
     script = f"""
@@ -407,6 +460,7 @@ def test_limits_nest():
     (["12", "--", "true"], "12 bytes"),
     (["many", "--", "true"], "'many'"),
     (["64MiB"], "no command"),
+    (["64MiB", "--swap", "64MiB", "--zram", "64MiB", "--", "true"], "--zram"),
     (["64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", "/nowhere", "--", "true"], "/nowhere"),
     (["64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", "/dev/shm", "--", "true"], "tmpfs"),
     (["64MiB", "--keep-cache", "--swap", "900TiB", "--swap-dir", "/var/tmp", "--", "true"], "MiB free"),
