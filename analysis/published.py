@@ -23,6 +23,10 @@ class Published:
         """The number, or None where the text does not give it."""
         return self.values[name]["value"]
 
+    def paper(self, name):
+        """Which of the papers gives it."""
+        return self.values[name]["paper"]
+
 
 def check(path, raw, papers):
     for key in ("schema", "figure", "source", "conditions", "values"):

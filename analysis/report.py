@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analysis import checks, published, results, style, verdicts  # noqa: E402
+from analysis import checks, closeness, published, results, style, verdicts  # noqa: E402
 from analysis.figures import FIGURES, GIB, cached_timeline  # noqa: E402
 from analysis.stats import median  # noqa: E402
 
@@ -25,8 +25,8 @@ h1 { font-size: 1.6em; } h2 { margin-top: 2.2em; border-bottom: 1px solid #ccc; 
 table { border-collapse: collapse; font-size: 0.82em; margin: 0.8em 0; display: block; overflow-x: auto; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em 0.25em 0; text-align: left; vertical-align: top; } th { border-bottom: 1.5px solid #444; }
 img { max-width: 100%; height: auto; } p.note, .command { color: #444; font-size: 0.88em; } code, .command { font-family: "DejaVu Sans Mono", monospace; font-size: 0.8em; overflow-wrap: anywhere; }
-.confirmed::before { content: "✓ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; }
-.confirmed { color: #00634a; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; }
+.confirmed::before { content: "✓ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; } .not-tested::before { content: "– "; }
+.confirmed { color: #00634a; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; } .not-tested { color: #888; }
 tr.failed td { color: #a04000; } @media print { body { max-width: none; } img, tr { break-inside: avoid; } table { display: table; } } details { margin: 0.5em 0; } summary { cursor: pointer; }
 """
 
@@ -123,10 +123,13 @@ def sections(found, known, folder):
     return text
 
 
+def verdict_counts(found):
+    return ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in verdicts.STATES)
+
+
 def verdict_table(found):
-    rows = [[Raw(f'<span class="{v.state}">{v.state}</span>'), v.finding, v.source, v.numbers] for v in found]
-    counts = ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in (verdicts.CONFIRMED, verdicts.REFUTED, verdicts.UNDECIDED))
-    return f"<p>{counts}. That one thing is smaller than another is confirmed when the medians differ by more than the spread of the repeats (twice the median deviation; 5 % for single runs), and refuted when they do not, or differ the other way. A finding is undecided only when a run that it needs failed or is missing.</p>" + table(["verdict", "finding", "source", "our numbers"], rows)
+    rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{v.state}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers] for v in found]
+    return f"<p>{verdict_counts(found)}. {escape(verdicts.RULES)}</p>" + table(["state", "finding", "source", "published", "ours, with its interval", "rule", "numbers"], rows)
 
 
 def others_share(runs, cores):
@@ -203,7 +206,7 @@ def build(folder, out):
     if not found:
         raise SystemExit(f"report.py: {folder} holds no */raw.jsonl; run experiments/run.py first")
     decided = verdicts.all_verdicts(found, known)
-    close = "".join(f"<p>{escape(t)}</p>\n" for t in verdicts.how_close(found)) or "<p>Not run.</p>"
+    close = "".join(f"<p>{escape(t)}</p>\n" for t in closeness.how_close(found)) or "<p>Not run.</p>"
     scale = ", ".join(dict.fromkeys(p.scale for p in found.values()))
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
 <style>{CSS}</style>
@@ -236,7 +239,7 @@ def main(argv=None):
         print(f"report.py: {error}", file=sys.stderr)
         return 2
     for v in decided:
-        print(f"{v.state:10} {v.finding}: {v.numbers}")
+        print(f"{v.state:10} {v.finding}: {v.effect or v.numbers}")
     print(f"report: {out}")
     return 0
 
