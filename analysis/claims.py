@@ -369,7 +369,7 @@ def before_after_band(results, known):
     return [compare(f"{b}, after / before", plan.one(backend=b, step="after"), plan.one(backend=b, step="before"), seconds, near(v(f"{b}-after-relative"))) for b in ("aio", "mmap")]
 
 
-def _bench_rate(run):
+def bench_rate(run):
     return run.report["normal"]
 
 
@@ -378,7 +378,7 @@ def optimised(results, known):
     plan = results["layout"]
     padded, plain = (plan.one(what="layout", rows=r) for r in ("padded", "plain"))
     shared, each = (plan.one(what="share", algorithm=a) for a in ("direct-skewed-opt", "direct-skewed"))
-    return [compare("speed, padded rows / unpadded", padded, plain, _bench_rate, LARGER, timed=False), compare("time, shared front / level after level", shared, each)]
+    return [compare("speed, padded rows / unpadded", padded, plain, bench_rate, LARGER, timed=False), compare("time, shared front / level after level", shared, each)]
 
 
 # ------------------------------------------------------------------ HHRT
@@ -420,13 +420,13 @@ def hhrt_optimum(results, known):
 # ------------------------------------------------------------------ the wavefront paper
 
 
-def _wave(group, name):
+def wave_key(group, name):
     report = group.done[0].report if group.done else {}
     return report.get("plan", {}).get(name, group[name])
 
 
 def _tile_cells(group):
-    tile = _wave(group, "tile")
+    tile = wave_key(group, "tile")
     if isinstance(tile, str):
         tile = [int(x) for x in tile.replace("x", " ").split()]
     return math.prod(tile) if isinstance(tile, list) else int(tile or 0) ** 2
@@ -434,7 +434,7 @@ def _tile_cells(group):
 
 def _layout(results, layout, sequential=False):
     """Groups of Fig. 7a with a layout; the sequential program is the row-major one of one thread."""
-    return [g for g in results["fig7a"].groups.values() if _wave(g, "layout") == layout and (layout != "row" or (int(_wave(g, "threads") or 0) == 1) == sequential)]
+    return [g for g in results["fig7a"].groups.values() if wave_key(g, "layout") == layout and (layout != "row" or (int(wave_key(g, "threads") or 0) == 1) == sequential)]
 
 
 def _layouts(results, label, a, b, band):
@@ -467,7 +467,7 @@ def wave_tile(results, known):
 
 def _chained(results, band):
     groups = list(results["fig7b"].groups.values())
-    one, more = ([g for g in groups if (int(_wave(g, "waves") or 0) > 1) == chained] for chained in (False, True))
+    one, more = ([g for g in groups if (int(wave_key(g, "waves") or 0) > 1) == chained] for chained in (False, True))
     return _layouts(results, "chained waves / one after the other", more, one, band)
 
 
@@ -482,7 +482,7 @@ def wave_chain_band(results, known):
 def conversion(results, known):
     """Of the reports' convert_in_s and convert_out_s: all but into the frontier layout cost about the same; that one more."""
     def cost(layout, way):
-        return next((by_repeat(g, lambda r: r.report.get(f"convert_{way}_s")) for g in results["fig4w"].groups.values() if _wave(g, "layout") == layout), {})
+        return next((by_repeat(g, lambda r: r.report.get(f"convert_{way}_s")) for g in results["fig4w"].groups.values() if wave_key(g, "layout") == layout), {})
 
     into = cost("frontier", "in")
     for name, other in (("into block", cost("block", "in")), ("out of block", cost("block", "out")), ("out of frontier", cost("frontier", "out"))):

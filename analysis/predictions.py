@@ -91,7 +91,7 @@ def _free(run):
 def regrets(results):
     """Of every choice of Blk-Tune that has a rival: another plan that was run for the same problem, backend and DRAM; of the same algorithm and engine, where the tuner was bound to them."""
     for plan in results.values():
-        groups = [g for g in plan.groups.values() if g.done and g.done[0].report.get("problem") and g.done[0].report.get("backend") in TRANSFER]
+        groups = [g for g in plan.groups.values() if g.done and "stencil" in (g.done[0].report.get("problem") or {}) and g.done[0].report.get("backend") in TRANSFER]
         for g in groups:
             p = g.done[0].report["plan"]
             if p.get("tuner") != "blk":

@@ -124,9 +124,13 @@ def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=N
             ax.vlines([x for x, v in good if v.n > 1], [v.low for _, v in good if v.n > 1], [v.high for _, v in good if v.n > 1], color="#333333", linewidth=0.9, zorder=3)
         for x, v in good:
             mark = marks.get(x, (0, ""))[0]
-            close = v.high < 1.5 * mark < 2.5 * v.high if log else v.high < mark + 0.06 * biggest and mark < v.high + 0.06 * biggest
-            ax.annotate(value_format.format(v.median), (x, max(v.high, mark) if close else v.high), xytext=(0, 6 if close or log else 2), textcoords="offset points", ha="center", va="bottom",
-                        fontsize=6.5, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.9}, rotation=90 if crowded else 0)  # fmt: skip
+            close = v.high < 1.8 * mark < 3 * v.high if log else v.high < mark + 0.06 * biggest and mark < v.high + 0.06 * biggest
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.9}
+            if log and close:  # beside the dot: above it stands the published mark
+                ax.annotate(value_format.format(v.median), (x, v.median), xytext=(5, 0), textcoords="offset points", ha="left", va="center", fontsize=6.5, bbox=box)
+            else:
+                ax.annotate(value_format.format(v.median), (x, max(v.high, mark) if close else v.high), xytext=(0, 6 if close or log else 2), textcoords="offset points", ha="center", va="bottom",
+                            fontsize=6.5, bbox=box, rotation=90 if crowded else 0)  # fmt: skip
         _mark_lost(ax, at, row, foot)
         _mark_published(ax, name, marks)
     if log:
