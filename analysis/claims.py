@@ -279,7 +279,7 @@ def blk_bytes(results, known):
     rivals = [(f"{SHORT[a]}, blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t)) for a in SHORT for t in ("manual", "naive")]
     if "regret" in results:
         plan = results["regret"]
-        for g in plan.select(choice="blk"):
+        for g in (g for g in plan.select(choice="blk") if g["algorithm"] in SHORT):  # of the others it minimises seconds
             rivals += [(f"{g['algorithm']}, blk / {o['choice']}", g, o) for o in plan.select(algorithm=g["algorithm"]) if o is not g]
     return [compare(label, a, b, kernel_bytes, AT_MOST, timed=False, exact=True) for label, a, b in rivals]
 
@@ -571,7 +571,7 @@ CLAIMS = (
     Claim("fastest", "Of the versions of algorithm-2, aio3y and aio5y are the fastest", f"{IWAPT}, Fig. 12", "said", "each of the two / each of the others below 1", ("fig12",), fastest_versions),
     Claim("typical-size", "The typical block size is larger than any Block really is", f"{IWAPT}, Fig. 16", "drawn", "exact / typical bytes below 1 (counted)", ("divisions",), division("16")),
     Claim("balanced", "Where bt is small beside the Blocks, the balanced division needs the smaller Block", f"{IWAPT}, Fig. 17", "drawn", "largest Block, balanced / unbalanced, below 1 (counted)", ("divisions",), division("17")),
-    Claim("unbalanced", "Where the last Block carries the overlap of bt, an unbalanced division needs the smaller Block", f"{IWAPT}, Fig. 18", "drawn", "largest Block, unbalanced / balanced, below 1 (counted)", ("divisions",), division("18")),
+    Claim("unbalanced", "Where the last Block carries the overlap of bt, an unbalanced division needs the smaller Block", f"{IWAPT}, Fig. 18", "drawn", "largest Block, unbalanced / balanced, below 1 (counted), cut along z; along y memext's Blocks have room for the overlap in each", ("divisions",), division("18")),
     Claim("blk-time", "Blk-Tune's choice is faster than manual choice and Naive-Tune's", f"{IWAPT}, Fig. 19", "order", EACH + "below 1", ("fig19",), blk_time),
     Claim("blk-time-share", "Blk-Tune takes 68 to 73 % of the time of manual choice and 75 to 80 % of Naive-Tune's", f"{IWAPT}, Fig. 19", "0.68 to 0.73; 0.75 to 0.80", "each " + MATCH, ("fig19",), blk_time_band),
     Claim("blk-bytes", "No plan that was run moves fewer bytes than Blk-Tune's", f"{IWAPT}, Fig. 21", "order", "bytes of the kernel's counter, blk / each other plan that was run, those outside its search too, at most 1 (counted)", ("fig19",), blk_bytes),

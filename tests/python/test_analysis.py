@@ -318,7 +318,7 @@ def test_recorded_timelines_show_the_sweep(recorded):
 
 # ------------------------------------------------------------------ figures
 
-PLANS = ("table2", "fig24", "fig05", "before-after", "fig06", "fig07", "fig12", "fig19", "fig22", "uring", "queue", "advice", "readahead", "dirty", "share")
+PLANS = ("table2", "fig24", "fig05", "before-after", "fig06", "fig07", "fig12", "fig19", "fig22", "uring", "queue", "advice", "readahead", "dirty", "share", "divisions")
 
 
 def test_what_is_recorded_has_a_plan(recorded):
