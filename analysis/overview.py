@@ -48,7 +48,7 @@ def findings(decided):
     handles += [style.plt.Line2D([], [], marker="o", color=style.GREY, markerfacecolor="white", linestyle="", markersize=4, label="too few repeats for an interval"), style.plt.Rectangle((0, 0), 1, 1, color="#e4e4e4", label="band of the finding")]
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.36 / figure.get_figheight()))
     figure.legend(handles=handles, loc="upper center", ncols=5, fontsize=7)
-    return Drawn("findings", "Every finding: effect, interval, and the band that it claims", figure, notes=[f"Ratios as in the table of findings, 95 % intervals of paired repeats. What lies beyond {LOW:g} or {HIGH:g} stands at the edge, as an arrow."])
+    return Drawn("effects", "Every finding: effect, interval, and the band that it claims", figure, notes=[f"Ratios as in the table of findings, 95 % intervals of paired repeats. What lies beyond {LOW:g} or {HIGH:g} stands at the edge, as an arrow."])
 
 
 def predicted(results):

@@ -128,6 +128,8 @@ def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=N
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.9}
             if log and close:  # beside the dot: above it stands the published mark
                 ax.annotate(value_format.format(v.median), (x, v.median), xytext=(5, 0), textcoords="offset points", ha="left", va="center", fontsize=6.5, bbox=box)
+            elif not log and not close and v.high > v.median + 0.1 * biggest:  # a long line above: the number stays with its bar
+                ax.annotate(value_format.format(v.median), (x, v.median), xytext=(2, 2), textcoords="offset points", ha="left", va="bottom", fontsize=6.5, bbox=box, rotation=90 if crowded else 0)
             else:
                 ax.annotate(value_format.format(v.median), (x, max(v.high, mark) if close else v.high), xytext=(0, 6 if close or log else 2), textcoords="offset points", ha="center", va="bottom",
                             fontsize=6.5, bbox=box, rotation=90 if crowded else 0)  # fmt: skip

@@ -26,6 +26,10 @@ sys.path.insert(0, os.path.join(ROOT, "experiments"))
 
 from runner import registry  # noqa: E402
 
+sys.path.insert(0, ROOT)
+
+from analysis import speed as picture  # noqa: E402
+
 BUILD = os.path.join(ROOT, "build", "release")
 MEMEXT = os.path.join(BUILD, "memext")
 BENCH = os.path.join(BUILD, "bench_engine")
@@ -186,26 +190,6 @@ def show(rows):
               f"{part(r['to_peak'], '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
 
 
-def draw(o, rows, path):
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    # Okabe-Ito: told apart by colour-blind readers too
-    colours = {"peak": "#999999", "memory": "#0072B2", "stream": "#D55E00", "skewed-min": "#009E73"}
-    figure, axes = plt.subplots(figsize=(8, 0.45 * len(rows) + 1.4), layout="constrained")
-    names = [r["name"] for r in rows][::-1]
-    rates = [r["gups"] for r in rows][::-1]
-    spread = [[r["gups"] - r["least"] for r in rows][::-1], [r["most"] - r["gups"] for r in rows][::-1]]
-    axes.barh(names, rates, xerr=spread, color=[colours[r["group"]] for r in rows][::-1], ecolor="#333333", capsize=2)
-    for i, rate in enumerate(rates):
-        axes.text(rate, i, f"  {rate:.2f}", va="center", ha="left", fontsize=9)
-    axes.set_xlabel("1e9 updates per second")
-    axes.set_title(f"{o.stencil} {o.dtype}, {' x '.join(map(str, o.size))}; Buffers {buffers_bytes(o) / (1 << 30):.1f} GiB", fontsize=10)
-    axes.margins(x=0.12)
-    for suffix in ("png", "svg"):
-        figure.savefig(f"{path}.{suffix}", dpi=150)
-
-
 def main():
     o = options()
     for program in (MEMEXT, BENCH):
@@ -216,10 +200,11 @@ def main():
     rows = summarise(measure(o))
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, text=True).stdout.strip()
     path = os.path.join(o.output, f"speed-{o.stencil}-{o.dtype}")
+    record = {"command": " ".join(sys.argv), "commit": commit, "machine": report([MEMEXT, "info", "--quiet", "--json", "-"])["machine"],
+              "kernel": platform.release(), "stencil": o.stencil, "dtype": o.dtype, "size": o.size, "steps": o.steps, "repeats": o.repeats, "rows": rows}
     with open(path + ".json", "w") as f:
-        json.dump({"command": " ".join(sys.argv), "commit": commit, "machine": report([MEMEXT, "info", "--quiet", "--json", "-"])["machine"],
-                   "kernel": platform.release(), "size": o.size, "steps": o.steps, "repeats": o.repeats, "rows": rows}, f, indent=1)
-    draw(o, rows, path)
+        json.dump(record, f, indent=1)
+    picture.write(record, path)
     show(rows)
 
 
