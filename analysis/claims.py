@@ -421,20 +421,28 @@ def hhrt_optimum(results, known):
 
 
 def wave_key(group, name):
+    """Of the plan in the first report, else of what was asked for. tile: [MB, NB]."""
     report = group.done[0].report if group.done else {}
-    return report.get("plan", {}).get(name, group[name])
+    a_plan = report.get("plan", {})
+    if name == "tile" and "mb" in a_plan:
+        return [a_plan["mb"], a_plan["nb"]]
+    found = a_plan.get(name, group[name])
+    return [int(x) for x in found.replace("x", " ").split()] if name == "tile" and isinstance(found, str) else found
 
 
 def _tile_cells(group):
     tile = wave_key(group, "tile")
-    if isinstance(tile, str):
-        tile = [int(x) for x in tile.replace("x", " ").split()]
     return math.prod(tile) if isinstance(tile, list) else int(tile or 0) ** 2
 
 
+def _sequential(group):
+    """The sequential program is the row-major one of one thread."""
+    return int(wave_key(group, "threads") or 0) == 1
+
+
 def _layout(results, layout, sequential=False):
-    """Groups of Fig. 7a with a layout; the sequential program is the row-major one of one thread."""
-    return [g for g in results["fig7a"].groups.values() if wave_key(g, "layout") == layout and (layout != "row" or (int(wave_key(g, "threads") or 0) == 1) == sequential)]
+    """Groups of Fig. 7a with a layout."""
+    return [g for g in results["fig7a"].groups.values() if wave_key(g, "layout") == layout and (layout != "row" or _sequential(g) == sequential)]
 
 
 def _layouts(results, label, a, b, band):
@@ -465,10 +473,15 @@ def wave_tile(results, known):
             yield part(f"{layout}, best tile between / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, _gap(end) or _short(end))
 
 
+def _is_chained(group):
+    """The report's word for it; where it has none, more than one wave."""
+    said = wave_key(group, "chained")
+    return bool(said) if said is not None else int(wave_key(group, "waves") or 0) > 1
+
+
 def _chained(results, band):
     groups = list(results["fig7b"].groups.values())
-    one, more = ([g for g in groups if (int(wave_key(g, "waves") or 0) > 1) == chained] for chained in (False, True))
-    return _layouts(results, "chained waves / one after the other", more, one, band)
+    return _layouts(results, "chained waves / one after the other", [g for g in groups if _is_chained(g)], [g for g in groups if not _is_chained(g)], band)
 
 
 def wave_chain(results, known):
@@ -480,12 +493,12 @@ def wave_chain_band(results, known):
 
 
 def conversion(results, known):
-    """Of the reports' convert_in_s and convert_out_s: all but into the frontier layout cost about the same; that one more."""
+    """All but the one into the frontier layout cost about the same; that one more."""
     def cost(layout, way):
-        return next((by_repeat(g, lambda r: r.report.get(f"convert_{way}_s")) for g in results["fig4w"].groups.values() if wave_key(g, "layout") == layout), {})
+        return next((by_repeat(g, lambda r: r.report.get(f"{way}process_seconds")) for g in results["fig4w"].groups.values() if wave_key(g, "layout") == layout), {})
 
-    into = cost("frontier", "in")
-    for name, other in (("into block", cost("block", "in")), ("out of block", cost("block", "out")), ("out of frontier", cost("frontier", "out"))):
+    into = cost("frontier", "pre")
+    for name, other in (("into block", cost("block", "pre")), ("out of block", cost("block", "post")), ("out of frontier", cost("frontier", "post"))):
         values = quotient(into, other)
         yield part(f"into frontier / {name}", values, LARGER) if values else Part(name, None, LARGER, NOT_RUN)
 
