@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis import heatmaps, style, timeline
-from analysis.stats import Stat, stat, variation
+from analysis.stats import Stat, variation
 
 GIB = 1 << 30
 # Floating-point operations of an update. 10 for 7 points is the slides' own count (5945.38 Mflops in 1847.55 s); the others are
@@ -522,7 +522,9 @@ def fig22(plan, published):
         ax.set_title(f"{name}: {limit} of DRAM", loc="left")
         for (a, s), m, b in zip(labels, series["manual"], series["blk"]):
             lengthening = over(m, b)
-            longer = f"{lengthening.median - 1:+.1%}" if isinstance(lengthening, Stat) else show(lengthening)
+            longer = show(lengthening)
+            if isinstance(lengthening, Stat):
+                longer = f"{lengthening.median - 1:+.1%}" + (f" ({lengthening.low - 1:+.1%} to {lengthening.high - 1:+.1%})" if lengthening.n > 1 else "")
             given = [published.value(f"{machine}-{a}-{end}") for end in ("low", "high")]
             rows.append([f"{name}, {limit}", NAMES[a], s, _parameters(plan.one(machine=machine, algorithm=a, size=s, tuner="blk")), show(b, "{:.2f} s"), show(m, "{:.2f} s"), longer, f"+{given[0]:.1%} to +{given[1]:.1%} ({machine})"])
     style.same_top(axes)

@@ -100,7 +100,13 @@ def predicted(results):
              "right is over configurations."]  # fmt: skip
     bad = sorted((p for p in found if p.transfer), key=lambda p: -abs(math.log(p.ratio)))[:3]
     if bad and bad[0].error > 0.15:
-        notes.append("Farthest off on aio and uring: " + "; ".join(f"{p.plan} {p.id} {p.ratio:.2f} times the {p.measured.median:.2f} s measured" for p in bad) + ".")
+        notes.append("Farthest off on aio and uring: " + "; ".join(f"{p.plan} {p.id} {p.ratio:.2f} times the {p.measured.median:.2f} s measured ({p.why})" for p in bad) + ".")
+    missed = [p for p in found if p.transfer and p.error > 0.15]
+    if missed:
+        counts = {}
+        for p in missed:
+            counts[p.why.split(": ")[1]] = counts.get(p.why.split(": ")[1], 0) + 1
+        notes.append(f"Of {len(missed)} configurations on aio and uring that are off by more than 15 %: " + ", ".join(f"{why} in {n}" for why, n in sorted(counts.items(), key=lambda x: -x[1])) + ".")
     return Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "farthest off", "its seconds"], rows, notes)
 
 

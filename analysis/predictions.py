@@ -5,6 +5,7 @@ from analysis.effects import by_repeat, median_interval
 from analysis.stats import Stat, median
 
 TRANSFER = ("aio", "uring")
+BUSY, IDLE = 0.1, 0.5  # share of the time waited, below and above which computation or transfers alone decide
 PLAN_KEYS = ("algorithm", "engine", "by", "bz", "bt", "iy", "iz", "slab", "tile", "ct", "column", "faces")
 
 
@@ -18,6 +19,7 @@ class Prediction:
     algorithm: str
     predicted_s: float
     measured: Stat
+    wait_share: float = 0.0  # of the measured time
 
     @property
     def transfer(self):
@@ -32,6 +34,12 @@ class Prediction:
         """|predicted - measured| / measured."""
         return abs(self.ratio - 1)
 
+    @property
+    def why(self):
+        """What the prediction had wrong, as far as the time says: a run that hardly waited is as long as its computation, one that waited much as its transfers."""
+        what = "update rate" if self.wait_share < BUSY else "bandwidth" if self.wait_share > IDLE else "update rate or bandwidth"
+        return f"waited {self.wait_share:.0%} of the time: {what} taken too {'low' if self.ratio > 1 else 'high'}"
+
 
 def predictions(results):
     """Of every configuration whose runs ended and were predicted."""
@@ -40,7 +48,8 @@ def predictions(results):
         for group in plan.groups.values():
             report = group.done[0].report if group.done else {}
             if report.get("predicted_seconds") and report.get("seconds") and "backend" in report:
-                found.append(Prediction(plan.name, group.id, report["backend"], report.get("plan", {}).get("algorithm", ""), report["predicted_seconds"], group.stat(lambda r: r.report["seconds"])))
+                found.append(Prediction(plan.name, group.id, report["backend"], report.get("plan", {}).get("algorithm", ""), report["predicted_seconds"], group.stat(lambda r: r.report["seconds"]),
+                                        median([r.report.get("wait_share") or 0.0 for r in group.done])))  # fmt: skip
     return found
 
 

@@ -22,6 +22,10 @@ TOLERANCE = 0.10  # by which a number may miss the published one, on another mac
 NOT_RUN = "not run"
 
 
+def percent(share):
+    return f"{share:.0%}".replace("%", " %")
+
+
 def near(low, high=None):
     """The band of a published value or range, widened by TOLERANCE."""
     return low / (1 + TOLERANCE), (high if high is not None else low) * (1 + TOLERANCE)
@@ -102,13 +106,6 @@ class Verdict:
     parts: tuple = field(default=(), repr=False)
 
 
-def band_words(band, form="{:.3g}"):
-    low, high = band
-    if high == math.inf:
-        return "above " + form.format(low)
-    return ("below " + form.format(high)) if low <= 0 else f"{form.format(low)} to {form.format(high)}"
-
-
 def _worst(states):
     for state in (REFUTED, UNDECIDED, CONFIRMED):
         if state in states:
@@ -163,6 +160,6 @@ def all_verdicts(results, published):
 
 
 RULES = (f"A finding is one or several ratios, each with an interval of 95 % from at least {LEAST_PAIRS} repeats taken in rounds (paired; the wider of the signed-rank and Student's interval of the logarithms: "
-         f"between equals it claims a difference in at most 5 % of cases). Confirmed: every interval lies in its band. Refuted: one lies outside it, or shows that there is no difference of {EQUAL:.0%} where one is claimed. "
-         f"Undecided: neither, or runs that are too few, too short ({LEAST_SECONDS:g} s at least where time decides) or failed. Not tested: not run. Published numbers may be missed by {TOLERANCE:.0%}: the machine is another. "
+         f"between equals it claims a difference in at most 5 % of cases). Confirmed: every interval lies in its band. Refuted: one lies outside it, or shows that there is no difference of {percent(EQUAL)} where one is claimed. "
+         f"Undecided: neither, or runs that are too few, too short ({LEAST_SECONDS:g} s at least where time decides) or failed. Not tested: not run. Published numbers may be missed by {percent(TOLERANCE)}: the machine is another. "
          "What is counted, not timed, is exact and needs one run.")  # fmt: skip

@@ -24,8 +24,8 @@ DRIFT = 0.3  # of the machine, from round to round, the same for both of a pair
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("n", [5, 6, 8])
 def test_equal_samples_differ_in_at_most_one_of_twenty(noise, n):
-    """Two configurations with the same distribution of times, on a machine that drifts: the interval leaves 1 out, to either side, in at most 5 % of 1000 experiments (6.4 % is 5 % and two standard errors);
-    so the claims "smaller" and "larger" together are confirmed in no more."""
+    """Two configurations with the same distribution of times, on a machine that drifts: the interval leaves 1 out, to either side, in at most 5 % of 1000 experiments;
+    so the claims "smaller" and "larger" together are confirmed in no more. (The signed ranks alone would claim 6.25 % with five pairs, a normal bootstrap more.)"""
     rng, experiments = np.random.default_rng(n), 1000
     drift = np.exp(DRIFT * rng.normal(size=(experiments, n)))
     a, b = (drift * np.exp(NOISES[noise](rng, (experiments, n))) for _ in range(2))
@@ -35,7 +35,7 @@ def test_equal_samples_differ_in_at_most_one_of_twenty(noise, n):
         low, high = effect.interval()
         seen += low > 1 or high < 1
         confirmed += sum(Part("", effect, band).state() == CONFIRMED for band in (SMALLER, LARGER))
-    assert seen == confirmed and seen <= 0.064 * experiments
+    assert seen == confirmed and seen <= 0.05 * experiments
 
 
 @pytest.mark.parametrize("n", [5, 8])

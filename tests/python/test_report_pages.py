@@ -52,7 +52,9 @@ def test_predictions_are_those_of_the_reports():
     assert (list(aio.get_xdata()), list(aio.get_ydata())) == ([4.0], [5.0]) and list(mmap.get_ydata()) == [1.0]
     assert [row[:4] for row in drawn.rows] == [["aio", "p", "1", "25%"], ["mmap", "p", "1", "75%"]]
     assert [p.transfer for p in predictions.predictions(found)] == [True, False] and overview.predicted({}) is None
-    assert "Farthest off on aio and uring: p 1 1.25 times the 4.00 s measured." in drawn.notes
+    assert "Farthest off on aio and uring: p 1 1.25 times the 4.00 s measured (waited 0% of the time: update rate taken too low)." in drawn.notes
+    late = plan("p", group({"run": 1}, 4.0, predicted_seconds=1.0, wait_share=0.8))
+    assert predictions.predictions(late)[0].why == "waited 80% of the time: bandwidth taken too high"
 
 
 def test_regret_is_drawn_for_each_choice():
@@ -117,6 +119,7 @@ def test_the_page_has_commit_and_machine(page):
 
 def test_its_tables_are_tables(page):
     """Every row of a table has the cells of its head, whatever stands in the numbers."""
+    assert report.cells(["a|b", "c\nd"]) == "| a\\|b | c d |"
     _, text, _ = page
     width = None
     for line in text.splitlines():

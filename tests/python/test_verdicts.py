@@ -16,7 +16,7 @@ from runner.plan import load as load_plan  # noqa: E402
 
 from analysis import checks, claims, predictions, published, verdicts  # noqa: E402
 from analysis.effects import Effect  # noqa: E402
-from analysis.verdicts import AT_MOST, CONFIRMED, LARGER, NOT_TESTED, REFUTED, SMALLER, UNDECIDED, Part  # noqa: E402
+from analysis.verdicts import AT_MOST, CONFIRMED, LARGER, NOT_TESTED, REFUTED, UNDECIDED, Part  # noqa: E402
 
 KNOWN = published.read_all()
 BY_NAME = {c.name: c for c in claims.CLAIMS}
@@ -353,7 +353,7 @@ def test_the_rule_of_a_part():
 def test_many_looks_do_not_refute_by_chance():
     """What one comparison refutes, one of twenty does not: its interval is wider."""
     edge = Effect((1.04, 1.01, 1.06, 1.02, 1.05))
-    assert edge.interval()[0] > 1 and Part("", edge).state(1) == REFUTED and Part("", edge, (0.0, 1.02)).state(40) == UNDECIDED
+    assert edge.interval()[0] > 1.005 and Part("", edge, (0.0, 1.005)).state(1) == REFUTED and Part("", edge, (0.0, 1.005)).state(40) == UNDECIDED
 
 
 def test_equal_samples_confirm_no_finding_more_often_than_one_in_twenty():
@@ -418,4 +418,3 @@ def test_regret_compares_what_was_free_to_choose():
 def test_numbers_are_short_and_telling():
     found = verdicts.decide(BY_NAME["fastest"], fig12(aio3y=12.0), KNOWN)
     assert found.numbers.startswith("12 comparisons: ") and "refuted" in found.numbers and "aio3y / aio2" in found.numbers and len(found.numbers) < 400
-    assert verdicts.band_words((0.0, 0.5)) == "below 0.5" and verdicts.band_words((1.0, float("inf"))) == "above 1" and verdicts.band_words((0.5, 0.6)) == "0.5 to 0.6"
