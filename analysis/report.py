@@ -114,7 +114,7 @@ def conditions(plan):
 
 def published_table(values):
     rows = [[v["what"], v["value"] if v["value"] is not None else "not given in the text", v["unit"] if v["value"] is not None else "", v.get("note") or f"{v['paper']}, {v['place']}"] for v in values.values.values()]
-    return f'<details open><summary>Published: {escape(values.source)}</summary><p class="note">{escape(values.conditions)}</p>' + table(["what", "value", "unit", "where"], rows) + "</details>\n"
+    return f'<details open><summary>Published: {escape(values.source)}</summary><p class="note">{escape(values.conditions)}{escape("".join(f"; {paper}: {said}" for paper, said in values.particular.items()))}</p>' + table(["what", "value", "unit", "where"], rows) + "</details>\n"
 
 
 def shown(drawn, folder, warning=""):

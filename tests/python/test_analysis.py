@@ -187,6 +187,9 @@ def test_published_values_say_where_they_stand(known):
     assert set(known) >= {"fig05", "fig06", "fig07", "fig12", "fig19", "fig22", "fig24", "table2", "profiles", "before-after"}
     assert known["fig05"].value("aio-temporal-ratio") == 1.51
     assert known["fig12"].value("bars") is None
+    # 18 h 16 min are 53.8 times the slides' normal execution, 48,232 s are 65.2 times the paper's: two bases
+    slides, paper = (known["fig05"].value(f"{a}-seconds") / known["fig05"].value(f"{a}-ratio") for a in ("swap-plain", "without-temporal"))
+    assert round(slides) == 1222 and round(paper) == 740 == known["fig05"].value("normal-seconds") and set(known["fig05"].particular) == {"iwapt2016", "slides"}
     for _, _, name in figures.FIGURES:
         assert name is None or name in known
 
