@@ -10,7 +10,9 @@ bytes moved.
 usage: experiments/speed.py [--quick] [--stencil star7] [--dtype f64] [--size NX NY NZ] [--steps NT] [--repeats 5]
                             [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--no-system]
 With --no-system nothing is changed on the machine: no cgroups, the page cache stays; the limited runs have --dram alone.
-Writes speed-STENCIL-DTYPE.json, .png and .svg to --output (default results/speed).
+Writes speed-STENCIL-DTYPE.json to --output (default results/speed) after every run, and at the end the picture of it that
+analysis/speed.py draws. Of runs with as many steps all checksums must be the same, and every run must have moved the bytes that
+were predicted: a run that did not, and one that fails, is reported, the others are kept, and the exit status is 1.
 """
 import argparse
 import json
@@ -24,11 +26,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "experiments"))
 
-from runner import registry  # noqa: E402
-
-sys.path.insert(0, ROOT)
-
-from analysis import speed as picture  # noqa: E402
+from runner import host, registry  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "release")
 MEMEXT = os.path.join(BUILD, "memext")
@@ -70,8 +68,12 @@ def buffers_bytes(o):
     return 2 * (nx + 2) * (ny + 2) * (nz + 2) * element
 
 
+class RunFailed(Exception):
+    """One sentence: the command and what it said."""
+
+
 def report(words):
-    """Runs a command that prints one JSON object; dies with its message otherwise."""
+    """Runs a command that prints one JSON object; RunFailed with its message otherwise."""
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, err = process.communicate()
@@ -80,8 +82,11 @@ def report(words):
         process.communicate()
         raise
     if process.returncode != 0:
-        sys.exit(f"speed.py: {' '.join(words)}\n{err.strip()} (exit status {process.returncode})")
-    return json.loads(out)
+        raise RunFailed(f"{(err.strip().splitlines() or ['no message'])[-1]} (exit status {process.returncode}: {' '.join(words)})")
+    try:
+        return json.loads(out)
+    except ValueError as error:
+        raise RunFailed(f"no report: {error} ({' '.join(words)})") from error
 
 
 def run_words(o, store, steps, *more):
@@ -109,7 +114,7 @@ def configurations(o, store):
                     "read_bytes": r["read_bytes"], "write_bytes": r["write_bytes"],
                     "predicted": r["predicted_read_bytes"] == r["read_bytes"] and r["predicted_write_bytes"] == r["write_bytes"],
                     "peak_rss_bytes": r["peak_rss_bytes"], "dram_budget_bytes": r["dram_budget_bytes"], "plan": r["plan"],
-                    "checksum": r["checksum"], "command": " ".join(words)}
+                    "checksum": r["checksum"], "steps": r["steps_done"], "command": " ".join(words)}
         return go
 
     yield "peak L1", "peak", bench("peak_l1")
@@ -123,8 +128,28 @@ def configurations(o, store):
             yield f"{algorithm} {f}x", algorithm, memext(limited(o, budget, words))
 
 
-def measure(o):
-    """{name: records}. The directory for the Buffers is in the registry, so that the next start removes it should this one be killed."""
+def wrong_bytes(record):
+    """Why the bytes are not those predicted; "" if they are, or nothing is predicted."""
+    return "" if record.get("predicted", True) else "the bytes moved are not the bytes predicted"
+
+
+def odd_checksums(records):
+    """[(name, why)] of the configurations whose grid differs from that of the most runs with as many steps."""
+    found = {}
+    for name, v in records.items():
+        for run in v["runs"]:
+            if "checksum" in run:
+                found.setdefault(run["steps"], {}).setdefault(run["checksum"], []).append(name)
+    odd = []
+    for steps, names in found.items():
+        usual = max(names, key=lambda c: len(names[c]))
+        odd += [(name, f"after {steps} steps the checksum is {c}, that of most runs {usual}") for c in names if c != usual for name in dict.fromkeys(names[c])]
+    return odd
+
+
+def measure(o, keep):
+    """Calls keep({name: records}, [(name, why)]) after every run. The directory for the Buffers is in the registry, so that the next start
+    removes it should this one be killed."""
     say = lambda text: print(f"speed.py: {text}", file=sys.stderr)
     say(f"changes nothing on this machine (--no-system) but a directory in {o.device}" if o.no_system else
         f"changes on this machine while it runs: cgroups with a memory limit; the page cache dropped; a directory in {o.device}; "
@@ -134,15 +159,13 @@ def measure(o):
             registry.sweep(say)
         with registry.Owner("speed.py") as owner:
             os.environ.update(owner.mark())
-            return measure_in(o, owner.directory(o.device, "memext-speed-")["path"])
+            measure_in(o, owner.directory(o.device, "memext-speed-")["path"], keep)
     except registry.RegistryError as error:
         sys.exit(f"speed.py: {error}")
-    except KeyboardInterrupt:
-        sys.exit("speed.py: interrupted")
 
 
-def measure_in(o, place):
-    records = {}
+def measure_in(o, place, keep):
+    records, failed = {}, []
     # One file for all runs, written once before: the first writes into a new file wait for the file system, and on a
     # virtual disk for its host, to find blocks; a file that goes sends them back.
     store = os.path.join(place, "store")
@@ -151,15 +174,25 @@ def measure_in(o, place):
     begin, done = time.time(), 0
     for _ in range(o.repeats):
         for name, group, go in todo:
-            record = go()
+            done += 1
+            try:
+                record = go()
+                why = wrong_bytes(record)
+            except RunFailed as error:
+                record, why = None, str(error)
+            if why:
+                failed.append((name, why))
+                print(f"[{done}/{len(todo) * o.repeats}] {name}: {why}", file=sys.stderr)
+            if record is None:
+                keep(records, failed)
+                continue
             if group == "memory":
                 time.sleep(o.settle)
-            done += 1
             left = (time.time() - begin) / done * (len(todo) * o.repeats - done)
             print(f"[{done}/{len(todo) * o.repeats}, {left / 60:.1f} min left] {name}: {record['gups']:.3f} Gupdates/s",
                   file=sys.stderr)
             records.setdefault(name, {"group": group, "runs": []})["runs"].append(record)
-    return records
+            keep(records, failed)
 
 
 def summarise(records):
@@ -169,7 +202,7 @@ def summarise(records):
     for name, v in records.items():
         runs = v["runs"]
         rates = [r["gups"] for r in runs]
-        row = {"name": name, "group": v["group"], "gups": middle[name], "least": min(rates), "most": max(rates),
+        row = {"name": name, "finished": len(runs), "rates": rates, "group": v["group"], "gups": middle[name], "least": min(rates), "most": max(rates),
                "to_normal": middle[name] / normal if normal else None, "to_peak": middle[name] / peak if peak else None}
         if "read_bytes" in runs[0]:
             row.update(wait_share=statistics.median(r["wait_share"] for r in runs), read_bytes=runs[0]["read_bytes"],
@@ -190,23 +223,54 @@ def show(rows):
               f"{part(r['to_peak'], '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
 
 
+class Results:
+    """The file of the results, whole at any moment."""
+
+    def __init__(self, o):
+        self.o, self.rows, self.failed = o, [], []
+        self.path = os.path.join(o.output, f"speed-{o.stencil}-{o.dtype}.json")
+        self.origin = {"command": " ".join(sys.argv), "commit": host.commit(ROOT), "machine": report([MEMEXT, "info", "--quiet", "--json", "-"])["machine"],
+                       "kernel": platform.release(), "stencil": o.stencil, "dtype": o.dtype, "size": o.size, "steps": o.steps, "repeats": o.repeats,
+                       "buffers_bytes": buffers_bytes(o)}  # fmt: skip
+
+    def keep(self, records, failed):
+        self.rows = summarise(records)
+        self.failed = [*dict.fromkeys([*failed, *odd_checksums(records)])]
+        failures = [{"name": name, "why": why} for name, why in self.failed]
+        with open(self.path + ".new", "w") as file:
+            json.dump({**self.origin, "rows": self.rows, "failed": failures}, file, indent=1)
+        os.replace(self.path + ".new", self.path)
+
+
+def draw(path):
+    if not os.path.exists(os.path.join(ROOT, "analysis", "speed.py")):
+        return
+    done = subprocess.run([sys.executable, "-m", "analysis.speed", path, "-o", path.removesuffix(".json") + ".png"], cwd=ROOT)
+    if done.returncode != 0:
+        print(f"speed.py: no picture was drawn; the results are in {path}", file=sys.stderr)
+
+
 def main():
     o = options()
     for program in (MEMEXT, BENCH):
         if not os.path.exists(program):
             sys.exit(f"speed.py: {program} is missing; build it with: cmake --preset release && cmake --build --preset release")
+    o.output = os.path.abspath(o.output)
     os.makedirs(o.output, exist_ok=True)
     registry.interruptible()
-    rows = summarise(measure(o))
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, text=True).stdout.strip()
-    path = os.path.join(o.output, f"speed-{o.stencil}-{o.dtype}")
-    record = {"command": " ".join(sys.argv), "commit": commit, "machine": report([MEMEXT, "info", "--quiet", "--json", "-"])["machine"],
-              "kernel": platform.release(), "stencil": o.stencil, "dtype": o.dtype, "size": o.size, "steps": o.steps, "repeats": o.repeats, "rows": rows}
-    with open(path + ".json", "w") as f:
-        json.dump(record, f, indent=1)
-    picture.write(record, path)
-    show(rows)
+    try:
+        results = Results(o)
+        measure(o, results.keep)
+    except RunFailed as error:
+        sys.exit(f"speed.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"speed.py: interrupted; what had finished by then is in {o.output}")
+    show(results.rows)
+    for name, why in results.failed:
+        print(f"speed.py: {name}: {why}", file=sys.stderr)
+    draw(results.path)
+    return 1 if results.failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
