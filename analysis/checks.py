@@ -49,7 +49,7 @@ def agreements(results):
     for plan in results.values():
         for run in plan.runs:
             report = run.report
-            if not run.ok or report.get("backend") not in ("aio", "uring") or not report.get("device", {}).get("bypasses_page_cache"):
+            if not run.ok or report.get("backend") not in ("aio", "uring") or not report.get("device", {}).get("bypasses_page_cache") or "kernel" not in report:
                 continue
             line = cached_timeline(run)
             for way in ("read", "write"):

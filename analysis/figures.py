@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis import heatmaps, style, timeline
-from analysis.stats import Stat, stat, variation
+from analysis.stats import Stat, variation
 
 GIB = 1 << 30
 # Floating-point operations of an update. 10 for 7 points is the slides' own count (5945.38 Mflops in 1847.55 s); the others are
@@ -38,10 +38,10 @@ def size_bytes(text):
 
 
 def cell(group, of):
-    """Stat of a group, or its failure in words, or None where it was not run."""
+    """Stat of a group, or its failure in words, or a Gap where it ended and was not counted, or None where it was not run."""
     if group is None:
         return None
-    return group.stat(of) or (group.failure or None)
+    return group.stat(of) or (group.failure or (style.Gap("not counted") if group.done else None))
 
 
 def show(value, form="{:.3g}"):
@@ -49,11 +49,12 @@ def show(value, form="{:.3g}"):
     if value is None:
         return "not run"
     if isinstance(value, str):
-        return f"failed: {value}" if value else ""
+        return str(value) if isinstance(value, style.Gap) else f"failed: {value}" if value else ""
     if isinstance(value, Stat):
+        lost = f", {value.failed} failed" if value.failed else ""
         if value.n > 1:
-            return f"{form.format(value.median)} ({form.format(value.low)} to {form.format(value.high)}, n={value.n})"
-        return form.format(value.median)
+            return f"{form.format(value.median)} ({form.format(value.low)} to {form.format(value.high)}, n={value.n}{lost})"
+        return form.format(value.median) + (f" ({lost[2:]})" if lost else "")
     return form.format(value) if isinstance(value, float) else str(value)
 
 
@@ -69,15 +70,25 @@ def gupdates(run):
     return run.rate * 1e-9
 
 
+def counted(run, *names):
+    """Counters of the kernel, None for each that the report has not."""
+    k = run.report.get("kernel") or {}
+    return tuple(v if (v := k.get(name)) is not None and v >= 0 else None for name in names)
+
+
 def moved(run):
-    """(read, written) of storage in the stencil phase. Reads are those of this process (faults and read-ahead count to who caused them); what a mapping
-    dirtied is written by the kernel at its own time, so that is the block device's counter where there is a timeline. Swap: the kernel's swap counters."""
-    k = run.report["kernel"]
+    """(read, written) of storage in the stencil phase, None where it was not counted. Reads are those of this process (faults and read-ahead count to who caused them); what a mapping
+    dirtied is written by the kernel at its own time, which the block device's counter in the timeline alone shows. Swap: the kernel's swap counters; 0 both where the Buffers
+    exceed the memory is no count."""
     if run.report["backend"] == "swap":
-        return k["swap_in_bytes"], k["swap_out_bytes"]
-    line = cached_timeline(run) if run.report["backend"] == "mmap" else None
-    wrote = line.total("device_write_bytes") if line is not None and len(line.samples) else k["storage_write_bytes"]
-    return k["storage_read_bytes"], wrote
+        ways = counted(run, "swap_in_bytes", "swap_out_bytes")
+        none = ways == (0, 0) and run.limit and run.buffers_bytes > size_bytes(run.limit)
+        return (None, None) if none else ways
+    read, wrote = counted(run, "storage_read_bytes", "storage_write_bytes")
+    if run.report["backend"] == "mmap":
+        line = cached_timeline(run)
+        wrote = line.total("device_write_bytes") if line is not None and len(line.samples) else None
+    return read, wrote
 
 
 def moved_read(run):
@@ -88,10 +99,15 @@ def moved_write(run):
     return moved(run)[1]
 
 
+def gib(of):
+    """The same in GiB."""
+    return lambda run: None if (v := of(run)) is None else v / GIB
+
+
 def amplification(run):
     """Bytes really moved / bytes that the schedule needed."""
-    needed = sum(run.needed_bytes)
-    return sum(moved(run)) / needed if needed else None
+    needed, real = sum(run.needed_bytes), moved(run)
+    return sum(real) / needed if needed and None not in real else None
 
 
 def wait_share(run):
@@ -111,9 +127,9 @@ def cached_timeline(run):
 
 
 def over(value, base):
-    """A Stat relative to another's median; failures pass through."""
-    if isinstance(value, Stat) and isinstance(base, Stat) and base.median:
-        return value.scaled(1 / base.median)
+    """A Stat relative to another, with the range of both; failures pass through."""
+    if isinstance(value, Stat) and isinstance(base, Stat) and base.low > 0:
+        return value.over(base)
     return value if isinstance(value, str) else None
 
 
@@ -126,7 +142,8 @@ def fig05(plan, published):
     plain = [over(cell(plan.one(method=m, temporal=False), per_step), base) for m in methods]
     ours = over(cell(plan.one(method="stream"), per_step), base)
     p = published.value
-    given = {("aio", True): p("aio-temporal-ratio"), ("mmap", True): p("mmap-temporal-ratio"), ("swap", True): p("swap-temporal-ratio"), ("swap", False): p("swap-plain-ratio")}
+    where = {("aio", True): "aio-temporal-ratio", ("mmap", True): "mmap-temporal-ratio", ("swap", True): "swap-temporal-ratio", ("swap", False): "swap-plain-ratio"}
+    given = {k: (p(name), published.paper(name)) for k, name in where.items()}
     with_it, without = "with temporal blocking", "without temporal blocking"
     figure, ax = style.new(7.2, 3.8)
     style.bars(ax, [*methods, "stream (ours)"], {with_it: [*temporal, ours], without: [*plain, None]}, "time per step, relative to normal", log=True,
@@ -140,22 +157,24 @@ def fig05(plan, published):
             if group is None:
                 continue
             value = cell(group, per_step)
-            rows.append([m, "with" if t else "without", show(value, "{:.4f} s per step"), show(over(value, base)), given.get((m, t)) or ("not in the papers" if m in ("uring", "stream") else NOT_GIVEN)])
-    notes = [f"The paper gives {p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal blocking and does not name the method in the text.",
+            rows.append([m, "with" if t else "without", show(value, "{:.4f} s per step"), show(over(value, base)), f"{given[m, t][0]} ({given[m, t][1]})" if (m, t) in given else "not in the papers" if m in ("uring", "stream") else NOT_GIVEN])
+    notes = [f"Two sources, two shapes of mark: the ratios are the slides'; the paper gives {p('aio-temporal-seconds')} s against {p('normal-seconds')} s for aio ({p('aio-temporal-seconds') / p('normal-seconds'):.2f}), and "
+             f"{p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal blocking, without naming the method in the text. "
+             f"The sources do not share a base: the slides' normal execution took about {p('swap-plain-seconds') / p('swap-plain-ratio'):.0f} s, with programs before the optimisation.",
              "Without temporal blocking mmap and swap work on the mapping, step by step; aio has no memory semantics and moves the same Blocks for one step each."]  # fmt: skip
     return Drawn("fig05", "Fig. 5: swap, mmap and aio against normal execution", figure, ["method", "temporal blocking", "measured", "relative to normal", "published"], rows, notes)
 
 
 def slides_bytes(plan, published):
     methods = ["aio", "uring", "mmap", "swap"]
-    read = [cell(plan.one(method=m, temporal=True), lambda r: moved_read(r) / GIB) for m in methods]
-    wrote = [cell(plan.one(method=m, temporal=True), lambda r: moved_write(r) / GIB) for m in methods]
+    read = [cell(plan.one(method=m, temporal=True), gib(moved_read)) for m in methods]
+    wrote = [cell(plan.one(method=m, temporal=True), gib(moved_write)) for m in methods]
     figure, ax = style.new(6.4, 3.2)
     style.bars(ax, methods, {"read": read, "write": wrote}, "GiB moved on storage, stencil phase")
     rows = []
     for i, m in enumerate(methods):
         group = plan.one(method=m, temporal=True)
-        needed = group.first(lambda r: r.needed_bytes) if group else None
+        needed = group.first(lambda r: r.needed_bytes) if group and group.done else None
         given = [published.values.get(f"{m}-{way}-gib", {}).get("value") for way in ("read", "write")]
         base = published.value("aio-read-gib")
         rows.append([m, show(read[i]), show(wrote[i]), f"{needed[0] / GIB:.3f} + {needed[1] / GIB:.3f}" if needed else "", show(over(read[i], read[0])),
@@ -275,6 +294,13 @@ def bandwidth_variation(line, period_s):
     """Coefficient of variation of the means; None where there are too few, or nothing was moved."""
     means = period_means(line, period_s)[1]
     return variation(list(means)) if len(means) >= LEAST_PERIODS else None
+
+
+def full_bandwidth_share(line, best):
+    """The mean read + write bandwidth while there is I/O (samples above a fiftieth of the best), of the best bytes per second that any of the methods reached; None without any."""
+    rate = line.rate(*line.traffic())[1]
+    busy = rate[rate > 0.02 * best]
+    return float(busy.mean()) / best if best and len(busy) else None
 
 
 def before_after(plan, published):
@@ -400,7 +426,7 @@ def fig12(plan, published):
             group = plan.one(backend=backend, algorithm=algorithm, room=room)
             value = cell(group, per_step)
             columns[room].append(over(value, base[room]))
-            read = cell(group, lambda r: moved_read(r) / r.steps / GIB)
+            read = cell(group, lambda r: None if moved_read(r) is None else moved_read(r) / r.steps / GIB)
             row += [show(value, "{:.4f} s"), show(columns[room][-1]) if isinstance(value, Stat) else "", show(read, "{:.3f}") if isinstance(value, Stat) else ""]
         rows.append(row)
     figure, ax = style.new(7.4, 3.9)
@@ -442,10 +468,12 @@ def _components(plan, groups, title, name):
     """Stacked parts of the wall time, and beside them how long transfers were under way."""
     labels = [label for label, _ in groups]
     figure, (left, right) = style.new(7.4, 4.2, columns=2)
-    parts = {c[:-2]: [g.stat(lambda r, c=c: r.report["time"][c]).median if g.done else 0 for _, g in groups] for c in COMPONENTS}
-    total = [g.stat(seconds).median if g.done else 0 for _, g in groups]
-    parts["other"] = [max(0.0, t - sum(parts[c][i] for c in ("update", "blk2blk", "wait"))) for i, t in enumerate(total)]
-    style.stacked(left, labels, parts, "seconds")
+    nothing = float("nan")  # of a run that failed: no bar, and a mark in its place
+    parts = {c[:-2]: [g.stat(lambda r, c=c: r.report["time"][c]).median if g.done else nothing for _, g in groups] for c in COMPONENTS}
+    total = [g.stat(seconds).median if g.done else nothing for _, g in groups]
+    lost = {i: g.failure or "not run" for i, (_, g) in enumerate(groups) if not g.done}
+    parts["other"] = [nothing if i in lost else max(0.0, t - sum(parts[c][i] for c in ("update", "blk2blk", "wait"))) for i, t in enumerate(total)]
+    style.stacked(left, labels, parts, "seconds", lost)
     left.set_title("what the computing thread did", loc="left")
     ways = {w: [cell(g, lambda r, w=w: r.report["time"][f"{w}_s"]) for _, g in groups] for w in ("buf2blk", "blk2buf")}
     style.bars(right, labels, ways, "seconds with a transfer under way", value_format="{:.2g}", legend=False)
@@ -453,7 +481,7 @@ def _components(plan, groups, title, name):
     right.set_title("flash read and write", loc="left")
     for ax in (left, right):
         ax.tick_params(axis="x", rotation=60, labelsize=7)
-    rows = [[label.replace("\n", " "), *[show(float(parts[c][i]), "{:.2f}") for c in ("update", "blk2blk", "wait", "other")], show(ways["buf2blk"][i], "{:.2f}"), show(ways["blk2buf"][i], "{:.2f}")] for i, label in enumerate(labels)]
+    rows = [[label.replace("\n", " "), *["" if i in lost else show(float(parts[c][i]), "{:.2f}") for c in ("update", "blk2blk", "wait", "other")], show(ways["buf2blk"][i], "{:.2f}"), show(ways["blk2buf"][i], "{:.2f}")] for i, label in enumerate(labels)]
     return Drawn(name, title, figure, ["run", "update s", "blk2blk s", "wait s", "other s", "buf2blk s", "blk2buf s"], rows,
                  ["memext overlaps transfers with computation, so buf2blk and blk2buf are shown beside the wall time, not in it; `wait` is what they cost. "
                   "Published values are not given in the text."])  # fmt: skip
@@ -495,7 +523,9 @@ def fig22(plan, published):
         ax.set_title(f"{name}: {limit} of DRAM", loc="left")
         for (a, s), m, b in zip(labels, series["manual"], series["blk"]):
             lengthening = over(m, b)
-            longer = f"{lengthening.median - 1:+.1%}" if isinstance(lengthening, Stat) else show(lengthening)
+            longer = show(lengthening)
+            if isinstance(lengthening, Stat):
+                longer = f"{lengthening.median - 1:+.1%}" + (f" ({lengthening.low - 1:+.1%} to {lengthening.high - 1:+.1%})" if lengthening.n > 1 else "")
             given = [published.value(f"{machine}-{a}-{end}") for end in ("low", "high")]
             rows.append([f"{name}, {limit}", NAMES[a], s, _parameters(plan.one(machine=machine, algorithm=a, size=s, tuner="blk")), show(b, "{:.2f} s"), show(m, "{:.2f} s"), longer, f"+{given[0]:.1%} to +{given[1]:.1%} ({machine})"])
     style.same_top(axes)
@@ -563,7 +593,7 @@ def uring(plan, published):
     figure, (left, right) = style.new(7.4, 3.6, columns=2)
     labels = [g["variant"].replace("uring-", "uring\n") for g in groups]
     rate = [cell(g, lambda r: (r.report["read_bytes"] + r.report["write_bytes"]) / r.report["seconds"] / 1e9) for g in groups]
-    system = [cell(g, lambda r: r.report["kernel"]["system_s"] / (sum(moved(r)) / GIB)) for g in groups]
+    system = [cell(g, lambda r: None if None in (*moved(r), *counted(r, "system_s")) else system_s(r) / (sum(moved(r)) / GIB)) for g in groups]
     style.bars(left, labels, {"transfer": rate}, "GB/s read and written")
     style.bars(right, labels, {"system": system}, "system CPU seconds per GiB")
     for ax in (left, right):
@@ -594,15 +624,15 @@ ADVICES = ("none", "sequential", "random", "willneed", "hugepage", "schedule")
 
 
 def of_kernel(name, unit=GIB):
-    return lambda r: r.report["kernel"][name] / unit if name in r.report["kernel"] else None
+    return lambda r: None if (v := counted(r, name)[0]) is None else v / unit
 
 
 def system_s(run):
-    return run.report["kernel"]["system_s"]
+    return counted(run, "system_s")[0]
 
 
 def _cache_row(group):
-    return [show(cell(group, per_step), "{:.4f}"), show(cell(group, amplification), "{:.2f}"), show(cell(group, lambda r: moved_read(r) / GIB), "{:.2f}"), show(cell(group, lambda r: moved_write(r) / GIB), "{:.2f}"),
+    return [show(cell(group, per_step), "{:.4f}"), show(cell(group, amplification), "{:.2f}"), show(cell(group, gib(moved_read)), "{:.2f}"), show(cell(group, gib(moved_write)), "{:.2f}"),
             show(cell(group, lambda r: r.report["major_faults"]), "{:.0f}"), show(cell(group, of_kernel("reclaimed_bytes")), "{:.2f}"), show(cell(group, of_kernel("refault_bytes")), "{:.2f}"),
             show(cell(group, system_s), "{:.2f}"), show(cell(group, lambda r: 100 * wait_share(r)), "{:.0f} %")]  # fmt: skip
 
@@ -653,19 +683,24 @@ def amplification_figure(plan, published):
         if needed is None:
             ax.annotate(f"× {g.failure[:60]}", (0, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=7, color=style.RED)
             continue
-        read, wrote = (stat(x / GIB for x in (moved(r)[k] for r in g.done)).median for k in (0, 1))
-        ax.barh(i, read, 0.7, color=style.BLUE, label=once("read"))
-        ax.barh(i, wrote, 0.7, left=read, color=style.ORANGE, hatch="//", edgecolor="white", linewidth=0.3, label=once("written"))
+        read, wrote = (s.median if (s := g.stat(gib(of))) else None for of in (moved_read, moved_write))
+        if read is not None:
+            ax.barh(i, read, 0.7, color=style.BLUE, label=once("read"))
+        if wrote is not None:
+            ax.barh(i, wrote, 0.7, left=read or 0, color=style.ORANGE, hatch="//", edgecolor="white", linewidth=0.3, label=once("written"))
         ax.plot([sum(needed)] * 2, [i - 0.45, i + 0.45], color=style.BLACK, linewidth=2, label=once("needed (read + written)"))
-        ax.annotate(f"{(read + wrote) / sum(needed):.2f}", (max(read + wrote, sum(needed)), i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6.5)
+        gap = [name for name, v in (("read", read), ("written", wrote)) if v is None]
+        text, c = (f"{(read + wrote) / sum(needed):.2f}", style.BLACK) if not gap else (f"{' and '.join(gap)}: not counted", style.GREY)
+        ax.annotate(text, (max((read or 0) + (wrote or 0), sum(needed)), i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6.5, color=c)
     ax.set_yticks(range(len(groups)), labels, fontsize=7)
     ax.set_ylim(len(groups) - 0.4, -0.6)
-    ax.margins(x=0.06)
+    ax.margins(x=0.1)
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)
     ax.grid(visible=False, axis="y")
     ax.set_xlabel("GiB on storage in the stencil phase; the number is moved / needed")
     style.legend_above(figure, ax)
-    return Drawn("amplification", "Bytes really moved against bytes needed", figure, [], [], ["The numbers stand in the table of the advices. At the end of a run on mmap a part of what it wrote is still in the page cache, so that less than what is needed may have been written."])
+    return Drawn("amplification", "Bytes really moved against bytes needed", figure, [], [], ["The numbers stand in the table of the advices. At the end of a run on mmap a part of what it wrote is still in the page cache, so that less than what is needed may have been written. "
+                 "What a mapping has written only the block device counts, and only runs with a timeline have that counter."])  # fmt: skip
 
 
 def _number(choice):

@@ -17,11 +17,17 @@ class Published:
         self.figure, self.conditions = raw["figure"], raw["conditions"]
         self.values = {v["id"]: v for v in raw["values"]}
         self.source = "; ".join(f"{s['paper']}, {s['place']}" for s in raw["source"])
+        # Where several sources stand together, what is particular to each.
+        self.particular = {s["paper"]: s["conditions"] for s in raw["source"] if "conditions" in s}
         self.papers = papers
 
     def value(self, name):
         """The number, or None where the text does not give it."""
         return self.values[name]["value"]
+
+    def paper(self, name):
+        """Which of the papers gives it."""
+        return self.values[name]["paper"]
 
 
 def check(path, raw, papers):

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Makes the report of a results folder: every figure as PNG and SVG, and one HTML file that holds them all.
 
-    analysis/report.py results/quick [-o results/quick/report.html]
+    analysis/report.py results/quick [-o results/quick/report.html] [--markdown docs/results.md]
+
+With --markdown it also writes the findings as one page of text, with commit and machine: docs/results.md is made by nothing else.
 """
 import argparse
 import base64
@@ -13,8 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analysis import checks, published, results, style, verdicts  # noqa: E402
+from analysis import checks, closeness, overview, predictions, published, results, style, verdicts  # noqa: E402
 from analysis.figures import FIGURES, GIB, cached_timeline  # noqa: E402
+from analysis.figures_more import MORE  # noqa: E402
 from analysis.stats import median  # noqa: E402
 
 DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns
@@ -25,8 +28,8 @@ h1 { font-size: 1.6em; } h2 { margin-top: 2.2em; border-bottom: 1px solid #ccc; 
 table { border-collapse: collapse; font-size: 0.82em; margin: 0.8em 0; display: block; overflow-x: auto; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em 0.25em 0; text-align: left; vertical-align: top; } th { border-bottom: 1.5px solid #444; }
 img { max-width: 100%; height: auto; } p.note, .command { color: #444; font-size: 0.88em; } code, .command { font-family: "DejaVu Sans Mono", monospace; font-size: 0.8em; overflow-wrap: anywhere; }
-.confirmed::before { content: "✓ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; }
-.confirmed { color: #00634a; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; }
+.confirmed::before { content: "✓ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; } .not-tested::before { content: "– "; }
+.confirmed { color: #00634a; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; } .not-tested { color: #888; }
 tr.failed td { color: #a04000; } @media print { body { max-width: none; } img, tr { break-inside: avoid; } table { display: table; } } details { margin: 0.5em 0; } summary { cursor: pointer; }
 """
 
@@ -50,10 +53,15 @@ class Raw(str):
     """Text that is HTML already."""
 
 
-def picture(drawn, folder):
-    """Writes PNG and SVG; the img element with the PNG inside."""
+def picture(drawn, folder, warning=""):
+    """Writes PNG and SVG; the img element with the PNG inside. A warning stands in the figure itself, since figures travel without their text."""
     if drawn.figure is None:
         return ""
+    if warning:
+        engine, foot = drawn.figure.get_layout_engine(), 0.17 / drawn.figure.get_figheight()
+        x, y, width, height = engine.get()["rect"]
+        engine.set(rect=(x, y + foot, width, height - foot))
+        drawn.figure.text(0.995, 0.004, warning[: warning.index(" (")], ha="right", va="bottom", fontsize=6.5, color=style.RED).set_gid("mixed")
     folder.mkdir(parents=True, exist_ok=True)
     png = style.image(drawn.figure, "png")
     (folder / f"{drawn.name}.png").write_bytes(png)
@@ -81,9 +89,17 @@ def few(values, most=4):
     return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
 
 
+def mixed(plan):
+    """A sentence where a plan's runs come from several commits, "" otherwise: what stands side by side in its figures was not the same program."""
+    commits, programs = (list(dict.fromkeys(getattr(r, name) for r in plan.runs if not r.skipped)) for name in ("commit", "program"))
+    if len(commits) < 2:
+        return ""
+    return f"Mixed: these runs are of {len(commits)} commits ({few(commits)})" + (", but of the same program." if len(programs) == 1 else f" and {len(programs)} programs; differences between them may be the program's.")
+
+
 def conditions(plan):
     """What was run, in a line: problems, DRAM, repeats."""
-    reports = [r.report for r in plan.runs if r.report.get("problem")]
+    reports = [r.report for r in plan.runs if "stencil" in (r.report.get("problem") or {})]
     if not reports:
         return ""
     problems = few(f"{p['nx']} x {p['ny']} x {p['nz']}" for p in (r["problem"] for r in reports))
@@ -98,22 +114,29 @@ def conditions(plan):
 
 def published_table(values):
     rows = [[v["what"], v["value"] if v["value"] is not None else "not given in the text", v["unit"] if v["value"] is not None else "", v.get("note") or f"{v['paper']}, {v['place']}"] for v in values.values.values()]
-    return f'<details open><summary>Published: {escape(values.source)}</summary><p class="note">{escape(values.conditions)}</p>' + table(["what", "value", "unit", "where"], rows) + "</details>\n"
+    return f'<details open><summary>Published: {escape(values.source)}</summary><p class="note">{escape(values.conditions)}{escape("".join(f"; {paper}: {said}" for paper, said in values.particular.items()))}</p>' + table(["what", "value", "unit", "where"], rows) + "</details>\n"
+
+
+def shown(drawn, folder, warning=""):
+    """Heading, picture, table and notes of a figure."""
+    if drawn is None:
+        return ""
+    notes = [*drawn.notes, *([warning] if warning else [])]
+    return f'<h3 id="{escape(drawn.name)}">{escape(drawn.title)}</h3>\n' + picture(drawn, folder, warning) + table(drawn.header, drawn.rows) + "".join(f'<p class="note">{escape(n)}</p>\n' for n in notes)
 
 
 def sections(found, known, folder):
     """HTML of every figure, in order; what could not be drawn says why. Published values and commands stand after the first figure that they belong to."""
     text, told = "", set()
-    for draw, plan_name, values_name in FIGURES:
+    for draw, plan_name, values_name in (*FIGURES, *MORE):
         values = known.get(values_name)
         plan = found.get(plan_name)
         if plan is None or not plan.groups:
             text += f"<h3>{escape(draw.__name__)}</h3><p class='note'>Not run: no results of the plan {escape(plan_name)}.</p>\n"
             continue
-        drawn = draw(plan, values)
+        drawn, warning = draw(plan, values), mixed(plan)
         for d in drawn if isinstance(drawn, list) else [drawn]:
-            text += f'<h3 id="{escape(d.name)}">{escape(d.title)}</h3>\n' + picture(d, folder) + table(d.header, d.rows)
-            text += "".join(f'<p class="note">{escape(n)}</p>\n' for n in d.notes)
+            text += shown(d, folder, warning)
         if plan_name not in told:
             text += f'<p class="note">{escape(conditions(plan))}</p>\n'
         if values and values_name not in told:
@@ -123,10 +146,13 @@ def sections(found, known, folder):
     return text
 
 
+def verdict_counts(found):
+    return ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in verdicts.STATES)
+
+
 def verdict_table(found):
-    rows = [[Raw(f'<span class="{v.state}">{v.state}</span>'), v.finding, v.source, v.numbers] for v in found]
-    counts = ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in (verdicts.CONFIRMED, verdicts.REFUTED, verdicts.UNDECIDED))
-    return f"<p>{counts}. That one thing is smaller than another is confirmed when the medians differ by more than the spread of the repeats (twice the median deviation; 5 % for single runs), and refuted when they do not, or differ the other way. A finding is undecided only when a run that it needs failed or is missing.</p>" + table(["verdict", "finding", "source", "our numbers"], rows)
+    rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{v.state}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers] for v in found]
+    return f"<p>{verdict_counts(found)}. {escape(verdicts.RULES)}</p>" + table(["state", "finding", "source", "published", "ours, with its interval", "rule", "numbers"], rows)
 
 
 def others_share(runs, cores):
@@ -142,11 +168,11 @@ def sampling_share(runs):
     return (median(shares), max(shares)) if shares else None
 
 
-def origin(found):
-    """Machine, commits, programs, span of time."""
+def origin_rows(found):
+    """(rows of machine, commits, programs and span of time, a warning or ""); no rows without a session."""
     sessions = [s for p in found.values() for s in p.sessions]
     if not sessions:
-        return "<p>No session is recorded.</p>"
+        return [], "No session is recorded."
     used = {r.session for p in found.values() for r in p.runs}
     sessions = [s for s in sessions if s["session"] in used] or sessions
     newest = max(sessions, key=lambda s: s["started_unix_s"])
@@ -158,8 +184,8 @@ def origin(found):
     stamp = lambda t: datetime.datetime.fromtimestamp(t, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")  # noqa: E731
     memory = m.get("memory_bytes", 0) / GIB
     rows = [
-        ["commit", ", ".join(dict.fromkeys(s["commit"] for s in sessions))],
-        ["program (sha256)", ", ".join(dict.fromkeys(s["program"] for s in sessions))],
+        ["commit", ", ".join(dict.fromkeys(r.commit for r in runs))],
+        ["program (sha256)", ", ".join(dict.fromkeys(r.program for r in runs))],
         ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {memory:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
         ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
         ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, read-ahead {storage.get('read_ahead_kb')} KiB"],
@@ -173,13 +199,61 @@ def origin(found):
     looking = sampling_share(runs)
     if looking is not None:
         rows.append(["cost of the timelines", f"{looking[0]:.2%} of one core's time in the median of the runs with a timeline, {looking[1]:.2%} at most"])
-    warning = "" if len(machines) == 1 else f"<p><strong>These results come from {len(machines)} machines; ratios across them mean nothing.</strong></p>"
-    return warning + table(["", ""], rows)
+    return rows, "" if len(machines) == 1 else f"These results come from {len(machines)} machines; ratios across them mean nothing."
+
+
+def origin(found):
+    rows, warning = origin_rows(found)
+    return (f"<p><strong>{escape(warning)}</strong></p>" if warning else "") + table(["", ""], rows)
 
 
 def failed_runs(found):
     rows = [[p.name, f"{r.id} #{r.repeat + 1}", r.status, r.failure, r.stderr.strip()[-300:]] for p in found.values() for r in p.runs if not r.ok]
     return table(["plan", "run", "status", "why", "last words"], rows, ["failed"] * len(rows)) if rows else "<p>None.</p>"
+
+
+def prediction_summary(found):
+    """Sentences: how right the predictions were, and what the tuner's choices cost."""
+    errors = [p.error for p in predictions.predictions(found) if p.transfer]
+    text = []
+    if errors:
+        middle, low, high = predictions.median_error(errors)
+        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median of {len(errors)} configurations on aio and uring" + (f" (interval {low:.0%} to {high:.0%})." if low is not None else "."))
+    costs = [r for r in predictions.regrets(found)]
+    if costs:
+        middle = median([median(list(r.ratios.values())) for r in costs])
+        text.append(f"The tuner's choice took {middle:.3f} times as long as the best plan that was run, in the median of {len(costs)} choices.")
+    return text
+
+
+def cells(row):
+    return "| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in row) + " |"
+
+
+def markdown(found, decided):
+    """The findings as one page of text."""
+    rows, warning = origin_rows(found)
+    lines = ["# Results", "", "Written by `analysis/report.py --markdown`; `experiments/reproduce.sh` makes the runs, the figures and this page anew.", ""]
+    lines += [f"**{warning}**", ""] if warning else []
+    lines += [cells(["", ""]), "| --- | --- |", *(cells(r) for r in rows if r[0] != "storage" or "None" not in r[1]), ""]
+    notes = [f"- {p.name}: {m}" for p in found.values() if (m := mixed(p))]
+    lines += ["Runs of several commits:", "", *notes, ""] if notes else []
+    lines += ["## Findings", "", f"{verdict_counts(decided)}. {verdicts.RULES}", ""]
+    for state in verdicts.STATES:
+        rows = [v for v in decided if v.state == state]
+        if not rows:
+            continue
+        lines += [f"### {state.capitalize()}", ""]
+        if state == verdicts.NOT_TESTED:
+            lines += [cells(["finding", "source", "published", "why"]), "| --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.numbers]) for v in rows), ""]
+        else:
+            lines += [cells(["finding", "source", "published", "ours", "rule", "numbers"]), "| --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers]) for v in rows), ""]
+    lines += ["## Predictions", "", *prediction_summary(found), ""] if prediction_summary(found) else []
+    close = closeness.how_close(found)
+    lines += ["## How close schedule-advised mmap comes to explicit I/O", "", *(line for t in close for line in (t, ""))] if close else []
+    lost = [f"- {p.name} {r.id} #{r.repeat + 1}: {r.failure}" for p in found.values() for r in p.runs if not r.ok and not r.skipped]
+    lines += ["## Failed runs", "", *(lost or ["None."])]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def agreement_table(found):
@@ -197,23 +271,25 @@ def agreement_table(found):
     return note + table(["plan", "run", "direction", "own bytes", "CalcTrans", "/proc/self/io", "block device", ""], rows, classes)
 
 
-def build(folder, out):
-    """Reads, draws, writes. Returns the verdicts."""
+def build(folder, out, text=None):
+    """Reads, draws, writes; the findings as a page of text too, where a file is named for it. Returns the verdicts."""
     found, known = results.read_all(folder), published.read_all()
     if not found:
         raise SystemExit(f"report.py: {folder} holds no */raw.jsonl; run experiments/run.py first")
     decided = verdicts.all_verdicts(found, known)
-    close = "".join(f"<p>{escape(t)}</p>\n" for t in verdicts.how_close(found)) or "<p>Not run.</p>"
+    figures = out.parent / "figures"
+    close = "".join(f"<p>{escape(t)}</p>\n" for t in closeness.how_close(found)) or "<p>Not run.</p>"
     scale = ", ".join(dict.fromkeys(p.scale for p in found.values()))
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
 <style>{CSS}</style>
 <h1>memext: the papers' comparisons, measured again</h1>
-<p>Medians of the repeats; thin lines show smallest and largest, tables give them in brackets; diamonds are published values. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
-<p><a href="#findings">Findings</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
+<p>Medians of the repeats; thin lines show smallest and largest, tables give them in brackets; ratios carry the range of both sides; open marks are published values, one shape for each source; × marks failed repeats. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
+<p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
 <h2>Where this was measured</h2>{origin(found)}
-<h2 id="findings">Findings of the papers, and what we measured</h2>{verdict_table(decided)}
+<h2 id="findings">Findings of the papers, and what we measured</h2>{shown(overview.findings(decided), figures)}{verdict_table(decided)}
+<h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
-<h2 id="figures">Figures</h2>{sections(found, known, out.parent / "figures")}
+<h2 id="figures">Figures</h2>{sections(found, known, figures)}
 <h2 id="counters">Do the counters agree?</h2>{agreement_table(found)}
 <h2 id="failed">Failed runs</h2>{failed_runs(found)}
 <h2>Sources</h2>{table(["", ""], list(next(iter(known.values())).papers.items()))}
@@ -221,6 +297,9 @@ def build(folder, out):
 """
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page)
+    if text is not None:
+        text.parent.mkdir(parents=True, exist_ok=True)
+        text.write_text(markdown(found, decided))
     return decided
 
 
@@ -228,15 +307,16 @@ def main(argv=None):
     p = argparse.ArgumentParser(prog="analysis/report.py", description=__doc__.splitlines()[0])
     p.add_argument("results", type=Path, help="folder that experiments/run.py wrote, e.g. results/quick")
     p.add_argument("-o", "--output", type=Path, help="HTML file (default: report.html there)")
+    p.add_argument("--markdown", type=Path, metavar="FILE", help="write the findings as text too, e.g. docs/results.md")
     o = p.parse_args(argv)
     out = o.output or o.results / "report.html"
     try:
-        decided = build(o.results, out)
+        decided = build(o.results, out, o.markdown)
     except results.SchemaError as error:
         print(f"report.py: {error}", file=sys.stderr)
         return 2
     for v in decided:
-        print(f"{v.state:10} {v.finding}: {v.numbers}")
+        print(f"{v.state:10} {v.finding}: {v.effect or v.numbers}")
     print(f"report: {out}")
     return 0
 

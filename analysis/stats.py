@@ -1,16 +1,16 @@
-"""Medians and spread of repeated runs."""
-from dataclasses import dataclass
+"""Medians and spread of repeated runs. What decides a verdict is in effects.py."""
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Stat:
-    """Median, smallest and largest of n values, and the median of their distances from the median, which one stray value does not widen."""
+    """Median, smallest and largest of n values; `failed` further repeats have none."""
 
     median: float
     low: float
     high: float
     n: int
-    deviation: float = 0.0
+    failed: int = 0
 
     @property
     def spread(self):
@@ -19,7 +19,13 @@ class Stat:
 
     def scaled(self, factor):
         ends = sorted((self.low * factor, self.high * factor))
-        return Stat(self.median * factor, ends[0], ends[1], self.n, self.deviation * abs(factor))
+        return replace(self, median=self.median * factor, low=ends[0], high=ends[1])
+
+    def over(self, base):
+        """The quotient with the uncertainty of both: from the smallest by the largest to the largest by the smallest. Both positive."""
+        if base is self:
+            return replace(self, median=1.0, low=1.0, high=1.0)
+        return Stat(self.median / base.median, self.low / base.high, self.high / base.low, min(self.n, base.n), self.failed + base.failed)
 
 
 def median(values):
@@ -35,16 +41,7 @@ def stat(values):
     values = [float(v) for v in values if v is not None]
     if not values:
         return None
-    middle = median(values)
-    return Stat(middle, min(values), max(values), len(values), median(abs(v - middle) for v in values))
-
-
-def apart(a, b, single=0.05):
-    """Are two medians farther from each other than the spread of the repeats, i.e. twice the larger median deviation? Single runs have none: they count as apart when they differ by more than that part."""
-    away = abs(a.median - b.median)
-    if a.n == 1 and b.n == 1:
-        return away > single * max(abs(a.median), abs(b.median))
-    return away > 2 * max(a.deviation, b.deviation)
+    return Stat(median(values), min(values), max(values), len(values))
 
 
 def variation(values):

@@ -1,7 +1,6 @@
 """One look for all figures: Okabe and Ito's palette (safe for colour-blind readers), hatches beside colours, text that prints at column width."""
 import io
 import math
-from itertools import cycle
 
 import matplotlib
 
@@ -65,42 +64,85 @@ def plain_log(axis, low, high):
     axis.set_minor_formatter(NullFormatter())
 
 
+PUBLISHED = {"iwapt2016": ("D", "published (paper)"), "slides": ("s", "published (slides)"), "japanese": ("^", "published (Japanese paper)")}
+
+
+class Gap(str):
+    """Why a finished run has no value: its counter could not be read. No failure, and no zero."""
+
+
+def _is_stat(v):
+    return hasattr(v, "median")
+
+
+def _row(row, published, i, count, categories):
+    """(places, finished, {place: (value, source)}) of the i-th of so many series."""
+    width = 0.8 / max(1, count)
+    at = [k - 0.4 + width * (i + 0.5) for k in range(len(categories))]
+    given = {x: v if isinstance(v, tuple) else (v, "iwapt2016") for x, v in zip(at, published or []) if v}
+    return at, [(x, v) for x, v in zip(at, row) if _is_stat(v)], given
+
+
+def _mark_lost(ax, at, row, foot):
+    """Failures are written where their value would stand, and counted beside values that stand on fewer repeats; counters that are missing are gaps."""
+    for x, v in zip(at, row):
+        if isinstance(v, Gap):
+            ax.annotate("not counted", (x, foot), xytext=(0, 3), textcoords="offset points", rotation=90, fontsize=6, color=GREY, ha="center", va="bottom", annotation_clip=False)
+        elif isinstance(v, str):
+            ax.annotate(f"× {v[:40]}", (x, foot), xytext=(0, 3), textcoords="offset points", rotation=90, fontsize=6.5, color=RED, ha="center", va="bottom", annotation_clip=False)
+        elif _is_stat(v) and v.failed:
+            ax.annotate(f"×{v.failed}", (x, v.low), xytext=(0, -3), textcoords="offset points", fontsize=6.5, color=RED, ha="center", va="top")
+
+
+def _mark_published(ax, name, given):
+    for source in dict.fromkeys(s for _, s in given.values()):
+        marker, label = PUBLISHED[source]
+        points = [(x, v) for x, (v, s) in given.items() if s == source]
+        there = {line.get_label() for line in ax.get_lines()}
+        (line,) = ax.plot([x for x, _ in points], [v for _, v in points], linestyle="", marker=marker, markersize=5.5, markerfacecolor="white", markeredgecolor=BLACK, zorder=4,
+                          label=label if label not in there else None)  # fmt: skip
+        line.set_gid(f"{name} published, {source}")
+
+
 def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=None, legend=True, published=None):
-    """Grouped bars. series: {name: [Stat | str | None, ...]}; a string is a failure and is written where its bar would stand. published: {name: [value | None, ...]},
-    drawn as diamonds on the bars."""
-    width = 0.8 / max(1, len(series))
-    given = [v for row in (published or {}).values() for v in row if v]
-    biggest = max([v.high for row in series.values() for v in row if hasattr(v, "median")] + given, default=1.0)
-    smallest = min([v.low for row in series.values() for v in row if hasattr(v, "median") and v.low > 0] + given, default=0.1)
-    floor = smallest / 3 if log else 0.0
-    hatches = cycle(HATCHES)
+    """Grouped bars from 0; on a logarithmic axis, where a bar's length means nothing, dots with their range. series: {name: [Stat | str | Gap | None, ...]}; a string is a failure and is
+    written where its value would stand. published: {name: [value | (value, paper) | None, ...]}, drawn as open marks, one shape for each paper."""
+    values = [v for row in series.values() for v in row if _is_stat(v)]
+    given = [v[0] if isinstance(v, tuple) else v for row in (published or {}).values() for v in row if v]
+    biggest = max([v.high for v in values] + given, default=1.0) or 1.0
+    smallest = min([v.low for v in values if v.low > 0] + given, default=0.1)
+    foot = smallest / 2.5 if log else 0.0
+    crowded = len(categories) * len(series) > 14
     for i, (name, row) in enumerate(series.items()):
-        at = [k - 0.4 + width * (i + 0.5) for k in range(len(categories))]
-        good = [(x, v) for x, v in zip(at, row) if hasattr(v, "median")]
-        marks = {round(x, 6): v for x, v in zip(at, (published or {}).get(name, [])) if v}
-        ax.bar([x for x, _ in good], [v.median for _, v in good], width * 0.92, color=colour(name, i), hatch=next(hatches),
-                       edgecolor="white", linewidth=0.4, label=(names or {}).get(name, name))  # fmt: skip
+        at, good, marks = _row(row, (published or {}).get(name), i, len(series), categories)
+        label, c = (names or {}).get(name, name), colour(name, i)
+        if log:
+            ax.vlines([x for x, _ in good], [v.low for _, v in good], [v.high for _, v in good], color=c, linewidth=1.6)
+            ax.plot([x for x, _ in good], [v.median for _, v in good], linestyle="", marker=MARKERS[i % len(MARKERS)], color=c, markersize=5.5, label=label, zorder=3)[0].set_gid(name)
+        else:
+            ax.bar([x for x, _ in good], [v.median for _, v in good], 0.8 / len(series) * 0.92, color=c, hatch=HATCHES[i % len(HATCHES)], edgecolor="white", linewidth=0.4, label=label)
+            ax.vlines([x for x, v in good if v.n > 1], [v.low for _, v in good if v.n > 1], [v.high for _, v in good if v.n > 1], color="#333333", linewidth=0.9, zorder=3)
         for x, v in good:
-            if v.n > 1:
-                ax.plot([x, x], [v.low, v.high], color="#333333", linewidth=0.9, zorder=3)
-            mark = marks.get(round(x, 6), 0)
-            close = v.high < 1.6 * mark < 3 * v.high if log else v.high < mark + 0.06 * biggest and mark < v.high + 0.06 * biggest
-            ax.annotate(value_format.format(v.median), (x, max(v.high, mark) if close else v.high), xytext=(0, 6 if close else 2), textcoords="offset points", ha="center", va="bottom", fontsize=6.5,
-                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.9}, rotation=0 if len(categories) * len(series) <= 14 else 90)  # fmt: skip
-        for x, v in zip(at, row):
-            if isinstance(v, str):
-                ax.annotate(f"× {v[:40]}", (x, floor if log else 0), xytext=(0, 3), textcoords="offset points", rotation=90, fontsize=6.5, color=RED,
-                            ha="center", va="bottom", annotation_clip=False)  # fmt: skip
-        if marks:
-            ax.plot(list(marks), list(marks.values()), linestyle="", marker="D", markersize=6, markerfacecolor="white", markeredgecolor=BLACK, zorder=4,
-                    label="published" if name == next(n for n, r in published.items() if any(r)) else None).pop().set_gid(f"{name} published")  # fmt: skip
+            mark = marks.get(x, (0, ""))[0]
+            close = v.high < 1.8 * mark < 3 * v.high if log else v.high < mark + 0.06 * biggest and mark < v.high + 0.06 * biggest
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.9}
+            if log and close:  # beside the dot: above it stands the published mark
+                ax.annotate(value_format.format(v.median), (x, v.median), xytext=(5, 0), textcoords="offset points", ha="left", va="center", fontsize=6.5, bbox=box)
+            elif not log and not close and v.high > v.median + 0.1 * biggest:  # a long line above: the number stays with its bar
+                ax.annotate(value_format.format(v.median), (x, v.median), xytext=(2, 2), textcoords="offset points", ha="left", va="bottom", fontsize=6.5, bbox=box, rotation=90 if crowded else 0)
+            else:
+                ax.annotate(value_format.format(v.median), (x, max(v.high, mark) if close else v.high), xytext=(0, 6 if close or log else 2), textcoords="offset points", ha="center", va="bottom",
+                            fontsize=6.5, bbox=box, rotation=90 if crowded else 0)  # fmt: skip
+        _mark_lost(ax, at, row, foot)
+        _mark_published(ax, name, marks)
     if log:
         ax.set_yscale("log")
         top = biggest * (4 if legend else 2)
-        ax.set_ylim(floor, top)
-        plain_log(ax.yaxis, floor, top)
+        ax.set_ylim(foot, top)
+        plain_log(ax.yaxis, foot, top)
     else:
         ax.set_ylim(0, biggest * (1.3 if legend and len(series) > 1 else 1.18))
+    ax.set_xlim(-0.6, len(categories) - 0.4)
     ax.set_xticks(range(len(categories)), categories)
     ax.set_ylabel(unit)
     if (len(series) > 1 or given) and legend:
@@ -110,7 +152,7 @@ def bars(ax, categories, series, unit, log=False, value_format="{:.3g}", names=N
 def same_top(axes):
     """Axes that share y: the top that the highest of them needs, whichever was drawn last."""
     tops = [max([v for line in [*ax.get_lines()] for v in line.get_ydata()] + [p.get_height() for c in ax.containers for p in c.patches], default=0.0) for ax in axes]
-    axes[0].set_ylim(0, 1.3 * max(tops))
+    axes[0].set_ylim(0, 1.3 * (max(tops) or 1.0))
 
 
 def legend_above(figure, *axes, ncols=4):
@@ -124,9 +166,10 @@ def legend_above(figure, *axes, ncols=4):
     figure.legend(list(found.values()), list(found), loc="upper center", ncols=ncols)
 
 
-def stacked(ax, categories, parts, unit):
-    """Bars of parts on each other. parts: {name: [value, ...]}."""
+def stacked(ax, categories, parts, unit, lost=None):
+    """Bars of parts on each other. parts: {name: [value, ...]}; lost: {column: why} of those that have none."""
     bottom = [0.0] * len(categories)
+    _mark_lost(ax, list(lost or {}), list((lost or {}).values()), 0.0)
     for i, (name, row) in enumerate(parts.items()):
         ax.bar(range(len(categories)), row, 0.62, bottom=bottom, color=colour(name, i), hatch=HATCHES[i % len(HATCHES)], edgecolor="white", linewidth=0.4,
                label=name)  # fmt: skip
@@ -150,7 +193,9 @@ def lines(ax, xs, series, unit, names=None, log_x=True, log_y=False, legend=True
             if v.n > 1:
                 ax.plot([x, x], [v.low, v.high], color=line.get_color(), linewidth=0.9, alpha=0.7)
         for x, v in zip(xs, row):
-            if isinstance(v, str):
+            if hasattr(v, "median") and v.failed:
+                ax.annotate(f"×{v.failed}", (x, v.low), xytext=(0, -4), textcoords="offset points", fontsize=6.5, color=RED, ha="center", va="top")
+            if isinstance(v, str) and not isinstance(v, Gap):
                 ax.plot([x], [at_the_foot], marker="x", color=line.get_color(), markersize=7, markeredgewidth=2, clip_on=False).pop().set_gid(f"{name} failed")
                 ax.annotate(v[:34], (x, at_the_foot), xytext=(4, 4), textcoords="offset points", fontsize=6.5, color=line.get_color())
     if log_x:

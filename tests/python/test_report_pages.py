@@ -1,0 +1,203 @@
+"""What the report adds to its figures: findings, predictions and regret over all plans, the page of text, mixed commits, figures of the plans that are not recorded; the picture of speed.py."""
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import test_verdicts as made
+from made_up import fail, group, plan
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from analysis import figures_more, overview, predictions, published, report, results, speed, style, verdicts  # noqa: E402
+
+RECORDED = ROOT / "tests" / "data" / "recorded"
+KNOWN = published.read_all()
+
+
+@pytest.fixture(autouse=True)
+def no_open_figures():
+    yield
+    style.plt.close("all")
+
+
+def lines_of(figure, gid):
+    return [line for ax in figure.axes for line in ax.get_lines() if line.get_gid() == gid]
+
+
+# ------------------------------------------------------------------ over all plans
+
+
+def test_findings_draw_effect_interval_and_state():
+    """A confirmed and an open row: one dot each; the interval only where there are enough repeats; what has no effect is left out."""
+    few = made.fig05()
+    decided = [v for v in verdicts.all_verdicts({**made.fig19(), **made.cut(few, 2)}, KNOWN) if v.name in ("aio5y-time", "cost-without", "wave-tile")]
+    figure = overview.findings(decided).figure
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["cost-without", "aio5y-time"]
+    (dot,), (interval,) = lines_of(figure, "effect aio5y-time"), lines_of(figure, "interval aio5y-time")
+    part = next(v for v in decided if v.name == "aio5y-time").parts[0]
+    assert dot.get_xdata()[0] == pytest.approx(part.effect.value) and tuple(interval.get_xdata()) == pytest.approx(part.effect.interval())
+    assert dot.get_color() == style.GREEN and lines_of(figure, "effect cost-without")[0].get_markerfacecolor() == "white" and not lines_of(figure, "interval cost-without")
+    assert overview.findings([v for v in decided if v.name == "wave-tile"]) is None
+
+
+def test_predictions_are_those_of_the_reports():
+    """4 s measured, 5 s predicted: an error of a quarter, for aio; mmap counts apart."""
+    found = plan("p", group({"run": 1}, 4.0, noise=(1.0,), predicted_seconds=5.0), group({"run": 2}, 4.0, noise=(1.0,), backend="mmap", predicted_seconds=1.0), *fail(plan("x", group({"run": 3})))["x"].groups.values())
+    drawn = overview.predicted(found)
+    (aio,), (mmap,) = lines_of(drawn.figure, "aio"), lines_of(drawn.figure, "mmap")
+    assert (list(aio.get_xdata()), list(aio.get_ydata())) == ([4.0], [5.0]) and list(mmap.get_ydata()) == [1.0]
+    assert [row[:4] for row in drawn.rows] == [["aio", "p", "1", "25%"], ["mmap", "p", "1", "75%"]]
+    assert [p.transfer for p in predictions.predictions(found)] == [True, False] and overview.predicted({}) is None
+    assert "Farthest off on aio and uring: p 1 1.25 times the 4.00 s measured (waited 0% of the time: update rate taken too low)." in drawn.notes
+    late = plan("p", group({"run": 1}, 4.0, predicted_seconds=1.0, wait_share=0.8))
+    assert predictions.predictions(late)[0].why == "waited 80% of the time: bandwidth taken too high"
+
+
+def test_regret_is_drawn_for_each_choice():
+    drawn = overview.regret(made.rivals(0.5))
+    assert drawn.rows == [["any blk", "2", "6", drawn.rows[0][3]]] and drawn.rows[0][3].startswith("2.000")
+    assert overview.regret({}) is None
+
+
+# ------------------------------------------------------------------ mixed commits
+
+
+def mixed_plan(**second):
+    found = plan("p", group({"run": 1}))["p"]
+    found.runs[1].record.update(second)
+    return found
+
+
+def test_mixed_commits_are_flagged():
+    """One commit: nothing. Two: a sentence with both, and whether the program was the same; in the figure too."""
+    assert report.mixed(mixed_plan()) == ""
+    assert report.mixed(mixed_plan(commit="d")) == "Mixed: these runs are of 2 commits (c, d), but of the same program."
+    said = report.mixed(mixed_plan(commit="d", program="h"))
+    assert "2 programs" in said
+
+
+def test_the_flag_stands_in_the_picture(tmp_path):
+    drawn = figures_more.enough(made.enough()["enough"], None)
+    figure = drawn.figure
+    report.picture(drawn, tmp_path, "Mixed: these runs are of 2 commits (c, d), but of the same program.")
+    assert [t.get_text() for t in figure.texts if t.get_gid() == "mixed"] == ["Mixed: these runs are of 2 commits"]
+
+
+# ------------------------------------------------------------------ the page of text
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    for name in ("fig05", "fig19", "table2", "uring"):
+        shutil.copytree(RECORDED / name, folder / "r" / name)
+    decided = report.build(folder / "r", folder / "report.html", folder / "docs" / "results.md")
+    return decided, (folder / "docs" / "results.md").read_text(), (folder / "report.html").read_text()
+
+
+def test_the_page_has_every_finding_with_its_rule(page):
+    decided, text, html = page
+    for v in decided:
+        assert v.finding.replace("|", "\\|") in text and report.escape(v.finding) in html and report.escape(v.rule) in html
+    for state in {v.state for v in decided}:
+        assert f"### {state.capitalize()}" in text and f"{sum(v.state == state for v in decided)} {state}" in text
+    order = [text.index(f"### {s.capitalize()}") for s in verdicts.STATES if f"### {s.capitalize()}" in text]
+    assert order == sorted(order) and verdicts.RULES in text
+
+
+def test_the_page_has_commit_and_machine(page):
+    _, text, _ = page
+    found = results.read_all(RECORDED)
+    session = found["fig05"].sessions[-1]
+    assert session["machine"]["cpu"] in text and all(r.commit in text for r in found["fig05"].runs)
+    assert "Runs of several commits" in text and "Predicted seconds miss" in text and "## Failed runs" in text
+
+
+def test_its_tables_are_tables(page):
+    """Every row of a table has the cells of its head, whatever stands in the numbers."""
+    assert report.cells(["a|b", "c\nd"]) == "| a\\|b | c d |"
+    _, text, _ = page
+    width = None
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            width = None
+            continue
+        count = line.replace("\\|", "").count("|")
+        assert width is None or count == width, line
+        width = count
+
+
+def test_the_report_shows_findings_predictions_and_regret(page):
+    _, _, html = page
+    assert all(f'id="{name}"' in html for name in ("findings", "effects", "predicted", "regret")) and html.count('id="findings"') == 1
+
+
+def test_the_page_is_written_where_the_command_says(tmp_path):
+    shutil.copytree(RECORDED / "table2", tmp_path / "r" / "table2")
+    done = subprocess.run(["/usr/bin/python3", str(ROOT / "analysis" / "report.py"), str(tmp_path / "r"), "--markdown", str(tmp_path / "new" / "results.md")], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "### Confirmed" in (tmp_path / "new" / "results.md").read_text()
+
+
+# ------------------------------------------------------------------ figures of plans that are not recorded
+
+MADE = {"enough": made.enough, "largest": made.largest, "layout": made.layout, "devices": made.devices, "hhrt": made.hhrt, "fig7a": made.fig7a, "fig7b": made.fig7b, "fig4w": made.fig4w, "divisions": made.divisions}
+
+
+@pytest.mark.parametrize("draw, name, values", figures_more.MORE, ids=[m[1] for m in figures_more.MORE])
+def test_the_other_figures_are_drawn(draw, name, values):
+    """With every run there, and with every run failed."""
+    for results_ in (MADE[name](), fail(MADE[name]())):
+        drawn = draw(results_[name], KNOWN.get(values))
+        assert drawn.rows and all(len(row) == len(drawn.header) for row in drawn.rows)
+        if drawn.figure:
+            assert style.image(drawn.figure, "png")[:4] == b"\x89PNG"
+    assert any("no disk" in str(c) or c == "" for row in drawn.rows for c in row)
+
+
+def test_wavefront_reports_need_seconds_and_plan_alone():
+    record = {**made.fig7a()["fig7a"].runs[0].record, "command": ["memext", "wavefront"]}
+    record["report"] = {"seconds": 1.0, "plan": {"layout": "row"}}
+    results.check_record("x", record)
+    del record["report"]["plan"]
+    with pytest.raises(results.SchemaError, match="plan"):
+        results.check_record("x", record)
+
+
+# ------------------------------------------------------------------ the picture of speed.py
+
+
+def speed_record(*failed, **change):
+    rows = [{"name": "normal (dram, iblock)", "group": "memory", "gups": 1.2, "least": 1.1, "most": 1.3}, {"name": "stream 8x", "group": "stream", "gups": 1.9, "least": 1.8, "most": 2.0, "predicted": True, **change}]
+    return {"size": [510, 510, 1022], "steps": 64, "repeats": 3, "commit": "abc", "stencil": "star7", "dtype": "f64", "rows": rows, "failed": list(failed)}
+
+
+def test_speed_is_drawn_from_its_record(tmp_path):
+    path = tmp_path / "speed-star7-f64.json"
+    path.write_text(json.dumps(speed_record()))
+    assert speed.main([str(path)]) == 0 and speed.main([str(path), "-o", str(tmp_path / "other.png")]) == 0 and (tmp_path / "other.svg").exists()
+    assert (tmp_path / "speed-star7-f64.png").read_bytes()[:4] == b"\x89PNG" and (tmp_path / "speed-star7-f64.svg").exists()
+    ax = speed.draw(speed_record()).axes[0]
+    assert [p.get_width() for p in ax.patches] == [1.2, 1.9] and "Buffers 4.0 GiB" in ax.get_title() and not any("×" in t.get_text() for t in ax.texts)
+
+
+def test_speed_marks_what_is_not_right():
+    """Bytes that are not the predicted ones; a reason that the record gives for a run; a run without any result, which has a row all the same."""
+    def marks(record):
+        ax = speed.draw(record).axes[0]
+        return [t.get_text() for t in ax.texts if "×" in t.get_text()], [label.get_text() for label in ax.get_yticklabels()]
+
+    assert marks(speed_record(predicted=False))[0] == ["1.90  × bytes not as predicted"]
+    assert marks(speed_record({"name": "stream 8x", "why": "its checksum is another"}))[0] == ["1.90  × its checksum is another"]
+    assert marks(speed_record({"name": "stream 16x", "why": "no disk"})) == (["× no disk"], ["normal (dram, iblock)", "stream 8x", "stream 16x"])
+
+
+def test_speed_refuses_what_it_cannot_draw(tmp_path, capsys):
+    path = tmp_path / "x.json"
+    path.write_text("[]")
+    assert speed.main([str(path)]) == 2 and speed.main([str(tmp_path / "none.json")]) == 2
+    assert "experiments/speed.py" in capsys.readouterr().err
