@@ -307,6 +307,7 @@ static int report(struct tune *t) {
 }
 
 int mx_cmd_tune(int argc, char **argv) {
+    if (mx_wavefront_is_meant(argc, argv)) return mx_cmd_tune_wavefront(argc, argv);
     struct tune *t = calloc(1, sizeof *t);
     if (t == NULL) return MX_EXIT_REFUSED;
     int err = mx_options_parse(MX_CMD_TUNE, argc, argv, &t->why, &t->o);

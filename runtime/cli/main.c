@@ -1,4 +1,4 @@
-/* main.c - the command: memext run | tune | info | export, and the papers' program names. */
+/* main.c - the command: memext run | tune | info | export | wavefront, and the papers' program names. */
 #include "cli/options.h"
 #include "cli/signals.h"
 
@@ -17,6 +17,7 @@ static const struct {
     {"info", "what memext sees: cores, caches, NUMA, DRAM budget, backends, a device; what a store holds",
      mx_cmd_info},
     {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
+    {"wavefront", "run the Livermore loop 23, a 2D implicit sweep, out of core and report", mx_cmd_wavefront},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -45,7 +46,7 @@ static void help(FILE *to) {
             "memext %s: stencil computations on grids larger than DRAM\n\nusage: memext COMMAND [options]; "
             "memext COMMAND --help\n\n",
             MX_VERSION);
-    for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-6s %s\n", commands[i].name, commands[i].summary);
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
     fprintf(to, "\nexample: memext run -n 510 510 1022 -t 64 -d DIR --dram 512MiB --verify\n");
 }
 
@@ -68,6 +69,6 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout), 0;
     if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
-    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info or export (memext --help)\n", argv[1]);
+    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info, export or wavefront (memext --help)\n", argv[1]);
     return MX_EXIT_REFUSED;
 }
