@@ -178,12 +178,15 @@ static int make_plan(mx_wf_run *r) {
     int err = resident_bytes(r, q->mb, q->nb, &resident);
     if (err < 0) return err;
     const uint64_t room = r->dram_limit_bytes - r->reserve_bytes, overhead = UINT64_C(1) << 20;
-    if (resident + overhead >= room)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "the Buffers of backend %s are in DRAM and need %llu MiB, and there are %llu MiB; take "
-            "a smaller problem, or mmap, aio or uring",
-            r->backend->name, (unsigned long long)(resident >> 20), (unsigned long long)(room >> 20));
+    if (resident + overhead >= room && resident > 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "the Buffers of backend %s are in DRAM and need %llu MiB, and there are %llu MiB; take "
+                       "a smaller problem, or mmap, aio or uring",
+                       r->backend->name, (unsigned long long)(resident >> 20),
+                       (unsigned long long)(room >> 20));
+    if (overhead >= room)
+        return mx_fail(&r->why, -EINVAL, "%llu KiB of DRAM are too little for any run; give more --dram",
+                       (unsigned long long)(room >> 10));
     q->dram_bytes = room - resident - overhead;
     err = mx_wf_tune(q, &r->why, &r->choice);
     if (err == 0 && mx_wf_conversion_bytes(mx_wf_geometry_of(r)) > (int64_t)q->dram_bytes)
