@@ -313,6 +313,7 @@ int mx_cmd_tune(int argc, char **argv) {
     int err = mx_options_parse(MX_CMD_TUNE, argc, argv, &t->why, &t->o);
     if (err == 1) {
         mx_options_help(MX_CMD_TUNE, "memext tune");
+        printf("memext tune --wavefront --help: the same for memext wavefront\n");
         free(t);
         return MX_EXIT_OK;
     }

@@ -157,6 +157,14 @@ static json_t *json_kernel(const struct mx_usage *u) {
     return o;
 }
 
+/* Seconds by matrix. */
+static json_t *json_seconds(const double seconds[MX_WF_MATRICES]) {
+    json_t *o = json_object();
+    for (int m = 0; m < MX_WF_MATRICES; m++)
+        if (seconds[m] > 0) put_real(o, mx_wf_names[m], seconds[m]);
+    return o;
+}
+
 static void put_measurement(json_t *o, const mx_wf_run *r) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -167,6 +175,8 @@ static void put_measurement(json_t *o, const mx_wf_run *r) {
     put_real(o, "init_seconds", r->init_seconds);
     put_real(o, "preprocess_seconds", r->init_seconds);
     put_real(o, "postprocess_seconds", r->post_seconds);
+    put(o, "preprocess", json_seconds(r->converted_s));
+    put(o, "postprocess", json_seconds(r->written_s));
     put_real(o, "verify_seconds", r->verify_seconds);
     put_real(o, "wall_seconds", (double)(ns - r->begin_ns) * 1e-9);
     put_real(o, "updates_per_second", rate(r));

@@ -108,7 +108,9 @@ static int initialise(mx_wf_run *r) {
     for (int m = 0; m < MX_WF_MATRICES && err == 0 && !r->resumed; m++) {
         const struct mx_wf_conversion c =
             conversion(r, (enum mx_wf_matrix)m, m == MX_WF_ZA ? r->data[0] : r->fixed[m]);
+        const uint64_t one = now_ns();
         err = mx_wf_store_matrix(&c, &r->source);
+        r->converted_s[m] = seconds_since(one);
         on_progress(r, m + 1);
     }
     if (err == 0 && !r->resumed && r->device_facts.durable) err = commit(r, 0, 0);
@@ -343,7 +345,9 @@ static int publish(mx_wf_run *r) {
     if (r->verified == 0) return 0;
     begin_phase(r, "output", MX_WF_MATRICES);
     for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
+        const uint64_t one = now_ns();
         if (r->outputs[m].fd >= 0) err = write_matrix(r, (enum mx_wf_matrix)m);
+        if (r->outputs[m].fd >= 0) r->written_s[m] = seconds_since(one);
         on_progress(r, m + 1);
     }
     for (int m = 0; m < MX_WF_MATRICES && err == 0; m++)

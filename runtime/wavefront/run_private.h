@@ -50,6 +50,7 @@ struct mx_wf_run {
     struct mx_wf_executed executed;
     struct mx_counters counters;
     struct mx_usage usage;
+    double converted_s[MX_WF_MATRICES], written_s[MX_WF_MATRICES]; /* to and from the layout */
     double init_seconds, post_seconds, verify_seconds, sequential_seconds;
     char checksum[17];
     int verified;
