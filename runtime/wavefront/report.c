@@ -47,6 +47,22 @@ static json_t *json_plan(const struct mx_wf_choice *c) {
     return o;
 }
 
+/* The keys of other runs' layouts, as far as they mean something here. */
+static json_t *json_layout(const mx_wf_run *r) {
+    const struct mx_wf_geometry *g = mx_wf_geometry_of(r);
+    json_t *o = json_object();
+    put_whole(o, "row_bytes", (r->source.cols + 2) * 8);
+    put_whole(o, "row_pitch_bytes", r->planned ? g->pitch_bytes : (r->source.cols + 2) * 8);
+    if (r->planned) put_whole(o, "buffer_bytes", mx_wf_buffer_bytes(g, MX_WF_ZA));
+    return o;
+}
+
+static json_t *json_no_plan(void) {
+    json_t *o = json_object();
+    put(o, "algorithm", json_string("sequential"));
+    return o;
+}
+
 /* Table 1 of the paper, of this run. */
 static json_t *json_space(const struct mx_wf_geometry *g) {
     json_t *o = json_object();
@@ -208,7 +224,9 @@ static json_t *json_run(const mx_wf_run *r, int err) {
     put(o, "error", failed ? json_string(r->why.text[0] != 0 ? r->why.text : strerror(-err)) : json_null());
     put(o, "problem", json_problem(&r->request, r->o.iterations));
     put(o, "machine", mx_json_machine(&r->machine));
+    put(o, "layout", json_layout(r));
     if (r->planned) put_choice(o, &r->choice);
+    if (!r->planned && r->o.sequential) put(o, "plan", json_no_plan());
     put(o, "sequential", json_boolean(r->o.sequential));
     put(o, "backend",
         json_string(r->o.sequential                   ? "memory"

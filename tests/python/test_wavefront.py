@@ -2,10 +2,11 @@
 import json
 import signal
 import subprocess
+import sys
 
 import numpy
 import pytest
-from conftest import wait_until
+from conftest import ROOT, wait_until
 
 NAMES = ["za", "zr", "zb", "zu", "zv", "zz"]
 ROWS, COLS, K = 41, 67, 6
@@ -246,3 +247,25 @@ def test_timeline(memext, place):
     assert {"load", "store", "advance", "commit"} <= events
     assert sum(line["n"] for line in lines if line.get("e") == "advance") == ROWS * COLS * K
     json.loads(trace.read_text())
+
+
+def test_claims_are_decided_by_records():
+    """A claim is confirmed by records that bear it out, refuted by those that do not, undecided without them."""
+    sys.path.insert(0, str(ROOT))
+    from analysis.wavefront import claims
+
+    def record(name, seconds, **params):
+        return {"id": name, "params": params, "report": {"seconds_per_wave": seconds}}
+
+    def states(runs):
+        return {c["name"]: c["state"] for c in claims(runs)}
+
+    assert set(states([]).values()) == {"undecided"}
+    line, out = record("sequential", 2.0, figure="line"), record("fig7b-8", 1.5, figure="7b")
+    assert states([line, out])["sequential"] == "confirmed"
+    assert states([line, record("fig7b-8", 2.5, figure="7b")])["sequential"] == "refuted"
+    block = record("fig7a-uring-block-64", 1.3, figure="7a", backend="uring", layout="block", tile="64")
+    for seconds, state in [(1.0, "confirmed"), (1.2, "refuted")]:
+        frontier = record("fig7a-uring-frontier-64", seconds, figure="7a", backend="uring", layout="frontier", tile="64")
+        assert states([block, frontier])["frontier-uring"] == state
+    assert {c["state"] for c in claims([line, out, block]) if c["name"] == "frontier-uring"} == {"undecided"}
