@@ -179,11 +179,11 @@ static int make_plan(mx_wf_run *r) {
     if (err < 0) return err;
     const uint64_t room = r->dram_limit_bytes - r->reserve_bytes, overhead = UINT64_C(1) << 20;
     if (resident + overhead >= room && resident > 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "the Buffers of backend %s are in DRAM and need %llu MiB, and there are %llu MiB; take "
-                       "a smaller problem, or mmap, aio or uring",
-                       r->backend->name, (unsigned long long)(resident >> 20),
-                       (unsigned long long)(room >> 20));
+        return mx_fail(
+            &r->why, -EINVAL,
+            "the Buffers of backend %s are in DRAM and need %llu MiB, and there are %llu MiB; take "
+            "a smaller problem, or mmap, aio or uring",
+            r->backend->name, (unsigned long long)(resident >> 20), (unsigned long long)(room >> 20));
     if (overhead >= room)
         return mx_fail(&r->why, -EINVAL, "%llu KiB of DRAM are too little for any run; give more --dram",
                        (unsigned long long)(room >> 10));
