@@ -18,7 +18,7 @@ endif()
 
 # Criterion's test processes do not fit into the thread sanitizer's address space; a stand-in of the same name does.
 if(MX_SANITIZE MATCHES thread)
-  foreach(name machine conformance stencil flow engine schedule grid execute tune observe run powerloss kernel)
+  foreach(name machine conformance stencil flow engine schedule grid execute tune observe run wavefront powerloss kernel)
     if(TARGET test_${name})
       target_include_directories(test_${name} BEFORE PRIVATE ${CMAKE_SOURCE_DIR}/tests/tsan)
       target_compile_options(test_${name} PRIVATE -Wno-format-extra-args -Wno-format-zero-length -Wno-clobbered)

@@ -30,5 +30,6 @@ mx_test(execute FOLDERS execute schedule engine stencil grid system machine core
 mx_test(systems FOLDERS execute schedule engine stencil grid system machine core backends)
 mx_test(observe FOLDERS observe system machine core backends)
 mx_test(tune FOLDERS tune schedule execute engine stencil grid system machine core backends)
-mx_test(powerloss FOLDERS cli run kernel observe tune schedule execute engine stencil grid system machine core backends)
+mx_test(wavefront FOLDERS wavefront run kernel observe tune schedule execute engine stencil grid system machine core backends)
+mx_test(powerloss FOLDERS cli wavefront run kernel observe tune schedule execute engine stencil grid system machine core backends)
 include(${CMAKE_CURRENT_LIST_DIR}/more.cmake OPTIONAL)

@@ -1,4 +1,4 @@
-/* main.c - the command: memext run | tune | info | export | kernel, and the papers' program names. */
+/* main.c - the command: memext run | tune | info | export | kernel | wavefront, and the papers' program names. */
 #include "cli/options.h"
 #include "cli/signals.h"
 
@@ -18,6 +18,7 @@ static const struct {
      mx_cmd_info},
     {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
     {"kernel", "build, check or show a kernel that a user wrote", mx_cmd_kernel},
+    {"wavefront", "run the Livermore loop 23, a 2D implicit sweep, out of core and report", mx_cmd_wavefront},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -46,7 +47,7 @@ static void help(FILE *to) {
             "memext %s: stencil computations on grids larger than DRAM\n\nusage: memext COMMAND [options]; "
             "memext COMMAND --help\n\n",
             MX_VERSION);
-    for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-6s %s\n", commands[i].name, commands[i].summary);
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
     fprintf(to, "\nexample: memext run -n 510 510 1022 -t 64 -d DIR --dram 512MiB --verify\n");
 }
 
@@ -69,7 +70,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout), 0;
     if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
-    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info, export or kernel (memext --help)\n",
+    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info, export, kernel or wavefront (memext --help)\n",
             argv[1]);
     return MX_EXIT_REFUSED;
 }

@@ -21,6 +21,10 @@ int mx_cmd_tune(int argc, char **argv);
 int mx_cmd_info(int argc, char **argv);
 int mx_cmd_export(int argc, char **argv);
 int mx_cmd_kernel(int argc, char **argv);
+int mx_cmd_wavefront(int argc, char **argv);
+/* memext tune --wavefront: is that word there, and the command itself. */
+bool mx_wavefront_is_meant(int argc, char **argv);
+int mx_cmd_tune_wavefront(int argc, char **argv);
 
 /* Exit statuses. */
 enum { MX_EXIT_OK = 0, MX_EXIT_REFUSED = 2, MX_EXIT_IO = 3, MX_EXIT_DIFFERENT = 4, MX_EXIT_INTERRUPTED = 5 };

@@ -124,6 +124,10 @@ int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out);
 int mx_npy_open_field(const char *path, mx_why *why, struct mx_npy *out);
 /* Writes the header to an open, empty file, which stays the caller's to close. */
 int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out);
+/* The same for a matrix of rows x cols: shape is {1, rows, cols}. */
+int mx_npy_open_matrix(const char *path, mx_why *why, struct mx_npy *out);
+int mx_npy_begin_matrix(int fd, enum mx_dtype dtype, int64_t rows, int64_t cols, mx_why *why,
+                        struct mx_npy *out);
 int mx_npy_close(struct mx_npy *npy, mx_why *why);
 /* n_planes whole planes from z0 on; `dram` is cell 0 of the first row, of one field where rows hold several;
  * rows are row_pitch apart and planes plane_pitch apart in DRAM, dense in

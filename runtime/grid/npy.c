@@ -49,7 +49,8 @@ static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dt
         descr);
 }
 
-static int parse_shape(const char *path, const char *text, int64_t shape[3], mx_why *why) {
+/* want: 3, or 2 for a matrix, which becomes a grid of one plane. */
+static int parse_shape(const char *path, const char *text, int want, int64_t shape[3], mx_why *why) {
     int rank = 0;
     int64_t extents[4] = {0};
     if (*text != '(') return mx_fail(why, -EINVAL, "%s: its header has no shape; the file is damaged", path);
@@ -62,14 +63,16 @@ static int parse_shape(const char *path, const char *text, int64_t shape[3], mx_
         for (p = end; *p == ',' || *p == ' ' || *p == 'L'; p++) {
         }
     }
-    if (rank != 3)
-        return mx_fail(why, -EINVAL, "%s has %d dimension%s; a grid has 3: (nz+2h, ny+2h, nx+2h)", path, rank,
-                       rank == 1 ? "" : "s");
-    memcpy(shape, extents, 3 * sizeof shape[0]);
+    if (rank != want)
+        return mx_fail(why, -EINVAL, "%s has %d dimension%s; a %s", path, rank, rank == 1 ? "" : "s",
+                       want == 3 ? "grid has 3: (nz+2h, ny+2h, nx+2h)" : "matrix has 2: (rows+2, cols+2)");
+    shape[0] = 1;
+    memcpy(shape + 3 - want, extents, (size_t)want * sizeof shape[0]);
     return 0;
 }
 
-static int parse_header(const char *path, const char *header, bool any, struct mx_npy *npy, mx_why *why) {
+static int parse_header(const char *path, const char *header, bool any, int rank, struct mx_npy *npy,
+                        mx_why *why) {
     const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order"),
                *shape = value_of(header, "shape");
     if (descr == NULL || order == NULL || shape == NULL)
@@ -79,7 +82,7 @@ static int parse_header(const char *path, const char *header, bool any, struct m
     if (err < 0) return err;
     if (strncmp(order, "False", 5) != 0)
         return mx_fail(why, -EINVAL, "%s is in Fortran order; save it with numpy.ascontiguousarray(a)", path);
-    return parse_shape(path, shape, npy->shape, why);
+    return parse_shape(path, shape, rank, npy->shape, why);
 }
 
 /* Bytes of header and cells; INT64_MAX stands for anything beyond: three extents of 63 bits fit into no type.
@@ -105,7 +108,7 @@ static int check_length(const char *path, const struct mx_npy *npy, mx_why *why)
     return 0;
 }
 
-static int open_any(const char *path, bool any, mx_why *why, struct mx_npy *out) {
+static int open_any(const char *path, bool any, int rank, mx_why *why, struct mx_npy *out) {
     struct mx_npy npy = {.fd = -1};
     unsigned char head[12];
     char *header = NULL;
@@ -129,7 +132,8 @@ static int open_any(const char *path, bool any, mx_why *why, struct mx_npy *out)
         err = mx_fail(why, -EINVAL, "%s is truncated inside its header of %u bytes", path, length);
         goto fail;
     }
-    if ((err = parse_header(path, header, any, &npy, why)) < 0 || (err = check_length(path, &npy, why)) < 0)
+    if ((err = parse_header(path, header, any, rank, &npy, why)) < 0 ||
+        (err = check_length(path, &npy, why)) < 0)
         goto fail;
     free(header);
     *out = npy;
@@ -140,18 +144,24 @@ fail:
     return err;
 }
 
-int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) { return open_any(path, false, why, out); }
-
-int mx_npy_open_field(const char *path, mx_why *why, struct mx_npy *out) {
-    return open_any(path, true, why, out);
+int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {
+    return open_any(path, false, 3, why, out);
 }
 
-int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out) {
+int mx_npy_open_field(const char *path, mx_why *why, struct mx_npy *out) {
+    return open_any(path, true, 3, why, out);
+}
+
+int mx_npy_open_matrix(const char *path, mx_why *why, struct mx_npy *out) {
+    return open_any(path, false, 2, why, out);
+}
+
+static int begin(int fd, enum mx_dtype dtype, const int64_t shape[3], const char *extents, mx_why *why,
+                 struct mx_npy *out) {
     enum { HEAD_BYTES = 128, TEXT_AT = 10 };
     char head[HEAD_BYTES], text[HEAD_BYTES];
-    int n =
-        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }",
-                 descr_of[dtype], (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+    int n = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                     descr_of[dtype], extents);
     if (n < 0 || n >= HEAD_BYTES - TEXT_AT)
         return mx_fail(why, -EINVAL, "the extents of the grid are too large for a .npy file");
     memset(head, ' ', sizeof head);
@@ -164,6 +174,20 @@ int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *wh
     *out = (struct mx_npy){
         .fd = fd, .dtype = dtype, .shape = {shape[0], shape[1], shape[2]}, .data_offset_bytes = HEAD_BYTES};
     return 0;
+}
+
+int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out) {
+    char extents[96];
+    snprintf(extents, sizeof extents, "%lld, %lld, %lld", (long long)shape[0], (long long)shape[1],
+             (long long)shape[2]);
+    return begin(fd, dtype, shape, extents, why, out);
+}
+
+int mx_npy_begin_matrix(int fd, enum mx_dtype dtype, int64_t rows, int64_t cols, mx_why *why,
+                        struct mx_npy *out) {
+    char extents[96];
+    snprintf(extents, sizeof extents, "%lld, %lld", (long long)rows, (long long)cols);
+    return begin(fd, dtype, (int64_t[3]){1, rows, cols}, extents, why, out);
 }
 
 int mx_npy_close(struct mx_npy *npy, mx_why *why) {

@@ -1,0 +1,73 @@
+"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided by the records of experiments/plans/wavefront.
+
+    python3 -m analysis.wavefront results/quick/wavefront/raw.jsonl
+"""
+import json
+import statistics
+import sys
+from pathlib import Path
+
+CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
+TABLE_1 = {4096: 512, 512: 32 << 10, 64: 2 << 20, 8: 128 << 20}  # bytes of copies, 16384 x 16384 doubles
+
+
+def records(path):
+    """The runs of a raw.jsonl that ended well."""
+    lines = (json.loads(line) for line in Path(path).read_text().splitlines() if line.strip())
+    return [r for r in lines if r.get("kind") == "run" and r["status"] == "done" and r["report"]]
+
+
+def per_wave(runs, **params):
+    """{id: median seconds of an iteration} of the runs with these parameters."""
+    found = {}
+    for r in runs:
+        if all(r["params"].get(k) == v for k, v in params.items()) and r["report"].get("seconds_per_wave"):
+            found.setdefault(r["id"], []).append(r["report"]["seconds_per_wave"])
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def best(runs, **params):
+    return min(per_wave(runs, **params).values(), default=None)
+
+
+def _claim(name, text, slow, fast, least):
+    """Is `slow` at least `least` times `fast`?"""
+    if slow is None or fast is None:
+        return {"name": name, "claim": text, "ratio": None, "state": UNDECIDED}
+    ratio = slow / fast
+    return {"name": name, "claim": text, "ratio": ratio, "state": CONFIRMED if ratio >= least else REFUTED}
+
+
+def claims(runs):
+    """[{name, claim, ratio, state}]: what the paper found, and what these runs say. The best tile of each side counts, as in the paper."""
+    line = best(runs, figure="line")
+    found = [
+        _claim("sequential", "out of core, waves chained: at least as fast as the sequential loop in memory", line, best(runs, figure="7b"), 1),
+        _claim("chained", "passes chained: 20 % faster than unchained", best(runs, figure="7b-unchained", chained="no"),
+               best(runs, figure="7b-unchained", chained="yes"), 1.2),
+    ]  # fmt: skip
+    for backend in ("mmap", "uring"):
+        sides = {layout: best(runs, figure="7a", backend=backend, layout=layout) for layout in ("row", "block", "frontier")}
+        found.append(_claim(f"frontier-{backend}", f"{backend}: frontier layout 20 % faster than block", sides["block"], sides["frontier"], 1.2))
+        same = per_wave([r for r in runs if r["params"].get("tile") == "128x1024"], figure="7a", backend=backend)
+        row, block = same.get(f"fig7a-{backend}-row-128x1024"), same.get(f"fig7a-{backend}-block-128x1024")
+        found.append(_claim(f"row-{backend}", f"{backend}: row-major 10 times slower than block, tiles of 128 x 1024", row, block, 10))
+        found.append(_claim(f"row-sequential-{backend}", f"{backend}: row-major 10 times slower than sequential at best", sides["row"], line, 10))
+    copies = {r["params"]["tile"]: r["report"]["space"]["copy_bytes"] for r in runs if r["params"].get("figure") == "table1"}
+    state = UNDECIDED if set(copies) != set(TABLE_1) else CONFIRMED if copies == TABLE_1 else REFUTED
+    return [*found, {"name": "table1", "claim": "space of the copied corners as in Table 1", "ratio": None, "state": state}]
+
+
+def main(path):
+    runs = records(path)
+    for name, seconds in sorted(per_wave(runs).items()):
+        print(f"{name:36} {seconds:9.4f} s an iteration")
+    for r in runs:
+        if r["params"].get("figure") == "4":
+            print(f"{r['id']:36} {r['report']['preprocess']['za']:9.4f} s to the layout, {r['report']['postprocess']['za']:.4f} s back")
+    for c in claims(runs):
+        print(f"{c['state']:10} {c['claim']}" + (f": factor {c['ratio']:.2f}" if c["ratio"] else ""))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

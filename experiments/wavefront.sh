@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The figures of the out-of-core wavefront paper (Clauss, Gustedt, Suter 2008), scaled down: Fig. 4, 7a, 7b, Table 1.
+#
+#   experiments/wavefront.sh [--full] [options of experiments/run.py]
+#
+# Runs experiments/plans/wavefront/wavefront.toml into results/SCALE/wavefront and prints what became of the paper's claims.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scale=quick
+rest=()
+for word in "$@"; do
+    case $word in
+    --quick) scale=quick ;;
+    --full) scale=full ;;
+    -h | --help)
+        sed -n '2,6s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    *) rest+=("$word") ;;
+    esac
+done
+python3 experiments/run.py --scale "$scale" experiments/plans/wavefront/wavefront.toml "${rest[@]+"${rest[@]}"}"
+exec python3 -m analysis.wavefront "results/$scale/wavefront/raw.jsonl"

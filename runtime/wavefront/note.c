@@ -1,0 +1,167 @@
+#include "wavefront/note.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char kind[] = "memext wavefront";
+enum { VERSION = 1, ESCAPED_BYTES = 3 * PATH_MAX + 1 };
+
+/* Paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX. */
+static void escape(const char *path, char *out) {
+    for (const unsigned char *c = (const unsigned char *)path; *c != 0; c++) {
+        if (*c >= 0x20 && *c < 0x7f && *c != '%')
+            *out++ = (char)*c;
+        else
+            out += sprintf(out, "%%%02X", *c);
+    }
+    *out = 0;
+}
+
+static bool unescape(const char *text, char *out, size_t capacity) {
+    size_t n = 0;
+    for (; *text != 0; text++) {
+        unsigned c = (unsigned char)*text;
+        if (c == '%') {
+            if (sscanf(text + 1, "%2X", &c) != 1 || c == 0 || text[1] == 0 || text[2] == 0) return false;
+            text += 2;
+        }
+        if (n + 1 >= capacity) return false;
+        out[n++] = (char)c;
+    }
+    out[n] = 0;
+    return true;
+}
+
+static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+static void put_whole(json_t *object, const char *key, int64_t value) {
+    put(object, key, json_integer(value));
+}
+
+static json_t *print_inputs(const struct mx_wf_note *n) {
+    char path[ESCAPED_BYTES];
+    json_t *inputs = json_object();
+    for (int m = 0; m < MX_WF_MATRICES; m++) {
+        if (n->inputs[m].path[0] == 0) continue;
+        json_t *o = json_object();
+        escape(n->inputs[m].path, path);
+        put(o, "path", json_string(path));
+        put_whole(o, "bytes", (int64_t)n->inputs[m].bytes);
+        put_whole(o, "modified_ns", n->inputs[m].modified_ns);
+        put(inputs, mx_wf_names[m], o);
+    }
+    return inputs;
+}
+
+int mx_wf_note_print(const struct mx_wf_note *n, char *text, size_t capacity) {
+    const struct mx_wf_geometry *g = &n->geometry;
+    json_t *o = json_object();
+    put(o, "kind", json_string(kind));
+    put_whole(o, "note", VERSION);
+    put(o, "memext", json_string(MX_VERSION));
+    put_whole(o, "rows", g->rows);
+    put_whole(o, "cols", g->cols);
+    put(o, "layout", json_string(mx_wf_layouts[g->layout]));
+    put_whole(o, "mb", g->mb);
+    put_whole(o, "nb", g->nb);
+    put_whole(o, "align_bytes", g->align_bytes);
+    put_whole(o, "iterations", n->iterations);
+    put_whole(o, "done", n->done);
+    put_whole(o, "buffer", n->buffer);
+    if (n->different) put(o, "different", json_true());
+    put(o, "init", json_string(n->init));
+    put(o, "inputs", print_inputs(n));
+    put(o, "backend", json_string(n->backend));
+    put_whole(o, "started_s", n->started_s);
+    put_whole(o, "committed_s", n->committed_s);
+    if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
+    size_t bytes = json_dumpb(o, text, capacity, JSON_COMPACT);
+    json_decref(o);
+    if (bytes == 0) return -ENOMEM;
+    if (bytes >= capacity) return -ENOSPC;
+    text[bytes] = 0;
+    return (int)bytes;
+}
+
+/* ---- in */
+
+static int64_t whole(const json_t *o, const char *key, int64_t low, int64_t high, bool *ok) {
+    const json_t *v = json_object_get(o, key);
+    const int64_t n = json_integer_value(v);
+    if (!json_is_integer(v) || n < low || n > high) *ok = false;
+    return n;
+}
+
+static void word(const json_t *o, const char *key, char *out, size_t capacity, bool *ok) {
+    const char *text = json_string_value(json_object_get(o, key));
+    if (text == NULL || strlen(text) >= capacity)
+        *ok = false;
+    else
+        strcpy(out, text);
+}
+
+static void parse_geometry(const json_t *o, struct mx_wf_geometry *g, bool *ok) {
+    char name[16] = "";
+    const int64_t most = MX_WF_MOST_EXTENT;
+    const int64_t rows = whole(o, "rows", 1, most, ok), cols = whole(o, "cols", 1, most, ok);
+    const int64_t mb = whole(o, "mb", 1, most, ok), nb = whole(o, "nb", 1, most, ok);
+    const int64_t align = whole(o, "align_bytes", 1, 1 << 20, ok);
+    int layout = 0;
+    word(o, "layout", name, sizeof name, ok);
+    while (layout < MX_WF_LAYOUTS && strcmp(name, mx_wf_layouts[layout]) != 0) layout++;
+    if (layout == MX_WF_LAYOUTS || (align & (align - 1)) != 0) *ok = false;
+    if (!*ok || mx_wf_geometry(rows, cols, (enum mx_wf_layout)layout, mb, nb, (uint32_t)align, NULL, g) < 0 ||
+        g->mb != mb || (g->nb != nb && g->tile_cols > 1))
+        *ok = false;
+}
+
+static void parse_inputs(const json_t *inputs, struct mx_wf_note *n, bool *ok) {
+    if (!json_is_object(inputs)) *ok = false;
+    for (int m = 0; m < MX_WF_MATRICES; m++) {
+        char path[ESCAPED_BYTES] = "";
+        const json_t *o = json_object_get(inputs, mx_wf_names[m]);
+        if (o == NULL) continue;
+        word(o, "path", path, sizeof path, ok);
+        if (path[0] == 0 || !unescape(path, n->inputs[m].path, sizeof n->inputs[m].path)) *ok = false;
+        n->inputs[m].bytes = (uint64_t)whole(o, "bytes", 0, INT64_MAX, ok);
+        n->inputs[m].modified_ns = whole(o, "modified_ns", INT64_MIN, INT64_MAX, ok);
+    }
+}
+
+static bool parse(const json_t *o, struct mx_wf_note *n) {
+    bool ok = true;
+    parse_geometry(o, &n->geometry, &ok);
+    n->iterations = whole(o, "iterations", 0, INT64_MAX / 2, &ok);
+    n->done = whole(o, "done", 0, n->iterations, &ok);
+    n->buffer = (int32_t)whole(o, "buffer", 0, 1, &ok);
+    n->different = json_is_true(json_object_get(o, "different"));
+    word(o, "init", n->init, sizeof n->init, &ok);
+    word(o, "backend", n->backend, sizeof n->backend, &ok);
+    n->started_s = whole(o, "started_s", 0, INT64_MAX, &ok);
+    n->committed_s = whole(o, "committed_s", 0, INT64_MAX, &ok);
+    if (json_object_get(o, "checksum") != NULL) word(o, "checksum", n->checksum, sizeof n->checksum, &ok);
+    parse_inputs(json_object_get(o, "inputs"), n, &ok);
+    return ok;
+}
+
+int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_note *out) {
+    json_t *o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
+    const char *found = json_string_value(json_object_get(o, "kind"));
+    const json_t *version = json_object_get(o, "note");
+    int err = 0;
+    memset(out, 0, sizeof *out);
+    if (found == NULL || strcmp(found, kind) != 0)
+        err = mx_fail(why, -EINVAL, "its note is not of a wavefront run");
+    else if (json_integer_value(version) != VERSION)
+        err = mx_fail(why, -EINVAL,
+                      "its note has version %lld, and this memext (%s) reads version %d: use the memext that "
+                      "made it",
+                      (long long)json_integer_value(version), MX_VERSION, VERSION);
+    else if (!parse(o, out))
+        err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");
+    json_decref(o);
+    return err;
+}

@@ -1,0 +1,30 @@
+/* note.h - what the store of a wavefront run says of it: enough to go on with it by another backend, thread
+ * count, DRAM or number of waves. */
+#ifndef MX_WAVEFRONT_NOTE_H
+#define MX_WAVEFRONT_NOTE_H
+
+#include "wavefront/layout.h"
+
+#include <limits.h>
+
+struct mx_wf_note {
+    struct mx_wf_geometry geometry; /* fixed once the Buffers are made */
+    int64_t iterations, done;
+    int32_t buffer; /* of the data matrix that holds `done` of them: 0 or 1 */
+    bool different; /* the result was verified, and differs */
+    char init[16];  /* of the matrices without an input */
+    char backend[24];
+    char checksum[17]; /* of the finished result, "" before */
+    int64_t started_s, committed_s;
+    struct {
+        char path[PATH_MAX]; /* "" = by init */
+        uint64_t bytes;
+        int64_t modified_ns;
+    } inputs[MX_WF_MATRICES];
+};
+
+/* As mx_note_print and mx_note_parse of run/note.h. */
+int mx_wf_note_print(const struct mx_wf_note *note, char *text, size_t capacity_bytes);
+int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_note *out);
+
+#endif

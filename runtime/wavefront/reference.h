@@ -1,0 +1,47 @@
+/* reference.h - the plain loop, row after row, beside the pipeline and sharing nothing with it but the
+ * source: what --verify compares with, and what --sequential runs in memory. */
+#ifndef MX_WAVEFRONT_REFERENCE_H
+#define MX_WAVEFRONT_REFERENCE_H
+
+#include "wavefront/source.h"
+
+/* All iterations in one walk from the first row to the last: iteration w is w rows behind the first one. DRAM
+ * holds iterations + 2 rows of the six matrices; if that is too much the walk is made several times, and the
+ * data between two walks lies in a scratch Buffer, row-major. */
+struct mx_wf_walk;
+struct mx_wf_walk_options {
+    const struct mx_wf_source *source;
+    int64_t iterations;
+    mx_budget *budget;
+    uint64_t dram_bytes; /* at most; two waves must fit */
+    mx_device *device;
+    mx_buffer *scratch;   /* mx_wf_scratch_bytes long; overwritten where one walk is not enough */
+    uint32_t align_bytes; /* of its transfers */
+    const volatile int *stop;
+    void (*progress)(void *context, int64_t updates);
+    void *context;
+    mx_why *why;
+};
+int64_t mx_wf_scratch_bytes(int64_t rows, int64_t cols, uint32_t align_bytes);
+/* Makes all walks but the last one. */
+int mx_wf_walk_open(const struct mx_wf_walk_options *options, struct mx_wf_walk **out);
+/* The next row of the result, from row 0 on, cols + 2 doubles; valid until the next call. */
+int mx_wf_walk_next(struct mx_wf_walk *walk, const double **row);
+void mx_wf_walk_close(struct mx_wf_walk *walk); /* NULL allowed */
+
+/* The sequential loop with all six matrices in memory. */
+struct mx_wf_sequential {
+    const struct mx_wf_source *source;
+    int64_t iterations;
+    mx_budget *budget;
+    const volatile int *stop;
+    void (*progress)(void *context, int64_t updates);
+    void *context;
+    mx_why *why;
+    mx_block *block;  /* out: the matrices one after another, za first; the caller frees it */
+    uint64_t fill_ns; /* out */
+    uint64_t loop_ns; /* out */
+};
+int mx_wf_run_sequential(struct mx_wf_sequential *s);
+
+#endif

@@ -1,0 +1,3 @@
+/* steps_plain.c - for any machine. */
+#define STEPS mx_wf_steps_plain
+#include "wavefront/steps.inc"

@@ -1,0 +1,580 @@
+/* The wavefront: layouts, the skewed kernel, predictions, the pipeline on every backend, commits, the note.
+ */
+#include "grid/grid.h"
+#include "wavefront/calctrans.h"
+#include "wavefront/convert.h"
+#include "wavefront/kernel.h"
+#include "wavefront/note.h"
+#include "wavefront/pipeline.h"
+#include "wavefront/reference.h"
+#include "wavefront/source.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <memext/backend.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CELL = 8 };
+
+static uint64_t seed = 1;
+static int64_t pick(int64_t low, int64_t high) {
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return low + (int64_t)((seed >> 33) % (uint64_t)(high - low + 1));
+}
+
+static struct mx_wf_geometry geometry(int64_t rows, int64_t cols, enum mx_wf_layout l, int64_t mb, int64_t nb,
+                                      uint32_t align) {
+    struct mx_wf_geometry g;
+    cr_assert(mx_wf_geometry(rows, cols, l, mb, nb, align, NULL, &g) == 0);
+    return g;
+}
+
+static struct mx_wf_geometry any_geometry(void) {
+    static const uint32_t aligns[] = {1, 8, 512, 4096};
+    return geometry(pick(1, 40), pick(1, 1200), (enum mx_wf_layout)pick(0, 2), pick(1, 44), pick(1, 1300),
+                    aligns[pick(0, 3)]);
+}
+
+/* ------------------------------------------------------------------ layouts */
+
+/* For 300 geometries: the tiles' transfers cover the Buffer without overlap or gap, in whole units of the
+ * alignment; the cells that a tile's rows name are disjoint, within the transfer, and as many as the tile
+ * has; Buffer = matrix + copies + padding. */
+Test(wavefront, tiles_cover_their_buffer_once) {
+    for (int n = 0; n < 300; n++) {
+        const struct mx_wf_geometry g = any_geometry();
+        const enum mx_wf_matrix m = (enum mx_wf_matrix)pick(0, 5);
+        const int64_t all = mx_wf_buffer_bytes(&g, m), unit = g.align_bytes < CELL ? CELL : g.align_bytes;
+        char *seen = calloc((size_t)(all / CELL), 1), *dram = malloc((size_t)mx_wf_most_tile_bytes(&g, m));
+        struct mx_span *spans = calloc((size_t)mx_wf_most_spans(&g, m), sizeof *spans);
+        for (int64_t i = 0; i < g.tile_rows; i++)
+            for (int64_t j = 0; j < g.tile_cols; j++) {
+                const int64_t k = mx_wf_spans(&g, m, i, j, dram, spans),
+                              bytes = mx_wf_tile_bytes(&g, m, i, j);
+                int64_t moved = 0;
+                cr_assert(k <= mx_wf_most_spans(&g, m) && bytes <= mx_wf_most_tile_bytes(&g, m));
+                for (int64_t s = 0; s < k; s++) {
+                    cr_assert((char *)spans[s].dram == dram + moved);
+                    cr_assert(spans[s].offset_bytes % (uint64_t)unit == 0 &&
+                              spans[s].bytes % (uint64_t)unit == 0);
+                    for (uint64_t b = 0; b < spans[s].bytes; b += CELL)
+                        cr_assert(seen[(spans[s].offset_bytes + b) / CELL]++ == 0);
+                    moved += (int64_t)spans[s].bytes;
+                }
+                cr_assert(moved == bytes);
+            }
+        for (int64_t b = 0; b < all / CELL; b++) cr_assert(seen[b] == 1);
+        const int64_t matrix = (g.rows + 2) * (g.cols + 2) * CELL;
+        cr_assert(all == matrix + mx_wf_copy_bytes(&g, m) + mx_wf_padding_bytes(&g, m));
+        cr_assert(mx_wf_padding_bytes(&g, m) >= 0);
+        if (g.align_bytes <= CELL) cr_assert(mx_wf_padding_bytes(&g, m) == 0);
+        free(seen);
+        free(dram);
+        free(spans);
+    }
+}
+
+/* Layout frontier: each of TF, LF, RF, BF is one contiguous piece of the tile's transfer and holds the cells
+ * of the tile's first row, first column, last column, last row, corners included. */
+Test(wavefront, every_frontier_is_contiguous) {
+    for (int n = 0; n < 200; n++) {
+        const struct mx_wf_geometry g =
+            geometry(pick(1, 30), pick(1, 60), MX_WF_FRONTIER, pick(1, 12), pick(1, 20), 8);
+        const int64_t i = pick(0, g.tile_rows - 1), j = pick(0, g.tile_cols - 1);
+        const struct mx_wf_tile t = mx_wf_tile(&g, i, j);
+        struct mx_span span;
+        double *tile = calloc(1, (size_t)mx_wf_tile_bytes(&g, MX_WF_ZA, i, j));
+        mx_wf_spans(&g, MX_WF_ZA, i, j, (char *)tile, &span);
+        for (int64_t r = t.r0; r < t.r1; r++) {
+            struct mx_wf_piece p[3];
+            const int k = mx_wf_row(&g, MX_WF_ZA, i, j, r - t.r0, (char *)tile, p);
+            int64_t c = t.c0;
+            for (int q = 0; q < k; q++)
+                for (int64_t x = 0; x < p[q].cells; x++) p[q].at[x] = (double)(r * 1000 + c++);
+            cr_assert(c == t.c1);
+        }
+        mx_wf_seal(&g, MX_WF_ZA, i, j, (char *)tile);
+        for (int which = 0; which < 4; which++) {
+            int64_t cells;
+            const int64_t at = mx_wf_frontier(&g, i, j, which, &cells) - (int64_t)span.offset_bytes;
+            for (int64_t x = 0; x < cells; x++) {
+                const int64_t r = which == 0 ? t.r0 : which == 3 ? t.r1 - 1 : t.r0 + x;
+                const int64_t c = which == 1 ? t.c0 : which == 2 ? t.c1 - 1 : t.c0 + x;
+                cr_assert(tile[at / CELL + x] == (double)(r * 1000 + c), "frontier %d of %lld x %lld", which,
+                          (long long)(t.r1 - t.r0), (long long)(t.c1 - t.c0));
+            }
+        }
+        free(tile);
+    }
+}
+
+/* Table 1 of the paper: space for the copies in a 16384 x 16384 matrix. */
+Test(wavefront, table_1) {
+    static const struct {
+        int64_t tile, bytes;
+    } table[] = {{4096, 512}, {512, 32 << 10}, {64, 2 << 20}, {8, 128 << 20}};
+    for (size_t i = 0; i < 4; i++) {
+        const struct mx_wf_geometry g =
+            geometry(16384, 16384, MX_WF_FRONTIER, table[i].tile, table[i].tile, 1);
+        cr_assert(mx_wf_copy_bytes(&g, MX_WF_ZA) == table[i].bytes);
+        cr_assert(mx_wf_copy_bytes(&g, MX_WF_ZR) == 0);
+    }
+}
+
+/* ------------------------------------------------------------------ the loop, once more, as in the paper */
+
+struct matrices {
+    int64_t rows, cols, width;
+    double *z[MX_WF_MATRICES];
+};
+
+static struct matrices make_matrices(int64_t rows, int64_t cols) {
+    struct matrices a = {rows, cols, cols + 2, {NULL}};
+    for (int m = 0; m < MX_WF_MATRICES; m++) {
+        a.z[m] = malloc((size_t)((rows + 2) * a.width) * CELL);
+        for (int64_t i = 0; i < rows + 2; i++)
+            for (int64_t j = 0; j < a.width; j++)
+                a.z[m][i * a.width + j] = mx_wf_inits[0].value((enum mx_wf_matrix)m, i, j);
+    }
+    return a;
+}
+
+static void free_matrices(struct matrices *a) {
+    for (int m = 0; m < MX_WF_MATRICES; m++) free(a->z[m]);
+}
+
+static void iterate(struct matrices *a, int64_t times) {
+    double *za = a->z[MX_WF_ZA];
+    const double *zr = a->z[MX_WF_ZR], *zb = a->z[MX_WF_ZB], *zu = a->z[MX_WF_ZU], *zv = a->z[MX_WF_ZV],
+                 *zz = a->z[MX_WF_ZZ];
+    const int64_t w = a->width;
+    for (int64_t k = 0; k < times; k++)
+        for (int64_t i = 1; i <= a->rows; i++)
+            for (int64_t j = 1; j <= a->cols; j++) {
+                const int64_t x = i * w + j;
+                double qa =
+                    za[x + 1] * zr[x] + za[x - 1] * zb[x] + za[x + w] * zu[x] + za[x - w] * zv[x] + zz[x];
+                za[x] += 0.175 * (qa - za[x]);
+            }
+}
+
+/* ------------------------------------------------------------------ kernel */
+
+/* Rows in lanes, advanced in any pieces, have the bits of the loop; every instruction set. */
+Test(wavefront, lanes_have_the_bits_of_the_loop) {
+    for (int n = 0; n < 120; n++) {
+        struct matrices a = make_matrices(pick(1, 40), n % 3 == 0 ? pick(1, 12) : pick(1, 300));
+        const int64_t groups = (a.rows - 1) / MX_WF_LANES + 1, records = mx_wf_records(a.cols);
+        const size_t bytes = (size_t)(groups * mx_wf_group_bytes(a.cols));
+        struct mx_wf_record *r = aligned_alloc(64, bytes);
+        struct mx_wf_group *g = calloc((size_t)groups, sizeof *g);
+        memset(r, 0, bytes);
+        for (int64_t i = 1; i <= a.rows; i++)
+            for (int64_t c = 0; c < a.width; c++)
+                for (int m = 0; m < MX_WF_MATRICES; m++) {
+                    const int64_t k = (i - 1) % MX_WF_LANES;
+                    (&r[(i - 1) / MX_WF_LANES * records + c + k].za[0])[m * MX_WF_LANES + k] =
+                        a.z[m][i * a.width + c];
+                }
+        for (int64_t q = 0; q < groups; q++) {
+            const bool first = q == 0, end = q + 1 == groups;
+            g[q] = (struct mx_wf_group){
+                .at = r + q * records,
+                .cols = a.cols,
+                .last = end ? (a.rows - 1) % MX_WF_LANES : MX_WF_LANES - 1,
+                .north = first ? a.z[MX_WF_ZA] : mx_wf_lane(r + (q - 1) * records, MX_WF_LANES - 1),
+                .south = end ? a.z[MX_WF_ZA] + (a.rows + 1) * a.width : mx_wf_lane(r + (q + 1) * records, 0),
+                .north_step = first ? 1 : MX_WF_LANE_STEP,
+                .south_step = end ? 1 : MX_WF_LANE_STEP};
+        }
+        const int64_t end = mx_wf_end(a.cols, groups);
+        for (int wave = 0; wave < 3; wave++)
+            for (int64_t t = 0, t1; t < end; t = t1) {
+                t1 = t + pick(1, 90) < end ? t + pick(1, 90) : end;
+                if (t1 <= t) t1 = t + 1;
+                mx_wf_advance(g, groups, t, t1);
+            }
+        iterate(&a, 3);
+        for (int64_t i = 1; i <= a.rows; i++)
+            for (int64_t c = 0; c < a.width; c++) {
+                const int64_t k = (i - 1) % MX_WF_LANES;
+                cr_assert(memcmp(&r[(i - 1) / MX_WF_LANES * records + c + k].za[k],
+                                 &a.z[MX_WF_ZA][i * a.width + c], CELL) == 0,
+                          "row %lld of %lld, column %lld of %lld", (long long)i, (long long)a.rows,
+                          (long long)c, (long long)a.cols);
+            }
+        free(r);
+        free(g);
+        free_matrices(&a);
+    }
+}
+
+/* The function for any machine gives what the one for this machine gives. */
+Test(wavefront, instruction_sets_agree) {
+    enum { COLS = 100 };
+    const int64_t records = mx_wf_records(COLS);
+    const size_t bytes = (size_t)(2 * mx_wf_group_bytes(COLS));
+    double border[COLS + 2];
+    struct mx_wf_record *r[2];
+    if (strcmp(mx_wf_isa(), "plain") == 0) cr_skip_test("this machine has no AVX2");
+    for (int i = 0; i < COLS + 2; i++) border[i] = (double)pick(0, 1000) / 7;
+    for (int x = 0; x < 2; x++) r[x] = aligned_alloc(64, bytes);
+    for (size_t i = 0; i < bytes / CELL; i++) ((double *)r[0])[i] = (double)pick(0, 1000) / 3000;
+    memcpy(r[1], r[0], bytes);
+    for (int x = 0; x < 2; x++) {
+        const struct mx_wf_group g[2] = {
+            {r[x], COLS, 7, border, mx_wf_lane(r[x] + records, 0), 1, MX_WF_LANE_STEP},
+            {r[x] + records, COLS, 4, mx_wf_lane(r[x], 7), border, MX_WF_LANE_STEP, 1}};
+        (x == 0 ? mx_wf_steps_plain : mx_wf_steps_avx2)(g, 2, MX_WF_LANES + MX_WF_LAG, COLS);
+    }
+    cr_assert(memcmp(r[0], r[1], bytes) == 0);
+    for (int x = 0; x < 2; x++) free(r[x]);
+}
+
+/* ------------------------------------------------------------------ predictions and plans */
+
+/* Bytes of a pass = the sum over its tiles' transfers. */
+Test(wavefront, predicted_bytes_are_the_sum_of_transfers) {
+    for (int n = 0; n < 200; n++) {
+        const struct mx_wf_plan p = {.geometry = any_geometry(), .waves = pick(1, 9), .threads = 1};
+        const int64_t iterations = pick(0, 30), passes = (iterations + p.waves - 1) / p.waves;
+        struct mx_wf_traffic t;
+        int64_t read = 0, write = 0;
+        for (int64_t i = 0; i < p.geometry.tile_rows; i++)
+            for (int64_t j = 0; j < p.geometry.tile_cols; j++) {
+                for (int m = 0; m < MX_WF_MATRICES; m++)
+                    read += mx_wf_tile_bytes(&p.geometry, (enum mx_wf_matrix)m, i, j);
+                write += mx_wf_tile_bytes(&p.geometry, MX_WF_ZA, i, j);
+            }
+        mx_wf_predict(&p, iterations, &t);
+        cr_assert(t.passes == passes && t.read_bytes == passes * read && t.write_bytes == passes * write);
+        cr_assert(t.load_bytes == read && t.unload_bytes == write);
+    }
+}
+
+/* A tuned plan fits; more DRAM is never slower; what is given stays; what cannot fit is -ENOMEM and says what
+ * would. */
+Test(wavefront, tuned_plans_fit) {
+    struct mx_wf_request q = {.rows = 4720,
+                              .cols = 4720,
+                              .iterations = 64,
+                              .layout = MX_WF_FRONTIER,
+                              .align_bytes = 4096,
+                              .threads = 2};
+    struct mx_wf_choice c = {.seconds = 1e300};
+    mx_why why;
+    double before = 1e300;
+    for (uint64_t mib = 24; mib <= 2048; mib *= 2) {
+        q.dram_bytes = mib << 20;
+        cr_assert(mx_wf_tune(&q, &why, &c) == 0, "%s", why.text);
+        cr_assert(c.dram_bytes <= (int64_t)q.dram_bytes && c.dram_bytes == mx_wf_dram_bytes(&c.plan));
+        cr_assert(c.seconds <= before * 1.002 && c.plan.waves >= 1 && c.plan.waves <= 64);
+        before = c.seconds;
+    }
+    q.waves = 5, q.mb = 24, q.nb = 100;
+    cr_assert(mx_wf_tune(&q, &why, &c) == 0);
+    cr_assert(c.plan.waves == 5 && c.plan.geometry.mb == 24 && c.plan.geometry.nb == 100);
+    q.dram_bytes = 1 << 20;
+    cr_assert(mx_wf_tune(&q, &why, &c) == -ENOMEM && strstr(why.text, "--dram") != NULL);
+}
+
+/* ------------------------------------------------------------------ the pipeline */
+
+struct rig {
+    char dir[256];
+    struct mx_wf_plan plan;
+    struct mx_wf_source source;
+    mx_device *device;
+    mx_buffer *data[2], *fixed[MX_WF_MATRICES];
+    struct matrices expected;
+    /* commits */
+    int commits, fail_at;
+    int64_t done;
+    int32_t buffer;
+    bool check; /* look at both Buffers at each commit */
+};
+
+static void make_rig(struct rig *r, const char *backend, const char *fault, int64_t rows, int64_t cols,
+                     enum mx_wf_layout layout, int64_t mb, int64_t nb) {
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    mx_why why = {""};
+    *r = (struct rig){.source = {.rows = rows, .cols = cols, .init = &mx_wf_inits[0]}, .fail_at = -1};
+    for (int m = 0; m < MX_WF_MATRICES; m++) r->source.files[m].fd = -1;
+    snprintf(r->dir, sizeof r->dir, "%.200s/mx-wavefront-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(r->dir) != NULL);
+    const struct mx_device_options d = {.backend = backend, .path = r->dir, .fault = fault};
+    cr_assert(mx_device_open(&d, &why, &r->device) == 0, "%s", why.text);
+    struct mx_device_facts f;
+    mx_device_facts(r->device, &f);
+    r->plan.geometry = geometry(rows, cols, layout, mb, nb, f.offset_align_bytes);
+    for (int i = 0; i < 2; i++)
+        cr_assert(mx_buffer_create(r->device, i ? "za-1" : "za-0",
+                                   (uint64_t)mx_wf_buffer_bytes(&r->plan.geometry, MX_WF_ZA), &why,
+                                   &r->data[i]) == 0,
+                  "%s", why.text);
+    for (int m = MX_WF_ZR; m < MX_WF_MATRICES; m++)
+        cr_assert(mx_buffer_create(r->device, mx_wf_names[m],
+                                   (uint64_t)mx_wf_buffer_bytes(&r->plan.geometry, (enum mx_wf_matrix)m),
+                                   &why, &r->fixed[m]) == 0,
+                  "%s", why.text);
+    r->expected = make_matrices(rows, cols);
+}
+
+static int fill_rig(struct rig *r) {
+    int err = 0;
+    for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
+        const struct mx_wf_conversion c = {.geometry = &r->plan.geometry,
+                                           .matrix = (enum mx_wf_matrix)m,
+                                           .device = r->device,
+                                           .buffer = m == MX_WF_ZA ? r->data[0] : r->fixed[m]};
+        err = mx_wf_store_matrix(&c, &r->source);
+    }
+    return err;
+}
+
+static void free_rig(struct rig *r) {
+    char command[300];
+    for (int i = 0; i < 2; i++) mx_buffer_close(r->data[i]);
+    for (int m = 0; m < MX_WF_MATRICES; m++) mx_buffer_close(r->fixed[m]);
+    mx_device_close(r->device);
+    free_matrices(&r->expected);
+    snprintf(command, sizeof command, "rm -rf '%s'", r->dir);
+    cr_assert(system(command) == 0);
+}
+
+struct look {
+    const struct matrices *expected;
+    int64_t different;
+};
+
+static int compare(void *context, int64_t r0, int64_t n, double *rows) {
+    struct look *l = context;
+    const int64_t w = l->expected->width;
+    for (int64_t x = 0; x < n * w; x++)
+        l->different += memcmp(&rows[x], &l->expected->z[MX_WF_ZA][r0 * w + x], CELL) != 0;
+    return 0;
+}
+
+/* Cells of the data in a Buffer that are not those of the loop. */
+static int64_t differences(struct rig *r, int32_t buffer, const struct matrices *expected) {
+    struct look l = {expected, 0};
+    const struct mx_wf_conversion c = {
+        .geometry = &r->plan.geometry, .matrix = MX_WF_ZA, .device = r->device, .buffer = r->data[buffer]};
+    cr_assert(mx_wf_fetch_matrix(&c, compare, &l) == 0);
+    return l.different;
+}
+
+/* At a commit the Buffer that is committed holds the loop's state, and the other one still that of the commit
+ * before: a crash between the two finds one or the other whole. */
+static int on_commit(void *context, int64_t done, int32_t buffer) {
+    struct rig *r = context;
+    if (r->commits++ == r->fail_at) return -ENOSPC;
+    if (r->check) {
+        cr_assert(differences(r, 1 - buffer, &r->expected) == 0, "the state before %lld was overwritten",
+                  (long long)done);
+        iterate(&r->expected, done - r->done);
+        cr_assert(differences(r, buffer, &r->expected) == 0, "what is committed is not iteration %lld",
+                  (long long)done);
+    }
+    r->done = done;
+    r->buffer = buffer;
+    return 0;
+}
+
+static int execute(struct rig *r, int64_t iterations, const volatile int *stop, struct mx_wf_executed *done) {
+    struct mx_wf_execution x = {.plan = &r->plan,
+                                .iterations = iterations,
+                                .device = r->device,
+                                .data = {r->data[0], r->data[1]},
+                                .stop = stop,
+                                .commit = on_commit,
+                                .context = r};
+    mx_why why = {""};
+    memcpy(x.fixed, r->fixed, sizeof x.fixed);
+    return mx_wf_execute(&x, &why, done);
+}
+
+static bool works(const char *backend) {
+    const struct mx_backend *b = mx_backend_find(backend);
+    return b != NULL && (b->probe == NULL || b->probe(NULL, NULL) == 0);
+}
+
+/* 25 random plans on each backend: the bits of the loop, the bytes of the prediction, the DRAM of the
+ * prediction, a commit a pass. */
+static void any_plan_has_the_bits_of_the_loop(const char *backend) {
+    if (!works(backend)) cr_skip_test("%s does not work here", backend);
+    for (int n = 0; n < 25; n++) {
+        struct rig r;
+        struct mx_wf_executed done;
+        struct mx_wf_traffic t;
+        struct mx_counters before, after;
+        const int64_t iterations = pick(0, 11);
+        /* wide rows: workers follow one another within them */
+        make_rig(&r, backend, NULL, pick(1, 60), n % 3 == 1 ? pick(1500, 3000) : pick(1, 200),
+                 (enum mx_wf_layout)(n / 3 % 3), pick(1, 20), n % 3 == 1 ? pick(300, 3000) : pick(1, 220));
+        r.plan.waves = pick(1, 6);
+        r.plan.threads = (int32_t)pick(1, 4);
+        r.plan.ahead = pick(1, 5);
+        r.plan.behind = pick(1, 4);
+        r.plan.unchained = n % 5 == 0;
+        r.check = n % 2 == 0;
+        cr_assert(fill_rig(&r) == 0);
+        mx_device_counters(r.device, &before);
+        cr_assert(execute(&r, iterations, NULL, &done) == 0);
+        mx_device_counters(r.device, &after);
+        mx_wf_predict(&r.plan, iterations, &t);
+        cr_assert(done.done == iterations && done.updates == t.updates && r.commits == t.passes);
+        if (!r.check) {
+            cr_assert(after.read_bytes - before.read_bytes == (uint64_t)t.read_bytes);
+            cr_assert(after.write_bytes - before.write_bytes == (uint64_t)t.write_bytes);
+            iterate(&r.expected, iterations);
+        }
+        cr_assert(done.block_bytes == (uint64_t)mx_wf_dram_bytes(&r.plan));
+        cr_assert(differences(&r, done.result, &r.expected) == 0,
+                  "%s, %s, %lld x %lld, tiles %lld x %lld, %lld waves, %d threads", backend,
+                  mx_wf_layouts[r.plan.geometry.layout], (long long)r.source.rows, (long long)r.source.cols,
+                  (long long)r.plan.geometry.mb, (long long)r.plan.geometry.nb, (long long)r.plan.waves,
+                  r.plan.threads);
+        free_rig(&r);
+    }
+}
+
+Test(wavefront, on_dram) { any_plan_has_the_bits_of_the_loop("dram"); }
+Test(wavefront, on_mmap) { any_plan_has_the_bits_of_the_loop("mmap"); }
+Test(wavefront, on_aio) { any_plan_has_the_bits_of_the_loop("aio"); }
+Test(wavefront, on_uring) { any_plan_has_the_bits_of_the_loop("uring"); }
+
+static struct rig small_rig(const char *backend, const char *fault) {
+    struct rig r;
+    make_rig(&r, backend, fault, 40, 70, MX_WF_FRONTIER, 8, 30);
+    r.plan.waves = 2, r.plan.threads = 3, r.plan.ahead = 2, r.plan.behind = 2;
+    return r;
+}
+
+/* A transfer that fails ends the run with its error, from any moment on: no thread hangs, and what was
+ * committed before is whole. */
+Test(wavefront, a_failing_device_ends_the_run) {
+    int failed = 0;
+    for (int after = 12; after < 400; after += 23) {
+        char fault[64];
+        struct mx_wf_executed done;
+        snprintf(fault, sizeof fault, "fail_after=%d", after);
+        struct rig r = small_rig("fault:aio", fault);
+        int err = fill_rig(&r);
+        if (err == 0) err = execute(&r, 9, NULL, &done);
+        cr_assert(err == 0 || err == -EIO || err == -ENODEV || err == -ENXIO, "%d", err);
+        failed += err < 0;
+        free_rig(&r);
+    }
+    cr_assert(failed > 5, "%d runs failed", failed);
+}
+
+Test(wavefront, a_failing_commit_ends_the_run) {
+    for (int at = 0; at < 4; at++) {
+        struct rig r = small_rig("dram", NULL);
+        struct mx_wf_executed done;
+        r.fail_at = at;
+        cr_assert(fill_rig(&r) == 0);
+        cr_assert(execute(&r, 8, NULL, &done) == -ENOSPC);
+        cr_assert(done.done == 2 * at && done.result == at % 2);
+        iterate(&r.expected, 2 * at);
+        cr_assert(differences(&r, done.result, &r.expected) == 0);
+        free_rig(&r);
+    }
+}
+
+/* A run that is told to stop before it begins does nothing; the state it began with stays. */
+Test(wavefront, stops_when_told) {
+    struct rig r = small_rig("dram", NULL);
+    struct mx_wf_executed done;
+    const volatile int stop = 1;
+    cr_assert(fill_rig(&r) == 0);
+    cr_assert(execute(&r, 8, &stop, &done) == -EINTR);
+    cr_assert(done.done == 0 && differences(&r, done.result, &r.expected) == 0);
+    free_rig(&r);
+}
+
+/* ------------------------------------------------------------------ the comparison itself */
+
+/* Rows of the walk = the loop, with DRAM for all waves at once and with so little that there are many walks.
+ */
+Test(wavefront, the_walk_has_the_bits_of_the_loop) {
+    for (int64_t rows = 3; rows < 40; rows += 18)
+        for (int little = 0; little < 2; little++) {
+            struct rig r;
+            struct mx_wf_walk *walk;
+            mx_buffer *scratch;
+            mx_why why = {""};
+            make_rig(&r, "dram", NULL, rows, 21, MX_WF_ROW, 5, 8);
+            cr_assert(mx_buffer_create(r.device, "scratch", (uint64_t)mx_wf_scratch_bytes(rows, 21, 1), &why,
+                                       &scratch) == 0);
+            const struct mx_wf_walk_options o = {.source = &r.source,
+                                                 .iterations = 7,
+                                                 .dram_bytes = little ? 6 * 4 * 192 : 1 << 20,
+                                                 .device = r.device,
+                                                 .scratch = scratch,
+                                                 .align_bytes = 1,
+                                                 .why = &why};
+            cr_assert(mx_wf_walk_open(&o, &walk) == 0, "%s", why.text);
+            iterate(&r.expected, 7);
+            for (int64_t i = 0; i < rows + 2; i++) {
+                const double *row;
+                cr_assert(mx_wf_walk_next(walk, &row) == 0);
+                cr_assert(memcmp(row, r.expected.z[MX_WF_ZA] + i * r.expected.width,
+                                 (size_t)r.expected.width * CELL) == 0);
+            }
+            mx_wf_walk_close(walk);
+            mx_buffer_close(scratch);
+            free_rig(&r);
+        }
+}
+
+/* ------------------------------------------------------------------ note */
+
+Test(wavefront, a_note_is_read_as_it_was_written) {
+    static struct mx_wf_note a, b;
+    char text[MX_NOTE_BYTES];
+    mx_why why;
+    memset(&a, 0, sizeof a);
+    a.geometry = geometry(100, 200, MX_WF_BLOCK, 16, 50, 512);
+    a.iterations = 9, a.done = 4, a.buffer = 1, a.started_s = 5, a.committed_s = 6;
+    strcpy(a.init, "random");
+    strcpy(a.backend, "uring");
+    strcpy(a.checksum, "0123456789abcdef");
+    strcpy(a.inputs[2].path, "/data/100 %/z\xff.npy");
+    a.inputs[2].bytes = 7, a.inputs[2].modified_ns = -8;
+    const int n = mx_wf_note_print(&a, text, sizeof text);
+    cr_assert(n > 0 && mx_wf_note_parse(text, (size_t)n, &why, &b) == 0, "%s", why.text);
+    cr_assert(memcmp(&a, &b, sizeof a) == 0);
+    for (int k = 0; k < n; k++) /* cut short, it is none */
+        cr_assert(mx_wf_note_parse(text, (size_t)k, &why, &b) == -EINVAL && why.text[0] != 0);
+}
+
+Test(wavefront, contradictory_notes_are_refused) {
+    static const char *const changes[][2] = {{"\"done\":4", "\"done\":10"},
+                                             {"\"buffer\":1", "\"buffer\":2"},
+                                             {"\"mb\":16", "\"mb\":1600"},
+                                             {"\"layout\":\"block\"", "\"layout\":\"heap\""},
+                                             {"\"align_bytes\":512", "\"align_bytes\":48"},
+                                             {"\"note\":1", "\"note\":2"},
+                                             {"memext wavefront", "memext run"}};
+    static struct mx_wf_note a, b;
+    char text[MX_NOTE_BYTES], other[MX_NOTE_BYTES];
+    memset(&a, 0, sizeof a);
+    a.geometry = geometry(100, 200, MX_WF_BLOCK, 16, 50, 512);
+    a.iterations = 9, a.done = 4, a.buffer = 1;
+    strcpy(a.init, "random");
+    cr_assert(mx_wf_note_print(&a, text, sizeof text) > 0);
+    cr_assert(mx_wf_note_parse(text, strlen(text), NULL, &b) == 0);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        const char *at = strstr(text, changes[i][0]);
+        cr_assert(at != NULL, "%s", changes[i][0]);
+        snprintf(other, sizeof other, "%.*s%s%s", (int)(at - text), text, changes[i][1],
+                 at + strlen(changes[i][0]));
+        cr_assert(mx_wf_note_parse(other, strlen(other), NULL, &b) == -EINVAL, "%s", changes[i][1]);
+    }
+}
