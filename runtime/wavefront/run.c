@@ -173,17 +173,18 @@ static int stop_timeline(mx_wf_run *r, int err) {
 }
 
 static struct mx_counters counters_since(mx_device *device, const struct mx_counters *s) {
-    struct mx_counters n;
+    struct mx_counters n = {.size = sizeof n};
     mx_device_counters(device, &n);
-    return (struct mx_counters){n.read_bytes - s->read_bytes,
-                                n.write_bytes - s->write_bytes,
-                                n.read_requests - s->read_requests,
-                                n.write_requests - s->write_requests,
-                                n.retries - s->retries,
-                                n.short_transfers - s->short_transfers,
-                                n.read_ns - s->read_ns,
-                                n.write_ns - s->write_ns,
-                                n.peak_in_flight};
+    return (struct mx_counters){.size = sizeof n,
+                                .read_bytes = n.read_bytes - s->read_bytes,
+                                .write_bytes = n.write_bytes - s->write_bytes,
+                                .read_requests = n.read_requests - s->read_requests,
+                                .write_requests = n.write_requests - s->write_requests,
+                                .retries = n.retries - s->retries,
+                                .short_transfers = n.short_transfers - s->short_transfers,
+                                .read_ns = n.read_ns - s->read_ns,
+                                .write_ns = n.write_ns - s->write_ns,
+                                .peak_in_flight = n.peak_in_flight};
 }
 
 static int compute(mx_wf_run *r) {
@@ -198,7 +199,7 @@ static int compute(mx_wf_run *r) {
                                 .commit = r->device_facts.durable ? commit : NULL,
                                 .progress = on_progress,
                                 .context = r};
-    struct mx_counters before;
+    struct mx_counters before = {.size = sizeof before};
     memcpy(x.fixed, r->fixed, sizeof x.fixed);
     r->executed.result = r->note.buffer;
     if (x.iterations == 0) return 0;
@@ -271,7 +272,8 @@ static int compare_rows(void *context, int64_t r0, int64_t n, double *rows) {
 }
 
 static uint64_t room_for_walk(const mx_wf_run *r) {
-    const struct mx_budget_facts b = mx_budget_facts(r->budget);
+    struct mx_budget_facts b = {.size = sizeof b};
+    mx_budget_facts(r->budget, &b);
     const uint64_t taken =
         b.reserve_bytes + b.used_bytes + (uint64_t)mx_wf_conversion_bytes(mx_wf_geometry_of(r)) + (1u << 20);
     uint64_t resident = 0;

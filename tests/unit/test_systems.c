@@ -364,7 +364,7 @@ static mx_engine *open_engine(const struct bench *b, const struct mx_engine_ops 
 
 static void same_traffic(const struct bench *b, const struct mx_counters *before,
                          const struct mx_executed *done) {
-    struct mx_counters after;
+    struct mx_counters after = {.size = sizeof after};
     struct mx_traffic t;
     mx_device_counters(b->device, &after);
     b->s->algorithm->traffic(&b->s->problem, &b->s->plan, &b->layout, &t);
@@ -421,9 +421,9 @@ static void verify(struct bench *b, int32_t result) {
 
 /* Opens, initialises, executes, compares; false if the plan is none. */
 static bool run(const struct setting *s, const char *dir) {
-    struct bench b = {.s = s};
+    struct bench b = {.s = s, .facts.size = sizeof b.facts};
     struct mx_executed done;
-    struct mx_counters before;
+    struct mx_counters before = {.size = sizeof before};
     mx_why why = {""};
     if (s->algorithm->check(&s->problem, &s->plan, &why) < 0) return false;
     describe(s, b.text, sizeof b.text);

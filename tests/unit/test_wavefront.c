@@ -308,7 +308,7 @@ static void make_rig(struct rig *r, const char *backend, const char *fault, int6
     cr_assert(mkdtemp(r->dir) != NULL);
     const struct mx_device_options d = {.backend = backend, .path = r->dir, .fault = fault};
     cr_assert(mx_device_open(&d, &why, &r->device) == 0, "%s", why.text);
-    struct mx_device_facts f;
+    struct mx_device_facts f = {.size = sizeof f};
     mx_device_facts(r->device, &f);
     r->plan.geometry = geometry(rows, cols, layout, mb, nb, f.offset_align_bytes);
     for (int i = 0; i < 2; i++)
@@ -411,7 +411,7 @@ static void any_plan_has_the_bits_of_the_loop(const char *backend) {
         struct rig r;
         struct mx_wf_executed done;
         struct mx_wf_traffic t;
-        struct mx_counters before, after;
+        struct mx_counters before = {.size = sizeof before}, after = {.size = sizeof after};
         const int64_t iterations = pick(0, 11);
         /* wide rows: workers follow one another within them */
         make_rig(&r, backend, NULL, pick(1, 60), n % 3 == 1 ? pick(1500, 3000) : pick(1, 200),
