@@ -75,4 +75,4 @@ elif [ "$scale" = quick ]; then
 else
     run_plans "${first[@]}" "${others[@]}"
 fi
-exec "$mx_python" "$mx_root/analysis/report.py" "$mx_root/results/$scale"
+exec "$mx_python" "$mx_root/analysis/report.py" "$mx_root/results/$scale" --markdown "$mx_root/docs/results.md"

@@ -222,7 +222,7 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     const struct mx_problem *p = &r->problem;
     const struct mx_plan *q = &r->plan;
     fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of %d x %.2f GiB\n",
-            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil,
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->system != NULL ? p->system->name : p->stencil,
             p->dtype == MX_F64 ? "f64" : "f32", r->buffers, gib((double)r->layout.buffer_bytes));
     if (r->resumed_from > 0)
         fprintf(to,
