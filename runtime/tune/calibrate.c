@@ -220,12 +220,34 @@ struct bench {
     struct mx_layout layout;
     mx_block *block;
     struct mx_window window[TRIAL_LEVELS];
+    struct mx_fixed_view fixed[MX_MAX_FIXED];
 };
+
+static uint64_t fixed_bytes(const struct bench *b) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&b->problem); i++) bytes += (uint64_t)b->layout.fixed[i].bytes;
+    return bytes;
+}
+
+/* The fields of C stand behind the two arrays. */
+static void place_fixed(struct bench *b) {
+    char *at = (char *)mx_block_data(b->block) + 2 * b->layout.buffer_bytes;
+    for (int32_t i = 0; i < mx_fixed_count(&b->problem); i++) {
+        const struct mx_fixed_layout *f = &b->layout.fixed[i];
+        b->fixed[i] = (struct mx_fixed_view){.base = at,
+                                             .slots = b->layout.planes,
+                                             .slot_pitch_bytes = f->plane_pitch_bytes,
+                                             .row_pitch_bytes = f->row_pitch_bytes,
+                                             .file_plane_pitch_bytes = f->plane_pitch_bytes,
+                                             .align_bytes = 1};
+        at += f->bytes;
+    }
+}
 
 /* A grid with the problem's rows (shortened where memory_bytes does not hold a slab of them). */
 static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct bench *b) {
-    int64_t element = mx_dtype_bytes(p->dtype), h2 = 2 * p->h;
-    int64_t cells = (int64_t)(memory_bytes / 2) / element;
+    const int64_t h2 = 2 * p->h, state = tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
+    const int64_t cells = (int64_t)memory_bytes / (2 * state + mx_fixed_cell_bytes(p));
     b->problem = *p;
     b->problem.nx = tune_max(1, tune_min(p->nx, cells / ((16 + h2) * (16 + h2)) - h2 - LINE_BYTES));
     int64_t rows = cells / (b->problem.nx + h2 + LINE_BYTES);
@@ -238,7 +260,9 @@ static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why 
         b->window[i] =
             (struct mx_window){p->h, (int32_t)b->problem.ny + p->h, p->h, (int32_t)b->problem.nz + p->h};
     const struct mx_block_options none = {0};
-    return mx_block_create(&none, 2 * (uint64_t)b->layout.buffer_bytes, why, &b->block);
+    err = mx_block_create(&none, 2 * (uint64_t)b->layout.buffer_bytes + fixed_bytes(b), why, &b->block);
+    if (err == 0) place_fixed(b);
+    return err;
 }
 
 static struct mx_advance whole_grid(const struct bench *b, int32_t levels) {
@@ -246,7 +270,8 @@ static struct mx_advance whole_grid(const struct bench *b, int32_t levels) {
     return (struct mx_advance){.view = {.base = {base, base + b->layout.buffer_bytes},
                                         .slots = {b->layout.planes, b->layout.planes},
                                         .plane_pitch_bytes = b->layout.plane_pitch_bytes,
-                                        .row_pitch_bytes = b->layout.row_pitch_bytes},
+                                        .row_pitch_bytes = b->layout.row_pitch_bytes,
+                                        .fixed = b->fixed},
                                .levels = levels,
                                .window = b->window};
 }
@@ -275,7 +300,7 @@ static int engine_rate(const char *name, const struct bench *b, const struct mx_
         spent = mx_clock_ns() - begin;
     } while ((double)spent < seconds * 1e9);
     ops->free(engine);
-    *rate = done / ((double)spent * 1e-9);
+    *rate = done / (double)mx_levels_a_step(&b->problem) / ((double)spent * 1e-9);
     return 0;
 }
 

@@ -1197,3 +1197,33 @@ Test(tune, refining) {
     cr_assert(mx_refine_tiled(&p, &m, 2, 0.1, 4 * MIB, &why, &r) == 0, "%s", why.text);
     cr_expect(r.refined.own.slab == 0 && r.refined.tried == 0 && r.refined.sizes.slab == 0);
 }
+
+static void add_up_row(const struct mx_row *r) {
+    for (int64_t row = 0; row < r->rows; row++) {
+        double *out = (double *)((char *)r->out[0] + row * r->row_pitch);
+        const double *in = (const double *)((const char *)r->in[1] + row * r->row_pitch);
+        const float *c = (const float *)((const char *)r->fixed[0] + row * r->fixed_pitch[0]);
+        for (int64_t x = r->x0; x < r->x1; x++) out[x] += in[x - 1] + in[x + 1] + (double)c[x];
+    }
+}
+
+/* Calibration runs kernels of users too: both engines have a rate afterwards, steps and not levels counted.
+ */
+Test(tune, kernels_are_calibrated) {
+    struct mx_problem p = make_problem(40, 20, 30, 4, 1, 8);
+    struct mx_system system;
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 256 << 10, .l3_bytes = 4 << 20};
+    for (int form = MX_LEAPFROG; form <= MX_STAGGERED; form++) {
+        struct mx_rates r = {0};
+        mx_why why = {""};
+        make_system(&p, form, &system);
+        system.row[0] = system.row[1] = add_up_row;
+        system.n_fixed = 1;
+        system.fixed[0] = (struct mx_field_of){"c", MX_F32};
+        cr_assert_eq(mx_calibrate_compute(&p, &m, 2, 0.02, 4 << 20, &why, &r), 0, "%s", why.text);
+        cr_expect(r.tiled_updates_per_s > 0 && r.iblock_updates_per_s > 0 &&
+                  r.compute_source == MX_RATES_MEASURED);
+        cr_assert_eq(mx_refine_tiled(&p, &m, 2, 0.02, 4 << 20, &why, &r), 0, "%s", why.text);
+        cr_expect_eq(r.refined.own.tile, 0, "nothing is tried");
+    }
+}
