@@ -163,15 +163,20 @@ static int copy_plane(void *context, int64_t z, char *plane) {
     return 0;
 }
 
-/* An algorithm that never writes the frame finds it in every Buffer. */
+static int copy_buffer(struct mx_run *r, mx_buffer *from, mx_buffer *to) {
+    struct copy c = {NULL, &r->report.layout};
+    int err = mx_plane_stream_open(from, c.layout, r->budget, false, &r->why, &c.from);
+    if (err == 0) err = pass(r, "frames", to, true, copy_plane, &c);
+    return mx_plane_stream_close(c.from, err);
+}
+
+/* An algorithm that never writes the frame finds it in every Buffer, and in both arrays of pairs. */
 static int copy_frames(struct mx_run *r) {
     int err = 0;
-    for (int32_t i = 0; i < r->n_buffers && err == 0; i++) {
-        struct copy c = {NULL, &r->report.layout};
-        if (i == r->note.buffer) continue;
-        err = mx_plane_stream_open(r->buffer[r->note.buffer], c.layout, r->budget, false, &r->why, &c.from);
-        if (err == 0) err = pass(r, "frames", r->buffer[i], true, copy_plane, &c);
-        err = mx_plane_stream_close(c.from, err);
+    for (int32_t i = 0; i < mx_run_buffers(r) && err == 0; i++) {
+        const int32_t number = i % r->n_buffers, part = i / r->n_buffers;
+        if (number != r->note.buffer)
+            err = copy_buffer(r, mx_run_buffer(r, r->note.buffer, part), mx_run_buffer(r, number, part));
     }
     r->note.frames |= err == 0;
     return err;

@@ -232,6 +232,7 @@ static int open_former_source(struct mx_run *r) {
 static int take_stored_system(struct mx_run *r, const char *place) {
     const struct mx_system *s = &r->note.system;
     if (r->o.kernel == NULL) r->o.kernel = r->note.kernel;
+    if (r->o.output != NULL) r->sink = (struct mx_sink){.size = 0}; /* the plain form: field_sink takes it */
     r->o.input = r->o.init = r->o.output = NULL;
     int err = mx_take_kernel(&r->o, s, &r->why, &r->system);
     if (err < 0) return err;
@@ -245,10 +246,11 @@ static int take_stored_system(struct mx_run *r, const char *place) {
         for (int32_t k = 0; k < s->n_param; k++)
             if (strcmp(r->system->param_name[i], s->param_name[k]) == 0 &&
                 memcmp(&r->system->param[i], &s->param[k], sizeof s->param[k]) != 0)
-                return mx_fail(&r->why, -EINVAL,
-                               "%.200s holds a run with the parameter %s=%.17g, not %.17g; leave --param out "
-                               "with --resume",
-                               place, s->param_name[k], s->param[k], r->system->param[i]);
+                return mx_fail(
+                    &r->why, -EINVAL,
+                    "%.200s holds a run with the parameter %s=%.15g, which is not the %.15g given; "
+                    "leave --param out with --resume",
+                    place, s->param_name[k], s->param[k], r->system->param[i]);
     r->fields = r->note.fields;
     return 0;
 }
@@ -302,7 +304,6 @@ static int take_store(struct mx_run *r) {
         r->resumed = r->committed = true;
         r->report.resumed_from = r->note.time;
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
-        r->same_names = err < 0;
         if (err == 0 && r->o.verify)
             err = r->system != NULL ? mx_fields_open(&r->fields, &r->o.problem, true, &r->why)
                                     : open_former_source(r);
@@ -531,6 +532,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0 && r->o.resume && r->o.backend != NULL) err = take_place(r);
     if (err == 0 && r->o.resume) err = take_store(r);
     if (err == 0) err = take_place(r);
+    if (err == 0 && r->system != NULL) err = mx_run_check_names(r); /* the files of fields are known now */
     if (err == 0 && r->system != NULL) err = take_sinks(r);
     if (err == 0 && !r->resumed) err = open_source(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
@@ -701,40 +703,54 @@ int mx_run_open_store(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ outputs */
 
-enum { MOST_NAMES = 8 + 3 * MX_WORDS_MOST };
+enum { MOST_NAMES = 8 + 3 * MX_WORDS_MOST + MX_FIELDS_MOST };
+
+struct names {
+    size_t n, n_text;
+    struct mx_file_word word[MOST_NAMES];
+    char text[3 * MX_WORDS_MOST][PATH_MAX];
+};
+
+static void add_name(struct names *s, const char *option, const char *path, enum mx_file_use use) {
+    s->word[s->n++] = (struct mx_file_word){option, path, use};
+}
 
 /* Files of fields: what stands behind "NAME=", up to a comma for raw ones. */
-static size_t field_names(const char *option, const struct mx_words *words, bool raw, enum mx_file_use use,
-                          char (*text)[PATH_MAX], struct mx_file_word *out) {
-    size_t n = 0;
+static void add_words(struct names *s, const char *option, const struct mx_words *words, bool raw,
+                      enum mx_file_use use) {
     for (int32_t i = 0; i < words->n; i++) {
         const char *rest = mx_field_word(words->word[i], NULL), *path = rest != NULL ? rest : words->word[i];
         const char *comma = raw ? strchr(path, ',') : NULL;
-        snprintf(text[n], PATH_MAX, "%.*s", comma != NULL ? (int)(comma - path) : PATH_MAX - 1, path);
-        out[n] = (struct mx_file_word){option, text[n], use};
-        n++;
+        char *text = s->text[s->n_text++];
+        snprintf(text, PATH_MAX, "%.*s", comma != NULL ? (int)(comma - path) : PATH_MAX - 1, path);
+        add_name(s, option, text, use);
     }
-    return n;
 }
 
+/* What is read comes first: whatever is written is compared with what was named before it. */
 int mx_run_check_names(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     const bool system = o->kernel != NULL || r->note.problem.system != NULL;
-    struct mx_file_word words[MOST_NAMES] = {
-        {"--input", o->input, MX_FILE_READ},    {"--plan", o->plan, MX_FILE_READ},
-        {"-d", o->path, MX_FILE_PLACE},         {"--output", o->output, MX_FILE_WRITTEN},
-        {"--json", o->json, MX_FILE_WRITTEN},   {"--timeline", o->timeline, MX_FILE_WRITTEN},
-        {"--trace", o->trace, MX_FILE_WRITTEN}, {"--kernel", o->kernel, MX_FILE_READ}};
-    size_t n = 8;
-    char(*text)[PATH_MAX] = system ? malloc((size_t)3 * MX_WORDS_MOST * sizeof *text) : NULL;
-    if (system && text == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
-    if (system) {
-        n += field_names("--input", &o->inputs, false, MX_FILE_READ, text + (n - 8), words + n);
-        n += field_names("--field", &o->fields, true, MX_FILE_READ, text + (n - 8), words + n);
-        n += field_names("--output", &o->outputs, false, MX_FILE_WRITTEN, text + (n - 8), words + n);
-    }
-    int err = mx_output_check_names(words, n, &r->why);
-    free(text);
+    struct names *s = malloc(sizeof *s);
+    if (s == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
+    s->n = s->n_text = 0;
+    add_name(s, "--input", o->input, MX_FILE_READ);
+    add_name(s, "--plan", o->plan, MX_FILE_READ);
+    add_name(s, "--kernel", o->kernel, MX_FILE_READ);
+    if (system) add_words(s, "--input", &o->inputs, false, MX_FILE_READ);
+    if (system) add_words(s, "--field", &o->fields, true, MX_FILE_READ);
+    for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
+        add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
+                 r->fields.field[i].path, MX_FILE_READ);
+    add_name(s, "-d", o->path, MX_FILE_PLACE);
+    add_name(s, "--output", o->output, MX_FILE_WRITTEN);
+    if (system) add_words(s, "--output", &o->outputs, false, MX_FILE_WRITTEN);
+    add_name(s, "--json", o->json, MX_FILE_WRITTEN);
+    add_name(s, "--timeline", o->timeline, MX_FILE_WRITTEN);
+    add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
+    int err = mx_output_check_names(s->word, s->n, &r->why);
+    r->same_names |= err < 0;
+    free(s);
     return err;
 }
 

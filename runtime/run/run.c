@@ -328,6 +328,8 @@ int mx_run_report(mx_run *r, mx_why *why, char **out) {
 
 void mx_run_abandon(struct mx_run *r) {
     mx_output_drop(&r->output.output);
+    for (int32_t i = 0; i < r->fields.n; i++)
+        if (r->field_sink[i].open) mx_output_drop(&r->field_sink[i].file.output);
     mx_output_drop(&r->outputs.trace);
     mx_output_drop(&r->outputs.timeline);
     if (r->device != NULL) mx_device_abandon(r->device);
