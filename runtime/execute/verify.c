@@ -319,6 +319,12 @@ int mx_verify(const struct mx_verification *v, mx_why *why) {
     if (deepest < 1 && levels > 0)
         return mx_fail(why, -ENOMEM, "verification needs %lld bytes of DRAM, %llu are left; raise --dram",
                        (long long)(streams + level_bytes), (unsigned long long)v->memory_bytes);
+    if (v->scratch == NULL && deepest < levels)
+        return mx_fail(
+            why, -ENOMEM,
+            "with one pair of Buffers verification is one pass, which needs %lld bytes of DRAM; %llu "
+            "are left: raise --dram, or leave --in-place or --verify out",
+            (long long)(streams + ends + levels * level_bytes), (unsigned long long)v->memory_bytes);
     if (p->system == NULL) c.kernel = mx_stencil_plain(mx_stencil_find(p->stencil), p->dtype);
     if (p->system != NULL) c.fixed_slots = deepest * p->h + p->system->hc + 1;
     struct mx_block_options options = {.budget = v->budget};
