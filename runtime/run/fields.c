@@ -108,7 +108,7 @@ static int take_path(struct mx_run_field *f, const char *path, mx_why *why) {
     return 0;
 }
 
-/* "FILE.npy", or "FILE,TYPE[,offset=N]" of raw cells. */
+/* "FILE.npy", or of raw cells "FILE,TYPE[,offset=N][,frame=yes|no]". */
 static int take_fixed_file(struct mx_run_field *f, const char *rest, mx_why *why) {
     char path[PATH_MAX];
     const char *comma = strchr(rest, ',');
@@ -159,10 +159,14 @@ static int take_inits(struct mx_run_fields *fields, const struct mx_words *words
     return err;
 }
 
+int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *o, mx_why *why) {
+    int err = take_files(fields, &o->inputs, "input", 0, why);
+    return err < 0 ? err : take_files(fields, &o->fields, "field", 1, why);
+}
+
 int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, const struct mx_system *s,
                    mx_why *why) {
-    int err = take_files(fields, &o->inputs, "input", 0, why);
-    if (err == 0) err = take_files(fields, &o->fields, "field", 1, why);
+    int err = mx_fields_take_files(fields, o, why);
     /* p.old is p where nothing else is said of it: before --init without a name fills what is left. */
     bool own[MX_FIELDS_MOST] = {false};
     for (int32_t i = 0; i < fields->n; i++) own[i] = has_values(&fields->field[i]);
@@ -227,42 +231,75 @@ static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
     return 0;
 }
 
+/* TYPE[,offset=BYTES][,frame=yes|no] */
+struct raw {
+    enum mx_dtype dtype;
+    long long offset_bytes;
+    int frame; /* -1: as the length says */
+};
+
+static bool parse_raw(const char *text, struct raw *out) {
+    char words[48], *rest = NULL;
+    snprintf(words, sizeof words, "%s", text);
+    *out = (struct raw){.frame = -1};
+    char *word = strtok_r(words, ",", &rest);
+    if (word == NULL || text[0] == ',' || !mx_dtype_find(word, &out->dtype)) return false;
+    while ((word = strtok_r(NULL, ",", &rest)) != NULL) {
+        char *end = word;
+        errno = 0;
+        if (strncmp(word, "offset=", 7) == 0 && word[7] >= '0' && word[7] <= '9')
+            out->offset_bytes = strtoll(word + 7, &end, 10);
+        else if (strcmp(word, "frame=yes") == 0 || strcmp(word, "frame=no") == 0)
+            out->frame = word[6] == 'y', end = "";
+        if (end == word || *end != 0 || errno != 0) return false;
+    }
+    return true;
+}
+
+static int refuse_length(const struct mx_run_field *f, const struct mx_problem *p, const char *why_not,
+                         long long offset, long long there, long long without, long long with, mx_why *why) {
+    return mx_fail(
+        why, -EINVAL,
+        "%.200s has %lld bytes from byte %lld on; %lld x %lld x %lld cells of %s are %lld bytes, %lld "
+        "with the frame%s",
+        f->path, there > 0 ? there : 0, offset, (long long)p->nx, (long long)p->ny, (long long)p->nz,
+        mx_dtype_name(f->npy.dtype), without, with, why_not);
+}
+
 /* Raw cells become what a .npy file would have been; the extents are those of the problem, with or without
- * the frame, as the file's length says. */
+ * the frame. What follows the cells is nobody's business, so a file that could be either has to be told. */
 static int open_raw(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
-    char type[32];
-    snprintf(type, sizeof type, "%s", f->raw);
-    char *comma = strchr(type, ','), *end = NULL;
-    long long offset = 0;
-    if (comma != NULL) *comma++ = 0;
-    if (comma != NULL && strncmp(comma, "offset=", 7) == 0) offset = strtoll(comma + 7, &end, 10);
-    if (!mx_dtype_find(type, &f->npy.dtype) ||
-        (comma != NULL && (end == NULL || *end != 0 || end == comma + 7 || offset < 0)))
-        return mx_fail(
-            why, -EINVAL,
-            "--field %s=...,%s: after the file come f64, f32, u8, u16 or i16 and, if any, ,offset=BYTES",
-            f->name, f->raw);
+    struct raw raw;
+    if (!parse_raw(f->raw, &raw))
+        return mx_fail(why, -EINVAL,
+                       "--field %s=...,%s: after the file come f64, f32, u8, u16 or i16 and, if any, "
+                       ",offset=BYTES and ,frame=yes or ,frame=no",
+                       f->name, f->raw);
     if (p->nx == 0)
         return mx_fail(why, -EINVAL,
                        "--field %s is a raw file, which does not say how large it is: give -n NX NY NZ",
                        f->name);
     struct stat st;
-    f->npy.fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    f->npy.fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its writer */
     if (f->npy.fd < 0 || fstat(f->npy.fd, &st) != 0)
         return mx_fail(why, -errno, "%.300s cannot be opened: %s", f->path, strerror(errno));
-    const int64_t h = p->h, cell = mx_dtype_bytes(f->npy.dtype), there = st.st_size - offset;
+    if (!S_ISREG(st.st_mode))
+        return mx_fail(why, -EINVAL, "%.300s is no regular file: copy its cells into one", f->path);
+    const int64_t h = p->h, cell = mx_dtype_bytes(raw.dtype), there = st.st_size - raw.offset_bytes;
+    const bool may_lack = p->system->hc == 0;
     const mx_wide with = (mx_wide)(p->nx + 2 * h) * (p->ny + 2 * h) * (p->nz + 2 * h) * cell,
                   without = (mx_wide)p->nx * p->ny * p->nz * cell;
-    f->npy.data_offset_bytes = offset;
-    const bool frame = there >= with && there != without;
-    if (!frame && there < without)
-        return mx_fail(why, -EINVAL,
-                       "%.200s has %lld bytes from byte %lld on; %lld x %lld x %lld cells of %s are %lld "
-                       "bytes, %lld with "
-                       "the frame",
-                       f->path, (long long)(there > 0 ? there : 0), offset, (long long)p->nx,
-                       (long long)p->ny, (long long)p->nz, type, (long long)without, (long long)with);
-    const int64_t more = frame ? 2 * h : 0;
+    f->npy.dtype = raw.dtype;
+    f->npy.data_offset_bytes = raw.offset_bytes;
+    const char *sentence = NULL;
+    if (raw.frame < 0 && may_lack && there > with)
+        sentence = ": say which with ,frame=yes or ,frame=no after the type";
+    if (raw.frame < 0) raw.frame = !may_lack || there >= with;
+    if (there < (raw.frame ? with : without)) sentence = "";
+    if (sentence != NULL)
+        return refuse_length(f, p, sentence, raw.offset_bytes, there, (long long)without, (long long)with,
+                             why);
+    const int64_t more = raw.frame ? 2 * h : 0;
     f->npy.shape[0] = p->nz + more, f->npy.shape[1] = p->ny + more, f->npy.shape[2] = p->nx + more;
     return 0;
 }

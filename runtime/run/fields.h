@@ -6,8 +6,8 @@
  * last k         a field of C                        --field k=FILE, --init k=NAME     none
  *
  * Where the state has one field its name may be left out. A file of C is a .npy file or raw cells:
- * `k=file.raw,u8,offset=352`; it has the frame, or, where C is read at the cell itself alone, may come
- * without.
+ * `k=file.raw,u8,offset=352,frame=no`; it has the frame, or, where C is read at the cell itself alone, may
+ * come without. A raw file says by its length which, or, where more follows the cells, by `frame`.
  */
 #ifndef MX_RUN_FIELDS_H
 #define MX_RUN_FIELDS_H
@@ -32,7 +32,7 @@ struct mx_run_field {
     int32_t same_as;      /* p.old without a word of its own: the field whose values it takes; else -1 */
     const struct mx_init *init; /* NULL: a file */
     char path[MX_FIELD_PATH];   /* of the file, absolute; "" = none */
-    char raw[32];               /* of raw files what follows the name: "u8,offset=352"; "" = .npy */
+    char raw[48];               /* of raw files what follows the name: "u8,offset=352"; "" = .npy */
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */
@@ -48,6 +48,8 @@ void mx_fields_of(const struct mx_system *system, struct mx_run_fields *out);
 /* Takes --input, --init and --field. Every field has initial values then, or -EINVAL says which has not. */
 int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options,
                    const struct mx_system *system, mx_why *why);
+/* Of them --input and --field alone: fields may be left without values. -EINVAL, -errno. */
+int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why);
 /* Takes --output: the file of each field, NULL = none. */
 int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why,
                            const char *path[MX_FIELDS_MOST]);

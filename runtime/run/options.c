@@ -277,7 +277,9 @@ const struct mx_option mx_option_rows[] = {
     {"param", 0, BOTH, 1, take_words, AT(params), 0, 0, "NAME=VALUE",
      "value of a parameter of the kernel; may be repeated"},
     {"field", 0, BOTH, 1, take_words, AT(fields), 0, 0, "NAME=FILE",
-     "field that the kernel only reads: a .npy file, or raw cells: NAME=FILE,TYPE,offset=BYTES; repeated"},
+     "field that the kernel only reads: a .npy file, or raw cells: "
+     "NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]; "
+     "repeated"},
     {"in-place", 0, BOTH, 0, take_flag, AT(in_place), 0, 0, NULL,
      "kernels that read the old value: one pair of Buffers instead of two; such a run cannot be resumed"},
     {"init", 0, RUN, 1, take_init, AT(init), 0, 0, "[FIELD=]NAME",
