@@ -1,9 +1,10 @@
-/* cmd_export.c - memext export: the committed state of a store as a .npy file, whatever became of the run
- * that made it. */
+/* cmd_export.c - memext export: the committed state of a store as .npy files, a file for each field asked
+ * for, whatever became of the run that made it. */
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "grid/grid.h"
+#include "run/fields.h"
 #include "run/output.h"
 #include "run/request.h"
 #include "run/store.h"
@@ -13,14 +14,25 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A field and its file. */
+struct file {
+    const char *name, *path; /* name: of the field; "" of a built-in stencil's */
+    enum mx_dtype dtype;
+    int part;       /* of a pair the array that holds it: A (0) or B (1) */
+    int64_t offset; /* in a row, bytes */
+    struct mx_output output;
+    struct mx_npy npy;
+};
+
 struct export {
     struct mx_options o;
     mx_why why;
     struct mx_stored stored;
     mx_device *device;
-    mx_buffer *buffer;
-    struct mx_output output;
-    struct mx_npy npy;
+    struct file file[MX_FIELDS_MOST];
+    int32_t n_files;
+    mx_buffer *buffer[2]; /* arrays A and B, if files want them */
+    int part;             /* that is being read */
     struct mx_progress progress;
     bool moving;
 };
@@ -37,6 +49,30 @@ static int look(struct export *e) {
             "the result in %.300s was verified and differs from the plain computation: it is not exported",
             e->stored.facts.place);
     return 0;
+}
+
+static struct file *add_file(struct export *e, const char *name, const char *path, enum mx_dtype dtype) {
+    struct file *f = &e->file[e->n_files++];
+    *f = (struct file){.name = name, .path = path, .dtype = dtype, .output.fd = -1, .npy.fd = -1};
+    return f;
+}
+
+/* Of leapfrog systems the arrays change places with every step: p is in the newest. */
+static int take_files(struct export *e) {
+    struct mx_note *n = &e->stored.note;
+    const struct mx_system *s = n->problem.system;
+    const char *path[MX_FIELDS_MOST];
+    if (s == NULL) return add_file(e, "", e->o.output, n->problem.dtype), 0;
+    int err = mx_fields_take_outputs(&n->fields, &e->o, &e->why, path);
+    for (int32_t i = 0; i < n->fields.n && err == 0; i++) {
+        const struct mx_run_field *f = &n->fields.field[i];
+        if (path[i] == NULL) continue;
+        const int array = s->form == MX_LEAPFROG ? f->array ^ (int)(n->time & 1) : f->array;
+        struct file *file = add_file(e, f->name, path[i], f->dtype);
+        file->part = mx_reads_old(&n->problem) ? array : 0;
+        file->offset = n->layout.field_offset_bytes[array][f->index];
+    }
+    return err;
 }
 
 /* The store is only read; it stays whatever it is. */
@@ -66,16 +102,18 @@ static int open_any(struct export *e) {
     return err == -ENOTSUP || err == -EINVAL ? open_store(e, "mmap") : err;
 }
 
-static int open_buffer(struct export *e) {
+static int open_buffer(struct export *e, int part) {
     const struct mx_note *n = &e->stored.note;
-    int err = mx_buffer_open(e->device, mx_note_buffers[n->buffer], &e->why, &e->buffer);
-    if (err == 0 && mx_buffer_bytes(e->buffer) < (uint64_t)n->layout.buffer_bytes)
+    mx_buffer **out = &e->buffer[part];
+    const char *name = part == 1 ? mx_note_partners[n->buffer] : mx_note_buffers[n->buffer];
+    int err = mx_buffer_open(e->device, name, &e->why, out);
+    if (err == 0 && mx_buffer_bytes(*out) < (uint64_t)n->layout.buffer_bytes)
         err = mx_fail(&e->why, -EIO,
-                      "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged",
-                      mx_note_buffers[n->buffer], e->stored.facts.place);
+                      "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged", name,
+                      e->stored.facts.place);
     if (err < 0 || n->integrity_unit == 0) return err;
-    err = mx_buffer_integrity(e->buffer, (uint64_t)n->integrity_unit, NULL, &e->why);
-    if (err == 0 && (err = mx_buffer_integrity_load(e->buffer)) < 0)
+    err = mx_buffer_integrity(*out, (uint64_t)n->integrity_unit, NULL, &e->why);
+    if (err == 0 && (err = mx_buffer_integrity_load(*out)) < 0)
         mx_fail(&e->why, err, "the hashes of %.300s cannot be read: %s", e->stored.facts.place,
                 strerror(-err));
     return err;
@@ -91,70 +129,116 @@ static int check_unchanged(struct export *e) {
 }
 
 static int check_names(struct export *e) {
-    const struct mx_file_word words[] = {{"PATH", e->o.place, MX_FILE_PLACE},
-                                         {"--output", e->o.output, MX_FILE_WRITTEN},
-                                         {"--json", e->o.json, MX_FILE_WRITTEN}};
-    return mx_output_check_names(words, sizeof words / sizeof words[0], &e->why);
+    struct mx_file_word words[MX_FIELDS_MOST + 2] = {{"PATH", e->o.place, MX_FILE_PLACE}};
+    size_t n = 1;
+    for (int32_t i = 0; i < e->n_files; i++)
+        words[n++] = (struct mx_file_word){"--output", e->file[i].path, MX_FILE_WRITTEN};
+    words[n++] = (struct mx_file_word){"--json", e->o.json, MX_FILE_WRITTEN};
+    return mx_output_check_names(words, n, &e->why);
+}
+
+static int open_files(struct export *e) {
+    const unsigned flags = MX_OUTPUT_SEEK | (e->o.overwrite ? MX_OUTPUT_REPLACE : 0);
+    int err = 0;
+    for (int32_t i = 0; i < e->n_files && err == 0; i++)
+        err = mx_output_open(e->file[i].path, "the grid", flags, &e->why, &e->file[i].output);
+    return err;
+}
+
+static int begin_files(struct export *e) {
+    const struct mx_note *n = &e->stored.note;
+    const struct mx_layout *l = &n->layout;
+    const int64_t shape[3] = {l->planes, l->rows, n->problem.nx + 2 * n->problem.h};
+    int err = 0;
+    for (int32_t i = 0; i < e->n_files && err == 0; i++) {
+        struct file *f = &e->file[i];
+        const int64_t bytes = shape[0] * shape[1] * shape[2] * mx_dtype_bytes(f->dtype) + 128;
+        err = mx_output_reserve(&f->output, (uint64_t)bytes, "the grid", &e->why);
+        if (err == 0) err = mx_npy_begin(f->output.fd, f->dtype, shape, &e->why, &f->npy);
+    }
+    return err;
 }
 
 static int write_plane(void *context, int64_t z, char *plane) {
     struct export *e = context;
+    int err = 0;
     mx_progress_update(&e->progress, (z + 1) * e->stored.note.layout.plane_pitch_bytes);
-    return mx_npy_write(&e->npy, z, 1, plane, &e->stored.note.layout, &e->why);
+    for (int32_t i = 0; i < e->n_files && err == 0; i++)
+        if (e->file[i].part == e->part)
+            err = mx_npy_write(&e->file[i].npy, z, 1, plane + e->file[i].offset, &e->stored.note.layout,
+                               &e->why);
+    return err;
 }
 
-static int write_file(struct export *e) {
-    const struct mx_note *n = &e->stored.note;
-    const struct mx_layout *l = &n->layout;
-    const int64_t shape[3] = {l->planes, l->rows, n->problem.nx + 2 * n->problem.h};
-    const uint64_t bytes = (uint64_t)l->planes * (uint64_t)l->rows * (uint64_t)l->row_bytes + 128;
-    int err = mx_output_reserve(&e->output, bytes, "the grid", &e->why);
-    if (err == 0) err = mx_npy_begin(e->output.fd, n->problem.dtype, shape, &e->why, &e->npy);
-    if (err < 0) return err;
+static int write_part(struct export *e, int part) {
+    const struct mx_layout *l = &e->stored.note.layout;
+    if (e->buffer[part] == NULL) return 0;
+    e->part = part;
     mx_progress_begin(&e->progress, "memext export", "export", "B", l->buffer_bytes, e->o.quiet);
-    err = mx_field_read(e->buffer, l, NULL, &mx_stop, write_plane, e, &e->why);
+    int err = mx_field_read(e->buffer[part], l, NULL, &mx_stop, write_plane, e, &e->why);
     mx_progress_end(&e->progress);
-    return err < 0 ? err : mx_output_publish(&e->output, "the grid", &e->why);
+    return err;
+}
+
+/* All files are whole before the first of them appears. */
+static int write_files(struct export *e) {
+    int err = begin_files(e);
+    for (int part = 0; part < 2 && err == 0; part++) err = write_part(e, part);
+    for (int32_t i = 0; i < e->n_files && err == 0; i++)
+        err = mx_output_publish(&e->file[i].output, "the grid", &e->why);
+    return err;
 }
 
 static void say(const struct export *e) {
     const struct mx_note *n = &e->stored.note;
     if (e->o.quiet || (e->o.json != NULL && strcmp(e->o.json, "-") == 0)) return;
-    printf("%s: step %lld of %lld%s, shape (%lld, %lld, %lld), frame included\n", e->output.path,
-           (long long)n->time, (long long)n->problem.nt, n->time == n->problem.nt ? "" : " (incomplete)",
-           (long long)n->layout.planes, (long long)n->layout.rows,
-           (long long)(n->problem.nx + 2 * n->problem.h));
+    for (int32_t i = 0; i < e->n_files; i++)
+        printf("%s: %s%sstep %lld of %lld%s, shape (%lld, %lld, %lld), frame included\n",
+               e->file[i].output.path, e->file[i].name, e->file[i].name[0] != 0 ? ", " : "",
+               (long long)n->time, (long long)n->problem.nt, n->time == n->problem.nt ? "" : " (incomplete)",
+               (long long)n->layout.planes, (long long)n->layout.rows,
+               (long long)(n->problem.nx + 2 * n->problem.h));
 }
 
+/* output: of a built-in stencil; outputs: of a kernel's fields, by name. */
 static int report(struct export *e) {
-    json_t *o = json_object();
+    json_t *o = json_object(), *outputs = json_object();
     json_object_set_new(o, "memext", json_string(MX_VERSION));
-    json_object_set_new(o, "output", json_string(e->output.path));
+    for (int32_t i = 0; i < e->n_files; i++)
+        json_object_set_new(e->file[i].name[0] != 0 ? outputs : o,
+                            e->file[i].name[0] != 0 ? e->file[i].name : "output",
+                            json_string(e->file[i].output.path));
+    if (json_object_size(outputs) > 0) json_object_set(o, "outputs", outputs);
+    json_decref(outputs);
     json_object_set_new(o, "store", mx_stored_json(&e->stored));
     return mx_write_json(o, e->o.json, &e->why);
+}
+
+static void drop_files(struct export *e) {
+    for (int32_t i = 0; i < e->n_files; i++) mx_output_drop(&e->file[i].output);
 }
 
 /* A page of a mapped store that cannot be had: nothing was published. */
 static void end_at_once(void *context, const char *sentence) {
     struct export *e = context;
     fprintf(stderr, "memext export: %s\n", sentence);
-    mx_output_drop(&e->output);
+    drop_files(e);
     _exit(MX_EXIT_IO);
 }
 
 static int work(struct export *e) {
-    int err = check_names(e);
-    if (err == 0) err = look(e);
-    if (err == 0)
-        err = mx_output_open(e->o.output, "the grid",
-                             MX_OUTPUT_SEEK | (e->o.overwrite ? MX_OUTPUT_REPLACE : 0), &e->why, &e->output);
+    int err = look(e);
+    if (err == 0) err = take_files(e);
+    if (err == 0) err = check_names(e);
+    if (err == 0) err = open_files(e);
     if (err == 0) err = open_any(e);
     if (err == 0) err = check_unchanged(e);
-    if (err == 0) err = open_buffer(e);
+    for (int32_t i = 0; i < e->n_files && err == 0; i++)
+        if (e->buffer[e->file[i].part] == NULL) err = open_buffer(e, e->file[i].part);
     if (err < 0) return err;
     e->moving = true;
     mx_signals_watch(end_at_once, e);
-    err = write_file(e);
+    err = write_files(e);
     mx_signals_unwatch();
     if (err == 0) say(e);
     return err == 0 && e->o.json != NULL ? report(e) : err;
@@ -163,7 +247,6 @@ static int work(struct export *e) {
 int mx_cmd_export(int argc, char **argv) {
     struct export *e = calloc(1, sizeof *e);
     if (e == NULL) return MX_EXIT_REFUSED;
-    e->output.fd = -1;
     int err = mx_options_parse(MX_CMD_EXPORT, argc, argv, &e->why, &e->o);
     if (err == 1) mx_options_help(MX_CMD_EXPORT, "memext export PLACE");
     if (err == 0) err = work(e);
@@ -171,9 +254,10 @@ int mx_cmd_export(int argc, char **argv) {
     if (err < 0 && err != -EINTR)
         fprintf(stderr, "memext export: %s\n", e->why.text[0] != 0 ? e->why.text : strerror(-err));
     int status = err == 1 ? MX_EXIT_OK : mx_exit_status(err, e->moving);
-    mx_buffer_close(e->buffer);
+    mx_buffer_close(e->buffer[0]);
+    mx_buffer_close(e->buffer[1]);
     mx_device_close(e->device);
-    mx_output_drop(&e->output);
+    drop_files(e);
     free(e);
     return status;
 }
