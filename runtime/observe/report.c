@@ -188,7 +188,8 @@ json_t *mx_report_json(const struct mx_report *r) {
     put(o, "layout", json_layout(&r->layout));
     put(o, "backend", json_string(r->device.backend));
     put(o, "device", json_device(r));
-    put(o, r->input != NULL ? "input" : "init", json_string(r->input != NULL ? r->input : r->init));
+    const char *origin = r->input != NULL ? r->input : r->init; /* NULL with a kernel */
+    put(o, r->input != NULL ? "input" : "init", origin != NULL ? json_string(origin) : json_null());
     put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
     put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
     put_prediction(o, r);
@@ -222,8 +223,9 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     const struct mx_problem *p = &r->problem;
     const struct mx_plan *q = &r->plan;
     fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of %d x %.2f GiB\n",
-            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->system != NULL ? p->system->name : p->stencil,
-            p->dtype == MX_F64 ? "f64" : "f32", r->buffers, gib((double)r->layout.buffer_bytes));
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
+            p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype), r->buffers,
+            gib((double)r->layout.buffer_bytes));
     if (r->resumed_from > 0)
         fprintf(to,
                 "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",

@@ -43,6 +43,20 @@ static json_t *json_extents(const struct mx_store_facts *f) {
     return list;
 }
 
+/* Of a kernel: its file, and by name what its fields began with; null: the field one step later. */
+static void put_fields(json_t *o, const struct mx_note *n) {
+    json_t *fields = json_object();
+    for (int32_t i = 0; i < n->fields.n; i++) {
+        const struct mx_run_field *f = &n->fields.field[i];
+        put(fields, f->name,
+            f->path[0] != 0   ? json_string(f->path)
+            : f->init != NULL ? json_string(f->init->name)
+                              : json_null());
+    }
+    put(o, "kernel_file", json_string(n->kernel));
+    put(o, "fields", fields);
+}
+
 static void put_note(json_t *o, const struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     put(o, "problem", mx_json_problem(&n->problem));
@@ -60,7 +74,9 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
     put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
     put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
-    if (n->input[0] != 0)
+    if (n->problem.system != NULL)
+        put_fields(o, n);
+    else if (n->input[0] != 0)
         put(o, "input", json_string(n->input));
     else if (n->source[0] != 0)
         put(o, "source", json_string(n->source));
@@ -94,17 +110,46 @@ static const char *when(int64_t unix_s, char *text, size_t capacity) {
     return text;
 }
 
-static void print_note(const struct mx_note *n, FILE *to) {
-    char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
+static void print_system(const struct mx_note *n, FILE *to) {
+    const struct mx_system *s = n->problem.system;
+    fprintf(to, "kernel     %s of %s\n", s->name, n->kernel);
+    for (int32_t i = 0; i < s->n_param; i++)
+        fprintf(to, "%s %s=%.15g", i == 0 ? "parameters" : "", s->param_name[i], s->param[i]);
+    if (s->n_param > 0) fputc('\n', to);
+    for (int32_t i = 0; i < n->fields.n; i++) {
+        const struct mx_run_field *f = &n->fields.field[i];
+        fprintf(to, "%-10s %s %s from %s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
+                f->path[0] != 0   ? "the file "
+                : f->init != NULL ? "init "
+                                  : "the values of ",
+                f->path[0] != 0   ? f->path
+                : f->init != NULL ? f->init->name
+                                  : n->fields.field[f->same_as].name);
+    }
+}
+
+static void print_problem(const struct mx_note *n, FILE *to) {
     const struct mx_problem *p = &n->problem;
-    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, from %s %s\n", (long long)p->nx,
-            (long long)p->ny, (long long)p->nz, (long long)p->nt, p->stencil, mx_dtype_name(p->dtype),
+    fprintf(to, "problem    %lld x %lld x %lld, %lld steps", (long long)p->nx, (long long)p->ny,
+            (long long)p->nz, (long long)p->nt);
+    if (p->system != NULL) {
+        fputc('\n', to);
+        print_system(n, to);
+        return;
+    }
+    fprintf(to, ", %s %s, from %s %s\n", p->stencil, mx_dtype_name(p->dtype),
             n->input[0] != 0    ? "the file"
             : n->source[0] != 0 ? "the source"
                                 : "init",
             n->input[0] != 0    ? n->input
             : n->source[0] != 0 ? n->source
                                 : n->init);
+}
+
+static void print_note(const struct mx_note *n, FILE *to) {
+    char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
+    const struct mx_problem *p = &n->problem;
+    print_problem(n, to);
     fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
             (long long)p->nt, n->time == p->nt ? "complete" : "incomplete", mx_note_buffers[n->buffer],
             mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));
@@ -118,7 +163,8 @@ static void print_way_on(const struct mx_stored *s, FILE *to) {
     const char *place = s->facts.place;
     if (!s->have_note || s->facts.in_use || s->note.different) return;
     if (s->note.time < s->note.problem.nt) fprintf(to, "go on      memext run --resume -d %s\n", place);
-    fprintf(to, "get it     memext export %s -o FILE.npy\n", place);
+    fprintf(to, "get it     memext export %s -o %sFILE.npy\n", place,
+            s->note.problem.system != NULL ? "FIELD=" : "");
 }
 
 void mx_stored_print(const struct mx_stored *s, FILE *to) {
