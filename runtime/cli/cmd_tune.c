@@ -2,8 +2,10 @@
  * `memext run --plan` takes: comments and one plan line. */
 #include "cli/options.h"
 #include "execute/execute.h"
+#include "kernel/kernel.h"
 #include "machine/machine.h"
 #include "observe/report.h"
+#include "run/fields.h"
 #include "run/output.h"
 #include "run/request.h"
 #include "tune/tune.h"
@@ -22,6 +24,8 @@ struct tune {
     struct mx_tune_request request;
     struct mx_tune_result result;
     const struct mx_backend *backend;
+    struct mx_system *system; /* of --kernel, or NULL */
+    struct mx_run_fields fields;
     bool offline; /* another machine, described by options or a topology file */
 };
 
@@ -64,12 +68,37 @@ static int take_dram(struct tune *t) {
     return 0;
 }
 
+/* The kernel, and extents: of -n, or of the files of fields, which are looked at alone. Fields need no values
+ * here. */
+static int take_system(struct tune *t) {
+    if (t->o.kernel == NULL) return 0;
+    int err = mx_take_kernel(&t->o, NULL, &t->why, &t->system);
+    if (err < 0) return err;
+    mx_fields_of(t->system, &t->fields);
+    err = mx_fields_take_files(&t->fields, &t->o, &t->why);
+    if (err == 0) err = mx_fields_open(&t->fields, &t->o.problem, false, &t->why);
+    mx_fields_close(&t->fields);
+    return err;
+}
+
 static int check_names(struct tune *t) {
     const struct mx_file_word words[] = {{"--input", t->o.input, MX_FILE_READ},
+                                         {"--kernel", t->o.kernel, MX_FILE_READ},
                                          {"--topology", t->o.topology, MX_FILE_READ},
                                          {"-d", t->o.path, MX_FILE_PLACE},
                                          {"--json", t->o.json, MX_FILE_WRITTEN}};
     return mx_output_check_names(words, sizeof words / sizeof words[0], &t->why);
+}
+
+/* The report is not written over a file of a field. */
+static int check_field_names(struct tune *t) {
+    struct mx_file_word words[MX_FIELDS_MOST + 1];
+    size_t n = 0;
+    for (int32_t i = 0; i < t->fields.n; i++)
+        words[n++] = (struct mx_file_word){t->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
+                                           t->fields.field[i].path, MX_FILE_READ};
+    words[n++] = (struct mx_file_word){"--json", t->o.json, MX_FILE_WRITTEN};
+    return mx_output_check_names(words, n, &t->why);
 }
 
 /* Without a place rows are unpadded, as the papers reckon. */
@@ -301,18 +330,18 @@ static int report(struct tune *t) {
 }
 
 int mx_cmd_tune(int argc, char **argv) {
-    if (mx_wavefront_is_meant(argc, argv)) return mx_cmd_tune_wavefront(argc, argv);
     struct tune *t = calloc(1, sizeof *t);
     if (t == NULL) return MX_EXIT_REFUSED;
     int err = mx_options_parse(MX_CMD_TUNE, argc, argv, &t->why, &t->o);
     if (err == 1) {
         mx_options_help(MX_CMD_TUNE, "memext tune");
-        printf("memext tune --wavefront --help: the same for memext wavefront\n");
         free(t);
         return MX_EXIT_OK;
     }
     if (err == 0) err = check_names(t);
     if (err == 0) err = mx_take_input(&t->o, &t->why);
+    if (err == 0) err = take_system(t);
+    if (err == 0 && t->system != NULL) err = check_field_names(t);
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);
     if (err == 0) err = take_place(t);
@@ -320,6 +349,7 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = mx_tune(&t->request, &t->why, &t->result);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
+    mx_kernel_close(t->system);
     free(t);
     return mx_exit_status(err, false);
 }
