@@ -2,7 +2,7 @@
 mx_test(run FOLDERS run kernel observe tune schedule execute engine stencil grid system machine core backends)
 # The examples see only the installed headers and the exported functions of the shared library. Exit status 77: the backend cannot work here.
 if(TARGET memext_shared)
-  foreach(example fill_and_sum jacobi choose_backend short_run own_grid) # own_grid runs in tests/python/test_run_library.py
+  foreach(example fill_and_sum jacobi choose_backend short_run own_grid own_system) # own_grid and own_system run in tests/python/test_run_library.py
     add_executable(example_${example} tests/examples/${example}.c)
     target_link_libraries(example_${example} PRIVATE memext_shared)
   endforeach()

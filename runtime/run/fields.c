@@ -164,8 +164,8 @@ int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *
     return err < 0 ? err : take_files(fields, &o->fields, "field", 1, why);
 }
 
-int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, const struct mx_system *s,
-                   mx_why *why) {
+int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, bool program,
+                   const struct mx_system *s, mx_why *why) {
     int err = mx_fields_take_files(fields, o, why);
     /* p.old is p where nothing else is said of it: before --init without a name fills what is left. */
     bool own[MX_FIELDS_MOST] = {false};
@@ -181,6 +181,8 @@ int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, con
         if (s->form == MX_LEAPFROG && f->array == 1 && !own[i]) {
             f->init = NULL;
             f->same_as = f->index;
+        } else if (!has_values(f) && program) {
+            f->program = true;
         } else if (!has_values(f)) {
             err =
                 f->array == MX_FIELD_OF_C
@@ -349,10 +351,41 @@ int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool form
             err = check_shape(f, p, why);
             if (err == 0) err = take_identity(f, former, why);
         }
-    if (err == 0 && p->nx == 0)
+    bool program = false;
+    for (int32_t i = 0; i < fields->n; i++) program |= fields->field[i].program;
+    if (err == 0 && p->nx == 0 && !program)
         err = mx_fail(why, -EINVAL,
                       "no grid: give its size with -n NX NY NZ or a file with --input NAME=GRID.npy");
     return err;
+}
+
+int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *p,
+                          const struct mx_source *source, bool *opened, mx_why *why) {
+    const int64_t h2 = 2 * (int64_t)p->h;
+    for (int32_t i = 0; i < fields->n; i++) {
+        const struct mx_run_field *f = &fields->field[i];
+        struct mx_grid grid = {.size = sizeof grid, .frame = p->h};
+        if (!f->program) continue;
+        if (p->nx > 0) grid.nx = p->nx + h2, grid.ny = p->ny + h2, grid.nz = p->nz + h2;
+        snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(f->dtype));
+        snprintf(grid.field, sizeof grid.field, "%s", f->name);
+        int err = source->open != NULL ? source->open(source->context, &grid, why) : 0;
+        if (err != 0) return err < 0 ? err : -EIO;
+        *opened = true;
+        if (p->nx == 0) p->nx = grid.nx - h2, p->ny = grid.ny - h2, p->nz = grid.nz - h2;
+        if (p->nx < 1 || p->ny < 1 || p->nz < 1 || grid.nx != p->nx + h2 || grid.ny != p->ny + h2 ||
+            grid.nz != p->nz + h2)
+            return mx_fail(why, -EINVAL,
+                           "%s gives field %s as %lld x %lld x %lld cells; the grid has %lld x %lld x %lld, "
+                           "with its frame "
+                           "of %d cells",
+                           source->name, f->name, (long long)grid.nx, (long long)grid.ny, (long long)grid.nz,
+                           (long long)(p->nx + h2), (long long)(p->ny + h2), (long long)(p->nz + h2), p->h);
+        if (strcmp(grid.dtype, mx_dtype_name(f->dtype)) != 0)
+            return mx_fail(why, -EINVAL, "%s gives field %s as %.7s; the kernel has %s", source->name,
+                           f->name, grid.dtype, mx_dtype_name(f->dtype));
+    }
+    return 0;
 }
 
 void mx_fields_close(struct mx_run_fields *fields) {
@@ -364,6 +397,22 @@ void mx_fields_close(struct mx_run_fields *fields) {
 }
 
 /* ------------------------------------------------------------------ planes */
+
+/* A plane of a field that the program gives. */
+static int ask_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
+    const struct mx_problem *p = x->problem;
+    const struct mx_grid_box box = {.size = sizeof box,
+                                    .x1 = p->nx + 2 * p->h,
+                                    .y1 = x->layout->rows,
+                                    .z0 = z,
+                                    .z1 = z + 1,
+                                    .row_pitch_bytes = x->layout->row_pitch_bytes,
+                                    .plane_pitch_bytes = x->layout->plane_pitch_bytes,
+                                    .data = at,
+                                    .field = f->name};
+    int err = x->source->region(x->source->context, &box, x->why);
+    return err > 0 ? -EIO : err;
+}
 
 static int read_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
     const struct mx_problem *p = x->problem;
@@ -386,7 +435,9 @@ int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
         if (f->array != x->array || (f->array == MX_FIELD_OF_C && f->index != x->index)) continue;
         const int64_t offset =
             f->array == MX_FIELD_OF_C ? 0 : x->layout->field_offset_bytes[f->array][f->index];
-        if (from->init == NULL) {
+        if (from->program) {
+            err = ask_plane(x, from, z, plane + offset);
+        } else if (from->init == NULL) {
             err = read_plane(x, from, z, plane + offset);
         } else {
             const struct mx_plane_field one = {.dtype = f->dtype, .init = from->init};

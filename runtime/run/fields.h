@@ -36,6 +36,7 @@ struct mx_run_field {
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */
+    bool program;      /* neither: the source of a program gives it */
 };
 
 struct mx_run_fields {
@@ -46,7 +47,8 @@ struct mx_run_fields {
 /* The names of a system's fields, nothing known of their values. */
 void mx_fields_of(const struct mx_system *system, struct mx_run_fields *out);
 /* Takes --input, --init and --field. Every field has initial values then, or -EINVAL says which has not. */
-int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options,
+/* program: a source gives what these do not. */
+int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options, bool program,
                    const struct mx_system *system, mx_why *why);
 /* Of them --input and --field alone: fields may be left without values. -EINVAL, -errno. */
 int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why);
@@ -57,13 +59,17 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
  * `former`, compared with what they were. */
 int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *problem, bool former, mx_why *why);
 void mx_fields_close(struct mx_run_fields *fields);
+/* Opens a program's source for each of its fields; *opened is set once that was done. */
+int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *problem,
+                          const struct mx_source *source, bool *opened, mx_why *why);
 
 /* Fills plane z of array A (0) or B (1) of the initial state; `layout` that of the Buffers. */
 struct mx_fields_fill {
     const struct mx_run_fields *fields;
     const struct mx_problem *problem;
     const struct mx_layout *layout;
-    int32_t array, index; /* A, B, or MX_FIELD_OF_C and which */
+    int32_t array, index;           /* A, B, or MX_FIELD_OF_C and which */
+    const struct mx_source *source; /* of the fields that a program gives */
     mx_why *why;
 };
 mx_source_fn mx_fields_fill_plane;

@@ -99,6 +99,7 @@ static json_t *print_names(const struct mx_field_of *field, int32_t n) {
 
 /* What stands in a field at first: the name of an init, or a file as an object. */
 static json_t *print_values(const struct mx_run_field *f, char path[ESCAPED_BYTES]) {
+    if (f->program) return json_true();
     if (f->path[0] == 0) return json_string(f->init != NULL ? f->init->name : "");
     json_t *o = json_object();
     escape(f->path, path);
@@ -131,6 +132,7 @@ static json_t *print_system(const struct mx_note *n) {
     for (int32_t i = 0; i < n->fields.n; i++)
         put(values, n->fields.field[i].name, print_values(&n->fields.field[i], path));
     put(o, "values", values);
+    if (n->source[0] != 0) put(o, "source", json_string(n->source));
     return o;
 }
 
@@ -263,6 +265,10 @@ static int32_t parse_names(struct reader *r, const json_t *o, const char *key, i
 static void parse_values(struct reader *r, const json_t *o, struct mx_run_field *f) {
     const json_t *v = member(r, o, f->name), *frame;
     const char *init = json_string_value(v);
+    if (json_is_true(v)) {
+        f->program = true;
+        return;
+    }
     if (init != NULL) {
         f->init = init[0] != 0 ? mx_init_find(init) : NULL;
         if (init[0] == 0 && f->array == 1)
@@ -326,6 +332,7 @@ static void parse_system(struct reader *r, const json_t *o, struct mx_note *n) {
     mx_fields_of(s, &n->fields);
     const json_t *values = member(r, o, "values");
     for (int32_t i = 0; i < n->fields.n; i++) parse_values(r, values, &n->fields.field[i]);
+    if (json_object_get(o, "source") != NULL) word(r, o, "source", n->source, sizeof n->source);
     n->problem.system = s;
     n->problem.h = s->h;
     n->problem.dtype = s->field[0][0].dtype;

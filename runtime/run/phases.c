@@ -135,7 +135,8 @@ static struct mx_grid_box box_of(const struct mx_run *r, int64_t z, char *plane)
                                 .z1 = z + 1,
                                 .row_pitch_bytes = l->row_pitch_bytes,
                                 .plane_pitch_bytes = l->plane_pitch_bytes,
-                                .data = plane};
+                                .data = plane,
+                                .field = ""};
 }
 
 /* One plane of the initial grid. */
@@ -189,6 +190,7 @@ static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t in
                                    .layout = layout,
                                    .array = array,
                                    .index = index,
+                                   .source = &r->source,
                                    .why = &r->why};
 }
 
@@ -497,7 +499,14 @@ static int hand_over_plane(void *context, int64_t z, char *plane) {
     return err > 0 ? -EIO : err;
 }
 
-/* A plane of one array, to the files of its fields. */
+/* The result is whole. */
+static int close_sink(struct mx_run *r) {
+    r->sink_open = false;
+    int err = r->sink.close != NULL ? r->sink.close(r->sink.context, true, &r->why) : 0;
+    return err > 0 ? -EIO : err;
+}
+
+/* A plane of one array, to the files of its fields, or a program's sink. */
 struct fields_out {
     struct mx_run *run;
     int array;  /* the fields that are A's or B's by name */
@@ -511,10 +520,13 @@ static int hand_over_fields(void *context, int64_t z, char *plane) {
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         const struct mx_run_field *f = &r->fields.field[i];
         const struct mx_field_sink *s = &r->field_sink[i];
-        if (!s->open || f->array != o->array) continue;
-        const struct mx_grid_box box =
+        if ((!s->open && !r->sink_open) || f->array != o->array) continue;
+        struct mx_grid_box box =
             box_of(r, z, plane + r->report.layout.field_offset_bytes[o->stored][f->index]);
-        err = s->sink.region(s->sink.context, &box, &r->why);
+        const struct mx_sink *sink = s->open ? &s->sink : &r->sink;
+        box.field = f->name;
+        err = sink->region(sink->context, &box, &r->why);
+        if (err > 0) err = -EIO;
     }
     return err;
 }
@@ -524,7 +536,7 @@ static int hand_over_array(struct mx_run *r, int array) {
     struct fields_out o = {r, array, leapfrog ? array ^ state_array(r) : array};
     bool wanted = false;
     for (int32_t i = 0; i < r->fields.n; i++)
-        wanted |= r->field_sink[i].open && r->fields.field[i].array == array;
+        wanted |= (r->field_sink[i].open || r->sink_open) && r->fields.field[i].array == array;
     if (!wanted) return 0;
     return pass(r, "output", mx_run_buffer(r, r->result, o.stored), false, hand_over_fields, &o);
 }
@@ -539,15 +551,13 @@ static int hand_over_system(struct mx_run *r) {
         s->open = false;
         err = s->sink.close(s->sink.context, true, &r->why);
     }
-    return err;
+    return err == 0 && r->sink_open ? close_sink(r) : err;
 }
 
 static int hand_over_grid(struct mx_run *r) {
     int err = pass(r, "output", r->buffer[r->result], false, hand_over_plane, r);
     if (err < 0) return err;
-    r->sink_open = false;
-    err = r->sink.close != NULL ? r->sink.close(r->sink.context, true, &r->why) : 0;
-    return err > 0 ? -EIO : err;
+    return close_sink(r);
 }
 
 /* A result that differs from the plain computation is none. */

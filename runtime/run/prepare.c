@@ -152,8 +152,7 @@ static int check_origin(struct mx_run *r, const char *place) {
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s; leave --init out with --resume", place,
                        origin(n));
-    if (n->problem.system != NULL &&
-        (r->o.inputs.n > 0 || r->o.inits.n > 0 || r->o.fields.n > 0 || r->o.source))
+    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0 || r->o.fields.n > 0))
         return mx_fail(
             &r->why, -EINVAL,
             "%.300s holds all fields of its run; leave --input, --init and --field out with --resume", place);
@@ -190,15 +189,18 @@ static int open_source(struct mx_run *r) {
     return mx_take_grid(&r->o, r->source.name, &grid, &r->why);
 }
 
+/* Files first: extents may follow from them. */
+static int open_fields(struct mx_run *r, bool former) {
+    int err = mx_fields_open(&r->fields, &r->o.problem, former, &r->why);
+    if (err < 0 || r->source.region == NULL) return err;
+    return mx_fields_open_source(&r->fields, &r->o.problem, &r->source, &r->source_open, &r->why);
+}
+
 /* Of a new run of a system. */
 static int take_fields(struct mx_run *r) {
     mx_fields_of(r->system, &r->fields);
-    if (r->o.source)
-        return mx_fail(&r->why, -ENOTSUP,
-                       "a kernel's fields are given by files, not by a source of the program");
-    int err = mx_fields_take(&r->fields, &r->o, r->system, &r->why);
-    if (err == 0) err = mx_fields_open(&r->fields, &r->o.problem, false, &r->why);
-    return err;
+    int err = mx_fields_take(&r->fields, &r->o, r->o.source, r->system, &r->why);
+    return err < 0 ? err : open_fields(r, false);
 }
 
 /* Where the fields of a system go. */
@@ -304,9 +306,7 @@ static int take_store(struct mx_run *r) {
         r->resumed = r->committed = true;
         r->report.resumed_from = r->note.time;
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
-        if (err == 0 && r->o.verify)
-            err = r->system != NULL ? mx_fields_open(&r->fields, &r->o.problem, true, &r->why)
-                                    : open_former_source(r);
+        if (err == 0 && r->o.verify) err = r->system != NULL ? open_fields(r, true) : open_former_source(r);
     }
     free(store);
     return err;
@@ -534,7 +534,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = take_place(r);
     if (err == 0 && r->system != NULL) err = mx_run_check_names(r); /* the files of fields are known now */
     if (err == 0 && r->system != NULL) err = take_sinks(r);
-    if (err == 0 && !r->resumed) err = open_source(r);
+    if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
@@ -756,13 +756,21 @@ int mx_run_check_names(struct mx_run *r) {
 
 static int open_field_sinks(struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
+    const bool program = r->sink.region != NULL;
     int err = 0;
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_field_sink *s = &r->field_sink[i];
         struct mx_grid grid = {.size = sizeof grid, .frame = p->h};
         grid.nx = p->nx + 2 * p->h, grid.ny = p->ny + 2 * p->h, grid.nz = p->nz + 2 * p->h;
-        if (s->path == NULL) continue;
+        if (r->fields.field[i].array == MX_FIELD_OF_C || (s->path == NULL && !program)) continue;
         snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(r->fields.field[i].dtype));
+        snprintf(grid.field, sizeof grid.field, "%s", r->fields.field[i].name);
+        if (program) {
+            err = r->sink.open != NULL ? r->sink.open(r->sink.context, &grid, &r->why) : 0;
+            if (err != 0) return err < 0 ? err : -EIO;
+            r->sink_open = true;
+            continue;
+        }
         err = s->sink.open(s->sink.context, &grid, &r->why);
         s->open = err == 0;
     }
@@ -771,8 +779,6 @@ static int open_field_sinks(struct mx_run *r) {
 
 static int open_sink(struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
-    if (r->system != NULL && r->sink.region != NULL)
-        return mx_fail(&r->why, -ENOTSUP, "a kernel's fields go to files, not to a sink of the program");
     if (r->system != NULL) return open_field_sinks(r);
     struct mx_grid grid = {.size = sizeof grid,
                            .frame = p->h,

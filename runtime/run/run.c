@@ -97,7 +97,7 @@ static int take_source(struct mx_run *r, const struct mx_source *source, mx_why 
 
 static int take_sink(struct mx_run *r, const struct mx_sink *sink, mx_why *why) {
     if (sink == NULL) return 0;
-    if (r->o.output != NULL)
+    if (r->o.outputs.n > 0)
         return mx_fail(why, -EINVAL, "a sink and the option output exclude each other: name one place");
     int err = take_struct(&r->sink, sizeof r->sink, sink, "mx_sink", why);
     if (err == 0 && r->sink.region == NULL) err = mx_fail(why, -EINVAL, "a sink needs a function `region`");

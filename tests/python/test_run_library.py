@@ -1,4 +1,5 @@
 """Runs as a library: tests/examples/own_grid.c and short_run.c, compiled against what `cmake --install` delivers and nothing else."""
+import importlib.util
 import json
 import os
 import re
@@ -20,7 +21,7 @@ def example(build, tmp_path_factory):
     prefix = tmp_path_factory.mktemp("prefix")
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
     library = next(prefix.rglob("libmemext.so")).parent
-    for name in ("own_grid", "short_run"):
+    for name in ("own_grid", "own_system", "short_run"):
         subprocess.run(["gcc", "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{prefix}/include", ROOT / f"tests/examples/{name}.c",
                         f"-L{library}", "-lmemext", "-o", prefix / name], check=True)
 
@@ -72,6 +73,24 @@ def test_stopped_and_resumed(example, expected, memext, quick_place):
     assert refused.returncode == 2 and "source ramp" in refused.stderr
     done = example("own_grid", 0, "resume", f"device={quick_place}", "verify")
     assert done.returncode == 0 and last_line(done) == expected, done.stdout
+
+
+def test_a_kernels_fields_are_a_programs(example, quick_place):
+    """Source and sink with a kernel: the fields by name, the read-only one too; stopped, resumed and verified; the sum is that of the
+    numpy reference."""
+    kernel = ROOT / "systems/diffusion.c"
+    nx, ny, nz = (n + 2 for n in SIZE)
+    z, y, x = numpy.ogrid[:nz, :ny, :nx]
+    u = ((31 * x + 17 * y + 7 * z) % 101).astype("f8")
+    k = numpy.where((x + y + z) % 2 == 0, 1, 0.25).astype("f4")
+    spec = importlib.util.spec_from_file_location("diffusion", ROOT / "systems/diffusion.py")
+    diffusion = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(diffusion)
+    u = diffusion.run(STEPS, u, k)["u"]
+    done = example("own_system", QUARTER, *PROBLEM, f"kernel={kernel}", f"device={quick_place}", *SLOW)
+    assert done.returncode == 1 and last_line(done).startswith("the run was stopped"), done.stdout
+    done = example("own_system", 0, "resume", f"device={quick_place}", "verify")
+    assert done.returncode == 0 and last_line(done) == sum_of(u), done.stdout
 
 
 def test_resumed_by_the_command(example, expected, memext, quick_place):

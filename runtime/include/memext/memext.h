@@ -283,7 +283,8 @@ struct mx_grid {
     uint32_t size;      /* sizeof(struct mx_grid), set by the library */
     int32_t frame;      /* h */
     int64_t nx, ny, nz; /* cells, the frame included */
-    char dtype[8];      /* element: "f64" or "f32" */
+    char dtype[8];      /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
+    char field[32];     /* with a kernel the field that is meant, since open is called for each; "" without */
 };
 
 /* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first frame cell, lies at
@@ -293,10 +294,13 @@ struct mx_grid_box {
     int64_t x0, x1, y0, y1, z0, z1; /* x0 <= x < x1, and so on */
     int64_t row_pitch_bytes, plane_pitch_bytes;
     void *data;
+    const char *field; /* with a kernel: its name; "" without */
 };
 
 /* Where an initial grid comes from. A run asks for whole planes, each once and in order of z; once more where
- * it verifies. All functions are called one at a time, on a thread of the library, and return 0 or a negative
+ * it verifies. With a kernel a source gives all fields that no option gives: those that are only read, and those
+ * of the state at step 0 (the step before of leapfrog kernels, NAME.old, is the same as NAME then); open is
+ * called for each of them, and planes come field after field. All functions are called one at a time, on a thread of the library, and return 0 or a negative
  * errno that ends the run, with a sentence in *why (or none). */
 struct mx_source {
     uint32_t size;    /* sizeof(struct mx_source) */
@@ -310,7 +314,8 @@ struct mx_source {
     void (*close)(void *context); /* once, if open returned 0; NULL = nothing to do */
 };
 
-/* Where the result goes: whole planes, each once and in order of z, frame included. As for sources. */
+/* Where the result goes: whole planes, each once and in order of z, frame included. As for sources: with a
+ * kernel all fields of the state, plane by plane, those of the other array (NAME.old, the partner) afterwards. */
 struct mx_sink {
     uint32_t size; /* sizeof(struct mx_sink) */
     void *context;
