@@ -330,11 +330,13 @@ static int report(struct tune *t) {
 }
 
 int mx_cmd_tune(int argc, char **argv) {
+    if (mx_wavefront_is_meant(argc, argv)) return mx_cmd_tune_wavefront(argc, argv);
     struct tune *t = calloc(1, sizeof *t);
     if (t == NULL) return MX_EXIT_REFUSED;
     int err = mx_options_parse(MX_CMD_TUNE, argc, argv, &t->why, &t->o);
     if (err == 1) {
         mx_options_help(MX_CMD_TUNE, "memext tune");
+        printf("memext tune --wavefront --help: the same for memext wavefront\n");
         free(t);
         return MX_EXIT_OK;
     }
