@@ -25,8 +25,7 @@ static int copies_of(const struct mx_after *a, int dim, int64_t i, int64_t out[2
 
 static bool in_reach(const struct here *w, int64_t y, int64_t z) {
     const struct mx_reach *r = &w->a->reach;
-    return r->y1 == 0 ||
-           (y >= r->y0 && y < r->y1 && z >= r->z0[w->array] && z < r->z1[w->array]);
+    return r->y1 == 0 || (y >= r->y0 && y < r->y1 && z >= r->z0[w->array] && z < r->z1[w->array]);
 }
 
 /* Bytes of a row that a span owns: its cells, with the frame cells that go with them. */
@@ -155,7 +154,8 @@ static double value_of_cell(const char *cell, enum mx_dtype dtype) {
 }
 
 /* The cell of a point that this call has written, in row y of the view; NULL: it has not. */
-static char *cell_of(const struct here *w, const struct mx_point *pt, int64_t y, int64_t z, enum mx_dtype *dtype) {
+static char *cell_of(const struct here *w, const struct mx_point *pt, int64_t y, int64_t z,
+                     enum mx_dtype *dtype) {
     const int64_t x = pt->x + w->p->h;
     if ((pt->array >= 0 && pt->array != w->fields) || x < w->x0 || x >= w->x1) return NULL;
     *dtype = mx_field_dtype(w->p, w->fields, pt->field);
@@ -221,7 +221,8 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
     if (s == NULL) return NULL;
     for (int32_t f = 0; f < s->n_field[from]; f++)
         for (int64_t d = -s->h; d <= s->h; d++)
-            k->in[n++] = mx_view_row(w->view, 1 - w->array, y, z + d) + w->a->layout->field_offset_bytes[from][f];
+            k->in[n++] =
+                mx_view_row(w->view, 1 - w->array, y, z + d) + w->a->layout->field_offset_bytes[from][f];
     n = 0;
     for (int32_t f = 0; f < s->n_fixed; f++) {
         for (int64_t d = -s->hc; d <= s->hc; d++) k->fixed[n++] = mx_view_fixed_row(w->view, f, y, z + d);
@@ -244,20 +245,19 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
     return &k->r;
 }
 
-static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int64_t y1, int64_t z, int64_t step,
-                           const char *old) {
+static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int64_t y1, int64_t z,
+                           int64_t step, const char *old) {
     struct kernel_row k;
     for (int64_t y = y0; y < y1; y++) {
-        const struct mx_norm_row row = {
-            .level = level,
-            .y = y - w->p->h,
-            .z = z - w->p->h,
-            .x0 = w->x0,
-            .x1 = w->x1,
-            .now = mx_view_row(w->view, w->array, y, z),
-            .old = old != NULL ? old : mx_view_row(w->view, 1 - w->array, y, z),
-            .field_offset_bytes = w->a->layout->field_offset_bytes[w->fields],
-            .r = kernel_row(w, y, z, step, &k)};
+        const struct mx_norm_row row = {.level = level,
+                                        .y = y - w->p->h,
+                                        .z = z - w->p->h,
+                                        .x0 = w->x0,
+                                        .x1 = w->x1,
+                                        .now = mx_view_row(w->view, w->array, y, z),
+                                        .old = old != NULL ? old : mx_view_row(w->view, 1 - w->array, y, z),
+                                        .field_offset_bytes = w->a->layout->field_offset_bytes[w->fields],
+                                        .r = kernel_row(w, y, z, step, &k)};
         mx_norms_row(w->a->norms, &row);
     }
 }

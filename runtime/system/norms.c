@@ -12,9 +12,10 @@ enum { NO_STEP = -1 };
 /* One check under way. */
 struct slot {
     _Atomic int64_t step; /* steps done after it; NO_STEP: free */
-    _Atomic uint64_t most; /* greatest |change|: bits of an f64 >= 0 compare as the numbers do, and NaN is above */
-    _Atomic int64_t rows;  /* that have come, again and again counted */
-    _Atomic uint64_t *sum; /* [sums * ny * nz]: of each row, bits of an f64 */
+    _Atomic uint64_t
+        most; /* greatest |change|: bits of an f64 >= 0 compare as the numbers do, and NaN is above */
+    _Atomic int64_t rows;    /* that have come, again and again counted */
+    _Atomic uint64_t *sum;   /* [sums * ny * nz]: of each row, bits of an f64 */
     _Atomic uint32_t *cells; /* [ny * nz]: that have come, of rows in spans; else NULL */
 };
 
@@ -22,8 +23,8 @@ struct mx_norms {
     struct mx_norms_options o;
     struct mx_reduce reduce[MX_MAX_REDUCES];
     struct slot slot[MX_NORM_SLOTS];
-    double *plane; /* [n_reduce * nz] */
-    int64_t rows;  /* ny * nz */
+    double *plane;           /* [n_reduce * nz] */
+    int64_t rows;            /* ny * nz */
     int32_t fields, squares; /* of the state; those whose squares are summed: fields or none */
     int64_t levels_a_step;
     _Atomic int64_t clash; /* a step whose slot another one had; NO_STEP: none */
@@ -60,10 +61,11 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
         return mx_fail(why, -EINVAL, "the kernel has %d reductions; up to %d are possible", o->n_reduce,
                        MX_MAX_REDUCES);
     if (o->spans && mx_form(o->problem) == MX_STAGGERED && (o->max_change || o->rms_change))
-        return mx_fail(why, -EINVAL,
-                       "the change of a staggered system cannot be had of rows in pieces, %lld cells a row; leave "
-                       "--column out",
-                       (long long)o->problem->nx);
+        return mx_fail(
+            why, -EINVAL,
+            "the change of a staggered system cannot be had of rows in pieces, %lld cells a row; leave "
+            "--column out",
+            (long long)o->problem->nx);
     struct mx_norms *n = calloc(1, sizeof *n);
     if (n == NULL) return mx_fail(why, -ENOMEM, "no memory for norms");
     n->o = *o;
@@ -76,10 +78,11 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
     n->o.reduce = n->reduce;
     if (!make_slots(n)) {
         mx_norms_free(n);
-        return mx_fail(why, -ENOMEM,
-                       "norms need %lld bytes of DRAM for the sums of %lld rows, and they are not there; max-change "
-                       "alone needs none",
-                       (long long)mx_norms_bytes(o), (long long)(o->problem->ny * o->problem->nz));
+        return mx_fail(
+            why, -ENOMEM,
+            "norms need %lld bytes of DRAM for the sums of %lld rows, and they are not there; max-change "
+            "alone needs none",
+            (long long)mx_norms_bytes(o), (long long)(o->problem->ny * o->problem->nz));
     }
     *out = n;
     return 0;
@@ -139,8 +142,8 @@ static void change_plain(bool wide, const void *now, const void *old, int64_t n,
 
 #if defined(__x86_64__)
 /* The same additions in the same order, on wider registers. */
-__attribute__((target("avx2"))) static void change_avx2(bool wide, const void *now, const void *old, int64_t n,
-                                                        struct change *c) {
+__attribute__((target("avx2"))) static void change_avx2(bool wide, const void *now, const void *old,
+                                                        int64_t n, struct change *c) {
     wide ? change_double(now, old, n, c) : change_float(now, old, n, c);
 }
 static void change_of_row(bool wide, const void *now, const void *old, int64_t n, struct change *c) {
@@ -194,7 +197,8 @@ static void change_row(struct mx_norms *n, struct slot *s, const struct mx_norm_
         change_of_row(dtype == MX_F64, row->now + offset, row->old + offset, p->nx, &c);
         for (int k = 0; k < LANES; k++) most = most_of(most, c.most[k]);
         if (f < n->squares)
-            atomic_store_explicit(&s->sum[f * n->rows + at], bits_of(sum_of_lanes(c.lane)), memory_order_relaxed);
+            atomic_store_explicit(&s->sum[f * n->rows + at], bits_of(sum_of_lanes(c.lane)),
+                                  memory_order_relaxed);
     }
     if (n->o.max_change) raise_to(&s->most, fabs(most));
 }
@@ -247,7 +251,8 @@ static double plane_of(const struct mx_norms *n, const struct slot *s, int64_t s
     const int64_t ny = n->o.problem->ny;
     double value = max ? -INFINITY : 0;
     for (int64_t y = 0; y < ny; y++) {
-        const double row = of_bits(atomic_load_explicit(&s->sum[sum * n->rows + z * ny + y], memory_order_relaxed));
+        const double row =
+            of_bits(atomic_load_explicit(&s->sum[sum * n->rows + z * ny + y], memory_order_relaxed));
         value = max ? most_of(value, row) : value + row;
     }
     return value;
@@ -310,7 +315,8 @@ int mx_norms_take(struct mx_norms *n, int64_t step, mx_why *why, struct mx_norms
 static bool names_spread(const char *name, size_t length, const char *reduce) {
     static const char tail[] = "-spread";
     const size_t n = strlen(reduce);
-    return length == n + sizeof tail - 1 && memcmp(name, reduce, n) == 0 && memcmp(name + n, tail, sizeof tail - 1) == 0;
+    return length == n + sizeof tail - 1 && memcmp(name, reduce, n) == 0 &&
+           memcmp(name + n, tail, sizeof tail - 1) == 0;
 }
 
 static bool find_quantity(const char *name, size_t length, int32_t n_reduce, const struct mx_reduce *reduce,
@@ -338,8 +344,7 @@ int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *r
     if (end == NULL || end == text + length + 1 || *end != 0 || !isfinite(u.limit))
         return mx_fail(why, -EINVAL, "--until '%s' is not NAME=VALUE, for example max-change=1e-6", text);
     if (!find_quantity(text, length, n_reduce, reduce, &u))
-        return mx_fail(why, -EINVAL,
-                       "--until '%s': there is max-change and rms-change%s%s%s", text,
+        return mx_fail(why, -EINVAL, "--until '%s': there is max-change and rms-change%s%s%s", text,
                        n_reduce > 0 ? ", and of this kernel " : "; the kernel has no MX_REDUCE",
                        n_reduce > 0 ? reduce[0].name : "", n_reduce > 1 ? "..., each also with -spread" : "");
     if (u.limit < 0 && u.kind != MX_UNTIL_REDUCE)

@@ -2,19 +2,19 @@
  *
  * At a check step the rows that its level writes are reduced each to a few numbers, whichever thread writes
  * them and in whatever order; when the step is complete these are added in the one order there is
- * (pair_systems.py, ordered_sum and change): cell x of a row goes to lane x mod 8, x from left to right; lanes 0
- * to 7; rows of a plane; planes; for the change then fields. Everything is f64 and starts from 0.
+ * (pair_systems.py, ordered_sum and change): cell x of a row goes to lane x mod 8, x from left to right;
+ * lanes 0 to 7; rows of a plane; planes; for the change then fields. Everything is f64 and starts from 0.
  *
  * Rows are reduced whole: a lane is a chain of additions from left to right, so a row that comes in spans is
- * reduced when the last of its cells has come, by who brings it, and spans may be cut anywhere and come in any
- * order. What is needed is that the row, and what it is compared with, are still in DRAM then: at the last
- * level of a sweep nothing that follows writes either array's row before the call ends. Rows, and spans, may
- * be computed again (whole, and not at the same time): the sum of a row is stored, not added.
+ * reduced when the last of its cells has come, by who brings it, and spans may be cut anywhere and come in
+ * any order. What is needed is that the row, and what it is compared with, are still in DRAM then: at the
+ * last level of a sweep nothing that follows writes either array's row before the call ends. Rows, and spans,
+ * may be computed again (whole, and not at the same time): the sum of a row is stored, not added.
  *
  * Memory: a number for every row and quantity: 8 * ny * nz bytes for each field with rms-change and for each
- * reduction of the kernel, 4 * ny * nz more where rows come in spans; twice, since a step may begin before the
- * one before it has been taken. That is 1 / nx of an array for each, and asks for no lock, no order of rows, no
- * room that depends on a plan. The maximum of the change needs none of it.
+ * reduction of the kernel, 4 * ny * nz more where rows come in spans; twice, since a step may begin before
+ * the one before it has been taken. That is 1 / nx of an array for each, and asks for no lock, no order of
+ * rows, no room that depends on a plan. The maximum of the change needs none of it.
  */
 #ifndef MX_NORMS_H
 #define MX_NORMS_H
@@ -23,9 +23,9 @@
 
 #include <stdatomic.h>
 
-/* A reduction of a kernel's own (MX_REDUCE). `row` adds what cells [r->x0,r->x1) of one row have (r->rows is 1,
- * r->out NULL) to the lanes, cell x to lane (x - h) mod 8, from left to right; or, of a maximum, replaces the
- * lane by what is greater, or is NaN. Lanes begin as 0, or as -infinity. What it reads is what the level
+/* A reduction of a kernel's own (MX_REDUCE). `row` adds what cells [r->x0,r->x1) of one row have (r->rows is
+ * 1, r->out NULL) to the lanes, cell x to lane (x - h) mod 8, from left to right; or, of a maximum, replaces
+ * the lane by what is greater, or is NaN. Lanes begin as 0, or as -infinity. What it reads is what the level
  * reads: the state that the step is computed from. */
 enum mx_reduce_kind { MX_REDUCE_SUM, MX_REDUCE_MAX };
 struct mx_reduce {
@@ -37,11 +37,11 @@ enum { MX_MAX_REDUCES = 16, MX_NORM_SLOTS = 2 };
 
 struct mx_norms_options {
     const struct mx_problem *problem;
-    int64_t every;        /* check steps: every, 2 * every ..., and the last of the run; >= 1 */
-    bool max_change;      /* greatest |new - old| over the interior and all fields, NaN if there is one */
-    bool rms_change;      /* sqrt(sum((new - old)^2) / (cells * fields)) */
-    bool spans;           /* rows may come in spans (tiles of an engine that are cut in x) */
-    int32_t n_reduce;     /* 0..MX_MAX_REDUCES */
+    int64_t every;    /* check steps: every, 2 * every ..., and the last of the run; >= 1 */
+    bool max_change;  /* greatest |new - old| over the interior and all fields, NaN if there is one */
+    bool rms_change;  /* sqrt(sum((new - old)^2) / (cells * fields)) */
+    bool spans;       /* rows may come in spans (tiles of an engine that are cut in x) */
+    int32_t n_reduce; /* 0..MX_MAX_REDUCES */
     const struct mx_reduce *reduce;
 };
 
@@ -49,11 +49,12 @@ struct mx_norms;
 
 /* One check. */
 struct mx_norms_result {
-    int64_t step;                   /* steps that are done: the state after `step` steps */
-    double max_change, rms_change;  /* 0 where they are not asked for */
+    int64_t step;                  /* steps that are done: the state after `step` steps */
+    double max_change, rms_change; /* 0 where they are not asked for */
     int32_t n_reduce;
-    double reduce[MX_MAX_REDUCES];  /* over the whole interior */
-    double spread[MX_MAX_REDUCES];  /* (greatest - least of the planes) / |mean of the planes|: of slice fluxes */
+    double reduce[MX_MAX_REDUCES]; /* over the whole interior */
+    double
+        spread[MX_MAX_REDUCES]; /* (greatest - least of the planes) / |mean of the planes|: of slice fluxes */
     const double *plane[MX_MAX_REDUCES]; /* [nz]: of each plane; valid until the next mx_norms_take */
 };
 

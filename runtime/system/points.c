@@ -61,8 +61,8 @@ int mx_points_add(struct mx_points *points, const struct mx_problem *p, const ch
                        fields_of(p, names, sizeof names));
     for (int d = 0; d < 3; d++)
         if (xyz[d] < 0 || xyz[d] >= n[d])
-            return mx_fail(why, -EINVAL, "%s: %c = %lld is outside the grid, whose cells are 0 to %lld in %c", what,
-                           'x' + d, (long long)xyz[d], (long long)n[d] - 1, 'x' + d);
+            return mx_fail(why, -EINVAL, "%s: %c = %lld is outside the grid, whose cells are 0 to %lld in %c",
+                           what, 'x' + d, (long long)xyz[d], (long long)n[d] - 1, 'x' + d);
     int err = grow((void **)&points->point, points->n, &points->capacity, sizeof point, why);
     if (err == 0) points->point[points->n++] = point;
     return err;
@@ -201,7 +201,8 @@ static const char *value_of(const char *head, const char *key) {
 
 /* Head of a .npy file: at most 64 KiB of it. Extents in shape[0..1], 1 where there are fewer; the number of
  * them is the result, or an error. */
-static int npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, int64_t shape[2], mx_why *why) {
+static int npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, int64_t shape[2],
+                    mx_why *why) {
     unsigned char start[12];
     if (mx_read_all(fd, start, sizeof start, 0) < 0 || memcmp(start, "\x93NUMPY", 6) != 0)
         return mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
@@ -224,8 +225,9 @@ static int npy_head(int fd, const char *path, int64_t *data_at, int64_t *element
     }
     *element = strncmp(descr, "'<f8'", 5) == 0 ? 8 : strncmp(descr, "'<f4'", 5) == 0 ? 4 : 0;
     if (*element == 0) {
-        rank = mx_fail(why, -EINVAL, "%s has element type %.12s; '<f8' and '<f4' are supported: convert with "
-                                     "a.astype('f8')",
+        rank = mx_fail(why, -EINVAL,
+                       "%s has element type %.12s; '<f8' and '<f4' are supported: convert with "
+                       "a.astype('f8')",
                        path, descr);
         goto out;
     }
@@ -266,8 +268,8 @@ static int read_wavelet(const char *path, struct mx_wavelet *out, mx_why *why) {
     if (fd < 0) return mx_fail(why, fd, "cannot open %s: %s", path, strerror(-fd));
     int err = npy_head(fd, path, &at, &element, shape, why);
     if (err >= 0 && err != 1) {
-        err = mx_fail(why, -EINVAL, "%s has %d dimensions%s; a wavelet has one: a value for each step", path, err,
-                      err > 2 ? " or more" : "");
+        err = mx_fail(why, -EINVAL, "%s has %d dimensions%s; a wavelet has one: a value for each step", path,
+                      err, err > 2 ? " or more" : "");
         goto out;
     }
     if (err < 0) goto out;
@@ -302,7 +304,8 @@ static int wavelet_of(struct mx_sources *s, const char *path, int64_t *out, mx_w
     for (int64_t i = s->n_wavelets; i-- > 0;) /* lists name the same one again and again */
         if (strcmp(s->wavelet[i].path, path) == 0) return *out = i, 0;
     struct mx_wavelet *all = realloc(s->wavelet, ((size_t)s->n_wavelets + 1) * sizeof *all);
-    if (all == NULL) return mx_fail(why, -ENOMEM, "no memory for %lld wavelets", (long long)s->n_wavelets + 1);
+    if (all == NULL)
+        return mx_fail(why, -ENOMEM, "no memory for %lld wavelets", (long long)s->n_wavelets + 1);
     s->wavelet = all;
     int err = read_wavelet(path, &all[s->n_wavelets], why);
     if (err == 0) *out = s->n_wavelets++;
@@ -322,8 +325,8 @@ int mx_sources_add(struct mx_sources *s, const struct mx_problem *p, const char 
         good = good && number(&at, &xyz[d]);
     }
     if (!good || *at != '=' || at[1] == 0)
-        return mx_fail(why, -EINVAL, "source '%s' is not FIELD@X,Y,Z=wavelet.npy, for example u@64,64,0=ricker.npy",
-                       text);
+        return mx_fail(why, -EINVAL,
+                       "source '%s' is not FIELD@X,Y,Z=wavelet.npy, for example u@64,64,0=ricker.npy", text);
     snprintf(what, sizeof what, "source %.*s", (int)(at - text), text);
     int err = grow((void **)&s->of, s->points.n, &s->of_capacity, sizeof *s->of, why);
     if (err == 0) err = wavelet_of(s, at + 1, &wavelet, why);
@@ -443,12 +446,14 @@ static int64_t missing(const struct mx_traces *t, int64_t slot) {
 int mx_traces_take(struct mx_traces *t, int64_t end, double *rows, mx_why *why) {
     const int64_t lost = atomic_load(&t->lost), from = atomic_load(&t->taken);
     if (lost >= 0)
-        return mx_fail(why, -EIO, "probes had no room for step %lld: only %lld steps after %lld are kept at once",
+        return mx_fail(why, -EIO,
+                       "probes had no room for step %lld: only %lld steps after %lld are kept at once",
                        (long long)lost, (long long)t->capacity, (long long)from);
     for (int64_t s = from; s < end; s++) {
         const int64_t slot = s % t->capacity, probe = missing(t, slot);
         if (probe >= 0 || s - from >= t->capacity)
-            return mx_fail(why, -EIO, "probe %lld (from 0) has no value at step %lld; this is a fault of memext",
+            return mx_fail(why, -EIO,
+                           "probe %lld (from 0) has no value at step %lld; this is a fault of memext",
                            (long long)probe, (long long)s);
     }
     for (int64_t s = from; s < end; s++) {
@@ -468,8 +473,9 @@ int mx_traces_take(struct mx_traces *t, int64_t end, double *rows, mx_why *why) 
 
 int mx_traces_file_begin(int fd, int64_t nt, int64_t probes, mx_why *why) {
     char head[HEAD_BYTES], text[HEAD_BYTES];
-    const int n = snprintf(text, sizeof text, "{'descr': '<f8', 'fortran_order': False, 'shape': (%lld, %lld), }",
-                           (long long)nt, (long long)probes);
+    const int n =
+        snprintf(text, sizeof text, "{'descr': '<f8', 'fortran_order': False, 'shape': (%lld, %lld), }",
+                 (long long)nt, (long long)probes);
     memset(head, ' ', sizeof head);
     memcpy(head, "\x93NUMPY\x01", 7);
     head[7] = 0, head[8] = HEAD_BYTES - TEXT_AT, head[9] = 0;
@@ -491,7 +497,8 @@ int mx_traces_file_write(int fd, struct mx_traces *t, int64_t end, mx_why *why) 
         if (from >= end) break;
         err = mx_traces_take(t, to, rows, why);
         if (err < 0) break;
-        err = mx_write_all(fd, rows, (size_t)((to - from) * t->n) * sizeof *rows, HEAD_BYTES + 8 * from * t->n);
+        err =
+            mx_write_all(fd, rows, (size_t)((to - from) * t->n) * sizeof *rows, HEAD_BYTES + 8 * from * t->n);
         if (err < 0)
             mx_fail(why, err, "traces of steps %lld to %lld could not be written: %s", (long long)from,
                     (long long)to - 1, strerror(-err));
@@ -506,13 +513,14 @@ int mx_traces_file_check(int fd, const char *path, int64_t probes, int64_t steps
     const int rank = npy_head(fd, path, &at, &element, shape, why);
     if (rank < 0) return rank;
     if (rank != 2 || element != 8 || at != HEAD_BYTES || shape[1] != probes || shape[0] < steps)
-        return mx_fail(why, -EINVAL,
-                       "%s has traces of %lld steps and %lld probes; to go on after step %lld, %lld probes are needed",
-                       path, (long long)shape[0], (long long)shape[1], (long long)steps, (long long)probes);
+        return mx_fail(
+            why, -EINVAL,
+            "%s has traces of %lld steps and %lld probes; to go on after step %lld, %lld probes are needed",
+            path, (long long)shape[0], (long long)shape[1], (long long)steps, (long long)probes);
     if (fstat(fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
     if (st.st_size < HEAD_BYTES + 8 * steps * probes)
-        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, and %lld steps of %lld probes are %lld", path,
-                       (long long)st.st_size, (long long)steps, (long long)probes,
+        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, and %lld steps of %lld probes are %lld",
+                       path, (long long)st.st_size, (long long)steps, (long long)probes,
                        (long long)(HEAD_BYTES + 8 * steps * probes));
     return 0;
 }

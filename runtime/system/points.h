@@ -1,12 +1,12 @@
 /* points.h - sources and probes: single cells that something is added to, or whose values are recorded.
  *
  * A list of points is sorted by (z, y, x), points of one cell in the order in which they were given, and
- * indexed by plane: what a few rows of a plane have of thousands of points is found in a few steps. Coordinates
- * are those of the interior, from 0.
+ * indexed by plane: what a few rows of a plane have of thousands of points is found in a few steps.
+ * Coordinates are those of the interior, from 0.
  *
- * A field is named as the kernel names it; that of a built-in stencil is "u". A field of a staggered system is
- * in array A or in B, and a point of it acts when that array is written; the fields of other systems are in
- * both, and their points act at every level.
+ * A field is named as the kernel names it; that of a built-in stencil is "u". A field of a staggered system
+ * is in array A or in B, and a point of it acts when that array is written; the fields of other systems are
+ * in both, and their points act at every level.
  *
  * Lists are made and sorted by one thread; then any number of threads look things up.
  */
@@ -30,14 +30,15 @@ struct mx_points {
     int64_t *first; /* [nz + 1]: points of plane z are first[z] .. first[z+1]-1 */
 };
 
-/* Adds a point. -EINVAL, with a sentence that begins with `what` ("probe u 3 4 5"): a field that is not there,
- * a cell outside the grid. -ENOMEM. */
+/* Adds a point. -EINVAL, with a sentence that begins with `what` ("probe u 3 4 5"): a field that is not
+ * there, a cell outside the grid. -ENOMEM. */
 int mx_points_add(struct mx_points *points, const struct mx_problem *problem, const char *what,
                   const char *field, const int64_t xyz[3], mx_why *why);
 /* Sorts and indexes; after the last point. -ENOMEM. */
 int mx_points_index(struct mx_points *points, const struct mx_problem *problem, mx_why *why);
 void mx_points_free(struct mx_points *points);
-/* Points of rows [y0,y1) of plane z: [*from, *end) of points->point. Rows and planes of the interior, from 0. */
+/* Points of rows [y0,y1) of plane z: [*from, *end) of points->point. Rows and planes of the interior, from 0.
+ */
 void mx_points_of_rows(const struct mx_points *points, int64_t z, int64_t y0, int64_t y1, int64_t *from,
                        int64_t *end);
 static inline bool mx_points_in_plane(const struct mx_points *points, int64_t z) {
@@ -63,12 +64,15 @@ struct mx_sources {
 };
 
 /* Adds "FIELD@X,Y,Z=wavelet.npy": a .npy file of one dimension, '<f8' or '<f4', whose value s is added to the
- * cell when step s + 1 has been computed from step s. Of a shorter file than the run has steps nothing is added
- * after its end; of a longer one the rest does not count. -EINVAL, or -errno of the file, with a sentence. */
-int mx_sources_add(struct mx_sources *sources, const struct mx_problem *problem, const char *text, mx_why *why);
-/* Adds the lines of a text file, each like the text above; empty lines and what stands after a # do not count.
- * Sentences name the file and the line. */
-int mx_sources_read(struct mx_sources *sources, const struct mx_problem *problem, const char *path, mx_why *why);
+ * cell when step s + 1 has been computed from step s. Of a shorter file than the run has steps nothing is
+ * added after its end; of a longer one the rest does not count. -EINVAL, or -errno of the file, with a
+ * sentence. */
+int mx_sources_add(struct mx_sources *sources, const struct mx_problem *problem, const char *text,
+                   mx_why *why);
+/* Adds the lines of a text file, each like the text above; empty lines and what stands after a # do not
+ * count. Sentences name the file and the line. */
+int mx_sources_read(struct mx_sources *sources, const struct mx_problem *problem, const char *path,
+                    mx_why *why);
 /* After the last one: sorts and indexes. */
 int mx_sources_index(struct mx_sources *sources, const struct mx_problem *problem, mx_why *why);
 void mx_sources_free(struct mx_sources *sources);
@@ -78,9 +82,10 @@ int64_t mx_sources_bytes(const struct mx_sources *sources);
  * sources. For a run's note, so that it is resumed with the same sources. */
 uint64_t mx_sources_identity(const struct mx_sources *sources);
 
-/* The amplitude of sorted point i at a step; false: nothing is added. What is added is the amplitude as f64 to
- * the cell as f64, and the sum rounded to the cell's type, as NumPy does it. */
-static inline bool mx_source_amplitude(const struct mx_sources *sources, int64_t i, int64_t step, double *out) {
+/* The amplitude of sorted point i at a step; false: nothing is added. What is added is the amplitude as f64
+ * to the cell as f64, and the sum rounded to the cell's type, as NumPy does it. */
+static inline bool mx_source_amplitude(const struct mx_sources *sources, int64_t i, int64_t step,
+                                       double *out) {
     const struct mx_wavelet *w = &sources->wavelet[sources->of[sources->points.point[i].number]];
     if (step >= w->n) return false;
     *out = w->amplitude[step];
@@ -94,13 +99,14 @@ int mx_probes_read(struct mx_points *probes, const struct mx_problem *problem, c
 uint64_t mx_points_identity(const struct mx_points *points);
 
 /* Traces: the value of every probe after every step, as f64 (exact), [step][probe in the order given]. A ring
- * of `capacity` steps: those that have not been taken away. A bit says that a value is there. Recording is one
- * store and one bit, by any thread, once or several times: a cell that is computed twice has the same bits. */
+ * of `capacity` steps: those that have not been taken away. A bit says that a value is there. Recording is
+ * one store and one bit, by any thread, once or several times: a cell that is computed twice has the same
+ * bits. */
 struct mx_traces {
     const struct mx_points *probes;
-    int64_t n, words;  /* probes, words of bits of a step */
-    int64_t capacity;  /* steps */
-    _Atomic int64_t taken; /* steps before this one have been taken */
+    int64_t n, words;        /* probes, words of bits of a step */
+    int64_t capacity;        /* steps */
+    _Atomic int64_t taken;   /* steps before this one have been taken */
     _Atomic uint64_t *value; /* [capacity * n]: bits of the f64 */
     _Atomic uint64_t *bit;   /* [capacity * words] */
     _Atomic int64_t lost;    /* a step that found no room in the ring; -1 = none */

@@ -19,20 +19,22 @@ static int side_find(const char *from, size_t length) {
 int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides) {
     if (text[0] < 'x' || text[0] > 'z' || text[1] != '=')
         return mx_fail(why, -EINVAL,
-                       "side '%s' names no dimension; x, y and z are there: x=periodic or z=fixed,mirror", text);
-    const char *first = text + 2, *comma = strchr(first, ','),
-               *second = comma != NULL ? comma + 1 : first;
+                       "side '%s' names no dimension; x, y and z are there: x=periodic or z=fixed,mirror",
+                       text);
+    const char *first = text + 2, *comma = strchr(first, ','), *second = comma != NULL ? comma + 1 : first;
     const size_t length[2] = {comma != NULL ? (size_t)(comma - first) : strlen(first), strlen(second)};
     const int side[2] = {side_find(first, length[0]), side_find(second, length[1])};
     for (int i = 0; i < 2; i++)
         if (side[i] < 0)
-            return mx_fail(why, -EINVAL,
-                           "side '%.*s' of '%s' is not known; a side is fixed, mirror or periodic, and two of "
-                           "them have a comma between them: z=fixed,mirror",
-                           (int)length[i], i == 0 ? first : second, text);
+            return mx_fail(
+                why, -EINVAL,
+                "side '%.*s' of '%s' is not known; a side is fixed, mirror or periodic, and two of "
+                "them have a comma between them: z=fixed,mirror",
+                (int)length[i], i == 0 ? first : second, text);
     if ((side[0] == MX_SIDE_PERIODIC) != (side[1] == MX_SIDE_PERIODIC))
-        return mx_fail(why, -EINVAL, "side '%s' is periodic at one end only; both ends are or none is: %c=periodic",
-                       text, text[0]);
+        return mx_fail(why, -EINVAL,
+                       "side '%s' is periodic at one end only; both ends are or none is: %c=periodic", text,
+                       text[0]);
     for (int i = 0; i < 2; i++) sides->side[text[0] - 'x'][i] = (uint8_t)side[i];
     return 0;
 }
@@ -55,11 +57,11 @@ int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *p, mx_
         const int64_t n = mx_extent_of(p, d);
         if (mx_sides_fixed(sides, d) || n >= p->h) continue;
         const uint8_t *side = sides->side[d];
-        return mx_fail(why, -EINVAL,
-                       "the grid has %lld cells in %c, and a %s side copies the %d nearest (the radius); make it "
-                       "%d cells or more, or the side fixed",
-                       (long long)n, 'x' + d, side_names[side[0] != MX_SIDE_FIXED ? side[0] : side[1]], p->h,
-                       p->h);
+        return mx_fail(
+            why, -EINVAL,
+            "the grid has %lld cells in %c, and a %s side copies the %d nearest (the radius); make it "
+            "%d cells or more, or the side fixed",
+            (long long)n, 'x' + d, side_names[side[0] != MX_SIDE_FIXED ? side[0] : side[1]], p->h, p->h);
     }
     return 0;
 }
@@ -146,25 +148,28 @@ int mx_frame_parse(const char *text, mx_why *why, struct mx_frame *out) {
     char *end;
     const double value = strtod(text, &end);
     if (end == text || *end != 0 || text[0] == ' ')
-        return mx_fail(why, -EINVAL, "frame '%s' is not known; it is included, edge, mirror, periodic or a value",
-                       text);
+        return mx_fail(why, -EINVAL,
+                       "frame '%s' is not known; it is included, edge, mirror, periodic or a value", text);
     *out = (struct mx_frame){MX_FRAME_VALUE, value};
     return 0;
 }
 
 int mx_frame_check(const struct mx_frame *frame, const char *name, enum mx_dtype dtype, mx_why *why) {
-    static const double limit[MX_DTYPES][2] = {[MX_U8] = {0, 255}, [MX_U16] = {0, 65535}, [MX_I16] = {-32768, 32767}};
+    static const double limit[MX_DTYPES][2] = {
+        [MX_U8] = {0, 255}, [MX_U16] = {0, 65535}, [MX_I16] = {-32768, 32767}};
     const double v = frame->value;
     if (frame->kind != MX_FRAME_VALUE || dtype == MX_F64) return 0;
     if (dtype == MX_F32) {
         if (isfinite(v) && !isfinite((float)v))
-            return mx_fail(why, -EINVAL, "frame value %.17g is beyond the cells of %s, which are f32 (up to 3.4e38)",
-                           v, name);
+            return mx_fail(why, -EINVAL,
+                           "frame value %.17g is beyond the cells of %s, which are f32 (up to 3.4e38)", v,
+                           name);
         return 0;
     }
     if (!(v >= limit[dtype][0] && v <= limit[dtype][1]) || v != floor(v))
-        return mx_fail(why, -EINVAL, "frame value %.17g is none of the cells of %s, which are %s: whole numbers "
-                                     "from %.0f to %.0f",
+        return mx_fail(why, -EINVAL,
+                       "frame value %.17g is none of the cells of %s, which are %s: whole numbers "
+                       "from %.0f to %.0f",
                        v, name, mx_dtype_name(dtype), limit[dtype][0], limit[dtype][1]);
     return 0;
 }
@@ -190,8 +195,8 @@ static void fill(char *to, int64_t from, int64_t end, enum mx_dtype dtype, doubl
     }
 }
 
-void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_dtype dtype, const char *file_row,
-                  char *row) {
+void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_dtype dtype,
+                  const char *file_row, char *row) {
     const int64_t e = mx_dtype_bytes(dtype), all = nx + 2 * h;
     if (file_row == NULL) {
         fill(row, 0, all, dtype, frame->value);

@@ -9,8 +9,9 @@
  *     periodic   frame cell h-1-i is cell n+h-1-i, and n+h+i is h+i: the cell at the opposite end
  *
  * Frames are made in x first, then in y over whole rows, x frame included, then in z over whole planes: so
- * corners are copies of copies. Rows of frames that are fixed have an x frame like every other row, and planes
- * of them a y frame. (models: pair_systems.py, refresh_xy and refresh_z; tests/unit/test_after.c has it in C.)
+ * corners are copies of copies. Rows of frames that are fixed have an x frame like every other row, and
+ * planes of them a y frame. (models: pair_systems.py, refresh_xy and refresh_z; tests/unit/test_after.c has
+ * it in C.)
  */
 #ifndef MX_SIDES_H
 #define MX_SIDES_H
@@ -68,8 +69,7 @@ static inline int mx_side_copies(const uint8_t side[2], int64_t n, int32_t h, in
 
 /* The cell that cell i copies: an interior one, or i itself (interior cells, fixed frames). */
 static inline int64_t mx_side_source(const uint8_t side[2], int64_t n, int32_t h, int64_t i) {
-    if (i < h)
-        return side[0] == MX_SIDE_MIRROR ? 2 * h - 1 - i : side[0] == MX_SIDE_PERIODIC ? i + n : i;
+    if (i < h) return side[0] == MX_SIDE_MIRROR ? 2 * h - 1 - i : side[0] == MX_SIDE_PERIODIC ? i + n : i;
     if (i >= n + h)
         return side[1] == MX_SIDE_MIRROR ? 2 * (n + h) - 1 - i : side[1] == MX_SIDE_PERIODIC ? i - n : i;
     return i;
@@ -121,7 +121,7 @@ int64_t mx_frame_source(const struct mx_frame *frame, int64_t n, int32_t h, int6
 /* A row of the array, nx+2h cells, of the file's row, nx cells (MX_FRAME_INCLUDED: nx+2h). file_row NULL: a
  * row of the value alone. Row y of plane z is made of the file's row mx_frame_source(y) of plane
  * mx_frame_source(z). The two do not overlap, but file_row may be row + h cells. */
-void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_dtype dtype, const char *file_row,
-                  char *row);
+void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_dtype dtype,
+                  const char *file_row, char *row);
 
 #endif

@@ -1,5 +1,6 @@
-/* Sides, frames, points and norms: what happens to rows that a level has written, by any threads, in any order
- * and in pieces, against a plain transcription of the model (levels, planes, whole frames), bit by bit. */
+/* Sides, frames, points and norms: what happens to rows that a level has written, by any threads, in any
+ * order and in pieces, against a plain transcription of the model (levels, planes, whole frames), bit by bit.
+ */
 #include "engine/after.h"
 
 #include <criterion/criterion.h>
@@ -44,14 +45,16 @@ static double at(const struct cell *c, int f, int dx, int dy, int dz) {
 static double new_value(const struct cell *c, int form, int f) {
     const int h = c->h, g = f + 1;
     double v = 0.4 * at(c, f, 0, 0, 0) + 0.1 * (at(c, f, -h, 0, 0) + at(c, f, h, 0, 0)) +
-               0.06 * (at(c, g, 0, -h, 0) - at(c, g, 0, h, 0)) + 0.07 * (at(c, f, 0, 0, -h) + at(c, f, 0, 0, h)) +
-               0.05 * at(c, g, h, -h, h) + 0.04 * at(c, f, -1, 1, -1) + 0.03 * c->fixed +
+               0.06 * (at(c, g, 0, -h, 0) - at(c, g, 0, h, 0)) +
+               0.07 * (at(c, f, 0, 0, -h) + at(c, f, 0, 0, h)) + 0.05 * at(c, g, h, -h, h) +
+               0.04 * at(c, f, -1, 1, -1) + 0.03 * c->fixed +
                1e-4 * (double)(c->x + 2 * c->y + 3 * c->z + c->t);
     return form == MX_JACOBI ? v : v - 0.5 * c->old;
 }
 
 static double flux(const struct cell *c) {
-    return c->fixed * (at(c, 0, c->h, 0, 0) - at(c, 0, 0, 0, 0)) + at(c, 1, 0, -c->h, 1) + 1e-3 * (double)c->t;
+    return c->fixed * (at(c, 0, c->h, 0, 0) - at(c, 0, 0, 0, 0)) + at(c, 1, 0, -c->h, 1) +
+           1e-3 * (double)c->t;
 }
 
 static double rounded(enum mx_dtype dtype, double v) { return dtype == MX_F32 ? (double)(float)v : v; }
@@ -151,8 +154,7 @@ static void make_layout(void) {
         int64_t end = 0;
         for (int f = 0; f < w.s.n_field[a]; f++) {
             l->field_offset_bytes[a][f] = (end + 63) / 64 * 64;
-            end = l->field_offset_bytes[a][f] +
-                  (w.p.nx + 2 * w.p.h) * mx_dtype_bytes(w.s.field[a][f].dtype);
+            end = l->field_offset_bytes[a][f] + (w.p.nx + 2 * w.p.h) * mx_dtype_bytes(w.s.field[a][f].dtype);
         }
         if (end > l->row_bytes) l->row_bytes = end;
     }
@@ -164,8 +166,10 @@ static void make_system(int form) {
     static const enum mx_dtype types[] = {MX_F64, MX_F32};
     const int h = (int)pick(1, 3);
     memset(&w, 0, sizeof w);
-    w.s = (struct mx_system){
-        .form = form, .h = h, .n_field = {(int32_t)pick(1, MOST_FIELDS), (int32_t)pick(1, MOST_FIELDS)}, .n_fixed = 1};
+    w.s = (struct mx_system){.form = form,
+                             .h = h,
+                             .n_field = {(int32_t)pick(1, MOST_FIELDS), (int32_t)pick(1, MOST_FIELDS)},
+                             .n_fixed = 1};
     if (form != MX_STAGGERED) w.s.n_field[1] = w.s.n_field[0];
     for (int a = 0; a < 2; a++)
         for (int f = 0; f < w.s.n_field[a]; f++) {
@@ -205,7 +209,8 @@ static void make_points(void) {
         const char *field = w.s.field[a][pick(0, w.s.n_field[a] - 1)].name;
         /* now and then the cell of the one before: the order of additions counts */
         static int64_t xyz[3];
-        if (i % 3 != 2) xyz[0] = pick(0, w.p.nx - 1), xyz[1] = pick(0, w.p.ny - 1), xyz[2] = pick(0, w.p.nz - 1);
+        if (i % 3 != 2)
+            xyz[0] = pick(0, w.p.nx - 1), xyz[1] = pick(0, w.p.ny - 1), xyz[2] = pick(0, w.p.nz - 1);
         struct mx_wavelet *wave = &w.sources.wavelet[i];
         wave->n = pick(0, MOST_STEPS + 1);
         wave->amplitude = calloc(MOST_STEPS + 1, sizeof *wave->amplitude);
@@ -306,7 +311,9 @@ static void o_first_frames(double *a, int fields) {
     for (int64_t z = w.p.h; z < w.p.nz + w.p.h; z++) o_refresh_z(a, fields, z);
 }
 
-static size_t o_bytes(int fields) { return (size_t)(fields * w.layout.planes * plane_cells()) * sizeof(double); }
+static size_t o_bytes(int fields) {
+    return (size_t)(fields * w.layout.planes * plane_cells()) * sizeof(double);
+}
 
 static void o_start(struct oracle *o) {
     memset(o, 0, sizeof *o);
@@ -358,7 +365,8 @@ static void o_plane(struct oracle *o, int64_t level, int64_t z) {
         for (int i = 0; i < POINTS; i++) {
             const struct mx_point *pt = &w.sources.points.point[i];
             const struct mx_wavelet *wave = &w.sources.wavelet[n];
-            if (pt->number != n || pt->z + h != z || (pt->array >= 0 && pt->array != to) || step >= wave->n) continue;
+            if (pt->number != n || pt->z + h != z || (pt->array >= 0 && pt->array != to) || step >= wave->n)
+                continue;
             double *cell = o_cell(o->array[to], pt->field, z, pt->y + h, pt->x + h);
             *cell = rounded(w.s.field[to][pt->field].dtype, *cell + wave->amplitude[step]);
         }
@@ -482,8 +490,9 @@ static void put_row(const struct trial *t, struct oracle *o, int array, int64_t 
             if (compare) {
                 const double found = value_in(dtype, field, x);
                 cr_assert(memcmp(&found, &v, sizeof v) == 0,
-                          "array %d field %d cell %d %d %d: %.17g, expected %.17g; form %d h %d n %d %d %d", array, f,
-                          (int)x, (int)y, (int)z, found, v, w.s.form, w.p.h, (int)w.p.nx, (int)w.p.ny, (int)w.p.nz);
+                          "array %d field %d cell %d %d %d: %.17g, expected %.17g; form %d h %d n %d %d %d",
+                          array, f, (int)x, (int)y, (int)z, found, v, w.s.form, w.p.h, (int)w.p.nx,
+                          (int)w.p.ny, (int)w.p.nz);
             } else if (dtype == MX_F64) {
                 ((double *)field)[x] = v;
             } else {
@@ -547,7 +556,8 @@ static void kernel_row(const struct trial *t, const struct unit *u, int64_t y, i
     const int64_t fixed_pitch[1] = {t->fixed.row_pitch_bytes};
     for (int f = 0; f < w.s.n_field[from]; f++)
         for (int d = -h; d <= h; d++)
-            in[f * (2 * h + 1) + h + d] = v_row(&t->view, from, y, z + d) + w.layout.field_offset_bytes[from][f];
+            in[f * (2 * h + 1) + h + d] =
+                v_row(&t->view, from, y, z + d) + w.layout.field_offset_bytes[from][f];
     for (int f = 0; f < w.s.n_field[to]; f++)
         out[f] = v_row(&t->view, to, y, z) + w.layout.field_offset_bytes[to][f];
     const struct mx_row r = {.out = out,
@@ -602,9 +612,8 @@ static void cut(struct trial *t, const int64_t y[2], const int64_t z[2], int64_t
             for (int64_t k = 1; k <= spans && x < w.p.nx + h; k++) {
                 const int64_t end = k == spans ? w.p.nx + h : pick(x, w.p.nx + h);
                 if (end == x) continue;
-                t->unit[t->units++] = (struct unit){x,  end,
-                                                    y0, y0 + dy < y[1] ? y0 + dy : y[1],
-                                                    z0, z0 + dz < z[1] ? z0 + dz : z[1]};
+                t->unit[t->units++] = (struct unit){
+                    x, end, y0, y0 + dy < y[1] ? y0 + dy : y[1], z0, z0 + dz < z[1] ? z0 + dz : z[1]};
                 x = end;
             }
         }
@@ -635,7 +644,8 @@ static void run_level(struct trial *t, int64_t level, int threads) {
         w.norms.spans ? pick(1, 4) : 1);
     run_units(t, threads);
     if (w.s.form == MX_JACOBI && pick(0, 1)) { /* some planes again, as redundant schedules do */
-        cut(t, &(int64_t[2]){from[1], end[1]}[0], &(int64_t[2]){from[2], pick(from[2], end[2])}[0], pick(1, 3));
+        cut(t, &(int64_t[2]){from[1], end[1]}[0], &(int64_t[2]){from[2], pick(from[2], end[2])}[0],
+            pick(1, 3));
         run_units(t, threads);
     }
 }
@@ -665,8 +675,8 @@ static void compare_step(struct trial *t, const struct oracle *o, int64_t step) 
     }
 }
 
-/* After every level: every cell of both arrays, frames included; of ghost dimensions the interior. After every
- * step probes and norms. */
+/* After every level: every cell of both arrays, frames included; of ghost dimensions the interior. After
+ * every step probes and norms. */
 static void one_world(int form, int threads) {
     static struct oracle o;
     static struct trial t;
@@ -694,4 +704,481 @@ Test(after, rows_in_any_order_give_the_bits_of_the_model) {
 
 Test(after, rows_of_several_threads_give_the_bits_of_the_model) {
     for (int i = 0; i < 60; i++) one_world(i % 3, 2 + i % 2);
+}
+
+/* ------------------------------------------------------------------ rows that were not computed here */
+
+/* Interior rows overwritten behind the back of everything, in pieces of any region; the frames must be what
+ * the model makes of them, corners and fixed frames included. */
+Test(after, rows_that_come_from_elsewhere_refresh_what_copies_them) {
+    for (int trial = 0; trial < 60; trial++) {
+        static struct oracle o;
+        static struct trial t;
+        make_world(trial % 3);
+        memset(w.ghost, 0, sizeof w.ghost);
+        o_start(&o);
+        make_trial(&t, &o);
+        const int array = (int)pick(0, 1), rows = (int)w.layout.rows, planes = (int)w.layout.planes;
+        for (int f = 0; f < w.s.n_field[array]; f++)
+            for (int64_t i = 0; i < planes * plane_cells(); i++)
+                o.array[array][f * planes * plane_cells() + i] = rounded(w.s.field[array][f].dtype, real());
+        /* as a LOAD brings them: also what stands in frames that count for nothing */
+        for (int64_t z = 0; z < planes; z++)
+            for (int64_t y = 0; y < rows; y++) put_row(&t, &o, array, y, z, false);
+        o_first_frames(o.array[array], w.s.n_field[array]);
+        for (int64_t z = 0; z < planes;) {
+            const int64_t deep = pick(1, 4), end = z + deep < planes ? z + deep : planes;
+            for (int64_t y = 0; y < rows;) {
+                const int64_t high = pick(1, 5), y1 = y + high < rows ? y + high : rows;
+                mx_after_refresh(&t.after, &t.view, array, array, w.p.h, w.p.nx + w.p.h, y, y1, z, end);
+                y = y1;
+            }
+            z = end;
+        }
+        for (int64_t z = 0; z < planes; z++)
+            for (int64_t y = 0; y < rows; y++) put_row(&t, &o, array, y, z, true);
+        free_trial(&t);
+        o_free(&o);
+        free_world();
+    }
+}
+
+/* What lies outside the reach of a call stays as it is; what lies within is refreshed. */
+Test(after, copies_outside_the_reach_are_left_out) {
+    static struct oracle o;
+    static struct trial t;
+    do {
+        free_world();
+        make_world(MX_JACOBI);
+    } while (w.p.h != 2 || w.p.ny < 8 || w.p.nz < 8);
+    memset(w.ghost, 0, sizeof w.ghost);
+    memset(&w.sides, MX_SIDE_MIRROR, sizeof w.sides);
+    o_start(&o);
+    make_trial(&t, &o);
+    for (int a = 0; a < 2; a++)
+        memset(t.view.base[a], 0, (size_t)(t.view.slots[a] * t.view.plane_pitch_bytes));
+    t.after.reach = (struct mx_reach){.y0 = 1, .y1 = w.p.ny + 3, .z0 = {4, 1}, .z1 = {5, w.p.nz + 3}};
+    /* rows 2 and 3 are copied by 1 and 0, planes 2 and 3 by planes 1 and 0: 0 is out of reach */
+    for (int64_t z = 2; z < 4; z++)
+        for (int64_t y = 2; y < 4; y++) {
+            memset(v_row(&t.view, 1, y, z), 0x11, (size_t)w.layout.row_bytes);
+            mx_after_refresh(&t.after, &t.view, 1, 1, 2, w.p.nx + 2, y, y + 1, z, z + 1);
+        }
+    for (int64_t z = 0; z < 4; z++)
+        for (int64_t y = 0; y < 4; y++)
+            cr_assert_eq(*(uint8_t *)v_row(&t.view, 1, y, z), y == 0 || z == 0 ? 0 : 0x11,
+                         "row %d of plane %d", (int)y, (int)z);
+    free_trial(&t);
+    o_free(&o);
+    free_world();
+}
+
+/* Whatever rows that are not asked for anything hold, mx_after_box leaves every byte as it was. */
+Test(after, what_wants_nothing_is_left_alone) {
+    int64_t idle = 0;
+    for (int trial = 0; trial < 40; trial++) {
+        static struct oracle o;
+        static struct trial t;
+        make_world(trial % 3);
+        w.norms.every = 1000;
+        o_start(&o);
+        make_trial(&t, &o);
+        if (trial % 2 == 0) memset(w.sides.side[MX_DIM_X], 0, 2);
+        t.after.sides = w.sides;
+        for (int64_t z = w.p.h; z < w.p.nz + w.p.h; z++)
+            for (int64_t y = w.p.h; y < w.p.ny + w.p.h; y++) {
+                const size_t bytes = (size_t)(t.view.slots[1] * t.view.plane_pitch_bytes);
+                if (w.levels == 1 || mx_after_wants(&t.after, 0, y, y + 1, z, z + 1)) continue;
+                idle++;
+                char *before = malloc(bytes);
+                memcpy(before, t.view.base[1], bytes);
+                mx_after_row(&t.after, &t.view, 1, 0, y, z, w.p.h, w.p.nx + w.p.h);
+                cr_assert_eq(memcmp(before, t.view.base[1], bytes), 0);
+                free(before);
+            }
+        free_trial(&t);
+        o_free(&o);
+        free_world();
+    }
+    cr_assert_gt(idle, 100);
+}
+
+Test(after, touched_ranges_contain_every_copy) {
+    for (int trial = 0; trial < 2000; trial++) {
+        const int32_t h = (int32_t)pick(1, 4);
+        const int64_t n = pick(h, 12);
+        const bool periodic = pick(0, 2) == 0;
+        const uint8_t side[2] = {periodic ? MX_SIDE_PERIODIC : (uint8_t)pick(0, 1),
+                                 periodic ? MX_SIDE_PERIODIC : (uint8_t)pick(0, 1)};
+        const int64_t from = pick(h, n + h - 1), end = pick(from, n + h);
+        int64_t a = from, b = end, lo = from, hi = end;
+        for (int64_t i = 0; i < n + 2 * h; i++) { /* by the definition: of whom each frame cell is a copy */
+            const int64_t of = mx_side_source(side, n, h, i);
+            if (of == i || of < from || of >= end) continue;
+            lo = i < lo ? i : lo, hi = i + 1 > hi ? i + 1 : hi;
+        }
+        mx_after_extend(side, n, h, &a, &b);
+        cr_assert(a == lo && b == hi, "[%d,%d) of n %d h %d: [%d,%d), expected [%d,%d)", (int)from, (int)end,
+                  (int)n, h, (int)a, (int)b, (int)lo, (int)hi);
+    }
+}
+
+/* ------------------------------------------------------------------ words */
+
+static struct mx_problem plain = {.nx = 20, .ny = 10, .nz = 5, .nt = 7, .h = 2, .dtype = MX_F64};
+
+static void refused(int err, const mx_why *why, int expected, const char *part) {
+    cr_assert_eq(err, expected, "%d: %s", err, why->text);
+    cr_assert_not_null(strstr(why->text, part), "'%s' does not say '%s'", why->text, part);
+}
+
+Test(sides, words) {
+    struct mx_sides s = {0};
+    struct mx_why why;
+    char text[MX_SIDES_TEXT];
+    cr_assert_str_empty(mx_sides_text(&s, text));
+    cr_assert_eq(mx_sides_parse("x=periodic", &why, &s), 0);
+    cr_assert_eq(mx_sides_parse("z=fixed,mirror", &why, &s), 0);
+    cr_assert_str_eq(mx_sides_text(&s, text), "x=periodic z=fixed,mirror");
+    cr_assert_eq(mx_sides_parse("x=mirror", &why, &s), 0);
+    cr_assert_eq(mx_sides_parse("y=mirror,fixed", &why, &s), 0);
+    cr_assert_str_eq(mx_sides_text(&s, text), "x=mirror y=mirror,fixed z=fixed,mirror");
+    struct mx_sides longest = {0};
+    for (const char *word[] = {"x=periodic", "y=mirror,fixed", "z=mirror,fixed", NULL}, **p = word;
+         *p != NULL; p++)
+        cr_assert_eq(mx_sides_parse(*p, &why, &longest), 0);
+    cr_assert_lt(strlen(mx_sides_text(&longest, text)), MX_SIDES_TEXT - 1);
+    const struct mx_sides before = s;
+    refused(mx_sides_parse("y=periodic,mirror", &why, &s), &why, -EINVAL, "both ends");
+    refused(mx_sides_parse("w=fixed", &why, &s), &why, -EINVAL, "'w=fixed'");
+    refused(mx_sides_parse("", &why, &s), &why, -EINVAL, "no dimension");
+    refused(mx_sides_parse("y=reflect", &why, &s), &why, -EINVAL, "'reflect'");
+    refused(mx_sides_parse("y=mirror,", &why, &s), &why, -EINVAL, "z=fixed,mirror");
+    refused(mx_sides_parse("y=mirror,fixed,fixed", &why, &s), &why, -EINVAL, "'fixed,fixed'");
+    cr_assert_eq(memcmp(&before, &s, sizeof s), 0);
+    struct mx_problem small = plain;
+    small.ny = 1;
+    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "1 cells in y, and a mirror side copies the 2");
+    cr_assert_eq(mx_sides_check(&s, &plain, &why), 0);
+}
+
+/* numpy.pad(range(n), h, mode): by its definition, a walk to and fro. */
+static int64_t padded(enum mx_frame_kind kind, int64_t n, int64_t at) {
+    int64_t i = 0, step = 1;
+    if (kind == MX_FRAME_EDGE) return at < 0 ? 0 : at >= n ? n - 1 : at;
+    for (int64_t k = 0; k < llabs(at < 0 ? at + 1 : at); k++) { /* from cell 0, or before it, outwards */
+        if (kind == MX_FRAME_PERIODIC) {
+            i = (i + 1) % n;
+        } else if (i + step < 0 || i + step >= n) {
+            step = -step; /* the edge's own cell again */
+        } else {
+            i += step;
+        }
+    }
+    return kind == MX_FRAME_PERIODIC && at < 0 ? n - 1 - i : i;
+}
+
+Test(sides, frames_of_inputs_without_one) {
+    static const char *const words[] = {"included", "edge", "mirror", "periodic"};
+    struct mx_frame f;
+    struct mx_why why;
+    for (int kind = 1; kind < 4; kind++)
+        for (int32_t h = 1; h <= 8; h++)
+            for (int64_t n = 1; n < 12; n++) {
+                double file[12], row[12 + 16];
+                cr_assert_eq(mx_frame_parse(words[kind], &why, &f), 0);
+                for (int64_t x = 0; x < n; x++) file[x] = (double)x;
+                mx_frame_row(&f, n, h, MX_F64, (const char *)file, (char *)row);
+                for (int64_t i = 0; i < n + 2 * h; i++) {
+                    cr_assert_eq(mx_frame_source(&f, n, h, i), padded(f.kind, n, i - h), "%s n %d h %d at %d",
+                                 words[kind], (int)n, h, (int)i);
+                    cr_assert_eq(row[i], (double)padded(f.kind, n, i - h));
+                }
+            }
+    cr_assert_eq(mx_frame_parse("-2.5", &why, &f), 0);
+    float row[9], file[5] = {1, 2, 3, 4, 5};
+    mx_frame_row(&f, 5, 2, MX_F32, (const char *)file, (char *)row);
+    cr_assert(row[0] == -2.5f && row[1] == -2.5f && row[2] == 1 && row[6] == 5 && row[7] == -2.5f &&
+              row[8] == -2.5f);
+    mx_frame_row(&f, 5, 2, MX_F32, NULL, (char *)row);
+    cr_assert(row[0] == -2.5f && row[4] == -2.5f && row[8] == -2.5f);
+    cr_assert(mx_frame_source(&f, 5, 2, 1) == -1 && mx_frame_source(&f, 5, 2, 7) == -1 &&
+              mx_frame_source(&f, 5, 2, 6) == 4);
+    refused(mx_frame_check(&f, "image", MX_U8, &why), &why, -EINVAL,
+            "image, which are u8: whole numbers from 0 to 255");
+    cr_assert_eq(mx_frame_check(&f, "image", MX_F32, &why), 0);
+    f.value = 300;
+    refused(mx_frame_check(&f, "image", MX_U8, &why), &why, -EINVAL, "300");
+    cr_assert_eq(mx_frame_check(&f, "image", MX_U16, &why), 0);
+    f.value = 1e300;
+    refused(mx_frame_check(&f, "v", MX_F32, &why), &why, -EINVAL, "beyond");
+    refused(mx_frame_parse("reflect", &why, &f), &why, -EINVAL, "'reflect'");
+    refused(mx_frame_parse("1.5x", &why, &f), &why, -EINVAL, "'1.5x'");
+    refused(mx_frame_parse("", &why, &f), &why, -EINVAL, "included");
+}
+
+/* A directory of this test's own. */
+static char folder[64];
+static void make_folder(void) {
+    snprintf(folder, sizeof folder, "/tmp/test_after_XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+static void remove_folder(void) {
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    cr_assert_eq(system(command), 0);
+}
+static const char *in_folder(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *in_folder(const char *name, const char *format, ...) {
+    static char path[4][128];
+    static int next;
+    char *to = path[next++ % 4];
+    va_list args;
+    snprintf(to, sizeof path[0], "%s/%s", folder, name);
+    if (format == NULL) return to;
+    FILE *file = fopen(to, "w");
+    cr_assert_not_null(file);
+    va_start(args, format);
+    vfprintf(file, format, args);
+    va_end(args);
+    fclose(file);
+    return to;
+}
+
+static const char *wavelet(const char *name, const char *descr, const char *shape, const void *data,
+                           size_t bytes) {
+    const char *path = in_folder(name, NULL);
+    char head[128];
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\x01", 7);
+    head[7] = 0, head[8] = 118, head[9] = 0;
+    const int n =
+        snprintf(head + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
+    head[10 + n] = ' ', head[127] = '\n';
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fwrite(head, 1, sizeof head, file);
+    fwrite(data, 1, bytes, file);
+    fclose(file);
+    return path;
+}
+
+Test(points, words, .init = make_folder, .fini = remove_folder) {
+    const double wave[3] = {1.5, -2, 0.25};
+    const float narrow[2] = {0.1f, 3};
+    struct mx_sources s = {0};
+    struct mx_points probes = {0};
+    struct mx_why why;
+    char a[128], b[128], text[256];
+    double v;
+    strcpy(a, wavelet("a.npy", "<f8", "(3,)", wave, sizeof wave));
+    strcpy(b, wavelet("b.npy", "<f4", "(2,)", narrow, sizeof narrow));
+    const char *list =
+        in_folder("list", "# all of them\n\n u@19,9,4=%s  # a corner\nu@0,0,0=%s\nu@0,0,0=%s\n", a, b, a);
+    cr_assert_eq(mx_sources_identity(&s), 0);
+    cr_assert_eq(mx_sources_read(&s, &plain, list, &why), 0, "%s", why.text);
+    cr_assert_eq(mx_sources_index(&s, &plain, &why), 0);
+    cr_assert(s.points.n == 3 && s.n_wavelets == 2 && s.points.point[0].number == 1 &&
+              s.points.point[1].number == 2 && s.points.point[2].number == 0);
+    cr_assert(mx_source_amplitude(&s, 0, 0, &v) && v == (double)0.1f);
+    cr_assert(!mx_source_amplitude(&s, 0, 2, &v), "a wavelet of two values ends after step 1");
+    cr_assert(mx_source_amplitude(&s, 2, 2, &v) && v == 0.25);
+    const uint64_t identity = mx_sources_identity(&s);
+    s.wavelet[0].amplitude[0] = 1.25;
+    cr_assert(identity != 0 && identity != mx_sources_identity(&s));
+    struct {
+        const char *point, *file, *says;
+        int err;
+    } bad[] = {
+        {"u@20,0,0", a, "x = 20 is outside the grid, whose cells are 0 to 19", -EINVAL},
+        {"u@0,-1,0", a, "y = -1", -EINVAL},
+        {"v@0,0,0", a, "no field v; there is u", -EINVAL},
+        {"u@0,0", a, "FIELD@X,Y,Z=wavelet.npy", -EINVAL},
+        {"u@0,0,0.5", a, "FIELD@X,Y,Z", -EINVAL},
+        {"u@0, 1,0", a, "FIELD@X,Y,Z", -EINVAL},
+        {"u@0,0,0", "/nowhere.npy", "/nowhere.npy", -ENOENT},
+        {"u@0,0,0", list, "no .npy file", -EINVAL},
+        {"u@0,0,0", wavelet("c.npy", "<f8", "(4,)", wave, sizeof wave), "promises 4 values, 3", -EINVAL},
+        {"u@0,0,0", wavelet("d.npy", "<i4", "(3,)", wave, sizeof wave), "<i4", -EINVAL},
+        {"u@0,0,0", wavelet("e.npy", "<f8", "(3, 1)", wave, sizeof wave), "2 dimensions", -EINVAL}};
+    const int64_t n = s.points.n;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, "%s=%s", bad[i].point, bad[i].file);
+        refused(mx_sources_add(&s, &plain, text, &why), &why, bad[i].err, bad[i].says);
+        cr_assert_eq(s.points.n, n);
+    }
+    refused(mx_sources_read(&s, &plain, in_folder("bad", "\nu@1,1,1=%s\nu@1,1\n", a), &why), &why, -EINVAL,
+            "line 3");
+    refused(mx_probes_read(&probes, &plain, in_folder("q", "u 1 2 3\nu 1 2 5\n"), &why), &why, -EINVAL,
+            "line 2: probe u 1 2 5: z = 5");
+    refused(mx_probes_read(&probes, &plain, in_folder("q", "u 1 2\n"), &why), &why, -EINVAL, "FIELD X Y Z");
+    refused(mx_probes_read(&probes, &plain, in_folder("q", "u 1 2 3 4\n"), &why), &why, -EINVAL,
+            "FIELD X Y Z");
+    refused(mx_probes_read(&probes, &plain, in_folder("none", NULL), &why), &why, -ENOENT, "none");
+    mx_points_free(&probes);
+    mx_sources_free(&s);
+}
+
+/* Every range of rows of every plane of some thousands of points, against a plain scan. */
+Test(points, thousands_are_found_by_row) {
+    struct mx_points points = {0};
+    enum { MANY = 3000 };
+    for (int i = 0; i < MANY; i++) {
+        const int64_t xyz[3] = {pick(0, 19), pick(0, 9), pick(0, 4)};
+        cr_assert_eq(mx_points_add(&points, &plain, "probe", "u", xyz, NULL), 0);
+    }
+    cr_assert_eq(mx_points_index(&points, &plain, NULL), 0);
+    for (int64_t z = 0; z < 5; z++)
+        for (int64_t y0 = 0; y0 < 10; y0++)
+            for (int64_t y1 = y0; y1 <= 10; y1++) {
+                int64_t from, end, first = 0, n = 0;
+                mx_points_of_rows(&points, z, y0, y1, &from, &end);
+                for (int i = 0; i < MANY; i++) {
+                    const struct mx_point *p = &points.point[i];
+                    first += p->z < z || (p->z == z && p->y < y0);
+                    n += p->z == z && p->y >= y0 && p->y < y1;
+                }
+                cr_assert(from == first && end - from == n);
+            }
+    for (int i = 1; i < MANY; i++) {
+        const struct mx_point *p = &points.point[i - 1], *q = &points.point[i];
+        const bool same = p->z == q->z && p->y == q->y && p->x == q->x;
+        cr_assert(!same || p->number < q->number);
+    }
+    mx_points_free(&points);
+}
+
+/* Traces go to a file step by step; a run that ends after some of them goes on with the rest, and the file is
+ * that of a run that never ended. Recording twice, ahead, and of steps that are known does no harm. */
+Test(points, traces_go_on_where_they_were_committed, .init = make_folder, .fini = remove_folder) {
+    enum { STEPS = 9, PROBES = 70, FIRST = 4 };
+    struct mx_points probes = {0};
+    struct mx_traces t;
+    struct mx_why why;
+    double value[STEPS][PROBES], row[STEPS * PROBES];
+    struct mx_problem p = plain;
+    p.nt = STEPS;
+    for (int i = 0; i < PROBES; i++) {
+        const int64_t xyz[3] = {pick(0, 19), pick(0, 9), pick(0, 4)};
+        cr_assert_eq(mx_points_add(&probes, &p, "probe", "u", xyz, NULL), 0);
+    }
+    cr_assert_eq(mx_points_index(&probes, &p, NULL), 0);
+    for (int s = 0; s < STEPS; s++)
+        for (int i = 0; i < PROBES; i++) value[s][i] = real();
+    const char *path = in_folder("traces.npy", NULL);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    cr_assert_eq(mx_traces_file_begin(fd, STEPS, PROBES, &why), 0);
+    for (int session = 0; session < 2; session++) {
+        const int from = session == 0 ? 0 : FIRST, end = session == 0 ? FIRST : STEPS;
+        cr_assert_eq(mx_traces_make(&probes, 6, from, &why, &t), 0);
+        for (int s = session == 0 ? 0 : FIRST - 1; s < end; s++)
+            for (int i = 0; i < PROBES; i++) {
+                const double v = s < from ? -1 : value[s][probes.point[i].number];
+                mx_traces_record(&t, s, i, v);
+                if (i % 3 == 0) mx_traces_record(&t, s, i, v);
+            }
+        if (session == 0) { /* a step that was begun when the run was killed */
+            for (int i = 0; i < PROBES / 2; i++)
+                mx_traces_record(&t, FIRST, i, value[FIRST][probes.point[i].number]);
+            refused(mx_traces_take(&t, FIRST + 1, row, &why), &why, -EIO, "no value at step 4");
+        }
+        cr_assert_eq(mx_traces_file_write(fd, &t, end, &why), 0, "%s", why.text);
+        mx_traces_free(&t);
+        if (session == 0)
+            cr_assert_eq(mx_traces_file_check(fd, path, PROBES, FIRST, &why), 0, "%s", why.text);
+    }
+    cr_assert_eq(pread(fd, row, sizeof row, 128), (ssize_t)sizeof row);
+    cr_assert_eq(memcmp(row, value, sizeof value), 0);
+    refused(mx_traces_file_check(fd, path, PROBES + 1, FIRST, &why), &why, -EINVAL, "71 probes are needed");
+    refused(mx_traces_file_check(fd, path, PROBES, STEPS + 1, &why), &why, -EINVAL, "step 10");
+    cr_assert_eq(ftruncate(fd, 500), 0);
+    refused(mx_traces_file_check(fd, path, PROBES, FIRST, &why), &why, -EINVAL, "truncated");
+    close(fd);
+    /* no room: said, not overwritten */
+    cr_assert_eq(mx_traces_make(&probes, 2, 0, &why, &t), 0);
+    for (int s = 0; s < 3; s++)
+        for (int i = 0; i < PROBES; i++) mx_traces_record(&t, s, i, value[s][i]);
+    refused(mx_traces_take(&t, 1, row, &why), &why, -EIO, "no room for step 2");
+    mx_traces_free(&t);
+    mx_points_free(&probes);
+}
+
+/* ------------------------------------------------------------------ norms */
+
+Test(norms, words) {
+    const struct mx_reduce reduce[2] = {{.name = "flux"}, {.name = "peak"}};
+    struct mx_until u;
+    struct mx_why why;
+    struct mx_norms_result r = {.max_change = 1, .rms_change = 2, .reduce = {3, -4}, .spread = {5, 6}};
+    const struct {
+        const char *text;
+        double value;
+    } good[] = {
+        {"max-change=1e-6", 1}, {"rms-change=2", 2}, {"flux=0", 3}, {"peak=-5", -4}, {"peak-spread=6", 6}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        cr_assert_eq(mx_until_parse(good[i].text, 2, reduce, &why, &u), 0, "%s", why.text);
+        cr_assert_eq(mx_until_value(&u, &r), good[i].value);
+        cr_assert_eq(mx_until_met(&u, &r), i == 1 || i == 4);
+    }
+    r.max_change = NAN;
+    cr_assert_eq(mx_until_parse("max-change=1e300", 0, NULL, &why, &u), 0);
+    cr_assert(!mx_until_met(&u, &r));
+    refused(mx_until_parse("max-change", 2, reduce, &why, &u), &why, -EINVAL, "NAME=VALUE");
+    refused(mx_until_parse("max-change=", 2, reduce, &why, &u), &why, -EINVAL, "NAME=VALUE");
+    refused(mx_until_parse("max-change=1x", 2, reduce, &why, &u), &why, -EINVAL, "NAME=VALUE");
+    refused(mx_until_parse("max-change=-1", 2, reduce, &why, &u), &why, -EINVAL, "never met");
+    refused(mx_until_parse("flow=1", 2, reduce, &why, &u), &why, -EINVAL, "flux");
+    refused(mx_until_parse("flux=1", 0, NULL, &why, &u), &why, -EINVAL, "no MX_REDUCE");
+    struct mx_norms_options o = {.problem = &plain};
+    struct mx_norms *n;
+    refused(mx_norms_make(&o, &why, &n), &why, -EINVAL, "every 0 steps");
+}
+
+/* NaN and infinity are seen wherever they stand; rows that are missing, and checks that meet, are said. */
+Test(norms, what_is_wrong_is_seen) {
+    struct mx_why why;
+    struct mx_norms *n;
+    struct mx_norms_result r;
+    struct mx_problem p = {.nx = 11, .ny = 3, .nz = 2, .nt = 9, .h = 1, .dtype = MX_F64};
+    const int64_t offset[1] = {0};
+    const struct mx_norms_options o = {.problem = &p, .every = 2, .max_change = true, .rms_change = true};
+    for (int bad = 0; bad < 3; bad++) {
+        cr_assert_eq(mx_norms_make(&o, &why, &n), 0);
+        cr_assert(!mx_norms_due(n, 0) && mx_norms_due(n, 1) && mx_norms_due(n, 7) && mx_norms_due(n, 8));
+        for (int64_t z = 0; z < 2; z++)
+            for (int64_t y = 0; y < 3; y++) {
+                double now[13] = {0}, old[13] = {0};
+                for (int x = 1; x < 12; x++) now[x] = x == 4 ? -3 : 1;
+                now[0] = now[12] = 1e9; /* the frame does not count */
+                if (bad == 1 && y == 1 && z == 1) now[7] = NAN;
+                if (bad == 2 && y == 0 && z == 1) now[11] = -INFINITY;
+                const struct mx_norm_row row = {.level = 1,
+                                                .y = y,
+                                                .z = z,
+                                                .x0 = 1,
+                                                .x1 = 12,
+                                                .now = (char *)now,
+                                                .old = (char *)old,
+                                                .field_offset_bytes = offset};
+                if (y + z == 0) refused(mx_norms_take(n, 2, &why, &r), &why, -EIO, "0 of 6 rows");
+                mx_norms_row(n, &row);
+                if (y + z == 0) refused(mx_norms_take(n, 2, &why, &r), &why, -EIO, "1 of 6 rows");
+            }
+        cr_assert_eq(mx_norms_take(n, 2, &why, &r), 0, "%s", why.text);
+        if (bad == 0)
+            cr_assert(r.max_change == 3 && r.rms_change == sqrt(19.0 / 11));
+        else if (bad == 1)
+            cr_assert(isnan(r.max_change) && isnan(r.rms_change));
+        else
+            cr_assert(isinf(r.max_change) && isinf(r.rms_change));
+        const double zero[13] = {0};
+        struct mx_norm_row row = {.x0 = 1,
+                                  .x1 = 12,
+                                  .now = (char *)(uintptr_t)zero,
+                                  .old = (char *)(uintptr_t)zero,
+                                  .field_offset_bytes = offset};
+        for (row.level = 1; row.level <= 5; row.level += 2) mx_norms_row(n, &row);
+        refused(mx_norms_take(n, 2, &why, &r), &why, -EIO, "another check");
+        mx_norms_free(n);
+    }
 }
