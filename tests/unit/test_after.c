@@ -162,31 +162,27 @@ static void make_layout(void) {
     l->plane_pitch_bytes = l->rows * l->row_pitch_bytes;
 }
 
+static void set_system(int form, int h, const int fields[2], const int64_t n[3], int64_t nt) {
+    w.s = (struct mx_system){.form = form, .h = h, .n_field = {fields[0], fields[1]}, .n_fixed = 1};
+    for (int a = 0; a < 2; a++)
+        for (int f = 0; f < fields[a]; f++)
+            snprintf(w.s.field[a][f].name, MX_FIELD_NAME, "%c%d", form == MX_STAGGERED ? 'a' + a : 'a', f);
+    w.s.fixed[0] = (struct mx_field_of){"k", MX_F32};
+    w.s.row[0] = row_b, w.s.row[1] = form == MX_STAGGERED ? row_a : row_b;
+    w.p = (struct mx_problem){.nx = n[0], .ny = n[1], .nz = n[2], .nt = nt, .h = h, .system = &w.s};
+    w.levels = mx_levels_of(&w.p, nt);
+}
+
 static void make_system(int form) {
     static const enum mx_dtype types[] = {MX_F64, MX_F32};
     const int h = (int)pick(1, 3);
+    int fields[2] = {(int)pick(1, MOST_FIELDS), (int)pick(1, MOST_FIELDS)};
+    if (form != MX_STAGGERED) fields[1] = fields[0];
     memset(&w, 0, sizeof w);
-    w.s = (struct mx_system){.form = form,
-                             .h = h,
-                             .n_field = {(int32_t)pick(1, MOST_FIELDS), (int32_t)pick(1, MOST_FIELDS)},
-                             .n_fixed = 1};
-    if (form != MX_STAGGERED) w.s.n_field[1] = w.s.n_field[0];
-    for (int a = 0; a < 2; a++)
-        for (int f = 0; f < w.s.n_field[a]; f++) {
-            const bool same = a == 1 && form != MX_STAGGERED;
-            w.s.field[a][f].dtype = same ? w.s.field[0][f].dtype : types[pick(0, 1)];
-            snprintf(w.s.field[a][f].name, MX_FIELD_NAME, "%c%d", same ? 'a' : 'a' + a, f);
-        }
-    w.s.fixed[0] = (struct mx_field_of){"k", MX_F32};
-    w.s.row[0] = row_b, w.s.row[1] = form == MX_STAGGERED ? row_a : row_b;
-    w.p = (struct mx_problem){.nx = pick(h, 22),
-                              .ny = pick(h, 12),
-                              .nz = pick(h, 10),
-                              .nt = pick(1, MOST_STEPS),
-                              .h = h,
-                              .dtype = w.s.field[0][0].dtype,
-                              .system = &w.s};
-    w.levels = mx_levels_of(&w.p, w.p.nt);
+    set_system(form, h, fields, (int64_t[3]){pick(h, 22), pick(h, 12), pick(h, 10)}, pick(1, MOST_STEPS));
+    for (int f = 0; f < MOST_FIELDS; f++) w.s.field[0][f].dtype = types[pick(0, 1)];
+    for (int f = 0; f < MOST_FIELDS; f++)
+        w.s.field[1][f].dtype = form == MX_STAGGERED ? types[pick(0, 1)] : w.s.field[0][f].dtype;
     make_layout();
 }
 
@@ -225,19 +221,24 @@ static void make_points(void) {
     cr_assert_eq(mx_points_index(&w.probes, &w.p, NULL), 0);
 }
 
+static void make_norms(void) {
+    w.reduce[0] = (struct mx_reduce){"flux", MX_REDUCE_SUM, reduce_sum};
+    w.reduce[1] = (struct mx_reduce){"top", MX_REDUCE_MAX, reduce_max};
+    w.norms = (struct mx_norms_options){.problem = &w.p,
+                                        .every = 1,
+                                        .max_change = true,
+                                        .rms_change = true,
+                                        .spans = w.s.form != MX_STAGGERED,
+                                        .n_reduce = 2,
+                                        .reduce = w.reduce};
+}
+
 static void make_world(int form) {
     make_system(form);
     make_sides();
     make_points();
-    w.reduce[0] = (struct mx_reduce){"flux", MX_REDUCE_SUM, reduce_sum};
-    w.reduce[1] = (struct mx_reduce){"top", MX_REDUCE_MAX, reduce_max};
-    w.norms = (struct mx_norms_options){.problem = &w.p,
-                                        .every = pick(1, 3),
-                                        .max_change = true,
-                                        .rms_change = true,
-                                        .spans = form != MX_STAGGERED,
-                                        .n_reduce = 2,
-                                        .reduce = w.reduce};
+    make_norms();
+    w.norms.every = pick(1, 3);
 }
 
 static void free_world(void) {
@@ -677,23 +678,27 @@ static void compare_step(struct trial *t, const struct oracle *o, int64_t step) 
 
 /* After every level: every cell of both arrays, frames included; of ghost dimensions the interior. After
  * every step probes and norms. */
-static void one_world(int form, int threads) {
-    static struct oracle o;
+static void run_world(struct oracle *o, int threads) {
     static struct trial t;
-    make_world(form);
-    o_start(&o);
-    make_trial(&t, &o);
+    o_start(o);
+    make_trial(&t, o);
     for (int64_t level = 0; level < w.levels; level++) {
-        o_level(&o, level);
+        o_level(o, level);
         run_level(&t, level, threads);
         const int64_t a_step = mx_levels_a_step(&w.p);
-        if ((level + 1) % a_step == 0) compare_step(&t, &o, level / a_step);
+        if ((level + 1) % a_step == 0) compare_step(&t, o, level / a_step);
         const int64_t dy = w.ghost[1] ? w.p.h : 0, dz = w.ghost[2] ? w.p.h : 0;
         for (int64_t z = dz; z < w.layout.planes - dz; z++)
             for (int64_t y = dy; y < w.layout.rows - dy; y++)
-                for (int a = 0; a < 2; a++) put_row(&t, &o, a, y, z, true);
+                for (int a = 0; a < 2; a++) put_row(&t, o, a, y, z, true);
     }
     free_trial(&t);
+}
+
+static void one_world(int form, int threads) {
+    static struct oracle o;
+    make_world(form);
+    run_world(&o, threads);
     o_free(&o);
     free_world();
 }
@@ -704,6 +709,55 @@ Test(after, rows_in_any_order_give_the_bits_of_the_model) {
 
 Test(after, rows_of_several_threads_give_the_bits_of_the_model) {
     for (int i = 0; i < 60; i++) one_world(i % 3, 2 + i % 2);
+}
+
+/* ------------------------------------------------------------------ the model itself */
+
+static const struct golden {
+    int form, h;
+    int64_t n[3];
+    int fields[2];
+    int64_t nt;
+    int narrow;
+    uint64_t seed;
+    uint8_t side[3][2];
+    uint64_t digest;
+} golden[] = {
+#include "after_golden.inc"
+};
+
+static uint64_t digest_of(uint64_t digest, const void *data, size_t bytes) {
+    for (const uint8_t *p = data; bytes-- > 0; p++) digest = (digest ^ *p) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+/* All cells of both arrays, traces and norms of small systems that the Python model has computed: the oracle
+ * of these tests is right, and so is what agrees with it. */
+Test(after, systems_come_to_what_the_model_says) {
+    static struct oracle o;
+    for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
+        const struct golden *g = &golden[i];
+        memset(&w, 0, sizeof w);
+        set_system(g->form, g->h, g->fields, g->n, g->nt);
+        for (int f = 0; f < 2 * MX_MAX_FIELDS; f++)
+            w.s.field[f / MX_MAX_FIELDS][f % MX_MAX_FIELDS].dtype = g->narrow ? MX_F32 : MX_F64;
+        make_layout();
+        memcpy(w.sides.side, g->side, sizeof g->side);
+        state = g->seed;
+        make_points();
+        make_norms();
+        run_world(&o, 1);
+        uint64_t digest = UINT64_C(0xcbf29ce484222325);
+        for (int a = 0; a < 2; a++) digest = digest_of(digest, o.array[a], o_bytes(w.s.n_field[a]));
+        for (int64_t s = 0; s < g->nt; s++) digest = digest_of(digest, o.trace[s], sizeof o.trace[s]);
+        for (int64_t s = 1; s <= g->nt; s++) {
+            const double norms[3] = {o.check[s].max, o.check[s].rms, o.check[s].reduce[0]};
+            digest = digest_of(digest, norms, sizeof norms);
+        }
+        cr_assert_eq(digest, g->digest, "system %d of after_golden.inc", (int)i);
+        o_free(&o);
+        free_world();
+    }
 }
 
 /* ------------------------------------------------------------------ rows that were not computed here */
