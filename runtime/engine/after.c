@@ -28,9 +28,14 @@ static bool in_reach(const struct here *w, int64_t y, int64_t z) {
     return r->y1 == 0 || (y >= r->y0 && y < r->y1 && z >= r->z0[w->array] && z < r->z1[w->array]);
 }
 
-/* Bytes of a row that a span owns: its cells, with the frame cells that go with them. */
+/* Of every row of a call, found once: the copies in x, and the bytes that go into other rows: the span's
+ * cells with the frame cells that go with them. */
 struct spans {
-    int n;
+    int x_copies, fields, n;
+    struct mx_x_copy x_copy[2];
+    struct {
+        int64_t offset, element;
+    } field[MX_MAX_FIELDS];
     struct {
         int64_t offset, bytes;
     } of[3 * MX_MAX_FIELDS];
@@ -38,27 +43,30 @@ struct spans {
 
 static void spans_of(const struct here *w, struct spans *s) {
     const struct mx_problem *p = w->p;
-    const int64_t *offset = w->a->layout->field_offset_bytes[w->fields];
-    const int32_t fields = mx_field_count(p, w->fields);
+    const struct mx_cells span = {w->x0, w->x1};
     const int64_t all = p->nx + 2 * p->h;
-    struct mx_cells c[3] = {{0, 0}, {w->x0, w->x1}, {0, 0}}, frame[2];
+    struct mx_cells c[3] = {{0, 0}, span, {0, 0}}, frame[2];
+    s->fields = mx_field_count(p, w->fields);
+    s->x_copies = mx_sides_x_copies(&w->a->sides, p->nx, p->h, span, s->x_copy);
+    for (int32_t f = 0; f < s->fields; f++) {
+        s->field[f].offset = w->a->layout->field_offset_bytes[w->fields][f];
+        s->field[f].element = mx_dtype_bytes(mx_field_dtype(p, w->fields, f));
+    }
     s->n = 0;
     if (w->x0 == p->h && w->x1 == p->nx + p->h) { /* whole rows: at once */
-        const int64_t last = mx_dtype_bytes(mx_field_dtype(p, w->fields, fields - 1));
-        s->of[s->n].offset = offset[0];
-        s->of[s->n++].bytes = offset[fields - 1] + all * last - offset[0];
+        const int last = s->fields - 1;
+        s->of[s->n].offset = s->field[0].offset;
+        s->of[s->n++].bytes = s->field[last].offset + all * s->field[last].element - s->field[0].offset;
         return;
     }
-    mx_sides_x_frame(&w->a->sides, p, (struct mx_cells){w->x0, w->x1}, frame);
+    mx_sides_x_frame(&w->a->sides, p, span, frame);
     c[0] = frame[0], c[2] = frame[1];
-    for (int32_t f = 0; f < fields; f++) {
-        const int64_t element = mx_dtype_bytes(mx_field_dtype(p, w->fields, f));
+    for (int32_t f = 0; f < s->fields; f++)
         for (int i = 0; i < 3; i++) {
             if (c[i].x0 >= c[i].x1) continue;
-            s->of[s->n].offset = offset[f] + c[i].x0 * element;
-            s->of[s->n++].bytes = (c[i].x1 - c[i].x0) * element;
+            s->of[s->n].offset = s->field[f].offset + c[i].x0 * s->field[f].element;
+            s->of[s->n++].bytes = (c[i].x1 - c[i].x0) * s->field[f].element;
         }
-    }
 }
 
 static void copy_row(const struct here *w, const struct spans *s, const char *row, int64_t y, int64_t z) {
@@ -74,36 +82,39 @@ struct planes {
     int64_t z[2];
 };
 
+static void refresh_x(const struct spans *s, char *row) {
+    for (int f = 0; f < s->fields; f++)
+        mx_sides_copy_x(s->x_copy, s->x_copies, s->field[f].element, row + s->field[f].offset);
+}
+
 static void refresh_row(const struct here *w, const struct spans *s, const struct planes *planes, int64_t y,
                         int64_t z) {
-    const struct mx_problem *p = w->p;
     char *row = mx_view_row(w->view, w->array, y, z);
     int64_t copy[3] = {y};
     const int copies = 1 + copies_of(w->a, MX_DIM_Y, y, copy + 1);
-    if (copies_in(w->a, MX_DIM_X))
-        for (int32_t f = 0; f < mx_field_count(p, w->fields); f++)
-            mx_sides_refresh_x(&w->a->sides, p->nx, p->h, mx_dtype_bytes(mx_field_dtype(p, w->fields, f)),
-                               (struct mx_cells){w->x0, w->x1},
-                               row + w->a->layout->field_offset_bytes[w->fields][f]);
+    refresh_x(s, row);
     for (int i = 1; i < copies; i++) copy_row(w, s, row, copy[i], z);
     for (int k = 0; k < planes->n; k++)
         for (int i = 0; i < copies; i++) copy_row(w, s, row, copy[i], planes->z[k]);
 }
 
-/* Rows [y0,y1) of plane z. With x and z fixed only the h rows at either end are copied. */
+/* Rows [y0,y1) of plane z, which may be ghosts. But for their x frame only the h rows at either end are
+ * copied, unless the plane is. */
 static void refresh_rows(const struct here *w, const struct spans *s, int64_t y0, int64_t y1, int64_t z) {
     const struct mx_problem *p = w->p;
+    const int64_t low = copies_in(w->a, MX_DIM_Y) ? 2 * p->h : INT64_MIN, high = low < 0 ? INT64_MAX : p->ny;
     struct planes planes;
     planes.n = copies_of(w->a, MX_DIM_Z, z, planes.z);
-    if (copies_in(w->a, MX_DIM_X) || planes.n > 0) {
-        for (int64_t y = y0; y < y1; y++) refresh_row(w, s, &planes, y, z);
-        return;
+    if (s->x_copies == 0 && planes.n == 0 && low < 0) return;
+    char *row = mx_view_row(w->view, w->array, y0, z);
+    for (int64_t y = y0; y < y1; y++, row += w->view->row_pitch_bytes) {
+        if (y < low || y >= high || planes.n > 0)
+            refresh_row(w, s, &planes, y, z);
+        else if (s->x_copies > 0)
+            refresh_x(s, row);
+        else
+            y = mx_min(y1, high) - 1, row = mx_view_row(w->view, w->array, y, z);
     }
-    if (!copies_in(w->a, MX_DIM_Y)) return;
-    const int64_t first = mx_max(y0, p->h), low = mx_min(y1, 2 * p->h), high = mx_max(low, p->ny),
-                  end = mx_min(y1, p->ny + p->h);
-    for (int64_t y = first; y < low; y++) refresh_row(w, s, &planes, y, z);
-    for (int64_t y = mx_max(y0, high); y < end; y++) refresh_row(w, s, &planes, y, z);
 }
 
 static bool copies(const struct mx_after *a) {

@@ -93,45 +93,30 @@ void mx_sides_x_frame(const struct mx_sides *sides, const struct mx_problem *p, 
         out[end] = frame_of((enum mx_side)sides->side[MX_DIM_X][end], end, p->nx, p->h, cells);
 }
 
-/* row[f.x0 + i] = row[sum - (f.x0 + i)]: copies of fixed size are moves. */
-static void mirrored(char *row, int64_t element, struct mx_cells f, int64_t sum) {
-    for (int64_t x = f.x0; x < f.x1; x++) {
-        char *to = row + x * element;
-        const char *from = row + (sum - x) * element;
-        if (element == 8)
-            memcpy(to, from, 8);
-        else if (element == 4)
-            memcpy(to, from, 4);
-        else
-            memcpy(to, from, (size_t)element);
-    }
-}
-
-void mx_sides_refresh_x(const struct mx_sides *sides, int64_t nx, int32_t h, int64_t element,
-                        struct mx_cells cells, char *row) {
+int mx_sides_x_copies(const struct mx_sides *sides, int64_t nx, int32_t h, struct mx_cells cells,
+                      struct mx_x_copy out[2]) {
+    int n = 0;
     for (int end = 0; end < 2; end++) {
         const enum mx_side side = (enum mx_side)sides->side[MX_DIM_X][end];
         if (side == MX_SIDE_FIXED) continue;
         const struct mx_cells f = frame_of(side, end, nx, h, cells);
         if (f.x0 >= f.x1) continue;
-        if (side == MX_SIDE_MIRROR) {
-            mirrored(row, element, f, end == 0 ? 2 * h - 1 : 2 * (nx + h) - 1);
-        } else {
-            const int64_t shift = end == 0 ? nx : -nx;
-            memcpy(row + f.x0 * element, row + (f.x0 + shift) * element, (size_t)((f.x1 - f.x0) * element));
-        }
+        const int64_t sum = end == 0 ? 2 * h - 1 : 2 * (nx + h) - 1, shift = end == 0 ? nx : -nx;
+        out[n++] = side == MX_SIDE_MIRROR ? (struct mx_x_copy){f.x0, f.x1, sum - f.x0, -1}
+                                          : (struct mx_x_copy){f.x0, f.x1, f.x0 + shift, 1};
     }
+    return n;
 }
 
 void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *p, const struct mx_layout *l,
                     int array, char *plane) {
-    const struct mx_cells all = {p->h, p->nx + p->h};
     const int64_t rows = p->ny + 2 * p->h;
-    if (!mx_sides_fixed(sides, MX_DIM_X))
-        for (int32_t f = 0; f < mx_field_count(p, array); f++)
-            for (int64_t y = 0; y < rows; y++)
-                mx_sides_refresh_x(sides, p->nx, p->h, mx_dtype_bytes(mx_field_dtype(p, array, f)), all,
-                                   plane + y * l->row_pitch_bytes + l->field_offset_bytes[array][f]);
+    struct mx_x_copy copy[2];
+    const int n = mx_sides_x_copies(sides, p->nx, p->h, (struct mx_cells){p->h, p->nx + p->h}, copy);
+    for (int32_t f = 0; f < mx_field_count(p, array) && n > 0; f++)
+        for (int64_t y = 0; y < rows; y++)
+            mx_sides_copy_x(copy, n, mx_dtype_bytes(mx_field_dtype(p, array, f)),
+                            plane + y * l->row_pitch_bytes + l->field_offset_bytes[array][f]);
     for (int64_t y = 0; y < rows; y++) {
         const int64_t from = mx_side_source(sides->side[MX_DIM_Y], p->ny, p->h, y);
         if (from != y)

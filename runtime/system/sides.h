@@ -85,10 +85,29 @@ struct mx_cells {
 void mx_sides_x_frame(const struct mx_sides *sides, const struct mx_problem *problem, struct mx_cells cells,
                       struct mx_cells out[2]);
 
-/* Copies into the x frame of one field's row what cells [x0,x1) of it have there. `row` is its cell 0;
- * `element_bytes` 1, 2, 4 or 8. Nothing where x is fixed. */
-void mx_sides_refresh_x(const struct mx_sides *sides, int64_t nx, int32_t h, int64_t element_bytes,
-                        struct mx_cells cells, char *row);
+/* Of the x frame that goes with some cells, one end: cell x of [x0,x1) is a copy of cell from + step * (x -
+ * x0). */
+struct mx_x_copy {
+    int64_t x0, x1, from, step;
+};
+/* What the x frame copies of cells [x0,x1): 0 to 2 ends. Made once for many rows. */
+int mx_sides_x_copies(const struct mx_sides *sides, int64_t nx, int32_t h, struct mx_cells cells,
+                      struct mx_x_copy out[2]);
+/* Does so in one field's row, whose cell 0 `row` points to; `element_bytes` 4 or 8. */
+static inline void mx_sides_copy_x(const struct mx_x_copy *copy, int n, int64_t element_bytes, char *row) {
+    for (int i = 0; i < n; i++) {
+        const int64_t count = copy[i].x1 - copy[i].x0, step = copy[i].step;
+        if (element_bytes == 8) {
+            uint64_t *to = (uint64_t *)row + copy[i].x0;
+            const uint64_t *from = (const uint64_t *)row + copy[i].from;
+            for (int64_t k = 0; k < count; k++) to[k] = from[k * step];
+        } else {
+            uint32_t *to = (uint32_t *)row + copy[i].x0;
+            const uint32_t *from = (const uint32_t *)row + copy[i].from;
+            for (int64_t k = 0; k < count; k++) to[k] = from[k * step];
+        }
+    }
+}
 
 /* One plane of array `array` (0 = A, 1 = B), all rows of it: x frames of all rows, then y frames. Planes of
  * the z frame are made as the plane of which they are copies (mx_side_source). */
