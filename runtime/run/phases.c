@@ -68,6 +68,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_buffer_integrity_save(r->partner[buffer]);
+    if (err == 0) err = mx_run_sync_traces(r);
     if (err < 0) return err;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
@@ -78,6 +79,12 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     r->committed |= err == 0;
     pthread_mutex_unlock(&r->lock);
     return err;
+}
+
+/* Steps as above; whether they are committed or not. */
+static int take_sweep(void *context, int64_t steps, mx_why *why) {
+    struct mx_run *r = context;
+    return mx_run_write_traces(r, r->first_time + steps, why);
 }
 
 static int fail_commit(struct mx_run *r, const char *which, int err) {
@@ -353,6 +360,10 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     return err;
 }
 
+static bool has_points(const struct mx_run *r) {
+    return r->points.after.sources != NULL || r->points.after.traces != NULL;
+}
+
 static int compute(struct mx_run *r) {
     struct mx_report *p = &r->report;
     struct mx_executed done;
@@ -369,6 +380,9 @@ static int compute(struct mx_run *r) {
                              .commit_every_s = r->commit_every_s,
                              .faces = r->faces,
                              .budget = r->budget,
+                             .after = has_points(r) ? &r->points.after : NULL,
+                             .most_ahead = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0,
+                             .sweep = take_sweep,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
@@ -470,6 +484,7 @@ static int verify(struct mx_run *r) {
                                 .partner = r->partner[r->result],
                                 .scratch_partner = r->partner[other],
                                 .budget = r->budget,
+                                .after = r->points.after.sources != NULL ? &r->points.after : NULL,
                                 .memory_bytes = b.limit_bytes > taken ? b.limit_bytes - taken : 0,
                                 .stop = &r->stop,
                                 .progress = on_progress,
@@ -580,6 +595,9 @@ int mx_run_work(struct mx_run *r) {
     if (err == 0 && r->o.verify) err = verify(r);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = hand_over_result(r);
+    if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
+        mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
+                strerror(-err));
     return err < 0 ? err : finish(r);
 }
 
@@ -592,6 +610,7 @@ void mx_run_release(struct mx_run *r) {
     }
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->faces);
+    mx_run_close_points(r);
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);
     mx_device_close(r->device);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 enum { LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
+enum { MOST_PLANS = 4 }; /* until traces have room for the steps of a sweep */
 
 /* A commit flushes the device: some 10 to 100 ms that take a share of the transfers with them. Where sweeps
  * are shorter than SHORT_SWEEP_S that would be more than about 1 % of them, so a third Buffer keeps the
@@ -498,7 +499,7 @@ int mx_run_plan(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     uint64_t capacity = 0;
     q->offset_align_bytes = alignment(r, &capacity);
-    q->extra_dram_bytes = integrity_bytes(r);
+    q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
     q->blocks_only = r->o.integrity;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
@@ -508,6 +509,11 @@ int mx_run_plan(struct mx_run *r) {
     }
     int err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
+    for (int again = 0; again < MOST_PLANS && err == 0 && !mx_run_points_fit(r); again++) {
+        q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+        err = make_plan(r);
+        if (err == 0) err = shorten_sweeps(r);
+    }
     if (err < 0) return err;
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     report_plan(r);
@@ -533,6 +539,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = take_place(r);
     if (err == 0 && r->system != NULL) err = take_sinks(r);
     if (err == 0 && !r->resumed) err = open_source(r);
+    if (err == 0) err = mx_run_take_points(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
@@ -696,12 +703,13 @@ int mx_run_open_store(struct mx_run *r) {
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
     if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_faces(r);
-    return err < 0 ? err : take_integrity(r);
+    if (err == 0) err = take_integrity(r);
+    return err < 0 ? err : mx_run_open_points(r);
 }
 
 /* ------------------------------------------------------------------ outputs */
 
-enum { MOST_NAMES = 8 + 3 * MX_WORDS_MOST };
+enum { PLAIN_NAMES = 11, MOST_NAMES = PLAIN_NAMES + 3 * MX_WORDS_MOST };
 
 /* Files of fields: what stands behind "NAME=", up to a comma for raw ones. */
 static size_t field_names(const char *option, const struct mx_words *words, bool raw, enum mx_file_use use,
@@ -720,18 +728,25 @@ static size_t field_names(const char *option, const struct mx_words *words, bool
 int mx_run_check_names(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     const bool system = o->kernel != NULL || r->note.problem.system != NULL;
-    struct mx_file_word words[MOST_NAMES] = {
-        {"--input", o->input, MX_FILE_READ},    {"--plan", o->plan, MX_FILE_READ},
-        {"-d", o->path, MX_FILE_PLACE},         {"--output", o->output, MX_FILE_WRITTEN},
-        {"--json", o->json, MX_FILE_WRITTEN},   {"--timeline", o->timeline, MX_FILE_WRITTEN},
-        {"--trace", o->trace, MX_FILE_WRITTEN}, {"--kernel", o->kernel, MX_FILE_READ}};
-    size_t n = 8;
+    struct mx_file_word words[MOST_NAMES] = {{"--input", o->input, MX_FILE_READ},
+                                             {"--plan", o->plan, MX_FILE_READ},
+                                             {"-d", o->path, MX_FILE_PLACE},
+                                             {"--output", o->output, MX_FILE_WRITTEN},
+                                             {"--json", o->json, MX_FILE_WRITTEN},
+                                             {"--timeline", o->timeline, MX_FILE_WRITTEN},
+                                             {"--trace", o->trace, MX_FILE_WRITTEN},
+                                             {"--kernel", o->kernel, MX_FILE_READ},
+                                             {"--sources", o->sources, MX_FILE_READ},
+                                             {"--probes", o->probes, MX_FILE_READ},
+                                             {"--probes-out", o->probes_out, MX_FILE_WRITTEN}};
+    size_t n = PLAIN_NAMES;
     char(*text)[PATH_MAX] = system ? malloc((size_t)3 * MX_WORDS_MOST * sizeof *text) : NULL;
     if (system && text == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
     if (system) {
-        n += field_names("--input", &o->inputs, false, MX_FILE_READ, text + (n - 8), words + n);
-        n += field_names("--field", &o->fields, true, MX_FILE_READ, text + (n - 8), words + n);
-        n += field_names("--output", &o->outputs, false, MX_FILE_WRITTEN, text + (n - 8), words + n);
+        n += field_names("--input", &o->inputs, false, MX_FILE_READ, text + (n - PLAIN_NAMES), words + n);
+        n += field_names("--field", &o->fields, true, MX_FILE_READ, text + (n - PLAIN_NAMES), words + n);
+        n +=
+            field_names("--output", &o->outputs, false, MX_FILE_WRITTEN, text + (n - PLAIN_NAMES), words + n);
     }
     int err = mx_output_check_names(words, n, &r->why);
     free(text);

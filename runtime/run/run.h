@@ -6,6 +6,7 @@
  *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
+ *     points.c     sources, probes and the file of their traces
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
@@ -23,6 +24,7 @@
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
+#include "run/points.h"
 #include "run/request.h"
 #include "schedule/schedule.h"
 #include "tune/tune.h"
@@ -70,6 +72,7 @@ struct mx_run {
         bool open;
     } field_sink[MX_FIELDS_MOST];
     struct mx_run_outputs outputs;
+    struct mx_run_points points;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
