@@ -269,6 +269,11 @@ static bool make_regular(struct mx_flow_span *span, int64_t n) {
     return regular;
 }
 
+/* Frames in x that copy cells of the row, which another column may not have yet. */
+static bool whole_rows(const struct mx_advance *a) {
+    return a->after != NULL && !mx_sides_fixed(&a->after->sides, MX_DIM_X);
+}
+
 /* Cuts a call into lines and tiles; false when memory is short. */
 static bool plan_job(const mx_engine *e, struct job *j) {
     const struct mx_advance *a = &j->a;
@@ -278,7 +283,7 @@ static bool plan_job(const mx_engine *e, struct job *j) {
     j->flow = (struct mx_flow_job){0};
     if (!extent(a, h, l, z)) return true;
     j->x_origin = h, j->y_origin = a->window[0].y0, j->z_origin = z[0], j->z_end = z[1];
-    j->slab = e->slab, j->tile = e->tile, j->column = mx_min(e->column, wide);
+    j->slab = e->slab, j->tile = e->tile, j->column = whole_rows(a) ? wide : mx_min(e->column, wide);
     const int64_t slabs = mx_ceil_div(z[1] - z[0], j->slab), columns = mx_ceil_div(wide, j->column);
     j->chunks =
         mx_min(a->levels, mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, slabs * columns)));

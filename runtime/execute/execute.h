@@ -117,7 +117,8 @@ struct mx_verification {
     mx_buffer *fixed[MX_MAX_FIXED]; /* C; of all backends that transfer, mapped ones included */
     mx_budget *budget;
     uint64_t memory_bytes;        /* may be used */
-    const struct mx_after *after; /* as in mx_execution; its probes are not recorded again; NULL = nothing */
+    const struct mx_after *after; /* as in mx_execution; its probes are not recorded again; NULL = nothing.
+                                     Sides in z are fixed; those of the others `source` has in all it gives */
     const volatile int *stop;
     void (*progress)(void *context, int64_t updates_done);
     void *context;

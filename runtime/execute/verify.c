@@ -156,8 +156,9 @@ static const char *before(const struct check *c, int64_t level, int64_t z) {
     return plane_of(c, c->pairs ? level - 1 : level, z);
 }
 
-/* Sources are added to a plane that was computed. The plane is a view of one slot. */
-static void add_sources(const struct check *c, int64_t level, int64_t z, char *dst) {
+/* Sources are added to a plane that was computed, and its frames in x and y made. The plane is a view of one
+ * slot. */
+static void finish_plane(const struct check *c, int64_t level, int64_t z, char *dst) {
     const struct mx_problem *p = c->v->problem;
     const struct mx_layout *l = c->v->layout;
     const struct mx_view view = {.base = {dst, dst},
@@ -182,7 +183,7 @@ static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) 
         if (y < p->h || y >= p->ny + p->h) continue;
         (c->kernel != NULL ? stencil_row : system_row)(c, level, y, z, row);
     }
-    add_sources(c, level, z, dst);
+    finish_plane(c, level, z, dst);
     c->cells += p->nx * p->ny;
     if (c->v->progress != NULL) c->v->progress(c->v->context, c->cells / mx_levels_a_step(p));
 }

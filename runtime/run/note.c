@@ -168,7 +168,7 @@ static void put_identity(json_t *o, const char *key, uint64_t identity) {
 }
 
 static json_t *print_all(const struct mx_note *n) {
-    char line[MX_PLAN_LINE_BYTES];
+    char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
     put_whole(o, "note", MX_NOTE_VERSION);
@@ -188,6 +188,7 @@ static json_t *print_all(const struct mx_note *n) {
     put_whole(o, "started_s", n->started_s);
     put_whole(o, "committed_s", n->committed_s);
     if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
+    if (!mx_sides_all_fixed(&n->sides)) put(o, "sides", json_string(mx_sides_text(&n->sides, sides)));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
     if (n->problem.system != NULL)
@@ -426,6 +427,16 @@ static uint64_t parse_identity(struct reader *r, const json_t *o, const char *ke
     return 0;
 }
 
+/* Words as those of --side. */
+static void parse_sides(struct reader *r, const json_t *o, const struct mx_problem *p, struct mx_sides *out) {
+    char text[MX_SIDES_TEXT], *rest;
+    if (json_object_get(o, "sides") == NULL) return;
+    word(r, o, "sides", text, sizeof text);
+    for (char *w = strtok_r(text, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest))
+        if (mx_sides_parse(w, NULL, out) < 0) r->ok = false;
+    if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
+}
+
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -449,6 +460,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->started_s = whole(r, o, "started_s", 0, INT64_MAX);
     n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
+    parse_sides(r, o, &n->problem, &n->sides);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
     if (system == NULL) parse_origin(r, o, n);

@@ -507,6 +507,7 @@ int mx_run_plan(struct mx_run *r) {
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
+    if (!mx_sides_fixed(&r->sides, MX_DIM_Y)) q->whole_planes = true;
     int err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
     for (int again = 0; again < MOST_PLANS && err == 0 && !mx_run_points_fit(r); again++) {
@@ -514,7 +515,7 @@ int mx_run_plan(struct mx_run *r) {
         err = make_plan(r);
         if (err == 0) err = shorten_sweeps(r);
     }
-    if (err < 0) return err;
+    if (err < 0) return mx_run_fail_plan(r, err);
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     report_plan(r);
     if (r->o.integrity && !r->algorithm->uses_blocks)
@@ -523,7 +524,8 @@ int mx_run_plan(struct mx_run *r) {
                        "take redundant "
                        "or stream",
                        r->algorithm->name);
-    err = decide_commits(r, capacity);
+    err = mx_run_check_sides(r);
+    if (err == 0) err = decide_commits(r, capacity);
     if (err == 0) report_commits(r);
     return err;
 }
@@ -539,6 +541,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = take_place(r);
     if (err == 0 && r->system != NULL) err = take_sinks(r);
     if (err == 0 && !r->resumed) err = open_source(r);
+    if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_take_points(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);

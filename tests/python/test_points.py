@@ -104,7 +104,7 @@ def test_a_run_whose_device_died_goes_on(memext, place, points, whole, tmp_path,
 
 def test_a_run_that_was_killed_goes_on(memext, place, points, tmp_path):
     d, words = points[:2]
-    grid = ["-n", NX, NY, NZ, "-t", 3000]
+    grid = ["-n", NX, NY, NZ, "-t", 1200]
     plain, out = tmp_path / "plain.npy", tmp_path / "t.npy"
     checksum = memext.run(*grid, *PLANS["direct"], *words, "--probes-out", plain)["checksum"]
     with subprocess.Popen([str(w) for w in (memext.program, "run", *grid, *PLANS["strips"], "-d", place, *words, "--probes-out", out, "--quiet")]) as run:
@@ -116,7 +116,7 @@ def test_a_run_that_was_killed_goes_on(memext, place, points, tmp_path):
         run.wait()
     assert run.returncode == -signal.SIGKILL
     done = memext.run("--resume", "-d", place, *words, "--probes-out", out)
-    assert 0 < done["resumed_from"] < 3000
+    assert 0 < done["resumed_from"] < 1200
     assert done["checksum"] == checksum and out.read_bytes() == plain.read_bytes()
 
 
@@ -164,3 +164,74 @@ def test_points_of_a_kernel(memext, place, tmp_path):
     assert got[0] == got[1] == got[2]
     traces = numpy.load(tmp_path / "0.npy")
     assert traces.shape == (11, 2) and traces[1, 0] != 0 and abs(traces[:, 1]).max() > 0
+
+
+SIDES = {
+    "x": (["x=mirror,fixed"], {"edge": ((0, 0), (0, 0), (1, 0))}),
+    "xy": (["x=periodic", "y=fixed,mirror"], {"wrap": ((0, 0), (0, 0), (1, 1)), "edge": ((0, 0), (0, 1), (0, 0))}),
+    "xyz": (["x=mirror", "y=mirror", "z=mirror,fixed"], {"edge": ((1, 0), (1, 1), (1, 1))}),
+    "round": (["x=periodic", "y=periodic", "z=periodic"], {"wrap": ((1, 1), (1, 1), (1, 1))}),
+}
+
+
+def sided(grid, pads):
+    """The frame again, x before y before z: one radius, so that pad of the interior does it, where a frame is not fixed."""
+    for axis in (2, 1, 0):
+        for mode, widths in pads.items():
+            before, behind = widths[axis]
+            grid = numpy.moveaxis(grid, axis, 0)
+            if before:
+                grid[0] = grid[1] if mode == "edge" else grid[-2]
+            if behind:
+                grid[-1] = grid[-2] if mode == "edge" else grid[1]
+            grid = numpy.moveaxis(grid, 0, axis)
+    return grid
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_sides(memext, place, points, tmp_path, name):
+    """Grid, frame included, as numpy has it; every plan that can do it gives the same bits, verified where that can be done; others are refused."""
+    sides, pads = SIDES[name]
+    side = [w for s in sides for w in ("--side", s)]
+    grid, nt = random_grid(NX, NY, NZ), 11
+    numpy.save(tmp_path / "in.npy", grid)
+    words = ["--input", tmp_path / "in.npy", "-t", nt, *side, *points[1], "-d", place]
+    cells, waves = points[2:4]
+    wave = {w: numpy.load(points[0] / f"{w}.npy").astype("f8") for w in ("long", "short")}
+    grid = sided(grid.copy(), pads)
+    for t in range(nt):
+        grid = advance(grid, "star7", 1)
+        for (x, y, z), w in zip(cells, waves):
+            grid[z + 1, y + 1, x + 1] += wave[w][t] if t < len(wave[w]) else 0
+        grid = sided(grid, pads)
+    can = {"x": list(PLANS), "xy": ["stream", "direct", "direct tiled"], "xyz": ["direct", "direct tiled"], "round": ["direct"]}[name]
+    got = set()
+    for plan in PLANS:
+        out = ["--probes-out", tmp_path / f"{plan}.npy"]
+        run = [*words, *(["--verify"] if name in ("x", "xy") else []), *out, "-o", tmp_path / f"{plan}-grid.npy"]
+        if plan == "direct":
+            run = [w for i, w in enumerate(run) if w != "-d" and run[i - 1] != "-d"]
+        if plan not in can:
+            memext.refused("run", *run, *PLANS[plan], "--quiet", naming=["side", "direct"])
+            continue
+        checksum = memext.run(*run, *PLANS[plan])["checksum"]
+        found = numpy.load(tmp_path / f"{plan}-grid.npy")
+        numpy.testing.assert_allclose(found, grid, rtol=1e-11, atol=1e-12)
+        got.add((checksum, found.tobytes(), (tmp_path / f"{plan}.npy").read_bytes()))
+    assert len(got) == 1
+
+
+def test_a_run_with_sides_is_resumed_with_them(memext, place, points, tmp_path):
+    words = [*GRID, "--side", "x=periodic", "--side", "y=mirror", *points[1]]
+    whole = memext.run(*words, *PLANS["direct"], "--probes-out", tmp_path / "whole.npy")["checksum"]
+    step, fail_after = 0, 20
+    while step == 0:
+        memext("run", *words, "--algorithm", "stream", "--block", NY, NZ, 3, "-d", place, "--backend", "fault:aio", "--fault", f"fail_after={fail_after}",
+               "--commit-every", 0, "--quiet", "--force", "--probes-out", tmp_path / "t.npy", "--overwrite")
+        looked = memext("info", place, "--json", "-")
+        step = json.loads(looked.stdout)["store"]["step"] if looked.returncode == 0 and (place / "memext.store").exists() else 0
+        fail_after += max(2, fail_after // 3)
+    more = [*points[1], "--probes-out", tmp_path / "t.npy"]
+    memext.refused("run", "--resume", "-d", place, *more, "--side", "x=mirror", "--quiet", naming=["x=periodic y=mirror", "--side"])
+    done = memext.run("--resume", "-d", place, *more, "--verify")
+    assert done["checksum"] == whole and (tmp_path / "t.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes() and done["resumed_from"] == step

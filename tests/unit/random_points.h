@@ -93,11 +93,15 @@ static inline int take_points(struct random_points *rp, int64_t steps, mx_why *w
 
 /* The ring has room for the steps of a sweep, and as many more as chance has it. */
 static inline void ask_for_points(struct random_points *rp, const struct mx_layout *layout,
-                                  int64_t max_levels, int64_t more, struct mx_execution *x) {
+                                  const struct mx_sides *sides, int64_t max_levels, int64_t more,
+                                  struct mx_execution *x) {
     const int64_t a_step = mx_levels_a_step(rp->problem), steps = (max_levels + a_step - 1) / a_step + more;
     cr_assert(mx_traces_make(&rp->probes, steps, 0, NULL, &rp->traces) == 0);
-    rp->after = (struct mx_after){
-        .problem = rp->problem, .layout = layout, .sources = &rp->sources, .traces = &rp->traces};
+    rp->after = (struct mx_after){.problem = rp->problem,
+                                  .layout = layout,
+                                  .sides = *sides,
+                                  .sources = &rp->sources,
+                                  .traces = &rp->traces};
     x->after = &rp->after;
     x->most_ahead = steps * a_step;
 }

@@ -272,7 +272,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
         x.stop = watch_stop(s->watch);
     }
     if (s->points != NULL) {
-        ask_for_points(s->points, &layout, schedule->shape.max_levels, pick(0, 4), &x);
+        ask_for_points(s->points, &layout, &(struct mx_sides){0}, schedule->shape.max_levels, pick(0, 4), &x);
         x.sweep = take_sweep;
         x.context = s->points;
     }
