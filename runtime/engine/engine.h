@@ -77,6 +77,8 @@ struct mx_face {
     const int32_t *n_rows;   /* per level: rows that count, <= face_rows */
 };
 
+struct mx_after; /* engine/after.h */
+
 struct mx_advance {
     struct mx_view view;
     int64_t
@@ -89,6 +91,8 @@ struct mx_advance {
         *window; /* [levels]: what level l+1 computes. Windows of successive levels allow execution in the
                     order of levels, and shift by at most h per level towards lower z at the upper end */
     struct mx_face face_in, face_out; /* stream with strips; zeroed otherwise */
+    const struct mx_after *after;     /* what happens to the rows that a level has written, levels counted as
+                                         first_level is; NULL = nothing */
 };
 
 struct mx_engine_options {

@@ -15,8 +15,9 @@
  * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
  * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
  * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
- * place (resident.h).
+ * place (resident.h), unless something is asked of their cells besides (after.h).
  */
+#include "engine/after.h"
 #include "engine/ahead.h"
 #include "engine/flow.h"
 #include "engine/resident.h"
@@ -168,6 +169,7 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (!within(&j->a.window[l], &box)) return false;
+        if (mx_after_wants(j->a.after, j->a.first_level + l, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
 }
@@ -267,6 +269,11 @@ static bool make_regular(struct mx_flow_span *span, int64_t n) {
     return regular;
 }
 
+/* Frames in x that copy cells of the row, which another column may not have yet. */
+static bool whole_rows(const struct mx_advance *a) {
+    return a->after != NULL && !mx_sides_fixed(&a->after->sides, MX_DIM_X);
+}
+
 /* Cuts a call into lines and tiles; false when memory is short. */
 static bool plan_job(const mx_engine *e, struct job *j) {
     const struct mx_advance *a = &j->a;
@@ -276,7 +283,7 @@ static bool plan_job(const mx_engine *e, struct job *j) {
     j->flow = (struct mx_flow_job){0};
     if (!extent(a, h, l, z)) return true;
     j->x_origin = h, j->y_origin = a->window[0].y0, j->z_origin = z[0], j->z_end = z[1];
-    j->slab = e->slab, j->tile = e->tile, j->column = mx_min(e->column, wide);
+    j->slab = e->slab, j->tile = e->tile, j->column = whole_rows(a) ? wide : mx_min(e->column, wide);
     const int64_t slabs = mx_ceil_div(z[1] - z[0], j->slab), columns = mx_ceil_div(wide, j->column);
     j->chunks =
         mx_min(a->levels, mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, slabs * columns)));
@@ -316,8 +323,8 @@ static bool follows(const struct job *before, const struct job *j) {
            before->z_end <= j->z_origin && m->first_chunk <= n->first_chunk && n->first_chunk <= their_last &&
            before->last_chunk == their_last && before->a.levels == j->a.levels &&
            before->a.parity == j->a.parity && before->a.first_level == j->a.first_level &&
-           !has_faces(&before->a) && !has_faces(&j->a) && same_view(&before->a.view, &j->a.view) &&
-           same_rows(&before->a, &j->a);
+           before->a.after == j->a.after && !has_faces(&before->a) && !has_faces(&j->a) &&
+           same_view(&before->a.view, &j->a.view) && same_rows(&before->a, &j->a);
 }
 
 /* All in one line, which always has room. */

@@ -1,4 +1,5 @@
 #include "engine/work.h"
+#include "engine/after.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -172,6 +173,9 @@ void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t
         stencil_box(work, &a->view, (a->parity + l + 1) & 1, box, ahead);
     else
         system_box(work, a, l, box, ahead);
+    if (a->after != NULL)
+        mx_after_box(a->after, &a->view, (a->parity + l + 1) & 1, a->first_level + l, box.x0, box.x1, box.y0,
+                     box.y1, box.z0, box.z1, NULL);
 }
 
 /* The rows of [y0,y1) that the face has for this level and plane: where they are in it, how many. */

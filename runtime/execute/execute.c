@@ -280,11 +280,18 @@ static bool can_be_under_way_together(const struct run *r, const struct mx_step 
            ends_fit(a->touches[1], b->touches[1], slots(r, 1));
 }
 
+/* Does it compute levels that are too far from the sweeps that were taken? */
+static bool is_too_far(const struct run *r, const struct mx_step *advance) {
+    const int64_t taken = r->out->steps_done * mx_levels_a_step(r->x->problem);
+    return r->x->most_ahead > 0 && advance->first_level + advance->levels > taken + r->x->most_ahead;
+}
+
 /* A sweep may overwrite the source of the one before it only when that one is complete, for until then the
  * source is the newest complete state there is; and a committed state only when a newer one is durable. */
 static bool waits_for_commit(const struct run *r, const struct entry *later, const struct entry *commit) {
     const int32_t buffer = later->step.buffer;
     if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
+    if (later->step.kind == MX_STEP_ADVANCE) return commit->state == WAITING && is_too_far(r, &later->step);
     if (!keeps(&later->step) || r->x->commit == NULL) return false;
     if (r->shape->in_place) return true;
     return (commit->state == WAITING && buffer == commit->source) ||
@@ -437,18 +444,23 @@ static void *commit_thread(void *argument) {
 }
 
 /* Step e ends a sweep of which everything is in its Buffer. */
-static void take_sweep(struct run *r, const struct entry *e) {
+static int take_sweep(struct run *r, const struct entry *e) {
+    const int64_t steps = steps_of(r, e->step.time);
+    int err = r->x->sweep != NULL ? r->x->sweep(r->x->context, steps, r->why) : 0;
+    if (err < 0) return err;
     report_sweep(r, &e->step);
-    r->out->steps_done = steps_of(r, e->step.time);
+    r->out->steps_done = steps;
     r->out->result = e->step.buffer;
+    return 0;
 }
 
 static int start_commit(struct run *r, struct entry *e) {
     struct committer *c = &r->committer;
-    take_sweep(r, e);
+    int err = take_sweep(r, e);
+    if (err < 0) return err;
     if (!e->durable) return e->state = DONE, 0;
     *c = (struct committer){.x = r->x, .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
-    int err = mx_thread_start(&c->thread, commit_thread, c);
+    err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
         return mx_fail(r->why, err, "no thread for the commit of step %lld: %s", (long long)c->time,
                        strerror(-err));
@@ -483,7 +495,8 @@ static int commit_newest(struct run *r) {
         const struct entry *e = at(r, i);
         if (e->state == DONE) continue;
         if (keeps(&e->step) || e->step.kind == MX_STEP_ADVANCE) break;
-        if (e->step.kind == MX_STEP_COMMIT) take_sweep(r, e);
+        const int err = e->step.kind == MX_STEP_COMMIT ? take_sweep(r, e) : 0;
+        if (err < 0) return err;
     }
     if (r->x->commit == NULL || r->shape->in_place || r->out->steps_done <= r->out->committed_steps) return 0;
     s.buffer = r->out->result;
@@ -584,7 +597,8 @@ static void start_advance(struct run *r, uint64_t i) {
                            .first_level = r->x->first_level + s->first_level,
                            .parity = s->parity,
                            .levels = s->levels,
-                           .window = s->window};
+                           .window = s->window,
+                           .after = r->x->after};
     a.view.y_offset = s->at.y_offset;
     a.view.z_offset = s->at.z_offset;
     face_of(r, s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
@@ -892,7 +906,8 @@ static int open_arrays(struct run *r) {
     }
     r->view.plane_pitch_bytes = block_plane_pitch(r->shape, l);
     if (!r->x->mapped) {
-        struct mx_device_facts facts = {.size = sizeof facts}; /* memory_align is 4 to 512 on all but rare devices */
+        struct mx_device_facts facts = {
+            .size = sizeof facts}; /* memory_align is 4 to 512 on all but rare devices */
         mx_device_facts(r->x->device, &facts);
         if (r->view.plane_pitch_bytes % facts.memory_align_bytes != 0)
             r->view.plane_pitch_bytes = block_plane_bytes(r->shape, l);

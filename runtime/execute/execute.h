@@ -3,6 +3,7 @@
 #ifndef MX_EXECUTE_H
 #define MX_EXECUTE_H
 
+#include "engine/after.h"
 #include "execute/step.h"
 #include "grid/grid.h"
 
@@ -27,13 +28,25 @@ struct mx_execution {
                                        else NULL */
     mx_buffer
         *fixed[MX_MAX_FIXED]; /* C, one per field: Buffers of this device, or of the devices of user files */
-    int32_t n_buffers; /* 2 (or 0) or 3. Three: a committed state rests while the other two take turns */
-    int64_t first_level; /* of the run that the schedule's level 0 is, for what kernels know of time. Odd: what the
-                            schedule calls array A is B, and the caller gives buffer and partner the other way round */
-    int32_t source;    /* Buffer that holds the grid at the start; in place: the schedule's first_buffer */
-    int32_t committed; /* Buffer of the last commit, which the run goes on from; -1 = none yet */
-    mx_buffer *faces;  /* side file of stream's strips, where the shape asks for one; content undefined */
+    int32_t n_buffers;   /* 2 (or 0) or 3. Three: a committed state rests while the other two take turns */
+    int64_t first_level; /* of the run that the schedule's level 0 is, for what kernels know of time. Odd:
+                            what the schedule calls array A is B, and the caller gives buffer and partner the
+                            other way round */
+    int32_t source;      /* Buffer that holds the grid at the start; in place: the schedule's first_buffer */
+    int32_t committed;   /* Buffer of the last commit, which the run goes on from; -1 = none yet */
+    mx_buffer *faces;    /* side file of stream's strips, where the shape asks for one; content undefined */
     mx_budget *budget;
+    /* What is asked of rows that were computed, levels counted from the run's first, first_level included;
+     * NULL = nothing. */
+    const struct mx_after *after;
+    /* Levels: what comes after the last complete sweep by more than so many does not begin; at least those of
+     * a sweep. 0 = no limit but the executor's own. What is kept for each step until `sweep` takes it is
+     * limited so. */
+    int64_t most_ahead;
+    /* A sweep is complete, its first `steps` steps are done: before it is committed, and whether it is or
+     * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. May be NULL.
+     */
+    int (*sweep)(void *context, int64_t steps, mx_why *why);
     bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
     bool poison;               /* tests: Blocks start as NaN */
     const volatile int
@@ -103,7 +116,9 @@ struct mx_verification {
     mx_buffer *partner, *scratch_partner;
     mx_buffer *fixed[MX_MAX_FIXED]; /* C; of all backends that transfer, mapped ones included */
     mx_budget *budget;
-    uint64_t memory_bytes; /* may be used */
+    uint64_t memory_bytes;        /* may be used */
+    const struct mx_after *after; /* as in mx_execution; its probes are not recorded again; NULL = nothing.
+                                     Sides in z are fixed; those of the others `source` has in all it gives */
     const volatile int *stop;
     void (*progress)(void *context, int64_t updates_done);
     void *context;

@@ -156,6 +156,22 @@ static const char *before(const struct check *c, int64_t level, int64_t z) {
     return plane_of(c, c->pairs ? level - 1 : level, z);
 }
 
+/* Sources are added to a plane that was computed, and its frames in x and y made. The plane is a view of one
+ * slot. */
+static void finish_plane(const struct check *c, int64_t level, int64_t z, char *dst) {
+    const struct mx_problem *p = c->v->problem;
+    const struct mx_layout *l = c->v->layout;
+    const struct mx_view view = {.base = {dst, dst},
+                                 .slots = {1, 1},
+                                 .plane_pitch_bytes = l->plane_pitch_bytes,
+                                 .row_pitch_bytes = l->row_pitch_bytes};
+    if (c->v->after == NULL) return;
+    struct mx_after after = *c->v->after;
+    after.traces = NULL;
+    after.norms = NULL;
+    mx_after_box(&after, &view, 0, c->done + level, p->h, p->nx + p->h, p->h, p->ny + p->h, z, z + 1, NULL);
+}
+
 static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) {
     const struct mx_problem *p = c->v->problem;
     const struct mx_layout *l = c->v->layout;
@@ -167,6 +183,7 @@ static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) 
         if (y < p->h || y >= p->ny + p->h) continue;
         (c->kernel != NULL ? stencil_row : system_row)(c, level, y, z, row);
     }
+    finish_plane(c, level, z, dst);
     c->cells += p->nx * p->ny;
     if (c->v->progress != NULL) c->v->progress(c->v->context, c->cells / mx_levels_a_step(p));
 }

@@ -193,6 +193,8 @@ json_t *mx_report_json(const struct mx_report *r) {
     put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
     put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
     put_prediction(o, r);
+    if (r->sources > 0) put(o, "sources", whole(r->sources));
+    if (r->probes > 0) put(o, "probes", whole(r->probes));
     if (r->fault_calls > 0) put(o, "fault_calls", whole(r->fault_calls));
     if (strcmp(r->status, "planned") != 0) put_measurement(o, r);
     return o;

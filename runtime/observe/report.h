@@ -5,8 +5,8 @@
 #include <memext/memext.h>
 
 #include "machine/machine.h"
-#include "system/system.h"
 #include "observe/usage.h"
+#include "system/system.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -32,7 +32,8 @@ struct mx_report {
     bool commits;          /* finished sweeps can be resumed from */
     double commit_every_s; /* 0 = after every sweep */
     bool integrity;
-    int64_t fault_calls; /* tests: system calls that --fault counted; 0 = none */
+    int64_t sources, probes; /* cells that something is added to, or recorded of; 0 = none */
+    int64_t fault_calls;     /* tests: system calls that --fault counted; 0 = none */
     uint64_t dram_budget_bytes, dram_limit_bytes, block_bytes, peak_rss_bytes;
     bool moves;        /* data moved by core (else by the kernel, on a mapping) */
     int verified;      /* 1 yes, 0 no, -1 not asked */

@@ -163,8 +163,14 @@ static json_t *print_input(const struct mx_note *n) {
     return o;
 }
 
+static void put_identity(json_t *o, const char *key, uint64_t identity) {
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)identity);
+    if (identity != 0) put(o, key, json_string(text));
+}
+
 static json_t *print_all(const struct mx_note *n) {
-    char line[MX_PLAN_LINE_BYTES];
+    char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
     put_whole(o, "note", MX_NOTE_VERSION);
@@ -184,6 +190,9 @@ static json_t *print_all(const struct mx_note *n) {
     put_whole(o, "started_s", n->started_s);
     put_whole(o, "committed_s", n->committed_s);
     if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
+    if (!mx_sides_all_fixed(&n->sides)) put(o, "sides", json_string(mx_sides_text(&n->sides, sides)));
+    put_identity(o, "sources", n->sources);
+    put_identity(o, "probes", n->probes);
     if (n->problem.system != NULL)
         put(o, "system", print_system(n));
     else if (n->input[0] != 0)
@@ -417,6 +426,24 @@ static void parse_checksum(struct reader *r, const json_t *o, char out[17]) {
     if (strspn(word(r, o, "checksum", out, 17), "0123456789abcdef") != 16) r->ok = false;
 }
 
+static uint64_t parse_identity(struct reader *r, const json_t *o, const char *key) {
+    char text[17];
+    if (json_object_get(o, key) == NULL) return 0;
+    if (strspn(word(r, o, key, text, sizeof text), "0123456789abcdef") == 16) return strtoull(text, NULL, 16);
+    r->ok = false;
+    return 0;
+}
+
+/* Words as those of --side. */
+static void parse_sides(struct reader *r, const json_t *o, const struct mx_problem *p, struct mx_sides *out) {
+    char text[MX_SIDES_TEXT], *rest;
+    if (json_object_get(o, "sides") == NULL) return;
+    word(r, o, "sides", text, sizeof text);
+    for (char *w = strtok_r(text, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest))
+        if (mx_sides_parse(w, NULL, out) < 0) r->ok = false;
+    if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
+}
+
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -440,6 +467,9 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->started_s = whole(r, o, "started_s", 0, INT64_MAX);
     n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
+    parse_sides(r, o, &n->problem, &n->sides);
+    n->sources = parse_identity(r, o, "sources");
+    n->probes = parse_identity(r, o, "probes");
     if (system == NULL) parse_origin(r, o, n);
 }
 

@@ -10,6 +10,7 @@
 #define MX_RUN_NOTE_H
 
 #include "run/fields.h"
+#include "system/sides.h"
 #include "system/system.h"
 
 #include <memext/backend.h>
@@ -37,6 +38,8 @@ struct mx_note {
     struct mx_system system;
     char kernel[PATH_MAX]; /* the kernel's file */
     struct mx_run_fields fields;
+    struct mx_sides sides;
+    uint64_t sources, probes; /* identities of them, 0 = none: a resumed run has the same */
     char backend[24], host[65];
     int64_t started_s, committed_s; /* seconds since 1970 */
     char checksum[17];              /* of the finished result, "" before */

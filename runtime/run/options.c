@@ -282,6 +282,16 @@ const struct mx_option mx_option_rows[] = {
      "repeated"},
     {"in-place", 0, BOTH, 0, take_flag, AT(in_place), 0, 0, NULL,
      "kernels that read the old value: one pair of Buffers instead of two; such a run cannot be resumed"},
+    {"side", 0, RUN, 1, take_words, AT(sides), 0, 0, "x=KIND[,KIND]",
+     "what the frame is on both sides, or on each, in x, y or z: fixed | mirror | periodic (default fixed)"},
+    {"source", 0, RUN, 1, take_words, AT(point_sources), 0, 0, "FIELD@X,Y,Z=FILE.npy",
+     "add the file's numbers, one a step, to this cell after its update (field u without a kernel); "
+     "repeated"},
+    {"sources", 0, RUN, 1, take_text, AT(sources), 0, 0, "FILE", "a file of such sources, one a line"},
+    {"probes", 0, RUN, 1, take_text, AT(probes), 0, 0, "FILE",
+     "record cells after every step: a file with FIELD X Y Z in each line"},
+    {"probes-out", 0, RUN, 1, take_text, AT(probes_out), 0, 0, "TRACES.npy",
+     "where to: a row a step, a column for each probe, f64; grows while the run goes on"},
     {"init", 0, RUN, 1, take_init, AT(init), 0, 0, "[FIELD=]NAME",
      "initial grid: random | gauss | linear | corner | zero (default random); with a kernel per field"},
     {"input", 0, BOTH, 1, take_input, AT(input), 0, 0, "[FIELD=]GRID.npy",
@@ -429,6 +439,10 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
     if (!mx_option_given(o, "size") && o->inputs.n == 0 && !o->source && !o->resume)
         return mx_fail(why, -EINVAL,
                        "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
+    if ((o->probes != NULL) != (o->probes_out != NULL))
+        return mx_fail(
+            why, -EINVAL, "--%s needs --%s: a file that names the probes, and one for their traces",
+            o->probes != NULL ? "probes" : "probes-out", o->probes != NULL ? "probes-out" : "probes");
     if (!mx_option_given(o, "steps") && !o->resume)
         return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
     if (o->init != NULL && mx_init_find(o->init) == NULL)

@@ -29,6 +29,9 @@ struct mx_options {
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place;
+    struct mx_words sides;         /* --side */
+    struct mx_words point_sources; /* --source */
+    const char *sources, *probes, *probes_out;
     int64_t by, bz, bt; /* --block; 0 = not given */
     int64_t iy, iz;     /* --iblock */
     int64_t tile, ct;   /* --tile */

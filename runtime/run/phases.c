@@ -19,6 +19,7 @@ static int begin_note(struct mx_run *r) {
     struct stat st;
     n->problem = r->o.problem;
     n->layout = r->report.layout;
+    n->sides = r->sides;
     n->started_s = (int64_t)time(NULL);
     n->frames = r->tuned.shape.init_both;
     if (r->system != NULL) {
@@ -68,6 +69,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_buffer_integrity_save(r->partner[buffer]);
+    if (err == 0) err = mx_run_sync_traces(r);
     if (err < 0) return err;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
@@ -78,6 +80,12 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     r->committed |= err == 0;
     pthread_mutex_unlock(&r->lock);
     return err;
+}
+
+/* Steps as above; whether they are committed or not. */
+static int take_sweep(void *context, int64_t steps, mx_why *why) {
+    struct mx_run *r = context;
+    return mx_run_write_traces(r, r->first_time + steps, why);
 }
 
 static int fail_commit(struct mx_run *r, const char *which, int err) {
@@ -139,13 +147,31 @@ static struct mx_grid_box box_of(const struct mx_run *r, int64_t z, char *plane)
                                 .field = ""};
 }
 
-/* One plane of the initial grid. */
-static int fill_plane(void *context, int64_t z, char *plane) {
+/* One plane of the initial grid, its frame as the source has it. */
+static int plain_plane(void *context, int64_t z, char *plane) {
     struct mx_run *r = context;
     if (r->source.region == NULL) return mx_fill_plane(&r->fill, z, plane);
     const struct mx_grid_box box = box_of(r, z, plane);
     int err = r->source.region(r->source.context, &box, &r->why);
     return err > 0 ? -EIO : err;
+}
+
+/* Planes with the frames that the run's sides ask for. */
+struct sided {
+    struct mx_run *r;
+    int array;
+    mx_source_fn *fill;
+    void *context;
+};
+
+static int fill_sided(void *context, int64_t z, char *plane) {
+    const struct sided *s = context;
+    const struct mx_run *r = s->r;
+    const struct mx_problem *p = &r->o.problem;
+    if (mx_sides_all_fixed(&r->sides)) return s->fill(s->context, z, plane);
+    int err = s->fill(s->context, mx_side_source(r->sides.side[MX_DIM_Z], p->nz, p->h, z), plane);
+    if (err == 0) mx_sides_plane(&r->sides, p, &r->report.layout, s->array, plane);
+    return err;
 }
 
 /* The source of a Buffer that is to hold the same as another one. */
@@ -211,13 +237,15 @@ static int write_initial_grid(struct mx_run *r) {
     const int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1, parts = r->tuned.shape.pairs ? 2 : 1;
     int err = begin_note(r);
     if (err == 0 && r->system == NULL) {
+        struct sided sided = {r, 0, plain_plane, r};
         for (int32_t i = 0; i < n && err == 0; i++)
-            err = pass(r, "initial", r->buffer[i], true, fill_plane, r);
+            err = pass(r, "initial", r->buffer[i], true, fill_sided, &sided);
         return err;
     }
     for (int32_t i = 0; i < n * parts && err == 0; i++) {
         struct mx_fields_fill fill = fill_of(r, i / n, 0, &r->report.layout);
-        err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, mx_fields_fill_plane, &fill);
+        struct sided sided = {r, i / n, mx_fields_fill_plane, &fill};
+        err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, fill_sided, &sided);
     }
     return err < 0 ? err : write_fixed(r);
 }
@@ -360,6 +388,11 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     return err;
 }
 
+static bool asks(const struct mx_run *r) {
+    return r->points.after.sources != NULL || r->points.after.traces != NULL ||
+           !mx_sides_all_fixed(&r->sides);
+}
+
 static int compute(struct mx_run *r) {
     struct mx_report *p = &r->report;
     struct mx_executed done;
@@ -376,6 +409,9 @@ static int compute(struct mx_run *r) {
                              .commit_every_s = r->commit_every_s,
                              .faces = r->faces,
                              .budget = r->budget,
+                             .after = asks(r) ? &r->points.after : NULL,
+                             .most_ahead = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0,
+                             .sweep = take_sweep,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
@@ -465,18 +501,21 @@ static int verify(struct mx_run *r) {
     const int32_t other = r->result == 0 ? 1 : 0;
     struct mx_fields_fill fill[2] = {fill_of(r, 0, 0, &r->report.layout),
                                      fill_of(r, 1, 0, &r->report.layout)};
+    struct sided sided[2] = {{r, 0, plain_plane, r}, {r, 1, mx_fields_fill_plane, &fill[1]}};
+    if (r->system != NULL) sided[0] = (struct sided){r, 0, mx_fields_fill_plane, &fill[0]};
     struct mx_verification v = {.problem = &r->o.problem,
                                 .layout = &r->report.layout,
-                                .source = r->system != NULL ? mx_fields_fill_plane : fill_plane,
-                                .source_context = r->system != NULL ? (void *)&fill[0] : r,
+                                .source = fill_sided,
+                                .source_context = &sided[0],
                                 .device = r->device,
                                 .result = r->buffer[r->result],
                                 .scratch = r->buffer[other],
-                                .partner_source = mx_fields_fill_plane,
-                                .partner_context = &fill[1],
+                                .partner_source = fill_sided,
+                                .partner_context = &sided[1],
                                 .partner = r->partner[r->result],
                                 .scratch_partner = r->partner[other],
                                 .budget = r->budget,
+                                .after = asks(r) ? &r->points.after : NULL,
                                 .memory_bytes = b.limit_bytes > taken ? b.limit_bytes - taken : 0,
                                 .stop = &r->stop,
                                 .progress = on_progress,
@@ -595,6 +634,9 @@ int mx_run_work(struct mx_run *r) {
     if (err == 0 && r->o.verify) err = verify(r);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = hand_over_result(r);
+    if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
+        mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
+                strerror(-err));
     return err < 0 ? err : finish(r);
 }
 
@@ -607,6 +649,7 @@ void mx_run_release(struct mx_run *r) {
     }
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->faces);
+    mx_run_close_points(r);
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);
     mx_device_close(r->device);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 enum { LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
+enum { MOST_PLANS = 4 }; /* until traces have room for the steps of a sweep */
 
 /* A commit flushes the device: some 10 to 100 ms that take a share of the transfers with them. Where sweeps
  * are shorter than SHORT_SWEEP_S that would be more than about 1 % of them, so a third Buffer keeps the
@@ -499,7 +500,7 @@ int mx_run_plan(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     uint64_t capacity = 0;
     q->offset_align_bytes = alignment(r, &capacity);
-    q->extra_dram_bytes = integrity_bytes(r);
+    q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
     q->blocks_only = r->o.integrity;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
@@ -507,9 +508,15 @@ int mx_run_plan(struct mx_run *r) {
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
+    if (!mx_sides_fixed(&r->sides, MX_DIM_Y)) q->whole_planes = true;
     int err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
-    if (err < 0) return err;
+    for (int again = 0; again < MOST_PLANS && err == 0 && !mx_run_points_fit(r); again++) {
+        q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+        err = make_plan(r);
+        if (err == 0) err = shorten_sweeps(r);
+    }
+    if (err < 0) return mx_run_fail_plan(r, err);
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     report_plan(r);
     if (r->o.integrity && !r->algorithm->uses_blocks)
@@ -518,7 +525,8 @@ int mx_run_plan(struct mx_run *r) {
                        "take redundant "
                        "or stream",
                        r->algorithm->name);
-    err = decide_commits(r, capacity);
+    err = mx_run_check_sides(r);
+    if (err == 0) err = decide_commits(r, capacity);
     if (err == 0) report_commits(r);
     return err;
 }
@@ -535,6 +543,8 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0 && r->system != NULL) err = mx_run_check_names(r); /* the files of fields are known now */
     if (err == 0 && r->system != NULL) err = take_sinks(r);
     if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
+    if (err == 0) err = mx_run_take_sides(r);
+    if (err == 0) err = mx_run_take_points(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
@@ -698,12 +708,13 @@ int mx_run_open_store(struct mx_run *r) {
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
     if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_faces(r);
-    return err < 0 ? err : take_integrity(r);
+    if (err == 0) err = take_integrity(r);
+    return err < 0 ? err : mx_run_open_points(r);
 }
 
 /* ------------------------------------------------------------------ outputs */
 
-enum { MOST_NAMES = 8 + 3 * MX_WORDS_MOST + MX_FIELDS_MOST };
+enum { MOST_NAMES = 12 + 3 * MX_WORDS_MOST + MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
@@ -742,12 +753,15 @@ int mx_run_check_names(struct mx_run *r) {
     for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
         add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
                  r->fields.field[i].path, MX_FILE_READ);
+    add_name(s, "--sources", o->sources, MX_FILE_READ);
+    add_name(s, "--probes", o->probes, MX_FILE_READ);
     add_name(s, "-d", o->path, MX_FILE_PLACE);
     add_name(s, "--output", o->output, MX_FILE_WRITTEN);
     if (system) add_words(s, "--output", &o->outputs, false, MX_FILE_WRITTEN);
     add_name(s, "--json", o->json, MX_FILE_WRITTEN);
     add_name(s, "--timeline", o->timeline, MX_FILE_WRITTEN);
     add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
+    add_name(s, "--probes-out", o->probes_out, MX_FILE_WRITTEN);
     int err = mx_output_check_names(s->word, s->n, &r->why);
     r->same_names |= err < 0;
     free(s);

@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
+#include "random_points.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
 
@@ -32,7 +33,8 @@ struct setting {
     int32_t committed; /* 1 = as if it was committed already */
     double commit_every_s;
     bool integrity;
-    struct watch *watch; /* NULL = nobody watches */
+    struct watch *watch;          /* NULL = nobody watches */
+    struct random_points *points; /* NULL = none; then `commit` has no context */
 };
 
 /* What is seen of a run from outside, see below. */
@@ -87,8 +89,32 @@ static void random_plan(struct setting *s) {
     if (pick(0, 1)) strcpy(q->faces, MX_FACES_IN_FILE);
 }
 
+static char *cell_of(const struct mx_problem *p, const struct mx_layout *l, char *array,
+                     const struct test_point *t) {
+    return array + (t->z + p->h) * l->plane_pitch_bytes + (t->y + p->h) * l->row_pitch_bytes +
+           (t->x + p->h) * mx_dtype_bytes(p->dtype);
+}
+
+/* Of a step, once all its cells are computed. */
+static void plain_points(struct random_points *rp, const struct mx_layout *l, int64_t step, char *array) {
+    const struct mx_problem *p = rp->problem;
+    for (int i = 0; i < TEST_POINTS; i++) {
+        double amplitude;
+        char *cell = cell_of(p, l, array, &rp->source[i]);
+        if (!source_adds(rp, i, step, &amplitude)) continue;
+        if (p->dtype == MX_F64)
+            *(double *)cell += amplitude;
+        else
+            *(float *)cell = (float)((double)*(float *)cell + amplitude);
+    }
+    for (int i = 0; i < TEST_POINTS; i++) {
+        const char *cell = cell_of(p, l, array, &rp->probe[i]);
+        rp->expected[step][i] = p->dtype == MX_F64 ? *(const double *)cell : (double)*(const float *)cell;
+    }
+}
+
 /* nt plain triple loops over whole arrays: the definition of the result. */
-static char *plain(const struct mx_problem *p, const struct mx_layout *l) {
+static char *plain(const struct mx_problem *p, const struct mx_layout *l, struct random_points *points) {
     char *a[2];
     struct mx_fill fill = {.problem = p, .layout = l, .init = &mx_inits[0]};
     mx_kernel_fn *kernel = mx_stencil_plain(mx_stencil_find(p->stencil), p->dtype);
@@ -96,7 +122,7 @@ static char *plain(const struct mx_problem *p, const struct mx_layout *l) {
         a[i] = calloc(1, (size_t)l->buffer_bytes);
         for (int64_t z = 0; z < l->planes; z++) mx_fill_plane(&fill, z, a[i] + z * l->plane_pitch_bytes);
     }
-    for (int64_t t = 0; t < p->nt; t++)
+    for (int64_t t = 0; t < p->nt; t++) {
         for (int64_t z = p->h; z < p->nz + p->h; z++)
             for (int64_t y = p->h; y < p->ny + p->h; y++) {
                 int64_t row = z * l->plane_pitch_bytes + y * l->row_pitch_bytes;
@@ -113,6 +139,8 @@ static char *plain(const struct mx_problem *p, const struct mx_layout *l) {
                                          .x1 = p->nx + p->h};
                 kernel(&patch, p->coef);
             }
+        if (points != NULL) plain_points(points, l, t, a[(t + 1) & 1]);
+    }
     free(a[(p->nt + 1) & 1]);
     return a[p->nt & 1];
 }
@@ -154,6 +182,8 @@ static void check_data(const struct setting *s, const struct mx_layout *l, mx_bu
                                   &why) == 0,
               "%s", why.text);
 }
+
+static int take_sweep(void *context, int64_t steps, mx_why *why) { return take_points(context, steps, why); }
 
 struct outcome {
     int err;
@@ -241,6 +271,11 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
         x.event = watch_event;
         x.stop = watch_stop(s->watch);
     }
+    if (s->points != NULL) {
+        ask_for_points(s->points, &layout, &(struct mx_sides){0}, schedule->shape.max_levels, pick(0, 4), &x);
+        x.sweep = take_sweep;
+        x.context = s->points;
+    }
     if (outcome.err == 0) outcome.err = mx_execute(&x, schedule, ops, engine, &why, &outcome.done);
     mx_device_counters(device, &after);
     if (s->fault == NULL || (s->watch != NULL && outcome.err == 0)) {
@@ -259,7 +294,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
                   (long long)outcome.done.block_bytes, (long long)block_bytes);
     }
     if (outcome.err == 0) {
-        struct expectation e = {&layout, plain(&s->problem, &layout), 0};
+        struct expectation e = {&layout, plain(&s->problem, &layout, s->points), 0};
         int32_t result = outcome.done.result;
         if (n_buffers == 2)
             cr_expect(result == (s->source ^ mx_schedule_final_buffer(s->algorithm, &s->problem, &s->plan)));
@@ -269,6 +304,8 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
         cr_expect(e.wrong_rows == 0, "%s: %lld rows differ from the plain loop", text,
                   (long long)e.wrong_rows);
         free((char *)(uintptr_t)e.grid);
+        const int64_t traces = s->points != NULL ? wrong_traces(s->points) : 0;
+        cr_expect(traces == 0, "%s: %lld values of probes differ", text, (long long)traces);
     }
     outcome.why = why;
     ops->free(engine);
@@ -287,7 +324,7 @@ static const char *random_backend(const struct mx_algorithm *a) {
     return a->needs_mapped ? direct[pick(0, 1)] : blocks[pick(0, 5)];
 }
 
-static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_t seed) {
+static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_t seed, bool points) {
     char dir[256];
     int ran = 0;
 #if defined(__SANITIZE_THREAD__)
@@ -303,14 +340,22 @@ static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_
         random_problem(&s.problem);
         random_plan(&s);
         s.integrity = i % 3 == 0 && !algorithm->needs_mapped;
+        struct random_points rp;
+        if (points) make_points(s.points = &rp, &s.problem, pick);
         ran += run(&s, dir, NULL, NULL).ran;
+        if (points) free_points(&rp);
     }
     rmdir(dir);
     cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", algorithm->name, ran, settings);
 }
 
 Test(execute, every_algorithm_is_bit_identical_and_moves_what_was_predicted) {
-    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 60, 1000 + (uint64_t)i);
+    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 60, 1000 + (uint64_t)i, false);
+}
+
+/* Sources are added and probes recorded, also by tiles that are else computed in place. */
+Test(execute, points_are_those_of_the_plain_loop) {
+    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 30, 2000 + (uint64_t)i, true);
 }
 
 /* Strips whose faces are in a side file, with sizes that divide nothing: run() compares grid, bytes and DRAM.
@@ -611,7 +656,7 @@ static int watch_commit(void *context, int64_t time, int32_t buffer) {
     struct watch *w = context;
     struct mx_problem p = w->setting->problem;
     p.nt = time;
-    char *expected = plain(&p, w->layout), *content = aligned(w->layout);
+    char *expected = plain(&p, w->layout, NULL), *content = aligned(w->layout);
     pthread_mutex_lock(&w->lock);
     w->changed += !durable_is_intact(w);
     w->wrong += buffer == w->durable || (w->n > 0 && time <= w->times[w->n - 1]);
@@ -843,7 +888,7 @@ Test(execute, verification_finds_a_single_bit) {
     cr_assert(mx_device_open(&o, &why, &device) == 0, "%s", why.text);
     cr_assert(mx_buffer_create(device, "r", (uint64_t)layout.buffer_bytes, &why, &result) == 0);
     cr_assert(mx_buffer_create(device, "s", (uint64_t)layout.buffer_bytes, &why, &scratch) == 0);
-    char *grid = plain(&s.problem, &layout);
+    char *grid = plain(&s.problem, &layout, NULL);
     struct mx_block_options bo = {0};
     mx_block *block;
     cr_assert(mx_block_create(&bo, (uint64_t)layout.buffer_bytes, &why, &block) == 0);

@@ -1,9 +1,11 @@
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
- * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts.
+ * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
+ * of half of them sources are added and probes recorded.
  * DRAM starts as NaN: whatever is used without having been loaded would show. */
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
+#include "random_points.h"
 #include "random_system.h"
 #include "schedule/schedule.h"
 
@@ -30,6 +32,8 @@ enum { MOST_STEPS = 7 };
 struct oracle {
     const struct random_system *rs;
     const struct mx_problem *p;
+    const struct mx_sides *sides;
+    struct random_points *points;     /* NULL = none */
     int64_t n[3];                     /* x, y, z with the frame */
     double *array[MOST_STEPS + 1][2]; /* after so many steps: A and B, [field][z][y][x] */
     double *fixed;                    /* [field of C][z][y][x] */
@@ -71,6 +75,45 @@ static void plain_level(const struct oracle *o, int64_t level, double *from, dou
             }
 }
 
+static void plain_points(const struct oracle *o, int64_t level, double *to) {
+    const int64_t h = o->p->h, step = level / mx_levels_a_step(o->p);
+    double amplitude;
+    for (int i = 0; i < TEST_POINTS; i++) {
+        const struct test_point *s = &o->points->source[i];
+        if (!source_adds(o->points, i, level, &amplitude)) continue;
+        double *at = cell(o, to, s->field, s->x + h, s->y + h, s->z + h);
+        *at = rounded(mx_field_dtype(o->p, level % 2 == 0, s->field), *at + amplitude);
+    }
+    for (int i = 0; i < TEST_POINTS; i++) {
+        const struct test_point *q = &o->points->probe[i];
+        if (probe_sees(o->points, i, level))
+            o->points->expected[step][i] = *cell(o, to, q->field, q->x + h, q->y + h, q->z + h);
+    }
+}
+
+static void copy_cell(const struct oracle *o, double *of, int64_t field, const int64_t to[3],
+                      const int64_t from[3]) {
+    *cell(o, of, field, to[0], to[1], to[2]) = *cell(o, of, field, from[0], from[1], from[2]);
+}
+
+/* All frames of an array, x first, then y, then z. */
+static void plain_sides(const struct oracle *o, int array, double *of) {
+    const int64_t extent[3] = {o->p->nx, o->p->ny, o->p->nz}, h = o->p->h;
+    for (int d = 0; d < 3; d++)
+        for (int64_t f = 0; f < o->rs->system.n_field[array]; f++)
+            for (int64_t i = 0; i < cells_of(o); i++) {
+                int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]}, from[3];
+                const int end = to[d] >= h;
+                if (to[d] >= h && to[d] < extent[d] + h) continue;
+                memcpy(from, to, sizeof from);
+                if (o->sides->side[d][end] == MX_SIDE_MIRROR)
+                    from[d] = end ? 2 * (extent[d] + h) - 1 - to[d] : 2 * h - 1 - to[d];
+                if (o->sides->side[d][end] == MX_SIDE_PERIODIC)
+                    from[d] = end ? to[d] - extent[d] : to[d] + extent[d];
+                copy_cell(o, of, f, to, from);
+            }
+}
+
 static double *copy_of(const struct oracle *o, const double *from) {
     const size_t bytes = (size_t)(TEST_FIELDS * cells_of(o)) * sizeof(double);
     return memcpy(malloc(bytes), from, bytes);
@@ -89,19 +132,28 @@ static double *random_array(const struct oracle *o, const struct mx_field_of *fi
     return a;
 }
 
-static void make_oracle(struct oracle *o, const struct random_system *rs, const struct mx_problem *p) {
+static void make_oracle(struct oracle *o, const struct random_system *rs, const struct mx_problem *p,
+                        struct random_points *points, const struct mx_sides *sides) {
     const struct mx_system *s = &rs->system;
-    *o = (struct oracle){.rs = rs, .p = p, .n = {p->nx + 2 * p->h, p->ny + 2 * p->h, p->nz + 2 * p->h}};
+    *o = (struct oracle){.rs = rs,
+                         .p = p,
+                         .points = points,
+                         .sides = sides,
+                         .n = {p->nx + 2 * p->h, p->ny + 2 * p->h, p->nz + 2 * p->h}};
     o->array[0][0] = random_array(o, s->field[0], s->n_field[0]);
     /* of jacobi B's frame is A's, and the rest of no account */
     o->array[0][1] =
         s->form == MX_JACOBI ? copy_of(o, o->array[0][0]) : random_array(o, s->field[1], s->n_field[1]);
+    for (int i = 0; i < 2; i++) plain_sides(o, i, o->array[0][i]);
     o->fixed = random_array(o, s->fixed, s->n_fixed);
     const int64_t levels = s->form == MX_STAGGERED ? 2 : 1;
     for (int64_t t = 0; t < p->nt; t++) {
         for (int i = 0; i < 2; i++) o->array[t + 1][i] = copy_of(o, o->array[t][i]);
-        for (int64_t l = t * levels; l < (t + 1) * levels; l++)
+        for (int64_t l = t * levels; l < (t + 1) * levels; l++) {
             plain_level(o, l, o->array[t + 1][l & 1], o->array[t + 1][1 - (l & 1)]);
+            if (points != NULL) plain_points(o, l, o->array[t + 1][1 - (l & 1)]);
+            plain_sides(o, 1 - (int)(l & 1), o->array[t + 1][1 - (l & 1)]);
+        }
     }
 }
 
@@ -163,7 +215,8 @@ struct setting {
     const struct mx_algorithm *algorithm;
     const char *backend;
     enum mx_advice advice;
-    bool integrity, commits;
+    bool integrity, commits, points;
+    struct mx_sides sides;
     int32_t n_buffers, source;
     double commit_every_s;
 };
@@ -171,6 +224,7 @@ struct setting {
 struct bench {
     const struct setting *s;
     struct oracle oracle;
+    struct random_points points;
     struct mx_layout layout;
     mx_device *device;
     struct mx_device_facts facts;
@@ -182,15 +236,17 @@ struct bench {
 
 static const char *describe(const struct setting *s, char *text, size_t capacity) {
     const struct mx_system *y = &s->rs.system;
+    char sides[MX_SIDES_TEXT];
     snprintf(
         text, capacity,
         "%s on %s: form %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld bt %lld "
-        "slab %lld ahead %lld %s threads %d faces %s%s buffers %d source %d",
+        "slab %lld ahead %lld %s threads %d faces %s%s%s buffers %d source %d %s",
         s->algorithm->name, s->backend, y->form, y->h, y->hc, y->n_field[0], y->n_field[1], y->n_fixed,
         (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
         (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces,
-        s->plan.in_place ? " in place" : "", s->n_buffers, s->source);
+        s->plan.in_place ? " in place" : "", s->points ? " points" : "", s->n_buffers, s->source,
+        mx_sides_text(&s->sides, sides));
     return text;
 }
 
@@ -306,6 +362,11 @@ static int take_commit(void *context, int64_t time, int32_t buffer) {
     return 0;
 }
 
+static int take_sweep(void *context, int64_t steps, mx_why *why) {
+    struct bench *b = context;
+    return take_points(&b->points, steps, why);
+}
+
 static void open_bench(struct bench *b, const char *dir) {
     const struct setting *s = b->s;
     mx_why why = {""};
@@ -315,8 +376,10 @@ static void open_bench(struct bench *b, const char *dir) {
                                   .max_request_bytes = 16384,
                                   .force = true,
                                   .advice = s->advice};
-    make_oracle(&b->oracle, &s->rs, &s->problem);
+    if (s->points) make_points(&b->points, &s->problem, pick);
+    make_oracle(&b->oracle, &s->rs, &s->problem, s->points ? &b->points : NULL, &s->sides);
     cr_assert(mx_device_open(&o, &why, &b->device) == 0, "%s: %s", b->text, why.text);
+    b->facts.size = sizeof b->facts;
     mx_device_facts(b->device, &b->facts);
     cr_assert(mx_layout_make(&s->problem, b->facts.mapped ? 64 : b->facts.offset_align_bytes,
                              s->algorithm->cuts_y(&s->problem, &s->plan), &why, &b->layout) == 0,
@@ -340,6 +403,7 @@ static void close_bench(struct bench *b) {
     mx_buffer_close(b->faces);
     mx_device_close(b->device);
     free_oracle(&b->oracle);
+    if (b->s->points) free_points(&b->points);
 }
 
 static mx_engine *open_engine(const struct bench *b, const struct mx_engine_ops *ops) {
@@ -402,7 +466,8 @@ static void verify(struct bench *b, int32_t result) {
                                 .partner = b->partner[result],
                                 .scratch = scratch[0],
                                 .scratch_partner = scratch[1],
-                                .fixed = {b->fixed[0], b->fixed[1], b->fixed[2]}};
+                                .fixed = {b->fixed[0], b->fixed[1], b->fixed[2]},
+                                .after = b->s->points ? &b->points.after : NULL};
     mx_why why = {""};
     int err = -ENOMEM;
     for (v.memory_bytes = (uint64_t)pick(16, 34) << 20; err == -ENOMEM; v.memory_bytes += 1 << 18)
@@ -448,6 +513,10 @@ static bool run(const struct setting *s, const char *dir) {
                              .poison = b.schedule->shape.rows > 0,
                              .commit = s->commits ? take_commit : NULL,
                              .context = &b};
+    if (s->points) {
+        ask_for_points(&b.points, &b.layout, &s->sides, b.schedule->shape.max_levels, pick(0, 4), &x);
+        x.sweep = take_sweep;
+    }
     mx_device_counters(b.device, &before);
     const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
     cr_expect(err == 0, "%s: %s", b.text, why.text);
@@ -459,7 +528,9 @@ static bool run(const struct setting *s, const char *dir) {
                   (long long)b.wrong_commits, (long long)b.commits);
         const int64_t wrong = wrong_state(&b, done.result, s->problem.nt);
         cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
-        if (pick(0, 7) == 0) verify(&b, done.result);
+        const int64_t traces = s->points ? wrong_traces(&b.points) : 0;
+        cr_expect(traces == 0, "%s: %lld values of probes differ", b.text, (long long)traces);
+        if (pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z)) verify(&b, done.result);
     }
     ops->free(engine);
     close_bench(&b);
@@ -496,6 +567,24 @@ static const char *random_backend(const struct mx_algorithm *a) {
     return a->needs_mapped ? direct[pick(0, 1)] : blocks[pick(0, 5)];
 }
 
+/* Those that the algorithm can do with. */
+static void random_sides(struct setting *s) {
+    const bool direct = strcmp(s->algorithm->name, "direct") == 0,
+               stream = strcmp(s->algorithm->name, "stream") == 0,
+               whole = direct || (stream && !s->algorithm->cuts_y(&s->problem, &s->plan)),
+               levels = direct && strcmp(s->plan.engine, "iblock") == 0;
+    for (int d = 0; d < 3; d++) {
+        const int64_t n = mx_extent_of(&s->problem, d);
+        uint8_t *side = s->sides.side[d];
+        if (n < s->problem.h || (d == MX_DIM_Y && !whole) || (d == MX_DIM_Z && !direct)) continue;
+        if ((d == MX_DIM_X || levels) && pick(0, 2) == 0)
+            side[0] = side[1] = MX_SIDE_PERIODIC;
+        else
+            side[0] = (uint8_t)pick(0, 1), side[1] = (uint8_t)pick(0, 1);
+    }
+    if (!mx_sides_fixed(&s->sides, MX_DIM_Y) && stream) s->plan.by = s->problem.ny;
+}
+
 static void random_setting(struct setting *s, const struct mx_algorithm *algorithm) {
     *s = (struct setting){.algorithm = algorithm, .backend = random_backend(algorithm)};
     if (strcmp(s->backend, "mmap") == 0) s->advice = (enum mx_advice)pick(MX_ADVICE_NONE, MX_ADVICE_SCHEDULE);
@@ -512,6 +601,8 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     s->commits = !shape.in_place && pick(0, 1);
     s->commit_every_s = pick(0, 1) ? 1e-3 : 0;
     s->integrity = pick(0, 2) == 0 && !algorithm->needs_mapped;
+    s->points = pick(0, 1);
+    if (s->points) random_sides(s);
 }
 
 static void many(const char *name, int settings, uint64_t seed) {

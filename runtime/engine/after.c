@@ -1,0 +1,328 @@
+#include "engine/after.h"
+#include "engine/work.h"
+
+#include <string.h>
+
+/* Where one call works. */
+struct here {
+    const struct mx_after *a;
+    const struct mx_problem *p;
+    const struct mx_view *view;
+    int array, fields; /* of the view; of the system: A 0, B 1 */
+    int64_t x0, x1;
+};
+
+/* ------------------------------------------------------------------ frames */
+
+static bool copies_in(const struct mx_after *a, int dim) {
+    return !mx_sides_fixed(&a->sides, dim) && !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
+}
+
+static int copies_of(const struct mx_after *a, int dim, int64_t i, int64_t out[2]) {
+    if (!copies_in(a, dim)) return 0;
+    return mx_side_copies(a->sides.side[dim], mx_extent_of(a->problem, dim), a->problem->h, i, out);
+}
+
+static bool in_reach(const struct here *w, int64_t y, int64_t z) {
+    const struct mx_reach *r = &w->a->reach;
+    return r->y1 == 0 || (y >= r->y0 && y < r->y1 && z >= r->z0[w->array] && z < r->z1[w->array]);
+}
+
+/* Of every row of a call, found once: the copies in x, and the bytes that go into other rows: the span's
+ * cells with the frame cells that go with them. */
+struct spans {
+    int x_copies, fields, n;
+    struct mx_x_copy x_copy[2];
+    struct {
+        int64_t offset, element;
+    } field[MX_MAX_FIELDS];
+    struct {
+        int64_t offset, bytes;
+    } of[3 * MX_MAX_FIELDS];
+};
+
+static void spans_of(const struct here *w, struct spans *s) {
+    const struct mx_problem *p = w->p;
+    const struct mx_cells span = {w->x0, w->x1};
+    const int64_t all = p->nx + 2 * p->h;
+    struct mx_cells c[3] = {{0, 0}, span, {0, 0}}, frame[2];
+    s->fields = mx_field_count(p, w->fields);
+    s->x_copies = mx_sides_x_copies(&w->a->sides, p->nx, p->h, span, s->x_copy);
+    for (int32_t f = 0; f < s->fields; f++) {
+        s->field[f].offset = w->a->layout->field_offset_bytes[w->fields][f];
+        s->field[f].element = mx_dtype_bytes(mx_field_dtype(p, w->fields, f));
+    }
+    s->n = 0;
+    if (w->x0 == p->h && w->x1 == p->nx + p->h) { /* whole rows: at once */
+        const int last = s->fields - 1;
+        s->of[s->n].offset = s->field[0].offset;
+        s->of[s->n++].bytes = s->field[last].offset + all * s->field[last].element - s->field[0].offset;
+        return;
+    }
+    mx_sides_x_frame(&w->a->sides, p, span, frame);
+    c[0] = frame[0], c[2] = frame[1];
+    for (int32_t f = 0; f < s->fields; f++)
+        for (int i = 0; i < 3; i++) {
+            if (c[i].x0 >= c[i].x1) continue;
+            s->of[s->n].offset = s->field[f].offset + c[i].x0 * s->field[f].element;
+            s->of[s->n++].bytes = (c[i].x1 - c[i].x0) * s->field[f].element;
+        }
+}
+
+static void copy_row(const struct here *w, const struct spans *s, const char *row, int64_t y, int64_t z) {
+    if (!in_reach(w, y, z)) return;
+    char *to = mx_view_row(w->view, w->array, y, z);
+    for (int i = 0; i < s->n; i++)
+        memcpy(to + s->of[i].offset, row + s->of[i].offset, (size_t)s->of[i].bytes);
+}
+
+/* Planes that copy plane z. */
+struct planes {
+    int n;
+    int64_t z[2];
+};
+
+static void refresh_x(const struct spans *s, char *row) {
+    for (int f = 0; f < s->fields; f++)
+        mx_sides_copy_x(s->x_copy, s->x_copies, s->field[f].element, row + s->field[f].offset);
+}
+
+static void refresh_row(const struct here *w, const struct spans *s, const struct planes *planes, int64_t y,
+                        int64_t z) {
+    char *row = mx_view_row(w->view, w->array, y, z);
+    int64_t copy[3] = {y};
+    const int copies = 1 + copies_of(w->a, MX_DIM_Y, y, copy + 1);
+    refresh_x(s, row);
+    for (int i = 1; i < copies; i++) copy_row(w, s, row, copy[i], z);
+    for (int k = 0; k < planes->n; k++)
+        for (int i = 0; i < copies; i++) copy_row(w, s, row, copy[i], planes->z[k]);
+}
+
+/* Rows [y0,y1) of plane z, which may be ghosts. But for their x frame only the h rows at either end are
+ * copied, unless the plane is. */
+static void refresh_rows(const struct here *w, const struct spans *s, int64_t y0, int64_t y1, int64_t z) {
+    const struct mx_problem *p = w->p;
+    const int64_t low = copies_in(w->a, MX_DIM_Y) ? 2 * p->h : INT64_MIN, high = low < 0 ? INT64_MAX : p->ny;
+    struct planes planes;
+    planes.n = copies_of(w->a, MX_DIM_Z, z, planes.z);
+    if (s->x_copies == 0 && planes.n == 0 && low < 0) return;
+    char *row = mx_view_row(w->view, w->array, y0, z);
+    for (int64_t y = y0; y < y1; y++, row += w->view->row_pitch_bytes) {
+        if (y < low || y >= high || planes.n > 0)
+            refresh_row(w, s, &planes, y, z);
+        else if (s->x_copies > 0)
+            refresh_x(s, row);
+        else
+            y = mx_min(y1, high) - 1, row = mx_view_row(w->view, w->array, y, z);
+    }
+}
+
+static bool copies(const struct mx_after *a) {
+    return copies_in(a, MX_DIM_X) || copies_in(a, MX_DIM_Y) || copies_in(a, MX_DIM_Z);
+}
+
+void mx_after_refresh(const struct mx_after *a, const struct mx_view *view, int array, int fields, int64_t x0,
+                      int64_t x1, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+    if (a == NULL || !copies(a)) return;
+    const struct here w = {a, a->problem, view, array, fields, x0, x1};
+    struct spans s;
+    spans_of(&w, &s);
+    for (int64_t z = z0; z < z1; z++) {
+        struct planes planes;
+        planes.n = copies_of(a, MX_DIM_Z, z, planes.z);
+        for (int64_t y = y0; y < y1; y++)
+            if (!mx_after_is_copy(a, y, z)) refresh_row(&w, &s, &planes, y, z);
+    }
+}
+
+void mx_after_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end) {
+    int64_t lo = *from, hi = *end, copy[2];
+    for (int64_t i = *from; i < *end; i++) {
+        if (i >= 2 * h && i < n) { /* those between the ends have no copies */
+            i = mx_min(n, *end) - 1;
+            continue;
+        }
+        for (int k = mx_side_copies(side, n, h, i, copy); k-- > 0;) {
+            lo = mx_min(lo, copy[k]);
+            hi = mx_max(hi, copy[k] + 1);
+        }
+    }
+    *from = lo;
+    *end = hi;
+}
+
+/* ------------------------------------------------------------------ points */
+
+static void add_to_cell(char *cell, enum mx_dtype dtype, double amplitude) {
+    if (dtype == MX_F64)
+        *(double *)cell += amplitude;
+    else
+        *(float *)cell = (float)((double)*(float *)cell + amplitude);
+}
+
+static double value_of_cell(const char *cell, enum mx_dtype dtype) {
+    return dtype == MX_F64 ? *(const double *)cell : (double)*(const float *)cell;
+}
+
+/* The cell of a point that this call has written, in row y of the view; NULL: it has not. */
+static char *cell_of(const struct here *w, const struct mx_point *pt, int64_t y, int64_t z,
+                     enum mx_dtype *dtype) {
+    const int64_t x = pt->x + w->p->h;
+    if ((pt->array >= 0 && pt->array != w->fields) || x < w->x0 || x >= w->x1) return NULL;
+    *dtype = mx_field_dtype(w->p, w->fields, pt->field);
+    return mx_view_row(w->view, w->array, y, z) + w->a->layout->field_offset_bytes[w->fields][pt->field] +
+           x * mx_dtype_bytes(*dtype);
+}
+
+/* Rows [from, from + rows) of interior plane zi stand at y, in plane z of the view. */
+static void add_sources(const struct here *w, int64_t zi, int64_t from, int64_t rows, int64_t y, int64_t z,
+                        int64_t step) {
+    const struct mx_points *points = &w->a->sources->points;
+    int64_t i, end;
+    mx_points_of_rows(points, zi, from, from + rows, &i, &end);
+    for (; i < end; i++) {
+        enum mx_dtype dtype;
+        double amplitude;
+        char *cell = cell_of(w, &points->point[i], y + points->point[i].y - from, z, &dtype);
+        if (cell != NULL && mx_source_amplitude(w->a->sources, i, step, &amplitude))
+            add_to_cell(cell, dtype, amplitude);
+    }
+}
+
+/* Ghost rows are those of the cells that they stand for: in pieces that do not wrap. */
+static void sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
+    const struct mx_problem *p = w->p;
+    const int64_t zi = mx_wrap(z - p->h, p->nz);
+    if (!mx_points_in_plane(&w->a->sources->points, zi)) return;
+    for (int64_t y = y0; y < y1;) {
+        const int64_t from = mx_wrap(y - p->h, p->ny), rows = mx_min(y1 - y, p->ny - from);
+        add_sources(w, zi, from, rows, y, z, step);
+        y += rows;
+    }
+}
+
+static void probes_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
+    const int32_t h = w->p->h;
+    const struct mx_points *points = w->a->traces->probes;
+    int64_t i, end;
+    if (!mx_points_in_plane(points, z - h)) return;
+    mx_points_of_rows(points, z - h, y0 - h, y1 - h, &i, &end);
+    for (; i < end; i++) {
+        enum mx_dtype dtype;
+        const char *cell = cell_of(w, &points->point[i], points->point[i].y + h, z, &dtype);
+        if (cell != NULL) mx_traces_record(w->a->traces, step, i, value_of_cell(cell, dtype));
+    }
+}
+
+/* ------------------------------------------------------------------ norms */
+
+/* A row as a kernel gets it, without what it writes. */
+struct kernel_row {
+    const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)], *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
+    int64_t fixed_pitch[MX_MAX_FIXED];
+    struct mx_row r;
+};
+
+static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t z, int64_t step,
+                                       struct kernel_row *k) {
+    const struct mx_problem *p = w->p;
+    const struct mx_system *s = p->system;
+    const int from = 1 - w->fields; /* the array of the system that is read */
+    int n = 0;
+    if (s == NULL) return NULL;
+    for (int32_t f = 0; f < s->n_field[from]; f++)
+        for (int64_t d = -s->h; d <= s->h; d++)
+            k->in[n++] =
+                mx_view_row(w->view, 1 - w->array, y, z + d) + w->a->layout->field_offset_bytes[from][f];
+    n = 0;
+    for (int32_t f = 0; f < s->n_fixed; f++) {
+        for (int64_t d = -s->hc; d <= s->hc; d++) k->fixed[n++] = mx_view_fixed_row(w->view, f, y, z + d);
+        k->fixed_pitch[f] = w->view->fixed[f].row_pitch_bytes;
+    }
+    k->r = (struct mx_row){.in = k->in,
+                           .fixed = k->fixed,
+                           .row_pitch = w->view->row_pitch_bytes,
+                           .fixed_pitch = k->fixed_pitch,
+                           .rows = 1,
+                           .param = s->param,
+                           .x0 = p->h,
+                           .x1 = p->nx + p->h,
+                           .y = y - p->h,
+                           .z = z - p->h,
+                           .t = step,
+                           .nx = p->nx,
+                           .ny = p->ny,
+                           .nz = p->nz};
+    return &k->r;
+}
+
+static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int64_t y1, int64_t z,
+                           int64_t step, const char *old) {
+    struct kernel_row k;
+    for (int64_t y = y0; y < y1; y++) {
+        const struct mx_norm_row row = {.level = level,
+                                        .y = y - w->p->h,
+                                        .z = z - w->p->h,
+                                        .x0 = w->x0,
+                                        .x1 = w->x1,
+                                        .now = mx_view_row(w->view, w->array, y, z),
+                                        .old = old != NULL ? old : mx_view_row(w->view, 1 - w->array, y, z),
+                                        .field_offset_bytes = w->a->layout->field_offset_bytes[w->fields],
+                                        .r = kernel_row(w, y, z, step, &k)};
+        mx_norms_row(w->a->norms, &row);
+    }
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+static bool in_grid(const struct mx_problem *p, int64_t z) { return z >= p->h && z < p->nz + p->h; }
+
+void mx_after_box(const struct mx_after *a, const struct mx_view *view, int array, int64_t level, int64_t x0,
+                  int64_t x1, int64_t y0, int64_t y1, int64_t z0, int64_t z1, const char *old) {
+    if (a == NULL) return;
+    const struct mx_problem *p = a->problem;
+    const struct here w = {a, p, view, array, level % 2 == 0, x0, x1};
+    const int64_t step = level / mx_levels_a_step(p);
+    const int64_t in0 = mx_max(y0, p->h), in1 = mx_min(y1, p->ny + p->h); /* rows of the interior */
+    const bool refresh = copies(a), norms = a->norms != NULL && mx_norms_due(a->norms, level);
+    struct spans s;
+    if (refresh) spans_of(&w, &s);
+    for (int64_t z = z0; z < z1; z++) {
+        const bool interior = in_grid(p, z) && in0 < in1;
+        if (a->sources != NULL) sources_of_plane(&w, y0, y1, z, step);
+        if (a->traces != NULL && interior) probes_of_plane(&w, in0, in1, z, step);
+        if (norms && interior) norms_of_plane(&w, level, in0, in1, z, step, old);
+        if (refresh) refresh_rows(&w, &s, y0, y1, z);
+    }
+}
+
+/* Whether a point of the list lies in these rows, which may be ghosts. */
+static bool has_points(const struct mx_points *points, const struct mx_problem *p, int64_t y0, int64_t y1,
+                       int64_t z0, int64_t z1) {
+    for (int64_t z = z0; z < z1; z++) {
+        const int64_t zi = mx_wrap(z - p->h, p->nz);
+        if (!mx_points_in_plane(points, zi)) continue;
+        for (int64_t y = y0; y < y1;) {
+            const int64_t from = mx_wrap(y - p->h, p->ny), rows = mx_min(y1 - y, p->ny - from);
+            int64_t i, end;
+            mx_points_of_rows(points, zi, from, from + rows, &i, &end);
+            if (i < end) return true;
+            y += rows;
+        }
+    }
+    return false;
+}
+
+/* Cells from..end of a dimension have copies. */
+static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t end) {
+    const int64_t n = mx_extent_of(a->problem, dim), h = a->problem->h;
+    return copies_in(a, dim) && from < end && (from < 2 * h || end > n);
+}
+
+bool mx_after_wants(const struct mx_after *a, int64_t level, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+    if (a == NULL || y0 >= y1 || z0 >= z1) return false;
+    return copies_in(a, MX_DIM_X) || has_copies(a, MX_DIM_Y, y0, y1) || has_copies(a, MX_DIM_Z, z0, z1) ||
+           (a->norms != NULL && mx_norms_due(a->norms, level)) ||
+           (a->sources != NULL && has_points(&a->sources->points, a->problem, y0, y1, z0, z1)) ||
+           (a->traces != NULL && has_points(a->traces->probes, a->problem, y0, y1, z0, z1));
+}

@@ -1,0 +1,92 @@
+/* after.h - what happens to rows that a level has just written: sources are added, probes recorded, norms
+ * taken, and the frames that copy them refreshed (DESIGN.md, section 10; models: pair_systems.py, do_plane).
+ *
+ * Order for every cell: update; sources of the step, in the order given; probes; norms; the x frame of its
+ * row; the rows of the y frame that copy the row, whole rows with their x frame; the planes of the z frame
+ * that copy the plane, with their y frame. Every cell of a frame is written by who writes the interior cell
+ * that it stands for, and by nobody else: so there is no race that is not one for the cell itself, spans may
+ * be cut anywhere, and in an order in which a level may overwrite a cell it may overwrite the copies
+ * (skewing).
+ *
+ * What schedules guarantee (and engines may rely on):
+ *
+ *  - An ADVANCE touches more than its windows. A row whose copies lie in the y frame writes those rows, a
+ * plane whose copies lie in the z frame those planes, of the same level and array; they lie up to 2h-1 rows
+ * or planes away (mirror), or at the other end (periodic, not ghost). step.region, writes[] and touches[] are
+ *    to contain them: mx_after_extend does that. Of a ring, all planes of the frame at a mirror end have
+ * slots while a plane that they copy is written: the h planes behind the last are loaded before a window
+ * reaches the h last of the interior.
+ *  - Copies outside `reach` are left out. That is for strips: a row of strip k may be copied by a frame row
+ *    that only strip k+1 has; the seam brings the row there, and the copy is made when it is inserted.
+ *  - Frame rows that are copies are never taken from a seam: mx_after_is_copy says which. Inserted interior
+ *    rows refresh the copies (mx_after_refresh).
+ *  - What LOAD brings of such frames, and the COPY of frames to the other array, is right if Buffers hold
+ * right frames: made when a grid is filled (mx_sides_plane), and stored when the level that is stored has
+ *    written the rows that they copy. mx_after_refresh after a LOAD makes it right where they do not. A LOAD
+ * or COPY of a frame never comes after a write of a row that it copies at a later level: it would bring the
+ * past.
+ *  - Planes beyond the grid (ghost layers, y < h or z < h or behind the end) are those of the cell they stand
+ *    for: index modulo n. They have sources, and frames in the other dimensions, but no probes and no norms.
+ *  - A level that is due (mx_norms_due) is the last of a sweep.
+ */
+#ifndef MX_AFTER_H
+#define MX_AFTER_H
+
+#include "engine/engine.h"
+#include "system/norms.h"
+#include "system/points.h"
+#include "system/sides.h"
+
+/* Rows [y0,y1), and planes [z0[p],z1[p]) of array p, that a call may touch; y1 = 0: all. */
+struct mx_reach {
+    int64_t y0, y1, z0[2], z1[2];
+};
+
+/* Everything that is asked for, in a run and, `reach`, in one call of an engine. */
+struct mx_after {
+    const struct mx_problem *problem;
+    const struct mx_layout *layout; /* field_offset_bytes */
+    struct mx_sides sides;
+    bool ghost[3]; /* [MX_DIM_Y], [MX_DIM_Z]: a periodic dimension has ghost layers, no copies */
+    const struct mx_sources *sources; /* indexed; NULL = none */
+    struct mx_traces *traces;         /* NULL = no probes */
+    struct mx_norms *norms;           /* NULL = none */
+    struct mx_reach reach;
+};
+
+/* Is anything asked of cells of these rows and planes (frame counted) at this level, or are they as kernels
+ * leave them? Where not, an engine may compute them as it likes (in place, in memory of its own). */
+bool mx_after_wants(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z0,
+                    int64_t z1);
+
+/* Cells [x0,x1), rows [y0,y1), planes [z0,z1), frame counted, that level `level` (absolute) has just written
+ * to DRAM array `array` of the view. The interior, and ghost layers. NULL: nothing is asked for. Any thread;
+ * cells that another thread writes are not looked at, but for norms of rows in spans (norms.h).
+ *
+ * `old`: NULL, or, where mx_norms_needs_old(level): what the row was before; one row then, cell 0 of it. */
+void mx_after_box(const struct mx_after *after, const struct mx_view *view, int array, int64_t level,
+                  int64_t x0, int64_t x1, int64_t y0, int64_t y1, int64_t z0, int64_t z1, const char *old);
+
+/* One row of it. */
+static inline void mx_after_row(const struct mx_after *after, const struct mx_view *view, int array,
+                                int64_t level, int64_t y, int64_t z, int64_t x0, int64_t x1) {
+    if (after != NULL) mx_after_box(after, view, array, level, x0, x1, y, y + 1, z, z + 1, NULL);
+}
+
+/* Is row y of plane z a copy of another one? */
+static inline bool mx_after_is_copy(const struct mx_after *a, int64_t y, int64_t z) {
+    const struct mx_problem *p = a->problem;
+    return (!a->ghost[MX_DIM_Y] && mx_side_source(a->sides.side[MX_DIM_Y], p->ny, p->h, y) != y) ||
+           (!a->ghost[MX_DIM_Z] && mx_side_source(a->sides.side[MX_DIM_Z], p->nz, p->h, z) != z);
+}
+
+/* Rows that were not computed here: of a seam, or loaded. Refreshes what copies them, and nothing else; rows
+ * that are copies themselves are skipped. Fixed frames among them have copies too (x frames, corners).
+ * `fields`: of array A (0) or B (1) of the system, which of a staggered one differ. */
+void mx_after_refresh(const struct mx_after *after, const struct mx_view *view, int array, int fields,
+                      int64_t x0, int64_t x1, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
+
+/* For schedules, one dimension: makes [*from, *end) contain the frame cells that copy one of its cells. */
+void mx_after_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end);
+
+#endif

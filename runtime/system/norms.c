@@ -1,0 +1,364 @@
+#include "system/norms.h"
+
+#include <errno.h>
+#include <math.h>
+#include <memext/backend.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 8 };
+enum { NO_STEP = -1 };
+
+/* One check under way. */
+struct slot {
+    _Atomic int64_t step; /* steps done after it; NO_STEP: free */
+    _Atomic uint64_t
+        most; /* greatest |change|: bits of an f64 >= 0 compare as the numbers do, and NaN is above */
+    _Atomic int64_t rows;    /* that have come, again and again counted */
+    _Atomic uint64_t *sum;   /* [sums * ny * nz]: of each row, bits of an f64 */
+    _Atomic uint32_t *cells; /* [ny * nz]: that have come, of rows in spans; else NULL */
+};
+
+struct mx_norms {
+    struct mx_norms_options o;
+    struct mx_reduce reduce[MX_MAX_REDUCES];
+    struct slot slot[MX_NORM_SLOTS];
+    double *plane;           /* [n_reduce * nz] */
+    int64_t rows;            /* ny * nz */
+    int32_t fields, squares; /* of the state; those whose squares are summed: fields or none */
+    int64_t levels_a_step;
+    _Atomic int64_t clash; /* a step whose slot another one had; NO_STEP: none */
+};
+
+static int64_t sums_of(const struct mx_norms_options *o) {
+    return (o->rms_change ? mx_field_count(o->problem, 0) : 0) + o->n_reduce;
+}
+
+int64_t mx_norms_bytes(const struct mx_norms_options *o) {
+    const int64_t rows = o->problem->ny * o->problem->nz;
+    return MX_NORM_SLOTS * rows * (8 * sums_of(o) + (o->spans ? 4 : 0)) + 8 * o->n_reduce * o->problem->nz;
+}
+
+static bool make_slots(struct mx_norms *n) {
+    const size_t sums = (size_t)(sums_of(&n->o) * n->rows);
+    for (int i = 0; i < MX_NORM_SLOTS; i++) {
+        struct slot *s = &n->slot[i];
+        atomic_init(&s->step, NO_STEP);
+        atomic_init(&s->most, 0);
+        atomic_init(&s->rows, 0);
+        s->sum = calloc(sums + 1, sizeof *s->sum);
+        s->cells = n->o.spans ? calloc((size_t)n->rows, sizeof *s->cells) : NULL;
+        if (s->sum == NULL || (n->o.spans && s->cells == NULL)) return false;
+    }
+    n->plane = calloc((size_t)(n->o.n_reduce * n->o.problem->nz) + 1, sizeof *n->plane);
+    return n->plane != NULL;
+}
+
+int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms **out) {
+    if (o->every < 1)
+        return mx_fail(why, -EINVAL, "norms every %lld steps: 1 or more are needed", (long long)o->every);
+    if (o->n_reduce < 0 || o->n_reduce > MX_MAX_REDUCES)
+        return mx_fail(why, -EINVAL, "the kernel has %d reductions; up to %d are possible", o->n_reduce,
+                       MX_MAX_REDUCES);
+    if (o->spans && mx_form(o->problem) == MX_STAGGERED && (o->max_change || o->rms_change))
+        return mx_fail(
+            why, -EINVAL,
+            "the change of a staggered system cannot be had of rows in pieces, %lld cells a row; leave "
+            "--column out",
+            (long long)o->problem->nx);
+    struct mx_norms *n = calloc(1, sizeof *n);
+    if (n == NULL) return mx_fail(why, -ENOMEM, "no memory for norms");
+    n->o = *o;
+    n->rows = o->problem->ny * o->problem->nz;
+    n->fields = mx_field_count(o->problem, 0);
+    n->squares = o->rms_change ? n->fields : 0;
+    n->levels_a_step = mx_levels_a_step(o->problem);
+    atomic_init(&n->clash, NO_STEP);
+    if (o->n_reduce > 0) memcpy(n->reduce, o->reduce, (size_t)o->n_reduce * sizeof *o->reduce);
+    n->o.reduce = n->reduce;
+    if (!make_slots(n)) {
+        mx_norms_free(n);
+        return mx_fail(
+            why, -ENOMEM,
+            "norms need %lld bytes of DRAM for the sums of %lld rows, and they are not there; max-change "
+            "alone needs none",
+            (long long)mx_norms_bytes(o), (long long)(o->problem->ny * o->problem->nz));
+    }
+    *out = n;
+    return 0;
+}
+
+void mx_norms_free(struct mx_norms *n) {
+    if (n == NULL) return;
+    for (int i = 0; i < MX_NORM_SLOTS; i++) {
+        free((void *)n->slot[i].sum);
+        free((void *)n->slot[i].cells);
+    }
+    free(n->plane);
+    free(n);
+}
+
+bool mx_norms_due(const struct mx_norms *n, int64_t level) {
+    const int64_t done = level + 1;
+    if (done % n->levels_a_step != 0) return false;
+    const int64_t step = done / n->levels_a_step;
+    return step % n->o.every == 0 || step == n->o.problem->nt;
+}
+
+bool mx_norms_needs_old(const struct mx_norms *n, int64_t level) {
+    return n->levels_a_step == 2 && (n->o.max_change || n->o.rms_change) && mx_norms_due(n, level);
+}
+
+/* ------------------------------------------------------------------ one row */
+
+struct change {
+    double lane[LANES], most[LANES];
+};
+
+/* The difference is taken in the field's type, as the model does. */
+#define CHANGE_CELL(k, value)                                                                                \
+    do {                                                                                                     \
+        const double d_ = (double)(value), size_ = fabs(d_);                                                 \
+        c->lane[k] += d_ * d_;                                                                               \
+        c->most[k] = size_ > c->most[k] || size_ != size_ ? size_ : c->most[k];                              \
+    } while (0)
+
+#define CHANGE_OF(type)                                                                                      \
+    static inline __attribute__((always_inline)) void change_##type(const type *now, const type *old,        \
+                                                                    int64_t n, struct change *out) {         \
+        struct change local = *out, *c = &local;                                                             \
+        int64_t x = 0;                                                                                       \
+        for (; x + LANES <= n; x += LANES)                                                                   \
+            for (int k = 0; k < LANES; k++) CHANGE_CELL(k, (type)(now[x + k] - old[x + k]));                 \
+        for (int k = 0; x + k < n; k++) CHANGE_CELL(k, (type)(now[x + k] - old[x + k]));                     \
+        *out = local;                                                                                        \
+    }
+CHANGE_OF(double)
+CHANGE_OF(float)
+
+static void change_plain(bool wide, const void *now, const void *old, int64_t n, struct change *c) {
+    wide ? change_double(now, old, n, c) : change_float(now, old, n, c);
+}
+
+#if defined(__x86_64__)
+/* The same additions in the same order, on wider registers. */
+__attribute__((target("avx2"))) static void change_avx2(bool wide, const void *now, const void *old,
+                                                        int64_t n, struct change *c) {
+    wide ? change_double(now, old, n, c) : change_float(now, old, n, c);
+}
+static void change_of_row(bool wide, const void *now, const void *old, int64_t n, struct change *c) {
+    if (__builtin_cpu_supports("avx2"))
+        change_avx2(wide, now, old, n, c);
+    else
+        change_plain(wide, now, old, n, c);
+}
+#else
+static void change_of_row(bool wide, const void *now, const void *old, int64_t n, struct change *c) {
+    change_plain(wide, now, old, n, c);
+}
+#endif
+
+static uint64_t bits_of(double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static double of_bits(uint64_t bits) {
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static double sum_of_lanes(const double lane[LANES]) {
+    double sum = 0;
+    for (int k = 0; k < LANES; k++) sum += lane[k];
+    return sum;
+}
+
+/* NaN, once there, stays. */
+static double most_of(double a, double b) { return b > a || b != b ? b : a; }
+
+static void raise_to(_Atomic uint64_t *most, double value) {
+    const uint64_t mine = bits_of(value);
+    uint64_t there = atomic_load_explicit(most, memory_order_relaxed);
+    while (mine > there && !atomic_compare_exchange_weak_explicit(most, &there, mine, memory_order_relaxed,
+                                                                  memory_order_relaxed)) {
+    }
+}
+
+static void change_row(struct mx_norms *n, struct slot *s, const struct mx_norm_row *row, int64_t at) {
+    const struct mx_problem *p = n->o.problem;
+    double most = 0;
+    for (int32_t f = 0; f < n->fields; f++) {
+        const enum mx_dtype dtype = mx_field_dtype(p, 0, f);
+        const int64_t offset = row->field_offset_bytes[f] + p->h * mx_dtype_bytes(dtype);
+        struct change c = {0};
+        change_of_row(dtype == MX_F64, row->now + offset, row->old + offset, p->nx, &c);
+        for (int k = 0; k < LANES; k++) most = most_of(most, c.most[k]);
+        if (f < n->squares)
+            atomic_store_explicit(&s->sum[f * n->rows + at], bits_of(sum_of_lanes(c.lane)),
+                                  memory_order_relaxed);
+    }
+    if (n->o.max_change) raise_to(&s->most, fabs(most));
+}
+
+static void reduce_row(struct mx_norms *n, struct slot *s, const struct mx_norm_row *row, int64_t at) {
+    for (int32_t i = 0; i < n->o.n_reduce; i++) {
+        const bool sum = n->reduce[i].kind == MX_REDUCE_SUM;
+        double lane[LANES], value = -INFINITY;
+        for (int k = 0; k < LANES; k++) lane[k] = sum ? 0 : -INFINITY;
+        n->reduce[i].row(row->r, lane);
+        for (int k = 0; k < LANES && !sum; k++) value = most_of(value, lane[k]);
+        if (sum) value = sum_of_lanes(lane);
+        atomic_store_explicit(&s->sum[(n->squares + i) * n->rows + at], bits_of(value), memory_order_relaxed);
+    }
+}
+
+/* The slot of a check, which the first row of it takes. NULL: another check has it still. */
+static struct slot *slot_of(struct mx_norms *n, int64_t step) {
+    const int64_t check = (step + n->o.every - 1) / n->o.every; /* the last one may come early */
+    struct slot *s = &n->slot[check % MX_NORM_SLOTS];
+    int64_t there = atomic_load_explicit(&s->step, memory_order_acquire);
+    if (there == step) return s;
+    if (there == NO_STEP && atomic_compare_exchange_strong(&s->step, &there, step)) return s;
+    if (there == step) return s;
+    atomic_store(&n->clash, step);
+    return NULL;
+}
+
+/* Whether these cells make the row whole. What other threads wrote of it is seen then. */
+static bool is_whole(const struct mx_norms *n, struct slot *s, const struct mx_norm_row *row, int64_t at) {
+    const int64_t nx = n->o.problem->nx, cells = row->x1 - row->x0;
+    if (cells == nx || s->cells == NULL) return true;
+    const uint32_t before = atomic_fetch_add_explicit(&s->cells[at], (uint32_t)cells, memory_order_acq_rel);
+    return (uint32_t)(before + cells) % (uint32_t)nx == 0;
+}
+
+void mx_norms_row(struct mx_norms *n, const struct mx_norm_row *row) {
+    const int64_t step = (row->level + 1) / n->levels_a_step, at = row->z * n->o.problem->ny + row->y;
+    struct slot *s = slot_of(n, step);
+    if (s == NULL || !is_whole(n, s, row, at)) return;
+    if (n->o.max_change || n->o.rms_change) change_row(n, s, row, at);
+    if (n->o.n_reduce > 0) reduce_row(n, s, row, at);
+    atomic_fetch_add_explicit(&s->rows, 1, memory_order_release);
+}
+
+/* ------------------------------------------------------------------ the end of a check */
+
+/* Rows of a plane, in order. */
+static double plane_of(const struct mx_norms *n, const struct slot *s, int64_t sum, int64_t z, bool max) {
+    const int64_t ny = n->o.problem->ny;
+    double value = max ? -INFINITY : 0;
+    for (int64_t y = 0; y < ny; y++) {
+        const double row =
+            of_bits(atomic_load_explicit(&s->sum[sum * n->rows + z * ny + y], memory_order_relaxed));
+        value = max ? most_of(value, row) : value + row;
+    }
+    return value;
+}
+
+static void take_reduce(struct mx_norms *n, const struct slot *s, int32_t i, struct mx_norms_result *out) {
+    const bool max = n->reduce[i].kind == MX_REDUCE_MAX;
+    const int64_t nz = n->o.problem->nz;
+    double *plane = n->plane + i * nz, all = max ? -INFINITY : 0, sum = 0, least = INFINITY, most = -INFINITY;
+    for (int64_t z = 0; z < nz; z++) {
+        plane[z] = plane_of(n, s, n->squares + i, z, max);
+        all = max ? most_of(all, plane[z]) : all + plane[z];
+        sum += plane[z];
+        least = plane[z] < least || plane[z] != plane[z] ? plane[z] : least;
+        most = most_of(most, plane[z]);
+    }
+    out->reduce[i] = all;
+    out->plane[i] = plane;
+    out->spread[i] = (most - least) / fabs(sum / (double)nz);
+}
+
+static void clear(struct mx_norms *n, struct slot *s) {
+    if (s->cells != NULL) memset((void *)s->cells, 0, (size_t)n->rows * sizeof *s->cells);
+    atomic_store(&s->most, 0);
+    atomic_store(&s->rows, 0);
+    atomic_store_explicit(&s->step, NO_STEP, memory_order_release);
+}
+
+int mx_norms_take(struct mx_norms *n, int64_t step, mx_why *why, struct mx_norms_result *out) {
+    const struct mx_problem *p = n->o.problem;
+    struct slot *s = NULL;
+    for (int i = 0; i < MX_NORM_SLOTS; i++)
+        if (atomic_load_explicit(&n->slot[i].step, memory_order_acquire) == step) s = &n->slot[i];
+    const int64_t rows = s != NULL ? atomic_load_explicit(&s->rows, memory_order_acquire) : 0;
+    const int64_t clash = atomic_load(&n->clash);
+    if (rows < n->rows || clash != NO_STEP)
+        return mx_fail(why, -EIO,
+                       "the norms of step %lld have %lld of %lld rows%s; this is a fault of memext",
+                       (long long)step, (long long)rows, (long long)n->rows,
+                       clash != NO_STEP ? ", and another check met them" : "");
+    struct mx_norms_result r = {.step = step, .n_reduce = n->o.n_reduce};
+    r.max_change = of_bits(atomic_load(&s->most));
+    double squares = 0;
+    for (int32_t f = 0; f < n->squares; f++) {
+        double field = 0;
+        for (int64_t z = 0; z < p->nz; z++) field += plane_of(n, s, f, z, false);
+        squares += field;
+    }
+    /* pow, not sqrt: the model's ** 0.5 */
+    const double cells = (double)n->fields * (double)p->nx * (double)p->ny * (double)p->nz;
+    if (n->o.rms_change) r.rms_change = pow(squares / cells, 0.5);
+    for (int32_t i = 0; i < n->o.n_reduce; i++) take_reduce(n, s, i, &r);
+    clear(n, s);
+    *out = r;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ when to stop */
+
+static bool names_spread(const char *name, size_t length, const char *reduce) {
+    static const char tail[] = "-spread";
+    const size_t n = strlen(reduce);
+    return length == n + sizeof tail - 1 && memcmp(name, reduce, n) == 0 &&
+           memcmp(name + n, tail, sizeof tail - 1) == 0;
+}
+
+static bool find_quantity(const char *name, size_t length, int32_t n_reduce, const struct mx_reduce *reduce,
+                          struct mx_until *out) {
+    static const char *const own[] = {"max-change", "rms-change"};
+    for (int i = 0; i < 2; i++)
+        if (strlen(own[i]) == length && memcmp(own[i], name, length) == 0)
+            return out->kind = (enum mx_until_kind)i, true;
+    for (int32_t i = 0; i < n_reduce; i++) {
+        const bool value = strlen(reduce[i].name) == length && memcmp(reduce[i].name, name, length) == 0;
+        if (!value && !names_spread(name, length, reduce[i].name)) continue;
+        out->kind = value ? MX_UNTIL_REDUCE : MX_UNTIL_SPREAD;
+        out->reduce = i;
+        return true;
+    }
+    return false;
+}
+
+int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *reduce, mx_why *why,
+                   struct mx_until *out) {
+    struct mx_until u = {0};
+    const size_t length = strcspn(text, "=");
+    char *end = NULL;
+    if (text[length] != 0) u.limit = strtod(text + length + 1, &end);
+    if (end == NULL || end == text + length + 1 || *end != 0 || !isfinite(u.limit))
+        return mx_fail(why, -EINVAL, "--until '%s' is not NAME=VALUE, for example max-change=1e-6", text);
+    if (!find_quantity(text, length, n_reduce, reduce, &u))
+        return mx_fail(why, -EINVAL, "--until '%s': there is max-change and rms-change%s%s%s", text,
+                       n_reduce > 0 ? ", and of this kernel " : "; the kernel has no MX_REDUCE",
+                       n_reduce > 0 ? reduce[0].name : "", n_reduce > 1 ? "..., each also with -spread" : "");
+    if (u.limit < 0 && u.kind != MX_UNTIL_REDUCE)
+        return mx_fail(why, -EINVAL, "--until '%s' is never met: a change or a spread is 0 or more", text);
+    *out = u;
+    return 0;
+}
+
+double mx_until_value(const struct mx_until *u, const struct mx_norms_result *r) {
+    if (u->kind == MX_UNTIL_MAX_CHANGE) return r->max_change;
+    if (u->kind == MX_UNTIL_RMS_CHANGE) return r->rms_change;
+    return u->kind == MX_UNTIL_REDUCE ? r->reduce[u->reduce] : r->spread[u->reduce];
+}
+
+bool mx_until_met(const struct mx_until *u, const struct mx_norms_result *r) {
+    return mx_until_value(u, r) <= u->limit;
+}

@@ -1,0 +1,109 @@
+/* norms.h - norms of a step and sums of a kernel's own, the same bits for every plan and thread count.
+ *
+ * At a check step the rows that its level writes are reduced each to a few numbers, whichever thread writes
+ * them and in whatever order; when the step is complete these are added in the one order there is
+ * (pair_systems.py, ordered_sum and change): cell x of a row goes to lane x mod 8, x from left to right;
+ * lanes 0 to 7; rows of a plane; planes; for the change then fields. Everything is f64 and starts from 0.
+ *
+ * Rows are reduced whole: a lane is a chain of additions from left to right, so a row that comes in spans is
+ * reduced when the last of its cells has come, by who brings it, and spans may be cut anywhere and come in
+ * any order. What is needed is that the row, and what it is compared with, are still in DRAM then: at the
+ * last level of a sweep nothing that follows writes either array's row before the call ends. Rows, and spans,
+ * may be computed again (whole, and not at the same time): the sum of a row is stored, not added.
+ *
+ * Memory: a number for every row and quantity: 8 * ny * nz bytes for each field with rms-change and for each
+ * reduction of the kernel, 4 * ny * nz more where rows come in spans; twice, since a step may begin before
+ * the one before it has been taken. That is 1 / nx of an array for each, and asks for no lock, no order of
+ * rows, no room that depends on a plan. The maximum of the change needs none of it.
+ */
+#ifndef MX_NORMS_H
+#define MX_NORMS_H
+
+#include "system/system.h"
+
+#include <stdatomic.h>
+
+/* A reduction of a kernel's own (MX_REDUCE). `row` adds what cells [r->x0,r->x1) of one row have (r->rows is
+ * 1, r->out NULL) to the lanes, cell x to lane (x - h) mod 8, from left to right; or, of a maximum, replaces
+ * the lane by what is greater, or is NaN. Lanes begin as 0, or as -infinity. What it reads is what the level
+ * reads: the state that the step is computed from. */
+enum mx_reduce_kind { MX_REDUCE_SUM, MX_REDUCE_MAX };
+struct mx_reduce {
+    char name[MX_FIELD_NAME];
+    int32_t kind; /* enum mx_reduce_kind */
+    void (*row)(const struct mx_row *r, double lane[8]);
+};
+enum { MX_MAX_REDUCES = 16, MX_NORM_SLOTS = 2 };
+
+struct mx_norms_options {
+    const struct mx_problem *problem;
+    int64_t every;    /* check steps: every, 2 * every ..., and the last of the run; >= 1 */
+    bool max_change;  /* greatest |new - old| over the interior and all fields, NaN if there is one */
+    bool rms_change;  /* sqrt(sum((new - old)^2) / (cells * fields)) */
+    bool spans;       /* rows may come in spans (tiles of an engine that are cut in x) */
+    int32_t n_reduce; /* 0..MX_MAX_REDUCES */
+    const struct mx_reduce *reduce;
+};
+
+struct mx_norms;
+
+/* One check. */
+struct mx_norms_result {
+    int64_t step;                  /* steps that are done: the state after `step` steps */
+    double max_change, rms_change; /* 0 where they are not asked for */
+    int32_t n_reduce;
+    double reduce[MX_MAX_REDUCES]; /* over the whole interior */
+    double
+        spread[MX_MAX_REDUCES]; /* (greatest - least of the planes) / |mean of the planes|: of slice fluxes */
+    const double *plane[MX_MAX_REDUCES]; /* [nz]: of each plane; valid until the next mx_norms_take */
+};
+
+/* DRAM of it, for the budget. */
+int64_t mx_norms_bytes(const struct mx_norms_options *options);
+/* -EINVAL, -ENOMEM with a sentence. `reduce` is copied. */
+int mx_norms_make(const struct mx_norms_options *options, mx_why *why, struct mx_norms **out);
+void mx_norms_free(struct mx_norms *norms); /* NULL allowed */
+
+/* Is this level (absolute, from 0) the last of a check step? Then its rows are to be handed over. */
+bool mx_norms_due(const struct mx_norms *norms, int64_t level);
+/* Is the change of rows of this level to be had only against what they hold before it is computed (staggered:
+ * the step before is gone)? Then the old row must be kept for mx_norms_row; else it is the same row of the
+ * other array. */
+bool mx_norms_needs_old(const struct mx_norms *norms, int64_t level);
+
+/* Row (y, z) of the interior, from 0, at a level that is due: cells [x0,x1) of it, frame counted (h .. nx+h)
+ * have been written. `now` and `old` are cell 0 of the row, `now` in the array written with all its fields,
+ * `old` as above; `r` is the row as the kernel gets it (rows = 1), NULL if there are no reductions. Both are
+ * looked at only when the row is whole. Any thread. */
+struct mx_norm_row {
+    int64_t level, y, z, x0, x1;
+    const char *now, *old;
+    const int64_t *field_offset_bytes; /* layout.field_offset_bytes of the array written */
+    const struct mx_row *r;
+};
+void mx_norms_row(struct mx_norms *norms, const struct mx_norm_row *row);
+
+/* The result of the check after `step` steps, when all rows of it have come. To be called, by one thread,
+ * before the second check after it begins, and for every check in order. -EIO, with a sentence: rows are
+ * missing, or two checks met. */
+int mx_norms_take(struct mx_norms *norms, int64_t step, mx_why *why, struct mx_norms_result *out);
+
+/* ---- when to stop */
+
+enum mx_until_kind { MX_UNTIL_MAX_CHANGE, MX_UNTIL_RMS_CHANGE, MX_UNTIL_REDUCE, MX_UNTIL_SPREAD };
+
+/* At most this: "max-change=1e-6", "rms-change=1e-6", "NAME=1e-6" of a reduction of the kernel, and
+ * "NAME-spread=1e-3" of the planes of it. */
+struct mx_until {
+    enum mx_until_kind kind;
+    int32_t reduce;
+    double limit;
+};
+/* -EINVAL with a sentence; the reductions there are may be none. */
+int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *reduce, mx_why *why,
+                   struct mx_until *out);
+double mx_until_value(const struct mx_until *until, const struct mx_norms_result *result);
+/* A value that is NaN never ends a run. */
+bool mx_until_met(const struct mx_until *until, const struct mx_norms_result *result);
+
+#endif

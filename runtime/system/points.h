@@ -1,0 +1,157 @@
+/* points.h - sources and probes: single cells that something is added to, or whose values are recorded.
+ *
+ * A list of points is sorted by (z, y, x), points of one cell in the order in which they were given, and
+ * indexed by plane: what a few rows of a plane have of thousands of points is found in a few steps.
+ * Coordinates are those of the interior, from 0.
+ *
+ * A field is named as the kernel names it; that of a built-in stencil is "u". A field of a staggered system
+ * is in array A or in B, and a point of it acts when that array is written; the fields of other systems are
+ * in both, and their points act at every level.
+ *
+ * Lists are made and sorted by one thread; then any number of threads look things up.
+ */
+#ifndef MX_POINTS_H
+#define MX_POINTS_H
+
+#include "system/system.h"
+
+#include <stdatomic.h>
+
+struct mx_point {
+    int32_t field;
+    int32_t array; /* 0: of A, 1: of B, -1: of both (every form but staggered) */
+    int64_t x, y, z;
+    int64_t number; /* in the order given, from 0 */
+};
+
+struct mx_points {
+    struct mx_point *point; /* [n], sorted once mx_points_index has been called */
+    int64_t n, capacity;
+    int64_t *first; /* [nz + 1]: points of plane z are first[z] .. first[z+1]-1 */
+};
+
+/* Adds a point. -EINVAL, with a sentence that begins with `what` ("probe u 3 4 5"): a field that is not
+ * there, a cell outside the grid. -ENOMEM. */
+int mx_points_add(struct mx_points *points, const struct mx_problem *problem, const char *what,
+                  const char *field, const int64_t xyz[3], mx_why *why);
+/* Sorts and indexes; after the last point. -ENOMEM. */
+int mx_points_index(struct mx_points *points, const struct mx_problem *problem, mx_why *why);
+void mx_points_free(struct mx_points *points);
+/* Points of rows [y0,y1) of plane z: [*from, *end) of points->point. Rows and planes of the interior, from 0.
+ */
+void mx_points_of_rows(const struct mx_points *points, int64_t z, int64_t y0, int64_t y1, int64_t *from,
+                       int64_t *end);
+static inline bool mx_points_in_plane(const struct mx_points *points, int64_t z) {
+    return points->first[z] != points->first[z + 1];
+}
+
+/* ---- sources */
+
+/* A wavelet: what is added at each step, from step 0 on. */
+struct mx_wavelet {
+    char *path;
+    int64_t n;
+    double *amplitude; /* [n] */
+};
+
+/* All zero: none. */
+struct mx_sources {
+    struct mx_points points;
+    struct mx_wavelet *wavelet; /* each file once */
+    int64_t n_wavelets;
+    int64_t *of; /* [points]: wavelet of point number i */
+    int64_t of_capacity;
+};
+
+/* Adds "FIELD@X,Y,Z=wavelet.npy": a .npy file of one dimension, '<f8' or '<f4', whose value s is added to the
+ * cell when step s + 1 has been computed from step s. Of a shorter file than the run has steps nothing is
+ * added after its end; of a longer one the rest does not count. -EINVAL, or -errno of the file, with a
+ * sentence. */
+int mx_sources_add(struct mx_sources *sources, const struct mx_problem *problem, const char *text,
+                   mx_why *why);
+/* Adds the lines of a text file, each like the text above; empty lines and what stands after a # do not
+ * count. Sentences name the file and the line. */
+int mx_sources_read(struct mx_sources *sources, const struct mx_problem *problem, const char *path,
+                    mx_why *why);
+/* After the last one: sorts and indexes. */
+int mx_sources_index(struct mx_sources *sources, const struct mx_problem *problem, mx_why *why);
+void mx_sources_free(struct mx_sources *sources);
+/* DRAM of it, for the budget. */
+int64_t mx_sources_bytes(const struct mx_sources *sources);
+/* Of points and amplitudes: alike if and only if (but for chance) the same is added in the same order. 0: no
+ * sources. For a run's note, so that it is resumed with the same sources. */
+uint64_t mx_sources_identity(const struct mx_sources *sources);
+
+/* The amplitude of sorted point i at a step; false: nothing is added. What is added is the amplitude as f64
+ * to the cell as f64, and the sum rounded to the cell's type, as NumPy does it. */
+static inline bool mx_source_amplitude(const struct mx_sources *sources, int64_t i, int64_t step,
+                                       double *out) {
+    const struct mx_wavelet *w = &sources->wavelet[sources->of[sources->points.point[i].number]];
+    if (step >= w->n) return false;
+    *out = w->amplitude[step];
+    return true;
+}
+
+/* ---- probes */
+
+/* Adds the lines "FIELD X Y Z" of a text file; empty lines and what stands after a # do not count. */
+int mx_probes_read(struct mx_points *probes, const struct mx_problem *problem, const char *path, mx_why *why);
+uint64_t mx_points_identity(const struct mx_points *points);
+
+/* Traces: the value of every probe after every step, as f64 (exact), [step][probe in the order given]. A ring
+ * of `capacity` steps: those that have not been taken away. A bit says that a value is there. Recording is
+ * one store and one bit, by any thread, once or several times: a cell that is computed twice has the same
+ * bits. */
+struct mx_traces {
+    const struct mx_points *probes;
+    int64_t n, words;        /* probes, words of bits of a step */
+    int64_t capacity;        /* steps */
+    _Atomic int64_t taken;   /* steps before this one have been taken */
+    _Atomic uint64_t *value; /* [capacity * n]: bits of the f64 */
+    _Atomic uint64_t *bit;   /* [capacity * words] */
+    _Atomic int64_t lost;    /* a step that found no room in the ring; -1 = none */
+};
+
+/* capacity: steps that can be under way before they are taken: those of every sweep that may have begun when
+ * the first of them is complete, and of the sweep before it; nt, if that is less. first_step: steps that an
+ * earlier session took (resumed), else 0. -ENOMEM. */
+int mx_traces_make(const struct mx_points *probes, int64_t capacity, int64_t first_step, mx_why *why,
+                   struct mx_traces *out);
+void mx_traces_free(struct mx_traces *traces);
+int64_t mx_traces_bytes(const struct mx_points *probes, int64_t capacity);
+
+/* Sorted probe i after the level that step `step` is computed by. */
+static inline void mx_traces_record(struct mx_traces *t, int64_t step, int64_t i, double value) {
+    const int64_t number = t->probes->point[i].number;
+    const int64_t before = atomic_load_explicit(&t->taken, memory_order_relaxed);
+    if (step < before) return; /* computed again, and known */
+    if (step - before >= t->capacity) {
+        atomic_store_explicit(&t->lost, step, memory_order_relaxed);
+        return;
+    }
+    const int64_t slot = step % t->capacity;
+    union {
+        double f;
+        uint64_t u;
+    } bits = {value};
+    atomic_store_explicit(&t->value[slot * t->n + number], bits.u, memory_order_relaxed);
+    atomic_fetch_or_explicit(&t->bit[slot * t->words + number / 64], UINT64_C(1) << (number % 64),
+                             memory_order_release);
+}
+
+/* Steps [taken, end) into rows of n values each, and makes room for others. By one thread, when these steps
+ * have been computed. -EIO, with a sentence: a value is missing, or had no room. */
+int mx_traces_take(struct mx_traces *traces, int64_t end, double *rows, mx_why *why);
+
+/* The file: .npy, '<f8', shape (nt, probes); a row a step. It is written while the run goes on: rows
+ * [0, committed) of it are durable before a commit says so, and what stands behind them does not count. */
+
+/* Writes the head, and the length that nt rows have; rows that are there stay. */
+int mx_traces_file_begin(int fd, int64_t nt, int64_t probes, mx_why *why);
+/* Takes steps [taken, end) and writes them to their rows. Before the commit of `end`: fdatasync. */
+int mx_traces_file_write(int fd, struct mx_traces *traces, int64_t end, mx_why *why);
+/* Resumed: is this the file of so many probes, with `steps` rows at least? -EINVAL with a sentence. `path` is
+ * for the sentence. */
+int mx_traces_file_check(int fd, const char *path, int64_t probes, int64_t steps, mx_why *why);
+
+#endif
