@@ -100,18 +100,19 @@ static void copy_cell(const struct oracle *o, double *of, int64_t field, const i
 static void plain_sides(const struct oracle *o, int array, double *of) {
     const int64_t extent[3] = {o->p->nx, o->p->ny, o->p->nz}, h = o->p->h;
     for (int d = 0; d < 3; d++)
-        for (int64_t f = 0; f < o->rs->system.n_field[array]; f++)
-            for (int64_t i = 0; i < cells_of(o); i++) {
-                int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]}, from[3];
-                const int end = to[d] >= h;
-                if (to[d] >= h && to[d] < extent[d] + h) continue;
-                memcpy(from, to, sizeof from);
-                if (o->sides->side[d][end] == MX_SIDE_MIRROR)
-                    from[d] = end ? 2 * (extent[d] + h) - 1 - to[d] : 2 * h - 1 - to[d];
-                if (o->sides->side[d][end] == MX_SIDE_PERIODIC)
-                    from[d] = end ? to[d] - extent[d] : to[d] + extent[d];
-                copy_cell(o, of, f, to, from);
-            }
+        if (!mx_sides_fixed(o->sides, d))
+            for (int64_t f = 0; f < o->rs->system.n_field[array]; f++)
+                for (int64_t i = 0; i < cells_of(o); i++) {
+                    int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]}, from[3];
+                    const int end = to[d] >= h;
+                    if (to[d] >= h && to[d] < extent[d] + h) continue;
+                    memcpy(from, to, sizeof from);
+                    if (o->sides->side[d][end] == MX_SIDE_MIRROR)
+                        from[d] = end ? 2 * (extent[d] + h) - 1 - to[d] : 2 * h - 1 - to[d];
+                    if (o->sides->side[d][end] == MX_SIDE_PERIODIC)
+                        from[d] = end ? to[d] - extent[d] : to[d] + extent[d];
+                    copy_cell(o, of, f, to, from);
+                }
 }
 
 static double *copy_of(const struct oracle *o, const double *from) {
