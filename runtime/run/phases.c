@@ -56,6 +56,21 @@ static void renew_note(struct mx_run *r) {
         if (*c < 0x20 || *c > 0x7e) *c = '?';
 }
 
+/* Before anything is touched: paths may be longer than a note. */
+int mx_run_check_note(struct mx_run *r) {
+    enum { MORE_BYTES = 512 }; /* of numbers, a checksum, another plan */
+    char text[MX_NOTE_BYTES];
+    if (r->resumed || r->backend->anonymous) return 0;
+    int err = begin_note(r);
+    if (err < 0) return err;
+    renew_note(r);
+    if (mx_note_print(&r->note, text, sizeof text - MORE_BYTES) != -ENOSPC) return 0;
+    return mx_fail(&r->why, -ENAMETOOLONG,
+                   "a store names the files that its run began with in %d bytes, and these need more: use "
+                   "shorter paths",
+                   (int)sizeof text - MORE_BYTES);
+}
+
 static int write_note(struct mx_run *r) {
     char text[MX_NOTE_BYTES];
     r->note.committed_s = (int64_t)time(NULL);

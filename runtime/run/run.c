@@ -212,6 +212,7 @@ static int prepare(struct mx_run *r) {
     int err = mx_run_check_names(r);
     if (err == 0) err = mx_run_request(r);
     if (err == 0) err = mx_run_plan(r);
+    if (err == 0) err = mx_run_check_note(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_outputs(r);
     if (err == 0) err = mx_run_stopped(r);
     return err == 0 && !r->o.dry_run ? mx_run_open_store(r) : err;

@@ -153,6 +153,8 @@ static inline mx_buffer *mx_run_buffer(const struct mx_run *r, int32_t number, i
 }
 
 /* phases.c */
+int mx_run_check_note(
+    struct mx_run *r);             /* -ENAMETOOLONG: of a new run, whose files' paths a store cannot hold */
 int mx_run_work(struct mx_run *r); /* from the initial grid to the result in the sink */
 void mx_run_release(struct mx_run *r);
 
