@@ -332,6 +332,28 @@ def test_refusals_of_new_runs(memext, system, place, tmp_path):
         assert untouched(p for p in tmp_path.iterdir() if p.is_file()) == before and list(place.iterdir()) == [], words
 
 
+def test_paths_that_no_store_can_hold(memext, system, place, tmp_path):
+    """19 fields from a deep directory are refused before anything is computed, and go without a store."""
+    s = system("lattice_boltzmann")
+    deep = tmp_path.joinpath(*("d" * 200 for _ in range(4)))
+    deep.mkdir(parents=True)
+    words = s.words(1)
+    for field in s.state:
+        os.link(s.path(field), deep / f"{field}.npy")
+        words[words.index(f"{field}={s.path(field)}")] = f"{field}={deep}/{field}.npy"
+    memext.refused("run", *words, "-d", place, naming="shorter paths")
+    assert list(place.iterdir()) == []
+    memext.run(*words, *s.outputs(tmp_path), "--backend", "dram")
+    s.check(tmp_path, 1)
+
+
+def test_one_pair_is_verified_in_one_pass_or_not_at_all(memext, place):
+    """Several passes go through Buffers that --in-place has not."""
+    words = ["--kernel", SYSTEMS / "fdtd.c", "-n", 150, 150, 9, "-t", 40, "--init", "gauss", "--init", "eps=linear", "--verify", "-d", place, "--in-place"]
+    memext.refused("run", *words, "--dram", "80MiB", "--algorithm", "stream", naming=["one pair", "raise --dram"])
+    assert memext.run(*words, "--dram", "300MiB", "--algorithm", "stream", "--force")["verified"] is True
+
+
 def test_refusals_of_resuming(memext, system, place, tmp_path):
     s = system("wave")
     kernel = tmp_path / "wave.c"
