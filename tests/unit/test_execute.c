@@ -549,15 +549,15 @@ struct watch {
     int64_t times[64];  /* of commits */
     int n, fail_at;
     int32_t hold_stores; /* a commit lasts until so many STOREs have ended, or for 20 ms; */
-    uint64_t hold_bytes; /* or until so many bytes were stored since its sweep ended, or for 20 s */
+    uint64_t hold_bytes; /* or until so many bytes of the next sweep were stored, or for 20 s; each sweep
+                            stores a Buffer and is committed */
     int64_t stores;      /* events so far */
     uint64_t bytes;      /* of these */
     int64_t last_sweep;  /* time of the last that was reported complete */
     int stop_at;         /* after so many ADVANCEs; 0 = never */
     int advances;
     volatile int stop;
-    uint64_t sweep_end_bytes; /* bytes, when the last sweep was reported complete */
-    int64_t spoil_time;       /* spoil_commit: the byte spoil_at of the Buffer committed then */
+    int64_t spoil_time; /* spoil_commit: the byte spoil_at of the Buffer committed then */
     uint64_t spoil_at;
     int wrong, changed,
         held_out; /* the findings: what a commit saw, what a STORE did, commits held in vain */
@@ -620,12 +620,7 @@ static bool durable_is_intact(struct watch *w) {
 static void watch_event(void *context, const struct mx_event *e) {
     struct watch *w = context;
     if (e->waiting) return;
-    if (e->sweep) {
-        w->last_sweep = (int64_t)e->amount;
-        pthread_mutex_lock(&w->lock);
-        w->sweep_end_bytes = w->bytes;
-        pthread_mutex_unlock(&w->lock);
-    }
+    if (e->sweep) w->last_sweep = (int64_t)e->amount;
     if (e->kind == MX_STEP_ADVANCE && ++w->advances == w->stop_at) w->stop = 1;
     if (e->kind != MX_STEP_STORE) return;
     pthread_mutex_lock(&w->lock);
@@ -636,10 +631,11 @@ static void watch_event(void *context, const struct mx_event *e) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Lock held. Lets the run go on under a commit that lasts. */
+/* Lock held, the commit counted. Lets the run go on under a commit that lasts. Part of the next sweep may
+ * have been stored before this one ended, and all of it before this thread comes here. */
 static void hold(struct watch *w) {
     const int64_t stores = w->stores + w->hold_stores;
-    const uint64_t bytes = w->sweep_end_bytes + w->hold_bytes;
+    const uint64_t bytes = (uint64_t)w->n * (uint64_t)w->layout->buffer_bytes + w->hold_bytes;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += w->hold_bytes > 0 ? 20 : 0;
