@@ -14,7 +14,9 @@ static void lay_fixed(const struct mx_problem *p, int64_t align, bool packed, st
         const int64_t row = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype);
         *f = (struct mx_fixed_layout){.row_bytes = row, .frame = p->h, .align_bytes = (uint32_t)align};
         f->row_pitch_bytes = packed ? row : round_up(row, LINE_BYTES);
-        f->plane_pitch_bytes = round_up(l->rows * f->row_pitch_bytes, align);
+        /* Whole pages, as planes of A and B: a store of a mapped backend can be resumed with O_DIRECT. */
+        const int64_t unit = packed || align > PAGE_BYTES ? align : PAGE_BYTES;
+        f->plane_pitch_bytes = round_up(l->rows * f->row_pitch_bytes, unit);
         f->bytes = l->planes * f->plane_pitch_bytes;
     }
 }
