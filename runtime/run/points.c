@@ -23,7 +23,7 @@ static int read_points(struct mx_run *r) {
                       "%.300s names no probe; give lines FIELD X Y Z, or leave --probes out", o->probes);
     if (err == 0 && q->sources.points.n > 0) err = mx_sources_index(&q->sources, &o->problem, &r->why);
     if (err == 0 && q->probes.n > 0) err = mx_points_index(&q->probes, &o->problem, &r->why);
-    return err;
+    return err == 0 ? mx_run_check_names(r) : err; /* the wavelets are known now */
 }
 
 static int check_former(struct mx_run *r) {
@@ -99,15 +99,25 @@ static int open_former_file(struct mx_run *r) {
                        "began with as --probes-out",
                        (long long)r->first_time, r->o.probes_out);
     if (q->fd < 0) return fail_file(r, q->fd);
-    return mx_traces_file_check(q->fd, r->o.probes_out, q->probes.n, r->first_time, &r->why);
+    return mx_traces_file_check(q->fd, r->o.probes_out, r->o.problem.nt, q->probes.n, r->first_time, &r->why);
+}
+
+/* A run that is resumed from its beginning may have left a file: one of its own kind alone is used again. */
+static int open_new_file(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (r->o.overwrite ? O_TRUNC : O_EXCL);
+    q->fd = mx_retry(mx_sys->open(r->o.probes_out, flags, 0666));
+    if (q->fd != -EEXIST || !r->resumed) return q->fd < 0 ? fail_file(r, q->fd) : 0;
+    q->fd = mx_retry(mx_sys->open(r->o.probes_out, O_RDWR | O_CLOEXEC, 0));
+    if (q->fd < 0) return fail_file(r, q->fd);
+    return mx_traces_file_check(q->fd, r->o.probes_out, r->o.problem.nt, q->probes.n, 0, &r->why);
 }
 
 static int begin_file(struct mx_run *r) {
     struct mx_run_points *q = &r->points;
-    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (r->o.overwrite || r->resumed ? O_TRUNC : O_EXCL);
-    q->fd = mx_retry(mx_sys->open(r->o.probes_out, flags, 0666));
-    if (q->fd < 0) return fail_file(r, q->fd);
-    int err = mx_traces_file_begin(q->fd, r->o.problem.nt, q->probes.n, &r->why);
+    int err = open_new_file(r);
+    if (err < 0) return err;
+    err = mx_traces_file_begin(q->fd, r->o.problem.nt, q->probes.n, &r->why);
     if (err < 0) return err;
     err = mx_retry(mx_sys->fsync(q->fd));
     if (err == 0) err = mx_sync_directory(r->o.probes_out);

@@ -542,6 +542,8 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = take_place(r);
     if (err == 0 && r->system != NULL) err = mx_run_check_names(r); /* the files of fields are known now */
     if (err == 0 && r->system != NULL) err = take_sinks(r);
+    r->sinks_known = err == 0 && r->system != NULL;
+    if (r->sinks_known) err = mx_run_check_names(r);
     if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_take_points(r);
@@ -714,12 +716,12 @@ int mx_run_open_store(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ outputs */
 
-enum { MOST_NAMES = 12 + 3 * MX_WORDS_MOST + MX_FIELDS_MOST };
+enum { MOST_NAMES = 12 + 3 * MX_WORDS_MOST + 2 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
-    struct mx_file_word word[MOST_NAMES];
     char text[3 * MX_WORDS_MOST][PATH_MAX];
+    struct mx_file_word word[]; /* MOST_NAMES and one for each wavelet */
 };
 
 static void add_name(struct names *s, const char *option, const char *path, enum mx_file_use use) {
@@ -742,7 +744,8 @@ static void add_words(struct names *s, const char *option, const struct mx_words
 int mx_run_check_names(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     const bool system = o->kernel != NULL || r->note.problem.system != NULL;
-    struct names *s = malloc(sizeof *s);
+    const size_t most = MOST_NAMES + (size_t)r->points.sources.n_wavelets;
+    struct names *s = malloc(sizeof *s + most * sizeof s->word[0]);
     if (s == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
     s->n = s->n_text = 0;
     add_name(s, "--input", o->input, MX_FILE_READ);
@@ -755,9 +758,13 @@ int mx_run_check_names(struct mx_run *r) {
                  r->fields.field[i].path, MX_FILE_READ);
     add_name(s, "--sources", o->sources, MX_FILE_READ);
     add_name(s, "--probes", o->probes, MX_FILE_READ);
+    for (int64_t i = 0; i < r->points.sources.n_wavelets; i++) /* once they were read */
+        add_name(s, "--source", r->points.sources.wavelet[i].path, MX_FILE_READ);
     add_name(s, "-d", o->path, MX_FILE_PLACE);
     add_name(s, "--output", o->output, MX_FILE_WRITTEN);
-    if (system) add_words(s, "--output", &o->outputs, false, MX_FILE_WRITTEN);
+    if (system && !r->sinks_known) add_words(s, "--output", &o->outputs, false, MX_FILE_WRITTEN);
+    for (int32_t i = 0; i < r->fields.n; i++)
+        if (r->field_sink[i].path != NULL) add_name(s, "--output", r->field_sink[i].path, MX_FILE_WRITTEN);
     add_name(s, "--json", o->json, MX_FILE_WRITTEN);
     add_name(s, "--timeline", o->timeline, MX_FILE_WRITTEN);
     add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);

@@ -90,9 +90,10 @@ struct mx_run {
     FILE *streams[2]; /* of timeline and trace */
     int32_t result;   /* Buffer of the result */
     bool resumed, resident;
-    bool moving;     /* Buffers are there and data moves: errors are those of I/O */
-    bool committed;  /* there is something to resume */
-    bool same_names; /* a file that is written is another one that is used: no report goes there either */
+    bool moving;      /* Buffers are there and data moves: errors are those of I/O */
+    bool committed;   /* there is something to resume */
+    bool sinks_known; /* where a system's fields go */
+    bool same_names;  /* a file that is written is another one that is used: no report goes there either */
 
     /* run.c: the thread and what others see of it */
     pthread_t thread;

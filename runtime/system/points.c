@@ -507,20 +507,23 @@ int mx_traces_file_write(int fd, struct mx_traces *t, int64_t end, mx_why *why) 
     return err;
 }
 
-int mx_traces_file_check(int fd, const char *path, int64_t probes, int64_t steps, mx_why *why) {
+int mx_traces_file_check(int fd, const char *path, int64_t nt, int64_t probes, int64_t steps, mx_why *why) {
     int64_t at = 0, element = 0, shape[2] = {0};
     struct stat st;
     const int rank = npy_head(fd, path, &at, &element, shape, why);
     if (rank < 0) return rank;
-    if (rank != 2 || element != 8 || at != HEAD_BYTES || shape[1] != probes || shape[0] < steps)
-        return mx_fail(
-            why, -EINVAL,
-            "%s has traces of %lld steps and %lld probes; to go on after step %lld, %lld probes are needed",
-            path, (long long)shape[0], (long long)shape[1], (long long)steps, (long long)probes);
+    if (rank != 2 || element != 8 || at != HEAD_BYTES || shape[1] != probes || shape[0] != nt)
+        return mx_fail(why, -EINVAL,
+                       "%s is no file of traces of this run: it has %lld rows of %lld numbers, and the run "
+                       "%lld steps and %lld probes",
+                       path, (long long)shape[0], (long long)shape[1], (long long)nt, (long long)probes);
     if (fstat(fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
     if (st.st_size < HEAD_BYTES + 8 * steps * probes)
         return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, and %lld steps of %lld probes are %lld",
                        path, (long long)st.st_size, (long long)steps, (long long)probes,
                        (long long)(HEAD_BYTES + 8 * steps * probes));
+    if (st.st_size > HEAD_BYTES + 8 * nt * probes)
+        return mx_fail(why, -EINVAL, "%s is no file of traces of this run: it is longer than they can be",
+                       path);
     return 0;
 }

@@ -152,6 +152,6 @@ int mx_traces_file_begin(int fd, int64_t nt, int64_t probes, mx_why *why);
 int mx_traces_file_write(int fd, struct mx_traces *traces, int64_t end, mx_why *why);
 /* Resumed: is this the file of so many probes, with `steps` rows at least? -EINVAL with a sentence. `path` is
  * for the sentence. */
-int mx_traces_file_check(int fd, const char *path, int64_t probes, int64_t steps, mx_why *why);
+int mx_traces_file_check(int fd, const char *path, int64_t nt, int64_t probes, int64_t steps, mx_why *why);
 
 #endif

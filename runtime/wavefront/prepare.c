@@ -282,7 +282,8 @@ int mx_wf_prepare(mx_wf_run *r) {
         r->o.layout = NULL;
     }
     if (err == 0 && r->o.resume) err = take_store(r);
-    if (err == 0 && r->resumed) err = check_names(r, true);
+    if (err == 0 && r->resumed && (err = check_names(r, true)) < 0)
+        mx_output_drop(&r->json); /* no report goes where an input is */
     if (err == 0) err = take_backend(r);
     if (err == 0 && !r->resumed) err = open_source(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->machine);

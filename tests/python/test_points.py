@@ -235,3 +235,38 @@ def test_a_run_with_sides_is_resumed_with_them(memext, place, points, tmp_path):
     memext.refused("run", "--resume", "-d", place, *more, "--side", "x=mirror", "--quiet", naming=["x=periodic y=mirror", "--side"])
     done = memext.run("--resume", "-d", place, *more, "--verify")
     assert done["checksum"] == whole and (tmp_path / "t.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes() and done["resumed_from"] == step
+
+
+@pytest.mark.parametrize("words", [["--json"], ["--timeline"], ["--trace"], ["-o"], ["--probes", None, "--probes-out"]])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_wavelet_is_never_written(memext, points, tmp_path, words, listed):
+    """Whatever would be written to the file of a wavelet is refused, also where a list names it; the file stays as it was."""
+    wave = tmp_path / "wave.npy"
+    numpy.save(wave, numpy.ones(5))
+    before = wave.read_bytes()
+    (tmp_path / "list").write_text(f"u@1,1,1={wave}\n")
+    source = ["--sources", tmp_path / "list"] if listed else ["--source", f"u@1,1,1={wave}"]
+    words = [points[0] / "probes" if w is None else w for w in words]
+    memext.refused("run", *GRID, *PLANS["direct"], *source, *words, wave, "--overwrite", "--quiet", naming=["wave.npy", "never written"])
+    assert wave.read_bytes() == before
+
+
+def test_a_file_that_is_not_of_the_run_stays(memext, place, points, tmp_path):
+    """Resumed from step 0 a run makes its file of traces anew; another file of that name is refused and stays."""
+    d = points[0]
+    probes = ["--probes", d / "probes"]
+    fail_after, step = 2, None
+    while step != 0:  # the commit of the initial state, and then the device dies
+        done = memext("run", *GRID, "--algorithm", "stream", "--block", NY, NZ, NT, "-d", place, "--backend", "fault:uring", "--fault",
+                      f"fail_after={fail_after}", *probes, "--probes-out", tmp_path / "t.npy", "--quiet", "--force", "--overwrite")
+        assert done.returncode == 3, done.stderr
+        looked = memext("info", place, "--json", "-") if (place / "memext.store").exists() else None
+        step = json.loads(looked.stdout)["store"]["step"] if looked and looked.returncode == 0 else None
+        fail_after += 1
+    mine = tmp_path / "mine.npy"
+    for shape in ((NT, 3), (NT + 1, POINTS + 7), (10, 10)):
+        numpy.save(mine, numpy.zeros(shape))
+        before = mine.read_bytes()
+        memext.refused("run", "--resume", "-d", place, *probes, "--probes-out", mine, "--quiet", naming=["mine.npy", "no file of traces of this run"])
+        assert mine.read_bytes() == before
+    memext.run("--resume", "-d", place, *probes, "--probes-out", tmp_path / "t.npy")

@@ -475,3 +475,13 @@ def test_tune(memext, system, place, tmp_path):
                           (["-n", 5, 5, 5, "--param", "c=1"], ["no parameter 'c'"]), (["-n", 5, 5, 5, "--stencil", "star7"], ["exclude"]), ([], ["no grid"])]:
         memext.refused("tune", "--kernel", SYSTEMS / "wave.c", "-t", 6, *words, naming=naming, cwd=tmp_path)
     assert (tmp_path / "p.npy").read_bytes() == s.path("p").read_bytes()
+
+
+def test_names_of_files_may_look_like_fields(memext, tmp_path):
+    """A file whose name has a dot and '=' is one file as --input and as --output of the only field: refused, and the file stays."""
+    grid = tmp_path / "d.x=in.npy"
+    np.save(grid, np.random.default_rng(1).random((10, 10, 10)))
+    before = grid.read_bytes()
+    memext.refused("run", "--kernel", SYSTEMS / "diffusion.c", "--init", "k=linear", "--input", f"u={grid}", "--output", grid.name, "--overwrite",
+                   "-t", 3, "--backend", "dram", "--quiet", naming=["never written"], cwd=tmp_path)
+    assert grid.read_bytes() == before

@@ -269,3 +269,14 @@ def test_claims_are_decided_by_records():
         frontier = record("fig7a-uring-frontier-64", seconds, figure="7a", backend="uring", layout="frontier", tile="64")
         assert states([block, frontier])["frontier-uring"] == state
     assert {c["state"] for c in claims([line, out, block]) if c["name"] == "frontier-uring"} == {"undecided"}
+
+
+def test_a_report_is_not_written_over_a_stored_input(memext, place, tmp_path):
+    """The inputs of the stored run are known only after --json was opened: refused all the same, and the file stays."""
+    za = tmp_path / "za.npy"
+    rows, cols = SIZE[SIZE.index("-n") + 1:][:2]
+    numpy.save(za, numpy.random.default_rng(1).random((rows + 2, cols + 2)))
+    before = za.read_bytes()
+    dying(memext, place, "--input", za)
+    memext.refused("wavefront", "--resume", "-d", place, "--json", za, naming=["za.npy", "never written"])
+    assert za.read_bytes() == before

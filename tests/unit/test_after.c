@@ -1139,14 +1139,17 @@ Test(points, traces_go_on_where_they_were_committed, .init = make_folder, .fini 
         cr_assert_eq(mx_traces_file_write(fd, &t, end, &why), 0, "%s", why.text);
         mx_traces_free(&t);
         if (session == 0)
-            cr_assert_eq(mx_traces_file_check(fd, path, PROBES, FIRST, &why), 0, "%s", why.text);
+            cr_assert_eq(mx_traces_file_check(fd, path, STEPS, PROBES, FIRST, &why), 0, "%s", why.text);
     }
     cr_assert_eq(pread(fd, row, sizeof row, 128), (ssize_t)sizeof row);
     cr_assert_eq(memcmp(row, value, sizeof value), 0);
-    refused(mx_traces_file_check(fd, path, PROBES + 1, FIRST, &why), &why, -EINVAL, "71 probes are needed");
-    refused(mx_traces_file_check(fd, path, PROBES, STEPS + 1, &why), &why, -EINVAL, "step 10");
+    refused(mx_traces_file_check(fd, path, STEPS, PROBES + 1, FIRST, &why), &why, -EINVAL, "71 probes");
+    refused(mx_traces_file_check(fd, path, STEPS + 1, PROBES, FIRST, &why), &why, -EINVAL,
+            "no file of traces");
+    cr_assert_eq(ftruncate(fd, 128 + (off_t)sizeof value + 1), 0);
+    refused(mx_traces_file_check(fd, path, STEPS, PROBES, FIRST, &why), &why, -EINVAL, "longer");
     cr_assert_eq(ftruncate(fd, 500), 0);
-    refused(mx_traces_file_check(fd, path, PROBES, FIRST, &why), &why, -EINVAL, "truncated");
+    refused(mx_traces_file_check(fd, path, STEPS, PROBES, FIRST, &why), &why, -EINVAL, "truncated");
     close(fd);
     /* no room: said, not overwritten */
     cr_assert_eq(mx_traces_make(&probes, 2, 0, &why, &t), 0);
