@@ -25,9 +25,7 @@ static const char kind[] = "memext run";
 
 /* ---- paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX */
 
-enum { ESCAPED_BYTES = 3 * PATH_MAX + 1 };
-
-static void escape(const char *path, char *out) {
+void mx_note_escape(const char *path, char *out) {
     for (const unsigned char *c = (const unsigned char *)path; *c != 0; c++) {
         if (*c >= 0x20 && *c < 0x7f && *c != '%')
             *out++ = (char)*c;
@@ -42,8 +40,7 @@ static int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* false: too long, or no escape of this program's. */
-static bool unescape(const char *text, char *out, size_t capacity) {
+bool mx_note_unescape(const char *text, char *out, size_t capacity) {
     size_t n = 0;
     for (; *text != 0; text++) {
         int c = (unsigned char)*text;
@@ -98,11 +95,11 @@ static json_t *print_names(const struct mx_field_of *field, int32_t n) {
 }
 
 /* What stands in a field at first: the name of an init, or a file as an object. */
-static json_t *print_values(const struct mx_run_field *f, char path[ESCAPED_BYTES]) {
+static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCAPED_BYTES]) {
     if (f->program) return json_true();
     if (f->path[0] == 0) return json_string(f->init != NULL ? f->init->name : "");
     json_t *o = json_object();
-    escape(f->path, path);
+    mx_note_escape(f->path, path);
     put(o, "path", json_string(path));
     if (f->raw[0] != 0) put(o, "raw", json_string(f->raw));
     if (!f->frame) put(o, "frame", json_false());
@@ -114,9 +111,9 @@ static json_t *print_values(const struct mx_run_field *f, char path[ESCAPED_BYTE
 
 static json_t *print_system(const struct mx_note *n) {
     const struct mx_system *s = &n->system;
-    char path[ESCAPED_BYTES], identity[17];
+    char path[MX_NOTE_ESCAPED_BYTES], identity[17];
     json_t *o = json_object(), *params = json_object(), *values = json_object();
-    escape(n->kernel, path);
+    mx_note_escape(n->kernel, path);
     snprintf(identity, sizeof identity, "%016llx", (unsigned long long)s->identity);
     put(o, "kernel", json_string(path));
     put(o, "identity", json_string(identity));
@@ -153,9 +150,9 @@ static json_t *print_layout(const struct mx_layout *l, int32_t n_fixed) {
 }
 
 static json_t *print_input(const struct mx_note *n) {
-    char path[ESCAPED_BYTES];
+    char path[MX_NOTE_ESCAPED_BYTES];
     json_t *o = json_object();
-    escape(n->input, path);
+    mx_note_escape(n->input, path);
     put(o, "path", json_string(path));
     put_whole(o, "inode", (int64_t)n->identity.inode);
     put_whole(o, "bytes", (int64_t)n->identity.bytes);
@@ -287,7 +284,7 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
         return;
     }
     const char *path = json_string_value(member(r, v, "path"));
-    if (path == NULL || path[0] == 0 || !unescape(path, f->path, sizeof f->path)) r->ok = false;
+    if (path == NULL || path[0] == 0 || !mx_note_unescape(path, f->path, sizeof f->path)) r->ok = false;
     if (json_object_get(v, "raw") != NULL) word(r, v, "raw", f->raw, sizeof f->raw);
     frame = json_object_get(v, "frame");
     f->frame = frame == NULL || json_is_true(frame);
@@ -320,7 +317,7 @@ static void parse_system(struct reader *r, const json_t *o, struct mx_note *n) {
     struct mx_system *s = &n->system;
     char text[24];
     const char *path = json_string_value(member(r, o, "kernel"));
-    if (path == NULL || !unescape(path, n->kernel, sizeof n->kernel)) r->ok = false;
+    if (path == NULL || !mx_note_unescape(path, n->kernel, sizeof n->kernel)) r->ok = false;
     if (strspn(word(r, o, "identity", text, sizeof text), "0123456789abcdef") != 16) r->ok = false;
     s->identity = r->ok ? strtoull(text, NULL, 16) : 0;
     word(r, o, "name", s->name, sizeof s->name);
@@ -415,7 +412,7 @@ static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
         return;
     }
     const char *path = json_string_value(member(r, input, "path"));
-    if (path == NULL || path[0] == 0 || !unescape(path, n->input, sizeof n->input)) r->ok = false;
+    if (path == NULL || path[0] == 0 || !mx_note_unescape(path, n->input, sizeof n->input)) r->ok = false;
     n->identity.inode = (uint64_t)whole(r, input, "inode", INT64_MIN, INT64_MAX);
     n->identity.bytes = (uint64_t)whole(r, input, "bytes", 0, INT64_MAX);
     n->identity.modified_ns = whole(r, input, "modified_ns", INT64_MIN, INT64_MAX);

@@ -45,6 +45,12 @@ struct mx_note {
     char checksum[17];              /* of the finished result, "" before */
 };
 
+/* Paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX. `out` of escape has room for
+ * MX_NOTE_ESCAPED_BYTES; unescape is false where the text is too long or was not written by it. */
+enum { MX_NOTE_ESCAPED_BYTES = 3 * PATH_MAX + 1 };
+void mx_note_escape(const char *path, char *out);
+bool mx_note_unescape(const char *text, char *out, size_t capacity_bytes);
+
 /* Names of the Buffers in a store, by number. */
 extern const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS];
 /* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...), a copy that the run owns. */

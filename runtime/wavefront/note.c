@@ -1,5 +1,7 @@
 #include "wavefront/note.h"
 
+#include "run/note.h"
+
 #include <memext/backend.h>
 
 #include <errno.h>
@@ -8,33 +10,7 @@
 #include <string.h>
 
 static const char kind[] = "memext wavefront";
-enum { VERSION = 1, ESCAPED_BYTES = 3 * PATH_MAX + 1 };
-
-/* Paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX. */
-static void escape(const char *path, char *out) {
-    for (const unsigned char *c = (const unsigned char *)path; *c != 0; c++) {
-        if (*c >= 0x20 && *c < 0x7f && *c != '%')
-            *out++ = (char)*c;
-        else
-            out += sprintf(out, "%%%02X", *c);
-    }
-    *out = 0;
-}
-
-static bool unescape(const char *text, char *out, size_t capacity) {
-    size_t n = 0;
-    for (; *text != 0; text++) {
-        unsigned c = (unsigned char)*text;
-        if (c == '%') {
-            if (sscanf(text + 1, "%2X", &c) != 1 || c == 0 || text[1] == 0 || text[2] == 0) return false;
-            text += 2;
-        }
-        if (n + 1 >= capacity) return false;
-        out[n++] = (char)c;
-    }
-    out[n] = 0;
-    return true;
-}
+enum { VERSION = 1 };
 
 static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
 static void put_whole(json_t *object, const char *key, int64_t value) {
@@ -42,12 +18,12 @@ static void put_whole(json_t *object, const char *key, int64_t value) {
 }
 
 static json_t *print_inputs(const struct mx_wf_note *n) {
-    char path[ESCAPED_BYTES];
+    char path[MX_NOTE_ESCAPED_BYTES];
     json_t *inputs = json_object();
     for (int m = 0; m < MX_WF_MATRICES; m++) {
         if (n->inputs[m].path[0] == 0) continue;
         json_t *o = json_object();
-        escape(n->inputs[m].path, path);
+        mx_note_escape(n->inputs[m].path, path);
         put(o, "path", json_string(path));
         put_whole(o, "bytes", (int64_t)n->inputs[m].bytes);
         put_whole(o, "modified_ns", n->inputs[m].modified_ns);
@@ -121,11 +97,11 @@ static void parse_geometry(const json_t *o, struct mx_wf_geometry *g, bool *ok) 
 static void parse_inputs(const json_t *inputs, struct mx_wf_note *n, bool *ok) {
     if (!json_is_object(inputs)) *ok = false;
     for (int m = 0; m < MX_WF_MATRICES; m++) {
-        char path[ESCAPED_BYTES] = "";
+        char path[MX_NOTE_ESCAPED_BYTES] = "";
         const json_t *o = json_object_get(inputs, mx_wf_names[m]);
         if (o == NULL) continue;
         word(o, "path", path, sizeof path, ok);
-        if (path[0] == 0 || !unescape(path, n->inputs[m].path, sizeof n->inputs[m].path)) *ok = false;
+        if (path[0] == 0 || !mx_note_unescape(path, n->inputs[m].path, sizeof n->inputs[m].path)) *ok = false;
         n->inputs[m].bytes = (uint64_t)whole(o, "bytes", 0, INT64_MAX, ok);
         n->inputs[m].modified_ns = whole(o, "modified_ns", INT64_MIN, INT64_MAX, ok);
     }
