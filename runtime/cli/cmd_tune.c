@@ -197,6 +197,7 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
     put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
     put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
+    put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
     put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
     put(o, "tiled_sizes", json_refined(&r->refined));
     put(o, "device_source", json_string(sources[r->device_source]));
