@@ -154,6 +154,7 @@ static json_t *print_input(const struct mx_note *n) {
     json_t *o = json_object();
     mx_note_escape(n->input, path);
     put(o, "path", json_string(path));
+    if (n->raw[0] != 0) put(o, "raw", json_string(n->raw));
     put_whole(o, "inode", (int64_t)n->identity.inode);
     put_whole(o, "bytes", (int64_t)n->identity.bytes);
     put_whole(o, "modified_ns", n->identity.modified_ns);
@@ -188,6 +189,7 @@ static json_t *print_all(const struct mx_note *n) {
     put_whole(o, "committed_s", n->committed_s);
     if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
     if (!mx_sides_all_fixed(&n->sides)) put(o, "sides", json_string(mx_sides_text(&n->sides, sides)));
+    if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
     if (n->problem.system != NULL)
@@ -413,6 +415,7 @@ static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
     }
     const char *path = json_string_value(member(r, input, "path"));
     if (path == NULL || path[0] == 0 || !mx_note_unescape(path, n->input, sizeof n->input)) r->ok = false;
+    if (json_object_get(input, "raw") != NULL) word(r, input, "raw", n->raw, sizeof n->raw);
     n->identity.inode = (uint64_t)whole(r, input, "inode", INT64_MIN, INT64_MAX);
     n->identity.bytes = (uint64_t)whole(r, input, "bytes", 0, INT64_MAX);
     n->identity.modified_ns = whole(r, input, "modified_ns", INT64_MIN, INT64_MAX);
@@ -465,6 +468,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
     parse_sides(r, o, &n->problem, &n->sides);
+    if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
     if (system == NULL) parse_origin(r, o, n);

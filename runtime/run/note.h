@@ -31,8 +31,9 @@ struct mx_note {
     double commit_every;    /* seconds between commits; 0 = after every sweep */
     char init[16];          /* name of the initial grid, "" with an input or a source */
     char source[64];        /* name of a program's source of it, "" without */
-    char input[PATH_MAX];
+    char input[PATH_MAX], raw[48]; /* raw: of a file of raw cells what follows its name */
     struct mx_input_identity identity;
+    char frame[512]; /* words of --frame, blanks between them; "": files have their frames */
     /* With a system problem.system points to `system`, which has no row functions, and what follows says
      * where it and its fields come from; init, source and input are empty. */
     struct mx_system system;

@@ -30,6 +30,8 @@ struct mx_options {
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place;
     struct mx_words sides;         /* --side */
+    struct mx_words frames;        /* --frame */
+    bool bare_output;              /* --output-frame none */
     struct mx_words point_sources; /* --source */
     const char *sources, *probes, *probes_out;
     int64_t by, bz, bt; /* --block; 0 = not given */

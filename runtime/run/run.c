@@ -22,7 +22,11 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     r->progress.committed_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = -1;
-    if (r->o.input != NULL) mx_grid_file_source(&r->input, r->o.input, &r->source);
+    if (r->o.input != NULL) {
+        mx_raw_split(r->o.input, r->input_path, r->input_raw);
+        r->o.input = r->input_path;
+        mx_grid_file_source(&r->input, r->input_path, r->input_raw, &r->source);
+    }
     if (r->o.output != NULL) mx_grid_file_sink(&r->output, r->o.output, r->o.overwrite, &r->sink);
     pthread_mutex_init(&r->lock, NULL);
     pthread_condattr_init(&monotonic);

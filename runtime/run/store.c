@@ -74,6 +74,7 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
     put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
     put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     if (n->problem.system != NULL)
         put_fields(o, n);
     else if (n->input[0] != 0)
@@ -150,6 +151,7 @@ static void print_note(const struct mx_note *n, FILE *to) {
     char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
     const struct mx_problem *p = &n->problem;
     print_problem(n, to);
+    if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
     fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
             (long long)p->nt, n->time == p->nt ? "complete" : "incomplete", mx_note_buffers[n->buffer],
             mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));
