@@ -427,8 +427,7 @@ static int make_plan(struct mx_run *r) {
 }
 
 double mx_run_seconds_a_sweep(const struct mx_run *r) {
-    int64_t bt = r->tuned.plan.bt > 0 ? r->tuned.plan.bt : 1;
-    int64_t sweeps = (mx_levels_of(&r->rest, r->rest.nt) + bt - 1) / bt;
+    int64_t sweeps = mx_sweep_count(&r->rest, r->tuned.plan.bt);
     return sweeps > 0 ? r->tuned.seconds.total_s / (double)sweeps : 0;
 }
 
@@ -442,10 +441,17 @@ static double longest_sweep(const struct mx_run *r) {
                : most;
 }
 
+/* Seconds of the longest sweep: due steps leave sweeps of very different lengths. */
+static double longest_of_plan(const struct mx_run *r) {
+    const double levels = (double)mx_levels_of(&r->rest, r->rest.nt);
+    if (r->rest.due[0] == 0 && r->rest.due[1] == 0) return mx_run_seconds_a_sweep(r);
+    return levels > 0 ? r->tuned.seconds.total_s * (double)r->tuned.shape.max_levels / levels : 0;
+}
+
 /* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. */
 static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
-    const double sweep = mx_run_seconds_a_sweep(r), most = longest_sweep(r);
+    const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
     if (!free || r->resident || sweep <= most || r->tuned.plan.bt <= 1) return 0;
     const struct mx_tune_result former = r->tuned;
@@ -460,8 +466,7 @@ static int shorten_sweeps(struct mx_run *r) {
 static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
     const uint64_t buffer =
         (uint64_t)(r->tuned.shape.pairs ? 2 : 1) * (uint64_t)r->report.layout.buffer_bytes;
-    return mx_levels_of(&r->rest, r->rest.nt) > 2 * r->tuned.plan.bt &&
-           mx_run_seconds_a_sweep(r) < short_sweep_s &&
+    return mx_sweep_count(&r->rest, r->tuned.plan.bt) > 2 && mx_run_seconds_a_sweep(r) < short_sweep_s &&
            capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
 }
 
@@ -571,6 +576,7 @@ int mx_run_request(struct mx_run *r) {
         r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
     r->rest.nt -= r->first_time;
+    r->rest.done = r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
     r->request.face = mx_face_of(r->backend);
