@@ -167,6 +167,18 @@ static void put_identity(json_t *o, const char *key, uint64_t identity) {
     if (identity != 0) put(o, key, json_string(text));
 }
 
+static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
+    char path[MX_NOTE_ESCAPED_BYTES];
+    json_t *o = json_object();
+    mx_note_escape(s->directory, path);
+    put_whole(o, "every", s->every);
+    put_whole(o, "stride", s->stride);
+    put(o, "directory", json_string(path));
+    put_identity(o, "run", s->run);
+    if (s->fields[0] != 0) put(o, "fields", json_string(s->fields));
+    return o;
+}
+
 static json_t *print_all(const struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
@@ -192,6 +204,7 @@ static json_t *print_all(const struct mx_note *n) {
     if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
+    if (n->snapshots.every > 0) put(o, "snapshots", print_snapshots(&n->snapshots));
     if (n->problem.system != NULL)
         put(o, "system", print_system(n));
     else if (n->input[0] != 0)
@@ -444,6 +457,18 @@ static void parse_sides(struct reader *r, const json_t *o, const struct mx_probl
     if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
 }
 
+static void parse_snapshots(struct reader *r, const json_t *o, struct mx_snapshots_asked *s) {
+    const json_t *of = json_object_get(o, "snapshots");
+    if (of == NULL) return;
+    const char *path = json_string_value(member(r, of, "directory"));
+    if (path == NULL || path[0] != '/' || !mx_note_unescape(path, s->directory, sizeof s->directory))
+        r->ok = false;
+    s->every = whole(r, of, "every", 1, INT64_C(1) << 40);
+    s->stride = whole(r, of, "stride", 1, INT64_C(1) << 40);
+    s->run = parse_identity(r, of, "run");
+    if (json_object_get(of, "fields") != NULL) word(r, of, "fields", s->fields, sizeof s->fields);
+}
+
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -471,6 +496,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
+    parse_snapshots(r, o, &n->snapshots);
     if (system == NULL) parse_origin(r, o, n);
 }
 

@@ -19,6 +19,16 @@
 
 enum { MX_NOTE_VERSION = 4, MX_NOTE_MOST_BUFFERS = 3 };
 
+enum { MX_SNAPSHOT_FIELDS = 512 };
+
+/* Snapshots of a run (snapshots.h). every 0 = none. */
+struct mx_snapshots_asked {
+    int64_t every, stride;
+    uint64_t run;                    /* a number of this run alone; 0 = none yet */
+    char directory[PATH_MAX];        /* absolute */
+    char fields[MX_SNAPSHOT_FIELDS]; /* --snapshot-fields; "" = all of the state */
+};
+
 struct mx_note {
     struct mx_problem problem;
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
@@ -40,6 +50,7 @@ struct mx_note {
     char kernel[PATH_MAX]; /* the kernel's file */
     struct mx_run_fields fields;
     struct mx_sides sides;
+    struct mx_snapshots_asked snapshots;
     uint64_t sources, probes; /* identities of them, 0 = none: a resumed run has the same */
     char backend[24], host[65];
     int64_t started_s, committed_s; /* seconds since 1970 */

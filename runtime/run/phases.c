@@ -50,6 +50,7 @@ static int begin_note(struct mx_run *r) {
 /* What a resumed run may have changed. */
 static void renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
+    n->snapshots = r->snapshots.asked;
     n->plan = r->report.plan;
     n->n_buffers = r->n_buffers;
     n->commit_every = r->commit_every_s;
@@ -88,6 +89,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_buffer_integrity_save(r->partner[buffer]);
     if (err == 0) err = mx_run_sync_traces(r);
+    if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
     if (err < 0) return err;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
@@ -422,7 +424,8 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
     p->counters = counters_since(r->device, &before);
-    return err;
+    const char *snapshots = err < 0 ? mx_run_snapshots_failed(r) : NULL;
+    return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
 }
 
 static bool asks(const struct mx_run *r) {
@@ -449,6 +452,7 @@ static int compute(struct mx_run *r) {
                              .after = asks(r) ? &r->points.after : NULL,
                              .most_ahead = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0,
                              .sweep = take_sweep,
+                             .taking = r->snapshots.made ? &r->snapshots.taking : NULL,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
@@ -689,6 +693,7 @@ void mx_run_release(struct mx_run *r) {
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->faces);
     mx_run_close_points(r);
+    mx_run_close_snapshots(r);
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);
     mx_device_close(r->device);

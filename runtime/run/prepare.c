@@ -517,11 +517,21 @@ static void report_commits(struct mx_run *r) {
         p->predicted_init_bytes += p->layout.fixed[i].bytes;
 }
 
+/* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
+static uint64_t extra_bytes(const struct mx_run *r) {
+    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r);
+}
+
+static bool extra_fits(struct mx_run *r) {
+    const bool points = mx_run_points_fit(r);
+    return mx_run_snapshots_fit(r) && points;
+}
+
 int mx_run_plan(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     uint64_t capacity = 0;
     q->offset_align_bytes = alignment(r, &capacity);
-    q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+    q->extra_dram_bytes = extra_bytes(r);
     q->blocks_only = r->o.integrity;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
@@ -532,14 +542,15 @@ int mx_run_plan(struct mx_run *r) {
     if (!mx_sides_fixed(&r->sides, MX_DIM_Y)) q->whole_planes = true;
     int err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
-    for (int again = 0; again < MOST_PLANS && err == 0 && !mx_run_points_fit(r); again++) {
-        q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+    for (int again = 0; again < MOST_PLANS && err == 0 && !extra_fits(r); again++) {
+        q->extra_dram_bytes = extra_bytes(r);
         err = make_plan(r);
         if (err == 0) err = shorten_sweeps(r);
     }
     if (err < 0) return mx_run_fail_plan(r, err);
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     report_plan(r);
+    mx_run_predict_snapshots(r);
     if (r->o.integrity && !r->algorithm->uses_blocks)
         return mx_fail(&r->why, -EINVAL,
                        "--integrity checks what is loaded, and %s loads nothing: it works on mapped Buffers; "
@@ -568,6 +579,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_check_frames(r);
+    if (err == 0) err = mx_run_take_snapshots(r);
     if (err == 0) err = mx_run_take_points(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
@@ -734,7 +746,8 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_faces(r);
     if (err == 0) err = take_integrity(r);
-    return err < 0 ? err : mx_run_open_points(r);
+    if (err == 0) err = mx_run_open_points(r);
+    return err < 0 ? err : mx_run_open_snapshots(r);
 }
 
 /* ------------------------------------------------------------------ outputs */
@@ -795,6 +808,9 @@ int mx_run_check_names(struct mx_run *r) {
     add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
     add_name(s, "--probes-out", o->probes_out, MX_FILE_WRITTEN);
     int err = mx_output_check_names(s->word, s->n, &r->why);
+    for (size_t i = 0; i < s->n && err == 0; i++)
+        err = mx_run_check_snapshot_name(r, s->word[i].option, s->word[i].path,
+                                         s->word[i].use == MX_FILE_PLACE, &r->why);
     r->same_names |= err < 0;
     free(s);
     return err;

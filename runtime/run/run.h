@@ -9,6 +9,7 @@
  *     sides.c      what the frame is on each side, and whether a plan can do with it
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
+ *     snapshots.c  the state every so many steps, as files
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
@@ -29,6 +30,7 @@
 #include "run/output.h"
 #include "run/points.h"
 #include "run/request.h"
+#include "run/snapshots.h"
 #include "schedule/schedule.h"
 #include "tune/tune.h"
 
@@ -80,6 +82,7 @@ struct mx_run {
     struct mx_run_outputs outputs;
     struct mx_sides sides;
     struct mx_run_points points;
+    struct mx_run_snapshots snapshots;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
