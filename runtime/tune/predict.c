@@ -64,7 +64,7 @@ static double copy_seconds(const struct job *job, const struct mx_shape *shape, 
 static double paging_seconds(const struct job *job, const struct mx_layout *layout,
                              const struct mx_shape *shape) {
     double buffer = (double)layout->buffer_bytes, fixed = 0;
-    double passes = (double)tune_ceil_div(mx_job_levels(job), shape->max_levels);
+    double passes = (double)mx_sweep_count(&job->problem, shape->max_levels);
     for (int i = 0; i < MX_MAX_FIXED; i++) fixed += (double)layout->fixed[i].bytes;
     if (2 * buffer + fixed < (double)job->room_bytes) return 0;
     return io_seconds(&job->rates, passes * (2 * buffer + fixed), passes * (shape->pairs ? 2 : 1) * buffer);
@@ -86,7 +86,7 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
         (double)p->nx * (double)shape->rows / (update_rate(job, plan, shape) * (double)mx_job_unit(job));
     double ramp = (read * read + write * write) * p->h / (2 * level);
     double longest = (read + write) * (double)tune_min(shape->max_levels * p->h, p->nz);
-    double sweeps = (double)tune_ceil_div(mx_job_levels(job), shape->max_levels);
+    double sweeps = (double)mx_sweep_count(&job->problem, shape->max_levels);
     double slab = (double)tune_min(tune_max(plan->slab, 1), p->nz);
     return sweeps * ((ramp < longest ? ramp : longest) + slab * (read + write));
 }
