@@ -17,6 +17,8 @@
  */
 #include "execute/execute.h"
 
+#include "core/device.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -497,12 +499,13 @@ static int end_taking(struct run *r, const struct entry *e) {
     return err < 0 ? mx_fail(r->why, err, "no memory for a snapshot") : 0;
 }
 
-static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_block **out);
+static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out);
 
 static int open_taking(struct run *r) {
     if (r->x->taking == NULL) return 0;
     if (r->x->taking->from_stores) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
-    return r->shape->rows > 0 ? make_block(r, r->x->layout->plane_pitch_bytes, 0, &r->plane) : 0;
+    return r->shape->rows > 0 ? make_block(r, r->x->layout->plane_pitch_bytes, 0, r->x->device, &r->plane)
+                              : 0;
 }
 
 static int start_transfer(struct run *r, struct entry *e) {
@@ -963,11 +966,11 @@ static int loop(struct run *r) {
 
 /* ------------------------------------------------------------------ set-up */
 
-static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_block **out) {
+static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out) {
     struct mx_block_options o = {.budget = r->x->budget,
                                  .lock = r->x->lock,
                                  .node_split_bytes = (uint64_t)unit,
-                                 .device = r->x->mapped ? NULL : r->x->device};
+                                 .device = r->x->mapped ? NULL : device};
     r->out->block_bytes += bytes;
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
 }
@@ -995,7 +998,8 @@ static int open_fixed(struct run *r, int32_t field) {
         return 0;
     }
     v->slot_pitch_bytes = mx_fixed_slot_bytes(l, r->shape->rows);
-    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes, &r->fixed_block[field]);
+    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes,
+                     mx_buffer_device(r->x->fixed[field]), &r->fixed_block[field]);
     if (err < 0) return err;
     v->base = mx_block_data(r->fixed_block[field]);
     if (r->x->poison) memset(v->base, 0xff, mx_block_bytes(r->fixed_block[field]));
@@ -1028,7 +1032,7 @@ static int open_arrays(struct run *r) {
     for (int i = 0; i < 2 && err == 0; i++) {
         r->view.slots[i] = r->shape->slots[i];
         err = make_block(r, r->shape->slots[i] * r->view.plane_pitch_bytes, r->view.plane_pitch_bytes,
-                         &r->block[i]);
+                         r->x->device, &r->block[i]);
         if (err == 0) r->view.base[i] = mx_block_data(r->block[i]);
     }
     r->face_slab_bytes = face_slab_bytes(r->shape, l);
@@ -1037,7 +1041,8 @@ static int open_arrays(struct run *r) {
     if (err == 0 && r->shape->faces_in_file && r->x->faces == NULL)
         err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
     if (err == 0 && r->face_slab_bytes > 0)
-        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, &r->face_block);
+        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, r->x->device,
+                         &r->face_block);
     if (err == 0 && r->x->poison && r->face_block != NULL)
         memset(mx_block_data(r->face_block), 0xff, mx_block_bytes(r->face_block));
     return err;

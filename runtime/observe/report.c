@@ -190,6 +190,20 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     put(o, "verified", r->verified < 0 ? json_null() : json_boolean(r->verified));
 }
 
+static json_t *json_files(const struct mx_report *r) {
+    json_t *o = json_object();
+    for (int32_t i = 0; i < r->n_files; i++) {
+        const struct mx_report_file *f = &r->file[i];
+        json_t *file = json_object(), *path = json_string(f->path);
+        put(file, "path", path != NULL ? path : json_null()); /* bytes that are no UTF-8 */
+        put(file, "in_place", json_boolean(f->in_place));
+        put(file, "page_cache", json_boolean(f->page_cache));
+        if (f->in_place) put(file, "align_bytes", whole(f->align_bytes));
+        put(o, f->field, file);
+    }
+    return o;
+}
+
 json_t *mx_report_json(const struct mx_report *r) {
     json_t *o = json_object();
     put(o, "memext", json_string(MX_VERSION));
@@ -203,6 +217,7 @@ json_t *mx_report_json(const struct mx_report *r) {
     put(o, "device", json_device(r));
     const char *origin = r->input != NULL ? r->input : r->init; /* NULL with a kernel */
     put(o, r->input != NULL ? "input" : "init", origin != NULL ? json_string(origin) : json_null());
+    if (r->n_files > 0) put(o, "files", json_files(r));
     put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
     put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
     put_prediction(o, r);
@@ -252,6 +267,10 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             q->algorithm, q->engine, (long long)q->by, (long long)q->bz, (long long)q->bt, (long long)q->slab,
             q->threads, q->threads == 1 ? "" : "s", q->tuner, gib((double)r->block_bytes),
             gib((double)r->dram_budget_bytes));
+    for (int32_t i = 0; i < r->n_files; i++)
+        fprintf(to, "%-10s %s of %s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
+                r->file[i].in_place ? "read in place" : "copied",
+                r->file[i].page_cache ? " through the page cache" : "");
     if (r->side_file_bytes > 0)
         fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
                 gib((double)r->side_file_bytes));

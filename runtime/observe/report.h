@@ -19,6 +19,15 @@ struct mx_report_snapshots {
     double seconds; /* of the thread that wrote them */
 };
 
+/* A file of a field that is only read. */
+struct mx_report_file {
+    const char *field, *path;
+    bool in_place;        /* read where it is; else copied */
+    bool page_cache;      /* in place, but through the page cache */
+    uint32_t align_bytes; /* in place: of its transfers */
+};
+enum { MX_REPORT_FILES = MX_MAX_FIXED };
+
 struct mx_report {
     struct mx_problem problem;
     struct mx_machine machine;
@@ -48,6 +57,8 @@ struct mx_report {
     int verified;      /* 1 yes, 0 no, -1 not asked */
     char checksum[17]; /* "" if there is no result */
     const char *input, *init;
+    struct mx_report_file file[MX_REPORT_FILES];
+    int32_t n_files;
 };
 
 json_t *mx_json_problem(const struct mx_problem *problem);

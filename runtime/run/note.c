@@ -106,7 +106,19 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     put_whole(o, "inode", (int64_t)f->identity.inode);
     put_whole(o, "bytes", (int64_t)f->identity.bytes);
     put_whole(o, "modified_ns", f->identity.modified_ns);
+    if (!f->in_place) return o;
+    char sample[17];
+    snprintf(sample, sizeof sample, "%016llx", (unsigned long long)f->identity.sample);
+    put(o, "in_place", json_true());
+    put_whole(o, "offset_bytes", f->npy.data_offset_bytes);
+    put(o, "sample", json_string(sample));
     return o;
+}
+
+static bool any_in_place(const struct mx_note *n) {
+    for (int32_t i = 0; i < n->fields.n; i++)
+        if (n->fields.field[i].in_place) return true;
+    return false;
 }
 
 static json_t *print_system(const struct mx_note *n) {
@@ -183,7 +195,7 @@ static json_t *print_all(const struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
-    put_whole(o, "note", MX_NOTE_VERSION);
+    put_whole(o, "note", any_in_place(n) ? MX_NOTE_VERSION : MX_NOTE_OLDEST);
     put(o, "memext", json_string(MX_VERSION));
     put(o, "problem", print_problem(&n->problem));
     put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
@@ -306,6 +318,13 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
     f->identity.inode = (uint64_t)whole(r, v, "inode", INT64_MIN, INT64_MAX);
     f->identity.bytes = (uint64_t)whole(r, v, "bytes", 0, INT64_MAX);
     f->identity.modified_ns = whole(r, v, "modified_ns", INT64_MIN, INT64_MAX);
+    f->in_place = json_is_true(json_object_get(v, "in_place"));
+    if (!f->in_place) return;
+    char sample[17];
+    if (f->array != MX_FIELD_OF_C) r->ok = false;
+    f->npy.data_offset_bytes = whole(r, v, "offset_bytes", 0, INT64_MAX / 4);
+    if (strspn(word(r, v, "sample", sample, sizeof sample), "0123456789abcdef") != 16) r->ok = false;
+    f->identity.sample = r->ok ? strtoull(sample, NULL, 16) : 0;
 }
 
 static void parse_params(struct reader *r, const json_t *o, struct mx_system *s) {
@@ -377,7 +396,24 @@ static void parse_problem(struct reader *r, const json_t *o, bool system, struct
     p->h = s != NULL ? s->h : 1;
 }
 
-static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p, struct mx_layout *l) {
+/* The field that is number i of C. */
+static const struct mx_run_field *field_of_c(const struct mx_run_fields *fields, int32_t i) {
+    for (int32_t k = 0; k < fields->n; k++)
+        if (fields->field[k].array == MX_FIELD_OF_C && fields->field[k].index == i) return &fields->field[k];
+    return NULL;
+}
+
+static bool lay_in_place(const struct mx_problem *p, int32_t i, const struct mx_run_field *f,
+                         struct mx_fixed_layout *out) {
+    const struct mx_fixed_file file = {.dtype = f->dtype,
+                                       .offset_bytes = f->npy.data_offset_bytes,
+                                       .bytes = (int64_t)f->identity.bytes,
+                                       .frame = f->frame};
+    return mx_layout_fixed_file(p, i, &file, NULL, out) == 0;
+}
+
+static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p,
+                         const struct mx_run_fields *fields, struct mx_layout *l) {
     const int64_t most = INT64_MAX / 4;
     if (!r->ok) return;
     l->rows = p->ny + 2 * p->h;
@@ -401,6 +437,11 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
     const json_t *fixed = mx_fixed_count(p) > 0 ? member(r, o, "fixed_pitch_bytes") : NULL;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &l->fixed[i];
+        const struct mx_run_field *field = field_of_c(fields, i);
+        if (field != NULL && field->in_place) {
+            r->ok &= lay_in_place(p, i, field, f);
+            continue;
+        }
         *f = (struct mx_fixed_layout){
             .row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype),
             .row_pitch_bytes = json_integer_value(json_array_get(fixed, 2 * (size_t)i)),
@@ -474,7 +515,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     const json_t *system = json_object_get(o, "system");
     parse_problem(r, member(r, o, "problem"), system != NULL, &n->problem);
     if (system != NULL) parse_system(r, system, n);
-    parse_layout(r, member(r, o, "layout"), &n->problem, &n->layout);
+    parse_layout(r, member(r, o, "layout"), &n->problem, &n->fields, &n->layout);
     if (mx_plan_parse(word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
     n->time = whole(r, o, "step", 0, n->problem.nt);
     n->n_buffers = (int32_t)whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
@@ -509,13 +550,14 @@ int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *o
     if (strcmp(word(&r, o, "kind", found, sizeof found), kind) != 0)
         err = mx_fail(why, -EINVAL, "its note is not of a run of memext");
     const json_t *version = json_object_get(o, "note");
-    if (err == 0 && json_is_integer(version) && json_integer_value(version) != MX_NOTE_VERSION)
-        err = mx_fail(
-            why, -EINVAL,
-            "its note has version %lld, and this memext (%s) reads version %d: use the memext that made it",
-            (long long)json_integer_value(version), MX_VERSION, MX_NOTE_VERSION);
+    const int64_t number = json_integer_value(version);
+    if (err == 0 && json_is_integer(version) && (number < MX_NOTE_OLDEST || number > MX_NOTE_VERSION))
+        err = mx_fail(why, -EINVAL,
+                      "its note has version %lld, and this memext (%s) reads versions %d to %d: use the "
+                      "memext that made it",
+                      (long long)number, MX_VERSION, MX_NOTE_OLDEST, MX_NOTE_VERSION);
     if (err == 0) {
-        whole(&r, o, "note", MX_NOTE_VERSION, MX_NOTE_VERSION);
+        whole(&r, o, "note", MX_NOTE_OLDEST, MX_NOTE_VERSION);
         parse_rest(&r, o, &n);
         if (!r.ok)
             err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");

@@ -17,7 +17,8 @@
 
 #include <limits.h>
 
-enum { MX_NOTE_VERSION = 4, MX_NOTE_MOST_BUFFERS = 3 };
+/* 5: fields of C may be files that are read in place. Without any a note has version 4. */
+enum { MX_NOTE_OLDEST = 4, MX_NOTE_VERSION = 5, MX_NOTE_MOST_BUFFERS = 3 };
 
 enum { MX_SNAPSHOT_FIELDS = 512 };
 
@@ -65,7 +66,8 @@ bool mx_note_unescape(const char *text, char *out, size_t capacity_bytes);
 
 /* Names of the Buffers in a store, by number. */
 extern const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS];
-/* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...), a copy that the run owns. */
+/* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...) that the run has a copy of.
+ */
 extern const char *const mx_note_partners[MX_NOTE_MOST_BUFFERS];
 const char *mx_note_fixed(int32_t field, char name[16]);
 

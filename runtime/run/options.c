@@ -314,6 +314,8 @@ const struct mx_option mx_option_rows[] = {
      "field that the kernel only reads: a .npy file, or raw cells: "
      "NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]; "
      "repeated"},
+    {"field-copy", 0, BOTH, 0, take_flag, AT(field_copy), 0, 0, NULL,
+     "copy files of --field into the store instead of reading them where they are"},
     {"in-place", 0, BOTH, 0, take_flag, AT(in_place), 0, 0, NULL,
      "kernels that read the old value: one pair of Buffers instead of two; such a run cannot be resumed"},
     {"side", 0, RUN, 1, take_words, AT(sides), 0, 0, "x=KIND[,KIND]",
@@ -434,6 +436,7 @@ static const struct {
 } exclusive[] = {
     {"dry-run", "resume calibrate", "a dry run touches nothing"},
     {"force", "resume", "--force starts anew and --resume goes on"},
+    {"field-copy", "resume", "fields stay where the run has them since it began"},
     {"init", "input", "the initial grid is the one or the other"},
     {"kernel", "stencil coef dtype", "the kernel says what is computed and with which types"},
 };
@@ -461,7 +464,7 @@ static int complete_export(const struct mx_options *o, mx_why *why) {
 
 /* What is computed, what the grid is: of a kernel that is known when it has been opened. */
 static int complete_system(struct mx_options *o, mx_why *why) {
-    static const char *const of_kernels[] = {"param", "field", "in-place"};
+    static const char *const of_kernels[] = {"param", "field", "field-copy", "in-place"};
     for (size_t i = 0; i < sizeof of_kernels / sizeof *of_kernels; i++)
         if (o->kernel == NULL && !o->resume && mx_option_given(o, of_kernels[i]))
             return mx_fail(why, -EINVAL, "--%s is for kernels: give one with --kernel FILE.c", of_kernels[i]);

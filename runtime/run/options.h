@@ -28,7 +28,7 @@ struct mx_options {
      * these hold all of them. */
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
-    bool in_place;
+    bool in_place, field_copy;
     struct mx_words sides;         /* --side */
     struct mx_words frames;        /* --frame */
     bool bare_output;              /* --output-frame none */

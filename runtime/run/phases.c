@@ -54,6 +54,12 @@ static void renew_note(struct mx_run *r) {
     n->plan = r->report.plan;
     n->n_buffers = r->n_buffers;
     n->commit_every = r->commit_every_s;
+    for (int32_t i = 0; i < r->fields.n; i++) {
+        struct mx_run_field *f = &n->fields.field[i];
+        if (!r->fields.field[i].in_place) continue;
+        *f = r->fields.field[i]; /* it may be elsewhere now */
+        f->npy.fd = -1;
+    }
     snprintf(n->backend, sizeof n->backend, "%s", r->backend->name);
     gethostname(n->host, sizeof n->host - 1);
     for (char *c = n->host; *c != 0; c++)
@@ -85,7 +91,8 @@ static int write_note(struct mx_run *r) {
 /* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
 static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
-    int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
+    int err = mx_run_in_place_unchanged(r, NULL);
+    if (err == 0 && r->note.integrity_unit > 0) err = mx_buffer_integrity_save(r->buffer[buffer]);
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_buffer_integrity_save(r->partner[buffer]);
     if (err == 0) err = mx_run_sync_traces(r);
@@ -259,11 +266,12 @@ static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t in
                                    .why = &r->why};
 }
 
-/* The fields that a kernel only reads, as the run keeps them. */
+/* The fields that a kernel only reads, as far as the run has a copy of them. */
 static int write_fixed(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
         struct mx_layout layout;
+        if (r->file[i] != NULL) continue;
         mx_layout_of_fixed(&r->report.layout, i, &layout);
         struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
         err = pass_layout(r, "fields", r->fixed[i], &layout, true, mx_fields_fill_plane, &fill);
@@ -342,6 +350,8 @@ static int start_timeline(struct mx_run *r) {
                                     .problem = &r->o.problem,
                                     .plan = &p->plan,
                                     .device = r->device,
+                                    .files = r->file,
+                                    .n_files = MX_MAX_FIXED,
                                     .place = r->backend->anonymous ? "" : p->device.place,
                                     .n_buffers = r->n_buffers};
     for (int32_t i = 0; i < r->n_buffers; i++) {
@@ -377,9 +387,9 @@ static int make_engine(struct mx_run *r) {
     return err;
 }
 
-static struct mx_counters counters_since(mx_device *device, const struct mx_counters *s) {
-    struct mx_counters n = {.size = sizeof n};
-    mx_device_counters(device, &n);
+static struct mx_counters counters_since(const struct mx_run *r, const struct mx_counters *s) {
+    struct mx_counters n;
+    mx_run_counters(r, &n);
     return (struct mx_counters){n.size,
                                 n.read_bytes - s->read_bytes,
                                 n.write_bytes - s->write_bytes,
@@ -416,14 +426,14 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
 /* Runs the schedule between two looks at all counters. */
 static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_executed *done) {
     struct mx_report *p = &r->report;
-    struct mx_counters before = {.size = sizeof before};
-    mx_device_counters(r->device, &before);
+    struct mx_counters before;
+    mx_run_counters(r, &before);
     struct mx_usage_files files = mx_usage_open();
     struct mx_usage usage = mx_usage_now(&files);
     int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
-    p->counters = counters_since(r->device, &before);
+    p->counters = counters_since(r, &before);
     const char *snapshots = err < 0 ? mx_run_snapshots_failed(r) : NULL;
     return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
 }
@@ -666,15 +676,27 @@ static int finish(struct mx_run *r) {
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
+/* What was computed from a file that changed is no result. */
+static int check_files(struct mx_run *r) { return mx_run_in_place_unchanged(r, &r->why); }
+
+/* Whatever failed: if a file changed, that is why, or reason enough. */
+static int explain(struct mx_run *r, int err) {
+    mx_why why = {""};
+    if (err == 0 || err == -EINTR || mx_run_in_place_unchanged(r, &why) != -ESTALE) return err;
+    r->why = why;
+    return -ESTALE;
+}
+
 int mx_run_work(struct mx_run *r) {
-    static int (*const phases[])(struct mx_run *) = {initialise, make_engine, compute, commit_result,
-                                                     take_checksum};
+    static int (*const phases[])(struct mx_run *) = {initialise,  make_engine,   compute,
+                                                     check_files, commit_result, take_checksum};
     int err = 0;
     for (size_t i = 0; i < sizeof phases / sizeof phases[0] && err == 0; i++) {
         err = mx_run_stopped(r);
         if (err == 0) err = phases[i](r);
     }
     if (err == 0 && r->o.verify) err = verify(r);
+    err = explain(r, err);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = hand_over_result(r);
     if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
@@ -694,6 +716,7 @@ void mx_run_release(struct mx_run *r) {
     mx_buffer_close(r->faces);
     mx_run_close_points(r);
     mx_run_close_snapshots(r);
+    for (int i = 0; i < MX_MAX_FIXED; i++) mx_device_close(r->file[i]);
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);
     mx_device_close(r->device);

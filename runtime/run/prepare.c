@@ -1,5 +1,6 @@
 /* prepare.c - a run before anything is touched: what it may use, where it works, by which plan; and its
  * store. */
+#include "core/device.h"
 #include "machine/machine.h"
 #include "run/run.h"
 
@@ -153,10 +154,10 @@ static int check_origin(struct mx_run *r, const char *place) {
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s; leave --init out with --resume", place,
                        origin(n));
-    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0 || r->o.fields.n > 0))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds all fields of its run; leave --input, --init and --field out with --resume", place);
+    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0))
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds all fields of its run; leave --input and --init out with --resume",
+                       place);
     if (r->o.input != NULL && n->input[0] == 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s %s; leave --input out with --resume", place,
@@ -257,7 +258,8 @@ static int take_stored_system(struct mx_run *r, const char *place) {
                     "leave --param out with --resume",
                     place, s->param_name[k], s->param[k], r->system->param[i]);
     r->fields = r->note.fields;
-    return mx_fields_take_frames(&r->fields, r->system, &r->o.frames, &r->why);
+    err = mx_fields_take_moved(&r->fields, &r->o, &r->why);
+    return err == 0 ? mx_fields_take_frames(&r->fields, r->system, &r->o.frames, &r->why) : err;
 }
 
 static int read_note(struct mx_run *r, struct mx_store_facts *store) {
@@ -514,7 +516,7 @@ static void report_commits(struct mx_run *r) {
                                   ? mx_run_buffers(r) * p->layout.buffer_bytes
                                   : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
-        p->predicted_init_bytes += p->layout.fixed[i].bytes;
+        p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
 }
 
 /* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
@@ -533,9 +535,10 @@ int mx_run_plan(struct mx_run *r) {
     q->offset_align_bytes = alignment(r, &capacity);
     q->extra_dram_bytes = extra_bytes(r);
     q->blocks_only = r->o.integrity;
+    q->fixed = r->file_layout;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
-        q->layout = &r->note.layout;
+        q->layout = &r->note.layout; /* of files that are read in place q->fixed */
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
@@ -581,6 +584,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_run_check_frames(r);
     if (err == 0) err = mx_run_take_snapshots(r);
     if (err == 0) err = mx_run_take_points(r);
+    if (err == 0 && r->system != NULL) err = mx_run_take_in_place(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
@@ -608,7 +612,7 @@ static uint64_t stored_bytes(const struct mx_run *r) {
     uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
                      (uint64_t)r->report.side_file_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
-        bytes += (uint64_t)r->report.layout.fixed[i].bytes;
+        bytes += r->report.layout.fixed[i].user_file ? 0 : (uint64_t)r->report.layout.fixed[i].bytes;
     return bytes;
 }
 
@@ -678,8 +682,11 @@ static int open_fixed(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
         char name[16];
-        err =
-            open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed, &r->fixed[i]);
+        if (r->file[i] != NULL)
+            err = mx_buffer_open(r->file[i], MX_FILE_BUFFER, &r->why, &r->fixed[i]);
+        else if (!r->report.layout.fixed[i].user_file) /* of a run that is done no file is opened */
+            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed,
+                              &r->fixed[i]);
     }
     return err;
 }

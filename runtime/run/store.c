@@ -53,8 +53,13 @@ static void put_fields(json_t *o, const struct mx_note *n) {
             : f->init != NULL ? json_string(f->init->name)
                               : json_null());
     }
+    json_t *in_place = json_array();
+    for (int32_t i = 0; i < n->fields.n; i++)
+        if (n->fields.field[i].in_place)
+            json_array_append_new(in_place, json_string(n->fields.field[i].name));
     put(o, "kernel_file", json_string(n->kernel));
     put(o, "fields", fields);
+    put(o, "fields_in_place", in_place);
 }
 
 static json_t *json_snapshots(const struct mx_snapshots_asked *s) {
@@ -128,13 +133,14 @@ static void print_system(const struct mx_note *n, FILE *to) {
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
-        fprintf(to, "%-10s %s %s from %s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
+        fprintf(to, "%-10s %s %s from %s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
                 f->path[0] != 0   ? "the file "
                 : f->init != NULL ? "init "
                                   : "the values of ",
                 f->path[0] != 0   ? f->path
                 : f->init != NULL ? f->init->name
-                                  : n->fields.field[f->same_as].name);
+                                  : n->fields.field[f->same_as].name,
+                f->in_place ? ", which is read in place" : "");
     }
 }
 
