@@ -8,6 +8,7 @@
  *     fields.c     the fields of a system by name: first values, results
  *     sides.c      what the frame is on each side, and whether a plan can do with it
  *     points.c     sources, probes and the file of their traces
+ *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
