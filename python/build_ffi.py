@@ -25,7 +25,7 @@ def declarations(header: str) -> str:
     text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     text = re.sub(r'extern "C" \{(.*)\}', r"\1", text, flags=re.S)
     for name, value in macros.items():
-        text = re.sub(rf"\b{name}\b(?: \+ 1)?", lambda m: str(int(value) + m.group().endswith("+ 1")), text)
+        text = re.sub(rf"\b{name}\b(?: \+ 1)?", lambda m, n=int(value): str(n + m.group().endswith("+ 1")), text)
     return text
 
 

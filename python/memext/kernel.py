@@ -126,6 +126,7 @@ class Kernel:
                 raise KernelError(f"{one} is no argument of {name}", functions[0].file, functions[0].line)
         self.reductions: list[Reduction] = []
         self._forms: dict[tuple, _Code] = {}
+        self._undeclared = "f8"
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self._parts[0].function(*args, **keywords)
@@ -144,8 +145,21 @@ class Kernel:
             given = type_name(fields[name], name) if fields.get(name) is not None else None
             if declared is not None and given is not None and declared != given:
                 raise KernelError(f"{name} of {self.name} is declared as {declared} and given as {given}: convert it")
-            found[name] = declared or given or found[self.state[0]]
+            found[name] = declared or given or self._undeclared
         return found
+
+    def try_types(self) -> None:
+        """What cannot be translated is refused here, not when a run begins: with read-only fields of float64, or else of uint8."""
+        try:
+            self.code()
+        except KernelError:
+            self._undeclared = "u1"
+            try:
+                self.code()
+                return
+            except KernelError:
+                pass
+            raise
 
     def code(self, dtype: Any = "f8", **fields: Any) -> _Code:
         types_ = self.dtypes(dtype, **fields)
@@ -177,7 +191,7 @@ class Kernel:
 
     def reference(self, steps: int, dtype: Any = None, params: Mapping[str, float] | None = None, **arrays: np.ndarray) -> dict[str, np.ndarray]:
         """The same in numpy, all in memory: arrays by name with their frames; leapfrog's step before as NAME_old. For checks."""
-        return self.code(dtype or {n: arrays[n].dtype for n in self.state}, **{n: arrays[n].dtype for n in self.fixed}).run(
+        return self.code(dtype or {n: arrays[n].dtype for n in self.state + self.partner}, **{n: arrays[n].dtype for n in self.fixed}).run(
             steps, {**self.params, **(params or {})}, arrays)
 
 
@@ -400,7 +414,7 @@ def kernel(function: Callable | None = None, *, fixed: Any = (), params: Mapping
         if not part.fields:
             raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
         made = Kernel([part], names, values, name or part.name, part.fields, [], None)
-        made.code()  # what cannot be translated is refused here, not when a run begins
+        made.try_types()
         return made
 
     return make if function is None else make(function)
@@ -421,13 +435,13 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
     fields = [_computed(part) for part in parts]
     if set(fields[0]) & set(fields[1]):
         raise KernelError(f"{', '.join(sorted(set(fields[0]) & set(fields[1])))} is computed by both functions", parts[1].file, parts[1].line)
-    for part, others in zip(parts, (fields[1], fields[0])):
+    for part in parts:
         unknown = [f for f in part.fields if f not in fields[0] and f not in fields[1]]
         if unknown:
             raise KernelError(f"{', '.join(unknown)} of {part.name} is computed by neither function; name read-only fields in fixed", part.file,
                               part.line)
     made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered")
-    made.code()
+    made.try_types()
     return made
 
 

@@ -229,7 +229,8 @@ class Run:
             fields[name] = as_values(given.pop(name), name, 1)
         self._extra = given
         if k is not None:
-            types = {n: _field_type(fields[n]) for n in k.fixed}
+            state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
+            types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
             self.code = k.code(self._dtype, **types)
             self.radius, self._fixed_radius = self.code.radius, self.code.fixed_radius
             self._state = {n: self.code.dtypes[n] for n in k.state + k.partner}
@@ -451,7 +452,7 @@ class Run:
         reduce() and break are those of this step. A run that goes on begins at the next check after what is committed.
 
         progress: True draws a bar; a function is called as function(step, steps, phase)."""
-        check = steps if check is None else int(check)
+        check = max(steps, 1) if check is None else int(check)
         if steps < 0 or check < 1:
             raise MemextError(f"{steps} steps, checked every {check}: not below 0 and 1", errno.EINVAL)
         if self.backend in ANONYMOUS and check < steps:

@@ -54,7 +54,7 @@ class Ramp(Values):
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> Any:
         if self.axis == 0:
-            values: Any = self.first + (self.last - self.first) * z / max(shape[0] - 1, 1)
+            values: Any = np.linspace(self.first, self.last, shape[0])[z]
         else:
             line = np.linspace(self.first, self.last, shape[self.axis])
             values = line[:, None] if self.axis == 1 else line

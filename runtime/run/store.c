@@ -124,6 +124,7 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
     put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
     put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    if (n->problem.system != NULL && n->source[0] != 0) put(o, "source", json_string(n->source));
     if (n->problem.system != NULL)
         put_fields(o, n);
     else if (n->input[0] != 0)
