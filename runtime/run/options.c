@@ -269,7 +269,8 @@ static int take_advice(const struct mx_option *row, const char *value, struct mx
 const struct mx_option mx_option_rows[] = {
     {"size", 'n', BOTH, 3, take_counts, AT(problem.nx), 1, 0, "NX NY NZ",
      "interior cells of the grid (with --input: taken from the file)"},
-    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT", "time steps"},
+    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT",
+     "time steps; with --resume another number than before if the run is to end earlier or go on"},
     {"device", 'd', BOTH | MX_CMD_INFO, 1, take_text, AT(path), 0, 0, "PATH",
      "directory, file or block device that holds the Buffers"},
     {"backend", 0, BOTH | MX_CMD_EXPORT, 1, take_text, AT(backend), 0, 0, "B",

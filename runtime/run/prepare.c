@@ -105,13 +105,24 @@ static int take_place(struct mx_run *r) {
 /* What was given with --resume has to be what the store holds. */
 static int check_problem(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
-    if ((mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz)) ||
-        (mx_option_given(&r->o, "steps") && a->nt != b->nt))
+    if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz))
         return mx_fail(
             &r->why, -EINVAL,
             "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
-            "-n and -t out with --resume",
+            "-n out with --resume",
             place, (long long)b->nx, (long long)b->ny, (long long)b->nz, (long long)b->nt);
+    if (mx_option_given(&r->o, "steps") && a->nt < r->note.time)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
+            "%lld or more, or leave it out with --resume",
+            place, (long long)r->note.time, (long long)a->nt, (long long)r->note.time);
+    if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a run of %lld steps whose traces have room for those, not for %lld; leave "
+            "-t out with --resume",
+            place, (long long)b->nt, (long long)a->nt);
     if (mx_option_given(&r->o, "stencil") && strcmp(a->stencil, b->stencil) != 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run of %s, not of %s; leave --stencil out with --resume", place,
@@ -314,7 +325,9 @@ static int take_store(struct mx_run *r) {
             former != NULL && !former->anonymous && (former->probe == NULL || former->probe(NULL, NULL) == 0);
         if (r->o.backend == NULL && works) r->o.backend = former->name;
         if (store->finished == 2) r->o.keep = true;
+        const int64_t nt = mx_option_given(&r->o, "steps") ? r->o.problem.nt : r->note.problem.nt;
         r->o.problem = r->note.problem;
+        r->o.problem.nt = nt;
         if (r->note.problem.system != NULL) err = take_stored_system(r, store->place);
         r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;
         if (r->o.input == NULL && r->note.input[0] != 0) {
@@ -743,6 +756,7 @@ static int take_integrity(struct mx_run *r) {
 int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
     if (err == 0 && r->resumed) err = check_note(r);
+    if (r->resumed) r->note.problem.nt = r->o.problem.nt; /* from the next commit on */
     /* The device's alignment may turn out larger than it looked from outside. */
     bool same = r->backend->face == MX_FACE_MAPPED ||
                 r->report.device.offset_align_bytes == r->request.offset_align_bytes;

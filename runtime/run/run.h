@@ -11,6 +11,7 @@
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
  *     snapshots.c  the state every so many steps, as files
+ *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
