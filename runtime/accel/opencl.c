@@ -272,11 +272,11 @@ static size_t round_up(int64_t n, size_t unit) { return ((size_t)n + unit - 1) /
 static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
     struct opencl *o = state;
     struct queue *q = &o->queue[MX_ACCEL_WORK];
-    /* Of a GPU rows of 64 cells, 4 of them, so that a line is read by few groups; a CPU's choice is its own. */
+    /* Always the same, for PoCL compiles for each size anew. Of a GPU rows of 64 cells, 4 of them, so that a line is
+     * read by few groups. */
     const bool cpu = (o->found.type & CL_DEVICE_TYPE_CPU) != 0;
-    const size_t local[3] = {64, 4, 1};
-    const size_t global[3] = {round_up(l->size[0], cpu ? 1 : local[0]), round_up(l->size[1], cpu ? 1 : local[1]),
-                              (size_t)l->size[2]};
+    const size_t local[3] = {64, cpu ? 1 : 4, 1};
+    const size_t global[3] = {round_up(l->size[0], local[0]), round_up(l->size[1], local[1]), (size_t)l->size[2]};
     const cl_kernel kernel = o->kernel[l->kernel];
     cl_event event = NULL;
     cl_uint a = 0;
@@ -291,7 +291,7 @@ static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
     for (int i = 0; i < MX_ACCEL_NUMBERS && e == CL_SUCCESS; i++)
         e = api.clSetKernelArg(kernel, a++, sizeof l->number[i], &l->number[i]);
     if (e == CL_SUCCESS)
-        e = api.clEnqueueNDRangeKernel(q->queue, kernel, 3, NULL, global, cpu ? NULL : local, 0, NULL, &event);
+        e = api.clEnqueueNDRangeKernel(q->queue, kernel, 3, NULL, global, local, 0, NULL, &event);
     return end(q, e, event, why);
 }
 

@@ -1,5 +1,6 @@
 /* cmd_info.c - memext info: what memext sees. */
 #include "cli/options.h"
+#include "accel/accel.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
 #include "machine/machine.h"
@@ -29,6 +30,23 @@ static json_t *backends(void) {
         json_t *o = json_object();
         put(o, "name", json_string((*b)->name));
         put(o, "summary", json_string((*b)->summary));
+        put(o, "works", json_boolean(err == 0));
+        put(o, "why", json_string(why.text));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *accelerators(void) {
+    json_t *list = json_array();
+    for (const struct mx_accel_ops *const *a = mx_accels; *a != NULL; a++) {
+        mx_why why = {""};
+        char device[128] = "";
+        const int err = (*a)->probe(device, &why);
+        json_t *o = json_object();
+        put(o, "name", json_string((*a)->name));
+        put(o, "summary", json_string((*a)->summary));
+        put(o, "device", json_string(device));
         put(o, "works", json_boolean(err == 0));
         put(o, "why", json_string(why.text));
         json_array_append_new(list, o);
@@ -108,6 +126,11 @@ static void print(const struct mx_machine *m, uint64_t limit, uint64_t reserve, 
         printf("%-10s %-6s %s%s%s\n", i == 0 ? "backends" : "", text(o, "name"), text(o, "summary"),
                works ? "" : " - NOT HERE: ", text(o, "why"));
     }
+    json_array_foreach(json_object_get(all, "accelerators"), i, o) {
+        const bool works = json_is_true(json_object_get(o, "works"));
+        printf("%-10s %-6s %s%s%s\n", i == 0 ? "accels" : "", text(o, "name"), text(o, "summary"),
+               works ? ": " : " - NOT HERE: ", text(o, works ? "device" : "why"));
+    }
     json_array_foreach(json_object_get(all, "algorithms"), i, o)
         printf("%-10s %-17s %s%s\n", i == 0 ? "algorithms" : "", text(o, "name"), text(o, "summary"),
                json_is_true(json_object_get(o, "resumable")) ? " (resumable)" : "");
@@ -178,6 +201,7 @@ int mx_cmd_info(int argc, char **argv) {
     put(all, "dram_limit_bytes", json_integer((json_int_t)limit));
     put(all, "reserve_bytes", json_integer((json_int_t)reserve));
     put(all, "backends", backends());
+    put(all, "accelerators", accelerators());
     put(all, "algorithms", algorithms());
     put(all, "stencils", stencils());
     if (place != NULL) put(all, "device", place);

@@ -141,11 +141,23 @@ static int64_t device_done(mx_engine *e) {
     return call;
 }
 
-static int64_t device_slab(const struct mx_engine_options *options) { return tiled()->slab(options); }
+/* A launch, and each of the transfers of a slab, cost a device some 10 us, in which it could have computed so many
+ * cells: slabs have many more than that. */
+static const double cells_of_a_launch = 2e5, cells_of_a_slab = 8e6;
 
-static double device_efficiency(const struct mx_engine_options *options) {
-    (void)options;
-    return 1;
+static double plane_cells(const struct mx_engine_options *o) {
+    const int64_t rows = o->rows > 0 ? o->rows : o->problem->ny;
+    return (double)o->problem->nx * (double)rows;
+}
+
+static int64_t device_slab(const struct mx_engine_options *o) {
+    if (o->slab > 0) return o->slab;
+    return mx_min(mx_max((int64_t)(cells_of_a_slab / plane_cells(o)), 1), mx_max(o->problem->nz / 4, 1));
+}
+
+static double device_efficiency(const struct mx_engine_options *o) {
+    const double cells = plane_cells(o) * (double)device_slab(o);
+    return cells / (cells + cells_of_a_launch);
 }
 
 static void device_free(mx_engine *e) {

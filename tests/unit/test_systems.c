@@ -685,7 +685,7 @@ Test(systems, on_opencl) {
     const struct mx_accel_options o = {.spec = "opencl"};
     if (mx_accel_open(&o, &why, &accel) < 0) cr_skip_test("%s", why.text);
     mx_accel_close(accel);
-    many_there("stream", "opencl", 4, 31);
+    many_there("stream", "opencl", 3, 31);
     many_there("resident", "opencl", 1, 32);
 }
 
