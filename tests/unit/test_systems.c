@@ -1,7 +1,10 @@
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
  * of half of them sources are added and probes recorded.
- * DRAM starts as NaN: whatever is used without having been loaded would show. */
+ * DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
+ * accelerators.
+ */
+#include "accel/accel.h"
 #include "core/device.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
@@ -222,6 +225,7 @@ struct setting {
     struct mx_sides sides;
     int32_t n_buffers, source;
     double commit_every_s;
+    const char *accel; /* the arrays are in memory of this one; NULL = in DRAM */
 };
 
 struct bench {
@@ -235,6 +239,7 @@ struct bench {
     mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *faces;
     mx_device *file[TEST_FIXED]; /* of fields of C that are files, read in place */
     const char *dir;
+    mx_accel *accel;
     int64_t commits, last_commit, wrong_commits;
     char text[400];
 };
@@ -251,7 +256,7 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
         (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces,
         s->plan.in_place ? " in place" : "", s->points ? " points" : "", s->n_buffers, s->source,
-        mx_sides_text(&s->sides, sides));
+        s->accel != NULL ? s->accel : mx_sides_text(&s->sides, sides));
     return text;
 }
 
@@ -409,6 +414,8 @@ static void open_bench(struct bench *b, const char *dir) {
                                   .max_request_bytes = 16384,
                                   .force = true,
                                   .advice = s->advice};
+    const struct mx_accel_options accel = {.spec = s->accel};
+    if (s->accel != NULL) cr_assert(mx_accel_open(&accel, &why, &b->accel) == 0, "%s: %s", b->text, why.text);
     if (s->points) make_points(&b->points, &s->problem, pick);
     make_oracle(&b->oracle, &s->rs, &s->problem, s->points ? &b->points : NULL, &s->sides);
     cr_assert(mx_device_open(&o, &why, &b->device) == 0, "%s: %s", b->text, why.text);
@@ -436,6 +443,7 @@ static void close_bench(struct bench *b) {
     }
     mx_buffer_close(b->faces);
     mx_device_close(b->device);
+    mx_accel_close(b->accel);
     free_oracle(&b->oracle);
     if (b->s->points) free_points(&b->points);
 }
@@ -455,7 +463,8 @@ static mx_engine *open_engine(const struct bench *b, const struct mx_engine_ops 
                                   .column = b->s->plan.column,
                                   .levels = b->schedule->shape.max_levels,
                                   .rows = b->layout.rows,
-                                  .planes = b->s->plan.slab};
+                                  .planes = b->s->plan.slab,
+                                  .accel = b->accel};
     cr_assert(ops->create(&o, &why, &engine) == 0, "%s: %s", b->text, why.text);
     return engine;
 }
@@ -483,6 +492,13 @@ static void same_traffic(const struct bench *b, const struct mx_counters *before
               (long long)done->updates, (long long)t.updates);
     cr_expect(done->block_bytes == dram, "%s: %lld bytes of DRAM, predicted %lld", b->text,
               (long long)done->block_bytes, (long long)dram);
+    if (b->accel == NULL) return;
+    cr_expect((int64_t)done->put_bytes == t.read_bytes, "%s: put %lld, predicted %lld", b->text,
+              (long long)done->put_bytes, (long long)t.read_bytes);
+    cr_expect((int64_t)done->get_bytes == t.write_bytes, "%s: got %lld, predicted %lld", b->text,
+              (long long)done->get_bytes, (long long)t.write_bytes);
+    cr_expect(mx_accel_used_bytes(b->accel) == 0, "%s: %lld bytes were left there", b->text,
+              (long long)mx_accel_used_bytes(b->accel));
 }
 
 /* The plain recomputation finds the run's arrays right; with another start, or with another cell in the
@@ -547,6 +563,7 @@ static bool run(const struct setting *s, const char *dir) {
                              .committed = -1,
                              .commit_every_s = s->commit_every_s,
                              .faces = b.faces,
+                             .accel = b.accel,
                              .mapped = b.facts.mapped,
                              .advise = s->advice == MX_ADVICE_SCHEDULE,
                              .poison = b.schedule->shape.rows > 0,
@@ -582,7 +599,8 @@ static void random_plan(struct setting *s) {
     const struct mx_problem *p = &s->problem;
     const int64_t step = mx_levels_a_step(p);
     struct mx_plan *q = &s->plan;
-    const bool stream = strcmp(s->algorithm->name, "stream") == 0;
+    const bool stream = strcmp(s->algorithm->name, "stream") == 0,
+               resident = strcmp(s->algorithm->name, "resident") == 0;
     snprintf(q->algorithm, sizeof q->algorithm, "%s", s->algorithm->name);
     snprintf(q->engine, sizeof q->engine, "%s", pick(0, 2) ? "tiled" : "iblock");
     snprintf(q->tuner, sizeof q->tuner, "manual");
@@ -594,6 +612,7 @@ static void random_plan(struct setting *s) {
     q->column = pick(0, 1) * pick(1, 20);
     q->ahead = pick(1, 4);
     q->threads = (int32_t)pick(1, 3);
+    if (resident) q->in_place = mx_reads_old(p) && pick(0, 3) == 0;
     if (!stream) return;
     q->bz = p->nz;
     q->in_place = mx_reads_old(p) && pick(0, 3) == 0;
@@ -666,7 +685,51 @@ static void many(const char *name, int settings, uint64_t seed) {
     cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", name, ran, settings);
 }
 
+/* In memory of an accelerator: without points and sides, which are not there. */
+static void many_there(const char *name, const char *accel, int settings, uint64_t seed) {
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    char dir[256];
+    int ran = 0;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    settings /= 3;
+#endif
+    snprintf(dir, sizeof dir, "%s/mx-systems-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(dir) != NULL, "no test directory under %s", dir);
+    state = seed;
+    for (int i = 0; i < settings; i++) {
+        struct setting s;
+        random_setting(&s, mx_algorithm_find(name));
+        s.accel = accel;
+        s.points = false;
+        s.sides = (struct mx_sides){0};
+        strcpy(s.plan.engine, "device");
+        char *text = text_of_system(&s.rs);
+        s.rs.system.text = text;
+        ran += run(&s, dir);
+        free(text);
+    }
+    rmdir(dir);
+    cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", name, ran, settings);
+}
+
+Test(systems, on_host) {
+    many_there("stream", "host", 40, 21);
+    many_there("stream", "host,rate=1GB/s", 10, 22);
+    many_there("resident", "host", 15, 23);
+}
+
+Test(systems, on_opencl) {
+    mx_accel *accel;
+    mx_why why;
+    const struct mx_accel_options o = {.spec = "opencl"};
+    if (mx_accel_open(&o, &why, &accel) < 0) cr_skip_test("%s", why.text);
+    mx_accel_close(accel);
+    many_there("stream", "opencl", 3, 31);
+    many_there("resident", "opencl", 1, 32);
+}
+
 Test(systems, direct) { many("direct", 40, 1); }
+Test(systems, resident) { many("resident", 25, 9); }
 Test(systems, redundant) { many("redundant", 60, 2); }
 Test(systems, stream) { many("stream", 100, 3); }
 Test(systems, skewed) {
