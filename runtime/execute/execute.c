@@ -519,13 +519,13 @@ static int end_taking(struct run *r, const struct entry *e) {
     return err < 0 ? mx_fail(r->why, err, "no memory for a snapshot") : 0;
 }
 
-static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out);
-
 static int open_taking(struct run *r) {
     if (r->x->taking == NULL) return 0;
     if (r->x->taking->from_stores) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
-    return r->shape->rows > 0 ? make_block(r, r->x->layout->plane_pitch_bytes, 0, r->x->device, &r->plane)
-                              : 0;
+    const struct mx_block_options o = {.budget = r->x->budget};
+    return r->shape->rows > 0
+               ? mx_block_create(&o, (uint64_t)r->x->layout->plane_pitch_bytes, r->why, &r->plane)
+               : 0;
 }
 
 /* The spans of a step, between its Buffer and what `dram` points to: a Block array, or with an accelerator

@@ -1,6 +1,6 @@
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
- * of half of them sources are added and probes recorded.
+ * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps.
  * DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
  * accelerators.
  */
@@ -18,6 +18,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +242,13 @@ struct bench {
     const char *dir;
     mx_accel *accel;
     int64_t commits, last_commit, wrong_commits;
+    struct {
+        struct mx_taking taking;
+        uint8_t *seen;         /* [array][z][y]: rows of the step that is being taken */
+        int64_t wrong;         /* cells, and rows that came twice, not at all or out of order */
+        int64_t rows, steps;   /* of this step; steps that are whole */
+        _Atomic int64_t calls; /* under way */
+    } taken;
     char text[400];
 };
 
@@ -405,6 +413,69 @@ static int take_sweep(void *context, int64_t steps, mx_why *why) {
     return take_points(&b->points, steps, why);
 }
 
+/* ---- states that are taken: every wanted row once, with the cells of its step */
+
+static int64_t arrays_taken(const struct bench *b) { return b->s->rs.system.form == MX_STAGGERED ? 2 : 1; }
+
+static int take_rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1,
+                     const char *rows, int64_t pitch, mx_why *why) {
+    struct bench *b = context;
+    const struct mx_problem *p = &b->s->problem;
+    const int form = b->s->rs.system.form, newest = form == MX_STAGGERED ? array : (int)(step & 1);
+    const int32_t h = p->h;
+    (void)why;
+    b->taken.wrong += b->taken.calls++ != 0 || step != (b->taken.steps + 1) * b->taken.taking.every ||
+                      (form == MX_LEAPFROG && array != newest) || (form == MX_JACOBI && array != 0);
+    for (int64_t y = y0; y < y1; y++) {
+        uint8_t *seen = &b->taken.seen[(array * b->layout.planes + z) * b->layout.rows + y];
+        b->taken.wrong += (*seen)++ != 0 || y < h || y >= p->ny + h || z < h || z >= p->nz + h;
+        b->taken.rows += (z - h) % b->taken.taking.stride == 0;
+        for (int32_t f = 0; f < mx_field_count(p, array); f++) {
+            const char *row = rows + (y - y0) * pitch + b->layout.field_offset_bytes[array][f];
+            for (int64_t x = h; x < p->nx + h; x++) {
+                const double wanted = *cell(&b->oracle, b->oracle.array[step][newest], f, x, y, z);
+                const double got = mx_field_dtype(p, array, f) == MX_F64 ? ((const double *)row)[x]
+                                                                         : (double)((const float *)row)[x];
+                b->taken.wrong += memcmp(&wanted, &got, sizeof got) != 0;
+            }
+        }
+    }
+    b->taken.calls--;
+    return 0;
+}
+
+static int take_whole(void *context, int64_t step, mx_why *why) {
+    struct bench *b = context;
+    const struct mx_problem *p = &b->s->problem;
+    const int64_t stride = b->taken.taking.stride;
+    (void)why;
+    b->taken.wrong += b->taken.rows != arrays_taken(b) * p->ny * ((p->nz + stride - 1) / stride);
+    b->taken.wrong += step != ++b->taken.steps * b->taken.taking.every;
+    b->taken.rows = 0;
+    memset(b->taken.seen, 0, (size_t)(2 * b->layout.planes * b->layout.rows));
+    return 0;
+}
+
+static void ask_for_states(struct bench *b, struct mx_execution *x) {
+    if (b->s->problem.due[1] == 0) return;
+    b->taken.seen = calloc((size_t)(2 * b->layout.planes * b->layout.rows), 1);
+    b->taken.taking = (struct mx_taking){.every = b->s->problem.due[1],
+                                         .stride = pick(0, 1) ? 1 : pick(2, 5),
+                                         .from_stores = b->s->algorithm->resumable && b->accel == NULL,
+                                         .rows = take_rows,
+                                         .whole = take_whole,
+                                         .context = b};
+    x->taking = &b->taken.taking;
+}
+
+/* What Buffers that are rewritten in place are read for it. */
+static int64_t bytes_taken(const struct bench *b) {
+    const struct mx_taking *t = &b->taken.taking;
+    if (t->every == 0 || t->from_stores || !b->s->algorithm->uses_blocks) return 0;
+    return b->taken.steps * arrays_taken(b) * ((b->s->problem.nz + t->stride - 1) / t->stride) *
+           b->layout.plane_pitch_bytes;
+}
+
 static void open_bench(struct bench *b, const char *dir) {
     const struct setting *s = b->s;
     mx_why why = {""};
@@ -475,7 +546,7 @@ static void same_traffic(const struct bench *b, const struct mx_counters *before
     struct mx_traffic t;
     mx_device_counters(b->device, &after);
     b->s->algorithm->traffic(&b->s->problem, &b->s->plan, &b->layout, &t);
-    int64_t read = (int64_t)(after.read_bytes - before->read_bytes);
+    int64_t read = (int64_t)(after.read_bytes - before->read_bytes) - bytes_taken(b);
     for (int i = 0; i < TEST_FIXED; i++) {
         struct mx_counters file = {.size = sizeof file};
         if (b->file[i] != NULL) mx_device_counters(b->file[i], &file);
@@ -573,6 +644,7 @@ static bool run(const struct setting *s, const char *dir) {
         ask_for_points(&b.points, &b.layout, &s->sides, b.schedule->shape.max_levels, pick(0, 4), &x);
         x.sweep = take_sweep;
     }
+    ask_for_states(&b, &x);
     mx_device_counters(b.device, &before);
     const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
     cr_expect(err == 0, "%s: %s", b.text, why.text);
@@ -582,12 +654,19 @@ static bool run(const struct setting *s, const char *dir) {
         cr_expect(!s->commits || s->problem.nt == 0 || b.last_commit == s->problem.nt, "%s", b.text);
         cr_expect(b.wrong_commits == 0, "%s: %lld of %lld commits are wrong", b.text,
                   (long long)b.wrong_commits, (long long)b.commits);
+        const int64_t steps = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
+        cr_expect(
+            b.taken.wrong == 0 && b.taken.steps == steps,
+            "%s: taken every %lld steps, stride %lld: %lld of %lld states, %lld cells or rows are wrong",
+            b.text, (long long)s->problem.due[1], (long long)b.taken.taking.stride, (long long)b.taken.steps,
+            (long long)steps, (long long)b.taken.wrong);
         const int64_t wrong = wrong_state(&b, done.result, s->problem.nt);
         cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
         const int64_t traces = s->points ? wrong_traces(&b.points) : 0;
         cr_expect(traces == 0, "%s: %lld values of probes differ", b.text, (long long)traces);
         if (pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z)) verify(&b, done.result);
     }
+    free(b.taken.seen);
     ops->free(engine);
     close_bench(&b);
     return true;
@@ -679,6 +758,7 @@ static void many(const char *name, int settings, uint64_t seed) {
     for (int i = 0; i < settings; i++) {
         struct setting s;
         random_setting(&s, algorithm);
+        s.problem.due[1] = i % 4;
         ran += run(&s, dir);
     }
     rmdir(dir);
