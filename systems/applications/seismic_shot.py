@@ -3,7 +3,7 @@
 
 x is depth, y across and z along the line of receivers, 10 m a cell. The velocity of each cell is a u16, a sponge of 24 cells on all
 sides a u8; the source is Ricker's wavelet, put into one cell by --source; receivers are --probes. The picture has the section of
-velocities and the seismogram.
+velocities, the waves in it at two times, by --snapshot, and the seismogram.
 
 Checked at small size: traces and pressure against a plain loop in numpy, bit by bit; traces in a homogeneous medium against
 s(t - r/v) / (4 pi r), and that their error falls with the square of the time step; what comes back from the sponge. At full size:
@@ -18,6 +18,7 @@ import common
 DX, LAYERS, INTERFACES = 10.0, (1600, 2000, 2500, 3200), (0.32, 0.52, 0.75)  # m, m/s, parts of the depth
 COURANT = 0.4  # of the fastest layer; the scheme is stable up to 0.5
 DAMPING, SPONGE = 0.1, 24
+STRIDE = 2  # of the snapshots: every second cell
 LOUD = 4 * np.pi * 1000  # so that the amplitude is about 1 at 1 km
 
 
@@ -197,7 +198,8 @@ def full(a):
     begin = common.time.monotonic()
     a.shot = shot = Shot(a, n, a.o.steps, dt, a.o.frequency, layered(n), width, source, receivers)
     a.note(data_seconds=common.time.monotonic() - begin, receivers=len(receivers), dt=dt)
-    report = a.full(*shot.words, *(["--in-place"] if a.o.in_place else []))
+    a.every = max(1, a.o.steps // 3)
+    report = a.full(*shot.words, "--snapshot", f"{a.every}:{a.folder}/waves:{STRIDE}", *(["--in-place"] if a.o.in_place else []))
     a.check_run(report, 8)
     r, t = shot.distances(), shot.times()
     echo = 2 * first_interface(shot) * DX / shot.speed  # straight down and up again
@@ -222,28 +224,47 @@ def first_interface(shot):
     return float(nearest)
 
 
+def waves(a, step):
+    """The section of a snapshot: depth downwards."""
+    return np.load(a.folder / "waves" / f"p-{step:06}.npy", mmap_mode="r")[:, a.shot.source[1] // STRIDE].T
+
+
 def draw(a, path):
     shot, km = a.shot, DX / 1000
+    nx, _, nz = shot.n
     section = np.array([v[shot.source[1]] for v in common.planes_of(shot.v)]).T
     traces, t, where = shot.traces(), shot.times(), np.array([z for _, _, z in shot.receivers]) * km
+    whole = (0, nz * km, nx * km, 0)
+    with common.picture(path, 10, 10.5, layout=[["a", "a"], ["w", "v"], ["b", "b"]], height_ratios=(1, 0.75, 2)) as (figure, axes):
+        image = axes["a"].imshow(section, extent=whole, cmap="viridis", aspect="auto", interpolation="nearest")
+        figure.colorbar(image, ax=axes["a"], label="velocity, m/s", ticks=LAYERS, pad=0.01)
+        axes["a"].plot(where[::8], [shot.receivers[0][0] * km] * len(where[::8]), "v", color="white", markeredgecolor="black", markeredgewidth=0.5, markersize=4.5, label="receivers (every 8th)")
+        axes["a"].plot(shot.source[2] * km, shot.source[0] * km, "*", color="#D55E00", markersize=12, markeredgecolor="white", label="source", linestyle="")
+        axes["a"].legend(loc="lower left", labelcolor="black", ncols=2, frameon=True)
+        axes["a"].set(title="Velocities in the section below the line", ylabel="depth, km")
+        for letter, step in zip("wv", (a.every, 2 * a.every)):
+            wave = waves(a, step)
+            loud = np.percentile(abs(wave), 99.5)
+            axes[letter].imshow(wave, extent=whole, cmap="gray", vmin=-loud, vmax=loud, aspect="auto")
+            axes[letter].contour(section, levels=[(i + j) / 2 for i, j in zip(LAYERS, LAYERS[1:])], extent=(0, nz * km, 0, nx * km), colors="#0072B2", linewidths=0.7)
+            axes[letter].set(title=f"Pressure at {step * shot.dt:.2f} s", xlim=(0, nz * km), ylim=(nx * km, 0))
+        axes["w"].set_ylabel("depth, km")
+        seismogram(axes["b"], shot, traces, t, where)
+        axes["b"].set_xlim(0, nz * km)
+
+
+def seismogram(axis, shot, traces, t, where):
     gained = traces * t[:, None] ** 1.5
     loud = np.percentile(abs(gained), 98.5)
-    with common.picture(path, 9.5, 8.2, layout="a;b", height_ratios=(1, 2.1)) as (figure, axes):
-        nx, _, nz = shot.n
-        image = axes["a"].imshow(section, extent=(0, nz * km, nx * km, 0), cmap="viridis", aspect="auto", interpolation="nearest")
-        figure.colorbar(image, ax=axes["a"], label="velocity, m/s", ticks=LAYERS, pad=0.01)
-        axes["a"].plot(where[::8], [shot.receivers[0][0] * km] * len(where[::8]), "v", color="white", markersize=3, label="receivers (every 8th)")
-        axes["a"].plot(shot.source[2] * km, shot.source[0] * km, "*", color="#D55E00", markersize=12, markeredgecolor="white", label="source")
-        axes["a"].legend(loc="lower left", labelcolor="white", ncols=2)
-        axes["a"].set(title="Section of the velocities below the line", ylabel="depth, km")
-        grid = np.interp(np.arange(where[0], where[-1], 2 * km), where, np.arange(len(where)))
-        axes["b"].imshow(gained[:, np.rint(grid).astype(int)], extent=(where[0], where[-1], t[-1], 0), cmap="gray", vmin=-loud, vmax=loud, aspect="auto", interpolation="bilinear")
-        r = np.hypot(where - shot.source[2] * km, 0) * 1000
-        axes["b"].plot(where, (1.5 / shot.frequency + r / shot.speed), "--", color="#0072B2", linewidth=1, label=f"direct wave at {shot.speed} m/s")
-        axes["b"].set_facecolor("gray")
-        axes["b"].set(title=f"Seismogram: {len(where)} traces, {shot.steps} steps of {shot.dt * 1000:.3g} ms, gain t^1.5", xlabel="along the line, km", ylabel="time, s",
-                      xlim=(0, nz * km), ylim=(t[-1], 0))
-        axes["b"].legend(loc="lower left", labelcolor="black", frameon=True)
+    step = np.diff(where).min()
+    even = np.arange(where[0], where[-1] + step / 2, step)  # none is recorded at the source: there stands the one beside it
+    nearest = abs(even[:, None] - where).argmin(1)
+    axis.imshow(gained[:, nearest], extent=(where[0], where[-1], t[-1], 0), cmap="gray", vmin=-loud, vmax=loud, aspect="auto", interpolation="bilinear")
+    r = abs(where - shot.source[2] * DX / 1000) * 1000
+    axis.plot(where, 1.5 / shot.frequency + r / shot.speed, "--", color="#0072B2", linewidth=1, label=f"direct wave at {shot.speed} m/s")
+    axis.set_facecolor("gray")
+    axis.set(title=f"Seismogram: {len(where)} traces, {shot.steps} steps of {shot.dt * 1000:.3g} ms, gain t^1.5", xlabel="along the line, km", ylabel="time, s", ylim=(t[-1], 0))
+    axis.legend(loc="lower left", frameon=True)
 
 
 def options():
