@@ -1,8 +1,9 @@
 /* resident.c - the whole grid is loaded, advanced through all its levels where it is, and stored: what an
- * accelerator does whose memory holds both arrays. One sweep, so a commit comes at the end alone.
+ * accelerator does whose memory holds both arrays. A sweep goes to the end of the run, or to the next due
+ * step: the state is stored there, and so may be committed, and stays where it is for what follows.
  *
- * Planes come and go a slab at a time, an ADVANCE is bt levels of everything. The Buffer that is read stays as it
- * is, the other is written; pairs in place have one.
+ * Planes come and go a slab at a time, an ADVANCE is bt levels of everything. The Buffer that is read stays
+ * as it is, the other is written; pairs in place have one.
  */
 #include "schedule/walk.h"
 
@@ -17,8 +18,8 @@ enum { QUEUE = 2 + 4 + MX_MAX_FIXED };
 struct resident {
     struct mx_schedule base;
     struct mx_problem problem;
-    int64_t slab, bt, first, end, time; /* levels: of the run's beginning and end, and where it stands */
-    int32_t buffer;                     /* that is read */
+    int64_t slab, bt, first, end, time; /* levels: that was loaded, where the sweep ends, where it stands */
+    int32_t buffer; /* that is read, or of later sweeps stands for what was stored before */
     enum stage stage;
     int64_t plane; /* planes below are loaded, or stored */
     struct mx_window *window;
@@ -108,9 +109,14 @@ static void refill(struct resident *r) {
         if (r->time == r->end) r->stage++;
     } else {
         const bool one = r->base.shape.pairs && r->base.shape.in_place;
-        push(r, (struct mx_step){
-                    .kind = MX_STEP_COMMIT, .buffer = one ? 0 : 1 - r->buffer, .time = r->end});
-        r->stage++;
+        push(r, (struct mx_step){.kind = MX_STEP_COMMIT, .buffer = one ? 0 : 1 - r->buffer, .time = r->end});
+        if (r->end == mx_levels_of(&r->problem, r->problem.nt)) {
+            r->stage++;
+            return;
+        }
+        r->end = mx_sweep_end(&r->problem, r->end);
+        r->buffer = one ? 0 : 1 - r->buffer;
+        r->stage = ADVANCING;
     }
 }
 
@@ -148,10 +154,11 @@ static void resident_traffic(const struct mx_problem *p, const struct mx_plan *p
     struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes, .updates = mx_updates_once(p)};
     (void)plan;
     for (int32_t i = 0; i < mx_fixed_count(p) && p->nt > 0; i++)
-        t.fixed_read_bytes += mx_fixed_span_sum(&layout->fixed[i], h - hc, p->nz + h + hc, h - hc, p->ny + h + hc);
+        t.fixed_read_bytes +=
+            mx_fixed_span_sum(&layout->fixed[i], h - hc, p->nz + h + hc, h - hc, p->ny + h + hc);
     if (p->nt > 0) {
         t.read_bytes = arrays * layout->buffer_bytes + t.fixed_read_bytes;
-        t.write_bytes = arrays * layout->buffer_bytes;
+        t.write_bytes = mx_sweep_count(p, INT64_MAX) * arrays * layout->buffer_bytes;
     }
     *out = t;
 }
@@ -173,7 +180,8 @@ static int resident_open(const struct mx_problem *problem, const struct mx_plan 
     r->slab = mx_plan_slab(problem, plan);
     r->bt = bt;
     r->first = r->time = first_time;
-    r->end = mx_levels_of(problem, problem->nt);
+    const int64_t all = mx_levels_of(problem, problem->nt);
+    r->end = first_time < all ? mx_sweep_end(problem, first_time) : all;
     r->buffer = r->base.shape.pairs && r->base.shape.in_place ? 0 : first_buffer;
     r->stage = first_time < r->end ? LOADING : AT_END;
     r->window = (struct mx_window *)(r + 1);
@@ -184,8 +192,9 @@ static int resident_open(const struct mx_problem *problem, const struct mx_plan 
 const struct mx_algorithm mx_algorithm_resident = {
     .name = "resident",
     .aliases = "",
-    .summary = "the whole grid is loaded, advanced in memory that holds both arrays, and stored; what direct is "
-               "with an accelerator; resumable",
+    .summary =
+        "the whole grid is loaded, advanced in memory that holds both arrays, and stored; what direct is "
+        "with an accelerator; resumable",
     .uses_blocks = true,
     .resumable = true,
     .cuts_y = resident_cuts_y,
