@@ -32,9 +32,11 @@ struct mx_options {
     struct mx_words sides;         /* --side */
     struct mx_words point_sources; /* --source */
     const char *sources, *probes, *probes_out;
-    int64_t by, bz, bt; /* --block; 0 = not given */
-    int64_t iy, iz;     /* --iblock */
-    int64_t tile, ct;   /* --tile */
+    int64_t check;          /* --check; 0 = not given */
+    struct mx_words untils; /* --until */
+    int64_t by, bz, bt;     /* --block; 0 = not given */
+    int64_t iy, iz;         /* --iblock */
+    int64_t tile, ct;       /* --tile */
     int64_t slab, column, ahead, threads;
     uint64_t dram_bytes, reserve_bytes; /* 0 = not given */
     enum mx_advice advice;

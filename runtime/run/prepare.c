@@ -505,7 +505,8 @@ int mx_run_plan(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     uint64_t capacity = 0;
     q->offset_align_bytes = alignment(r, &capacity);
-    q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+    q->extra_dram_bytes =
+        integrity_bytes(r) + mx_run_points_bytes(r) + mx_take_norms_bytes(&r->o.problem, q->threads);
     q->blocks_only = r->o.integrity;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
@@ -517,7 +518,8 @@ int mx_run_plan(struct mx_run *r) {
     int err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
     for (int again = 0; again < MOST_PLANS && err == 0 && !mx_run_points_fit(r); again++) {
-        q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+        q->extra_dram_bytes =
+            integrity_bytes(r) + mx_run_points_bytes(r) + mx_take_norms_bytes(&r->o.problem, q->threads);
         err = make_plan(r);
         if (err == 0) err = shorten_sweeps(r);
     }
@@ -552,13 +554,14 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_take_points(r);
+    if (err == 0) err = mx_run_take_norms(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
     if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0 && r->system == NULL)
         r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
-    r->rest.nt -= r->first_time;
+    r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
@@ -717,7 +720,8 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_faces(r);
     if (err == 0) err = take_integrity(r);
-    return err < 0 ? err : mx_run_open_points(r);
+    if (err == 0) err = mx_run_open_points(r);
+    return err < 0 ? err : mx_run_open_norms(r);
 }
 
 /* ------------------------------------------------------------------ outputs */

@@ -8,6 +8,7 @@
  *     fields.c     the fields of a system by name: first values, results
  *     sides.c      what the frame is on each side, and whether a plan can do with it
  *     points.c     sources, probes and the file of their traces
+ *     norms.c      checks: norms, their history, what ends a run
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
@@ -22,6 +23,7 @@
 #include "observe/timeline.h"
 #include "run/fields.h"
 #include "run/grid_file.h"
+#include "run/norms.h"
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
@@ -75,6 +77,7 @@ struct mx_run {
     struct mx_run_outputs outputs;
     struct mx_sides sides;
     struct mx_run_points points;
+    struct mx_run_norms norms;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
