@@ -28,15 +28,22 @@ struct mx_options {
      * these hold all of them. */
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
-    bool in_place;
+    bool in_place, field_copy;
     struct mx_words sides;         /* --side */
+    struct mx_words frames;        /* --frame */
+    bool bare_output;              /* --output-frame none */
     struct mx_words point_sources; /* --source */
     const char *sources, *probes, *probes_out;
     int64_t check;          /* --check; 0 = not given */
     struct mx_words untils; /* --until */
-    int64_t by, bz, bt;     /* --block; 0 = not given */
-    int64_t iy, iz;         /* --iblock */
-    int64_t tile, ct;       /* --tile */
+    /* --snapshot: steps from one to the next (0 = none), one cell of how many; the directory stands in the
+     * option's text, so many bytes of it */
+    int64_t snapshot_every, snapshot_stride;
+    const char *snapshot_directory, *snapshot_fields;
+    size_t snapshot_length;
+    int64_t by, bz, bt; /* --block; 0 = not given */
+    int64_t iy, iz;     /* --iblock */
+    int64_t tile, ct;   /* --tile */
     int64_t slab, column, ahead, threads;
     uint64_t dram_bytes, reserve_bytes; /* 0 = not given */
     enum mx_advice advice;

@@ -1,6 +1,5 @@
 """Norms, reductions of kernels and stopping by the command: the model's numbers to the bit by every plan, ends of runs, --resume."""
 import json
-import math
 import os
 import pathlib
 
@@ -137,10 +136,10 @@ def test_a_run_whose_device_died_goes_on(memext, place, whole, plan):
         looked = memext("info", place, "--json", "-")
         step = json.loads(looked.stdout)["store"]["step"] if looked.returncode == 0 and (place / "memext.store").exists() else 0
         fail_after += max(2, fail_after // 3)
-    other = "stream by=9 bt=4 slab=3" if plan == "redundant" else "redundant by=11 bz=12 bt=2"
+    other = "stream by=9 bt=4 slab=3" if plan == "redundant" else f"stream by={NY} bt=4 slab=3"
     done = memext.run("--resume", "-d", place, "--plan", other, "--backend", "aio", "--verify")
     assert done["resumed_from"] == step and done["norms"] == norms[:4] and done["met"]["step"] == 20 and done["steps_done"] == 20
-    assert (done["read_bytes"], done["until"]) == (done["read_bytes"], [done["met"]["until"]])
+    assert done["until"] == [done["met"]["until"]]
 
 
 KERNEL = """
@@ -189,7 +188,7 @@ def test_reductions_of_a_kernel(memext, place, flow, tmp_path):
     flux = k[inner] * (u[2:, 1:-1, 1:-1] - u[inner]) + 0.1 * 3
     top = u[inner] + w[inner] + 1e-3 * (x + 2 * y + 3 * z)
     planes = [ordered_sum(p[None]) for p in flux]
-    mean = math.fsum([]) if not planes else 0.0
+    mean = 0.0
     for p in planes:
         mean += p
     expected = {"flux": {"sum": ordered_sum(flux), "spread": (max(planes) - min(planes)) / abs(mean / NZ)}, "top": {"max": float(top.max())}}
@@ -242,10 +241,10 @@ BROKEN = {
     "farther away": ("AT(u, 0, 0, 1) - AT(u, 0, 0, 0);", "AT(u, 1 + (int)(X >= 0), 0, 0);"),
     "how x is cut": ("RESULT(AT(u, 0, 0, 0) +", "RESULT(AT(u, 0, 0, 0) + (mx_x == mx_x0) +"),
     "no RESULT": ("RESULT(AT(u, 0, 0, 0) +", "if (X % 2) RESULT(AT(u, 0, 0, 0) +"),
-    "no finite top": ("RESULT(AT(u, 0, 0, 0) +", "RESULT(AT(u, 0, 0, 0) / 0 - 1e300 * 1e300 +"),
+    "no finite top": ("RESULT(AT(u, 0, 0, 0) +", "RESULT(sqrt(-1 - AT(u, 0, 0, 0) * AT(u, 0, 0, 0)) +"),
     "no MX_REDUCE(low)": ("R(top, MX_MAX)", "R(top, MX_MAX) R(low, MX_SUM)"),
     "MX_SUM nor MX_MAX": ("MX_MAX", "7"),
-    "two reductions": None,
+    "nothing": None,
 }
 
 
