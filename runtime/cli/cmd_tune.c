@@ -123,6 +123,7 @@ static int take_place(struct tune *t) {
     int err = mx_take_backend(&t->o, &t->why, &t->backend);
     if (err < 0) return err;
     mx_take_request(&t->o, &t->machine, q);
+    q->extra_dram_bytes = mx_take_norms_bytes(&t->o.problem, q->threads);
     q->face = mx_face_of(t->backend);
     q->offset_align_bytes = mx_place_align(&t->o, t->backend, &capacity);
     if (t->o.align_bytes > 0) q->offset_align_bytes = (uint32_t)t->o.align_bytes;

@@ -6,6 +6,7 @@
 
 #include "machine/machine.h"
 #include "observe/usage.h"
+#include "system/norms.h"
 #include "system/system.h"
 
 #include <jansson.h>
@@ -60,6 +61,11 @@ struct mx_report {
     double commit_every_s; /* 0 = after every sweep */
     bool integrity;
     int64_t sources, probes; /* cells that something is added to, or recorded of; 0 = none */
+    int64_t check;           /* norms every so many steps; 0 = none */
+    int32_t n_until;
+    char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    struct mx_met met;
+    const struct mx_norms_history *history; /* NULL = none */
     struct mx_report_snapshots snapshots;
     int64_t fault_calls; /* tests: system calls that --fault counted; 0 = none */
     uint64_t dram_budget_bytes, dram_limit_bytes, block_bytes, peak_rss_bytes;

@@ -334,6 +334,11 @@ const struct mx_option mx_option_rows[] = {
      "record cells after every step: a file with FIELD X Y Z in each line"},
     {"probes-out", 0, RUN, 1, take_text, AT(probes_out), 0, 0, "TRACES.npy",
      "where to: a row a step, a column for each probe, f64; grows while the run goes on"},
+    {"check", 0, BOTH, 1, take_count, AT(check), 1, INT64_MAX / 4, "EVERY",
+     "norms of the change, and a kernel's own (MX_REDUCE), every so many steps and after the last"},
+    {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE",
+     "end at the first check where max-change, rms-change, or a NAME or NAME-spread of the kernel is at most "
+     "VALUE (--check 100 if not given); repeated: any of them; none: with --resume, no longer"},
     {"snapshot", 0, RUN, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
      "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
      "while the run goes on"},
@@ -474,6 +479,7 @@ static int complete_system(struct mx_options *o, mx_why *why) {
     for (size_t i = 0; i < sizeof of_kernels / sizeof *of_kernels; i++)
         if (o->kernel == NULL && !o->resume && mx_option_given(o, of_kernels[i]))
             return mx_fail(why, -EINVAL, "--%s is for kernels: give one with --kernel FILE.c", of_kernels[i]);
+    o->problem.due[0] = o->check; /* of a run once more, when its store is known */
     if (o->kernel == NULL) return 0;
     o->input = o->init = o->output = NULL;
     return 0;

@@ -36,6 +36,8 @@ struct mx_options {
     bool bare_output;              /* --output-frame none */
     struct mx_words point_sources; /* --source */
     const char *sources, *probes, *probes_out;
+    int64_t check;          /* --check; 0 = not given */
+    struct mx_words untils; /* --until */
     /* --snapshot: steps from one to the next (0 = none), one cell of how many; the directory stands in the
      * option's text, so many bytes of it */
     int64_t snapshot_every, snapshot_stride;

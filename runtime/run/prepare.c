@@ -539,7 +539,8 @@ static void report_commits(struct mx_run *r) {
 
 /* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
 static uint64_t extra_bytes(const struct mx_run *r) {
-    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r);
+    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r) +
+           mx_take_norms_bytes(&r->o.problem, r->request.threads);
 }
 
 static bool extra_fits(struct mx_run *r) {
@@ -631,6 +632,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_run_check_frames(r);
     if (err == 0) err = mx_run_take_snapshots(r);
     if (err == 0) err = mx_run_take_points(r);
+    if (err == 0) err = mx_run_take_norms(r);
     if (err == 0 && r->system != NULL) err = mx_run_take_in_place(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
@@ -638,7 +640,7 @@ int mx_run_request(struct mx_run *r) {
     if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0 && r->system == NULL)
         r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
-    r->rest.nt -= r->first_time;
+    r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
@@ -803,6 +805,7 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_faces(r);
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = mx_run_open_points(r);
+    if (err == 0) err = mx_run_open_norms(r);
     return err < 0 ? err : mx_run_open_snapshots(r);
 }
 

@@ -202,6 +202,25 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
     return 0;
 }
 
+struct mx_norms_options mx_take_norms(const struct mx_problem *p, int32_t threads, int64_t row_bytes) {
+    return (struct mx_norms_options){.problem = p,
+                                     .every = p->due[0],
+                                     .max_change = true,
+                                     .rms_change = true,
+                                     .spans = mx_form(p) != MX_STAGGERED,
+                                     .threads = threads,
+                                     .row_bytes = row_bytes,
+                                     .n_reduce = p->system != NULL ? p->system->n_reduce : 0,
+                                     .reduce = p->system != NULL ? p->system->reduce : NULL};
+}
+
+uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
+    if (p->due[0] == 0) return 0;
+    const int64_t row_bytes = (p->nx + 2 * p->h) * mx_cell_bytes(p, 0);
+    const struct mx_norms_options o = mx_take_norms(p, threads, row_bytes);
+    return (uint64_t)mx_norms_bytes(&o);
+}
+
 static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
 
 void mx_take_request(const struct mx_options *o, const struct mx_machine *machine,

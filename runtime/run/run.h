@@ -10,6 +10,7 @@
  *     sides.c      what the frame is on each side, and whether a plan can do with it
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
+ *     norms.c      checks: norms, their history, what ends a run
  *     snapshots.c  the state every so many steps, as files
  *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
@@ -28,6 +29,7 @@
 #include "run/fields.h"
 #include "run/frame.h"
 #include "run/grid_file.h"
+#include "run/norms.h"
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
@@ -87,6 +89,7 @@ struct mx_run {
     struct mx_run_outputs outputs;
     struct mx_sides sides;
     struct mx_run_points points;
+    struct mx_run_norms norms;
     struct mx_run_snapshots snapshots;
     mx_budget *budget;
     mx_device *device;

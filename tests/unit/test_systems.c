@@ -1,6 +1,8 @@
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
- * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps.
+ * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps. Of
+ * half of them norms are taken, some of these runs end at one of their checks, and of all the state is right
+ * then.
  * DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
  * accelerators.
  */
@@ -9,6 +11,7 @@
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
+#include "random_norms.h"
 #include "random_points.h"
 #include "random_system.h"
 #include "schedule/schedule.h"
@@ -169,6 +172,64 @@ static void free_oracle(struct oracle *o) {
     free(o->fixed);
 }
 
+/* ---- norms of step t, by all cells */
+
+struct of_step {
+    const struct oracle *o;
+    int64_t t;
+    int32_t field;
+    struct update update; /* what value_of_row computes */
+};
+
+/* The array of the state after so many steps. */
+static double *state_after(const struct oracle *o, int64_t steps) {
+    return o->array[steps][o->rs->system.form == MX_STAGGERED ? 0 : steps & 1];
+}
+
+static double change_of(void *context, int64_t x, int64_t y, int64_t z) {
+    const struct of_step *s = context;
+    const int64_t h = s->o->p->h;
+    return rounded(s->o->rs->system.field[0][s->field].dtype,
+                   *cell(s->o, state_after(s->o, s->t), s->field, x + h, y + h, z + h) -
+                       *cell(s->o, state_after(s->o, s->t - 1), s->field, x + h, y + h, z + h));
+}
+
+static double square_of_change(void *context, int64_t x, int64_t y, int64_t z) {
+    const double d = change_of(context, x, y, z);
+    return d * d;
+}
+
+static double value_of(void *context, int64_t x, int64_t y, int64_t z) {
+    const struct of_step *s = context;
+    const int64_t h = s->o->p->h;
+    double *read = s->o->rs->system.form == MX_STAGGERED ? s->o->array[s->t][1] : state_after(s->o, s->t - 1);
+    return updated(s->o, &s->update, read, NULL, x + h, y + h, z + h, s->t - 1);
+}
+
+static struct norms_numbers plain_norms(const struct oracle *o, int64_t t) {
+    const struct mx_problem *p = o->p;
+    struct of_step s = {.o = o, .t = t, .update = o->rs->update[o->rs->system.form == MX_STAGGERED][0]};
+    struct norms_numbers e = {.reduce = {0, -INFINITY}};
+    double squares = 0, plane[2][64];
+    s.update.old_weight = 0;
+    for (s.field = 0; s.field < o->rs->system.n_field[0]; s.field++) {
+        squares += in_order(p, square_of_change, &s, NULL);
+        for (int64_t i = 0; i < p->nx * p->ny * p->nz; i++)
+            e.max_change =
+                fmax(e.max_change, fabs(change_of(&s, i % p->nx, i / p->nx % p->ny, i / p->nx / p->ny)));
+    }
+    e.rms_change = pow(squares / (double)(s.field * p->nx * p->ny * p->nz), 0.5);
+    e.reduce[0] = in_order(p, value_of, &s, plane[0]);
+    for (int64_t z = 0; z < p->nz; z++) plane[1][z] = -INFINITY;
+    for (int64_t i = 0; i < p->nx * p->ny * p->nz; i++) {
+        const int64_t z = i / p->nx / p->ny;
+        plane[1][z] = fmax(plane[1][z], fabs(value_of(&s, i % p->nx, i / p->nx % p->ny, z) - 0.01));
+        e.reduce[1] = fmax(e.reduce[1], plane[1][z]);
+    }
+    for (int i = 0; i < 2; i++) e.spread[i] = spread_of(plane[i], p->nz);
+    return e;
+}
+
 /* ------------------------------------------------------------------ its arrays on Buffers */
 
 /* Planes of A, B or one field of C: given, or compared. */
@@ -227,12 +288,15 @@ struct setting {
     int32_t n_buffers, source;
     double commit_every_s;
     const char *accel; /* the arrays are in memory of this one; NULL = in DRAM */
+    int64_t stop_at;   /* a check that ends the run; 0 = none does */
 };
 
 struct bench {
     const struct setting *s;
     struct oracle oracle;
     struct random_points points;
+    struct random_norms norms;
+    struct mx_after after; /* without points */
     struct mx_layout layout;
     mx_device *device;
     struct mx_device_facts facts;
@@ -258,12 +322,13 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
     snprintf(
         text, capacity,
         "%s on %s: form %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld bt %lld "
-        "slab %lld ahead %lld %s threads %d faces %s%s%s buffers %d source %d %s",
+        "slab %lld ahead %lld %s threads %d faces %s%s%s due %lld %lld stop at %lld buffers %d source %d %s",
         s->algorithm->name, s->backend, y->form, y->h, y->hc, y->n_field[0], y->n_field[1], y->n_fixed,
         (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
         (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces,
-        s->plan.in_place ? " in place" : "", s->points ? " points" : "", s->n_buffers, s->source,
+        s->plan.in_place ? " in place" : "", s->points ? " points" : "", (long long)s->problem.due[0],
+        (long long)s->problem.due[1], (long long)s->stop_at, s->n_buffers, s->source,
         s->accel != NULL ? s->accel : mx_sides_text(&s->sides, sides));
     return text;
 }
@@ -410,7 +475,40 @@ static int take_commit(void *context, int64_t time, int32_t buffer) {
 
 static int take_sweep(void *context, int64_t steps, mx_why *why) {
     struct bench *b = context;
-    return take_points(&b->points, steps, why);
+    const int64_t levels = mx_levels_of(&b->s->problem, steps);
+    int err = b->s->points ? take_points(&b->points, steps, why) : 0;
+    if (err == 0 && b->norms.norms != NULL && mx_norms_due(b->norms.norms, levels - 1)) {
+        struct mx_norms_result r;
+        const struct norms_numbers expected = plain_norms(&b->oracle, steps);
+        err = mx_norms_take(b->norms.norms, steps, why, &r);
+        if (err == 0) compare_norms(&b->norms, &r, &expected);
+    }
+    return err < 0 ? err : steps == b->s->stop_at;
+}
+
+/* Any check might be the last. */
+static bool decides(void *context, int64_t steps) {
+    const struct bench *b = context;
+    return mx_norms_due(b->norms.norms, mx_levels_of(&b->s->problem, steps) - 1);
+}
+
+static void ask_for_norms(struct bench *b, struct mx_execution *x) {
+    const struct setting *s = b->s;
+    if (s->problem.due[0] == 0) return;
+    make_norms(&b->norms, &s->problem, &b->layout, s->plan.threads, pick);
+    b->after = s->points ? b->points.after
+                         : (struct mx_after){.problem = &s->problem, .layout = &b->layout, .sides = s->sides};
+    b->after.norms = b->norms.norms;
+    const int64_t most = mx_norms_most_ahead(b->norms.norms);
+    if (x->most_ahead == 0 || x->most_ahead > most) x->most_ahead = most;
+    x->after = &b->after;
+    x->sweep = take_sweep;
+    if (s->stop_at > 0) x->decides = decides;
+}
+
+static int64_t checks_of(const struct setting *s, int64_t steps) {
+    if (s->problem.due[0] == 0) return 0;
+    return steps / s->problem.due[0] + (steps == s->problem.nt && steps % s->problem.due[0] != 0);
 }
 
 /* ---- states that are taken: every wanted row once, with the cells of its step */
@@ -517,6 +615,7 @@ static void close_bench(struct bench *b) {
     mx_accel_close(b->accel);
     free_oracle(&b->oracle);
     if (b->s->points) free_points(&b->points);
+    mx_norms_free(b->norms.norms);
 }
 
 static mx_engine *open_engine(const struct bench *b, const struct mx_engine_ops *ops) {
@@ -645,26 +744,33 @@ static bool run(const struct setting *s, const char *dir) {
         x.sweep = take_sweep;
     }
     ask_for_states(&b, &x);
+    ask_for_norms(&b, &x);
+    const int64_t steps = s->stop_at > 0 ? s->stop_at : s->problem.nt;
     mx_device_counters(b.device, &before);
     const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
     cr_expect(err == 0, "%s: %s", b.text, why.text);
     if (err == 0) {
-        same_traffic(&b, &before, &done);
-        cr_expect(done.steps_done == s->problem.nt, "%s: %lld steps", b.text, (long long)done.steps_done);
-        cr_expect(!s->commits || s->problem.nt == 0 || b.last_commit == s->problem.nt, "%s", b.text);
+        if (s->stop_at == 0) same_traffic(&b, &before, &done);
+        cr_expect(done.steps_done == steps, "%s: %lld steps", b.text, (long long)done.steps_done);
+        cr_expect(done.ended == (s->stop_at > 0), "%s", b.text);
+        cr_expect(!s->commits || steps == 0 || b.last_commit == steps, "%s", b.text);
+        cr_expect(b.norms.wrong == 0 && b.norms.checks == checks_of(s, steps),
+                  "%s: %lld of %lld norms differ from the plain loop", b.text, (long long)b.norms.wrong,
+                  (long long)b.norms.checks);
         cr_expect(b.wrong_commits == 0, "%s: %lld of %lld commits are wrong", b.text,
                   (long long)b.wrong_commits, (long long)b.commits);
-        const int64_t steps = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
+        const int64_t states = s->problem.due[1] > 0 ? steps / s->problem.due[1] : 0;
         cr_expect(
-            b.taken.wrong == 0 && b.taken.steps == steps,
+            b.taken.wrong == 0 && b.taken.steps == states,
             "%s: taken every %lld steps, stride %lld: %lld of %lld states, %lld cells or rows are wrong",
             b.text, (long long)s->problem.due[1], (long long)b.taken.taking.stride, (long long)b.taken.steps,
-            (long long)steps, (long long)b.taken.wrong);
-        const int64_t wrong = wrong_state(&b, done.result, s->problem.nt);
+            (long long)states, (long long)b.taken.wrong);
+        const int64_t wrong = wrong_state(&b, done.result, steps);
         cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
-        const int64_t traces = s->points ? wrong_traces(&b.points) : 0;
+        const int64_t traces = s->points ? wrong_traces(&b.points, steps) : 0;
         cr_expect(traces == 0, "%s: %lld values of probes differ", b.text, (long long)traces);
-        if (pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z)) verify(&b, done.result);
+        if (s->stop_at == 0 && pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z))
+            verify(&b, done.result);
     }
     free(b.taken.seen);
     ops->free(engine);
@@ -740,6 +846,12 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     s->integrity = pick(0, 2) == 0 && !algorithm->needs_mapped;
     s->points = pick(0, 1);
     if (s->points) random_sides(s);
+    if (pick(0, 1)) s->problem.due[0] = pick(1, 4);
+    if (pick(0, 3) == 0) s->problem.due[1] = pick(1, 5);
+    if (s->problem.due[0] > 0 && s->problem.nt > 0 && pick(0, 2) == 0) {
+        const int64_t at = s->problem.due[0] * pick(1, 3);
+        s->stop_at = at < s->problem.nt ? at : s->problem.nt;
+    }
 }
 
 static void many(const char *name, int settings, uint64_t seed) {
@@ -765,7 +877,7 @@ static void many(const char *name, int settings, uint64_t seed) {
     cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", name, ran, settings);
 }
 
-/* In memory of an accelerator: without points and sides, which are not there. */
+/* In memory of an accelerator: without points, norms and sides, which are not there. */
 static void many_there(const char *name, const char *accel, int settings, uint64_t seed) {
     const char *base = getenv("MEMEXT_TEST_DIR");
     char dir[256];
@@ -781,6 +893,7 @@ static void many_there(const char *name, const char *accel, int settings, uint64
         random_setting(&s, mx_algorithm_find(name));
         s.accel = accel;
         s.points = false;
+        s.problem.due[0] = s.stop_at = 0;
         s.sides = (struct mx_sides){0};
         strcpy(s.plan.engine, "device");
         char *text = text_of_system(&s.rs);

@@ -379,6 +379,12 @@ struct mx_run_progress {
     double seconds;      /* since the phase began, or that it took */
     double rate;         /* done in a second */
     int64_t committed_step; /* time step that a resumed run would go on from; -1 = none is committed */
+    /* With the options check or until: the newest check, that of the state after so many steps (-1 = none
+     * yet), the greatest change of a cell by the last of them and the root of the mean of their squares; and
+     * in words what the criteria are about: "step 400: max-change 1.3e-05". */
+    int64_t check_step;
+    double max_change, rms_change;
+    char check[104];
 };
 
 /* How far the run is. 0 = under way (or not started yet), 1 = it has ended well; or the error that ended it:
