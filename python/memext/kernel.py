@@ -359,6 +359,18 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
 
     loads: dict[tuple, ex.Node] = {}
 
+    def choose(condition: ex.Node, a: ex.Node, b: ex.Node, like: ex.Node) -> ex.Node:
+        """Choices one after the other for & and |: compilers vectorise those, and not conditions joined across types of different sizes."""
+        while condition.op == "local" and condition.type == "bool":
+            condition = known[condition.data]
+        if condition.op in ("&", "|"):
+            first, second = condition.args
+            inner = name_of(choose(second, a, b, like), "chosen")
+            return choose(first, inner, b, like) if condition.op == "&" else choose(first, a, inner, like)
+        if condition.op == "!":
+            return choose(condition.args[0], b, a, like)
+        return ex.Node("where", (rewrite(condition, True), a, b), like.type, like.lo, like.hi)
+
     def rewrite(node: ex.Node, chosen: bool) -> ex.Node:
         if node.op in ("at", "old") and chosen:
             key = (node.op, *node.data)
@@ -372,11 +384,9 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
         if (id(node), chosen) in memo:
             return memo[id(node), chosen][0]
         if node.op == "where":
-            parts = [rewrite(a, True) for a in node.args]
-            for i in (1, 2):
-                if parts[i].args:
-                    parts[i] = name_of(parts[i], "then" if i == 1 else "other")
-            made = ex.Node("where", tuple(parts), node.type, node.lo, node.hi)
+            parts = [rewrite(a, True) for a in node.args[1:]]
+            parts = [name_of(part, stem) if part.args else part for part, stem in zip(parts, ("then", "other"))]
+            made = choose(node.args[0], parts[0], parts[1], node)
         else:
             made = ex.Node(node.op, tuple(rewrite(a, chosen) for a in node.args), node.type, node.lo, node.hi, node.data)
         memo[id(node), chosen] = (made, node)
@@ -385,7 +395,20 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
     for name in needed:
         made = rewrite(known[name], False)
         statements.append((name, made))
-    return statements, [rewrite(v, False) for v in cell.values]
+    values = [rewrite(v, False) for v in cell.values]
+    made_by = dict(statements)
+    used: set[str] = set()
+
+    def use(node: ex.Node) -> None:
+        if node.op == "local" and node.data not in used:
+            used.add(node.data)
+            use(made_by[node.data])
+        for a in node.args:
+            use(a)
+
+    for value in values:
+        use(value)
+    return [(name, node) for name, node in statements if name in used], values
 
 
 def _cache() -> pathlib.Path:

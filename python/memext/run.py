@@ -13,7 +13,7 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core
-from .arrays import Array, ObjectArray, Store
+from .arrays import Array, ObjectArray, RawArray, Store
 from .errors import KernelError, MemextError
 from .kernel import Kernel, Reduced, Reduction, type_name
 from .reducing import reduce_store
@@ -78,7 +78,10 @@ class _Job:
                     break
         except KeyboardInterrupt:
             _core.lib.mx_run_stop(self.run)
-            code, why = self.wait(-1)
+            print("\nmemext: stops when what is under way is committed", file=sys.stderr, flush=True)
+            code, why = 0, None
+            while code == 0:  # a second Ctrl-C does not wait
+                code, why = self.wait(_POLL_S)
             step = self.progress.committed_step
             if code < 0 and code != -errno.EINTR:
                 self._raise(code, why)
@@ -185,7 +188,7 @@ class Run:
         self.step = 0
         self.remarks: list[str] = []
         self.reports: list[Report] = []
-        self._given, self._stencil, self._temporary, self._over = fields_and_options, stencil, None, False
+        self._given, self._stencil, self._temporary, self._over, self._worked = fields_and_options, stencil, None, False, False
         self._memory: dict[str, np.ndarray] | None = None
         self._dtype, self._device, self._shape = dtype, device, shape
         self._take_kernel()
@@ -290,6 +293,10 @@ class Run:
                 file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
                 continue
             option = None
+            npy = self._npy(name, value, framed, types[name])
+            if npy is not None:
+                file_words.append(f"input={library_name}={npy}" if self.kernel is not None else f"input={npy}")
+                continue
             if name in self._fixed:
                 option = file_option(name, value, types[name], self.radius, self.frame, self._fixed_radius == 0, framed)
             if option is not None:
@@ -310,11 +317,14 @@ class Run:
             source.bare = self._bare
         return words + ([] if resumed else file_words), source
 
+    def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
+        """A .npy file of a field of the state that the library reads itself."""
+        plain = (isinstance(value, RawArray) and value._check is None and value.path.suffix == ".npy" and value.in_place and value.shape == framed
+                 and value.dtype.str == "<" + kind and "=" not in str(value.path))
+        return value.path if plain and name in self._state and self.frame == "included" else None
+
     def _old_file(self, name: str, value: Any) -> pathlib.Path:
         """The step before of a leapfrog kernel comes from a .npy file with its frame alone."""
-        from .arrays import RawArray
-        if isinstance(value, RawArray) and value.path is not None and value.path.suffix == ".npy" and value.shape == self.framed_shape:
-            return value.path
         if self._old is None:
             source = Source({name: value}, {name: np.dtype("<" + self._state[name])}, self.framed_shape, self.radius, self.frame)
             path = self._place() / f".{name}-{os.getpid()}.npy"
@@ -352,7 +362,11 @@ class Run:
         """A field of the state as it is now, frame included."""
         if self._memory is not None:
             return ObjectArray(self._memory[name], name)
-        return self.store[name]
+        store = self.store
+        field = self._fields.get(name)
+        if name in self._fixed and name not in store and isinstance(field, Array):
+            return field  # read where it lies
+        return store[name]
 
     # ---- going on
 
@@ -402,6 +416,7 @@ class Run:
         if self._over:
             raise MemextError("the run has ended: make a new one", errno.EINVAL)
         resumed = self._going_on()
+        self._worked |= resumed
         if self.step >= target and resumed:
             return
         words, source = self._problem_options(resumed)
@@ -425,7 +440,7 @@ class Run:
         try:
             job.start()
             job.finish(on_progress)
-            self.step = target
+            self.step, self._worked = target, True
             if sink is not None:
                 self._memory = sink.arrays
         except KeyboardInterrupt:
@@ -509,7 +524,7 @@ class Run:
         """Ends the run; the store goes unless it is to be kept."""
         keep = self.keep if keep is None else keep
         self._over, self.keep = True, keep
-        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self.reports:
+        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked:
             try:
                 _core.discard(self._place())
             except MemextError as error:
