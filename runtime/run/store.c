@@ -55,8 +55,21 @@ static void put_fields(json_t *o, const struct mx_note *n) {
             : f->init != NULL ? json_string(f->init->name)
                               : json_null());
     }
+    json_t *in_place = json_array();
+    for (int32_t i = 0; i < n->fields.n; i++)
+        if (n->fields.field[i].in_place)
+            json_array_append_new(in_place, json_string(n->fields.field[i].name));
     put(o, "kernel_file", json_string(n->kernel));
     put(o, "fields", fields);
+    put(o, "fields_in_place", in_place);
+}
+
+static json_t *json_snapshots(const struct mx_snapshots_asked *s) {
+    json_t *o = json_object();
+    put(o, "every", json_integer(s->every));
+    put(o, "stride", json_integer(s->stride));
+    put(o, "directory", json_string(s->directory));
+    return o;
 }
 
 static const struct mx_store_extent *extent_of(const struct mx_store_facts *f, const char *name) {
@@ -124,6 +137,8 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
     put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
     put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    if (n->snapshots.every > 0) put(o, "snapshots", json_snapshots(&n->snapshots));
+    if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     if (n->problem.system != NULL && n->source[0] != 0) put(o, "source", json_string(n->source));
     if (n->problem.system != NULL)
         put_fields(o, n);
@@ -186,13 +201,14 @@ static void print_system(const struct mx_note *n, FILE *to) {
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
-        fprintf(to, "%-10s %s %s from %s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
+        fprintf(to, "%-10s %s %s from %s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
                 f->path[0] != 0   ? "the file "
                 : f->init != NULL ? "init "
                                   : "the values of ",
                 f->path[0] != 0   ? f->path
                 : f->init != NULL ? f->init->name
-                                  : n->fields.field[f->same_as].name);
+                                  : n->fields.field[f->same_as].name,
+                f->in_place ? ", which is read in place" : "");
     }
 }
 
@@ -218,11 +234,15 @@ static void print_note(const struct mx_note *n, FILE *to) {
     char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
     const struct mx_problem *p = &n->problem;
     print_problem(n, to);
+    if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
     fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
             (long long)p->nt, n->time == p->nt ? "complete" : "incomplete", mx_note_buffers[n->buffer],
             mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
+    if (n->snapshots.every > 0)
+        fprintf(to, "snapshots  every %lld steps, of every %lld-th cell, in %s\n",
+                (long long)n->snapshots.every, (long long)n->snapshots.stride, n->snapshots.directory);
     fprintf(to, "plan       %s\n", mx_plan_print(&n->plan, line, sizeof line));
     if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
 }

@@ -287,13 +287,16 @@ typedef struct mx_run mx_run;
 /* Extents of a grid as sources and sinks see it. */
 struct mx_grid {
     uint32_t size;      /* sizeof(struct mx_grid), set by the library */
-    int32_t frame;      /* h */
-    int64_t nx, ny, nz; /* cells, the frame included */
+    int32_t frame;      /* cells of frame on every side: h, or 0 where the option frame says that a source has
+                           none (frame=edge, mirror, periodic or a number: it is made), or output-frame=none that
+                           a sink gets none */
+    int64_t nx, ny, nz; /* cells, the frame included, if there is one */
     char dtype[8];      /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
     char field[32];     /* with a kernel the field that is meant, since open is called for each; "" without */
 };
 
-/* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first frame cell, lies at
+/* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first cell of struct mx_grid
+ * (of the frame, if it has one), lies at
  * data + (z - z0) * plane_pitch_bytes + (y - y0) * row_pitch_bytes + (x - x0) * element. */
 struct mx_grid_box {
     uint32_t size;                  /* sizeof(struct mx_grid_box), set by the library */
@@ -304,7 +307,8 @@ struct mx_grid_box {
 };
 
 /* Where an initial grid comes from. A run asks for whole planes, each once and in order of z; once more where
- * it verifies. With a kernel a source gives all fields that no option gives: those that are only read, and those
+ * it verifies, and, where planes of the frame are copies (frames that are made, sides in z that are not fixed),
+ * for what they copy. With a kernel a source gives all fields that no option gives: those that are only read, and those
  * of the state at step 0 (the step before of leapfrog kernels, NAME.old, is the same as NAME then); open is
  * called for each of them, and planes come field after field. All functions are called one at a time, on a thread of the library, and return 0 or a negative
  * errno that ends the run, with a sentence in *why (or none). */
