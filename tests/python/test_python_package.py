@@ -2,17 +2,15 @@
 import ast
 import importlib.util
 import math
-import os
 import pathlib
 import re
 import signal
 import subprocess
-import sys
 import threading
-import tomllib
 
 import numpy as np
 import pytest
+import tomllib
 from conftest import ROOT
 
 EXAMPLES = ROOT / "python" / "examples"
