@@ -124,7 +124,6 @@ class Kernel:
         for one in [*fixed, *params]:
             if one not in used:
                 raise KernelError(f"{one} is no argument of {name}", functions[0].file, functions[0].line)
-        self.reductions: list[Reduction] = []
         self._forms: dict[tuple, _Code] = {}
         self._undeclared = "f8"
 
@@ -162,10 +161,14 @@ class Kernel:
             raise
 
     def code(self, dtype: Any = "f8", **fields: Any) -> _Code:
-        types_ = self.dtypes(dtype, **fields)
-        key = (*types_.items(), *map(id, self.reductions))
+        return self.code_with((), dtype, **fields)
+
+    def code_with(self, reductions: Iterable["Reduction"], dtype: Any = "f8", **fields: Any) -> "_Code":
+        """With reductions that a run takes along with its steps (options check and until)."""
+        types_, reductions = self.dtypes(dtype, **fields), tuple(reductions)
+        key = (*types_.items(), *map(id, reductions))
         if key not in self._forms:
-            self._forms[key] = _Code(self, types_)
+            self._forms[key] = _Code(self, types_, reductions)
         return self._forms[key]
 
     def c_source(self, dtype: Any = "f8", **fields: Any) -> str:
@@ -198,8 +201,8 @@ class Kernel:
 class _Code:
     """A kernel for given types of its fields."""
 
-    def __init__(self, kernel: Kernel, dtypes: dict[str, str]):
-        self.kernel, self.dtypes = kernel, dtypes
+    def __init__(self, kernel: Kernel, dtypes: dict[str, str], reductions: tuple["Reduction", ...] = ()):
+        self.kernel, self.dtypes, self.reductions = kernel, dtypes, reductions
         self.real = dtypes[kernel.state[0]]
         parts = kernel._parts
         if kernel._form == "staggered":
@@ -213,6 +216,8 @@ class _Code:
         self.radius = max(1, *(cell.reach(state) for cell in self.cells))
         self.fixed_radius = max(cell.reach(set(kernel.fixed)) for cell in self.cells)
         self.radius = max(self.radius, self.fixed_radius)
+        for reduction in reductions:
+            self.fixed_radius = max(self.fixed_radius, reduction.translate(self).reach(set(kernel.fixed)))
         self.text = self._write()
 
     # ---- C
@@ -222,9 +227,18 @@ class _Code:
 
     def _write(self) -> str:
         k, writer = self.kernel, ex.Writer()
+        params = dict(k.params)
+        for reduction in self.reductions:
+            if reduction.op == "min":
+                raise KernelError(f"{reduction.name} is a minimum: a run takes sums and maxima along; take the maximum of the negative")
+            params = {**reduction.params, **params}
         macros = ["MX_CELL"] if len(self.cells) == 1 else ["MX_CELL_B", "MX_CELL_A"]
         outputs = [k.state] if len(self.cells) == 1 else [k.partner, k.state]
         bodies = [f"{macro}\n{self._body(cell, fields, writer)}MX_END\n" for macro, cell, fields in zip(macros, self.cells, outputs)]
+        for reduction in self.reductions:
+            statements, values = _named(reduction.translate(self))
+            body = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
+            bodies.append("\n".join([f"MX_REDUCE({reduction.name})", *body, f"    RESULT({writer.text(values[0])});", "MX_END\n"]))
         lines = [f"/* {k.name}: made from a Python function by the package memext. */", f'#define MX_NAME "{k.name}"',
                  f"#define MX_RADIUS {self.radius}"]
         if self.fixed_radius > 0:
@@ -238,8 +252,10 @@ class _Code:
             lines.append(self._fields("MX_PARTNER", k.partner))
         if k.fixed:
             lines.append(self._fields("MX_FIXED", k.fixed))
-        if k.params:
-            lines.append("#define MX_PARAMS(P) " + " ".join(f"P({n}, {v!r})" for n, v in k.params.items()))
+        if params:
+            lines.append("#define MX_PARAMS(P) " + " ".join(f"P({n}, {v!r})" for n, v in params.items()))
+        if self.reductions:
+            lines.append("#define MX_REDUCES(R) " + " ".join(f"R({r.name}, {'MX_SUM' if r.op == 'sum' else 'MX_MAX'})" for r in self.reductions))
         text = "\n".join(lines) + "\n#include <memext/cell.h>\n\n"
         if writer.helpers:
             text += "\n".join(writer.helpers.values()) + "\n\n"
@@ -511,7 +527,15 @@ class Reduction:
         return part
 
     def translate(self, code: _Code) -> Cell:
-        return self.part(code.kernel).translate(code.dtypes, code.real, None)
+        part = self.part(code.kernel)
+        cell = part.translate(code.dtypes, code.real, None)
+        far = cell.reach(set(code.dtypes))
+        if far > code.radius:
+            raise KernelError(f"{self.name} reads {far} cells around a cell, and {code.kernel.name} {code.radius}: no farther than the frame",
+                              part.file, part.line)
+        if cell.reads_old():
+            raise KernelError(f"{self.name} reads what a step replaces: a reduction is of one state", part.file, part.line)
+        return cell
 
 
 class Reduced(np.ndarray):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import RawArray
+from .errors import KernelError
 from .kernel import Reduced, Reduction
 from .sources import Source, Values
 
@@ -60,6 +61,8 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any]) -> R
         if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
             source.frame = "included"
         elif name in run._bare:
+            if cell.reach({name}) > 0:
+                raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it one of {h} cells")
             source.bare = {name}
         sources[name] = source
     nz, ny, nx = shape

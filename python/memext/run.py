@@ -178,13 +178,16 @@ class Run:
     dtype: of the state, "f8" or "f4", or by field. params: of the kernel. Other keywords are the options of memext(1), with _ for -:
     dram, threads, backend, algorithm, commit_every, side, source, probes, verify, force ...
 
+    reductions: memext.reduce functions that the run takes along with its steps, without a pass of their own, at the options check=EVERY and
+    until={"flux-spread": 0.01}, which ends it; they are of the state that the check's step is computed from. report["norms"] has them.
+
     Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it."""
 
     def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = "f8",
                  params: Mapping[str, float] | None = None, frame: Any = "included", resume: Any = "auto", keep: bool = False,
-                 stencil: str | None = None, **fields_and_options: Any):
+                 stencil: str | None = None, reductions: Iterable[Reduction] = (), **fields_and_options: Any):
         self.kernel, self.frame, self.keep, self.resume = kernel, frame, keep, resume
-        self.params = dict(params or {})
+        self.params, self.reductions = dict(params or {}), tuple(reductions)
         self.step = 0
         self.remarks: list[str] = []
         self.reports: list[Report] = []
@@ -214,7 +217,7 @@ class Run:
         if not isinstance(self.kernel, Kernel):
             raise MemextError(f"{self.kernel!r} is no kernel: decorate the function with memext.kernel", errno.EINVAL)
         k = self.kernel
-        unknown = [p for p in self.params if p not in k.params]
+        unknown = [p for p in self.params if p not in k.params and not any(p in r.params for r in self.reductions)]
         if unknown:
             raise MemextError(f"{', '.join(unknown)} is no parameter of {k.name}: it has {', '.join(k.params) or 'none'}", errno.EINVAL)
         missing = [n for n in k.state + k.partner + k.fixed if n not in given]
@@ -234,7 +237,7 @@ class Run:
         if k is not None:
             state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
             types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
-            self.code = k.code(self._dtype, **types)
+            self.code = k.code_with(self.reductions, self._dtype, **types)
             self.radius, self._fixed_radius = self.code.radius, self.code.fixed_radius
             self._state = {n: self.code.dtypes[n] for n in k.state + k.partner}
             self._fixed = {n: self.code.dtypes[n] for n in k.fixed}
@@ -450,6 +453,8 @@ class Run:
             self.remarks += job.remarks
             try:
                 self.reports.append(Report(job.report()))
+                if self._worked and self.reports[-1].get("met"):
+                    self.step = self.reports[-1]["met"]["step"]
             finally:
                 job.close()
                 if self._old is not None:
@@ -480,7 +485,7 @@ class Run:
                 self._run_to(target, bar.at)
                 bar.at(self.step, "checked")
                 yield self.step
-                if self.step >= steps:
+                if self.step >= steps or (self.reports and self.reports[-1].get("met")):
                     break
         finally:
             bar.close()
