@@ -1,7 +1,7 @@
 /* cmd_info.c - memext info: what memext sees. */
 #include "cli/options.h"
 #include "engine/engine.h"
-#include "grid/grid.h"
+#include "grid/array.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "run/output.h"
@@ -66,6 +66,19 @@ static json_t *algorithms(void) {
     return list;
 }
 
+/* Of files that fields are read from. */
+static json_t *formats(void) {
+    json_t *list = json_array();
+    for (const struct mx_array_format *f = mx_array_formats; f->name != NULL; f++) {
+        json_t *o = json_object();
+        put(o, "name", json_string(f->name));
+        put(o, "summary", json_string(f->summary));
+        put(o, "built", json_boolean(f->built));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static int device(const char *path, mx_why *why, json_t **out) {
     struct mx_storage s;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -121,6 +134,9 @@ static void print(const struct mx_machine *m, uint64_t limit, uint64_t reserve, 
     }
     for (const struct mx_init *n = mx_inits; n->name != NULL; n++)
         printf("%-10s %-7s %s\n", n == mx_inits ? "inits" : "", n->name, n->summary);
+    json_array_foreach(json_object_get(all, "formats"), i, o)
+        printf("%-10s %-7s %s%s\n", i == 0 ? "files" : "", text(o, "name"), text(o, "summary"),
+               json_is_true(json_object_get(o, "built")) ? "" : " - NOT BUILT IN: libhdf5 was not there");
     if ((o = json_object_get(all, "device")) != NULL)
         printf("device     %s: %s, %s free, O_DIRECT alignment %lld\n", text(o, "path"),
                json_is_true(json_object_get(o, "block_device")) ? "block device" : text(o, "filesystem"),
@@ -180,6 +196,7 @@ int mx_cmd_info(int argc, char **argv) {
     put(all, "backends", backends());
     put(all, "algorithms", algorithms());
     put(all, "stencils", stencils());
+    put(all, "formats", formats());
     if (place != NULL) put(all, "device", place);
     if (!o.quiet && (o.json == NULL || strcmp(o.json, "-") != 0)) print(&m, limit, reserve, all);
     if (o.json != NULL)

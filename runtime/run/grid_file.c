@@ -1,5 +1,7 @@
 #include "run/grid_file.h"
 
+#include "grid/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -14,7 +16,9 @@ static struct mx_layout pitches(const struct mx_grid_box *box) {
 
 static int source_open(void *context, struct mx_grid *grid, mx_why *why) {
     struct mx_grid_file *f = context;
-    int err = mx_npy_open(f->path, why, &f->npy);
+    char file[PATH_MAX];
+    const char *inside = mx_array_split(f->path, file);
+    int err = mx_array_open(file, inside, false, why, &f->npy, f->data);
     if (err < 0) return f->npy.fd = -1, err;
     grid->nx = f->npy.shape[2], grid->ny = f->npy.shape[1], grid->nz = f->npy.shape[0];
     snprintf(grid->dtype, sizeof grid->dtype, "%s", mx_dtype_name(f->npy.dtype));
