@@ -7,6 +7,7 @@
 #include "observe/report.h"
 #include "run/fields.h"
 #include "run/output.h"
+#include "run/raw.h"
 #include "run/request.h"
 #include "tune/tune.h"
 
@@ -76,7 +77,7 @@ static int take_system(struct tune *t) {
     int err = mx_take_kernel(&t->o, NULL, &t->why, &t->system);
     if (err < 0) return err;
     mx_fields_of(t->system, &t->fields);
-    err = mx_fields_take_files(&t->fields, &t->o, &t->why);
+    err = mx_fields_take_files(&t->fields, &t->o, t->system, &t->why);
     return err == 0 ? mx_fields_open(&t->fields, &t->o.problem, false, &t->why) : err;
 }
 
@@ -92,7 +93,9 @@ static void lay_files(struct tune *t) {
 }
 
 static int check_names(struct tune *t) {
-    const struct mx_file_word words[] = {{"--input", t->o.input, MX_FILE_READ},
+    char input[PATH_MAX], raw[MX_RAW_TEXT];
+    if (t->o.input != NULL) mx_raw_split(t->o.input, input, raw);
+    const struct mx_file_word words[] = {{"--input", t->o.input != NULL ? input : NULL, MX_FILE_READ},
                                          {"--kernel", t->o.kernel, MX_FILE_READ},
                                          {"--topology", t->o.topology, MX_FILE_READ},
                                          {"-d", t->o.path, MX_FILE_PLACE},
@@ -207,6 +210,7 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
     put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
     put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
+    put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
     put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
     put(o, "tiled_sizes", json_refined(&r->refined));
     put(o, "device_source", json_string(sources[r->device_source]));

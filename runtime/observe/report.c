@@ -147,6 +147,19 @@ static json_t *json_commits(const struct mx_report *r) {
     return o;
 }
 
+static json_t *json_snapshots(const struct mx_report_snapshots *s) {
+    json_t *o = json_object();
+    put(o, "every", whole(s->every));
+    put(o, "stride", whole(s->stride));
+    put(o, "directory", json_string(s->directory));
+    put(o, "count", whole(s->count));
+    put(o, "bytes", whole(s->bytes));
+    put(o, "predicted_count", whole(s->predicted_count));
+    put(o, "predicted_bytes", whole(s->predicted_bytes));
+    put(o, "seconds", json_real(s->seconds));
+    return o;
+}
+
 static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
     put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
@@ -211,6 +224,7 @@ json_t *mx_report_json(const struct mx_report *r) {
     put_prediction(o, r);
     if (r->sources > 0) put(o, "sources", whole(r->sources));
     if (r->probes > 0) put(o, "probes", whole(r->probes));
+    if (r->snapshots.every > 0) put(o, "snapshots", json_snapshots(&r->snapshots));
     if (r->fault_calls > 0) put(o, "fault_calls", whole(r->fault_calls));
     if (strcmp(r->status, "planned") != 0) put_measurement(o, r);
     return o;
@@ -266,6 +280,11 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
             gib((double)r->predicted_init_bytes), r->predicted_seconds);
     print_commits(r, to);
+    if (r->snapshots.every > 0)
+        fprintf(to, "snapshots  %lld, every %lld steps of every %lld-th cell, %.4f GiB in %s\n",
+                (long long)r->snapshots.predicted_count, (long long)r->snapshots.every,
+                (long long)r->snapshots.stride, gib((double)r->snapshots.predicted_bytes),
+                r->snapshots.directory);
 }
 
 void mx_report_print_result(const struct mx_report *r, FILE *to) {

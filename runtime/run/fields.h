@@ -7,13 +7,15 @@
  *
  * Where the state has one field its name may be left out. A file of C is a .npy file or raw cells:
  * `k=file.raw,u8,offset=352,frame=no`; it has the frame, or, where C is read at the cell itself alone, may
- * come without. A raw file says by its length which, or, where more follows the cells, by `frame`.
+ * come without. A raw file says by its length which, or, where more follows the cells, by `frame`. Files of
+ * the state may be raw too. With --frame (frame.h) files come without, and the frame is made.
  */
 #ifndef MX_RUN_FIELDS_H
 #define MX_RUN_FIELDS_H
 
 #include "grid/grid.h"
 #include "run/options.h"
+#include "system/sides.h"
 
 #include <limits.h>
 
@@ -42,9 +44,9 @@ struct mx_run_field {
     const struct mx_init *init;   /* NULL: a file */
     char path[MX_FIELD_PATH];     /* of the file, absolute; "" = none */
     char inside[MX_FIELD_INSIDE]; /* of an HDF5 file the dataset: "/group/name"; else "" */
-    char data[MX_FIELD_PATH]; /* the file of its cells, which its header names; "" = itself. While it is open
-                               */
-    char raw[48];             /* of raw files what follows the name: "u8,offset=352"; "" = .npy */
+    char data[MX_FIELD_PATH];     /* of the file of its cells, if its header names one; "" = itself */
+    char raw[48];                 /* of raw files what follows the name: "u8,offset=352"; "" = none */
+    struct mx_frame made;         /* of a file, or a program's planes, that have no frame */
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */
@@ -63,8 +65,9 @@ void mx_fields_of(const struct mx_system *system, struct mx_run_fields *out);
 /* program: a source gives what these do not. */
 int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options, bool program,
                    const struct mx_system *system, mx_why *why);
-/* Of them --input and --field alone: fields may be left without values. -EINVAL, -errno. */
-int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why);
+/* Of them --input, --field and --frame alone: fields may be left without values. -EINVAL, -errno. */
+int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options,
+                         const struct mx_system *system, mx_why *why);
 /* Takes --output: the file of each field, NULL = none. */
 int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why,
                            const char *path[MX_FIELDS_MOST]);

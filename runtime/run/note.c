@@ -170,6 +170,7 @@ static json_t *print_input(const struct mx_note *n) {
     json_t *o = json_object();
     mx_note_escape(n->input, path);
     put(o, "path", json_string(path));
+    if (n->raw[0] != 0) put(o, "raw", json_string(n->raw));
     put_whole(o, "inode", (int64_t)n->identity.inode);
     put_whole(o, "bytes", (int64_t)n->identity.bytes);
     put_whole(o, "modified_ns", n->identity.modified_ns);
@@ -180,6 +181,18 @@ static void put_identity(json_t *o, const char *key, uint64_t identity) {
     char text[17];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)identity);
     if (identity != 0) put(o, key, json_string(text));
+}
+
+static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
+    char path[MX_NOTE_ESCAPED_BYTES];
+    json_t *o = json_object();
+    mx_note_escape(s->directory, path);
+    put_whole(o, "every", s->every);
+    put_whole(o, "stride", s->stride);
+    put(o, "directory", json_string(path));
+    put_identity(o, "run", s->run);
+    if (s->fields[0] != 0) put(o, "fields", json_string(s->fields));
+    return o;
 }
 
 static json_t *print_all(const struct mx_note *n) {
@@ -204,8 +217,10 @@ static json_t *print_all(const struct mx_note *n) {
     put_whole(o, "committed_s", n->committed_s);
     if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
     if (!mx_sides_all_fixed(&n->sides)) put(o, "sides", json_string(mx_sides_text(&n->sides, sides)));
+    if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
+    if (n->snapshots.every > 0) put(o, "snapshots", print_snapshots(&n->snapshots));
     if (n->problem.system != NULL)
         put(o, "system", print_system(n));
     else if (n->input[0] != 0)
@@ -462,6 +477,7 @@ static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
     }
     const char *path = json_string_value(member(r, input, "path"));
     if (path == NULL || path[0] == 0 || !mx_note_unescape(path, n->input, sizeof n->input)) r->ok = false;
+    if (json_object_get(input, "raw") != NULL) word(r, input, "raw", n->raw, sizeof n->raw);
     n->identity.inode = (uint64_t)whole(r, input, "inode", INT64_MIN, INT64_MAX);
     n->identity.bytes = (uint64_t)whole(r, input, "bytes", 0, INT64_MAX);
     n->identity.modified_ns = whole(r, input, "modified_ns", INT64_MIN, INT64_MAX);
@@ -490,6 +506,18 @@ static void parse_sides(struct reader *r, const json_t *o, const struct mx_probl
     if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
 }
 
+static void parse_snapshots(struct reader *r, const json_t *o, struct mx_snapshots_asked *s) {
+    const json_t *of = json_object_get(o, "snapshots");
+    if (of == NULL) return;
+    const char *path = json_string_value(member(r, of, "directory"));
+    if (path == NULL || path[0] != '/' || !mx_note_unescape(path, s->directory, sizeof s->directory))
+        r->ok = false;
+    s->every = whole(r, of, "every", 1, INT64_C(1) << 40);
+    s->stride = whole(r, of, "stride", 1, INT64_C(1) << 40);
+    s->run = parse_identity(r, of, "run");
+    if (json_object_get(of, "fields") != NULL) word(r, of, "fields", s->fields, sizeof s->fields);
+}
+
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -514,8 +542,10 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
     parse_sides(r, o, &n->problem, &n->sides);
+    if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
+    parse_snapshots(r, o, &n->snapshots);
     if (system == NULL) parse_origin(r, o, n);
 }
 

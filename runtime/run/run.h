@@ -8,7 +8,10 @@
  *     fields.c     the fields of a system by name: first values, results
  *     in_place.c   files of C that are read where they are
  *     sides.c      what the frame is on each side, and whether a plan can do with it
+ *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
+ *     snapshots.c  the state every so many steps, as files
+ *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
@@ -22,12 +25,14 @@
 #include "observe/report.h"
 #include "observe/timeline.h"
 #include "run/fields.h"
+#include "run/frame.h"
 #include "run/grid_file.h"
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
 #include "run/points.h"
 #include "run/request.h"
+#include "run/snapshots.h"
 #include "schedule/schedule.h"
 #include "tune/tune.h"
 
@@ -47,6 +52,9 @@ struct mx_run {
     struct mx_options o;
     char **words; /* texts that `o` points to, of a program's options; NULL-terminated, or NULL */
     char source_name[64];
+    char input_path[PATH_MAX], input_raw[MX_RAW_TEXT]; /* of --input without a kernel */
+    struct mx_frame made;                              /* of a built-in stencil's grid that has none */
+    char frame_text[MX_FRAME_TEXT];                    /* words of the store, which o.frames points to */
     void (*remark)(void *context, const char *sentence);
     void *context;
     mx_why why;
@@ -76,6 +84,7 @@ struct mx_run {
     struct mx_run_outputs outputs;
     struct mx_sides sides;
     struct mx_run_points points;
+    struct mx_run_snapshots snapshots;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
@@ -146,8 +155,9 @@ int mx_run_take_in_place(struct mx_run *r);
 int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why);
 /* What the device of the Buffers moved, and those of the files. Times are those of whichever took longest. */
 void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
-int mx_run_take_sides(struct mx_run *r);  /* --side, or the store's */
-int mx_run_check_sides(struct mx_run *r); /* can the plan do with them? */
+int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's */
+int mx_run_check_sides(struct mx_run *r);  /* can the plan do with them? */
+int mx_run_check_frames(struct mx_run *r); /* do --frame and they agree? */
 /* There is no plan: says what they ask of one. Returns err. */
 int mx_run_fail_plan(struct mx_run *r, int err);
 
