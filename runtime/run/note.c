@@ -645,11 +645,15 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
 int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out) {
     struct mx_note n = {.time = 0};
     struct reader r = {true};
-    char found[16];
+    char found[24];
     json_t *o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
     int err = 0;
     if (strcmp(word(&r, o, "kind", found, sizeof found), kind) != 0)
-        err = mx_fail(why, -EINVAL, "its note is not of a run of memext");
+        err = strcmp(found, MX_NOTE_WAVEFRONT) == 0
+                  ? mx_fail(why, -EMEDIUMTYPE,
+                            "it is of a wavefront run: memext wavefront --resume goes on with it, and with "
+                            "--output NAME=FILE writes its matrices")
+                  : mx_fail(why, -EINVAL, "its note is not of a run of memext");
     const json_t *version = json_object_get(o, "note");
     const int64_t number = json_integer_value(version);
     if (err == 0 && json_is_integer(version) && (number < MX_NOTE_OLDEST || number > MX_NOTE_VERSION))
