@@ -344,8 +344,9 @@ struct mx_run_options {
     uint32_t size; /* sizeof(struct mx_run_options) */
     /* What is asked for: "NAME=VALUE", or "NAME" where there is no value, with the names and values of the
      * long options in memext(1); NULL ends the list. Numbers that are several words there are separated by
-     * blanks: {"size=510 510 1022", "steps=64", "device=/mnt/nvme", "dram=512MiB", "verify", NULL}. Not
-     * taken: json, quiet, explain, help. Copied. */
+     * blanks: {"size=510 510 1022", "steps=64", "device=/mnt/nvme", "dram=512MiB", "verify", NULL}. Also
+     * "snapshot=100:DIR:4", which writes every fourth cell of the state every 100 steps to DIR while the run
+     * goes on. Not taken: json, quiet, explain, help. Copied. */
     const char *const *options;
     const struct mx_source *source; /* instead of the options init and input; NULL = none. Copied */
     const struct mx_sink *sink;     /* instead of the option output; NULL = none. Copied */
