@@ -348,12 +348,23 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 /* A reduction: a loop over x of its own, which gives a value for each cell. */
 #define MX_REDUCE_(name, READS)                                                                              \
     _Static_assert(mx_reduce_index_##name >= 0, "MX_REDUCES names it");                                      \
-    void mx_reduce_##name(const struct mx_row *restrict mx_r, double *restrict mx_result) {                  \
+    __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
+                                                           const mx_real *restrict mx_p, int64_t mx_x0,      \
+                                                           int64_t mx_x1, double *restrict mx_result);       \
+    void mx_reduce_##name(const struct mx_row *mx_r, double *mx_result) {                                    \
         mx_real mx_p[mx_n_param + 1];                                                                        \
         for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
+        for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                              \
+            mx_end = mx_copies && mx_r->x1 - mx_x > MX_MOST_COPIED_ ? mx_x + MX_MOST_COPIED_ : mx_r->x1;     \
+            mx_values_##name(mx_r, mx_p, mx_x, mx_end, mx_result + (mx_x - mx_r->x0));                       \
+        }                                                                                                    \
+    }                                                                                                        \
+    __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
+                                                           const mx_real *restrict mx_p, int64_t mx_x0,      \
+                                                           int64_t mx_x1, double *restrict mx_result) {      \
+        const int64_t mx_row = 0;                                                                            \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                  \
-        const int64_t mx_row = 0, mx_y = mx_r->y, mx_x0 = mx_r->x0, mx_x1 = mx_r->x1;                        \
-        (void)mx_p, (void)mx_row, (void)mx_y;                                                                \
+        (void)mx_p, (void)mx_row;                                                                            \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {
 /* What the last level of a step reads. */
 #define MX_READS_OF_MX_JACOBI MX_STATE

@@ -189,6 +189,26 @@ MX_STATE(MX_D_STATE_PITCH) MX_PARTNER(MX_D_STATE_PITCH) MX_FIXED(MX_D_FIXED_PITC
     }                                                                                                        \
     }
 
+/* A reduction: a value for each cell of the window, in the order of x, rows and planes. */
+#if defined(__OPENCL_C_VERSION__) && !defined(cl_khr_fp64)
+typedef float mx_d_result;
+#else
+typedef double mx_d_result;
+#endif
+#if MX_FORM == MX_STAGGERED
+#define MX_D_REDUCED MX_PARTNER
+#else
+#define MX_D_REDUCED MX_STATE
+#endif
+#define MX_REDUCE(name)                                                                                      \
+    MX_D_KERNEL void mx_reduce_##name(MX_D_ARGUMENTS, MX_D_GLOBAL mx_d_result *mx_result) {                  \
+        const int64_t mx_x = MX_D_ITEM(0) + MX_RADIUS, mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2);       \
+        const int64_t mx_y = mx_y0 + mx_row, mx_z = mx_z0 + mx_plane;                                        \
+        if (mx_x >= MX_D_NX + MX_RADIUS || mx_row >= mx_rows || mx_plane >= mx_planes) return;               \
+        MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED) {
+#define RESULT(value)                                                                                        \
+    ((void)(mx_result[(mx_plane * mx_rows + mx_row) * MX_D_NX + mx_x - MX_RADIUS] = (mx_d_result)(value)))
+
 #define X (mx_x - MX_RADIUS)
 #define Y (mx_y - MX_RADIUS)
 #define Z (mx_z - MX_RADIUS)
