@@ -169,16 +169,20 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (!within(&j->a.window[l], &box)) return false;
-        if (mx_after_wants(j->a.after, j->a.first_level + l, box.y0, box.y1, box.z0, box.z1)) return false;
+        if (mx_after_wants_cells(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
 }
 
 static void do_whole_tile(const mx_engine *e, int thread, const struct line *line, int64_t tile, bool more) {
     const struct mx_advance *a = &line->job->a;
+    const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
-        const struct mx_resident_level level = {.box = box_of(e, line, tile, l),
+        const bool due = l == a->levels - 1 && norms != NULL && mx_norms_due(norms, a->first_level + l);
+        const struct mx_resident_level level = {.norms = due ? a->after : NULL,
+                                                .level = a->first_level + l,
+                                                .box = box_of(e, line, tile, l),
                                                 .from = (a->parity + l) & 1,
                                                 .first = l == line->l0,
                                                 .last = l == line->l1 - 1};
@@ -269,9 +273,13 @@ static bool make_regular(struct mx_flow_span *span, int64_t n) {
     return regular;
 }
 
-/* Frames in x that copy cells of the row, which another column may not have yet. */
+/* Frames in x that copy cells of the row, which another column may not have yet; norms that compare a row
+ * with what it replaces. */
 static bool whole_rows(const struct mx_advance *a) {
-    return a->after != NULL && !mx_sides_fixed(&a->after->sides, MX_DIM_X);
+    const struct mx_after *after = a->after;
+    if (after == NULL) return false;
+    return !mx_sides_fixed(&after->sides, MX_DIM_X) ||
+           (after->norms != NULL && mx_norms_needs_old(after->norms, a->first_level + a->levels - 1));
 }
 
 /* Cuts a call into lines and tiles; false when memory is short. */

@@ -167,8 +167,31 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
         }
 }
 
+/* Whole rows of a staggered system whose change is asked for: each is kept while it is replaced. */
+static void box_by_rows(const struct mx_work *work, const struct mx_advance *a, int32_t l,
+                        struct mx_box box) {
+    const int to = (a->parity + l + 1) & 1;
+    const int64_t level = a->first_level + l;
+    const struct mx_row_fields *fields = &work->fields[1 - mx_read_by(level)];
+    char *old = mx_norms_old_take(a->after->norms);
+    struct mx_box row = box;
+    for (row.z0 = box.z0; row.z0 < box.z1; row.z0++)
+        for (row.y0 = box.y0; row.y0 < box.y1; row.y0++) {
+            row.z1 = row.z0 + 1, row.y1 = row.y0 + 1;
+            memcpy(old, mx_view_row(&a->view, to, row.y0, row.z0), (size_t)fields->end_bytes);
+            system_box(work, a, l, row, NULL);
+            mx_after_box(a->after, &a->view, to, level, row.x0, row.x1, row.y0, row.y1, row.z0, row.z1, old);
+        }
+    mx_norms_old_give(a->after->norms, old);
+}
+
 void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
                  struct mx_ahead *ahead) {
+    const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
+    if (norms != NULL && mx_norms_needs_old(norms, a->first_level + l)) {
+        box_by_rows(work, a, l, box);
+        return;
+    }
     if (work->kernel != NULL)
         stencil_box(work, &a->view, (a->parity + l + 1) & 1, box, ahead);
     else

@@ -17,6 +17,8 @@
  */
 #include "execute/execute.h"
 
+#include "core/device.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -291,6 +293,19 @@ static bool is_too_far(const struct run *r, const struct mx_step *advance) {
     return r->x->most_ahead > 0 && advance->first_level + advance->levels > taken + r->x->most_ahead;
 }
 
+/* May the run end with this sweep, and is not known to go on? */
+static bool is_undecided(const struct run *r, const struct entry *commit) {
+    return commit->state == WAITING && r->x->decides != NULL &&
+           r->x->decides(r->x->context, steps_of(r, commit->step.time));
+}
+
+/* Would it overwrite the state that this sweep ends with? Of mapped Buffers that are worked on directly
+ * ADVANCEs do. */
+static bool overwrites(const struct run *r, const struct mx_step *later, const struct mx_step *commit) {
+    if (r->shape->rows == 0) return later->kind == MX_STEP_ADVANCE;
+    return keeps(later) && (r->shape->in_place || later->buffer == commit->buffer);
+}
+
 /* One state is taken after the other; and from Buffers that are rewritten in place before that is done. */
 static bool waits_for_taking(const struct run *r, const struct entry *later, const struct entry *commit) {
     if (commit->take_step == 0 || commit->state != WAITING) return false;
@@ -304,6 +319,7 @@ static bool waits_for_commit(const struct run *r, const struct entry *later, con
     const int32_t buffer = later->step.buffer;
     if (waits_for_taking(r, later, commit)) return true;
     if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
+    if (overwrites(r, &later->step, &commit->step) && is_undecided(r, commit)) return true;
     if (later->step.kind == MX_STEP_ADVANCE) return commit->state == WAITING && is_too_far(r, &later->step);
     if (!keeps(&later->step) || r->x->commit == NULL) return false;
     if (r->shape->in_place) return true;
@@ -561,6 +577,7 @@ static int take_sweep(struct run *r, const struct entry *e) {
     const int64_t steps = steps_of(r, e->step.time);
     int err = r->x->sweep != NULL ? r->x->sweep(r->x->context, steps, r->why) : 0;
     if (err < 0) return err;
+    r->out->ended = err > 0;
     report_sweep(r, &e->step);
     r->out->steps_done = steps;
     r->out->result = e->step.buffer;
@@ -571,7 +588,7 @@ static int start_commit(struct run *r, struct entry *e) {
     struct committer *c = &r->committer;
     int err = take_sweep(r, e);
     if (err < 0) return err;
-    if (!e->durable) return e->state = DONE, 0;
+    if (!e->durable || r->out->ended) return e->state = DONE, 0; /* at the end commit_newest */
     *c = (struct committer){.x = r->x, .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
     err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
@@ -599,12 +616,12 @@ static int finish_commit(struct run *r, struct entry *e) {
     return take_commit(r, &e->step);
 }
 
-/* The run was stopped and nothing is under way. Sweeps that were completed by what was under way then are
- * taken up, and the newest of all is made durable: the STOREs of the sweep after it go to another Buffer, and
- * those of the one after that wait (waits_for_commit). */
+/* The run was stopped, or has ended before its last step, and nothing is under way. Sweeps that were
+ * completed by what was under way then are taken up, and the newest of all is made durable: the STOREs of the
+ * sweep after it go to another Buffer, and those of the one after that wait (waits_for_commit). */
 static int commit_newest(struct run *r) {
     struct mx_step s = {.kind = MX_STEP_COMMIT};
-    for (uint64_t i = r->first; i < r->end; i++) {
+    for (uint64_t i = r->first; i < r->end && !r->out->ended; i++) {
         const struct entry *e = at(r, i);
         if (e->state == DONE) continue;
         if (keeps(&e->step) || e->step.kind == MX_STEP_ADVANCE) break;
@@ -882,14 +899,15 @@ static uint64_t waiting_advance(const struct run *r) {
 static int start_ready(struct run *r, bool *some) {
     int err = 0;
     *some = false;
-    for (uint64_t i = r->first; i < r->end && err == 0; i++) {
+    for (uint64_t i = r->first; i < r->end && err == 0 && !r->out->ended; i++) {
         const struct entry *e = at(r, i);
         if (e->state != WAITING || e->step.kind == MX_STEP_ADVANCE || blocker(r, i) != i) continue;
         err = start(r, i);
         *some = true;
     }
     const uint64_t next = waiting_advance(r);
-    if (err < 0 || next == r->end || r->under_way >= ADVANCES_UNDER_WAY || blocker(r, next) != next)
+    if (err < 0 || r->out->ended || next == r->end || r->under_way >= ADVANCES_UNDER_WAY ||
+        blocker(r, next) != next)
         return err;
     *some = true;
     return start(r, next);
@@ -944,14 +962,15 @@ static int drain(struct run *r, int err) {
         if (mine < 0 && !failed) err = mine;
     }
     r->why = why;
-    if (err != -EINTR) return err;
+    if (err != -EINTR && (err < 0 || !r->out->ended)) return err;
     const int committed = commit_newest(r);
-    return committed < 0 ? committed : -EINTR;
+    if (committed < 0) return committed;
+    return r->out->ended ? 0 : err;
 }
 
 static int loop(struct run *r) {
     int err = fill_window(r);
-    while (err == 0 && r->first < r->end) {
+    while (err == 0 && r->first < r->end && !r->out->ended) {
         bool some;
         if (r->x->stop != NULL && *r->x->stop) return -EINTR;
         err = start_ready(r, &some);
@@ -964,11 +983,11 @@ static int loop(struct run *r) {
 
 /* ------------------------------------------------------------------ set-up */
 
-static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_block **out) {
+static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out) {
     struct mx_block_options o = {.budget = r->x->budget,
                                  .lock = r->x->lock,
                                  .node_split_bytes = (uint64_t)unit,
-                                 .device = r->x->mapped ? NULL : r->x->device};
+                                 .device = r->x->mapped ? NULL : device};
     r->out->block_bytes += bytes;
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
 }
@@ -996,7 +1015,8 @@ static int open_fixed(struct run *r, int32_t field) {
         return 0;
     }
     v->slot_pitch_bytes = mx_fixed_slot_bytes(l, r->shape->rows);
-    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes, &r->fixed_block[field]);
+    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes,
+                     mx_buffer_device(r->x->fixed[field]), &r->fixed_block[field]);
     if (err < 0) return err;
     v->base = mx_block_data(r->fixed_block[field]);
     if (r->x->poison) memset(v->base, 0xff, mx_block_bytes(r->fixed_block[field]));
@@ -1029,7 +1049,7 @@ static int open_arrays(struct run *r) {
     for (int i = 0; i < 2 && err == 0; i++) {
         r->view.slots[i] = r->shape->slots[i];
         err = make_block(r, r->shape->slots[i] * r->view.plane_pitch_bytes, r->view.plane_pitch_bytes,
-                         &r->block[i]);
+                         r->x->device, &r->block[i]);
         if (err == 0) r->view.base[i] = mx_block_data(r->block[i]);
     }
     r->face_slab_bytes = face_slab_bytes(r->shape, l);
@@ -1038,7 +1058,8 @@ static int open_arrays(struct run *r) {
     if (err == 0 && r->shape->faces_in_file && r->x->faces == NULL)
         err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
     if (err == 0 && r->face_slab_bytes > 0)
-        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, &r->face_block);
+        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, r->x->device,
+                         &r->face_block);
     if (err == 0 && r->x->poison && r->face_block != NULL)
         memset(mx_block_data(r->face_block), 0xff, mx_block_bytes(r->face_block));
     return err;

@@ -45,9 +45,13 @@ struct mx_execution {
      * limited so. */
     int64_t most_ahead;
     /* A sweep is complete, its first `steps` steps are done: before it is committed, and whether it is or
-     * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. May be NULL.
-     */
+     * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. > 0, only
+     * where `decides`: it ends here, this sweep is committed and is its result, and what was begun of the
+     * next one is given up. May be NULL. */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
+    /* May the run end with the sweep that its first `steps` steps end? Then nothing overwrites this state
+     * before `sweep` was asked. NULL = with none but the last. */
+    bool (*decides)(void *context, int64_t steps);
     const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none */
     bool mapped, advise, lock;      /* mapped device; --advice schedule; mlock the Blocks */
     bool poison;                    /* tests: Blocks start as NaN */
@@ -80,6 +84,7 @@ struct mx_executed {
      * content may have been overwritten in part. */
     int64_t steps_done;
     int32_t result;
+    bool ended;              /* `sweep` has said so */
     int64_t committed_steps; /* time step of the last commit that this call made; 0 = none */
 };
 

@@ -6,6 +6,7 @@
 
 #include "machine/machine.h"
 #include "observe/usage.h"
+#include "system/norms.h"
 #include "system/system.h"
 
 #include <jansson.h>
@@ -18,6 +19,15 @@ struct mx_report_snapshots {
     int64_t count, bytes, predicted_count, predicted_bytes;
     double seconds; /* of the thread that wrote them */
 };
+
+/* A file of a field that is only read. */
+struct mx_report_file {
+    const char *field, *path;
+    bool in_place;        /* read where it is; else copied */
+    bool page_cache;      /* in place, but through the page cache */
+    uint32_t align_bytes; /* in place: of its transfers */
+};
+enum { MX_REPORT_FILES = MX_MAX_FIXED };
 
 struct mx_report {
     struct mx_problem problem;
@@ -41,6 +51,11 @@ struct mx_report {
     double commit_every_s; /* 0 = after every sweep */
     bool integrity;
     int64_t sources, probes; /* cells that something is added to, or recorded of; 0 = none */
+    int64_t check;           /* norms every so many steps; 0 = none */
+    int32_t n_until;
+    char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    struct mx_met met;
+    const struct mx_norms_history *history; /* NULL = none */
     struct mx_report_snapshots snapshots;
     int64_t fault_calls; /* tests: system calls that --fault counted; 0 = none */
     uint64_t dram_budget_bytes, dram_limit_bytes, block_bytes, peak_rss_bytes;
@@ -48,6 +63,8 @@ struct mx_report {
     int verified;      /* 1 yes, 0 no, -1 not asked */
     char checksum[17]; /* "" if there is no result */
     const char *input, *init;
+    struct mx_report_file file[MX_REPORT_FILES];
+    int32_t n_files;
 };
 
 json_t *mx_json_problem(const struct mx_problem *problem);

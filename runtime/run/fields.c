@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
 
 /* ------------------------------------------------------------------ names */
 
@@ -216,13 +218,87 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
 
 /* ------------------------------------------------------------------ files */
 
-static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
+static int64_t ns_of(struct timespec t) { return t.tv_sec * INT64_C(1000000000) + t.tv_nsec; }
+
+static int identity_of(const struct mx_run_field *f, mx_why *why, struct mx_input_identity *out) {
     struct stat st;
     if (fstat(f->npy.fd, &st) != 0) return mx_fail(why, -errno, "%.300s: %s", f->path, strerror(errno));
-    const struct mx_input_identity now = {.inode = (uint64_t)st.st_ino,
-                                          .bytes = (uint64_t)st.st_size,
-                                          .modified_ns =
-                                              st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
+    *out = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
+                                      .bytes = (uint64_t)st.st_size,
+                                      .modified_ns = ns_of(st.st_mtim),
+                                      .changed_ns = ns_of(st.st_ctim)};
+    return 0;
+}
+
+/* Reading all of a large file would take as long as a sweep. */
+static int take_sample(const struct mx_run_field *f, uint64_t bytes, mx_why *why, uint64_t *out) {
+    enum { PAGES = 64, PAGE_BYTES = 4096 };
+    const uint64_t last = bytes > PAGE_BYTES ? bytes - PAGE_BYTES : 0;
+    const size_t length = bytes < PAGE_BYTES ? (size_t)bytes : PAGE_BYTES;
+    char page[PAGE_BYTES];
+    XXH3_state_t *state = XXH3_createState();
+    int err = state == NULL ? -ENOMEM : 0;
+    if (err == 0) XXH3_64bits_reset(state);
+    for (uint64_t i = 0; i < PAGES && err == 0; i++) {
+        err = mx_read_all(f->npy.fd, page, length,
+                          (off_t)(last / (PAGES - 1) * i + last % (PAGES - 1) * i / (PAGES - 1)));
+        if (err == 0) XXH3_64bits_update(state, page, length);
+    }
+    if (err == 0) *out = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return err < 0 ? mx_fail(why, err, "%.300s cannot be read: %s", f->path, strerror(-err)) : 0;
+}
+
+static int changed(const struct mx_run_field *f, mx_why *why) {
+    return mx_fail(
+        why, -ESTALE,
+        "%.300s has changed while it was read in place as field %s: what was computed since the last "
+        "commit is lost; start again, or with --field-copy, which reads a file once",
+        f->path, f->name);
+}
+
+int mx_field_begin_in_place(struct mx_run_field *f, mx_why *why) {
+    int err = identity_of(f, why, &f->identity);
+    if (err == 0) err = take_sample(f, f->identity.bytes, why, &f->identity.sample);
+    f->in_place = err == 0;
+    return err;
+}
+
+int mx_field_unchanged(struct mx_run_field *f, mx_why *why) {
+    struct mx_input_identity now = {0}, *then = &f->identity;
+    int err = identity_of(f, why, &now);
+    if (err < 0) return err;
+    if (now.bytes != then->bytes || now.modified_ns != then->modified_ns) return changed(f, why);
+    if (now.changed_ns == then->changed_ns) return 0;
+    err = take_sample(f, now.bytes, why, &now.sample);
+    if (err < 0) return err;
+    if (now.sample != then->sample) return changed(f, why);
+    then->changed_ns = now.changed_ns;
+    return 0;
+}
+
+/* A run goes on with the file that it began with, wherever that is now. */
+static int check_in_place(struct mx_run_field *f, mx_why *why) {
+    const struct mx_input_identity then = f->identity;
+    int err = identity_of(f, why, &f->identity);
+    bool same = f->identity.bytes == then.bytes && f->identity.modified_ns == then.modified_ns;
+    if (err == 0 && same) err = take_sample(f, then.bytes, why, &f->identity.sample);
+    same &= f->identity.sample == then.sample;
+    return err < 0 || same
+               ? err
+               : mx_fail(
+                     why, -EINVAL,
+                     "%.300s is not, or no longer, the file that the run reads in place as field %s (bytes, "
+                     "time of change, content); give it back as it was, or where it is now with --field "
+                     "%s=FILE",
+                     f->path, f->name, f->name);
+}
+
+static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
+    struct mx_input_identity now = {0};
+    if (former && f->in_place) return check_in_place(f, why);
+    int err = identity_of(f, why, &now);
+    if (err < 0) return err;
     if (former && (now.bytes != f->identity.bytes || now.modified_ns != f->identity.modified_ns))
         return mx_fail(why, -EINVAL,
                        "%.300s has changed since the run began with it: the result cannot be verified; leave "
@@ -304,6 +380,49 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
                                   : "");
 }
 
+static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former, mx_why *why) {
+    const int64_t offset = f->npy.data_offset_bytes;
+    const bool frame = f->frame;
+    int err = open_file(f, p, why);
+    if (err < 0) {
+        f->npy.fd = -1;
+        return err;
+    }
+    err = check_shape(f, p, why);
+    if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
+        err = mx_fail(
+            why, -EINVAL,
+            "the cells of %.300s begin elsewhere, or have another frame, than those that the run reads in "
+            "place as field %s",
+            f->path, f->name);
+    return err < 0 ? err : take_identity(f, former, why);
+}
+
+int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *p, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < fields->n && err == 0; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (f->in_place && f->npy.fd < 0) err = open_field(f, p, true, why);
+    }
+    return err;
+}
+
+int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *o, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < o->fields.n && err == 0; i++) {
+        struct mx_run_field *f;
+        const char *rest;
+        err = resolve(fields, "field", o->fields.word[i], 1, &f, &rest, why);
+        if (err == 0 && !f->in_place)
+            err = mx_fail(why, -EINVAL, "the store holds field %s: leave --field %s out with --resume",
+                          f->name, f->name);
+        if (err < 0) break;
+        f->raw[0] = 0;
+        err = take_file(f, rest, why);
+    }
+    return err;
+}
+
 int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool former, mx_why *why) {
     int err = 0;
     /* State fields first: they have the frame, so extents follow from them. */
@@ -311,13 +430,7 @@ int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool form
         for (int32_t i = 0; i < fields->n && err == 0; i++) {
             struct mx_run_field *f = &fields->field[i];
             if (f->path[0] == 0 || (f->array == MX_FIELD_OF_C) != (c == 1)) continue;
-            err = open_file(f, p, why);
-            if (err < 0) {
-                f->npy.fd = -1;
-                break;
-            }
-            err = check_shape(f, p, why);
-            if (err == 0) err = take_identity(f, former, why);
+            err = open_field(f, p, former, why);
         }
     bool program = false;
     for (int32_t i = 0; i < fields->n; i++) program |= fields->field[i].program;

@@ -23,6 +23,10 @@
 struct mx_input_identity {
     uint64_t inode, bytes;
     int64_t modified_ns;
+    /* Of files that are read in place: when anything about it changed, which this process alone remembers;
+     * XXH3-64 of pages spread over all of it, both ends among them. */
+    int64_t changed_ns;
+    uint64_t sample;
 };
 
 enum { MX_FIELD_OF_C = 2, MX_FIELD_PATH = 1024, MX_FIELDS_MOST = 2 * MX_MAX_FIELDS + MX_MAX_FIXED };
@@ -39,6 +43,7 @@ struct mx_run_field {
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */
+    bool in_place;     /* of C: the run reads the file itself, not a copy of it in the store */
     bool program;      /* neither: the source of a program gives it */
 };
 
@@ -63,9 +68,25 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
  * `former`, compared with what they were. */
 int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *problem, bool former, mx_why *why);
 void mx_fields_close(struct mx_run_fields *fields);
+/* Of a resumed run, the files that it reads in place: they must be what they were. */
+int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *problem, mx_why *why);
+/* And --field, which says where such files are now. -EINVAL. */
+int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why);
+/* The file of this field, open now, is read in place from here on: completes its identity. */
+int mx_field_begin_in_place(struct mx_run_field *field, mx_why *why);
+/* Is it still what it was then? -ESTALE with a sentence. What leaves bytes and the time of their change as
+ * they were (a new name, other permissions) is looked at once more, and allowed where the sample is the same.
+ */
+int mx_field_unchanged(struct mx_run_field *field, mx_why *why);
 /* Opens a program's source for each of its fields; *opened is set once that was done. */
 int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *problem,
                           const struct mx_source *source, bool *opened, mx_why *why);
+/* in_place.c: how the file of a field of C, open, lies if it is read in place; 0, or -errno with the reason
+ * why it has to be copied. */
+int mx_field_lay_in_place(const struct mx_run_field *field, const struct mx_problem *problem,
+                          uint32_t align_bytes, mx_why *why, struct mx_fixed_layout *out);
+/* What its transfers will be aligned to, as far as that is known without a device. */
+uint32_t mx_field_align(const struct mx_run_field *field, const struct mx_backend *backend);
 
 /* Fills plane z of array A (0) or B (1) of the initial state; `layout` that of the Buffers. */
 struct mx_fields_fill {

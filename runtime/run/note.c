@@ -106,7 +106,19 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     put_whole(o, "inode", (int64_t)f->identity.inode);
     put_whole(o, "bytes", (int64_t)f->identity.bytes);
     put_whole(o, "modified_ns", f->identity.modified_ns);
+    if (!f->in_place) return o;
+    char sample[17];
+    snprintf(sample, sizeof sample, "%016llx", (unsigned long long)f->identity.sample);
+    put(o, "in_place", json_true());
+    put_whole(o, "offset_bytes", f->npy.data_offset_bytes);
+    put(o, "sample", json_string(sample));
     return o;
+}
+
+static bool any_in_place(const struct mx_note *n) {
+    for (int32_t i = 0; i < n->fields.n; i++)
+        if (n->fields.field[i].in_place) return true;
+    return false;
 }
 
 static json_t *print_system(const struct mx_note *n) {
@@ -167,6 +179,43 @@ static void put_identity(json_t *o, const char *key, uint64_t identity) {
     if (identity != 0) put(o, key, json_string(text));
 }
 
+static json_t *print_number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+
+/* Of each check that is kept a list: number, step, changes, and two numbers for each reduction. */
+static json_t *print_history(const struct mx_norms_history *h) {
+    json_t *all = json_array();
+    for (int32_t i = 0; i < h->n; i++) {
+        const struct mx_norms_result *r = &h->kept[i].result;
+        json_t *one = json_array();
+        json_array_append_new(one, json_integer(h->kept[i].number));
+        json_array_append_new(one, json_integer(r->step));
+        json_array_append_new(one, print_number(r->max_change));
+        json_array_append_new(one, print_number(r->rms_change));
+        for (int32_t k = 0; k < r->n_reduce; k++) {
+            json_array_append_new(one, print_number(r->reduce[k]));
+            json_array_append_new(one, print_number(r->spread[k]));
+        }
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+/* kept: of the history at most. */
+static json_t *print_checks(const struct mx_note *n, int32_t kept) {
+    json_t *o = json_object(), *until = json_array();
+    struct mx_norms_history history = {.n = 0};
+    put_whole(o, "every", n->check);
+    for (int32_t i = 0; i < n->n_until; i++) json_array_append_new(until, json_string(n->until[i]));
+    put(o, "until", until);
+    if (kept > 0) mx_history_up_to(&n->history, n->time, kept, &history);
+    put_whole(o, "stride", history.stride);
+    put(o, "norms", print_history(&history));
+    if (n->met.until[0] == 0) return o;
+    put(o, "met", json_string(n->met.until));
+    put(o, "met_value", print_number(n->met.value));
+    return o;
+}
+
 static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
     char path[MX_NOTE_ESCAPED_BYTES];
     json_t *o = json_object();
@@ -179,11 +228,11 @@ static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
     return o;
 }
 
-static json_t *print_all(const struct mx_note *n) {
+static json_t *print_all(const struct mx_note *n, int32_t kept) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
-    put_whole(o, "note", MX_NOTE_VERSION);
+    put_whole(o, "note", any_in_place(n) ? MX_NOTE_VERSION : MX_NOTE_OLDEST);
     put(o, "memext", json_string(MX_VERSION));
     put(o, "problem", print_problem(&n->problem));
     put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
@@ -204,6 +253,7 @@ static json_t *print_all(const struct mx_note *n) {
     if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
+    if (n->check > 0) put(o, "checks", print_checks(n, kept));
     if (n->snapshots.every > 0) put(o, "snapshots", print_snapshots(&n->snapshots));
     if (n->problem.system != NULL)
         put(o, "system", print_system(n));
@@ -217,9 +267,12 @@ static json_t *print_all(const struct mx_note *n) {
 }
 
 int mx_note_print(const struct mx_note *note, char *text, size_t capacity) {
-    json_t *o = print_all(note);
-    size_t n = o != NULL ? json_dumpb(o, text, capacity, JSON_COMPACT) : 0;
-    json_decref(o);
+    size_t n = capacity;
+    for (int32_t kept = note->history.n; n >= capacity && kept >= 0; kept = kept > 0 ? kept / 2 : -1) {
+        json_t *o = print_all(note, kept);
+        n = o != NULL ? json_dumpb(o, text, capacity, JSON_COMPACT) : 0;
+        json_decref(o);
+    }
     if (n == 0) return -ENOMEM;
     if (n >= capacity) return -ENOSPC;
     text[n] = 0;
@@ -306,6 +359,13 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
     f->identity.inode = (uint64_t)whole(r, v, "inode", INT64_MIN, INT64_MAX);
     f->identity.bytes = (uint64_t)whole(r, v, "bytes", 0, INT64_MAX);
     f->identity.modified_ns = whole(r, v, "modified_ns", INT64_MIN, INT64_MAX);
+    f->in_place = json_is_true(json_object_get(v, "in_place"));
+    if (!f->in_place) return;
+    char sample[17];
+    if (f->array != MX_FIELD_OF_C) r->ok = false;
+    f->npy.data_offset_bytes = whole(r, v, "offset_bytes", 0, INT64_MAX / 4);
+    if (strspn(word(r, v, "sample", sample, sizeof sample), "0123456789abcdef") != 16) r->ok = false;
+    f->identity.sample = r->ok ? strtoull(sample, NULL, 16) : 0;
 }
 
 static void parse_params(struct reader *r, const json_t *o, struct mx_system *s) {
@@ -377,7 +437,24 @@ static void parse_problem(struct reader *r, const json_t *o, bool system, struct
     p->h = s != NULL ? s->h : 1;
 }
 
-static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p, struct mx_layout *l) {
+/* The field that is number i of C. */
+static const struct mx_run_field *field_of_c(const struct mx_run_fields *fields, int32_t i) {
+    for (int32_t k = 0; k < fields->n; k++)
+        if (fields->field[k].array == MX_FIELD_OF_C && fields->field[k].index == i) return &fields->field[k];
+    return NULL;
+}
+
+static bool lay_in_place(const struct mx_problem *p, int32_t i, const struct mx_run_field *f,
+                         struct mx_fixed_layout *out) {
+    const struct mx_fixed_file file = {.dtype = f->dtype,
+                                       .offset_bytes = f->npy.data_offset_bytes,
+                                       .bytes = (int64_t)f->identity.bytes,
+                                       .frame = f->frame};
+    return mx_layout_fixed_file(p, i, &file, NULL, out) == 0;
+}
+
+static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p,
+                         const struct mx_run_fields *fields, struct mx_layout *l) {
     const int64_t most = INT64_MAX / 4;
     if (!r->ok) return;
     l->rows = p->ny + 2 * p->h;
@@ -401,6 +478,11 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
     const json_t *fixed = mx_fixed_count(p) > 0 ? member(r, o, "fixed_pitch_bytes") : NULL;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &l->fixed[i];
+        const struct mx_run_field *field = field_of_c(fields, i);
+        if (field != NULL && field->in_place) {
+            r->ok &= lay_in_place(p, i, field, f);
+            continue;
+        }
         *f = (struct mx_fixed_layout){
             .row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype),
             .row_pitch_bytes = json_integer_value(json_array_get(fixed, 2 * (size_t)i)),
@@ -457,6 +539,57 @@ static void parse_sides(struct reader *r, const json_t *o, const struct mx_probl
     if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
 }
 
+static double parse_number(struct reader *r, const json_t *list, size_t i) {
+    const json_t *v = json_array_get(list, i);
+    if (json_is_null(v)) return NAN;
+    if (!json_is_number(v)) r->ok = false;
+    return json_number_value(v);
+}
+
+static void parse_check(struct reader *r, const json_t *list, struct mx_norms_kept *out) {
+    const size_t n = json_array_size(list), first = 4;
+    if (n < first || (n - first) % 2 != 0 || n > first + 2 * MX_MAX_REDUCES ||
+        !json_is_integer(json_array_get(list, 0)) || !json_is_integer(json_array_get(list, 1))) {
+        r->ok = false;
+        return;
+    }
+    out->number = json_integer_value(json_array_get(list, 0));
+    out->result = (struct mx_norms_result){.step = json_integer_value(json_array_get(list, 1)),
+                                           .max_change = parse_number(r, list, 2),
+                                           .rms_change = parse_number(r, list, 3),
+                                           .n_reduce = (int32_t)((n - first) / 2)};
+    for (size_t i = first; i < n; i += 2) {
+        out->result.reduce[(i - first) / 2] = parse_number(r, list, i);
+        out->result.spread[(i - first) / 2] = parse_number(r, list, i + 1);
+    }
+}
+
+static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
+    if (o == NULL) return;
+    const json_t *until = member(r, o, "until"), *norms = member(r, o, "norms");
+    n->check = whole(r, o, "every", 1, INT64_MAX / 4);
+    n->history.stride = whole(r, o, "stride", 0, INT64_MAX / 4);
+    if (json_array_size(until) > MX_UNTILS_MOST || json_array_size(norms) > MX_HISTORY_MOST) r->ok = false;
+    if (json_array_size(norms) > 0 && n->history.stride == 0) r->ok = false;
+    for (size_t i = 0; i < json_array_size(until) && r->ok; i++) {
+        const char *text = json_string_value(json_array_get(until, i));
+        if (text == NULL || text[0] == 0 || strlen(text) >= MX_UNTIL_TEXT) r->ok = false;
+        if (r->ok) strcpy(n->until[n->n_until++], text);
+    }
+    for (size_t i = 0; i < json_array_size(norms) && r->ok; i++) {
+        parse_check(r, json_array_get(norms, i), &n->history.kept[n->history.n++]);
+        const int64_t step = n->history.kept[i].result.step;
+        if (step < 1 || step > n->time || (i > 0 && step <= n->history.kept[i - 1].result.step) ||
+            n->history.kept[i].number < 1)
+            r->ok = false;
+    }
+    if (!r->ok || json_object_get(o, "met") == NULL) return;
+    word(r, o, "met", n->met.until, sizeof n->met.until);
+    const json_t *value = member(r, o, "met_value");
+    n->met.value = json_is_null(value) ? NAN : real(r, value);
+    n->met.step = n->time;
+}
+
 static void parse_snapshots(struct reader *r, const json_t *o, struct mx_snapshots_asked *s) {
     const json_t *of = json_object_get(o, "snapshots");
     if (of == NULL) return;
@@ -474,7 +607,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     const json_t *system = json_object_get(o, "system");
     parse_problem(r, member(r, o, "problem"), system != NULL, &n->problem);
     if (system != NULL) parse_system(r, system, n);
-    parse_layout(r, member(r, o, "layout"), &n->problem, &n->layout);
+    parse_layout(r, member(r, o, "layout"), &n->problem, &n->fields, &n->layout);
     if (mx_plan_parse(word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
     n->time = whole(r, o, "step", 0, n->problem.nt);
     n->n_buffers = (int32_t)whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
@@ -496,6 +629,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
+    parse_checks(r, json_object_get(o, "checks"), n);
     parse_snapshots(r, o, &n->snapshots);
     if (system == NULL) parse_origin(r, o, n);
 }
@@ -509,13 +643,14 @@ int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *o
     if (strcmp(word(&r, o, "kind", found, sizeof found), kind) != 0)
         err = mx_fail(why, -EINVAL, "its note is not of a run of memext");
     const json_t *version = json_object_get(o, "note");
-    if (err == 0 && json_is_integer(version) && json_integer_value(version) != MX_NOTE_VERSION)
-        err = mx_fail(
-            why, -EINVAL,
-            "its note has version %lld, and this memext (%s) reads version %d: use the memext that made it",
-            (long long)json_integer_value(version), MX_VERSION, MX_NOTE_VERSION);
+    const int64_t number = json_integer_value(version);
+    if (err == 0 && json_is_integer(version) && (number < MX_NOTE_OLDEST || number > MX_NOTE_VERSION))
+        err = mx_fail(why, -EINVAL,
+                      "its note has version %lld, and this memext (%s) reads versions %d to %d: use the "
+                      "memext that made it",
+                      (long long)number, MX_VERSION, MX_NOTE_OLDEST, MX_NOTE_VERSION);
     if (err == 0) {
-        whole(&r, o, "note", MX_NOTE_VERSION, MX_NOTE_VERSION);
+        whole(&r, o, "note", MX_NOTE_OLDEST, MX_NOTE_VERSION);
         parse_rest(&r, o, &n);
         if (!r.ok)
             err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");

@@ -10,6 +10,7 @@
 #define MX_RUN_NOTE_H
 
 #include "run/fields.h"
+#include "system/norms.h"
 #include "system/sides.h"
 #include "system/system.h"
 
@@ -17,7 +18,8 @@
 
 #include <limits.h>
 
-enum { MX_NOTE_VERSION = 4, MX_NOTE_MOST_BUFFERS = 3 };
+/* 5: fields of C may be files that are read in place. Without any a note has version 4. */
+enum { MX_NOTE_OLDEST = 4, MX_NOTE_VERSION = 5, MX_NOTE_MOST_BUFFERS = 3 };
 
 enum { MX_SNAPSHOT_FIELDS = 512 };
 
@@ -55,7 +57,17 @@ struct mx_note {
     char backend[24], host[65];
     int64_t started_s, committed_s; /* seconds since 1970 */
     char checksum[17];              /* of the finished result, "" before */
+    int64_t check;                  /* norms every so many steps; 0 = none */
+    int32_t n_until;
+    char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    struct mx_met met;               /* the criterion that ended the run at `time` */
+    struct mx_norms_history history; /* up to `time`; of it the text has what there is room for */
 };
+
+/* All steps are done, or a criterion has ended the run before. */
+static inline bool mx_note_complete(const struct mx_note *n) {
+    return n->time == n->problem.nt || n->met.until[0] != 0;
+}
 
 /* Paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX. `out` of escape has room for
  * MX_NOTE_ESCAPED_BYTES; unescape is false where the text is too long or was not written by it. */
@@ -65,7 +77,8 @@ bool mx_note_unescape(const char *text, char *out, size_t capacity_bytes);
 
 /* Names of the Buffers in a store, by number. */
 extern const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS];
-/* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...), a copy that the run owns. */
+/* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...) that the run has a copy of.
+ */
 extern const char *const mx_note_partners[MX_NOTE_MOST_BUFFERS];
 const char *mx_note_fixed(int32_t field, char name[16]);
 

@@ -269,7 +269,8 @@ static int take_advice(const struct mx_option *row, const char *value, struct mx
 const struct mx_option mx_option_rows[] = {
     {"size", 'n', BOTH, 3, take_counts, AT(problem.nx), 1, 0, "NX NY NZ",
      "interior cells of the grid (with --input: taken from the file)"},
-    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT", "time steps"},
+    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT",
+     "time steps; with --resume another number than before if the run is to end earlier or go on"},
     {"device", 'd', BOTH | MX_CMD_INFO, 1, take_text, AT(path), 0, 0, "PATH",
      "directory, file or block device that holds the Buffers"},
     {"backend", 0, BOTH | MX_CMD_EXPORT, 1, take_text, AT(backend), 0, 0, "B",
@@ -314,6 +315,8 @@ const struct mx_option mx_option_rows[] = {
      "field that the kernel only reads: a .npy file, or raw cells: "
      "NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]; "
      "repeated"},
+    {"field-copy", 0, BOTH, 0, take_flag, AT(field_copy), 0, 0, NULL,
+     "copy files of --field into the store instead of reading them where they are"},
     {"in-place", 0, BOTH, 0, take_flag, AT(in_place), 0, 0, NULL,
      "kernels that read the old value: one pair of Buffers instead of two; such a run cannot be resumed"},
     {"side", 0, RUN, 1, take_words, AT(sides), 0, 0, "x=KIND[,KIND]",
@@ -326,6 +329,11 @@ const struct mx_option mx_option_rows[] = {
      "record cells after every step: a file with FIELD X Y Z in each line"},
     {"probes-out", 0, RUN, 1, take_text, AT(probes_out), 0, 0, "TRACES.npy",
      "where to: a row a step, a column for each probe, f64; grows while the run goes on"},
+    {"check", 0, BOTH, 1, take_count, AT(check), 1, INT64_MAX / 4, "EVERY",
+     "norms of the change, and a kernel's own (MX_REDUCE), every so many steps and after the last"},
+    {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE",
+     "end at the first check where max-change, rms-change, or a NAME or NAME-spread of the kernel is at most "
+     "VALUE (--check 100 if not given); repeated: any of them; none: with --resume, no longer"},
     {"snapshot", 0, RUN, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
      "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
      "while the run goes on"},
@@ -434,6 +442,7 @@ static const struct {
 } exclusive[] = {
     {"dry-run", "resume calibrate", "a dry run touches nothing"},
     {"force", "resume", "--force starts anew and --resume goes on"},
+    {"field-copy", "resume", "fields stay where the run has them since it began"},
     {"init", "input", "the initial grid is the one or the other"},
     {"kernel", "stencil coef dtype", "the kernel says what is computed and with which types"},
 };
@@ -461,10 +470,11 @@ static int complete_export(const struct mx_options *o, mx_why *why) {
 
 /* What is computed, what the grid is: of a kernel that is known when it has been opened. */
 static int complete_system(struct mx_options *o, mx_why *why) {
-    static const char *const of_kernels[] = {"param", "field", "in-place"};
+    static const char *const of_kernels[] = {"param", "field", "field-copy", "in-place"};
     for (size_t i = 0; i < sizeof of_kernels / sizeof *of_kernels; i++)
         if (o->kernel == NULL && !o->resume && mx_option_given(o, of_kernels[i]))
             return mx_fail(why, -EINVAL, "--%s is for kernels: give one with --kernel FILE.c", of_kernels[i]);
+    o->problem.due[0] = o->check; /* of a run once more, when its store is known */
     if (o->kernel == NULL) return 0;
     o->input = o->init = o->output = NULL;
     return 0;

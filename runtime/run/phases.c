@@ -52,8 +52,15 @@ static void renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     n->snapshots = r->snapshots.asked;
     n->plan = r->report.plan;
+    mx_run_note_norms(r);
     n->n_buffers = r->n_buffers;
     n->commit_every = r->commit_every_s;
+    for (int32_t i = 0; i < r->fields.n; i++) {
+        struct mx_run_field *f = &n->fields.field[i];
+        if (!r->fields.field[i].in_place) continue;
+        *f = r->fields.field[i]; /* it may be elsewhere now */
+        f->npy.fd = -1;
+    }
     snprintf(n->backend, sizeof n->backend, "%s", r->backend->name);
     gethostname(n->host, sizeof n->host - 1);
     for (char *c = n->host; *c != 0; c++)
@@ -85,7 +92,8 @@ static int write_note(struct mx_run *r) {
 /* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
 static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
-    int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
+    int err = mx_run_in_place_unchanged(r, NULL);
+    if (err == 0 && r->note.integrity_unit > 0) err = mx_buffer_integrity_save(r->buffer[buffer]);
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_buffer_integrity_save(r->partner[buffer]);
     if (err == 0) err = mx_run_sync_traces(r);
@@ -95,6 +103,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
+    mx_run_note_norms(r);
     err = write_note(r);
     pthread_mutex_lock(&r->lock);
     r->committed |= err == 0;
@@ -105,7 +114,20 @@ static int commit(void *context, int64_t time, int32_t buffer) {
 /* Steps as above; whether they are committed or not. */
 static int take_sweep(void *context, int64_t steps, mx_why *why) {
     struct mx_run *r = context;
-    return mx_run_write_traces(r, r->first_time + steps, why);
+    int err = mx_run_write_traces(r, r->first_time + steps, why);
+    return err < 0 ? err : mx_run_check(r, r->first_time + steps, why);
+}
+
+static bool decides(void *context, int64_t steps) {
+    const struct mx_run *r = context;
+    return mx_run_may_end(r, r->first_time + steps);
+}
+
+/* Levels that may be computed beyond the last sweep that was taken; 0 = any. */
+static int64_t most_ahead(const struct mx_run *r) {
+    const int64_t traces = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0;
+    const int64_t norms = r->norms.norms != NULL ? mx_norms_most_ahead(r->norms.norms) : 0;
+    return traces == 0 || (norms > 0 && norms < traces) ? norms : traces;
 }
 
 static int fail_commit(struct mx_run *r, const char *which, int err) {
@@ -259,11 +281,12 @@ static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t in
                                    .why = &r->why};
 }
 
-/* The fields that a kernel only reads, as the run keeps them. */
+/* The fields that a kernel only reads, as far as the run has a copy of them. */
 static int write_fixed(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
         struct mx_layout layout;
+        if (r->file[i] != NULL) continue;
         mx_layout_of_fixed(&r->report.layout, i, &layout);
         struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
         err = pass_layout(r, "fields", r->fixed[i], &layout, true, mx_fields_fill_plane, &fill);
@@ -342,6 +365,8 @@ static int start_timeline(struct mx_run *r) {
                                     .problem = &r->o.problem,
                                     .plan = &p->plan,
                                     .device = r->device,
+                                    .files = r->file,
+                                    .n_files = MX_MAX_FIXED,
                                     .place = r->backend->anonymous ? "" : p->device.place,
                                     .n_buffers = r->n_buffers};
     for (int32_t i = 0; i < r->n_buffers; i++) {
@@ -377,9 +402,9 @@ static int make_engine(struct mx_run *r) {
     return err;
 }
 
-static struct mx_counters counters_since(mx_device *device, const struct mx_counters *s) {
-    struct mx_counters n = {.size = sizeof n};
-    mx_device_counters(device, &n);
+static struct mx_counters counters_since(const struct mx_run *r, const struct mx_counters *s) {
+    struct mx_counters n;
+    mx_run_counters(r, &n);
     return (struct mx_counters){n.size,
                                 n.read_bytes - s->read_bytes,
                                 n.write_bytes - s->write_bytes,
@@ -400,7 +425,7 @@ static void take_kernel_bytes(struct mx_run *r) {
     p->counters.write_bytes = r->backend->anonymous ? p->usage.swap_out_bytes : p->usage.storage_write_bytes;
 }
 
-static void take_measurement(struct mx_run *r, const struct mx_executed *done, int err) {
+static void take_measurement(struct mx_run *r, const struct mx_executed *done) {
     struct mx_report *p = &r->report;
     take_kernel_bytes(r);
     p->seconds = (double)done->total_ns * 1e-9;
@@ -409,27 +434,27 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
     p->wait_s = (double)done->wait_ns * 1e-9;
     p->updates = done->updates;
     p->block_bytes = (uint64_t)done->block_bytes;
-    p->steps_done = r->first_time + (err == 0 ? r->rest.nt : done->steps_done);
+    p->steps_done = r->first_time + done->steps_done;
     r->result = done->result;
 }
 
 /* Runs the schedule between two looks at all counters. */
 static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_executed *done) {
     struct mx_report *p = &r->report;
-    struct mx_counters before = {.size = sizeof before};
-    mx_device_counters(r->device, &before);
+    struct mx_counters before;
+    mx_run_counters(r, &before);
     struct mx_usage_files files = mx_usage_open();
     struct mx_usage usage = mx_usage_now(&files);
     int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
-    p->counters = counters_since(r->device, &before);
+    p->counters = counters_since(r, &before);
     const char *snapshots = err < 0 ? mx_run_snapshots_failed(r) : NULL;
     return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
 }
 
 static bool asks(const struct mx_run *r) {
-    return r->points.after.sources != NULL || r->points.after.traces != NULL ||
+    return r->points.after.sources != NULL || r->points.after.traces != NULL || r->norms.norms != NULL ||
            !mx_sides_all_fixed(&r->sides);
 }
 
@@ -450,8 +475,9 @@ static int compute(struct mx_run *r) {
                              .faces = r->faces,
                              .budget = r->budget,
                              .after = asks(r) ? &r->points.after : NULL,
-                             .most_ahead = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0,
+                             .most_ahead = most_ahead(r),
                              .sweep = take_sweep,
+                             .decides = r->norms.n_until > 0 ? decides : NULL,
                              .taking = r->snapshots.made ? &r->snapshots.taking : NULL,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
@@ -478,7 +504,7 @@ static int compute(struct mx_run *r) {
     mx_run_begin_phase(r, "updates", "updates", r->tuned.traffic.updates);
     err = execute(r, &x, &done);
     err = stop_timeline(r, err);
-    take_measurement(r, &done, err);
+    take_measurement(r, &done);
     return err;
 }
 
@@ -486,7 +512,7 @@ static int compute(struct mx_run *r) {
  * published like any other. */
 static int commit_result(struct mx_run *r) {
     if (!r->report.device.durable || mx_run_resumable(r)) return 0;
-    int err = commit(r, r->rest.nt, r->result);
+    int err = commit(r, r->report.steps_done - r->first_time, r->result);
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
@@ -544,7 +570,9 @@ static int verify(struct mx_run *r) {
                                      fill_of(r, 1, 0, &r->report.layout)};
     struct sided sided[2] = {{r, 0, plain_plane, r}, {r, 1, mx_fields_fill_plane, &fill[1]}};
     if (r->system != NULL) sided[0] = (struct sided){r, 0, mx_fields_fill_plane, &fill[0]};
-    struct mx_verification v = {.problem = &r->o.problem,
+    struct mx_problem done = r->o.problem; /* a criterion may have ended it before its last step */
+    done.nt = r->report.steps_done;
+    struct mx_verification v = {.problem = &done,
                                 .layout = &r->report.layout,
                                 .source = fill_sided,
                                 .source_context = &sided[0],
@@ -562,7 +590,7 @@ static int verify(struct mx_run *r) {
                                 .progress = on_progress,
                                 .context = r};
     memcpy(v.fixed, r->fixed, sizeof v.fixed);
-    const struct mx_problem *p = &r->o.problem;
+    const struct mx_problem *p = &done;
     uint64_t begin = mx_clock_ns();
     mx_run_begin_phase(r, "verify", "updates", p->nx * p->ny * p->nz * p->nt);
     int err = mx_verify(&v, &r->why);
@@ -666,17 +694,30 @@ static int finish(struct mx_run *r) {
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
+/* What was computed from a file that changed is no result. */
+static int check_files(struct mx_run *r) { return mx_run_in_place_unchanged(r, &r->why); }
+
+/* Whatever failed: if a file changed, that is why, or reason enough. */
+static int explain(struct mx_run *r, int err) {
+    mx_why why = {""};
+    if (err == 0 || err == -EINTR || mx_run_in_place_unchanged(r, &why) != -ESTALE) return err;
+    r->why = why;
+    return -ESTALE;
+}
+
 int mx_run_work(struct mx_run *r) {
-    static int (*const phases[])(struct mx_run *) = {initialise, make_engine, compute, commit_result,
-                                                     take_checksum};
+    static int (*const phases[])(struct mx_run *) = {initialise,  make_engine,   compute,
+                                                     check_files, commit_result, take_checksum};
     int err = 0;
     for (size_t i = 0; i < sizeof phases / sizeof phases[0] && err == 0; i++) {
         err = mx_run_stopped(r);
         if (err == 0) err = phases[i](r);
     }
     if (err == 0 && r->o.verify) err = verify(r);
+    err = explain(r, err);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = hand_over_result(r);
+    if (err == 0) err = mx_run_end_traces(r);
     if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
         mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
                 strerror(-err));
@@ -693,7 +734,9 @@ void mx_run_release(struct mx_run *r) {
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->faces);
     mx_run_close_points(r);
+    mx_run_close_norms(r);
     mx_run_close_snapshots(r);
+    for (int i = 0; i < MX_MAX_FIXED; i++) mx_device_close(r->file[i]);
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);
     mx_device_close(r->device);

@@ -1,5 +1,6 @@
 /* prepare.c - a run before anything is touched: what it may use, where it works, by which plan; and its
  * store. */
+#include "core/device.h"
 #include "machine/machine.h"
 #include "run/run.h"
 
@@ -104,13 +105,24 @@ static int take_place(struct mx_run *r) {
 /* What was given with --resume has to be what the store holds. */
 static int check_problem(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
-    if ((mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz)) ||
-        (mx_option_given(&r->o, "steps") && a->nt != b->nt))
+    if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz))
         return mx_fail(
             &r->why, -EINVAL,
             "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
-            "-n and -t out with --resume",
+            "-n out with --resume",
             place, (long long)b->nx, (long long)b->ny, (long long)b->nz, (long long)b->nt);
+    if (mx_option_given(&r->o, "steps") && a->nt < r->note.time)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
+            "%lld or more, or leave it out with --resume",
+            place, (long long)r->note.time, (long long)a->nt, (long long)r->note.time);
+    if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a run of %lld steps whose traces have room for those, not for %lld; leave "
+            "-t out with --resume",
+            place, (long long)b->nt, (long long)a->nt);
     if (mx_option_given(&r->o, "stencil") && strcmp(a->stencil, b->stencil) != 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run of %s, not of %s; leave --stencil out with --resume", place,
@@ -153,10 +165,10 @@ static int check_origin(struct mx_run *r, const char *place) {
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s; leave --init out with --resume", place,
                        origin(n));
-    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0 || r->o.fields.n > 0))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds all fields of its run; leave --input, --init and --field out with --resume", place);
+    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0))
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds all fields of its run; leave --input and --init out with --resume",
+                       place);
     if (r->o.input != NULL && n->input[0] == 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s %s; leave --input out with --resume", place,
@@ -257,7 +269,8 @@ static int take_stored_system(struct mx_run *r, const char *place) {
                     "leave --param out with --resume",
                     place, s->param_name[k], s->param[k], r->system->param[i]);
     r->fields = r->note.fields;
-    return mx_fields_take_frames(&r->fields, r->system, &r->o.frames, &r->why);
+    err = mx_fields_take_moved(&r->fields, &r->o, &r->why);
+    return err == 0 ? mx_fields_take_frames(&r->fields, r->system, &r->o.frames, &r->why) : err;
 }
 
 static int read_note(struct mx_run *r, struct mx_store_facts *store) {
@@ -312,7 +325,9 @@ static int take_store(struct mx_run *r) {
             former != NULL && !former->anonymous && (former->probe == NULL || former->probe(NULL, NULL) == 0);
         if (r->o.backend == NULL && works) r->o.backend = former->name;
         if (store->finished == 2) r->o.keep = true;
+        const int64_t nt = mx_option_given(&r->o, "steps") ? r->o.problem.nt : r->note.problem.nt;
         r->o.problem = r->note.problem;
+        r->o.problem.nt = nt;
         if (r->note.problem.system != NULL) err = take_stored_system(r, store->place);
         r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;
         if (r->o.input == NULL && r->note.input[0] != 0) {
@@ -514,12 +529,13 @@ static void report_commits(struct mx_run *r) {
                                   ? mx_run_buffers(r) * p->layout.buffer_bytes
                                   : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
-        p->predicted_init_bytes += p->layout.fixed[i].bytes;
+        p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
 }
 
 /* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
 static uint64_t extra_bytes(const struct mx_run *r) {
-    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r);
+    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r) +
+           mx_take_norms_bytes(&r->o.problem, r->request.threads);
 }
 
 static bool extra_fits(struct mx_run *r) {
@@ -533,9 +549,10 @@ int mx_run_plan(struct mx_run *r) {
     q->offset_align_bytes = alignment(r, &capacity);
     q->extra_dram_bytes = extra_bytes(r);
     q->blocks_only = r->o.integrity;
+    q->fixed = r->file_layout;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
-        q->layout = &r->note.layout;
+        q->layout = &r->note.layout; /* of files that are read in place q->fixed */
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
@@ -581,13 +598,15 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_run_check_frames(r);
     if (err == 0) err = mx_run_take_snapshots(r);
     if (err == 0) err = mx_run_take_points(r);
+    if (err == 0) err = mx_run_take_norms(r);
+    if (err == 0 && r->system != NULL) err = mx_run_take_in_place(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
     if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0 && r->system == NULL)
         r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
-    r->rest.nt -= r->first_time;
+    r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
@@ -608,7 +627,7 @@ static uint64_t stored_bytes(const struct mx_run *r) {
     uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
                      (uint64_t)r->report.side_file_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
-        bytes += (uint64_t)r->report.layout.fixed[i].bytes;
+        bytes += r->report.layout.fixed[i].user_file ? 0 : (uint64_t)r->report.layout.fixed[i].bytes;
     return bytes;
 }
 
@@ -678,8 +697,11 @@ static int open_fixed(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
         char name[16];
-        err =
-            open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed, &r->fixed[i]);
+        if (r->file[i] != NULL)
+            err = mx_buffer_open(r->file[i], MX_FILE_BUFFER, &r->why, &r->fixed[i]);
+        else if (!r->report.layout.fixed[i].user_file) /* of a run that is done no file is opened */
+            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed,
+                              &r->fixed[i]);
     }
     return err;
 }
@@ -736,6 +758,7 @@ static int take_integrity(struct mx_run *r) {
 int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
     if (err == 0 && r->resumed) err = check_note(r);
+    if (r->resumed) r->note.problem.nt = r->o.problem.nt; /* from the next commit on */
     /* The device's alignment may turn out larger than it looked from outside. */
     bool same = r->backend->face == MX_FACE_MAPPED ||
                 r->report.device.offset_align_bytes == r->request.offset_align_bytes;
@@ -747,6 +770,7 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_faces(r);
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = mx_run_open_points(r);
+    if (err == 0) err = mx_run_open_norms(r);
     return err < 0 ? err : mx_run_open_snapshots(r);
 }
 

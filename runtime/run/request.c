@@ -178,7 +178,8 @@ static void take_given_rates(const struct mx_options *o, struct mx_rates *r) {
     if (o->write_bw > 0) r->write_bytes_per_s = o->write_bw;
     if (o->read_bw > 0 || o->write_bw > 0) r->mixed_bytes_per_s = 0, r->device_source = MX_RATES_GIVEN;
     if (o->rate > 0)
-        r->iblock_updates_per_s = r->tiled_updates_per_s = o->rate, r->compute_source = MX_RATES_GIVEN;
+        r->iblock_updates_per_s = r->slab_updates_per_s = r->tiled_updates_per_s = o->rate,
+        r->compute_source = MX_RATES_GIVEN;
 }
 
 int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
@@ -199,6 +200,25 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
     }
     take_given_rates(o, rates);
     return 0;
+}
+
+struct mx_norms_options mx_take_norms(const struct mx_problem *p, int32_t threads, int64_t row_bytes) {
+    return (struct mx_norms_options){.problem = p,
+                                     .every = p->due[0],
+                                     .max_change = true,
+                                     .rms_change = true,
+                                     .spans = mx_form(p) != MX_STAGGERED,
+                                     .threads = threads,
+                                     .row_bytes = row_bytes,
+                                     .n_reduce = p->system != NULL ? p->system->n_reduce : 0,
+                                     .reduce = p->system != NULL ? p->system->reduce : NULL};
+}
+
+uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
+    if (p->due[0] == 0) return 0;
+    const int64_t row_bytes = (p->nx + 2 * p->h) * mx_cell_bytes(p, 0);
+    const struct mx_norms_options o = mx_take_norms(p, threads, row_bytes);
+    return (uint64_t)mx_norms_bytes(&o);
 }
 
 static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }

@@ -30,9 +30,9 @@ static void say_rates(FILE *f, const struct mx_rates *r) {
                                           "measured now", "given"};
     fprintf(f, "device    read %.2f, write %.2f, both together %.2f GB/s (%s)\n", r->read_bytes_per_s / 1e9,
             r->write_bytes_per_s / 1e9, r->mixed_bytes_per_s / 1e9, sources[r->device_source]);
-    fprintf(f, "compute   tiled %.2f, iblock %.2f Gupdates/s, copy %.1f GB/s (%s)\n",
-            r->tiled_updates_per_s / 1e9, r->iblock_updates_per_s / 1e9, r->copy_bytes_per_s / 1e9,
-            sources[r->compute_source]);
+    fprintf(f, "compute   tiled %.2f, iblock %.2f (in slabs %.2f) Gupdates/s, copy %.1f GB/s (%s)\n",
+            r->tiled_updates_per_s / 1e9, r->iblock_updates_per_s / 1e9, r->slab_updates_per_s / 1e9,
+            r->copy_bytes_per_s / 1e9, sources[r->compute_source]);
 }
 
 static void say_sizes(FILE *f, const struct mx_rates *r) {

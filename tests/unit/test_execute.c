@@ -304,7 +304,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
         cr_expect(e.wrong_rows == 0, "%s: %lld rows differ from the plain loop", text,
                   (long long)e.wrong_rows);
         free((char *)(uintptr_t)e.grid);
-        const int64_t traces = s->points != NULL ? wrong_traces(s->points) : 0;
+        const int64_t traces = s->points != NULL ? wrong_traces(s->points, s->problem.nt) : 0;
         cr_expect(traces == 0, "%s: %lld values of probes differ", text, (long long)traces);
     }
     outcome.why = why;

@@ -1,10 +1,14 @@
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
- * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps.
+ * of half of them sources are added and probes recorded. Of half of them norms are taken, some of these runs
+ * end at one of their checks, and of all the state is right then.
+ * Of most the state is taken every 1 to 3 steps.
  * DRAM starts as NaN: whatever is used without having been loaded would show. */
+#include "core/device.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
+#include "random_norms.h"
 #include "random_points.h"
 #include "random_system.h"
 #include "schedule/schedule.h"
@@ -13,6 +17,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,6 +169,64 @@ static void free_oracle(struct oracle *o) {
     free(o->fixed);
 }
 
+/* ---- norms of step t, by all cells */
+
+struct of_step {
+    const struct oracle *o;
+    int64_t t;
+    int32_t field;
+    struct update update; /* what value_of_row computes */
+};
+
+/* The array of the state after so many steps. */
+static double *state_after(const struct oracle *o, int64_t steps) {
+    return o->array[steps][o->rs->system.form == MX_STAGGERED ? 0 : steps & 1];
+}
+
+static double change_of(void *context, int64_t x, int64_t y, int64_t z) {
+    const struct of_step *s = context;
+    const int64_t h = s->o->p->h;
+    return rounded(s->o->rs->system.field[0][s->field].dtype,
+                   *cell(s->o, state_after(s->o, s->t), s->field, x + h, y + h, z + h) -
+                       *cell(s->o, state_after(s->o, s->t - 1), s->field, x + h, y + h, z + h));
+}
+
+static double square_of_change(void *context, int64_t x, int64_t y, int64_t z) {
+    const double d = change_of(context, x, y, z);
+    return d * d;
+}
+
+static double value_of(void *context, int64_t x, int64_t y, int64_t z) {
+    const struct of_step *s = context;
+    const int64_t h = s->o->p->h;
+    double *read = s->o->rs->system.form == MX_STAGGERED ? s->o->array[s->t][1] : state_after(s->o, s->t - 1);
+    return updated(s->o, &s->update, read, NULL, x + h, y + h, z + h, s->t - 1);
+}
+
+static struct norms_numbers plain_norms(const struct oracle *o, int64_t t) {
+    const struct mx_problem *p = o->p;
+    struct of_step s = {.o = o, .t = t, .update = o->rs->update[o->rs->system.form == MX_STAGGERED][0]};
+    struct norms_numbers e = {.reduce = {0, -INFINITY}};
+    double squares = 0, plane[2][64];
+    s.update.old_weight = 0;
+    for (s.field = 0; s.field < o->rs->system.n_field[0]; s.field++) {
+        squares += in_order(p, square_of_change, &s, NULL);
+        for (int64_t i = 0; i < p->nx * p->ny * p->nz; i++)
+            e.max_change =
+                fmax(e.max_change, fabs(change_of(&s, i % p->nx, i / p->nx % p->ny, i / p->nx / p->ny)));
+    }
+    e.rms_change = pow(squares / (double)(s.field * p->nx * p->ny * p->nz), 0.5);
+    e.reduce[0] = in_order(p, value_of, &s, plane[0]);
+    for (int64_t z = 0; z < p->nz; z++) plane[1][z] = -INFINITY;
+    for (int64_t i = 0; i < p->nx * p->ny * p->nz; i++) {
+        const int64_t z = i / p->nx / p->ny;
+        plane[1][z] = fmax(plane[1][z], fabs(value_of(&s, i % p->nx, i / p->nx % p->ny, z) - 0.01));
+        e.reduce[1] = fmax(e.reduce[1], plane[1][z]);
+    }
+    for (int i = 0; i < 2; i++) e.spread[i] = spread_of(plane[i], p->nz);
+    return e;
+}
+
 /* ------------------------------------------------------------------ its arrays on Buffers */
 
 /* Planes of A, B or one field of C: given, or compared. */
@@ -221,17 +284,22 @@ struct setting {
     struct mx_sides sides;
     int32_t n_buffers, source;
     double commit_every_s;
+    int64_t stop_at; /* a check that ends the run; 0 = none does */
 };
 
 struct bench {
     const struct setting *s;
     struct oracle oracle;
     struct random_points points;
+    struct random_norms norms;
+    struct mx_after after; /* without points */
     struct mx_layout layout;
     mx_device *device;
     struct mx_device_facts facts;
     struct mx_schedule *schedule;
     mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *faces;
+    mx_device *file[TEST_FIXED]; /* of fields of C that are files, read in place */
+    const char *dir;
     int64_t commits, last_commit, wrong_commits;
     struct {
         struct mx_taking taking;
@@ -249,12 +317,13 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
     snprintf(
         text, capacity,
         "%s on %s: form %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld bt %lld "
-        "slab %lld ahead %lld %s threads %d faces %s%s%s buffers %d source %d %s",
+        "slab %lld ahead %lld %s threads %d faces %s%s%s due %lld %lld stop at %lld buffers %d source %d %s",
         s->algorithm->name, s->backend, y->form, y->h, y->hc, y->n_field[0], y->n_field[1], y->n_fixed,
         (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
         (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces,
-        s->plan.in_place ? " in place" : "", s->points ? " points" : "", s->n_buffers, s->source,
+        s->plan.in_place ? " in place" : "", s->points ? " points" : "", (long long)s->problem.due[0],
+        (long long)s->problem.due[1], (long long)s->stop_at, s->n_buffers, s->source,
         mx_sides_text(&s->sides, sides));
     return text;
 }
@@ -302,6 +371,29 @@ static void open_state(struct bench *b) {
         }
 }
 
+/* The file itself, which is gone from its directory once it is open: nothing but the device needs it. */
+static void open_file(struct bench *b, int32_t i, struct mx_fixed_file *file, const char *image) {
+    const struct mx_device_options o = {.backend = b->s->backend,
+                                        .path = "a field",
+                                        .queue_depth = 4,
+                                        .max_request_bytes = 16384,
+                                        .advice = b->s->advice};
+    struct mx_device_facts facts = {.size = sizeof facts};
+    mx_why why = {""};
+    char path[300];
+    snprintf(path, sizeof path, "%s/field-%d", b->dir, i);
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    cr_assert(fd >= 0 && mx_write_all(fd, image, (size_t)file->bytes, 0) == 0);
+    cr_assert(mx_device_open_file(fd, &o, &why, &b->file[i]) == 0, "%s: %s", b->text, why.text);
+    cr_assert(mx_buffer_open(b->file[i], MX_FILE_BUFFER, &why, &b->fixed[i]) == 0, "%s: %s", b->text,
+              why.text);
+    close(fd);
+    unlink(path);
+    mx_device_facts(b->file[i], &facts);
+    file->align_bytes = facts.offset_align_bytes;
+    cr_assert(mx_layout_fixed_file(&b->s->problem, i, file, &why, &b->layout.fixed[i]) == 0, "%s", why.text);
+}
+
 /* A file that somebody made: cells without gaps from some byte on, with the frame or without, rubbish around.
  */
 static void make_file(struct bench *b, int32_t i) {
@@ -312,8 +404,8 @@ static void make_file(struct bench *b, int32_t i) {
     const bool frame = s->hc > 0 || pick(0, 1);
     const int64_t skip = frame ? 0 : h, offset = bytes * pick(0, 700);
     const int64_t n[3] = {o->n[0] - 2 * skip, o->n[1] - 2 * skip, o->n[2] - 2 * skip};
-    const struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900),
-                                       frame, b->facts.offset_align_bytes};
+    struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900), frame,
+                                 b->facts.offset_align_bytes};
     struct mx_block_options options = {0};
     mx_block *block = NULL;
     mx_ticket *ticket = NULL;
@@ -326,6 +418,11 @@ static void make_file(struct bench *b, int32_t i) {
     for (int64_t c = 0; c < n[0] * n[1] * n[2]; c++)
         store_cell(dtype, image + offset, c,
                    *cell(o, o->fixed, i, c % n[0] + skip, c / n[0] % n[1] + skip, c / n[0] / n[1] + skip));
+    if (strcmp(b->s->backend, "dram") != 0 && pick(0, 2)) {
+        open_file(b, i, &file, image);
+        mx_block_free(block);
+        return;
+    }
     b->fixed[i] = new_buffer(b, "f", i, (int64_t)all);
     const struct mx_span span = {0, all, image};
     cr_assert(mx_buffer_write(b->fixed[i], &span, 1, &ticket) == 0 && mx_wait(ticket) == 0);
@@ -373,7 +470,40 @@ static int take_commit(void *context, int64_t time, int32_t buffer) {
 
 static int take_sweep(void *context, int64_t steps, mx_why *why) {
     struct bench *b = context;
-    return take_points(&b->points, steps, why);
+    const int64_t levels = mx_levels_of(&b->s->problem, steps);
+    int err = b->s->points ? take_points(&b->points, steps, why) : 0;
+    if (err == 0 && b->norms.norms != NULL && mx_norms_due(b->norms.norms, levels - 1)) {
+        struct mx_norms_result r;
+        const struct norms_numbers expected = plain_norms(&b->oracle, steps);
+        err = mx_norms_take(b->norms.norms, steps, why, &r);
+        if (err == 0) compare_norms(&b->norms, &r, &expected);
+    }
+    return err < 0 ? err : steps == b->s->stop_at;
+}
+
+/* Any check might be the last. */
+static bool decides(void *context, int64_t steps) {
+    const struct bench *b = context;
+    return mx_norms_due(b->norms.norms, mx_levels_of(&b->s->problem, steps) - 1);
+}
+
+static void ask_for_norms(struct bench *b, struct mx_execution *x) {
+    const struct setting *s = b->s;
+    if (s->problem.due[0] == 0) return;
+    make_norms(&b->norms, &s->problem, &b->layout, s->plan.threads, pick);
+    b->after = s->points ? b->points.after
+                         : (struct mx_after){.problem = &s->problem, .layout = &b->layout, .sides = s->sides};
+    b->after.norms = b->norms.norms;
+    const int64_t most = mx_norms_most_ahead(b->norms.norms);
+    if (x->most_ahead == 0 || x->most_ahead > most) x->most_ahead = most;
+    x->after = &b->after;
+    x->sweep = take_sweep;
+    if (s->stop_at > 0) x->decides = decides;
+}
+
+static int64_t checks_of(const struct setting *s, int64_t steps) {
+    if (s->problem.due[0] == 0) return 0;
+    return steps / s->problem.due[0] + (steps == s->problem.nt && steps % s->problem.due[0] != 0);
 }
 
 /* ---- states that are taken: every wanted row once, with the cells of its step */
@@ -471,11 +601,13 @@ static void close_bench(struct bench *b) {
         mx_buffer_close(b->buffer[i]);
         mx_buffer_close(b->partner[i]);
         mx_buffer_close(b->fixed[i]);
+        mx_device_close(b->file[i]);
     }
     mx_buffer_close(b->faces);
     mx_device_close(b->device);
     free_oracle(&b->oracle);
     if (b->s->points) free_points(&b->points);
+    mx_norms_free(b->norms.norms);
 }
 
 static mx_engine *open_engine(const struct bench *b, const struct mx_engine_ops *ops) {
@@ -504,7 +636,12 @@ static void same_traffic(const struct bench *b, const struct mx_counters *before
     struct mx_traffic t;
     mx_device_counters(b->device, &after);
     b->s->algorithm->traffic(&b->s->problem, &b->s->plan, &b->layout, &t);
-    const int64_t read = (int64_t)(after.read_bytes - before->read_bytes) - bytes_taken(b);
+    int64_t read = (int64_t)(after.read_bytes - before->read_bytes) - bytes_taken(b);
+    for (int i = 0; i < TEST_FIXED; i++) {
+        struct mx_counters file = {.size = sizeof file};
+        if (b->file[i] != NULL) mx_device_counters(b->file[i], &file);
+        read += (int64_t)file.read_bytes;
+    }
     const int64_t written = (int64_t)(after.write_bytes - before->write_bytes);
     const int64_t dram = mx_execute_block_bytes(&b->schedule->shape, &b->layout);
     if (b->commits == 0)
@@ -558,7 +695,7 @@ static void verify(struct bench *b, int32_t result) {
 
 /* Opens, initialises, executes, compares; false if the plan is none. */
 static bool run(const struct setting *s, const char *dir) {
-    struct bench b = {.s = s, .facts.size = sizeof b.facts};
+    struct bench b = {.s = s, .dir = dir, .facts.size = sizeof b.facts};
     struct mx_executed done;
     struct mx_counters before = {.size = sizeof before};
     mx_why why = {""};
@@ -589,27 +726,34 @@ static bool run(const struct setting *s, const char *dir) {
         ask_for_points(&b.points, &b.layout, &s->sides, b.schedule->shape.max_levels, pick(0, 4), &x);
         x.sweep = take_sweep;
     }
+    ask_for_norms(&b, &x);
+    const int64_t steps = s->stop_at > 0 ? s->stop_at : s->problem.nt;
     ask_for_states(&b, &x);
     mx_device_counters(b.device, &before);
     const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
     cr_expect(err == 0, "%s: %s", b.text, why.text);
     if (err == 0) {
-        same_traffic(&b, &before, &done);
-        cr_expect(done.steps_done == s->problem.nt, "%s: %lld steps", b.text, (long long)done.steps_done);
-        cr_expect(!s->commits || s->problem.nt == 0 || b.last_commit == s->problem.nt, "%s", b.text);
+        if (s->stop_at == 0) same_traffic(&b, &before, &done);
+        cr_expect(done.steps_done == steps, "%s: %lld steps", b.text, (long long)done.steps_done);
+        cr_expect(done.ended == (s->stop_at > 0), "%s", b.text);
+        cr_expect(!s->commits || steps == 0 || b.last_commit == steps, "%s", b.text);
+        cr_expect(b.norms.wrong == 0 && b.norms.checks == checks_of(s, steps),
+                  "%s: %lld of %lld norms differ from the plain loop", b.text, (long long)b.norms.wrong,
+                  (long long)b.norms.checks);
         cr_expect(b.wrong_commits == 0, "%s: %lld of %lld commits are wrong", b.text,
                   (long long)b.wrong_commits, (long long)b.commits);
-        const int64_t steps = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
+        const int64_t wrong = wrong_state(&b, done.result, steps);
+        const int64_t taken = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
         cr_expect(
-            b.taken.wrong == 0 && b.taken.steps == steps,
+            b.taken.wrong == 0 && b.taken.steps == taken,
             "%s: taken every %lld steps, stride %lld: %lld of %lld states, %lld cells or rows are wrong",
             b.text, (long long)s->problem.due[1], (long long)b.taken.taking.stride, (long long)b.taken.steps,
-            (long long)steps, (long long)b.taken.wrong);
-        const int64_t wrong = wrong_state(&b, done.result, s->problem.nt);
+            (long long)taken, (long long)b.taken.wrong);
         cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
-        const int64_t traces = s->points ? wrong_traces(&b.points) : 0;
+        const int64_t traces = s->points ? wrong_traces(&b.points, steps) : 0;
         cr_expect(traces == 0, "%s: %lld values of probes differ", b.text, (long long)traces);
-        if (pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z)) verify(&b, done.result);
+        if (s->stop_at == 0 && pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z))
+            verify(&b, done.result);
     }
     free(b.taken.seen);
     ops->free(engine);
@@ -683,6 +827,12 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     s->integrity = pick(0, 2) == 0 && !algorithm->needs_mapped;
     s->points = pick(0, 1);
     if (s->points) random_sides(s);
+    if (pick(0, 1)) s->problem.due[0] = pick(1, 4);
+    if (pick(0, 3) == 0) s->problem.due[1] = pick(1, 5);
+    if (s->problem.due[0] > 0 && s->problem.nt > 0 && pick(0, 2) == 0) {
+        const int64_t at = s->problem.due[0] * pick(1, 3);
+        s->stop_at = at < s->problem.nt ? at : s->problem.nt;
+    }
 }
 
 static void many(const char *name, int settings, uint64_t seed) {
@@ -701,7 +851,7 @@ static void many(const char *name, int settings, uint64_t seed) {
     for (int i = 0; i < settings; i++) {
         struct setting s;
         random_setting(&s, algorithm);
-        s.problem.due[1] = i % 4;
+        if (s.problem.due[1] == 0) s.problem.due[1] = i % 4;
         ran += run(&s, dir);
     }
     rmdir(dir);

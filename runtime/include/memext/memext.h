@@ -179,6 +179,12 @@ struct mx_store_facts {
  * or no store), -EACCES, -ENOTBLK, -ELOOP (a symbolic link), -ENOTSUP (a store of another format), -EIO
  * (damaged, or shorter than its Buffers). */
 int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
+/* The same with what its note says, as one JSON object, the one that `memext info PATH --json` has as `store`:
+ * state, problem, plan, step and, as `arrays`, name, dtype, offset_bytes, row_pitch_bytes and
+ * plane_pitch_bytes of every field in the file: of its first cell, frame counted, which reaches
+ * problem.h cells beyond nx, ny and nz on every side. They hold step `step` until somebody goes on with the
+ * store. *out is to be given to free(). Errors as above; -ENOMEM. */
+int mx_store_report(const char *path, mx_why *why, char **out);
 
 /* ------------------------------------------------------------------ Buffer */
 
@@ -373,6 +379,12 @@ struct mx_run_progress {
     double seconds;      /* since the phase began, or that it took */
     double rate;         /* done in a second */
     int64_t committed_step; /* time step that a resumed run would go on from; -1 = none is committed */
+    /* With the options check or until: the newest check, that of the state after so many steps (-1 = none
+     * yet), the greatest change of a cell by the last of them and the root of the mean of their squares; and
+     * in words what the criteria are about: "step 400: max-change 1.3e-05". */
+    int64_t check_step;
+    double max_change, rms_change;
+    char check[104];
 };
 
 /* How far the run is. 0 = under way (or not started yet), 1 = it has ended well; or the error that ended it:
@@ -392,6 +404,12 @@ void mx_run_stop(mx_run *run);
  * predictions and, once the run has ended, what was measured. *out is to be given to free(). -EBUSY (the run
  * is under way), -ENOMEM. */
 int mx_run_report(mx_run *run, mx_why *why, char **out);
+
+/* What memext sees of the machine as one JSON object, the text that `memext info --json` writes: machine,
+ * dram_limit_bytes, reserve_bytes, backends and whether they work here, algorithms, stencils; with a path (a
+ * directory, file or block device; NULL = none) `device`. *out is to be given to free(). -ENOENT, -EACCES (the
+ * path), -ENOMEM. */
+int mx_machine_report(const char *path, mx_why *why, char **out);
 
 /* Stops the run if it is under way, waits for its end, closes and frees everything. NULL allowed. */
 void mx_run_close(mx_run *run);
