@@ -1,6 +1,6 @@
 /* cmd_info.c - memext info: what memext sees. */
-#include "cli/options.h"
 #include "accel/accel.h"
+#include "cli/options.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
 #include "machine/machine.h"

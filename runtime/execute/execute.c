@@ -37,9 +37,9 @@ struct entry {
     mx_ticket *ticket;        /* LOAD, STORE under way */
     int64_t call;             /* ADVANCE under way: its number */
     /* With an accelerator. LOAD: read into the piece, put; STORE: got into it, written; COPY. */
-    int32_t piece;  /* of the staging memory */
-    bool halfway;   /* the second half is under way */
-    int64_t number; /* in the accelerator's queue */
+    int32_t piece;            /* of the staging memory */
+    bool halfway;             /* the second half is under way */
+    int64_t number;           /* in the accelerator's queue */
     int64_t cells;            /* ADVANCE under way */
     struct mx_window *window; /* ADVANCE: copy of the schedule's, [max_levels] */
     int32_t *face_tables;     /* ADVANCE with faces: 6 tables of max_levels + 1 */
@@ -416,8 +416,8 @@ static void state_spans(struct run *r, const struct mx_step *s) {
     }
 }
 
-/* The spans of a step, between its Buffer and what `dram` points to: a Block array, or with an accelerator the
- * piece of staging memory that stands between them. Returns how many. */
+/* The spans of a step, between its Buffer and what `dram` points to: a Block array, or with an accelerator
+ * the piece of staging memory that stands between them. Returns how many. */
 static int64_t spans_of(struct run *r, const struct entry *e) {
     const struct mx_step *s = &e->step;
     const int64_t n = s->region.z1 - s->region.z0;
@@ -1048,7 +1048,8 @@ static int open_fixed(struct run *r, int32_t field) {
 static int open_staging(struct run *r) {
     const int64_t piece = mx_execute_piece_bytes(r->shape, r->x->layout, r->x->plan);
     if (r->shape->rows == 0)
-        return mx_fail(r->why, -EINVAL, "an algorithm that works on mapped Buffers cannot use an accelerator");
+        return mx_fail(r->why, -EINVAL,
+                       "an algorithm that works on mapped Buffers cannot use an accelerator");
     int err = make_block(r, MX_STAGING_PIECES * piece, piece, &r->staging_block);
     if (err < 0) return err;
     r->out->block_bytes -= MX_STAGING_PIECES * piece;
@@ -1133,8 +1134,8 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                   ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
                   : open_arrays(&r);
     if (err == 0) {
-        const struct mx_accel_counters before = staged(&r) ? mx_accel_counters(x->accel)
-                                                           : (struct mx_accel_counters){0};
+        const struct mx_accel_counters before =
+            staged(&r) ? mx_accel_counters(x->accel) : (struct mx_accel_counters){0};
         uint64_t begin = mx_clock_ns();
         err = drain(&r, loop(&r));
         out->total_ns = mx_clock_ns() - begin;

@@ -49,8 +49,8 @@ struct mx_execution {
      * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. May be NULL.
      */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
-    /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory in
-     * DRAM, engine is one of it ("device"). Faces are there too. */
+    /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
+     * in DRAM, engine is one of it ("device"). Faces are there too. */
     mx_accel *accel;
     bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
     bool poison;               /* tests: Blocks start as NaN */
@@ -77,7 +77,7 @@ struct mx_executed {
     uint64_t copy_ns;   /* COPYs; part of it while an ADVANCE was under way */
     uint64_t wait_ns;   /* for transfers and commits, with nothing to compute */
     int64_t updates;
-    int64_t block_bytes; /* of Block arrays and faces, in DRAM or in the accelerator's memory */
+    int64_t block_bytes;           /* of Block arrays and faces, in DRAM or in the accelerator's memory */
     uint64_t put_bytes, get_bytes; /* to the accelerator, and from it */
     /* The newest complete sweep, durable or not: the steps that it ends with (0 = none was completed) and the
      * Buffer that holds it (`source` where none was). After an error or an interruption without commits its

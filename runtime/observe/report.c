@@ -276,8 +276,8 @@ void mx_report_print_result(const struct mx_report *r, FILE *to) {
     fprintf(to, "moved      read %.4f GiB, write %.4f GiB%s\n", gib((double)r->counters.read_bytes),
             gib((double)r->counters.write_bytes), r->moves ? "" : " (by the kernel; storage counters)");
     if (r->accel.name[0] != 0)
-        fprintf(to, "bus        %.4f GiB to the accelerator, %.4f GiB from it\n", gib((double)r->accel.put_bytes),
-                gib((double)r->accel.get_bytes));
+        fprintf(to, "bus        %.4f GiB to the accelerator, %.4f GiB from it\n",
+                gib((double)r->accel.put_bytes), gib((double)r->accel.get_bytes));
     fprintf(to,
             "time       %.3f s (+ %.3f s initialisation): update %.3f, copy %.3f, waiting %.3f (%.1f %%); "
             "reads under way %.3f, writes %.3f\n",

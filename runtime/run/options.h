@@ -29,8 +29,8 @@ struct mx_options {
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place;
-    const char *accel;      /* --accel; NULL = none */
-    uint64_t device_memory; /* --device-memory; 0 = all of it */
+    const char *accel;             /* --accel; NULL = none */
+    uint64_t device_memory;        /* --device-memory; 0 = all of it */
     struct mx_words sides;         /* --side */
     struct mx_words point_sources; /* --source */
     const char *sources, *probes, *probes_out;

@@ -1,8 +1,8 @@
 /* resident.c - the whole grid is loaded, advanced through all its levels where it is, and stored: what an
  * accelerator does whose memory holds both arrays. One sweep, so a commit comes at the end alone.
  *
- * Planes come and go a slab at a time, an ADVANCE is bt levels of everything. The Buffer that is read stays as it
- * is, the other is written; pairs in place have one.
+ * Planes come and go a slab at a time, an ADVANCE is bt levels of everything. The Buffer that is read stays
+ * as it is, the other is written; pairs in place have one.
  */
 #include "schedule/walk.h"
 
@@ -108,8 +108,7 @@ static void refill(struct resident *r) {
         if (r->time == r->end) r->stage++;
     } else {
         const bool one = r->base.shape.pairs && r->base.shape.in_place;
-        push(r, (struct mx_step){
-                    .kind = MX_STEP_COMMIT, .buffer = one ? 0 : 1 - r->buffer, .time = r->end});
+        push(r, (struct mx_step){.kind = MX_STEP_COMMIT, .buffer = one ? 0 : 1 - r->buffer, .time = r->end});
         r->stage++;
     }
 }
@@ -148,7 +147,8 @@ static void resident_traffic(const struct mx_problem *p, const struct mx_plan *p
     struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes, .updates = mx_updates_once(p)};
     (void)plan;
     for (int32_t i = 0; i < mx_fixed_count(p) && p->nt > 0; i++)
-        t.fixed_read_bytes += mx_fixed_span_sum(&layout->fixed[i], h - hc, p->nz + h + hc, h - hc, p->ny + h + hc);
+        t.fixed_read_bytes +=
+            mx_fixed_span_sum(&layout->fixed[i], h - hc, p->nz + h + hc, h - hc, p->ny + h + hc);
     if (p->nt > 0) {
         t.read_bytes = arrays * layout->buffer_bytes + t.fixed_read_bytes;
         t.write_bytes = arrays * layout->buffer_bytes;
@@ -184,8 +184,9 @@ static int resident_open(const struct mx_problem *problem, const struct mx_plan 
 const struct mx_algorithm mx_algorithm_resident = {
     .name = "resident",
     .aliases = "",
-    .summary = "the whole grid is loaded, advanced in memory that holds both arrays, and stored; what direct is "
-               "with an accelerator; resumable",
+    .summary =
+        "the whole grid is loaded, advanced in memory that holds both arrays, and stored; what direct is "
+        "with an accelerator; resumable",
     .uses_blocks = true,
     .resumable = true,
     .cuts_y = resident_cuts_y,

@@ -7,8 +7,10 @@
 static double update_rate(const struct job *job, const struct mx_plan *plan) {
     const struct mx_rates *r = &job->rates;
     const struct mx_tune_accel *a = job->request->accel;
-    if (a != NULL && a->updates_per_s > 0) return a->updates_per_s;
-    if (a != NULL) return a->here ? r->tiled_updates_per_s : MX_DEFAULT_DEVICE_UPDATES_PER_S * mx_rates_share(&job->problem);
+    double there = r->tiled_updates_per_s;
+    if (a != NULL && !a->here) there = MX_DEFAULT_DEVICE_UPDATES_PER_S * mx_rates_share(&job->problem);
+    if (a != NULL && a->updates_per_s > 0) there = a->updates_per_s;
+    if (a != NULL) return mx_job_efficiency(job, plan) * there;
     return mx_job_efficiency(job, plan) *
            (strcmp(plan->engine, "tiled") == 0 ? r->tiled_updates_per_s : r->iblock_updates_per_s);
 }
@@ -116,7 +118,8 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
  * before anything is computed overlaps with nothing. */
 static void predict_there(const struct job *job, const struct mx_plan *plan, const struct mx_layout *layout,
                           const struct mx_shape *shape, const struct mx_traffic *t, struct mx_seconds *s) {
-    const double busy = job->request->accel->here ? s->compute_s + s->copy_s : greater(s->compute_s, s->copy_s);
+    const double busy =
+        job->request->accel->here ? s->compute_s + s->copy_s : greater(s->compute_s, s->copy_s);
     const struct mx_rates *r = &job->rates;
     double in, out;
     s->bus_s = bus_seconds(job, t, &in, &out);
