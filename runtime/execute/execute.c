@@ -17,6 +17,8 @@
  */
 #include "execute/execute.h"
 
+#include "core/device.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -34,8 +36,8 @@ enum state { WAITING, RUNNING, DONE };
 struct entry {
     struct mx_step step;
     enum state state;
-    mx_ticket *ticket;        /* LOAD, STORE under way */
-    int64_t call;             /* ADVANCE under way: its number */
+    mx_ticket *ticket; /* LOAD, STORE under way */
+    int64_t call;      /* ADVANCE under way: its number */
     /* With an accelerator. LOAD: read into the piece, put; STORE: got into it, written; COPY. */
     int32_t piece;            /* of the staging memory */
     bool halfway;             /* the second half is under way */
@@ -46,6 +48,8 @@ struct entry {
     bool durable;             /* COMMIT: the sweep is to be made durable */
     int32_t source;           /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
     int32_t frees;            /* COMMIT: Buffer that is given up when this is durable; -1 = none */
+    int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
+    struct mx_take *take; /* STORE under way: its rows */
     uint64_t begin_ns;
 };
 
@@ -90,6 +94,9 @@ struct run {
     int64_t n_spans;
     struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
     struct committer committer;
+    struct mx_taker *taker;
+    mx_block *plane;   /* of states that are taken from Buffers */
+    int64_t sweep_end; /* level of the run that the sweep of the newest ADVANCE ends with */
 };
 
 uint64_t mx_clock_ns(void) {
@@ -304,10 +311,18 @@ static bool is_too_far(const struct run *r, const struct mx_step *advance) {
     return r->x->most_ahead > 0 && advance->first_level + advance->levels > taken + r->x->most_ahead;
 }
 
+/* One state is taken after the other; and from Buffers that are rewritten in place before that is done. */
+static bool waits_for_taking(const struct run *r, const struct entry *later, const struct entry *commit) {
+    if (commit->take_step == 0 || commit->state != WAITING) return false;
+    if (r->x->taking->from_stores) return later->step.kind == MX_STEP_STORE && later->take_step > 0;
+    return keeps(&later->step) || (r->shape->rows == 0 && later->step.kind == MX_STEP_ADVANCE);
+}
+
 /* A sweep may overwrite the source of the one before it only when that one is complete, for until then the
  * source is the newest complete state there is; and a committed state only when a newer one is durable. */
 static bool waits_for_commit(const struct run *r, const struct entry *later, const struct entry *commit) {
     const int32_t buffer = later->step.buffer;
+    if (waits_for_taking(r, later, commit)) return true;
     if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
     if (later->step.kind == MX_STEP_ADVANCE) return commit->state == WAITING && is_too_far(r, &later->step);
     if (!keeps(&later->step) || r->x->commit == NULL) return false;
@@ -416,6 +431,103 @@ static void state_spans(struct run *r, const struct mx_step *s) {
     }
 }
 
+/* ------------------------------------------------------------------ states that are taken */
+
+/* The array of the system, A or B, that part 0 or 1 of a Buffer is. */
+static int array_of_part(const struct run *r, int32_t part) {
+    return r->shape->pairs ? part ^ (int)(r->x->first_level & 1) : 0;
+}
+
+/* Of leapfrog the other array holds the step before. */
+static bool holds_state(const struct run *r, int array, int64_t step) {
+    return mx_form(r->x->problem) != MX_LEAPFROG || array == (int)(step & 1);
+}
+
+static void settle_taking(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    const struct mx_taking *t = r->x->taking;
+    e->take = NULL;
+    e->take_step = 0;
+    if (t == NULL) return;
+    if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
+    const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
+    const int64_t step = steps_of(r, level);
+    const bool store = t->from_stores && keeps(s) && holds_state(r, array_of_part(r, s->part), step);
+    if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
+}
+
+/* Its rows, while they are being stored. */
+static int take_store(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    struct mx_taken_box box = {.view = r->view,
+                               .array = s->array,
+                               .of = array_of_part(r, s->part),
+                               .region = s->region,
+                               .step = e->take_step};
+    if (e->take_step == 0) return 0;
+    box.view.y_offset = s->at.y_offset;
+    box.view.z_offset = s->at.z_offset;
+    e->take = mx_taker_post(r->taker, &box);
+    return e->take != NULL ? 0 : mx_fail(r->why, -ENOMEM, "no memory for a snapshot");
+}
+
+/* Plane by plane, read when the sweep is complete and nothing writes. */
+static int take_array(struct run *r, const struct entry *e, int32_t part) {
+    const struct mx_layout *l = r->x->layout;
+    const struct mx_problem *p = r->x->problem;
+    const int64_t h = p->h, pitch = l->plane_pitch_bytes;
+    mx_buffer *buffer = part ? r->x->partner[e->step.buffer] : r->x->buffer[e->step.buffer];
+    struct mx_taken_box box = {.view = r->view,
+                               .array = r->shape->pairs ? part : e->step.buffer,
+                               .of = array_of_part(r, part),
+                               .region = {0, l->rows, 0, l->planes},
+                               .step = e->take_step};
+    int err = 0;
+    if (r->shape->rows == 0) return mx_take_box(r->x->taking, p, &box, r->why);
+    box.array = 0;
+    box.view = (struct mx_view){.base = {mx_block_data(r->plane)},
+                                .slots = {1, 1},
+                                .plane_pitch_bytes = pitch,
+                                .row_pitch_bytes = l->row_pitch_bytes};
+    for (int64_t z = h; z < p->nz + h && err == 0; z += r->x->taking->stride) {
+        const struct mx_span span = {(uint64_t)(z * pitch), (uint64_t)pitch, mx_block_data(r->plane)};
+        mx_ticket *ticket = NULL;
+        err = mx_buffer_read(buffer, &span, 1, &ticket);
+        if (err == 0) err = mx_wait(ticket);
+        if (err == -EBADMSG) return mx_field_damaged(buffer, l, "a snapshot", r->why);
+        if (err < 0)
+            return mx_fail(r->why, err, "reading plane %lld for a snapshot failed: %s", (long long)z,
+                           strerror(-err));
+        box.region.z0 = z, box.region.z1 = z + 1;
+        err = mx_take_box(r->x->taking, p, &box, r->why);
+    }
+    return err;
+}
+
+static int take_now(struct run *r, const struct entry *e) {
+    const struct mx_taking *t = r->x->taking;
+    int err = 0;
+    for (int32_t part = 0; part < (r->shape->pairs ? 2 : 1) && err == 0; part++)
+        if (holds_state(r, array_of_part(r, part), e->take_step)) err = take_array(r, e, part);
+    return err < 0 ? err : t->whole(t->context, e->take_step, r->why);
+}
+
+static int end_taking(struct run *r, const struct entry *e) {
+    if (e->take_step == 0) return 0;
+    if (!r->x->taking->from_stores) return take_now(r, e);
+    const int err = mx_taker_end_step(r->taker, e->take_step);
+    return err < 0 ? mx_fail(r->why, err, "no memory for a snapshot") : 0;
+}
+
+static int open_taking(struct run *r) {
+    if (r->x->taking == NULL) return 0;
+    if (r->x->taking->from_stores) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
+    const struct mx_block_options o = {.budget = r->x->budget};
+    return r->shape->rows > 0
+               ? mx_block_create(&o, (uint64_t)r->x->layout->plane_pitch_bytes, r->why, &r->plane)
+               : 0;
+}
+
 /* The spans of a step, between its Buffer and what `dram` points to: a Block array, or with an accelerator
  * the piece of staging memory that stands between them. Returns how many. */
 static int64_t spans_of(struct run *r, const struct entry *e) {
@@ -454,7 +566,7 @@ static int start_transfer(struct run *r, struct entry *e) {
     int err = staged(r) && !load ? start_bus(r, e, n) : start_io(r, e, n);
     if (err < 0) return err;
     e->state = RUNNING;
-    return 0;
+    return take_store(r, e);
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
@@ -467,8 +579,11 @@ static int damaged(const struct run *r, const struct mx_step *s) {
 static int finish_io(struct run *r, struct entry *e) {
     int err = mx_wait(e->ticket);
     char what[160];
+    mx_why taking = {""};
+    const int taken = mx_taker_finish(r->taker, e->take, &taking);
     e->ticket = NULL;
-    if (err == 0) return 0;
+    e->take = NULL;
+    if (err == 0) return taken < 0 ? mx_fail(r->why, taken, "%s", taking.text) : 0;
     if (err == -EBADMSG) return damaged(r, &e->step);
     return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
                    describe(r, &e->step, what, sizeof what), strerror(-err));
@@ -542,7 +657,7 @@ static int take_sweep(struct run *r, const struct entry *e) {
     report_sweep(r, &e->step);
     r->out->steps_done = steps;
     r->out->result = e->step.buffer;
-    return 0;
+    return end_taking(r, e);
 }
 
 static int start_commit(struct run *r, struct entry *e) {
@@ -828,6 +943,7 @@ static int fill_window(struct run *r) {
         if (more == 0) return r->exhausted = true, 0;
         if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
         settle_buffer(r, e);
+        settle_taking(r, e);
         e->state = WAITING;
         e->ticket = NULL;
         r->advances += e->step.kind == MX_STEP_ADVANCE;
@@ -842,7 +958,7 @@ static bool has_ended(const struct run *r, const struct entry *e) {
     if (e->step.kind == MX_STEP_COMMIT)
         return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
     if (e->step.kind == MX_STEP_COPY) return mx_accel_is_done(r->x->accel, MX_ACCEL_COPY, e->number);
-    return (e->halfway || !staged(r)) && half_ended(r, e);
+    return (e->halfway || !staged(r)) && half_ended(r, e) && mx_take_done(e->take);
 }
 
 /* Takes up the end of step i, which has been started; waits for it. */
@@ -996,21 +1112,21 @@ static int loop(struct run *r) {
 
 /* ------------------------------------------------------------------ set-up */
 
-static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_block **out) {
+static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out) {
     struct mx_block_options o = {.budget = r->x->budget,
                                  .lock = r->x->lock,
                                  .node_split_bytes = (uint64_t)unit,
-                                 .device = r->x->mapped ? NULL : r->x->device};
+                                 .device = r->x->mapped ? NULL : device};
     r->out->block_bytes += bytes;
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
 }
 
 /* An array: a Block, or memory of the accelerator. Poison: whatever is used without having been loaded shows.
  */
-static int make_array(struct run *r, int64_t bytes, int64_t unit, const char *what, mx_block **block,
-                      char **base) {
+static int make_array(struct run *r, int64_t bytes, int64_t unit, const char *what, mx_device *device,
+                      mx_block **block, char **base) {
     int err = staged(r) ? mx_staging_array(&r->staging, bytes, what, r->why, base)
-                        : make_block(r, bytes, unit, block);
+                        : make_block(r, bytes, unit, device, block);
     if (err < 0) return err;
     if (staged(r)) return r->x->poison ? mx_staging_poison(&r->staging, *base, bytes, r->why) : 0;
     *base = mx_block_data(*block);
@@ -1042,7 +1158,7 @@ static int open_fixed(struct run *r, int32_t field) {
     }
     v->slot_pitch_bytes = mx_fixed_slot_bytes(l, r->shape->rows);
     return make_array(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes, "a read-only field",
-                      &r->fixed_block[field], &v->base);
+                      mx_buffer_device(r->x->fixed[field]), &r->fixed_block[field], &v->base);
 }
 
 static int open_staging(struct run *r) {
@@ -1050,7 +1166,7 @@ static int open_staging(struct run *r) {
     if (r->shape->rows == 0)
         return mx_fail(r->why, -EINVAL,
                        "an algorithm that works on mapped Buffers cannot use an accelerator");
-    int err = make_block(r, MX_STAGING_PIECES * piece, piece, &r->staging_block);
+    int err = make_block(r, MX_STAGING_PIECES * piece, piece, r->x->device, &r->staging_block);
     if (err < 0) return err;
     r->out->block_bytes -= MX_STAGING_PIECES * piece;
     return mx_staging_open(&r->staging, r->x->accel, r->x->budget, mx_block_data(r->staging_block), piece,
@@ -1084,15 +1200,15 @@ static int open_arrays(struct run *r) {
     for (int i = 0; i < 2 && err == 0; i++) {
         r->view.slots[i] = r->shape->slots[i];
         err = make_array(r, r->shape->slots[i] * r->view.plane_pitch_bytes, r->view.plane_pitch_bytes,
-                         i == 0 ? "the first ring of planes" : "the second ring of planes", &r->block[i],
-                         &r->view.base[i]);
+                         i == 0 ? "the first ring of planes" : "the second ring of planes", r->x->device,
+                         &r->block[i], &r->view.base[i]);
     }
     r->face_slab_bytes = face_slab_bytes(r->shape, l);
     if (err == 0 && r->shape->faces_in_file && r->x->faces == NULL)
         err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
     if (err == 0 && r->face_slab_bytes > 0)
         err = make_array(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, "faces",
-                         &r->face_block, &r->face_base);
+                         r->x->device, &r->face_block, &r->face_base);
     return err;
 }
 
@@ -1106,6 +1222,7 @@ static void close_run(struct run *r) {
     if (staged(r)) mx_staging_close(&r->staging);
     mx_block_free(r->staging_block);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_block_free(r->fixed_block[i]);
+    mx_block_free(r->plane);
     mx_block_free(r->face_block);
     mx_block_free(r->block[1]);
     mx_block_free(r->block[0]);
@@ -1133,11 +1250,12 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     int err = r.entries == NULL || r.spans == NULL
                   ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
                   : open_arrays(&r);
+    if (err == 0) err = open_taking(&r);
     if (err == 0) {
         const struct mx_accel_counters before =
             staged(&r) ? mx_accel_counters(x->accel) : (struct mx_accel_counters){0};
         uint64_t begin = mx_clock_ns();
-        err = drain(&r, loop(&r));
+        err = mx_taker_stop(r.taker, drain(&r, loop(&r)), why);
         out->total_ns = mx_clock_ns() - begin;
         if (staged(&r)) {
             const struct mx_accel_counters now = mx_accel_counters(x->accel);

@@ -7,6 +7,7 @@
 #include "engine/after.h"
 #include "execute/staging.h"
 #include "execute/step.h"
+#include "execute/take.h"
 #include "grid/grid.h"
 
 /* What happened when, for traces. Times are mx_clock_ns(). amount: bytes of LOAD, STORE and COPY, updates of
@@ -49,6 +50,8 @@ struct mx_execution {
      * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. May be NULL.
      */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
+    const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none. From
+                                       STOREs only where the arrays are in DRAM */
     /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
      * in DRAM, engine is one of it ("device"). Faces are there too. */
     mx_accel *accel;

@@ -97,9 +97,8 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
     redundant_shape(problem, plan, &shape);
     struct mx_traffic t = {.init_write_bytes = mx_initial_buffers(&shape) * layout->buffer_bytes};
     cuts(problem, plan, &y, &z);
-    for (int i = 0; i < 2; i++) {
-        int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
-        if (sweeps == 0) continue;
+    for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); mx_sweeps_next(&all);) {
+        const int64_t levels = all.levels, sweeps = all.count;
         int64_t rows = 0, read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
         int64_t fixed = mx_fixed_traffic(problem, layout, &y, &z, window_of, levels);
         if (shape.pairs) read += mx_lap_span_sum(&y, levels - 1) * mx_lap_span_sum(&z, levels - 1);

@@ -1,5 +1,6 @@
 /* resident.c - the whole grid is loaded, advanced through all its levels where it is, and stored: what an
- * accelerator does whose memory holds both arrays. One sweep, so a commit comes at the end alone.
+ * accelerator does whose memory holds both arrays. A sweep goes to the end of the run, or to the next due
+ * step: the state is stored there, and so may be committed, and stays where it is for what follows.
  *
  * Planes come and go a slab at a time, an ADVANCE is bt levels of everything. The Buffer that is read stays
  * as it is, the other is written; pairs in place have one.
@@ -17,8 +18,8 @@ enum { QUEUE = 2 + 4 + MX_MAX_FIXED };
 struct resident {
     struct mx_schedule base;
     struct mx_problem problem;
-    int64_t slab, bt, first, end, time; /* levels: of the run's beginning and end, and where it stands */
-    int32_t buffer;                     /* that is read */
+    int64_t slab, bt, first, end, time; /* levels: that was loaded, where the sweep ends, where it stands */
+    int32_t buffer; /* that is read, or of later sweeps stands for what was stored before */
     enum stage stage;
     int64_t plane; /* planes below are loaded, or stored */
     struct mx_window *window;
@@ -109,7 +110,13 @@ static void refill(struct resident *r) {
     } else {
         const bool one = r->base.shape.pairs && r->base.shape.in_place;
         push(r, (struct mx_step){.kind = MX_STEP_COMMIT, .buffer = one ? 0 : 1 - r->buffer, .time = r->end});
-        r->stage++;
+        if (r->end == mx_levels_of(&r->problem, r->problem.nt)) {
+            r->stage++;
+            return;
+        }
+        r->end = mx_sweep_end(&r->problem, r->end);
+        r->buffer = one ? 0 : 1 - r->buffer;
+        r->stage = ADVANCING;
     }
 }
 
@@ -151,7 +158,7 @@ static void resident_traffic(const struct mx_problem *p, const struct mx_plan *p
             mx_fixed_span_sum(&layout->fixed[i], h - hc, p->nz + h + hc, h - hc, p->ny + h + hc);
     if (p->nt > 0) {
         t.read_bytes = arrays * layout->buffer_bytes + t.fixed_read_bytes;
-        t.write_bytes = arrays * layout->buffer_bytes;
+        t.write_bytes = mx_sweep_count(p, INT64_MAX) * arrays * layout->buffer_bytes;
     }
     *out = t;
 }
@@ -173,7 +180,8 @@ static int resident_open(const struct mx_problem *problem, const struct mx_plan 
     r->slab = mx_plan_slab(problem, plan);
     r->bt = bt;
     r->first = r->time = first_time;
-    r->end = mx_levels_of(problem, problem->nt);
+    const int64_t all = mx_levels_of(problem, problem->nt);
+    r->end = first_time < all ? mx_sweep_end(problem, first_time) : all;
     r->buffer = r->base.shape.pairs && r->base.shape.in_place ? 0 : first_buffer;
     r->stage = first_time < r->end ? LOADING : AT_END;
     r->window = (struct mx_window *)(r + 1);

@@ -38,6 +38,7 @@ struct job {
     uint64_t room_bytes;           /* Blocks take less than this */
     uint64_t device_bytes;         /* and no more than this where they are in an accelerator's memory */
     int64_t z_step, bt_min;        /* bz is a multiple of z_step or nz; bt >= bt_min */
+    int64_t stretch;               /* levels of the longest stretch between due steps: more makes no sweep */
     int32_t threads;
     bool resident;    /* both Buffers are to stay in DRAM */
     bool only_strips; /* no whole planes */

@@ -1,10 +1,11 @@
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
- * of half of them sources are added and probes recorded.
+ * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps.
  * DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
  * accelerators.
  */
 #include "accel/accel.h"
+#include "core/device.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -16,6 +17,8 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,8 +238,17 @@ struct bench {
     struct mx_device_facts facts;
     struct mx_schedule *schedule;
     mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *faces;
+    mx_device *file[TEST_FIXED]; /* of fields of C that are files, read in place */
+    const char *dir;
     mx_accel *accel;
     int64_t commits, last_commit, wrong_commits;
+    struct {
+        struct mx_taking taking;
+        uint8_t *seen;         /* [array][z][y]: rows of the step that is being taken */
+        int64_t wrong;         /* cells, and rows that came twice, not at all or out of order */
+        int64_t rows, steps;   /* of this step; steps that are whole */
+        _Atomic int64_t calls; /* under way */
+    } taken;
     char text[400];
 };
 
@@ -299,6 +311,29 @@ static void open_state(struct bench *b) {
         }
 }
 
+/* The file itself, which is gone from its directory once it is open: nothing but the device needs it. */
+static void open_file(struct bench *b, int32_t i, struct mx_fixed_file *file, const char *image) {
+    const struct mx_device_options o = {.backend = b->s->backend,
+                                        .path = "a field",
+                                        .queue_depth = 4,
+                                        .max_request_bytes = 16384,
+                                        .advice = b->s->advice};
+    struct mx_device_facts facts = {.size = sizeof facts};
+    mx_why why = {""};
+    char path[300];
+    snprintf(path, sizeof path, "%s/field-%d", b->dir, i);
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    cr_assert(fd >= 0 && mx_write_all(fd, image, (size_t)file->bytes, 0) == 0);
+    cr_assert(mx_device_open_file(fd, &o, &why, &b->file[i]) == 0, "%s: %s", b->text, why.text);
+    cr_assert(mx_buffer_open(b->file[i], MX_FILE_BUFFER, &why, &b->fixed[i]) == 0, "%s: %s", b->text,
+              why.text);
+    close(fd);
+    unlink(path);
+    mx_device_facts(b->file[i], &facts);
+    file->align_bytes = facts.offset_align_bytes;
+    cr_assert(mx_layout_fixed_file(&b->s->problem, i, file, &why, &b->layout.fixed[i]) == 0, "%s", why.text);
+}
+
 /* A file that somebody made: cells without gaps from some byte on, with the frame or without, rubbish around.
  */
 static void make_file(struct bench *b, int32_t i) {
@@ -309,8 +344,8 @@ static void make_file(struct bench *b, int32_t i) {
     const bool frame = s->hc > 0 || pick(0, 1);
     const int64_t skip = frame ? 0 : h, offset = bytes * pick(0, 700);
     const int64_t n[3] = {o->n[0] - 2 * skip, o->n[1] - 2 * skip, o->n[2] - 2 * skip};
-    const struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900),
-                                       frame, b->facts.offset_align_bytes};
+    struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900), frame,
+                                 b->facts.offset_align_bytes};
     struct mx_block_options options = {0};
     mx_block *block = NULL;
     mx_ticket *ticket = NULL;
@@ -323,6 +358,11 @@ static void make_file(struct bench *b, int32_t i) {
     for (int64_t c = 0; c < n[0] * n[1] * n[2]; c++)
         store_cell(dtype, image + offset, c,
                    *cell(o, o->fixed, i, c % n[0] + skip, c / n[0] % n[1] + skip, c / n[0] / n[1] + skip));
+    if (strcmp(b->s->backend, "dram") != 0 && pick(0, 2)) {
+        open_file(b, i, &file, image);
+        mx_block_free(block);
+        return;
+    }
     b->fixed[i] = new_buffer(b, "f", i, (int64_t)all);
     const struct mx_span span = {0, all, image};
     cr_assert(mx_buffer_write(b->fixed[i], &span, 1, &ticket) == 0 && mx_wait(ticket) == 0);
@@ -373,6 +413,69 @@ static int take_sweep(void *context, int64_t steps, mx_why *why) {
     return take_points(&b->points, steps, why);
 }
 
+/* ---- states that are taken: every wanted row once, with the cells of its step */
+
+static int64_t arrays_taken(const struct bench *b) { return b->s->rs.system.form == MX_STAGGERED ? 2 : 1; }
+
+static int take_rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1,
+                     const char *rows, int64_t pitch, mx_why *why) {
+    struct bench *b = context;
+    const struct mx_problem *p = &b->s->problem;
+    const int form = b->s->rs.system.form, newest = form == MX_STAGGERED ? array : (int)(step & 1);
+    const int32_t h = p->h;
+    (void)why;
+    b->taken.wrong += b->taken.calls++ != 0 || step != (b->taken.steps + 1) * b->taken.taking.every ||
+                      (form == MX_LEAPFROG && array != newest) || (form == MX_JACOBI && array != 0);
+    for (int64_t y = y0; y < y1; y++) {
+        uint8_t *seen = &b->taken.seen[(array * b->layout.planes + z) * b->layout.rows + y];
+        b->taken.wrong += (*seen)++ != 0 || y < h || y >= p->ny + h || z < h || z >= p->nz + h;
+        b->taken.rows += (z - h) % b->taken.taking.stride == 0;
+        for (int32_t f = 0; f < mx_field_count(p, array); f++) {
+            const char *row = rows + (y - y0) * pitch + b->layout.field_offset_bytes[array][f];
+            for (int64_t x = h; x < p->nx + h; x++) {
+                const double wanted = *cell(&b->oracle, b->oracle.array[step][newest], f, x, y, z);
+                const double got = mx_field_dtype(p, array, f) == MX_F64 ? ((const double *)row)[x]
+                                                                         : (double)((const float *)row)[x];
+                b->taken.wrong += memcmp(&wanted, &got, sizeof got) != 0;
+            }
+        }
+    }
+    b->taken.calls--;
+    return 0;
+}
+
+static int take_whole(void *context, int64_t step, mx_why *why) {
+    struct bench *b = context;
+    const struct mx_problem *p = &b->s->problem;
+    const int64_t stride = b->taken.taking.stride;
+    (void)why;
+    b->taken.wrong += b->taken.rows != arrays_taken(b) * p->ny * ((p->nz + stride - 1) / stride);
+    b->taken.wrong += step != ++b->taken.steps * b->taken.taking.every;
+    b->taken.rows = 0;
+    memset(b->taken.seen, 0, (size_t)(2 * b->layout.planes * b->layout.rows));
+    return 0;
+}
+
+static void ask_for_states(struct bench *b, struct mx_execution *x) {
+    if (b->s->problem.due[1] == 0) return;
+    b->taken.seen = calloc((size_t)(2 * b->layout.planes * b->layout.rows), 1);
+    b->taken.taking = (struct mx_taking){.every = b->s->problem.due[1],
+                                         .stride = pick(0, 1) ? 1 : pick(2, 5),
+                                         .from_stores = b->s->algorithm->resumable && b->accel == NULL,
+                                         .rows = take_rows,
+                                         .whole = take_whole,
+                                         .context = b};
+    x->taking = &b->taken.taking;
+}
+
+/* What Buffers that are rewritten in place are read for it. */
+static int64_t bytes_taken(const struct bench *b) {
+    const struct mx_taking *t = &b->taken.taking;
+    if (t->every == 0 || t->from_stores || !b->s->algorithm->uses_blocks) return 0;
+    return b->taken.steps * arrays_taken(b) * ((b->s->problem.nz + t->stride - 1) / t->stride) *
+           b->layout.plane_pitch_bytes;
+}
+
 static void open_bench(struct bench *b, const char *dir) {
     const struct setting *s = b->s;
     mx_why why = {""};
@@ -407,6 +510,7 @@ static void close_bench(struct bench *b) {
         mx_buffer_close(b->buffer[i]);
         mx_buffer_close(b->partner[i]);
         mx_buffer_close(b->fixed[i]);
+        mx_device_close(b->file[i]);
     }
     mx_buffer_close(b->faces);
     mx_device_close(b->device);
@@ -442,7 +546,12 @@ static void same_traffic(const struct bench *b, const struct mx_counters *before
     struct mx_traffic t;
     mx_device_counters(b->device, &after);
     b->s->algorithm->traffic(&b->s->problem, &b->s->plan, &b->layout, &t);
-    const int64_t read = (int64_t)(after.read_bytes - before->read_bytes);
+    int64_t read = (int64_t)(after.read_bytes - before->read_bytes) - bytes_taken(b);
+    for (int i = 0; i < TEST_FIXED; i++) {
+        struct mx_counters file = {.size = sizeof file};
+        if (b->file[i] != NULL) mx_device_counters(b->file[i], &file);
+        read += (int64_t)file.read_bytes;
+    }
     const int64_t written = (int64_t)(after.write_bytes - before->write_bytes);
     const int64_t dram = mx_execute_block_bytes(&b->schedule->shape, &b->layout);
     if (b->commits == 0)
@@ -503,7 +612,7 @@ static void verify(struct bench *b, int32_t result) {
 
 /* Opens, initialises, executes, compares; false if the plan is none. */
 static bool run(const struct setting *s, const char *dir) {
-    struct bench b = {.s = s, .facts.size = sizeof b.facts};
+    struct bench b = {.s = s, .dir = dir, .facts.size = sizeof b.facts};
     struct mx_executed done;
     struct mx_counters before = {.size = sizeof before};
     mx_why why = {""};
@@ -535,6 +644,7 @@ static bool run(const struct setting *s, const char *dir) {
         ask_for_points(&b.points, &b.layout, &s->sides, b.schedule->shape.max_levels, pick(0, 4), &x);
         x.sweep = take_sweep;
     }
+    ask_for_states(&b, &x);
     mx_device_counters(b.device, &before);
     const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
     cr_expect(err == 0, "%s: %s", b.text, why.text);
@@ -544,12 +654,19 @@ static bool run(const struct setting *s, const char *dir) {
         cr_expect(!s->commits || s->problem.nt == 0 || b.last_commit == s->problem.nt, "%s", b.text);
         cr_expect(b.wrong_commits == 0, "%s: %lld of %lld commits are wrong", b.text,
                   (long long)b.wrong_commits, (long long)b.commits);
+        const int64_t steps = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
+        cr_expect(
+            b.taken.wrong == 0 && b.taken.steps == steps,
+            "%s: taken every %lld steps, stride %lld: %lld of %lld states, %lld cells or rows are wrong",
+            b.text, (long long)s->problem.due[1], (long long)b.taken.taking.stride, (long long)b.taken.steps,
+            (long long)steps, (long long)b.taken.wrong);
         const int64_t wrong = wrong_state(&b, done.result, s->problem.nt);
         cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
         const int64_t traces = s->points ? wrong_traces(&b.points) : 0;
         cr_expect(traces == 0, "%s: %lld values of probes differ", b.text, (long long)traces);
         if (pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z)) verify(&b, done.result);
     }
+    free(b.taken.seen);
     ops->free(engine);
     close_bench(&b);
     return true;
@@ -641,6 +758,7 @@ static void many(const char *name, int settings, uint64_t seed) {
     for (int i = 0; i < settings; i++) {
         struct setting s;
         random_setting(&s, algorithm);
+        s.problem.due[1] = i % 4;
         ran += run(&s, dir);
     }
     rmdir(dir);
