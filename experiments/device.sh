@@ -6,6 +6,7 @@
 #     inside   a whole run in its memory: --algorithm direct
 #     host     Buffers in DRAM, at most 4 GiB of its memory: out of core of the device
 #     flash    Buffers in DEVICE_DIR, the same 4 GiB, beside the model's seconds
+#     ktable   HHRT's table: Gupdates/s by steps k that planes stay there, for problems of 0.75 to 12 times that memory, in DRAM
 #     summary  a table of what is there
 #   DEVICE_OUT   where results go (default results/device); DEVICE_DIR a directory on flash (default .)
 #   DEVICE_N     edge of the grid of bus, stencils and inside (default 1022); DEVICE_NZ planes of host and flash (default 4094)
@@ -53,6 +54,22 @@ stencils)
 inside) run inside.json -n "$n" "$n" "$n" -t $((nt * 5)) --backend dram --algorithm direct ;;
 host) run host.json -n "$n" "$n" "$nz" -t "$nt" --backend dram --algorithm stream --device-memory "$cap" ;;
 flash) run flash.json -n "$n" "$n" "$nz" -t "$nt" -d "$dir" --algorithm stream --device-memory "$cap" ;;
+ktable)
+    # Both arrays take so many quarters of the memory; the pipeline is 2 k planes deep, and what does not fit is reported so.
+    gib=${cap%GiB}
+    for quarters in 3 6 12 24 48; do
+        planes=$((quarters * gib * 1073741824 / 4 / 16 / n / n))
+        for k in 1 8 16 32 64; do
+            line=$(timeout 18 "$build/memext" run -n "$n" "$n" "$planes" -t $((2 * k)) --backend dram --plan "stream bt=$k" --accel "$accel" \
+                --device-memory "$cap" --quiet --json - 2>/dev/null | "$mx_python" -c '
+import json, sys
+text = sys.stdin.read()
+r = json.loads(text) if text else {}
+print(json.dumps({"updates_per_second": r.get("updates_per_second"), "status": r.get("status", "none"), "error": r.get("error")}))')
+            echo "{\"times_memory\": $(awk "BEGIN {print $quarters / 4}"), \"k\": $k, \"result\": $line}"
+        done
+    done >"$out/ktable.jsonl" && cat "$out/ktable.jsonl"
+    ;;
 summary)
     "$mx_python" - "$out" <<'PYTHON' | tee "$out/summary.txt"
 import json, pathlib, sys
@@ -83,7 +100,7 @@ for name, result in (("inside", inside), ("host", host), ("flash", flash)):
 PYTHON
     ;;
 *)
-    sed -n '2,13s/^# \{0,1\}//p' "$0"
+    sed -n '2,15s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac
