@@ -7,7 +7,9 @@
  * MX_D_VALUE_name of a parameter. Bits are the CPU's: no contraction, no flush to zero, and + - * / and sqrt
  * correctly rounded, which the options of the compiler see to.
  */
-#ifndef MEMEXT_CELL_DEVICE_H
+#ifndef MX_STATE
+struct mx_row; /* no kernel, no text */
+#elif !defined(MEMEXT_CELL_DEVICE_H)
 #define MEMEXT_CELL_DEVICE_H
 
 #if defined(__OPENCL_C_VERSION__)
@@ -76,8 +78,8 @@ typedef unsigned short uint16_t;
 typedef short int16_t;
 typedef int int32_t;
 typedef unsigned int uint32_t;
-typedef long long int64_t;
-typedef unsigned long long uint64_t;
+typedef long int64_t;
+typedef unsigned long uint64_t;
 #endif
 
 #define MX_JACOBI 0
