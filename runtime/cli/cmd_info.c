@@ -59,6 +59,9 @@ static void print(const struct mx_machine *m, json_t *all) {
     }
     for (const struct mx_init *n = mx_inits; n->name != NULL; n++)
         printf("%-10s %-7s %s\n", n == mx_inits ? "inits" : "", n->name, n->summary);
+    json_array_foreach(json_object_get(all, "formats"), i, o)
+        printf("%-10s %-7s %s%s\n", i == 0 ? "files" : "", text(o, "name"), text(o, "summary"),
+               json_is_true(json_object_get(o, "built")) ? "" : " - NOT BUILT IN: libhdf5 was not there");
     if ((o = json_object_get(all, "device")) != NULL)
         printf("device     %s: %s, %s free, O_DIRECT alignment %lld\n", text(o, "path"),
                json_is_true(json_object_get(o, "block_device")) ? "block device" : text(o, "filesystem"),

@@ -253,6 +253,7 @@ static json_t *json_files(const struct mx_report *r) {
         const struct mx_report_file *f = &r->file[i];
         json_t *file = json_object(), *path = json_string(f->path);
         put(file, "path", path != NULL ? path : json_null()); /* bytes that are no UTF-8 */
+        if (f->inside[0] != 0 && (path = json_string(f->inside)) != NULL) put(file, "dataset", path);
         put(file, "in_place", json_boolean(f->in_place));
         put(file, "page_cache", json_boolean(f->page_cache));
         if (f->in_place) put(file, "align_bytes", whole(f->align_bytes));
@@ -326,7 +327,8 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             q->threads, q->threads == 1 ? "" : "s", q->tuner, gib((double)r->block_bytes),
             gib((double)r->dram_budget_bytes));
     for (int32_t i = 0; i < r->n_files; i++)
-        fprintf(to, "%-10s %s of %s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
+        fprintf(to, "%-10s %s of %s%s%s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
+                r->file[i].inside[0] != 0 ? ":" : "", r->file[i].inside,
                 r->file[i].in_place ? "read in place" : "copied",
                 r->file[i].page_cache ? " through the page cache" : "");
     if (r->accel.name[0] != 0)

@@ -22,7 +22,7 @@ struct mx_report_snapshots {
 
 /* A file of a field that is only read. */
 struct mx_report_file {
-    const char *field, *path;
+    const char *field, *path, *inside; /* inside: the dataset of an HDF5 file, else "" */
     bool in_place;        /* read where it is; else copied */
     bool page_cache;      /* in place, but through the page cache */
     uint32_t align_bytes; /* in place: of its transfers */

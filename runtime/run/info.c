@@ -1,6 +1,7 @@
 #include "run/info.h"
 #include "accel/accel.h"
 #include "engine/engine.h"
+#include "grid/array.h"
 #include "observe/report.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
@@ -76,6 +77,19 @@ static json_t *algorithms(void) {
     return list;
 }
 
+/* Of files that arrays are read from. */
+static json_t *formats(void) {
+    json_t *list = json_array();
+    for (const struct mx_array_format *f = mx_array_formats; f->name != NULL; f++) {
+        json_t *o = json_object();
+        put(o, "name", json_string(f->name));
+        put(o, "summary", json_string(f->summary));
+        put(o, "built", json_boolean(f->built));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static int device(const char *path, mx_why *why, json_t **out) {
     struct mx_storage s;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -113,6 +127,7 @@ int mx_info_json(const struct mx_machine *m, const char *path, uint64_t dram_byt
     put(all, "accelerators", accelerators());
     put(all, "algorithms", algorithms());
     put(all, "stencils", stencils());
+    put(all, "formats", formats());
     if (place != NULL) put(all, "device", place);
     return *out = all, 0;
 }

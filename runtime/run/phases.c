@@ -1,4 +1,5 @@
 /* phases.c - a run with its store open, phase by phase. */
+#include "grid/array.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -37,9 +38,10 @@ static int begin_note(struct mx_run *r) {
     snprintf(n->raw, sizeof n->raw, "%s", r->input_raw);
     if (r->o.source) snprintf(n->source, sizeof n->source, "%s", r->source.name);
     if (r->o.input == NULL) return 0;
-    if (realpath(r->o.input, n->input) == NULL || fstat(r->input.npy.fd, &st) != 0)
-        return mx_fail(&r->why, -errno, "%.300s cannot be named in the store: %s", r->o.input,
-                       strerror(errno));
+    err = mx_array_real(r->o.input, n->input);
+    if (err == 0 && fstat(r->input.npy.fd, &st) != 0) err = -errno;
+    if (err < 0)
+        return mx_fail(&r->why, err, "%.300s cannot be named in the store: %s", r->o.input, strerror(-err));
     n->identity = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
                                              .bytes = (uint64_t)st.st_size,
                                              .modified_ns = st.st_mtim.tv_sec * INT64_C(1000000000) +

@@ -628,6 +628,8 @@ int mx_run_request(struct mx_run *r) {
     r->sinks_known = err == 0 && r->system != NULL;
     if (r->sinks_known) err = mx_run_check_names(r);
     if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
+    if (err == 0 && r->input.data[0] != 0)
+        err = mx_run_check_names(r); /* the file of its cells is known now */
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_check_frames(r);
     if (err == 0) err = mx_run_take_snapshots(r);
@@ -811,7 +813,7 @@ int mx_run_open_store(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ outputs */
 
-enum { MOST_NAMES = 12 + 3 * MX_WORDS_MOST + 2 * MX_FIELDS_MOST };
+enum { MOST_NAMES = 13 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
@@ -853,6 +855,10 @@ int mx_run_check_names(struct mx_run *r) {
     for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
         add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
                  r->fields.field[i].path, MX_FILE_READ);
+    for (int32_t i = 0; i < r->fields.n; i++)
+        if (r->fields.field[i].data[0] != 0)
+            add_name(s, "the data of a field", r->fields.field[i].data, MX_FILE_READ);
+    if (r->input.data[0] != 0) add_name(s, "the data of --input", r->input.data, MX_FILE_READ);
     add_name(s, "--sources", o->sources, MX_FILE_READ);
     add_name(s, "--probes", o->probes, MX_FILE_READ);
     for (int64_t i = 0; i < r->points.sources.n_wavelets; i++) /* once they were read */

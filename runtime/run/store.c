@@ -50,8 +50,10 @@ static void put_fields(json_t *o, const struct mx_note *n) {
     json_t *fields = json_object();
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
+        char path[MX_FIELD_PATH + MX_FIELD_INSIDE];
+        snprintf(path, sizeof path, "%s%s%s", f->path, f->inside[0] != 0 ? ":" : "", f->inside);
         put(fields, f->name,
-            f->path[0] != 0   ? json_string(f->path)
+            f->path[0] != 0   ? json_string(path)
             : f->init != NULL ? json_string(f->init->name)
                               : json_null());
     }
@@ -202,14 +204,14 @@ static void print_system(const struct mx_note *n, FILE *to) {
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
-        fprintf(to, "%-10s %s %s from %s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
+        fprintf(to, "%-10s %s %s from %s%s%s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
                 f->path[0] != 0   ? "the file "
                 : f->init != NULL ? "init "
                                   : "the values of ",
                 f->path[0] != 0   ? f->path
                 : f->init != NULL ? f->init->name
                                   : n->fields.field[f->same_as].name,
-                f->in_place ? ", which is read in place" : "");
+                f->inside[0] != 0 ? ":" : "", f->inside, f->in_place ? ", which is read in place" : "");
     }
 }
 
