@@ -140,8 +140,11 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     if (l + 1 < line->l1) {
         const struct mx_window w = read_at_level(a, l + 1, e->work.h);
         struct mx_box box = box_of(e, line, tile, l + 1);
+        struct mx_box fixed = box;
         box.y1 += h, box.z1 = box.z0 + h, box.z0 -= h;
         mx_ahead_add(list, &e->work, a, l + 1, box, &w);
+        fixed.z1 = fixed.z0 + h;
+        mx_ahead_add_fixed(list, &e->work, a, fixed, &a->window[l + 1]);
     }
     if (more) {
         const struct mx_window w = read_at_level(a, line->l0, e->work.h);
@@ -153,6 +156,7 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
         to.z0 = box.z0 + k * line->job->slab / levels, to.z1 = box.z0 + (k + 1) * line->job->slab / levels;
         mx_ahead_add(list, &e->work, a, line->l0, from, &w);
         mx_ahead_add(list, &e->work, a, line->l0 + 1, to, &a->window[line->l0]);
+        mx_ahead_add_fixed(list, &e->work, a, to, &a->window[line->l0]);
     }
 }
 

@@ -290,6 +290,10 @@ static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, m
         mx_object_functions(&object, l->functions, sizeof l->functions);
         free(object.data);
     }
+    if (err == 0 && !built) {
+        l->system.text = l->text = text.data;
+        return 0;
+    }
     free(text.data);
     return err;
 }
@@ -324,6 +328,7 @@ void mx_kernel_close(struct mx_system *system) {
     if (l == NULL) return;
     mx_object_drop(&l->object);
     if (l->handle != NULL) dlclose(l->handle);
+    free(l->text);
     free(l);
 }
 

@@ -164,6 +164,17 @@ static json_t *json_snapshots(const struct mx_report_snapshots *s) {
     return o;
 }
 
+static json_t *json_accel(const struct mx_report_accel *a) {
+    json_t *o = json_object();
+    put(o, "name", json_string(a->name));
+    put(o, "device", json_string(a->device));
+    put(o, "memory_bytes", a->memory_bytes == UINT64_MAX ? json_null() : whole((int64_t)a->memory_bytes));
+    put(o, "used_bytes", whole((int64_t)a->used_bytes));
+    put(o, "staging_bytes", whole((int64_t)a->staging_bytes));
+    put(o, "operations", whole((int64_t)a->operations));
+    return o;
+}
+
 static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
     put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
@@ -171,6 +182,11 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_updates", whole(r->predicted_updates));
     put(o, "predicted_seconds", json_real(r->predicted_seconds));
     put(o, "side_file_bytes", whole(r->side_file_bytes));
+    if (r->accel.name[0] != 0) {
+        put(o, "accelerator", json_accel(&r->accel));
+        put(o, "predicted_host_to_device_bytes", whole(r->predicted_read_bytes));
+        put(o, "predicted_device_to_host_bytes", whole(r->predicted_write_bytes));
+    }
     put(o, "commits", json_commits(r));
 }
 
@@ -184,6 +200,10 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     put(o, "resumed_from", whole(r->resumed_from));
     put(o, "read_bytes", whole((int64_t)r->counters.read_bytes));
     put(o, "write_bytes", whole((int64_t)r->counters.write_bytes));
+    if (r->accel.name[0] != 0) {
+        put(o, "host_to_device_bytes", whole((int64_t)r->accel.put_bytes));
+        put(o, "device_to_host_bytes", whole((int64_t)r->accel.get_bytes));
+    }
     put(o, "time", json_time(r));
     put(o, "wait_share", json_real(r->seconds > 0 ? r->wait_s / r->seconds : 0));
     put(o, "peak_rss_bytes", whole((int64_t)r->peak_rss_bytes));
@@ -295,7 +315,10 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
             p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype), r->buffers,
             gib((double)r->layout.buffer_bytes));
-    if (r->resumed_from > 0)
+    if (r->resumed_from > 0 && r->met.until[0] != 0)
+        fprintf(to, "resumed    from step %lld, where the run has ended by --until %s\n",
+                (long long)r->resumed_from, r->met.until);
+    else if (r->resumed_from > 0)
         fprintf(to,
                 "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",
                 (long long)r->resumed_from, (long long)(p->nt - r->resumed_from));
@@ -309,6 +332,9 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
         fprintf(to, "%-10s %s of %s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
                 r->file[i].in_place ? "read in place" : "copied",
                 r->file[i].page_cache ? " through the page cache" : "");
+    if (r->accel.name[0] != 0)
+        fprintf(to, "accel      %s: %s; %.3f GiB of its memory, staged by %.3f GiB of DRAM\n", r->accel.name,
+                r->accel.device, gib((double)r->accel.used_bytes), gib((double)r->accel.staging_bytes));
     if (r->side_file_bytes > 0)
         fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
                 gib((double)r->side_file_bytes));
@@ -349,6 +375,9 @@ void mx_report_print_result(const struct mx_report *r, FILE *to) {
             r->device.note[0] != 0 ? "; " : "", r->device.note);
     fprintf(to, "moved      read %.4f GiB, write %.4f GiB%s\n", gib((double)r->counters.read_bytes),
             gib((double)r->counters.write_bytes), r->moves ? "" : " (by the kernel; storage counters)");
+    if (r->accel.name[0] != 0)
+        fprintf(to, "bus        %.4f GiB to the accelerator, %.4f GiB from it\n",
+                gib((double)r->accel.put_bytes), gib((double)r->accel.get_bytes));
     fprintf(to,
             "time       %.3f s (+ %.3f s initialisation): update %.3f, copy %.3f, waiting %.3f (%.1f %%); "
             "reads under way %.3f, writes %.3f\n",

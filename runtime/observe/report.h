@@ -29,7 +29,17 @@ struct mx_report_file {
 };
 enum { MX_REPORT_FILES = MX_MAX_FIXED };
 
+/* Of a run on an accelerator. What is put is what is read, what is got what is written: so is the prediction.
+ */
+struct mx_report_accel {
+    char name[16], device[128];         /* name "" = none */
+    uint64_t memory_bytes;              /* that may be used; UINT64_MAX = as much as there is DRAM */
+    uint64_t used_bytes, staging_bytes; /* there; of DRAM between it and the Buffers */
+    uint64_t put_bytes, get_bytes, operations;
+};
+
 struct mx_report {
+    struct mx_report_accel accel;
     struct mx_problem problem;
     struct mx_machine machine;
     struct mx_plan plan;

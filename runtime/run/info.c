@@ -1,4 +1,5 @@
 #include "run/info.h"
+#include "accel/accel.h"
 #include "engine/engine.h"
 #include "observe/report.h"
 #include "schedule/schedule.h"
@@ -21,6 +22,23 @@ static json_t *backends(void) {
         json_t *o = json_object();
         put(o, "name", json_string((*b)->name));
         put(o, "summary", json_string((*b)->summary));
+        put(o, "works", json_boolean(err == 0));
+        put(o, "why", json_string(why.text));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *accelerators(void) {
+    json_t *list = json_array();
+    for (const struct mx_accel_ops *const *a = mx_accels; *a != NULL; a++) {
+        mx_why why = {""};
+        char device[128] = "";
+        const int err = (*a)->probe(device, &why);
+        json_t *o = json_object();
+        put(o, "name", json_string((*a)->name));
+        put(o, "summary", json_string((*a)->summary));
+        put(o, "device", json_string(device));
         put(o, "works", json_boolean(err == 0));
         put(o, "why", json_string(why.text));
         json_array_append_new(list, o);
@@ -92,6 +110,7 @@ int mx_info_json(const struct mx_machine *m, const char *path, uint64_t dram_byt
     put(all, "dram_limit_bytes", json_integer((json_int_t)limit));
     put(all, "reserve_bytes", json_integer((json_int_t)reserve));
     put(all, "backends", backends());
+    put(all, "accelerators", accelerators());
     put(all, "algorithms", algorithms());
     put(all, "stencils", stencils());
     if (place != NULL) put(all, "device", place);

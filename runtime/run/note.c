@@ -567,8 +567,9 @@ static void parse_check(struct reader *r, const json_t *list, struct mx_norms_ke
 static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
     if (o == NULL) return;
     const json_t *until = member(r, o, "until"), *norms = member(r, o, "norms");
+    const int64_t most = INT64_C(1) << 40;
     n->check = whole(r, o, "every", 1, INT64_MAX / 4);
-    n->history.stride = whole(r, o, "stride", 0, INT64_MAX / 4);
+    n->history.stride = whole(r, o, "stride", 0, most);
     if (json_array_size(until) > MX_UNTILS_MOST || json_array_size(norms) > MX_HISTORY_MOST) r->ok = false;
     if (json_array_size(norms) > 0 && n->history.stride == 0) r->ok = false;
     for (size_t i = 0; i < json_array_size(until) && r->ok; i++) {
@@ -580,7 +581,7 @@ static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
         parse_check(r, json_array_get(norms, i), &n->history.kept[n->history.n++]);
         const int64_t step = n->history.kept[i].result.step;
         if (step < 1 || step > n->time || (i > 0 && step <= n->history.kept[i - 1].result.step) ||
-            n->history.kept[i].number < 1)
+            n->history.kept[i].number < 1 || n->history.kept[i].number > most)
             r->ok = false;
     }
     if (!r->ok || json_object_get(o, "met") == NULL) return;

@@ -396,6 +396,7 @@ static int make_engine(struct mx_run *r) {
     const struct mx_plan *p = &r->report.plan;
     struct mx_engine_options e =
         mx_take_engine(&r->rest, &r->report.machine, p, &r->report.layout, &r->tuned.shape);
+    e.accel = r->accel;
     r->ops = mx_engine_find(p->engine);
     int err = r->ops->create(&e, &r->why, &r->engine);
     if (err == 0) r->ops->describe(r->engine, &r->report.plan);
@@ -434,6 +435,9 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done) {
     p->wait_s = (double)done->wait_ns * 1e-9;
     p->updates = done->updates;
     p->block_bytes = (uint64_t)done->block_bytes;
+    p->accel.put_bytes = done->put_bytes;
+    p->accel.get_bytes = done->get_bytes;
+    if (r->accel != NULL) p->accel.operations = mx_accel_counters(r->accel).operations;
     p->steps_done = r->first_time + done->steps_done;
     r->result = done->result;
 }
@@ -474,6 +478,7 @@ static int compute(struct mx_run *r) {
                              .commit_every_s = r->commit_every_s,
                              .faces = r->faces,
                              .budget = r->budget,
+                             .accel = r->accel,
                              .after = asks(r) ? &r->points.after : NULL,
                              .most_ahead = most_ahead(r),
                              .sweep = take_sweep,
@@ -727,6 +732,7 @@ int mx_run_work(struct mx_run *r) {
 void mx_run_release(struct mx_run *r) {
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
+    mx_accel_close(r->accel);
     for (int i = 0; i < MX_BUFFERS; i++) {
         mx_buffer_close(r->buffer[i]);
         mx_buffer_close(r->partner[i]);

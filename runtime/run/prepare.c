@@ -515,6 +515,11 @@ static void report_plan(struct mx_run *r) {
     p->block_bytes = r->tuned.dram_bytes;
     p->side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
     p->moves = r->algorithm->uses_blocks;
+    p->accel.used_bytes = r->tuned.device_bytes;
+    p->accel.staging_bytes =
+        r->accel == NULL ? 0
+                         : MX_STAGING_PIECES *
+                               (uint64_t)mx_execute_piece_bytes(&r->tuned.shape, &r->tuned.layout, &p->plan);
 }
 
 static void report_commits(struct mx_run *r) {
@@ -580,6 +585,42 @@ int mx_run_plan(struct mx_run *r) {
     return err;
 }
 
+/* What an accelerator cannot do yet is done in DRAM. */
+static int take_accel(struct mx_run *r) {
+    static const char *const others[] = {"source", "sources", "probes", "side", "until", "check"};
+    if (r->o.accel == NULL) return 0;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (mx_option_given(&r->o, others[i]))
+            return mx_fail(&r->why, -ENOTSUP,
+                           "--%s cannot be done on an accelerator: leave --accel %.40s out, or --%s",
+                           others[i], r->o.accel, others[i]);
+    if (r->report.check > 0)
+        return mx_fail(&r->why, -ENOTSUP,
+                       "this run has checks every %lld steps, which cannot be done on an accelerator: leave "
+                       "--accel %.40s out",
+                       (long long)r->report.check, r->o.accel);
+    if (!mx_sides_all_fixed(&r->sides))
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "the sides of this run are not all fixed, which cannot be done on an accelerator: leave "
+            "--accel %.40s out",
+            r->o.accel);
+    if (!r->resident && is_mapped(r->backend))
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
+            "uring, aio or dram, or leave --accel %.40s out",
+            r->backend->name, r->o.accel);
+    int err = mx_take_accel(&r->o, &r->why, &r->accel, &r->there, &r->request);
+    if (err < 0) return err;
+    const struct mx_accel_facts *f = mx_accel_facts(r->accel);
+    struct mx_report_accel *p = &r->report.accel;
+    snprintf(p->name, sizeof p->name, "%s", f->name);
+    snprintf(p->device, sizeof p->device, "%s", f->device);
+    p->memory_bytes = f->memory_bytes;
+    return 0;
+}
+
 int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
@@ -610,6 +651,7 @@ int mx_run_request(struct mx_run *r) {
     r->rest.done = r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
+    if ((err = take_accel(r)) < 0) return err;
     r->request.face = mx_face_of(r->backend);
     if ((err = mx_run_stopped(r)) == 0)
         err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,

@@ -2,6 +2,7 @@
 #ifndef MX_RUN_REQUEST_H
 #define MX_RUN_REQUEST_H
 
+#include "accel/accel.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
 #include "run/options.h"
@@ -37,6 +38,11 @@ uint64_t mx_take_norms_bytes(const struct mx_problem *problem, int32_t threads);
 /* Everything else of the options that the tuner wants. */
 void mx_take_request(const struct mx_options *options, const struct mx_machine *machine,
                      struct mx_tune_request *request);
+
+/* Opens what --accel asks for, and tells the tuner of it; nothing where it was not given. `there` outlives the
+ * request. */
+int mx_take_accel(const struct mx_options *options, mx_why *why, mx_accel **out, struct mx_tune_accel *there,
+                  struct mx_tune_request *request);
 
 /* The engine of a plan, for its layout and shape. */
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,

@@ -19,6 +19,7 @@
 #ifndef MX_RUN_RUN_H
 #define MX_RUN_RUN_H
 
+#include "accel/accel.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -67,6 +68,8 @@ struct mx_run {
     int64_t first_time;     /* steps that the store holds already */
     struct mx_tune_request request;
     struct mx_tune_result tuned;
+    mx_accel *accel; /* NULL = Blocks are in DRAM */
+    struct mx_tune_accel there;
     struct mx_report report;
     struct mx_note note;
     struct mx_source source;           /* region NULL = none: the initial grid is o.init */

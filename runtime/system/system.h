@@ -59,6 +59,7 @@ struct mx_system {
     uint64_t identity;                      /* of the kernel's source text: XXH3-64 */
     int32_t n_reduce;
     struct mx_reduce reduce[MX_MAX_REDUCES];
+    const char *text; /* that source, for the compilers of accelerators; NULL = it was built elsewhere */
 };
 
 struct mx_problem {

@@ -1,9 +1,11 @@
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
- * of half of them sources are added and probes recorded. Of half of them norms are taken, some of these runs
- * end at one of their checks, and of all the state is right then.
- * Of most the state is taken every 1 to 3 steps.
- * DRAM starts as NaN: whatever is used without having been loaded would show. */
+ * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps. Of
+ * half of them norms are taken, some of these runs end at one of their checks, and of all the state is right
+ * then. DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
+ * accelerators.
+ */
+#include "accel/accel.h"
 #include "core/device.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
@@ -284,7 +286,8 @@ struct setting {
     struct mx_sides sides;
     int32_t n_buffers, source;
     double commit_every_s;
-    int64_t stop_at; /* a check that ends the run; 0 = none does */
+    int64_t stop_at;   /* a check that ends the run; 0 = none does */
+    const char *accel; /* the arrays are in memory of this one; NULL = in DRAM */
 };
 
 struct bench {
@@ -300,6 +303,7 @@ struct bench {
     mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *faces;
     mx_device *file[TEST_FIXED]; /* of fields of C that are files, read in place */
     const char *dir;
+    mx_accel *accel;
     int64_t commits, last_commit, wrong_commits;
     struct {
         struct mx_taking taking;
@@ -324,7 +328,7 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
         (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces,
         s->plan.in_place ? " in place" : "", s->points ? " points" : "", (long long)s->problem.due[0],
         (long long)s->problem.due[1], (long long)s->stop_at, s->n_buffers, s->source,
-        mx_sides_text(&s->sides, sides));
+        s->accel != NULL ? s->accel : mx_sides_text(&s->sides, sides));
     return text;
 }
 
@@ -554,7 +558,7 @@ static void ask_for_states(struct bench *b, struct mx_execution *x) {
     b->taken.seen = calloc((size_t)(2 * b->layout.planes * b->layout.rows), 1);
     b->taken.taking = (struct mx_taking){.every = b->s->problem.due[1],
                                          .stride = pick(0, 1) ? 1 : pick(2, 5),
-                                         .from_stores = b->s->algorithm->resumable,
+                                         .from_stores = b->s->algorithm->resumable && b->accel == NULL,
                                          .rows = take_rows,
                                          .whole = take_whole,
                                          .context = b};
@@ -578,6 +582,8 @@ static void open_bench(struct bench *b, const char *dir) {
                                   .max_request_bytes = 16384,
                                   .force = true,
                                   .advice = s->advice};
+    const struct mx_accel_options accel = {.spec = s->accel};
+    if (s->accel != NULL) cr_assert(mx_accel_open(&accel, &why, &b->accel) == 0, "%s: %s", b->text, why.text);
     if (s->points) make_points(&b->points, &s->problem, pick);
     make_oracle(&b->oracle, &s->rs, &s->problem, s->points ? &b->points : NULL, &s->sides);
     cr_assert(mx_device_open(&o, &why, &b->device) == 0, "%s: %s", b->text, why.text);
@@ -605,6 +611,7 @@ static void close_bench(struct bench *b) {
     }
     mx_buffer_close(b->faces);
     mx_device_close(b->device);
+    mx_accel_close(b->accel);
     free_oracle(&b->oracle);
     if (b->s->points) free_points(&b->points);
     mx_norms_free(b->norms.norms);
@@ -625,7 +632,8 @@ static mx_engine *open_engine(const struct bench *b, const struct mx_engine_ops 
                                   .column = b->s->plan.column,
                                   .levels = b->schedule->shape.max_levels,
                                   .rows = b->layout.rows,
-                                  .planes = b->s->plan.slab};
+                                  .planes = b->s->plan.slab,
+                                  .accel = b->accel};
     cr_assert(ops->create(&o, &why, &engine) == 0, "%s: %s", b->text, why.text);
     return engine;
 }
@@ -653,6 +661,13 @@ static void same_traffic(const struct bench *b, const struct mx_counters *before
               (long long)done->updates, (long long)t.updates);
     cr_expect(done->block_bytes == dram, "%s: %lld bytes of DRAM, predicted %lld", b->text,
               (long long)done->block_bytes, (long long)dram);
+    if (b->accel == NULL) return;
+    cr_expect((int64_t)done->put_bytes == t.read_bytes, "%s: put %lld, predicted %lld", b->text,
+              (long long)done->put_bytes, (long long)t.read_bytes);
+    cr_expect((int64_t)done->get_bytes == t.write_bytes, "%s: got %lld, predicted %lld", b->text,
+              (long long)done->get_bytes, (long long)t.write_bytes);
+    cr_expect(mx_accel_used_bytes(b->accel) == 0, "%s: %lld bytes were left there", b->text,
+              (long long)mx_accel_used_bytes(b->accel));
 }
 
 /* The plain recomputation finds the run's arrays right; with another start, or with another cell in the
@@ -717,6 +732,7 @@ static bool run(const struct setting *s, const char *dir) {
                              .committed = -1,
                              .commit_every_s = s->commit_every_s,
                              .faces = b.faces,
+                             .accel = b.accel,
                              .mapped = b.facts.mapped,
                              .advise = s->advice == MX_ADVICE_SCHEDULE,
                              .poison = b.schedule->shape.rows > 0,
@@ -726,9 +742,9 @@ static bool run(const struct setting *s, const char *dir) {
         ask_for_points(&b.points, &b.layout, &s->sides, b.schedule->shape.max_levels, pick(0, 4), &x);
         x.sweep = take_sweep;
     }
+    ask_for_states(&b, &x);
     ask_for_norms(&b, &x);
     const int64_t steps = s->stop_at > 0 ? s->stop_at : s->problem.nt;
-    ask_for_states(&b, &x);
     mx_device_counters(b.device, &before);
     const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
     cr_expect(err == 0, "%s: %s", b.text, why.text);
@@ -742,13 +758,13 @@ static bool run(const struct setting *s, const char *dir) {
                   (long long)b.norms.checks);
         cr_expect(b.wrong_commits == 0, "%s: %lld of %lld commits are wrong", b.text,
                   (long long)b.wrong_commits, (long long)b.commits);
-        const int64_t wrong = wrong_state(&b, done.result, steps);
-        const int64_t taken = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
+        const int64_t states = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
         cr_expect(
-            b.taken.wrong == 0 && b.taken.steps == taken,
+            b.taken.wrong == 0 && b.taken.steps == states,
             "%s: taken every %lld steps, stride %lld: %lld of %lld states, %lld cells or rows are wrong",
             b.text, (long long)s->problem.due[1], (long long)b.taken.taking.stride, (long long)b.taken.steps,
-            (long long)taken, (long long)b.taken.wrong);
+            (long long)states, (long long)b.taken.wrong);
+        const int64_t wrong = wrong_state(&b, done.result, steps);
         cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
         const int64_t traces = s->points ? wrong_traces(&b.points, steps) : 0;
         cr_expect(traces == 0, "%s: %lld values of probes differ", b.text, (long long)traces);
@@ -767,7 +783,8 @@ static void random_plan(struct setting *s) {
     const struct mx_problem *p = &s->problem;
     const int64_t step = mx_levels_a_step(p);
     struct mx_plan *q = &s->plan;
-    const bool stream = strcmp(s->algorithm->name, "stream") == 0;
+    const bool stream = strcmp(s->algorithm->name, "stream") == 0,
+               resident = strcmp(s->algorithm->name, "resident") == 0;
     snprintf(q->algorithm, sizeof q->algorithm, "%s", s->algorithm->name);
     snprintf(q->engine, sizeof q->engine, "%s", pick(0, 2) ? "tiled" : "iblock");
     snprintf(q->tuner, sizeof q->tuner, "manual");
@@ -779,6 +796,7 @@ static void random_plan(struct setting *s) {
     q->column = pick(0, 1) * pick(1, 20);
     q->ahead = pick(1, 4);
     q->threads = (int32_t)pick(1, 3);
+    if (resident) q->in_place = mx_reads_old(p) && pick(0, 3) == 0;
     if (!stream) return;
     q->bz = p->nz;
     q->in_place = mx_reads_old(p) && pick(0, 3) == 0;
@@ -828,7 +846,6 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     s->points = pick(0, 1);
     if (s->points) random_sides(s);
     if (pick(0, 1)) s->problem.due[0] = pick(1, 4);
-    if (pick(0, 3) == 0) s->problem.due[1] = pick(1, 5);
     if (s->problem.due[0] > 0 && s->problem.nt > 0 && pick(0, 2) == 0) {
         const int64_t at = s->problem.due[0] * pick(1, 3);
         s->stop_at = at < s->problem.nt ? at : s->problem.nt;
@@ -851,14 +868,59 @@ static void many(const char *name, int settings, uint64_t seed) {
     for (int i = 0; i < settings; i++) {
         struct setting s;
         random_setting(&s, algorithm);
-        if (s.problem.due[1] == 0) s.problem.due[1] = i % 4;
+        s.problem.due[1] = i % 4;
         ran += run(&s, dir);
     }
     rmdir(dir);
     cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", name, ran, settings);
 }
 
+/* In memory of an accelerator: without points, sides and norms, which are not there. */
+static void many_there(const char *name, const char *accel, int settings, uint64_t seed) {
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    char dir[256];
+    int ran = 0;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    settings /= 3;
+#endif
+    snprintf(dir, sizeof dir, "%s/mx-systems-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(dir) != NULL, "no test directory under %s", dir);
+    state = seed;
+    for (int i = 0; i < settings; i++) {
+        struct setting s;
+        random_setting(&s, mx_algorithm_find(name));
+        s.accel = accel;
+        s.points = false;
+        s.problem.due[0] = s.stop_at = 0;
+        s.sides = (struct mx_sides){0};
+        strcpy(s.plan.engine, "device");
+        char *text = text_of_system(&s.rs);
+        s.rs.system.text = text;
+        ran += run(&s, dir);
+        free(text);
+    }
+    rmdir(dir);
+    cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", name, ran, settings);
+}
+
+Test(systems, on_host) {
+    many_there("stream", "host", 40, 21);
+    many_there("stream", "host,rate=1GB/s", 10, 22);
+    many_there("resident", "host", 15, 23);
+}
+
+Test(systems, on_opencl) {
+    mx_accel *accel;
+    mx_why why;
+    const struct mx_accel_options o = {.spec = "opencl"};
+    if (mx_accel_open(&o, &why, &accel) < 0) cr_skip_test("%s", why.text);
+    mx_accel_close(accel);
+    many_there("stream", "opencl", 3, 31);
+    many_there("resident", "opencl", 1, 32);
+}
+
 Test(systems, direct) { many("direct", 40, 1); }
+Test(systems, resident) { many("resident", 25, 9); }
 Test(systems, redundant) { many("redundant", 60, 2); }
 Test(systems, stream) { many("stream", 100, 3); }
 Test(systems, skewed) {
