@@ -868,7 +868,7 @@ static void many(const char *name, int settings, uint64_t seed) {
     for (int i = 0; i < settings; i++) {
         struct setting s;
         random_setting(&s, algorithm);
-        if (s.problem.due[1] == 0) s.problem.due[1] = i % 4;
+        s.problem.due[1] = i % 4;
         ran += run(&s, dir);
     }
     rmdir(dir);
