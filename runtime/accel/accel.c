@@ -1,5 +1,5 @@
-/* accel.c - the table of accelerators, and what all of them have in common: limits, counters, faults to inject,
- * the error that is remembered. */
+/* accel.c - the table of accelerators, and what all of them have in common: limits, counters, faults to
+ * inject, the error that is remembered. */
 #include "accel/accel.h"
 
 #include <memext/backend.h>
@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct mx_accel_ops mx_accel_host, mx_accel_opencl;
+extern const struct mx_accel_ops mx_accel_cuda, mx_accel_opencl, mx_accel_host;
 
-const struct mx_accel_ops *const mx_accels[] = {&mx_accel_opencl, &mx_accel_host, NULL};
+const struct mx_accel_ops *const mx_accels[] = {&mx_accel_cuda, &mx_accel_opencl, &mx_accel_host, NULL};
 
 const char mx_accel_keys[] =
-    "device=N (opencl: the N-th), rate=BYTES/S (host: of copies each way; else to plan with), "
-    "updates=N/S (to plan with), memory=SIZE (host: what the device has); tests: fault=N, late=N (operation N "
+    "device=N (opencl, cuda: the N-th), rate=BYTES/S (host: of copies each way; else to plan with), "
+    "updates=N/S (to plan with), memory=SIZE (host: what the device has); tests: fault=N, late=N (operation "
+    "N "
     "fails, at once or when it is done)";
 
 enum { MOST_ALLOCATIONS = 32 };
@@ -59,9 +60,9 @@ int mx_accel_quantity(const char *text, double *out) {
     static const struct {
         const char *unit;
         double factor;
-    } units[] = {{"", 1},          {"B", 1},           {"kB", 1e3},       {"MB", 1e6},
-                 {"GB", 1e9},      {"TB", 1e12},       {"KiB", 1024.0},   {"MiB", 1048576.0},
-                 {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+    } units[] = {
+        {"", 1},      {"B", 1},        {"kB", 1e3},        {"MB", 1e6},           {"GB", 1e9},
+        {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
     char *end;
     const double value = strtod(text, &end);
     if (end == text || !(value > 0)) return -EINVAL;
@@ -113,7 +114,7 @@ static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) 
     if (reasons[0] != 0)
         return mx_fail(why, -ENOTSUP, "--accel auto: there is no accelerator here (%s); leave --accel out",
                        reasons);
-    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; it is host, opencl or auto", spec);
+    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; it is host, opencl, cuda or auto", spec);
 }
 
 static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char *keys, mx_why *why) {
@@ -160,7 +161,9 @@ void mx_accel_close(mx_accel *a) {
 }
 
 const struct mx_accel_facts *mx_accel_facts(const mx_accel *a) { return &a->facts; }
-struct mx_accel_counters mx_accel_counters(const mx_accel *a) { return a->counters; }
+struct mx_accel_counters mx_accel_counters(const mx_accel *a) {
+    return a->counters;
+}
 uint64_t mx_accel_used_bytes(const mx_accel *a) { return a->used_bytes; }
 
 /* ---- memory */
@@ -178,10 +181,11 @@ int mx_accel_alloc(mx_accel *a, uint64_t bytes, const char *what, mx_why *why, c
                       (double)a->facts.most_bytes / 1048576);
     if (err == 0) err = a->ops->alloc(a->state, bytes, &reason, address);
     if (err < 0)
-        return mx_fail(why, err,
-                       "no %.1f MiB on the accelerator %.100s for %s (%.200s): lower --device-memory or bt, or "
-                       "leave --accel out",
-                       (double)bytes / 1048576, a->facts.device, what, reason.text);
+        return mx_fail(
+            why, err,
+            "no %.1f MiB on the accelerator %.100s for %s (%.200s): lower --device-memory or bt, or "
+            "leave --accel out",
+            (double)bytes / 1048576, a->facts.device, what, reason.text);
     a->allocation[i].address = *address;
     a->allocation[i].bytes = bytes;
     a->used_bytes += bytes;
@@ -228,8 +232,8 @@ static const char *const words[] = {[MX_ACCEL_PUT] = "a copy to it",
 static int remember(mx_accel *a, enum mx_accel_queue queue, int err, const char *reason) {
     if (a->error == 0) {
         a->error = err == -ENOMEM || err == -EINVAL ? -EIO : err;
-        mx_fail(&a->why, a->error, "the accelerator %.100s failed in %s: %.250s", a->facts.device, words[queue],
-                reason[0] != 0 ? reason : strerror(-err));
+        mx_fail(&a->why, a->error, "the accelerator %.100s failed in %s: %.250s", a->facts.device,
+                words[queue], reason[0] != 0 ? reason : strerror(-err));
     }
     return a->error;
 }

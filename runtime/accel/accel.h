@@ -4,12 +4,12 @@
  * arithmetic wherever an array is. Addresses of `here` devices are those of ordinary memory; those of others
  * are a reserved range that stands for it: who touches it dies at once, instead of computing nonsense.
  *
- * What is handed over is done later: every operation has a number in its queue, and numbers of a queue are done
- * in order. Nothing orders operations of different queues, nor those of a queue with what the caller does, but
- * waiting (or seeing that something is done). One thread at a time.
+ * What is handed over is done later: every operation has a number in its queue, and numbers of a queue are
+ * done in order. Nothing orders operations of different queues, nor those of a queue with what the caller
+ * does, but waiting (or seeing that something is done). One thread at a time.
  *
- * The first operation that fails, at once or when it is found out, is remembered with its sentence; everything
- * after it fails alike, and nothing is under way any more when mx_accel_wait has returned.
+ * The first operation that fails, at once or when it is found out, is remembered with its sentence;
+ * everything after it fails alike, and nothing is under way any more when mx_accel_wait has returned.
  */
 #ifndef MX_ACCEL_H
 #define MX_ACCEL_H
@@ -69,8 +69,8 @@ struct mx_accel_level {
 };
 
 struct mx_accel_program {
-    const char *text;           /* memext/cell_device.h and a cell */
-    const char *const *names;   /* of kernels */
+    const char *text;         /* memext/cell_device.h and a cell */
+    const char *const *names; /* of kernels */
     int32_t n_names;
 };
 

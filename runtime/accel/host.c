@@ -1,9 +1,9 @@
-/* host.c - an accelerator that is none: DRAM with a capacity, and a bus with a rate in each direction. What is
- * true of real ones can be tested with it everywhere, and models of them measured. Kernels are the engines of
- * this process.
+/* host.c - an accelerator that is none: DRAM with a capacity, and a bus with a rate in each direction. What
+ * is true of real ones can be tested with it everywhere, and models of them measured. Kernels are the engines
+ * of this process.
  *
- * Each direction of the bus is a thread that copies in order. With a rate it takes the time that the bytes take
- * at that rate from the end of the copy before, or from its own beginning if that is later.
+ * Each direction of the bus is a thread that copies in order. With a rate it takes the time that the bytes
+ * take at that rate from the end of the copy before, or from its own beginning if that is later.
  */
 #include "accel/accel.h"
 
@@ -133,7 +133,7 @@ static int copy(void *state, enum mx_accel_queue queue, const struct mx_accel_co
 static int64_t done(void *state, enum mx_accel_queue queue, mx_why *why) {
     struct host *h = state;
     (void)why;
-    return queue <= MX_ACCEL_GET ? atomic_load(&h->lane[queue].done)
+    return queue <= MX_ACCEL_GET    ? atomic_load(&h->lane[queue].done)
            : queue == MX_ACCEL_COPY ? h->copies
                                     : INT64_MAX;
 }

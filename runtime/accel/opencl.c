@@ -1,8 +1,9 @@
 /* opencl.c - devices of OpenCL 1.2. libOpenCL is loaded when it is asked for.
  *
- * Four queues in order, one for each direction of the bus, one for copies within the device, one for kernels: they
- * run side by side. The last command of an operation has an event, whose state says whether the operation is done.
- * An array is a buffer object; the addresses that stand for it are a range of memory that nothing can touch.
+ * Four queues in order, one for each direction of the bus, one for copies within the device, one for kernels:
+ * they run side by side. The last command of an operation has an event, whose state says whether the
+ * operation is done. An array is a buffer object; the addresses that stand for it are a range of memory that
+ * nothing can touch.
  */
 #include "accel/accel.h"
 #include "accel/opencl_api.h"
@@ -29,7 +30,8 @@ static int load_library(mx_why *why) {
     if (library != NULL) return 0;
     library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
-        return mx_fail(why, -ENOTSUP, "libOpenCL.so.1 cannot be loaded; install an ICD loader (ocl-icd-libopencl1)");
+        return mx_fail(why, -ENOTSUP,
+                       "libOpenCL.so.1 cannot be loaded; install an ICD loader (ocl-icd-libopencl1)");
     MX_OPENCL_FUNCTIONS(LOAD)
     if (missing == NULL) return 0;
     dlclose(library);
@@ -195,7 +197,8 @@ static int64_t done(void *state, enum mx_accel_queue queue, mx_why *why) {
     while (q->done < q->taken) {
         cl_event event = q->event[q->done % q->capacity];
         cl_int status = CL_COMPLETE;
-        const cl_int err = api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+        const cl_int err =
+            api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
         if (err != CL_SUCCESS || status < 0) return fail(why, err != CL_SUCCESS ? err : status);
         if (status != CL_COMPLETE) break;
         api.clReleaseEvent(event);
@@ -262,8 +265,9 @@ static int copy(void *state, enum mx_accel_queue queue, const struct mx_accel_co
                  region[3] = {(size_t)c->bytes, (size_t)c->n, 1};
     int err = begin(q, why);
     if (err < 0) return err;
-    const cl_int e = api.clEnqueueCopyBufferRect(q->queue, source, target, from_origin, to_origin, region,
-                                                 (size_t)c->from_pitch, 0, (size_t)c->to_pitch, 0, 0, NULL, &event);
+    const cl_int e =
+        api.clEnqueueCopyBufferRect(q->queue, source, target, from_origin, to_origin, region,
+                                    (size_t)c->from_pitch, 0, (size_t)c->to_pitch, 0, 0, NULL, &event);
     return end(q, e, event, why);
 }
 
@@ -272,11 +276,12 @@ static size_t round_up(int64_t n, size_t unit) { return ((size_t)n + unit - 1) /
 static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
     struct opencl *o = state;
     struct queue *q = &o->queue[MX_ACCEL_WORK];
-    /* Always the same, for PoCL compiles for each size anew. Of a GPU rows of 64 cells, 4 of them, so that a line is
-     * read by few groups. */
+    /* Always the same, for PoCL compiles for each size anew. Of a GPU rows of 64 cells, 4 of them, so that a
+     * line is read by few groups. */
     const bool cpu = (o->found.type & CL_DEVICE_TYPE_CPU) != 0;
     const size_t local[3] = {64, cpu ? 1 : 4, 1};
-    const size_t global[3] = {round_up(l->size[0], local[0]), round_up(l->size[1], local[1]), (size_t)l->size[2]};
+    const size_t global[3] = {round_up(l->size[0], local[0]), round_up(l->size[1], local[1]),
+                              (size_t)l->size[2]};
     const cl_kernel kernel = o->kernel[l->kernel];
     cl_event event = NULL;
     cl_uint a = 0;
@@ -312,13 +317,14 @@ static int say_log(const struct opencl *o, mx_why *why) {
     char *log = calloc(1, LOG_BYTES);
     const char *at = "";
     if (log != NULL) {
-        api.clGetProgramBuildInfo(o->program, o->found.device, CL_PROGRAM_BUILD_LOG, LOG_BYTES - 1, log, NULL);
+        api.clGetProgramBuildInfo(o->program, o->found.device, CL_PROGRAM_BUILD_LOG, LOG_BYTES - 1, log,
+                                  NULL);
         at = strstr(log, "error");
         if (at == NULL) at = log;
     }
-    const int err = mx_fail(why, -ENOTSUP,
-                            "the OpenCL compiler of %.80s refuses the kernel: %.*s; leave --accel out",
-                            o->found.name, (int)(strcspn(at, "\n") < 280 ? strcspn(at, "\n") : 280), at);
+    const int err =
+        mx_fail(why, -ENOTSUP, "the OpenCL compiler of %.80s refuses the kernel: %.*s; leave --accel out",
+                o->found.name, (int)(strcspn(at, "\n") < 280 ? strcspn(at, "\n") : 280), at);
     free(log);
     return err;
 }
@@ -345,9 +351,11 @@ static int allocate(void *state, uint64_t bytes, mx_why *why, char **address) {
     cl_int e;
     int i = 0;
     while (i < MOST && o->allocation[i].address != NULL) i++;
-    char *range = i == MOST ? MAP_FAILED
-                            : mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) return mx_fail(why, -ENOMEM, "there are no addresses for it: %s", strerror(errno));
+    char *range = i == MOST
+                      ? MAP_FAILED
+                      : mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED)
+        return mx_fail(why, -ENOMEM, "there are no addresses for it: %s", strerror(errno));
     cl_mem mem = api.clCreateBuffer(o->context, CL_MEM_READ_WRITE, bytes, NULL, &e);
     if (mem == NULL) {
         munmap(range, bytes);
@@ -379,8 +387,8 @@ static int stage(void *state, void *host, uint64_t bytes, mx_why *why) {
     o->staged.mem = api.clCreateBuffer(o->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host, &e);
     o->staged.host = host;
     if (o->staged.mem == NULL) return 0;
-    api.clEnqueueMapBuffer(o->queue[MX_ACCEL_PUT].queue, o->staged.mem, CL_TRUE, CL_MAP_READ_WRITE, 0, bytes, 0,
-                           NULL, NULL, &e);
+    api.clEnqueueMapBuffer(o->queue[MX_ACCEL_PUT].queue, o->staged.mem, CL_TRUE, CL_MAP_READ_WRITE, 0, bytes,
+                           0, NULL, NULL, &e);
     return 0;
 }
 
@@ -424,7 +432,8 @@ static int choose(const char *keys, mx_why *why, struct found *out) {
     if (mx_accel_key(keys, "device", text, sizeof text)) {
         i = strtol(text, &rest, 10);
         if (rest == text || *rest != 0 || i < 0 || i >= n)
-            return mx_fail(why, -EINVAL, "--accel opencl: device=%.20s is none of the devices 0 to %d", text, n - 1);
+            return mx_fail(why, -EINVAL, "--accel opencl: device=%.20s is none of the devices 0 to %d", text,
+                           n - 1);
     }
     *out = f[i];
     return check_arithmetic(out, why);

@@ -1,5 +1,5 @@
-/* opencl_api.h - the part of OpenCL 1.2 that opencl.c uses, declared here so that nothing is needed to build: values
- * and signatures of the Khronos specification. The library is looked for when the program runs. */
+/* opencl_api.h - the part of OpenCL 1.2 that opencl.c uses, declared here so that nothing is needed to build:
+ * values and signatures of the Khronos specification. The library is looked for when the program runs. */
 #ifndef MX_OPENCL_API_H
 #define MX_OPENCL_API_H
 
@@ -50,15 +50,16 @@ enum {
     F(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id *, cl_uint *))             \
     F(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                            \
     F(cl_context, clCreateContext,                                                                           \
-      (const intptr_t *, cl_uint, const cl_device_id *, void (*)(const char *, const void *, size_t, void *), \
-       void *, cl_int *))                                                                                    \
+      (const intptr_t *, cl_uint, const cl_device_id *,                                                      \
+       void (*)(const char *, const void *, size_t, void *), void *, cl_int *))                              \
     F(cl_int, clReleaseContext, (cl_context))                                                                \
     F(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int *))             \
     F(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                     \
     F(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void *, cl_int *))                           \
     F(cl_int, clReleaseMemObject, (cl_mem))                                                                  \
     F(cl_int, clEnqueueWriteBuffer,                                                                          \
-      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *)) \
+      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *,           \
+       cl_event *))                                                                                          \
     F(cl_int, clEnqueueReadBuffer,                                                                           \
       (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *))    \
     F(cl_int, clEnqueueCopyBufferRect,                                                                       \
@@ -69,8 +70,7 @@ enum {
        cl_event *, cl_int *))                                                                                \
     F(cl_int, clEnqueueUnmapMemObject,                                                                       \
       (cl_command_queue, cl_mem, void *, cl_uint, const cl_event *, cl_event *))                             \
-    F(cl_program, clCreateProgramWithSource,                                                                 \
-      (cl_context, cl_uint, const char **, const size_t *, cl_int *))                                        \
+    F(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *)) \
     F(cl_int, clBuildProgram,                                                                                \
       (cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *))       \
     F(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))          \

@@ -6,6 +6,7 @@
 #include "run/info.h"
 #include "run/output.h"
 #include "run/store.h"
+#include "wavefront/note.h"
 
 #include <memext/backend.h>
 
@@ -69,18 +70,49 @@ static void print(const struct mx_machine *m, json_t *all) {
                (long long)json_integer_value(json_object_get(o, "direct_offset_align_bytes")));
 }
 
+/* What the store of a wavefront run says, as a part of what is known of the store. */
+static json_t *json_wavefront(const struct mx_wf_note *n) {
+    json_t *o = json_object();
+    json_object_set_new(o, "rows", json_integer(n->geometry.rows));
+    json_object_set_new(o, "cols", json_integer(n->geometry.cols));
+    json_object_set_new(o, "layout", json_string(mx_wf_layouts[n->geometry.layout]));
+    json_object_set_new(o, "mb", json_integer(n->geometry.mb));
+    json_object_set_new(o, "nb", json_integer(n->geometry.nb));
+    json_object_set_new(o, "iterations", json_integer(n->iterations));
+    json_object_set_new(o, "iterations_done", json_integer(n->done));
+    json_object_set_new(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    return o;
+}
+
+static void print_wavefront(const struct mx_wf_note *n) {
+    const struct mx_wf_geometry *g = &n->geometry;
+    printf("wavefront  %lld x %lld cells, layout %s, tiles of %lld x %lld\n", (long long)g->rows,
+           (long long)g->cols, mx_wf_layouts[g->layout], (long long)g->mb, (long long)g->nb);
+    printf("iteration  %lld of %lld%s\n", (long long)n->done, (long long)n->iterations,
+           n->different ? ", verified and DIFFERENT" : "");
+    if (n->checksum[0] != 0) printf("checksum   %s\n", n->checksum);
+}
+
 /* One store, and nothing of the machine. */
 static int info_store(const struct mx_options *o, mx_why *why) {
     struct mx_stored *s = calloc(1, sizeof *s);
     int err =
         s != NULL ? mx_stored_look(o->place, why, s) : mx_fail(why, -ENOMEM, "no memory for a store's note");
-    if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) mx_stored_print(s, stdout);
+    struct mx_wf_note *w = err == 0 && s->wavefront ? calloc(1, sizeof *w) : NULL;
+    if (w != NULL && mx_wf_note_parse(s->facts.note, s->facts.note_bytes, &s->why, w) < 0) free(w), w = NULL;
+    if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) {
+        mx_stored_print(s, stdout);
+        if (w != NULL) print_wavefront(w);
+    }
     if (err == 0 && o->json != NULL) {
         json_t *all = json_object();
         json_object_set_new(all, "memext", json_string(MX_VERSION));
-        json_object_set_new(all, "store", mx_stored_json(s));
+        json_t *store = mx_stored_json(s);
+        if (w != NULL) json_object_set_new(store, "wavefront", json_wavefront(w));
+        json_object_set_new(all, "store", store);
         err = mx_write_json(all, o->json, why);
     }
+    free(w);
     free(s);
     return err;
 }

@@ -1,5 +1,5 @@
-/* device.c - the engine of an accelerator: levels of a call are launches of a kernel on the device, one after the
- * other in one queue, whole windows each. Faces are copied there as well.
+/* device.c - the engine of an accelerator: levels of a call are launches of a kernel on the device, one after
+ * the other in one queue, whole windows each. Faces are copied there as well.
  *
  * A device that is here (accel/host.c) computes with the tiled engine: its calls pass through.
  */
@@ -84,7 +84,8 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
     for (int64_t z = face->first_z[l], n; z < end && face->n_rows[l] > 0; z += n) {
         n = mx_min(end - z, v->slots[array] - (z + v->z_offset) % v->slots[array]);
         char *row = mx_view_row(v, array, face->first_y[l], z);
-        char *kept = face->base + (l * face->planes_per_level + (z - face->first_z[l])) * face->face_rows * pitch;
+        char *kept =
+            face->base + (l * face->planes_per_level + (z - face->first_z[l])) * face->face_rows * pitch;
         const struct mx_accel_copy c = {.to = insert ? row : kept,
                                         .from = insert ? kept : row,
                                         .to_pitch = insert ? v->plane_pitch_bytes : face->face_rows * pitch,
@@ -100,7 +101,10 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
 
 /* What fails is remembered by the accelerator, and found by who waits. */
 static void launch_levels(mx_engine *e, const struct mx_advance *a) {
-    int err = build(e, &a->view);
+    int err = a->after == NULL ? build(e, &a->view)
+                               : mx_accel_fail(e->accel, -ENOTSUP,
+                                               "an accelerator does no sides, sources, probes and norms: leave "
+                                               "--accel out, or these");
     for (int32_t l = 0; l < a->levels && err == 0; l++) {
         if (a->face_in.base != NULL) err = copy_face(e, a, &a->face_in, true, l);
         if (err == 0 && a->face_out.base != NULL) err = copy_face(e, a, &a->face_out, false, l);
@@ -141,8 +145,8 @@ static int64_t device_done(mx_engine *e) {
     return call;
 }
 
-/* A launch, and each of the transfers of a slab, cost a device some 10 us, in which it could have computed so many
- * cells: slabs have many more than that. */
+/* A launch, and each of the transfers of a slab, cost a device some 10 us, in which it could have computed so
+ * many cells: slabs have many more than that. */
 static const double cells_of_a_launch = 2e5, cells_of_a_slab = 8e6;
 
 static double plane_cells(const struct mx_engine_options *o) {

@@ -1,5 +1,6 @@
-/* device_text.c - what a device's compiler gets: the numbers of a run, memext/cell_device.h and the cell of the
- * user's kernel; the built-in stencils are written as such cells, by the expression of stencil/stencil.c. */
+/* device_text.c - what a device's compiler gets: the numbers of a run, memext/cell_device.h and the cell of
+ * the user's kernel; the built-in stencils are written as such cells, by the expression of stencil/stencil.c.
+ */
 #include "engine/device_text.h"
 
 #include <ctype.h>
@@ -112,7 +113,8 @@ static void included(const char *line, char *name, size_t capacity) {
     snprintf(name, capacity, "%.*s", (int)(n < capacity ? n : capacity - 1), line + 1);
 }
 
-/* The cell's file with cell_device.h where it includes cell.h; functions of other headers a device has anyway.
+/* The cell's file with cell_device.h where it includes cell.h; functions of other headers a device has
+ * anyway.
  */
 static void insert(FILE *f, const char *cell) {
     char name[64];
@@ -134,10 +136,11 @@ int mx_device_text(const struct mx_work *w, const struct mx_view *v, mx_why *why
     char *cell = NULL, *text = NULL;
     size_t bytes;
     if (p->system != NULL && p->system->text == NULL)
-        return mx_fail(why, -ENOTSUP,
-                       "the kernel \"%s\" was built elsewhere, and an accelerator compiles its text: give FILE.c "
-                       "with --kernel, or leave --accel out",
-                       p->system->name);
+        return mx_fail(
+            why, -ENOTSUP,
+            "the kernel \"%s\" was built elsewhere, and an accelerator compiles its text: give FILE.c "
+            "with --kernel, or leave --accel out",
+            p->system->name);
     FILE *f = p->system == NULL ? open_memstream(&cell, &bytes) : NULL;
     if (f != NULL) stencil_cell(f, p);
     if (f != NULL) fclose(f);

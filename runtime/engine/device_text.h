@@ -4,8 +4,8 @@
 
 #include "engine/work.h"
 
-/* The whole text for a problem whose arrays lie as in this view, to be freed. -ENOMEM; -ENOTSUP with a sentence
- * where there is no text: a kernel that was built elsewhere. */
+/* The whole text for a problem whose arrays lie as in this view, to be freed. -ENOMEM; -ENOTSUP with a
+ * sentence where there is no text: a kernel that was built elsewhere. */
 int mx_device_text(const struct mx_work *work, const struct mx_view *view, mx_why *why, char **out);
 
 /* Names of the kernels in it: of all levels, or of even and of odd ones. */

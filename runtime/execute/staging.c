@@ -38,7 +38,8 @@ int mx_staging_array(struct mx_staging *s, int64_t bytes, const char *what, mx_w
     err = mx_accel_alloc(s->accel, (uint64_t)bytes, what, why, base);
     if (err < 0) {
         if (counted > 0) mx_budget_give(s->budget, counted);
-        return -ENODEV; /* not a request that cannot be met: the plan was made for what the device said it has */
+        return -ENODEV; /* not a request that cannot be met: the plan was made for what the device said it has
+                         */
     }
     s->array[s->arrays].base = *base;
     s->array[s->arrays++].budget_bytes = counted;

@@ -1,5 +1,6 @@
-/* staging.h - inside execute/ only, with an accelerator: what stands between Buffers and its memory. Pieces of DRAM
- * that I/O reads into and writes from, each for one LOAD or STORE under way; and the arrays over there. */
+/* staging.h - inside execute/ only, with an accelerator: what stands between Buffers and its memory. Pieces
+ * of DRAM that I/O reads into and writes from, each for one LOAD or STORE under way; and the arrays over
+ * there. */
 #ifndef MX_STAGING_H
 #define MX_STAGING_H
 

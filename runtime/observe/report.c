@@ -316,7 +316,10 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
             p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype), r->buffers,
             gib((double)r->layout.buffer_bytes));
-    if (r->resumed_from > 0)
+    if (r->resumed_from > 0 && r->met.until[0] != 0)
+        fprintf(to, "resumed    from step %lld, where the run has ended by --until %s\n",
+                (long long)r->resumed_from, r->met.until);
+    else if (r->resumed_from > 0)
         fprintf(to,
                 "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",
                 (long long)r->resumed_from, (long long)(p->nt - r->resumed_from));

@@ -38,11 +38,12 @@ static bool same_untils(const struct mx_run *r) {
     return same;
 }
 
-/* A criterion that was met is one no more where others are asked for. */
+/* A criterion that was met is one no more where others are asked for, or another number of steps. */
 static void take_former(struct mx_run *r) {
     struct mx_run_norms *n = &r->norms;
+    const bool same = same_untils(r) && r->o.problem.nt == r->note.problem.nt;
     n->history = r->note.history;
-    if (r->note.met.until[0] != 0 && same_untils(r)) n->met = r->report.met = r->note.met;
+    if (r->note.met.until[0] != 0 && same) n->met = r->report.met = r->note.met;
 }
 
 int mx_run_take_norms(struct mx_run *r) {

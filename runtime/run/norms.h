@@ -6,7 +6,8 @@
  * survive an interruption, the history as far as the note has room.
  *
  * On --resume the checks and criteria of the store go on, or are replaced by those given. A run that a
- * criterion has ended is complete, unless it is resumed with other criteria (--until none: with none).
+ * criterion has ended is complete, unless it is resumed with other criteria (--until none: with none) or
+ * another number of steps.
  */
 #ifndef MX_RUN_NORMS_H
 #define MX_RUN_NORMS_H

@@ -575,8 +575,9 @@ static void parse_check(struct reader *r, const json_t *list, struct mx_norms_ke
 static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
     if (o == NULL) return;
     const json_t *until = member(r, o, "until"), *norms = member(r, o, "norms");
+    const int64_t most = INT64_C(1) << 40;
     n->check = whole(r, o, "every", 1, INT64_MAX / 4);
-    n->history.stride = whole(r, o, "stride", 0, INT64_MAX / 4);
+    n->history.stride = whole(r, o, "stride", 0, most);
     if (json_array_size(until) > MX_UNTILS_MOST || json_array_size(norms) > MX_HISTORY_MOST) r->ok = false;
     if (json_array_size(norms) > 0 && n->history.stride == 0) r->ok = false;
     for (size_t i = 0; i < json_array_size(until) && r->ok; i++) {
@@ -588,7 +589,7 @@ static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
         parse_check(r, json_array_get(norms, i), &n->history.kept[n->history.n++]);
         const int64_t step = n->history.kept[i].result.step;
         if (step < 1 || step > n->time || (i > 0 && step <= n->history.kept[i - 1].result.step) ||
-            n->history.kept[i].number < 1)
+            n->history.kept[i].number < 1 || n->history.kept[i].number > most)
             r->ok = false;
     }
     if (!r->ok || json_object_get(o, "met") == NULL) return;
@@ -645,11 +646,15 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
 int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out) {
     struct mx_note n = {.time = 0};
     struct reader r = {true};
-    char found[16];
+    char found[24];
     json_t *o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
     int err = 0;
     if (strcmp(word(&r, o, "kind", found, sizeof found), kind) != 0)
-        err = mx_fail(why, -EINVAL, "its note is not of a run of memext");
+        err = strcmp(found, MX_NOTE_WAVEFRONT) == 0
+                  ? mx_fail(why, -EMEDIUMTYPE,
+                            "it is of a wavefront run: memext wavefront --resume goes on with it, and with "
+                            "--output NAME=FILE writes its matrices")
+                  : mx_fail(why, -EINVAL, "its note is not of a run of memext");
     const json_t *version = json_object_get(o, "note");
     const int64_t number = json_integer_value(version);
     if (err == 0 && json_is_integer(version) && (number < MX_NOTE_OLDEST || number > MX_NOTE_VERSION))

@@ -21,6 +21,9 @@
 /* 5: fields of C may be files that are read in place. Without any a note has version 4. */
 enum { MX_NOTE_OLDEST = 4, MX_NOTE_VERSION = 5, MX_NOTE_MOST_BUFFERS = 3 };
 
+/* What the note of a wavefront run (runtime/wavefront) calls itself. */
+#define MX_NOTE_WAVEFRONT "memext wavefront"
+
 enum { MX_SNAPSHOT_FIELDS = 512 };
 
 /* Snapshots of a run (snapshots.h). every 0 = none. */
@@ -85,7 +88,8 @@ const char *mx_note_fixed(int32_t field, char name[16]);
 /* Writes the text and a closing 0. Its length, or -ENOSPC where capacity is too small (paths of several
  * thousand bytes), -ENOMEM. */
 int mx_note_print(const struct mx_note *note, char *text, size_t capacity_bytes);
-/* -EINVAL with a sentence: not a note, one of a newer version, or one whose numbers contradict each other.
+/* -EMEDIUMTYPE with a sentence: the note of a wavefront run. -EINVAL with one: not a note, one of a newer
+ * version, or one whose numbers contradict each other.
  * The text needs no closing 0. */
 int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out);
 

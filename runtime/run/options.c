@@ -306,7 +306,7 @@ const struct mx_option mx_option_rows[] = {
     {"threads", 0, BOTH, 1, take_count, AT(threads), 1, 1024, "N",
      "compute threads (default: the cores of this process)"},
     {"accel", 0, BOTH, 1, take_text, AT(accel), 0, 0, "NAME[,KEY=VALUE...]",
-     "compute in the memory of an accelerator: host | opencl | auto (memext info lists them)"},
+     "compute in the memory of an accelerator: host | opencl | cuda | auto (memext info lists them)"},
     {"device-memory", 0, BOTH, 1, take_size, AT(device_memory), 1 << 16, UINT64_MAX, "SIZE",
      "memory of the accelerator that may be used (default: all it has)"},
     {"plan", 0, RUN, 1, take_text, AT(plan), 0, 0, "LINE|FILE", "run this plan, as printed by memext tune"},
@@ -522,7 +522,8 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
         return mx_fail(why, -EINVAL, "--device-memory is that of an accelerator: give one with --accel");
     if (o->engine != NULL && strcmp(o->engine, "iblock") != 0 && strcmp(o->engine, "tiled") != 0 &&
         !(o->accel != NULL && strcmp(o->engine, "device") == 0))
-        return mx_fail(why, -EINVAL, "--engine '%s' is not known; it is iblock or tiled, or with --accel device",
+        return mx_fail(why, -EINVAL,
+                       "--engine '%s' is not known; it is iblock or tiled, or with --accel device",
                        o->engine);
     return 0;
 }

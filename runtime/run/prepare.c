@@ -592,18 +592,25 @@ static int take_accel(struct mx_run *r) {
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (mx_option_given(&r->o, others[i]))
             return mx_fail(&r->why, -ENOTSUP,
-                           "--%s cannot be done on an accelerator: leave --accel %.40s out, or --%s", others[i],
-                           r->o.accel, others[i]);
-    if (!mx_sides_all_fixed(&r->sides))
+                           "--%s cannot be done on an accelerator: leave --accel %.40s out, or --%s",
+                           others[i], r->o.accel, others[i]);
+    if (r->report.check > 0)
         return mx_fail(&r->why, -ENOTSUP,
-                       "the sides of this run are not all fixed, which cannot be done on an accelerator: leave "
+                       "this run has checks every %lld steps, which cannot be done on an accelerator: leave "
                        "--accel %.40s out",
-                       r->o.accel);
+                       (long long)r->report.check, r->o.accel);
+    if (!mx_sides_all_fixed(&r->sides))
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "the sides of this run are not all fixed, which cannot be done on an accelerator: leave "
+            "--accel %.40s out",
+            r->o.accel);
     if (!r->resident && is_mapped(r->backend))
-        return mx_fail(&r->why, -ENOTSUP,
-                       "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
-                       "uring, aio or dram, or leave --accel %.40s out",
-                       r->backend->name, r->o.accel);
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
+            "uring, aio or dram, or leave --accel %.40s out",
+            r->backend->name, r->o.accel);
     int err = mx_take_accel(&r->o, &r->why, &r->accel, &r->there, &r->request);
     if (err < 0) return err;
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);

@@ -39,8 +39,8 @@ uint64_t mx_take_norms_bytes(const struct mx_problem *problem, int32_t threads);
 void mx_take_request(const struct mx_options *options, const struct mx_machine *machine,
                      struct mx_tune_request *request);
 
-/* Opens what --accel asks for, and tells the tuner of it; nothing where it was not given. `there` outlives the
- * request. */
+/* Opens what --accel asks for, and tells the tuner of it; nothing where it was not given. `there` outlives
+ * the request. */
 int mx_take_accel(const struct mx_options *options, mx_why *why, mx_accel **out, struct mx_tune_accel *there,
                   struct mx_tune_request *request);
 

@@ -16,12 +16,15 @@ int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out) {
     if (s->facts.note_bytes == 0)
         snprintf(s->why.text, sizeof s->why.text, "nothing was committed");
     else
-        s->have_note = mx_note_parse(s->facts.note, s->facts.note_bytes, &s->why, &s->note) == 0;
+        err = mx_note_parse(s->facts.note, s->facts.note_bytes, &s->why, &s->note);
+    s->have_note = s->facts.note_bytes > 0 && err == 0;
+    s->wavefront = err == -EMEDIUMTYPE;
     return 0;
 }
 
 const char *mx_stored_state(const struct mx_stored *s) {
     if (s->facts.in_use) return "under way";
+    if (s->wavefront) return "wavefront";
     if (!s->have_note) return s->facts.note_bytes == 0 ? "empty" : "unreadable";
     if (s->note.different) return "different";
     if (s->facts.finished == 2) return "done, kept";

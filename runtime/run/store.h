@@ -10,16 +10,16 @@
 
 struct mx_stored {
     struct mx_store_facts facts;
-    struct mx_note note; /* if have_note */
-    bool have_note;
-    mx_why why; /* why there is no note that can be read */
+    struct mx_note note;       /* if have_note */
+    bool have_note, wavefront; /* wavefront: its note is of such a run; runtime/wavefront reads it */
+    mx_why why;                /* why there is no note that can be read */
 };
 
 /* Looks at the store at a directory, file or block device; the error of mx_store_look. A note that is missing
  * or unreadable is no error here. */
 int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out);
-/* "done", "done, kept", "under way" (somebody works on it), "interrupted", "empty", "different", "unreadable"
- */
+/* "done", "done, kept", "under way" (somebody works on it), "interrupted", "empty", "different",
+ * "unreadable", "wavefront" */
 const char *mx_stored_state(const struct mx_stored *stored);
 json_t *mx_stored_json(const struct mx_stored *stored);
 void mx_stored_print(const struct mx_stored *stored, FILE *to);

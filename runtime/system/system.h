@@ -57,9 +57,9 @@ struct mx_system {
     void (*row[2])(const struct mx_row *r); /* what even levels compute (B from A), and odd ones (A from B);
                                                the same function unless staggered */
     uint64_t identity;                      /* of the kernel's source text: XXH3-64 */
-    const char *text; /* that source, for the compilers of accelerators; NULL = it was built elsewhere */
     int32_t n_reduce;
     struct mx_reduce reduce[MX_MAX_REDUCES];
+    const char *text; /* that source, for the compilers of accelerators; NULL = it was built elsewhere */
 };
 
 struct mx_problem {

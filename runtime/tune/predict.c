@@ -7,10 +7,10 @@
 static double update_rate(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_rates *r = &job->rates;
     const struct mx_tune_accel *a = job->request->accel;
-    if (a != NULL && a->updates_per_s > 0) return a->updates_per_s;
-    if (a != NULL)
-        return a->here ? r->tiled_updates_per_s
-                       : MX_DEFAULT_DEVICE_UPDATES_PER_S * mx_rates_share(&job->problem);
+    double there = r->tiled_updates_per_s;
+    if (a != NULL && !a->here) there = MX_DEFAULT_DEVICE_UPDATES_PER_S * mx_rates_share(&job->problem);
+    if (a != NULL && a->updates_per_s > 0) there = a->updates_per_s;
+    if (a != NULL) return mx_job_efficiency(job, plan) * there;
     const double iblock =
         shape->rows > 0 && shape->max_levels > 1 ? r->slab_updates_per_s : r->iblock_updates_per_s;
     return mx_job_efficiency(job, plan) *

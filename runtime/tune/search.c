@@ -84,7 +84,8 @@ uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, co
     return blocks + (job->resident ? mx_job_resident_bytes(layout, shape) : 0);
 }
 
-uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
+uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan,
+                             const struct mx_shape *shape) {
     if (job->request->accel == NULL) return 0;
     return (uint64_t)mx_execute_block_bytes(shape, mx_job_layout(job, plan));
 }
@@ -141,7 +142,8 @@ static struct mx_plan with_block(const struct job *job, int64_t by, int64_t bz, 
 bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
     struct mx_plan plan = with_block(job, by, bz, bt);
     struct mx_shape shape;
-    if (!shape_of(job, &plan, &shape) || mx_job_dram_bytes(job, &plan, &shape) >= job->room_bytes) return false;
+    if (!shape_of(job, &plan, &shape) || mx_job_dram_bytes(job, &plan, &shape) >= job->room_bytes)
+        return false;
     if (mx_job_device_bytes(job, &plan, &shape) > job->device_bytes) return false;
     uint64_t capacity = job->request->capacity_bytes;
     return !shape.faces_in_file || capacity == 0 ||

@@ -36,7 +36,7 @@ struct job {
     struct mx_plan base;           /* what does not change during the search */
     struct mx_tiled_sizes refined; /* instead of the engine's own choice; 0 = none */
     uint64_t room_bytes;           /* Blocks take less than this */
-    uint64_t device_bytes; /* and no more than this where they are in an accelerator's memory */
+    uint64_t device_bytes;         /* and no more than this where they are in an accelerator's memory */
     int64_t z_step, bt_min;        /* bz is a multiple of z_step or nz; bt >= bt_min */
     int64_t stretch;               /* levels of the longest stretch between due steps: more makes no sweep */
     int32_t threads;

@@ -59,13 +59,15 @@ static int find_tuner(const struct mx_tune_request *q, mx_why *why) {
 static int find_engine(struct mx_tune_request *q, mx_why *why) {
     const bool device = q->engine != NULL && strcmp(q->engine, "device") == 0;
     if (q->accel != NULL && q->engine != NULL && !device)
-        return mx_fail(why, -EINVAL,
-                       "engine %s computes in DRAM, and with --accel engine device does on the accelerator: leave "
-                       "one of them out",
-                       q->engine);
+        return mx_fail(
+            why, -EINVAL,
+            "engine %s computes in DRAM, and with --accel engine device does on the accelerator: leave "
+            "one of them out",
+            q->engine);
     if (q->accel == NULL && device)
-        return mx_fail(why, -EINVAL,
-                       "engine device computes on an accelerator: give one with --accel, or take tiled or iblock");
+        return mx_fail(
+            why, -EINVAL,
+            "engine device computes on an accelerator: give one with --accel, or take tiled or iblock");
     if (q->accel != NULL) return q->engine = "device", 0;
     if (q->engine == NULL)
         q->engine = q->rates.tiled_updates_per_s >= q->rates.iblock_updates_per_s ? "tiled" : "iblock";
@@ -131,7 +133,7 @@ static void set_base(const struct context *c, struct job *job) {
     struct mx_iblock rule = mx_iblock_blk(job->problem.nx, cell, job->threads, l2, job->problem.ny,
                                           tune_max(1, job->problem.nz / sockets));
     snprintf(b->algorithm, sizeof b->algorithm, "%s", job->algorithm->name);
-    snprintf(b->engine, sizeof b->engine, "%s", job->engine->name);
+    snprintf(b->engine, sizeof b->engine, "%s", c->q.engine);
     snprintf(b->tuner, sizeof b->tuner, "%s", mx_tuners[c->tuner].name);
     if (job->strategy->blocks || strcmp(job->engine->name, "iblock") == 0) b->iy = rule.iy, b->iz = rule.iz;
     if (m->iy > 0) b->iy = m->iy;
@@ -174,6 +176,11 @@ static int make_layouts(struct job *job, mx_why *why) {
     return 0;
 }
 
+/* The engine whose sizes are looked for: an accelerator that is here computes with the tiled one. */
+static const char *sized_by(const struct mx_tune_request *q) {
+    return q->accel != NULL && q->accel->here ? "tiled" : q->engine;
+}
+
 enum sizes { OWN, REFINED };
 
 static int make_job(const struct context *c, const struct mx_algorithm *algorithm, enum sizes sizes,
@@ -183,7 +190,7 @@ static int make_job(const struct context *c, const struct mx_algorithm *algorith
                       .algorithm = algorithm,
                       .counted = algorithm,
                       .strategy = mx_strategy_find(algorithm->name),
-                      .engine = mx_engine_find(c->q.engine),
+                      .engine = mx_engine_find(sized_by(&c->q)),
                       .rates = c->q.rates,
                       .room_bytes = c->room_bytes,
                       .device_bytes = c->q.accel != NULL ? c->q.accel->memory_bytes : UINT64_MAX,
@@ -249,7 +256,8 @@ static uint64_t smallest_device(const struct job *job, uint64_t *dram_bytes) {
     return least.found ? least.best.device_bytes : 0;
 }
 
-static void explain_misfit_there(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
+static void explain_misfit_there(const struct context *c, const struct job *job,
+                                 struct mx_tune_candidate *out) {
     uint64_t dram = 0;
     const uint64_t device = smallest_device(job, &dram);
     const char *name = job->algorithm->name;
@@ -262,11 +270,12 @@ static void explain_misfit_there(const struct context *c, const struct job *job,
                  name, mx_size_text(job->device_bytes).text, job->request->accel->device,
                  mx_size_text(device).text);
     else
-        snprintf(out->why, sizeof out->why,
-                 "no plan of %s fits the %s of DRAM that are left beside an accelerator (%s of its memory); the "
-                 "smallest takes %s: raise --dram",
-                 name, mx_size_text(c->room_bytes).text, mx_size_text(job->device_bytes).text,
-                 mx_size_text(dram + 1).text);
+        snprintf(
+            out->why, sizeof out->why,
+            "no plan of %s fits the %s of DRAM that are left beside an accelerator (%s of its memory); the "
+            "smallest takes %s: raise --dram",
+            name, mx_size_text(c->room_bytes).text, mx_size_text(job->device_bytes).text,
+            mx_size_text(dram + 1).text);
 }
 
 static void explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
@@ -335,10 +344,11 @@ static bool can_be_on_device(const struct mx_algorithm *a) {
 
 static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
     if (q->accel != NULL && !can_be_on_device(a))
-        return mx_fail(why, -ENOTSUP,
-                       "%s cannot compute on an accelerator; take stream, or direct where everything fits there, or "
-                       "leave --accel out",
-                       a->name);
+        return mx_fail(
+            why, -ENOTSUP,
+            "%s cannot compute on an accelerator; take stream, or direct where everything fits there, or "
+            "leave --accel out",
+            a->name);
     if (q->resumable && q->manual.in_place)
         return mx_fail(
             why, -ENOTSUP,
@@ -600,11 +610,12 @@ static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why,
 
 static int check_room(const struct context *c, const struct mx_tune_candidate *x, mx_why *why) {
     if (c->q.accel != NULL && x->device_bytes > c->q.accel->memory_bytes)
-        return mx_fail(why, -ENOMEM,
-                       "the plan needs %s of memory of %.60s, and %s are there: raise --device-memory or lower by "
-                       "or bt",
-                       mx_size_text(x->device_bytes).text, c->q.accel->device,
-                       mx_size_text(c->q.accel->memory_bytes).text);
+        return mx_fail(
+            why, -ENOMEM,
+            "the plan needs %s of memory of %.60s, and %s are there: raise --device-memory or lower by "
+            "or bt",
+            mx_size_text(x->device_bytes).text, c->q.accel->device,
+            mx_size_text(c->q.accel->memory_bytes).text);
     if (x->dram_bytes < c->room_bytes) return 0;
     return mx_fail(
         why, -ENOMEM,

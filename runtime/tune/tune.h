@@ -202,8 +202,8 @@ struct mx_tune_candidate {
     struct mx_traffic traffic;
     struct mx_seconds seconds;
     uint64_t dram_bytes; /* Block arrays, faces, and on dram the Buffers */
-    uint64_t device_bytes; /* with an accelerator: Block arrays and faces there; dram_bytes is what stages them
-                              then */
+    uint64_t device_bytes; /* with an accelerator: Block arrays and faces there; dram_bytes is what stages
+                              them then */
     uint64_t
         smallest_dram_bytes; /* where !fits: the smallest --dram that would do, 0 = no plan at any size */
     int64_t n_evaluated;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char kind[] = "memext wavefront";
+static const char kind[] = MX_NOTE_WAVEFRONT;
 enum { VERSION = 1 };
 
 static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }

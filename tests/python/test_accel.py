@@ -19,7 +19,7 @@ HOW = {
 def works(memext, name):
     listed = json.loads(memext("info", "--quiet", "--json", "-").stdout)["accelerators"]
     found = {a["name"]: a for a in listed}
-    assert set(found) >= {"host", "opencl"} and found["host"]["works"]
+    assert set(found) == {"host", "opencl", "cuda"} and found["host"]["works"]
     assert all(a["works"] or a["why"] for a in listed)
     return found[name]
 
@@ -80,7 +80,7 @@ def test_fault_and_resume(memext, place, word):
 
 
 @pytest.mark.parametrize("words, naming", [
-    (["--accel", "nothing"], "host, opencl or auto"),
+    (["--accel", "nothing"], "host, opencl, cuda or auto"),
     (["--accel", "host,speed=3"], "rate="),
     (["--accel", "host,rate=fast"], "rate=fast"),
     (["--accel", "host", "--algorithm", "redundant"], "leave --accel out"),

@@ -123,6 +123,13 @@ def test_a_store_knows_what_has_ended_its_run(memext, place, whole, tmp_path, pl
     assert (tmp_path / "t.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
+def test_more_steps_go_on_to_the_next_check(memext, place, whole):
+    until = ["--until", "max-change=1000"]
+    first = memext.run(*GRID, *PLANS["redundant"], "-d", place, *CHECK, *until, "--keep")
+    more = memext.run("--resume", "-d", place, "-t", 40)
+    assert first["met"]["step"] == 5 and more["met"]["step"] == 10 and more["resumed_from"] == 5 and more["norms"] == whole[1][:2]
+
+
 @pytest.mark.parametrize("plan", ["redundant", "stream"])
 def test_a_run_whose_device_died_goes_on(memext, place, whole, plan):
     """By another plan, up to the same criterion; what was taken before is still there."""

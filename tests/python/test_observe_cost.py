@@ -49,7 +49,7 @@ def test_ratios_are_those_of_the_same_round(tmp_path):
 
 
 def test_words_make_a_kind(tmp_path):
-    done = cost(tmp_path, "--words", "norms=--check 100", "--kinds", "plain,norms", "--", "-n", "1", "1", "1")
+    done = cost(tmp_path, "--words", "norms=--check 100", "--kinds", "plain,timeline,norms", "--", "-n", "1", "1", "1")
     assert done.returncode == 0, done.stderr
     assert "| norms | 2.575 | 1.030 .. 4.120 | +3.00% ± 0.00% | 0 |" in done.stdout
 

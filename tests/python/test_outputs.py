@@ -353,3 +353,12 @@ def test_one_wish_that_comes_twice(memext, place, out):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=900) == 5 and json.loads((out / "report.json").read_text())["status"] == "interrupted"
         (place / "memext.store").unlink(missing_ok=True)
+
+
+def test_export_never_writes_over_what_the_run_began_with(memext, place, out):
+    grid = out / "g.npy"
+    memext.run(*SMALL, "-d", out, "-o", grid)
+    before = grid.read_bytes()
+    memext.run("--input", grid, "-t", 3, "-d", place, "--keep")
+    memext.refused("export", place, "-o", grid, "--overwrite", naming=["g.npy", "never written"])
+    assert grid.read_bytes() == before

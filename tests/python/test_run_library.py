@@ -61,6 +61,19 @@ def test_source_and_sink_of_a_program(example, expected, quick_place):
     assert list(quick_place.iterdir()) == []
 
 
+def test_a_program_without_frames(example, memext, quick_place, tmp_path):
+    """The source gives cells without a frame, the sink gets none, and snapshots are an option as for the command."""
+    nx, ny, nz = SIZE
+    z, y, x = numpy.ogrid[:nz, :ny, :nx]
+    numpy.save(tmp_path / "grid.npy", numpy.pad(0.25 * ((31 * x + 17 * y + 7 * z) % 101), 1, mode="edge"))
+    memext.run("--input", tmp_path / "grid.npy", "-t", STEPS, "-o", tmp_path / "result.npy", "--backend", "dram", "--output-frame", "none")
+    result = numpy.load(tmp_path / "result.npy")
+    done = example("own_grid", 0, *PROBLEM, f"device={quick_place}", "frame=edge", "output-frame=none", f"snapshot=10:{tmp_path}/s:2", "verify")
+    assert done.returncode == 0 and last_line(done) == sum_of(result), done.stdout
+    assert sorted(path.name for path in (tmp_path / "s").glob("*.npy")) == ["u-000010.npy", "u-000020.npy", "u-000030.npy"]
+    assert numpy.load(tmp_path / "s" / "u-000030.npy").tobytes() == result[::2, ::2, ::2].tobytes()
+
+
 def test_stopped_and_resumed(example, expected, memext, quick_place):
     """Stopped in the middle: a step between the first and the last is committed, and there is no result; the command says whose
     source it was and cannot verify it; resumed, the result is the same."""

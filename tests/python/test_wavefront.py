@@ -280,3 +280,17 @@ def test_a_report_is_not_written_over_a_stored_input(memext, place, tmp_path):
     dying(memext, place, "--input", za)
     memext.refused("wavefront", "--resume", "-d", place, "--json", za, naming=["za.npy", "never written"])
     assert za.read_bytes() == before
+
+
+def test_info_and_other_commands_know_its_store(memext, place, tmp_path):
+    """info says what it holds; run and export refuse it and name the command that goes on with it."""
+    report = memext("wavefront", *SIZE, "-d", place, "--keep", "--json", "-", "-q")
+    assert report.returncode == 0, report.stderr
+    shown = memext("info", place)
+    assert shown.returncode == 0 and "wavefront" in shown.stdout and "unreadable" not in shown.stdout
+    store = json.loads(memext("info", place, "--json", "-").stdout)["store"]
+    assert store["state"] == "wavefront" and store["wavefront"]["checksum"] == json.loads(report.stdout)["checksum"]
+    assert store["wavefront"]["iterations_done"] == store["wavefront"]["iterations"]
+    memext.refused("export", place, "-o", tmp_path / "x.npy", naming="memext wavefront --resume")
+    memext.refused("run", "--resume", "-d", place, naming="memext wavefront --resume")
+    memext.refused("run", "-n", 9, 9, 9, "-t", 2, "-d", place, naming="memext info")

@@ -2,8 +2,7 @@
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
  * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps. Of
  * half of them norms are taken, some of these runs end at one of their checks, and of all the state is right
- * then.
- * DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
+ * then. DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
  * accelerators.
  */
 #include "accel/accel.h"
@@ -287,8 +286,8 @@ struct setting {
     struct mx_sides sides;
     int32_t n_buffers, source;
     double commit_every_s;
-    const char *accel; /* the arrays are in memory of this one; NULL = in DRAM */
     int64_t stop_at;   /* a check that ends the run; 0 = none does */
+    const char *accel; /* the arrays are in memory of this one; NULL = in DRAM */
 };
 
 struct bench {
@@ -759,7 +758,7 @@ static bool run(const struct setting *s, const char *dir) {
                   (long long)b.norms.checks);
         cr_expect(b.wrong_commits == 0, "%s: %lld of %lld commits are wrong", b.text,
                   (long long)b.wrong_commits, (long long)b.commits);
-        const int64_t states = s->problem.due[1] > 0 ? steps / s->problem.due[1] : 0;
+        const int64_t states = s->problem.due[1] > 0 ? done.steps_done / s->problem.due[1] : 0;
         cr_expect(
             b.taken.wrong == 0 && b.taken.steps == states,
             "%s: taken every %lld steps, stride %lld: %lld of %lld states, %lld cells or rows are wrong",
@@ -847,7 +846,6 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     s->points = pick(0, 1);
     if (s->points) random_sides(s);
     if (pick(0, 1)) s->problem.due[0] = pick(1, 4);
-    if (pick(0, 3) == 0) s->problem.due[1] = pick(1, 5);
     if (s->problem.due[0] > 0 && s->problem.nt > 0 && pick(0, 2) == 0) {
         const int64_t at = s->problem.due[0] * pick(1, 3);
         s->stop_at = at < s->problem.nt ? at : s->problem.nt;
@@ -870,14 +868,14 @@ static void many(const char *name, int settings, uint64_t seed) {
     for (int i = 0; i < settings; i++) {
         struct setting s;
         random_setting(&s, algorithm);
-        s.problem.due[1] = i % 4;
+        if (s.problem.due[1] == 0) s.problem.due[1] = i % 4;
         ran += run(&s, dir);
     }
     rmdir(dir);
     cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", name, ran, settings);
 }
 
-/* In memory of an accelerator: without points, norms and sides, which are not there. */
+/* In memory of an accelerator: without points, sides and norms, which are not there. */
 static void many_there(const char *name, const char *accel, int settings, uint64_t seed) {
     const char *base = getenv("MEMEXT_TEST_DIR");
     char dir[256];
@@ -915,6 +913,9 @@ Test(systems, on_opencl) {
     mx_accel *accel;
     mx_why why;
     const struct mx_accel_options o = {.spec = "opencl"};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    cr_skip_test("the sanitizers take what PoCL and its compiler do for ours");
+#endif
     if (mx_accel_open(&o, &why, &accel) < 0) cr_skip_test("%s", why.text);
     mx_accel_close(accel);
     many_there("stream", "opencl", 3, 31);

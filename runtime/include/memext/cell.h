@@ -172,12 +172,13 @@ struct mx_names_of_fields { /* two fields of one name: a duplicate member */
 #define MX_PARAM_INDEX_(name, value) mx_param_##name,
 #define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
 #define MX_FIXED_REACH_(name, type) mx_reach_##name = MX_FIXED_RADIUS,
-#define MX_TYPEDEF_(name, type) typedef type mx_type_##name;
+#define MX_TYPEDEF_(name, type) typedef type mx_type_##name, mx_near_type_##name;
 /* Small whole numbers of C are widened, to what C makes of them in an expression anyway, before the loop over x:
  * with one of 8 bits in it gcc takes 32 cells of every other field at once, and has no registers for them. */
 #define MX_IS_SMALL_(type) (sizeof(type) < sizeof(int32_t) && MX_FIXED_RADIUS <= 1)
 #define MX_FIXED_TYPEDEF_(name, type)                                                                        \
-    typedef __typeof__(__builtin_choose_expr(MX_IS_SMALL_(type), (int32_t)0, (type)0)) mx_type_##name;
+    typedef type mx_type_##name;                                                                             \
+    typedef __typeof__(__builtin_choose_expr(MX_IS_SMALL_(type), (int32_t)0, (type)0)) mx_near_type_##name;
 enum { MX_STATE(MX_INDEX_) mx_n_state };
 enum { MX_PARTNER(MX_INDEX_) mx_n_partner };
 enum { MX_FIXED(MX_INDEX_) mx_n_fixed };
@@ -235,9 +236,14 @@ const struct mx_kernel mx_kernel = {
          char mx_nothing;                                                                                    \
      }))
 
+/* What is widened is no farther than the radius: offsets that are known here only. */
+#define MX_FROM_(type, at, pitch, dy) ((const type *)((const char *)(at) + (mx_row + (dy)) * (pitch)))
 #define AT(name, dx, dy, dz)                                                                                 \
-    (((const mx_type_##name *)((const char *)mx_at_##name[(dz) + mx_reach_##name] +                          \
-                               (mx_row + (dy)) * mx_pitch_##name))[mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
+    (__builtin_choose_expr(MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz),                         \
+                           MX_FROM_(mx_near_type_##name, mx_near_##name[(dz) + mx_reach_##name],             \
+                                    mx_near_pitch_##name, dy),                                               \
+                           MX_FROM_(mx_type_##name, mx_at_##name[(dz) + mx_reach_##name], mx_pitch_##name, dy)) \
+         [mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
 #define OLD(name) (MX_HAS_OLD_ ? mx_old_##name : mx_old_##name)
 #define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
 #define PARAM(name) (mx_value_##name)
@@ -253,31 +259,34 @@ const struct mx_kernel mx_kernel = {
 #define MX_SIDE_(reach) (2 * (reach) + 1)
 #define MX_READ_(name, type)                                                                                 \
     const void *const *const mx_at_##name = mx_r->in + mx_index_##name * MX_SIDE_(MX_RADIUS);                \
-    const int64_t mx_pitch_##name = mx_r->row_pitch;                                                         \
-    (void)mx_at_##name, (void)mx_pitch_##name;
+    const void *const *const mx_near_##name = mx_at_##name;                                                  \
+    const int64_t mx_pitch_##name = mx_r->row_pitch, mx_near_pitch_##name = mx_pitch_##name;                 \
+    (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name;
 #define MX_COPIED_(type, n) (MX_IS_SMALL_(type) ? (n) : 1)
 #define MX_READ_FIXED_(name, type)                                                                           \
-    const void *mx_at_##name[MX_SIDE_(MX_FIXED_RADIUS)];                                                     \
-    int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                            \
+    const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
+    const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
+    const void *mx_near_##name[MX_SIDE_(MX_FIXED_RADIUS)];                                                   \
     int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
                           [MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
                           [MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];                         \
+    const int64_t mx_near_pitch_##name =                                                                     \
+        MX_IS_SMALL_(type) ? (int64_t)sizeof mx_copy_##name[0][0] : mx_pitch_##name;                         \
     for (int mx_i = 0; mx_i < MX_SIDE_(MX_FIXED_RADIUS); mx_i++) {                                           \
-        mx_at_##name[mx_i] = mx_r->fixed[mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS) + mx_i];                \
+        mx_near_##name[mx_i] = mx_at_##name[mx_i];                                                           \
         for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_RADIUS); mx_j++) {                 \
-            const type *mx_from = (const type *)((const char *)mx_at_##name[mx_i] +                          \
-                                                 (mx_row + mx_j - MX_FIXED_RADIUS) * mx_pitch_##name) +      \
-                                  mx_x0 - MX_FIXED_RADIUS;                                                   \
+            const type *mx_from =                                                                            \
+                MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_RADIUS) + mx_x0 - MX_FIXED_RADIUS; \
             for (int64_t mx_k = 0; mx_k < mx_x1 - mx_x0 + 2 * MX_FIXED_RADIUS; mx_k++)                       \
                 mx_copy_##name[mx_i][mx_j][mx_k] = (int32_t)mx_from[mx_k];                                   \
         }                                                                                                    \
         if (MX_IS_SMALL_(type))                                                                              \
-            mx_at_##name[mx_i] = (const char *)&mx_copy_##name[mx_i][MX_COPIED_(type, MX_FIXED_RADIUS + 1) - 1] \
-                                                              [MX_FIXED_RADIUS] -                            \
-                                 mx_x0 * (int64_t)sizeof(int32_t) - mx_row * (int64_t)sizeof mx_copy_##name[0][0]; \
+            mx_near_##name[mx_i] = (const char *)&mx_copy_##name[mx_i][MX_COPIED_(type, MX_FIXED_RADIUS + 1) - 1] \
+                                                                [MX_FIXED_RADIUS] -                          \
+                                   mx_x0 * (int64_t)sizeof(int32_t) - mx_row * mx_near_pitch_##name;         \
     }                                                                                                        \
-    if (MX_IS_SMALL_(type)) mx_pitch_##name = sizeof mx_copy_##name[0][0];                                   \
-    (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_copy_##name;
+    (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name,             \
+        (void)mx_copy_##name;
 /* A value, not a load: loads of one number in a branch are what vectorisers give up on. */
 #define MX_PARAM_VALUE_(name, value)                                                                         \
     const mx_real mx_value_##name = mx_p[mx_param_##name];                                                   \
@@ -348,12 +357,23 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 /* A reduction: a loop over x of its own, which gives a value for each cell. */
 #define MX_REDUCE_(name, READS)                                                                              \
     _Static_assert(mx_reduce_index_##name >= 0, "MX_REDUCES names it");                                      \
-    void mx_reduce_##name(const struct mx_row *restrict mx_r, double *restrict mx_result) {                  \
+    __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
+                                                           const mx_real *restrict mx_p, int64_t mx_x0,      \
+                                                           int64_t mx_x1, double *restrict mx_result);       \
+    void mx_reduce_##name(const struct mx_row *mx_r, double *mx_result) {                                    \
         mx_real mx_p[mx_n_param + 1];                                                                        \
         for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
+        for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                              \
+            mx_end = mx_copies && mx_r->x1 - mx_x > MX_MOST_COPIED_ ? mx_x + MX_MOST_COPIED_ : mx_r->x1;     \
+            mx_values_##name(mx_r, mx_p, mx_x, mx_end, mx_result + (mx_x - mx_r->x0));                       \
+        }                                                                                                    \
+    }                                                                                                        \
+    __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
+                                                           const mx_real *restrict mx_p, int64_t mx_x0,      \
+                                                           int64_t mx_x1, double *restrict mx_result) {      \
+        const int64_t mx_row = 0;                                                                            \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                  \
-        const int64_t mx_row = 0, mx_y = mx_r->y, mx_x0 = mx_r->x0, mx_x1 = mx_r->x1;                        \
-        (void)mx_p, (void)mx_row, (void)mx_y;                                                                \
+        (void)mx_p, (void)mx_row;                                                                            \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {
 /* What the last level of a step reads. */
 #define MX_READS_OF_MX_JACOBI MX_STATE

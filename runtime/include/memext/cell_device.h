@@ -7,7 +7,9 @@
  * MX_D_VALUE_name of a parameter. Bits are the CPU's: no contraction, no flush to zero, and + - * / and sqrt
  * correctly rounded, which the options of the compiler see to.
  */
-#ifndef MEMEXT_CELL_DEVICE_H
+#ifndef MX_STATE
+struct mx_row; /* no kernel, no text */
+#elif !defined(MEMEXT_CELL_DEVICE_H)
 #define MEMEXT_CELL_DEVICE_H
 
 #if defined(__OPENCL_C_VERSION__)
@@ -76,8 +78,8 @@ typedef unsigned short uint16_t;
 typedef short int16_t;
 typedef int int32_t;
 typedef unsigned int uint32_t;
-typedef long long int64_t;
-typedef unsigned long long uint64_t;
+typedef long int64_t;
+typedef unsigned long uint64_t;
 #endif
 
 #define MX_JACOBI 0
@@ -188,6 +190,26 @@ MX_STATE(MX_D_STATE_PITCH) MX_PARTNER(MX_D_STATE_PITCH) MX_FIXED(MX_D_FIXED_PITC
 #define MX_END                                                                                               \
     }                                                                                                        \
     }
+
+/* A reduction: a value for each cell of the window, in the order of x, rows and planes. */
+#if defined(__OPENCL_C_VERSION__) && !defined(cl_khr_fp64)
+typedef float mx_d_result;
+#else
+typedef double mx_d_result;
+#endif
+#if MX_FORM == MX_STAGGERED
+#define MX_D_REDUCED MX_PARTNER
+#else
+#define MX_D_REDUCED MX_STATE
+#endif
+#define MX_REDUCE(name)                                                                                      \
+    MX_D_KERNEL void mx_reduce_##name(MX_D_ARGUMENTS, MX_D_GLOBAL mx_d_result *mx_result) {                  \
+        const int64_t mx_x = MX_D_ITEM(0) + MX_RADIUS, mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2);       \
+        const int64_t mx_y = mx_y0 + mx_row, mx_z = mx_z0 + mx_plane;                                        \
+        if (mx_x >= MX_D_NX + MX_RADIUS || mx_row >= mx_rows || mx_plane >= mx_planes) return;               \
+        MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED) {
+#define RESULT(value)                                                                                        \
+    ((void)(mx_result[(mx_plane * mx_rows + mx_row) * MX_D_NX + mx_x - MX_RADIUS] = (mx_d_result)(value)))
 
 #define X (mx_x - MX_RADIUS)
 #define Y (mx_y - MX_RADIUS)

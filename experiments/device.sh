@@ -1,0 +1,106 @@
+#!/bin/bash
+# What an accelerator does, on a machine with one: each step alone, under 8 minutes, one result file each and a summary.
+#   experiments/device.sh STEP [ACCEL]        ACCEL as of --accel, default auto
+#     bus      bytes per second to the device, from it, both at once; updates per second in its memory (star7 f64; $DEVICE_N^3)
+#     stencils updates per second in its memory, of other stencils and f32
+#     inside   a whole run in its memory: --algorithm direct
+#     host     Buffers in DRAM, at most 4 GiB of its memory: out of core of the device
+#     flash    Buffers in DEVICE_DIR, the same 4 GiB, beside the model's seconds
+#     ktable   HHRT's table: Gupdates/s by steps k that planes stay there, for problems of 0.75 to 12 times that memory, in DRAM
+#     summary  a table of what is there
+#   DEVICE_OUT   where results go (default results/device); DEVICE_DIR a directory on flash (default .)
+#   DEVICE_N     edge of the grid of bus, stencils and inside (default 1022); DEVICE_NZ planes of host and flash (default 4094)
+#   DEVICE_NT    steps of inside, host and flash (default 200); DEVICE_CAP memory of the device for host and flash (default 4GiB)
+# The aims are in the summary: 160 Gupdates/s in the memory of an H200, 85 % of that from DRAM, flash within 15 % of the model.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+step=${1:-}
+accel=${2:-auto}
+out=${DEVICE_OUT:-$mx_root/results/device}
+n=${DEVICE_N:-1022}
+nz=${DEVICE_NZ:-4094}
+nt=${DEVICE_NT:-200}
+cap=${DEVICE_CAP:-4GiB}
+dir=${DEVICE_DIR:-.}
+build=${MEMEXT_BUILD:-$mx_root/build/release}
+limit="timeout 470"
+mkdir -p "$out"
+
+# value FILE KEY: of the JSON object in FILE; 0 where there is none.
+value() { "$mx_python" -c 'import json, sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]) or 0)' "$out/$1" "$2" 2>/dev/null || echo 0; }
+
+# planned: the accelerator with the rates that step bus measured, for the model.
+planned() {
+    local bus updates
+    bus=$(value bus.json both_bytes_per_s_each) updates=$(value bus.json updates_per_second)
+    if [ "$bus" = 0 ]; then echo "$accel"; else echo "$accel,rate=$bus,updates=$updates"; fi
+}
+
+run() { # run FILE WORDS...
+    local file=$1
+    shift
+    $limit "$build/memext" run "$@" --accel "$(planned)" --quiet --json "$out/$file"
+}
+
+case $step in
+bus) $limit "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json" && cat "$out/bus.json" ;;
+stencils)
+    for one in "star7 f32" "box27 f64" "star13 f64" "star25 f64"; do
+        # shellcheck disable=SC2086
+        timeout 110 "$build/bench_accel" "$accel" $one "$n" 16 || exit
+    done >"$out/stencils.jsonl" && cat "$out/stencils.jsonl"
+    ;;
+inside) run inside.json -n "$n" "$n" "$n" -t $((nt * 5)) --backend dram --algorithm direct ;;
+host) run host.json -n "$n" "$n" "$nz" -t "$nt" --backend dram --algorithm stream --device-memory "$cap" ;;
+flash) run flash.json -n "$n" "$n" "$nz" -t "$nt" -d "$dir" --algorithm stream --device-memory "$cap" ;;
+ktable)
+    # Both arrays take so many quarters of the memory; the pipeline is 2 k planes deep, and what does not fit is reported so.
+    gib=${cap%GiB}
+    for quarters in 3 6 12 24 48; do
+        planes=$((quarters * gib * 1073741824 / 4 / 16 / n / n))
+        for k in 1 8 16 32 64; do
+            line=$(timeout 18 "$build/memext" run -n "$n" "$n" "$planes" -t $((2 * k)) --backend dram --plan "stream bt=$k" --accel "$accel" \
+                --device-memory "$cap" --quiet --json - 2>/dev/null | "$mx_python" -c '
+import json, sys
+text = sys.stdin.read()
+r = json.loads(text) if text else {}
+print(json.dumps({"updates_per_second": r.get("updates_per_second"), "status": r.get("status", "none"), "error": r.get("error")}))')
+            echo "{\"times_memory\": $(awk "BEGIN {print $quarters / 4}"), \"k\": $k, \"result\": $line}"
+        done
+    done >"$out/ktable.jsonl" && cat "$out/ktable.jsonl"
+    ;;
+summary)
+    "$mx_python" - "$out" <<'PYTHON' | tee "$out/summary.txt"
+import json, pathlib, sys
+
+folder = pathlib.Path(sys.argv[1])
+
+
+def load(name):
+    path = folder / name
+    return json.loads(path.read_text()) if path.exists() and path.stat().st_size else None
+
+
+bus, inside, host, flash = (load(f"{name}.json") for name in ("bus", "inside", "host", "flash"))
+if bus:
+    print(f"device     {bus['accelerator']}: {bus['device']}")
+    print(f"bus        {bus['put_bytes_per_s'] / 1e9:.1f} GB/s to it, {bus['get_bytes_per_s'] / 1e9:.1f} from it, {bus['both_bytes_per_s_each'] / 1e9:.1f} each at once")
+    print(f"kernel     {bus['updates_per_second'] / 1e9:.2f} Gupdates/s, {bus['stencil']} {bus['dtype']} (aim on an H200: 160)")
+for one in (json.loads(line) for line in (folder / "stencils.jsonl").read_text().splitlines()) if load("bus") and (folder / "stencils.jsonl").exists() else ():
+    print(f"kernel     {one['updates_per_second'] / 1e9:.2f} Gupdates/s, {one['stencil']} {one['dtype']}")
+for name, result in (("inside", inside), ("host", host), ("flash", flash)):
+    if not result:
+        print(f"{name:10} not run")
+        continue
+    plan, rate = result["plan"], result["updates_per_second"] / 1e9
+    share = f", {100 * rate * 1e9 / bus['updates_per_second']:.0f} % of the kernel's" if bus else ""
+    print(f"{name:10} {rate:.2f} Gupdates/s{share}; bt {plan['bt']}, by {plan['by']}; {result['seconds']:.2f} s, predicted {result['predicted_seconds']:.2f}; "
+          f"bus {result['host_to_device_bytes']} + {result['device_to_host_bytes']} bytes, predicted {result['predicted_host_to_device_bytes']} + {result['predicted_device_to_host_bytes']}")
+PYTHON
+    ;;
+*)
+    sed -n '2,15s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac
