@@ -574,7 +574,7 @@ static int start_bus(struct run *r, struct entry *e, int64_t n) {
 static int start_transfer(struct run *r, struct entry *e) {
     const bool load = e->step.kind == MX_STEP_LOAD;
     if (mx_region_rows(e->step.region) == 0) return e->state = DONE, 0;
-    if (staged(r)) e->piece = mx_staging_take(&r->staging), e->halfway = false;
+    if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
     e->begin_ns = mx_clock_ns();
     int err = staged(r) && !load ? start_bus(r, e, n) : start_io(r, e, n);
@@ -997,10 +997,10 @@ static int collect(struct run *r) {
     return err;
 }
 
-/* The oldest transfer under way: one of them has every piece of the staging memory that is taken. */
-static uint64_t oldest_staged(const struct run *r) {
+/* The oldest transfer of a kind that is under way: they have all of its pieces of the staging memory. */
+static uint64_t oldest_staged(const struct run *r, enum mx_step_kind kind) {
     uint64_t i = r->first;
-    while (at(r, i)->state != RUNNING || !moves(&at(r, i)->step)) i++;
+    while (at(r, i)->state != RUNNING || at(r, i)->step.kind != kind) i++;
     return i;
 }
 
@@ -1010,8 +1010,8 @@ static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
         if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
     return staged(r) && moves(&at(r, i)->step) && mx_region_rows(at(r, i)->step.region) > 0 &&
-                   mx_staging_is_taken(&r->staging)
-               ? oldest_staged(r)
+                   mx_staging_is_taken(&r->staging, at(r, i)->step.kind == MX_STEP_LOAD)
+               ? oldest_staged(r, at(r, i)->step.kind)
                : i;
 }
 
@@ -1069,14 +1069,26 @@ static uint64_t oldest_advance(const struct run *r) {
     return i;
 }
 
+/* With an accelerator: until something has ended, whatever it is, for then something else can start; halves
+ * are passed on meanwhile. What ended is taken up by who collects. */
+static int wait_for_any(struct run *r) {
+    for (;;) {
+        int err = pass_halves(r);
+        if (err < 0) return err;
+        for (uint64_t i = r->first; i < r->end; i++)
+            if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
+    }
+}
+
 /* Nothing is computed: waits for what the next ADVANCE waits for. */
 static int wait_idle(struct run *r) {
     const uint64_t i = awaited(r), begin = mx_clock_ns();
     int err = 0;
-    while (staged(r) && err == 0 && at(r, i)->state == RUNNING && !has_ended(r, at(r, i))) {
-        if ((err = pass_halves(r)) == 0) nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
-    }
-    if (err == 0 && at(r, i)->state == RUNNING) err = finish(r, i);
+    if (staged(r))
+        err = wait_for_any(r);
+    else
+        err = finish(r, i);
     uint64_t end = mx_clock_ns();
     r->out->wait_ns += end - begin;
     report(r, &at(r, i)->step, true, begin, end, 0);
@@ -1088,12 +1100,9 @@ static int wait_busy(struct run *r) {
     const uint64_t a = oldest_advance(r), i = awaited(r);
     const bool transfer = r->under_way < ADVANCES_UNDER_WAY && at(r, i)->state == RUNNING &&
                           at(r, i)->step.kind != MX_STEP_ADVANCE;
-    int err = 0;
-    while ((transfer || staged(r)) && err == 0 && !has_ended(r, at(r, a)) &&
-           !(transfer && has_ended(r, at(r, i)))) {
-        if ((err = pass_halves(r)) < 0) return err;
-        nanosleep(&(struct timespec){.tv_nsec = staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS}, NULL);
-    }
+    if (staged(r)) return wait_for_any(r);
+    while (transfer && !has_ended(r, at(r, a)) && !has_ended(r, at(r, i)))
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 
