@@ -132,6 +132,13 @@ static void copy_x_frames(const struct mx_work *work, const struct row_call *c, 
     }
 }
 
+/* Ghost cells have the coordinates of those that they stand for; as many rows as go on without a wrap. */
+static void name_ghosts(const struct mx_problem *p, struct mx_row *row) {
+    row->y = mx_wrap(row->y, p->ny);
+    row->z = mx_wrap(row->z, p->nz);
+    row->rows = mx_min(row->rows, p->ny - row->y);
+}
+
 /* Row functions cannot ask for what comes next, so that they are called for a few rows at a time where there
  * is something to ask for. */
 static void system_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
@@ -139,6 +146,7 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
     const struct mx_problem *p = work->problem;
     const struct mx_system *s = p->system;
     const int64_t level = a->first_level + l, rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
+    const bool ghosts = a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]);
     const int to = (a->parity + l + 1) & 1;
     struct row_call c;
     c.row = (struct mx_row){.out = c.out,
@@ -155,10 +163,11 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
                             .nz = p->nz};
     for (int32_t i = 0; i < s->n_fixed; i++) c.fixed_pitch[i] = a->view.fixed[i].row_pitch_bytes;
     for (int64_t z = box.z0; z < box.z1; z++)
-        for (int64_t y = box.y0; y < box.y1; y += rows) {
+        for (int64_t y = box.y0; y < box.y1; y += c.row.rows) {
             c.row.rows = mx_min(rows, box.y1 - y);
             c.row.y = y - p->h;
             c.row.z = z - p->h;
+            if (ghosts) name_ghosts(p, &c.row);
             point_to_state(work, &a->view, to, level, y, z, &c);
             point_to_fixed(s, &a->view, y, z, &c);
             if (ahead != NULL) mx_ahead_ask(ahead, c.row.rows * (box.x1 - box.x0));
@@ -221,9 +230,31 @@ static void copy_face(const struct mx_work *work, const struct mx_advance *a, co
     }
 }
 
+/* Inserted rows are what the strip itself would have computed, and so are the frame planes that copy them.
+ * Those of level 0 were loaded whole. */
+static void refresh_planes(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+                           struct mx_box box) {
+    const struct mx_after *after = a->after;
+    const struct mx_face *f = &a->face_in;
+    const int64_t h = work->h, nz = work->problem->nz;
+    if (after == NULL || level == 0 || after->ghost[MX_DIM_Z] || mx_sides_fixed(&after->sides, MX_DIM_Z))
+        return;
+    const int64_t z0 = mx_max(box.z0, f->first_z[level]),
+                  z1 = mx_min(box.z1, f->first_z[level] + f->n_planes[level]);
+    const int64_t y0 = mx_max(box.y0, f->first_y[level]),
+                  y1 = mx_min(box.y1, f->first_y[level] + f->n_rows[level]);
+    const int64_t x0 = mx_max(box.x0, h), x1 = mx_min(box.x1, work->nx + h);
+    if (y0 >= y1 || x0 >= x1) return;
+    for (int64_t z = z0; z < z1; z++)
+        if (z < 2 * h || z >= nz)
+            mx_after_refresh(after, &a->view, (a->parity + level) & 1, mx_read_by(a->first_level + level), x0,
+                             x1, y0, y1, z, z + 1);
+}
+
 void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                     struct mx_box box) {
     copy_face(work, a, &a->face_in, FROM_FACE, level, box);
+    if (a->face_in.base != NULL) refresh_planes(work, a, level, box);
 }
 
 void mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box) {

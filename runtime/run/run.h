@@ -6,7 +6,7 @@
  *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
- *     sides.c      what the frame is on each side, and whether a plan can do with it
+ *     sides.c      what the frame is on each side
  *     points.c     sources, probes and the file of their traces
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
@@ -134,10 +134,7 @@ int mx_run_check_names(struct mx_run *r);  /* no output may be the input, the st
 int mx_run_open_outputs(struct mx_run *r); /* sink, timeline, trace */
 double mx_run_seconds_a_sweep(const struct mx_run *r);
 
-int mx_run_take_sides(struct mx_run *r);  /* --side, or the store's */
-int mx_run_check_sides(struct mx_run *r); /* can the plan do with them? */
-/* There is no plan: says what they ask of one. Returns err. */
-int mx_run_fail_plan(struct mx_run *r, int err);
+int mx_run_take_sides(struct mx_run *r); /* --side, or the store's; r->o.problem has them then */
 
 /* A finished sweep is a commit. */
 static inline bool mx_run_resumable(const struct mx_run *r) {

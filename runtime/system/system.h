@@ -50,6 +50,12 @@ struct mx_system {
     uint64_t identity;                      /* of the kernel's source text: XXH3-64 */
 };
 
+/* What the frame holds at either end of every dimension (sides.h, which has its words). All zero: fixed
+ * everywhere. */
+struct mx_sides {
+    uint8_t side[3][2]; /* [MX_DIM_X..Z][end]: enum mx_side */
+};
+
 struct mx_problem {
     int64_t nx, ny, nz;             /* interior cells, >= 1 */
     int64_t nt;                     /* time steps, >= 0; of staggered systems each is two levels */
@@ -58,6 +64,7 @@ struct mx_problem {
     char stencil[16];               /* "star7" "edge19" "box27" "star13" ...; "" with a system */
     double coef[4];                 /* centre, face, edge, corner; of built-in stencils */
     const struct mx_system *system; /* NULL: a built-in stencil. Not owned: outlives the problem */
+    struct mx_sides sides;
 };
 
 static inline int mx_form(const struct mx_problem *p) {
