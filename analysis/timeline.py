@@ -19,7 +19,7 @@ class TimelineError(ValueError):
 class Timeline:
     header: dict
     samples: np.ndarray  # [n, columns]
-    residency: np.ndarray  # [n, 2, bins] per cent, or empty
+    residency: np.ndarray  # [n, Buffers, bins] per cent, or empty; the first two are source and target, a third keeps the committed state
     events: list  # dicts e, t, y, z, n
 
     def column(self, name):
@@ -76,6 +76,7 @@ def parse(lines, where="timeline"):
     missing = [c for c in NEEDED_COLUMNS if c not in header.get("columns", [])]
     if missing:
         raise TimelineError(f"{where}: no column {', '.join(missing)}")
+    buffers = len(header.get("buffers", [])) or 2
     samples, residency, events = [], [], []
     for number, line in enumerate(lines, 2):
         if not line.endswith("\n"):
@@ -86,13 +87,13 @@ def parse(lines, where="timeline"):
                 raise TimelineError(f"{where}:{number}: {len(record['s'])} values for {len(header['columns'])} columns")
             samples.append(record["s"])
             # Where looking would have cost too much, what was seen last still stands.
-            residency.append(record.get("r") or (residency[-1] if residency else [[0] * header["bins"]] * 2 if header.get("bins") else []))
+            residency.append(record.get("r") or (residency[-1] if residency else [[0] * header["bins"]] * buffers if header.get("bins") else []))
         elif record.get("e") in EVENTS:
             events.append(record)
         else:
             raise TimelineError(f"{where}:{number}: neither a sample nor an event")
     events.sort(key=lambda e: e["t"][0])
-    shape = (len(samples), 2, header["bins"]) if header.get("bins") else (0, 2, 0)
+    shape = (len(samples), buffers, header["bins"]) if header.get("bins") else (0, buffers, 0)
     return Timeline(header, np.array(samples, float).reshape(-1, len(header["columns"])), np.array(residency, float).reshape(shape), events)
 
 

@@ -196,19 +196,6 @@ def figure(study, path, rows, panels):
     plt.close(drawn)
 
 
-def two_buffers(lines):
-    """A timeline without the spare Buffer, which keeps the committed state."""
-    for line in lines:
-        try:
-            table = json.loads(line)
-        except ValueError:
-            return  # the last line of a run that was stopped
-        for key in ("buffers", "r"):
-            if key in table:
-                table[key] = table[key][:2]
-        yield json.dumps(table) + "\n"
-
-
 def heat_map(study, folder, path, names):
     """Residency by cachestat over the time of one run each; False where it cannot be drawn."""
     try:
@@ -220,7 +207,7 @@ def heat_map(study, folder, path, names):
         run = next((r for _, r in sorted(study.done(name).items()) if r["timeline"]), None)
         if run and (folder / run["timeline"]).exists():
             with gzip.open(folder / run["timeline"], "rt") as lines:
-                picked.append((label, timeline.parse(two_buffers(lines), run["timeline"])))
+                picked.append((label, timeline.parse(lines, run["timeline"])))
     if not picked:
         return False
     heatmaps.draw(picked).savefig(path, dpi=90)

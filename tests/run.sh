@@ -39,9 +39,11 @@ run_ctest() {
     reports+=("$report")
 }
 
+# The Python package needs more packages: without them its tests are skipped, and say so.
 run_pytest() {
     local report=$mx_root/build/release/pytest.xml
     rm -f "$report"
+    (mx_need_packages packages-python.txt) || mx_say "not all of packages-python.txt can be had here"
     MEMEXT_BUILD=$mx_root/build/release "$mx_python" -m pytest -q -rs --junit-xml "$report" tests/python
     reports+=("$report")
 }

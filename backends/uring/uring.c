@@ -189,6 +189,7 @@ static int uring_open(const struct mx_place *place, mx_why *why, struct mx_backe
     } else {
         s->direct = true;
         err = mx_place_open_direct(place, why, facts, &s->fd);
+        if (err == 0) s->direct = facts->bypasses_page_cache; /* not of every file of the user */
     }
     if (err == 0) err = init_ring(place, why, facts, s);
     if (err != 0) {

@@ -137,6 +137,13 @@ static int check_names(struct export *e) {
     return mx_output_check_names(words, n, &e->why);
 }
 
+/* Of every file: z, y, x, with the frame or without. */
+static void shape_of(const struct export *e, int64_t shape[3]) {
+    const struct mx_problem *p = &e->stored.note.problem;
+    const int64_t h2 = e->o.bare_output ? 0 : 2 * (int64_t)p->h;
+    shape[0] = p->nz + h2, shape[1] = p->ny + h2, shape[2] = p->nx + h2;
+}
+
 static int open_files(struct export *e) {
     const unsigned flags = MX_OUTPUT_SEEK | (e->o.overwrite ? MX_OUTPUT_REPLACE : 0);
     int err = 0;
@@ -146,10 +153,9 @@ static int open_files(struct export *e) {
 }
 
 static int begin_files(struct export *e) {
-    const struct mx_note *n = &e->stored.note;
-    const struct mx_layout *l = &n->layout;
-    const int64_t shape[3] = {l->planes, l->rows, n->problem.nx + 2 * n->problem.h};
+    int64_t shape[3];
     int err = 0;
+    shape_of(e, shape);
     for (int32_t i = 0; i < e->n_files && err == 0; i++) {
         struct file *f = &e->file[i];
         const int64_t bytes = shape[0] * shape[1] * shape[2] * mx_dtype_bytes(f->dtype) + 128;
@@ -161,12 +167,17 @@ static int begin_files(struct export *e) {
 
 static int write_plane(void *context, int64_t z, char *plane) {
     struct export *e = context;
+    const struct mx_problem *p = &e->stored.note.problem;
+    const struct mx_layout *l = &e->stored.note.layout;
+    const int64_t h = e->o.bare_output ? p->h : 0;
     int err = 0;
-    mx_progress_update(&e->progress, (z + 1) * e->stored.note.layout.plane_pitch_bytes);
-    for (int32_t i = 0; i < e->n_files && err == 0; i++)
-        if (e->file[i].part == e->part)
-            err = mx_npy_write(&e->file[i].npy, z, 1, plane + e->file[i].offset, &e->stored.note.layout,
-                               &e->why);
+    mx_progress_update(&e->progress, (z + 1) * l->plane_pitch_bytes);
+    if (z < h || z >= l->planes - h) return 0;
+    for (int32_t i = 0; i < e->n_files && err == 0; i++) {
+        const struct file *f = &e->file[i];
+        const int64_t corner = f->offset + h * (l->row_pitch_bytes + mx_dtype_bytes(f->dtype));
+        if (f->part == e->part) err = mx_npy_write(&f->npy, z - h, 1, plane + corner, l, &e->why);
+    }
     return err;
 }
 
@@ -192,12 +203,14 @@ static int write_files(struct export *e) {
 static void say(const struct export *e) {
     const struct mx_note *n = &e->stored.note;
     if (e->o.quiet || (e->o.json != NULL && strcmp(e->o.json, "-") == 0)) return;
+    int64_t shape[3];
+    shape_of(e, shape);
     for (int32_t i = 0; i < e->n_files; i++)
-        printf("%s: %s%sstep %lld of %lld%s, shape (%lld, %lld, %lld), frame included\n",
-               e->file[i].output.path, e->file[i].name, e->file[i].name[0] != 0 ? ", " : "",
-               (long long)n->time, (long long)n->problem.nt, n->time == n->problem.nt ? "" : " (incomplete)",
-               (long long)n->layout.planes, (long long)n->layout.rows,
-               (long long)(n->problem.nx + 2 * n->problem.h));
+        printf("%s: %s%sstep %lld of %lld%s, shape (%lld, %lld, %lld), %s\n", e->file[i].output.path,
+               e->file[i].name, e->file[i].name[0] != 0 ? ", " : "", (long long)n->time,
+               (long long)n->problem.nt, n->time == n->problem.nt ? "" : " (incomplete)", (long long)shape[0],
+               (long long)shape[1], (long long)shape[2],
+               e->o.bare_output ? "without the frame" : "frame included");
 }
 
 /* output: of a built-in stencil; outputs: of a kernel's fields, by name. */

@@ -1,96 +1,29 @@
 /* cmd_info.c - memext info: what memext sees. */
 #include "cli/options.h"
-#include "engine/engine.h"
 #include "grid/grid.h"
 #include "machine/machine.h"
 #include "observe/report.h"
+#include "run/info.h"
 #include "run/output.h"
-#include "run/request.h"
 #include "run/store.h"
-#include "schedule/schedule.h"
-#include "stencil/stencil.h"
 
 #include <memext/backend.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
-
-static json_t *backends(void) {
-    json_t *list = json_array();
-    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++) {
-        mx_why why = {""};
-        int err = (*b)->probe != NULL ? (*b)->probe(NULL, &why) : 0;
-        json_t *o = json_object();
-        put(o, "name", json_string((*b)->name));
-        put(o, "summary", json_string((*b)->summary));
-        put(o, "works", json_boolean(err == 0));
-        put(o, "why", json_string(why.text));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
-
-static json_t *stencils(void) {
-    json_t *list = json_array();
-    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++) {
-        const char *isa = "plain";
-        json_t *o = json_object(), *coef = json_array();
-        mx_stencil_kernel(s, MX_F64, &isa);
-        for (int i = 0; i < s->n_coef; i++) json_array_append_new(coef, json_real(s->coef[i]));
-        put(o, "name", json_string(s->name));
-        put(o, "points", json_integer(s->points));
-        put(o, "h", json_integer(s->h));
-        put(o, "coef", coef);
-        put(o, "kernel", json_string(isa));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
-
-static json_t *algorithms(void) {
-    json_t *list = json_array();
-    for (const struct mx_algorithm *const *a = mx_algorithms; *a != NULL; a++) {
-        json_t *o = json_object();
-        put(o, "name", json_string((*a)->name));
-        put(o, "aliases", json_string((*a)->aliases));
-        put(o, "summary", json_string((*a)->summary));
-        put(o, "resumable", json_boolean((*a)->resumable));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
-
-static int device(const char *path, mx_why *why, json_t **out) {
-    struct mx_storage s;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return mx_fail(why, -errno, "cannot open %s: %s", path, strerror(errno));
-    int err = mx_storage_facts(fd, why, &s);
-    close(fd);
-    if (err < 0) return err;
-    json_t *o = json_object();
-    put(o, "path", json_string(path));
-    put(o, "block_device", json_boolean(s.block_device));
-    put(o, "filesystem", json_string(s.filesystem));
-    put(o, "bytes", json_integer((json_int_t)s.bytes));
-    put(o, "logical_block_bytes", json_integer(s.logical_block_bytes));
-    put(o, "direct_offset_align_bytes", json_integer(s.direct_offset_align_bytes));
-    put(o, "direct_memory_align_bytes", json_integer(s.direct_memory_align_bytes));
-    put(o, "is_memory", json_boolean(s.is_memory));
-    *out = o;
-    return 0;
+static uint64_t bytes_of(const json_t *object, const char *key) {
+    return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
 static const char *text(const json_t *object, const char *key) {
     return json_string_value(json_object_get(object, key));
 }
 
-static void print(const struct mx_machine *m, uint64_t limit, uint64_t reserve, json_t *all) {
+static void print(const struct mx_machine *m, json_t *all) {
+    const uint64_t limit = bytes_of(all, "dram_limit_bytes"), reserve = bytes_of(all, "reserve_bytes");
     char a[32], b[32], c[32];
     size_t i;
     json_t *o;
@@ -136,8 +69,8 @@ static int info_store(const struct mx_options *o, mx_why *why) {
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) mx_stored_print(s, stdout);
     if (err == 0 && o->json != NULL) {
         json_t *all = json_object();
-        put(all, "memext", json_string(MX_VERSION));
-        put(all, "store", mx_stored_json(s));
+        json_object_set_new(all, "memext", json_string(MX_VERSION));
+        json_object_set_new(all, "store", mx_stored_json(s));
         err = mx_write_json(all, o->json, why);
     }
     free(s);
@@ -148,9 +81,9 @@ int mx_cmd_info(int argc, char **argv) {
     struct mx_options o;
     struct mx_machine m;
     mx_why why = {""};
-    json_t *all = json_object(), *place = NULL;
+    json_t *all = NULL;
     int err = mx_options_parse(MX_CMD_INFO, argc, argv, &why, &o);
-    if (err == 1) return mx_options_help(MX_CMD_INFO, "memext info"), json_decref(all), 0;
+    if (err == 1) return mx_options_help(MX_CMD_INFO, "memext info"), 0;
     const struct mx_file_word words[] = {
         {"PATH", o.place, MX_FILE_PLACE}, {"-d", o.path, MX_FILE_PLACE}, {"--json", o.json, MX_FILE_WRITTEN}};
     if (err == 0 && o.place != NULL && o.path != NULL)
@@ -159,29 +92,16 @@ int mx_cmd_info(int argc, char **argv) {
                       o.place, o.path);
     if (err == 0) err = mx_output_check_names(words, sizeof words / sizeof words[0], &why);
     if (err == 0 && o.place != NULL) {
-        json_decref(all);
         if ((err = info_store(&o, &why)) < 0) fprintf(stderr, "memext info: %s\n", why.text);
         return mx_exit_status(err, false);
     }
     if (err == 0) err = mx_machine_detect(&why, &m);
-    if (err == 0 && o.path != NULL) err = device(o.path, &why, &place);
+    if (err == 0) err = mx_info_json(&m, o.path, o.dram_bytes, &why, &all);
     if (err < 0) {
         fprintf(stderr, "memext info: %s\n", why.text);
-        json_decref(all);
         return MX_EXIT_REFUSED;
     }
-    uint64_t limit = o.dram_bytes > 0 && o.dram_bytes < mx_machine_dram_bytes(&m) ? o.dram_bytes
-                                                                                  : mx_machine_dram_bytes(&m);
-    uint64_t reserve = o.dram_bytes > 0 ? 0 : mx_machine_reserve_auto(&m, limit);
-    put(all, "memext", json_string(MX_VERSION));
-    put(all, "machine", mx_json_machine(&m));
-    put(all, "dram_limit_bytes", json_integer((json_int_t)limit));
-    put(all, "reserve_bytes", json_integer((json_int_t)reserve));
-    put(all, "backends", backends());
-    put(all, "algorithms", algorithms());
-    put(all, "stencils", stencils());
-    if (place != NULL) put(all, "device", place);
-    if (!o.quiet && (o.json == NULL || strcmp(o.json, "-") != 0)) print(&m, limit, reserve, all);
+    if (!o.quiet && (o.json == NULL || strcmp(o.json, "-") != 0)) print(&m, all);
     if (o.json != NULL)
         err = mx_write_json(all, o.json, &why);
     else

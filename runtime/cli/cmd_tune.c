@@ -7,6 +7,7 @@
 #include "observe/report.h"
 #include "run/fields.h"
 #include "run/output.h"
+#include "run/raw.h"
 #include "run/request.h"
 #include "system/sides.h"
 #include "tune/tune.h"
@@ -27,7 +28,8 @@ struct tune {
     const struct mx_backend *backend;
     struct mx_system *system; /* of --kernel, or NULL */
     struct mx_run_fields fields;
-    bool offline; /* another machine, described by options or a topology file */
+    struct mx_fixed_layout fixed[MX_MAX_FIXED]; /* of files that would be read in place */
+    bool offline;                               /* another machine, described by options or a topology file */
 };
 
 /* ------------------------------------------------------------------ what is asked */
@@ -76,14 +78,25 @@ static int take_system(struct tune *t) {
     int err = mx_take_kernel(&t->o, NULL, &t->why, &t->system);
     if (err < 0) return err;
     mx_fields_of(t->system, &t->fields);
-    err = mx_fields_take_files(&t->fields, &t->o, &t->why);
-    if (err == 0) err = mx_fields_open(&t->fields, &t->o.problem, false, &t->why);
+    err = mx_fields_take_files(&t->fields, &t->o, t->system, &t->why);
+    return err == 0 ? mx_fields_open(&t->fields, &t->o.problem, false, &t->why) : err;
+}
+
+/* A file that cannot be read in place would be copied. */
+static void lay_files(struct tune *t) {
+    for (int32_t i = 0; i < t->fields.n; i++) {
+        const struct mx_run_field *f = &t->fields.field[i];
+        if (f->array != MX_FIELD_OF_C || f->npy.fd < 0 || t->backend->anonymous || t->o.field_copy) continue;
+        mx_field_lay_in_place(f, &t->o.problem, mx_field_align(f, t->backend), NULL, &t->fixed[f->index]);
+    }
+    t->request.fixed = t->fixed;
     mx_fields_close(&t->fields);
-    return err;
 }
 
 static int check_names(struct tune *t) {
-    const struct mx_file_word words[] = {{"--input", t->o.input, MX_FILE_READ},
+    char input[PATH_MAX], raw[MX_RAW_TEXT];
+    if (t->o.input != NULL) mx_raw_split(t->o.input, input, raw);
+    const struct mx_file_word words[] = {{"--input", t->o.input != NULL ? input : NULL, MX_FILE_READ},
                                          {"--kernel", t->o.kernel, MX_FILE_READ},
                                          {"--topology", t->o.topology, MX_FILE_READ},
                                          {"-d", t->o.path, MX_FILE_PLACE},
@@ -205,6 +218,7 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
     put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
     put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
+    put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
     put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
     put(o, "tiled_sizes", json_refined(&r->refined));
     put(o, "device_source", json_string(sources[r->device_source]));
@@ -356,10 +370,12 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);
     if (err == 0) err = take_place(t);
+    if (err == 0) lay_files(t);
     if (err == 0) err = take_rates(t);
     if (err == 0) err = mx_tune(&t->request, &t->why, &t->result);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
+    mx_fields_close(&t->fields);
     mx_kernel_close(t->system);
     free(t);
     return mx_exit_status(err, false);

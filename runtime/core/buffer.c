@@ -61,6 +61,8 @@ static int check_new(const mx_device *d, const char *name, uint64_t bytes, mx_wh
         return mx_fail(why, -EINVAL, "a Buffer of %llu bytes is not possible", (unsigned long long)bytes);
     if (find_extent(d, name) >= 0)
         return mx_fail(why, -EEXIST, "there is a Buffer \"%s\" on this device already", name);
+    if (d->options.read_only)
+        return mx_fail(why, -EROFS, "%.300s is only read: it takes no Buffer", d->found.path);
     if (d->found.super.n_extents == MX_EXTENTS)
         return mx_fail(why, -ENOSPC, "a device carries at most %d Buffers", MX_EXTENTS);
     return 0;
@@ -164,6 +166,8 @@ void mx_buffer_close(mx_buffer *buffer) {
 }
 
 uint64_t mx_buffer_offset(const mx_buffer *b) { return b->offset_bytes; }
+
+mx_device *mx_buffer_device(const mx_buffer *buffer) { return buffer->device; }
 
 uint64_t mx_buffer_bytes(const mx_buffer *buffer) { return buffer->bytes; }
 

@@ -196,6 +196,7 @@ static int start_queue(mx_device *d, mx_why *why) {
                                    .max_request_bytes = d->options.max_request_bytes,
                                    .align_bytes = d->facts.offset_align_bytes,
                                    .workers = d->options.workers,
+                                   .end_bytes = d->found.place.user_file ? d->found.place.bytes : 0,
                                    .schedule = d->options.advice == MX_ADVICE_SCHEDULE};
     return mx_queue_create(&setup, why, &d->queue);
 }
@@ -239,6 +240,29 @@ static int open_with(const struct mx_device_options *options, const char *name, 
     if (d->found.finished_lost)
         mx_note_add(d->facts.note, sizeof d->facts.note,
                     "a finished run that was stored here is overwritten");
+    *out = d;
+    return 0;
+}
+
+int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why *why, mx_device **out) {
+    struct mx_device_options o;
+    mx_device *d = calloc(1, sizeof *d);
+    if (d == NULL) return mx_fail(why, -ENOMEM, "no memory for a device");
+    d->found.place.fd = d->found.sync_fd = -1;
+    pthread_mutex_init(&d->lock, NULL);
+    mx_sized_take(&o, options, sizeof o, MX_END_OF(struct mx_device_options, fault));
+    o.resume = o.read_only = o.keep = true;
+    o.force = false;
+    int err = take_options(d, &o, o.backend, why);
+    if (err == 0 && d->inner->anonymous)
+        err = mx_fail(why, -ENOTSUP, "the backend %s keeps everything in memory", d->inner->name);
+    if (err == 0) err = mx_place_take_file(fd, &d->options, why, &d->found);
+    if (err == 0) err = open_backend(d, why);
+    if (err == 0) err = start_queue(d, why);
+    if (err != 0) {
+        dismantle(d, false);
+        return err;
+    }
     *out = d;
     return 0;
 }
@@ -355,6 +379,7 @@ int mx_device_store(mx_device *d, const struct mx_superblock *next) {
 int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
     if (device->inner->anonymous) return -ENOTSUP;
     if (note_bytes > MX_NOTE_BYTES || note_bytes == 0) return -EINVAL;
+    if (device->options.read_only) return -EROFS;
     int err = mx_device_flush(device);
     if (err != 0) return err;
     pthread_mutex_lock(&device->lock);

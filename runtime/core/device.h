@@ -25,6 +25,16 @@ struct mx_device {
     mx_why failure;         /* and its sentence */
 };
 
+/* A file of the user as a device, to be read where it is: its one Buffer, MX_FILE_BUFFER, is all of the file.
+ * fd is open for reading, stays the caller's, and may be closed once this returns; options as for
+ * mx_device_open, path for messages alone. Nothing is ever written, locked, removed or renamed; new Buffers
+ * and writes are -EROFS. Transfers may reach to the end of the block that the file ends in. Where O_DIRECT is
+ * refused it is read through the page cache (facts.bypasses_page_cache). -ENOTSUP (the backend is anonymous,
+ * or cannot work here), -ENOTBLK (no regular file), -EINVAL. */
+int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why *why, mx_device **out);
+/* The device that a Buffer is on. */
+mx_device *mx_buffer_device(const mx_buffer *buffer);
+
 /* Writes next as the newest superblock, unless something failed before. Lock held. */
 int mx_device_store(mx_device *device, const struct mx_superblock *next);
 /* Remembers the first failed write or flush. Lock held. Returns err. */

@@ -139,7 +139,7 @@ int mx_place_reopen(const struct mx_place *place, int flags) {
     char again[64];
     snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
     int fd = mx_retry(mx_sys->open(again, access_mode(place->options) | O_CLOEXEC | flags, 0));
-    if (fd >= 0) record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
+    if (fd >= 0 && !place->user_file) record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
     return fd;
 }
 
@@ -372,6 +372,35 @@ int mx_place_find(const struct mx_device_options *options, mx_why *why, struct m
     return 0;
 }
 
+/* Reads of less than a block of the file system cost no more than a block, so only what O_DIRECT demands is
+ * asked for. */
+static int take_file(struct mx_found *f, int fd, mx_why *why) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return mx_fail(why, -errno, "%.400s cannot be read: %s", f->path, strerror(errno));
+    if (!S_ISREG(st.st_mode)) return mx_fail(why, -ENOTBLK, "%.400s is no regular file", f->path);
+    int err = mx_storage_facts(fd, why, &f->storage);
+    if (err != 0) return err;
+    f->place.bytes = (uint64_t)st.st_size;
+    f->place.block_bytes = 1;
+    f->place.direct_offset_align_bytes = f->storage.direct_offset_align_bytes;
+    f->place.direct_memory_align_bytes = f->storage.direct_memory_align_bytes;
+    f->device = st.st_dev;
+    f->inode = st.st_ino;
+    f->super.n_extents = 1;
+    f->super.extents[0] = (struct mx_extent){.name = MX_FILE_BUFFER, .bytes = (uint64_t)st.st_size};
+    f->place.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return f->place.fd >= 0 ? 0 : mx_fail(why, -errno, "%.400s cannot be read: %s", f->path, strerror(errno));
+}
+
+int mx_place_take_file(int fd, const struct mx_device_options *options, mx_why *why, struct mx_found *out) {
+    memset(out, 0, sizeof *out);
+    out->place = (struct mx_place){.fd = -1, .path = out->path, .options = options, .user_file = true};
+    out->sync_fd = -1;
+    int err = join(out->path, options->path, "", why);
+    return err == 0 ? take_file(out, fd, why) : err;
+}
+
 static uint64_t blocks_bytes(const struct mx_found *found) {
     struct stat st;
     return fstat(found->place.fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
@@ -431,6 +460,7 @@ int mx_place_adopt(struct mx_found *found, mx_why *why) {
 }
 
 void mx_place_remove(const struct mx_found *found) {
+    if (found->place.user_file) return;
     if (found->place.fd >= 0 && !found->place.block_device && is_named(found)) mx_sys->unlink(found->path);
 }
 
@@ -441,7 +471,7 @@ void mx_place_leave(struct mx_found *found, bool remove) {
     /* While the lock is held: whoever comes next makes a file of his own. */
     if (remove) mx_place_remove(found);
     /* By name, for the kernel may hold the file a little longer than this process (io_uring). */
-    flock(found->place.fd, LOCK_UN);
+    if (!found->place.user_file) flock(found->place.fd, LOCK_UN);
     mx_place_close_again(found->place.fd);
     found->place.fd = -1;
 }

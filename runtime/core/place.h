@@ -8,6 +8,9 @@
 #include <memext/backend.h>
 #include <sys/stat.h>
 
+/* Name of the one extent of a file of the user. */
+#define MX_FILE_BUFFER "file"
+
 struct mx_found {
     struct mx_place place; /* place.path points to path below */
     char path[4096];
@@ -31,6 +34,9 @@ int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directo
 /* Opens and locks; nothing is written but for an empty new file. Errors as mx_device_open. out is large and
  * must not be moved afterwards. */
 int mx_place_find(const struct mx_device_options *options, mx_why *why, struct mx_found *out);
+/* A file of the user, opened by fd (which stays the caller's), path for messages: only read, never locked,
+ * removed or made longer. Its one extent is all of it. -ENOTBLK (no regular file), -errno. */
+int mx_place_take_file(int fd, const struct mx_device_options *options, mx_why *why, struct mx_found *out);
 /* Space for Buffers: of the device, or, behind the first used_bytes of a file, what the file has already and
  * what is free in the file system. */
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes);

@@ -17,6 +17,9 @@ struct mx_queue_setup {
     void *state;
     uint32_t depth, max_request_bytes, align_bytes, workers;
     bool schedule; /* mapped face: populate before reading, drop after every piece */
+    /* Transfer face: the place ends here, in the middle of a block: a read that reaches it is whole, and
+     * counts with the block. 0 = whole blocks only. */
+    uint64_t end_bytes;
 };
 
 int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_queue **out);

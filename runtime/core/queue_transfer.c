@@ -189,6 +189,8 @@ static void wait_again(struct transfer *t, uint32_t i, uint64_t not_before_ns) {
 static void advance(struct mx_queue *q, uint32_t i, uint32_t moved, uint64_t now) {
     struct transfer *t = q->transfer;
     struct slot *s = &t->slots[i];
+    const uint64_t end = q->setup.end_bytes;
+    if (end != 0 && !s->request.write && s->request.offset_bytes + moved >= end) moved = s->request.bytes;
     uint32_t whole = moved == s->request.bytes ? moved : moved - moved % q->setup.align_bytes;
     *(s->request.write ? &q->counters.write_bytes : &q->counters.read_bytes) += whole;
     s->request.offset_bytes += whole;

@@ -17,6 +17,8 @@
  */
 #include "execute/execute.h"
 
+#include "core/device.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -43,6 +45,8 @@ struct entry {
     bool durable;             /* COMMIT: the sweep is to be made durable */
     int32_t source;           /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
     int32_t frees;            /* COMMIT: Buffer that is given up when this is durable; -1 = none */
+    int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
+    struct mx_take *take; /* STORE under way: its rows */
     uint64_t begin_ns;
 };
 
@@ -87,6 +91,9 @@ struct run {
     struct mx_span *spans;          /* scratch of one transfer */
     int64_t n_spans;
     struct committer committer;
+    struct mx_taker *taker;
+    mx_block *plane;   /* of states that are taken from Buffers */
+    int64_t sweep_end; /* level of the run that the sweep of the newest ADVANCE ends with */
 };
 
 uint64_t mx_clock_ns(void) {
@@ -293,10 +300,18 @@ static bool is_too_far(const struct run *r, const struct mx_step *advance) {
     return r->x->most_ahead > 0 && advance->first_level + advance->levels > taken + r->x->most_ahead;
 }
 
+/* One state is taken after the other; and from Buffers that are rewritten in place before that is done. */
+static bool waits_for_taking(const struct run *r, const struct entry *later, const struct entry *commit) {
+    if (commit->take_step == 0 || commit->state != WAITING) return false;
+    if (r->x->taking->from_stores) return later->step.kind == MX_STEP_STORE && later->take_step > 0;
+    return keeps(&later->step) || (r->shape->rows == 0 && later->step.kind == MX_STEP_ADVANCE);
+}
+
 /* A sweep may overwrite the source of the one before it only when that one is complete, for until then the
  * source is the newest complete state there is; and a committed state only when a newer one is durable. */
 static bool waits_for_commit(const struct run *r, const struct entry *later, const struct entry *commit) {
     const int32_t buffer = later->step.buffer;
+    if (waits_for_taking(r, later, commit)) return true;
     if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
     if (later->step.kind == MX_STEP_ADVANCE) return commit->state == WAITING && is_too_far(r, &later->step);
     if (!keeps(&later->step) || r->x->commit == NULL) return false;
@@ -404,6 +419,103 @@ static void state_spans(struct run *r, const struct mx_step *s) {
     }
 }
 
+/* ------------------------------------------------------------------ states that are taken */
+
+/* The array of the system, A or B, that part 0 or 1 of a Buffer is. */
+static int array_of_part(const struct run *r, int32_t part) {
+    return r->shape->pairs ? part ^ (int)(r->x->first_level & 1) : 0;
+}
+
+/* Of leapfrog the other array holds the step before. */
+static bool holds_state(const struct run *r, int array, int64_t step) {
+    return mx_form(r->x->problem) != MX_LEAPFROG || array == (int)(step & 1);
+}
+
+static void settle_taking(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    const struct mx_taking *t = r->x->taking;
+    e->take = NULL;
+    e->take_step = 0;
+    if (t == NULL) return;
+    if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
+    const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
+    const int64_t step = steps_of(r, level);
+    const bool store = t->from_stores && keeps(s) && holds_state(r, array_of_part(r, s->part), step);
+    if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
+}
+
+/* Its rows, while they are being stored. */
+static int take_store(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    struct mx_taken_box box = {.view = r->view,
+                               .array = s->array,
+                               .of = array_of_part(r, s->part),
+                               .region = s->region,
+                               .step = e->take_step};
+    if (e->take_step == 0) return 0;
+    box.view.y_offset = s->at.y_offset;
+    box.view.z_offset = s->at.z_offset;
+    e->take = mx_taker_post(r->taker, &box);
+    return e->take != NULL ? 0 : mx_fail(r->why, -ENOMEM, "no memory for a snapshot");
+}
+
+/* Plane by plane, read when the sweep is complete and nothing writes. */
+static int take_array(struct run *r, const struct entry *e, int32_t part) {
+    const struct mx_layout *l = r->x->layout;
+    const struct mx_problem *p = r->x->problem;
+    const int64_t h = p->h, pitch = l->plane_pitch_bytes;
+    mx_buffer *buffer = part ? r->x->partner[e->step.buffer] : r->x->buffer[e->step.buffer];
+    struct mx_taken_box box = {.view = r->view,
+                               .array = r->shape->pairs ? part : e->step.buffer,
+                               .of = array_of_part(r, part),
+                               .region = {0, l->rows, 0, l->planes},
+                               .step = e->take_step};
+    int err = 0;
+    if (r->shape->rows == 0) return mx_take_box(r->x->taking, p, &box, r->why);
+    box.array = 0;
+    box.view = (struct mx_view){.base = {mx_block_data(r->plane)},
+                                .slots = {1, 1},
+                                .plane_pitch_bytes = pitch,
+                                .row_pitch_bytes = l->row_pitch_bytes};
+    for (int64_t z = h; z < p->nz + h && err == 0; z += r->x->taking->stride) {
+        const struct mx_span span = {(uint64_t)(z * pitch), (uint64_t)pitch, mx_block_data(r->plane)};
+        mx_ticket *ticket = NULL;
+        err = mx_buffer_read(buffer, &span, 1, &ticket);
+        if (err == 0) err = mx_wait(ticket);
+        if (err == -EBADMSG) return mx_field_damaged(buffer, l, "a snapshot", r->why);
+        if (err < 0)
+            return mx_fail(r->why, err, "reading plane %lld for a snapshot failed: %s", (long long)z,
+                           strerror(-err));
+        box.region.z0 = z, box.region.z1 = z + 1;
+        err = mx_take_box(r->x->taking, p, &box, r->why);
+    }
+    return err;
+}
+
+static int take_now(struct run *r, const struct entry *e) {
+    const struct mx_taking *t = r->x->taking;
+    int err = 0;
+    for (int32_t part = 0; part < (r->shape->pairs ? 2 : 1) && err == 0; part++)
+        if (holds_state(r, array_of_part(r, part), e->take_step)) err = take_array(r, e, part);
+    return err < 0 ? err : t->whole(t->context, e->take_step, r->why);
+}
+
+static int end_taking(struct run *r, const struct entry *e) {
+    if (e->take_step == 0) return 0;
+    if (!r->x->taking->from_stores) return take_now(r, e);
+    const int err = mx_taker_end_step(r->taker, e->take_step);
+    return err < 0 ? mx_fail(r->why, err, "no memory for a snapshot") : 0;
+}
+
+static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out);
+
+static int open_taking(struct run *r) {
+    if (r->x->taking == NULL) return 0;
+    if (r->x->taking->from_stores) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
+    return r->shape->rows > 0 ? make_block(r, r->x->layout->plane_pitch_bytes, 0, r->x->device, &r->plane)
+                              : 0;
+}
+
 static int start_transfer(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
     int64_t n = s->region.z1 - s->region.z0;
@@ -418,7 +530,7 @@ static int start_transfer(struct run *r, struct entry *e) {
         return mx_fail(r->why, err, "%s %s could not be started: %s", load ? "reading" : "writing",
                        describe(r, s, what, sizeof what), strerror(-err));
     e->state = RUNNING;
-    return 0;
+    return take_store(r, e);
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
@@ -431,10 +543,13 @@ static int damaged(const struct run *r, const struct mx_step *s) {
 static int finish_transfer(struct run *r, struct entry *e) {
     int err = mx_wait(e->ticket);
     char what[160];
+    mx_why taking = {""};
+    const int taken = mx_taker_finish(r->taker, e->take, &taking);
     e->ticket = NULL;
+    e->take = NULL;
     e->state = DONE;
     report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
-    if (err == 0) return 0;
+    if (err == 0) return taken < 0 ? mx_fail(r->why, taken, "%s", taking.text) : 0;
     if (err == -EBADMSG) return damaged(r, &e->step);
     return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
                    describe(r, &e->step, what, sizeof what), strerror(-err));
@@ -459,7 +574,7 @@ static int take_sweep(struct run *r, const struct entry *e) {
     report_sweep(r, &e->step);
     r->out->steps_done = steps;
     r->out->result = e->step.buffer;
-    return 0;
+    return end_taking(r, e);
 }
 
 static int start_commit(struct run *r, struct entry *e) {
@@ -725,6 +840,7 @@ static int fill_window(struct run *r) {
         if (more == 0) return r->exhausted = true, 0;
         if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
         settle_buffer(r, e);
+        settle_taking(r, e);
         e->state = WAITING;
         e->ticket = NULL;
         r->advances += e->step.kind == MX_STEP_ADVANCE;
@@ -738,7 +854,7 @@ static bool has_ended(const struct run *r, const struct entry *e) {
     if (e->step.kind == MX_STEP_ADVANCE) return r->ops->done(r->engine) >= e->call;
     if (e->step.kind == MX_STEP_COMMIT)
         return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
-    return mx_test(e->ticket);
+    return mx_test(e->ticket) && mx_take_done(e->take);
 }
 
 /* Takes up the end of step i, which has been started; waits for it. */
@@ -871,11 +987,11 @@ static int loop(struct run *r) {
 
 /* ------------------------------------------------------------------ set-up */
 
-static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_block **out) {
+static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out) {
     struct mx_block_options o = {.budget = r->x->budget,
                                  .lock = r->x->lock,
                                  .node_split_bytes = (uint64_t)unit,
-                                 .device = r->x->mapped ? NULL : r->x->device};
+                                 .device = r->x->mapped ? NULL : device};
     r->out->block_bytes += bytes;
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
 }
@@ -907,7 +1023,8 @@ static int open_fixed(struct run *r, int32_t field) {
         return 0;
     }
     v->slot_pitch_bytes = mx_fixed_slot_bytes(l, r->shape->rows);
-    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes, &r->fixed_block[field]);
+    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes,
+                     mx_buffer_device(r->x->fixed[field]), &r->fixed_block[field]);
     if (err < 0) return err;
     v->base = mx_block_data(r->fixed_block[field]);
     if (r->x->poison) memset(v->base, 0xff, mx_block_bytes(r->fixed_block[field]));
@@ -940,7 +1057,7 @@ static int open_arrays(struct run *r) {
     for (int i = 0; i < 2 && err == 0; i++) {
         r->view.slots[i] = r->shape->slots[i];
         err = make_block(r, r->shape->slots[i] * r->view.plane_pitch_bytes, r->view.plane_pitch_bytes,
-                         &r->block[i]);
+                         r->x->device, &r->block[i]);
         if (err == 0) r->view.base[i] = mx_block_data(r->block[i]);
     }
     r->face_slab_bytes = face_slab_bytes(r->shape, l);
@@ -949,7 +1066,8 @@ static int open_arrays(struct run *r) {
     if (err == 0 && r->shape->faces_in_file && r->x->faces == NULL)
         err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
     if (err == 0 && r->face_slab_bytes > 0)
-        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, &r->face_block);
+        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, r->x->device,
+                         &r->face_block);
     if (err == 0 && r->x->poison && r->face_block != NULL)
         memset(mx_block_data(r->face_block), 0xff, mx_block_bytes(r->face_block));
     return err;
@@ -963,6 +1081,7 @@ static void close_run(struct run *r) {
     free(r->entries);
     free(r->spans);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_block_free(r->fixed_block[i]);
+    mx_block_free(r->plane);
     mx_block_free(r->face_block);
     mx_block_free(r->block[1]);
     mx_block_free(r->block[0]);
@@ -990,9 +1109,10 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     int err = r.entries == NULL || r.spans == NULL
                   ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
                   : open_arrays(&r);
+    if (err == 0) err = open_taking(&r);
     if (err == 0) {
         uint64_t begin = mx_clock_ns();
-        err = drain(&r, loop(&r));
+        err = mx_taker_stop(r.taker, drain(&r, loop(&r)), why);
         out->total_ns = mx_clock_ns() - begin;
     }
     close_run(&r);

@@ -5,6 +5,7 @@
 
 #include "engine/after.h"
 #include "execute/step.h"
+#include "execute/take.h"
 #include "grid/grid.h"
 
 /* What happened when, for traces. Times are mx_clock_ns(). amount: bytes of LOAD, STORE and COPY, updates of
@@ -47,8 +48,9 @@ struct mx_execution {
      * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. May be NULL.
      */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
-    bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
-    bool poison;               /* tests: Blocks start as NaN */
+    const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none */
+    bool mapped, advise, lock;      /* mapped device; --advice schedule; mlock the Blocks */
+    bool poison;                    /* tests: Blocks start as NaN */
     const volatile int
         *stop; /* set by a signal handler: the run ends after the step under way; may be NULL */
     /* Makes a complete sweep durable: step `time` of the whole grid, which `buffer` (0..n_buffers-1) holds

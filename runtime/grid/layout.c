@@ -47,10 +47,8 @@ int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct
                                 .user_file = true,
                                 .bytes = file->bytes,
                                 .align_bytes = file->align_bytes > 0 ? file->align_bytes : 1};
-    l.row_bytes = l.row_pitch_bytes = (p->nx + 2 * frame) * cell;
-    l.plane_pitch_bytes = (p->ny + 2 * frame) * l.row_pitch_bytes;
-    l.offset_bytes = file->offset_bytes - beside * (l.plane_pitch_bytes + l.row_pitch_bytes + cell);
-    const mx_wide need = (mx_wide)file->offset_bytes + (mx_wide)(p->nz + 2 * frame) * l.plane_pitch_bytes;
+    const mx_wide row = (mx_wide)(p->nx + 2 * frame) * cell, plane = (p->ny + 2 * frame) * row;
+    const mx_wide need = file->offset_bytes + (p->nz + 2 * frame) * plane;
     if (need > file->bytes)
         return mx_fail(why, -EINVAL,
                        "field %s needs %lld bytes of its file from byte %lld on, which has %lld: "
@@ -59,6 +57,9 @@ int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct
                        (long long)file->bytes, (long long)(p->nx + 2 * frame), (long long)(p->ny + 2 * frame),
                        (long long)(p->nz + 2 * frame), mx_dtype_name(f->dtype),
                        file->frame ? "with the" : "without a");
+    l.row_bytes = l.row_pitch_bytes = (int64_t)row;
+    l.plane_pitch_bytes = (int64_t)plane;
+    l.offset_bytes = file->offset_bytes - beside * (l.plane_pitch_bytes + l.row_pitch_bytes + cell);
     *out = l;
     return 0;
 }

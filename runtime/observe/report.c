@@ -147,6 +147,19 @@ static json_t *json_commits(const struct mx_report *r) {
     return o;
 }
 
+static json_t *json_snapshots(const struct mx_report_snapshots *s) {
+    json_t *o = json_object();
+    put(o, "every", whole(s->every));
+    put(o, "stride", whole(s->stride));
+    put(o, "directory", json_string(s->directory));
+    put(o, "count", whole(s->count));
+    put(o, "bytes", whole(s->bytes));
+    put(o, "predicted_count", whole(s->predicted_count));
+    put(o, "predicted_bytes", whole(s->predicted_bytes));
+    put(o, "seconds", json_real(s->seconds));
+    return o;
+}
+
 static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
     put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
@@ -177,6 +190,20 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     put(o, "verified", r->verified < 0 ? json_null() : json_boolean(r->verified));
 }
 
+static json_t *json_files(const struct mx_report *r) {
+    json_t *o = json_object();
+    for (int32_t i = 0; i < r->n_files; i++) {
+        const struct mx_report_file *f = &r->file[i];
+        json_t *file = json_object(), *path = json_string(f->path);
+        put(file, "path", path != NULL ? path : json_null()); /* bytes that are no UTF-8 */
+        put(file, "in_place", json_boolean(f->in_place));
+        put(file, "page_cache", json_boolean(f->page_cache));
+        if (f->in_place) put(file, "align_bytes", whole(f->align_bytes));
+        put(o, f->field, file);
+    }
+    return o;
+}
+
 json_t *mx_report_json(const struct mx_report *r) {
     json_t *o = json_object();
     put(o, "memext", json_string(MX_VERSION));
@@ -190,11 +217,13 @@ json_t *mx_report_json(const struct mx_report *r) {
     put(o, "device", json_device(r));
     const char *origin = r->input != NULL ? r->input : r->init; /* NULL with a kernel */
     put(o, r->input != NULL ? "input" : "init", origin != NULL ? json_string(origin) : json_null());
+    if (r->n_files > 0) put(o, "files", json_files(r));
     put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
     put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
     put_prediction(o, r);
     if (r->sources > 0) put(o, "sources", whole(r->sources));
     if (r->probes > 0) put(o, "probes", whole(r->probes));
+    if (r->snapshots.every > 0) put(o, "snapshots", json_snapshots(&r->snapshots));
     if (r->fault_calls > 0) put(o, "fault_calls", whole(r->fault_calls));
     if (strcmp(r->status, "planned") != 0) put_measurement(o, r);
     return o;
@@ -238,6 +267,10 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             q->algorithm, q->engine, (long long)q->by, (long long)q->bz, (long long)q->bt, (long long)q->slab,
             q->threads, q->threads == 1 ? "" : "s", q->tuner, gib((double)r->block_bytes),
             gib((double)r->dram_budget_bytes));
+    for (int32_t i = 0; i < r->n_files; i++)
+        fprintf(to, "%-10s %s of %s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
+                r->file[i].in_place ? "read in place" : "copied",
+                r->file[i].page_cache ? " through the page cache" : "");
     if (r->side_file_bytes > 0)
         fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
                 gib((double)r->side_file_bytes));
@@ -245,6 +278,11 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
             gib((double)r->predicted_init_bytes), r->predicted_seconds);
     print_commits(r, to);
+    if (r->snapshots.every > 0)
+        fprintf(to, "snapshots  %lld, every %lld steps of every %lld-th cell, %.4f GiB in %s\n",
+                (long long)r->snapshots.predicted_count, (long long)r->snapshots.every,
+                (long long)r->snapshots.stride, gib((double)r->snapshots.predicted_bytes),
+                r->snapshots.directory);
 }
 
 void mx_report_print_result(const struct mx_report *r, FILE *to) {

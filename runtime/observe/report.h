@@ -11,6 +11,23 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* Of --snapshot: files of so many steps, without the names of fields. */
+struct mx_report_snapshots {
+    int64_t every, stride; /* every 0 = none */
+    const char *directory;
+    int64_t count, bytes, predicted_count, predicted_bytes;
+    double seconds; /* of the thread that wrote them */
+};
+
+/* A file of a field that is only read. */
+struct mx_report_file {
+    const char *field, *path;
+    bool in_place;        /* read where it is; else copied */
+    bool page_cache;      /* in place, but through the page cache */
+    uint32_t align_bytes; /* in place: of its transfers */
+};
+enum { MX_REPORT_FILES = MX_MAX_FIXED };
+
 struct mx_report {
     struct mx_problem problem;
     struct mx_machine machine;
@@ -33,12 +50,15 @@ struct mx_report {
     double commit_every_s; /* 0 = after every sweep */
     bool integrity;
     int64_t sources, probes; /* cells that something is added to, or recorded of; 0 = none */
-    int64_t fault_calls;     /* tests: system calls that --fault counted; 0 = none */
+    struct mx_report_snapshots snapshots;
+    int64_t fault_calls; /* tests: system calls that --fault counted; 0 = none */
     uint64_t dram_budget_bytes, dram_limit_bytes, block_bytes, peak_rss_bytes;
     bool moves;        /* data moved by core (else by the kernel, on a mapping) */
     int verified;      /* 1 yes, 0 no, -1 not asked */
     char checksum[17]; /* "" if there is no result */
     const char *input, *init;
+    struct mx_report_file file[MX_REPORT_FILES];
+    int32_t n_files;
 };
 
 json_t *mx_json_problem(const struct mx_problem *problem);

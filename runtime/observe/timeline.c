@@ -217,12 +217,22 @@ static void write_residency(mx_timeline *t, bool last) {
     t->residency_due_ns = now_ns() + RESIDENCY_SHARE * cost_ns - cost_ns;
 }
 
+static void count(const mx_timeline *t, struct mx_counters *out) {
+    mx_device_counters(t->o.device, out);
+    for (int32_t i = 0; i < t->o.n_files; i++) {
+        struct mx_counters c = {.size = sizeof c};
+        if (t->o.files[i] == NULL) continue;
+        mx_device_counters(t->o.files[i], &c);
+        out->read_bytes += c.read_bytes;
+    }
+}
+
 static void write_sample(mx_timeline *t, bool last) {
     struct mx_usage u = mx_usage_since(&t->usage, &t->start_usage);
     struct mx_counters c = {.size = sizeof c};
     struct mx_memory_stat m;
     uint64_t d[2];
-    mx_device_counters(t->o.device, &c);
+    count(t, &c);
     device_bytes(t, d);
     mx_machine_memory_stat(t->memory, &m);
     uint64_t v[N_COLUMNS - N_SECONDS] = {(uint64_t)atomic_load(&t->updates),
@@ -415,7 +425,7 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
     t->usage = mx_usage_open();
     t->start_usage = mx_usage_now(&t->usage);
     t->start_counters.size = sizeof t->start_counters;
-    mx_device_counters(t->o.device, &t->start_counters);
+    count(t, &t->start_counters);
     t->start_ns = now_ns();
     err = open_file("timeline", t->o.path, why, &t->file);
     if (err == 0) err = open_file("trace", t->o.trace_path, why, &t->trace);

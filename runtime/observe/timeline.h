@@ -35,16 +35,18 @@ enum { MX_TIMELINE_BUFFERS = 3 };
 struct mx_timeline_options {
     const char *path;       /* file to write; NULL = `file` */
     const char *trace_path; /* Chrome / Perfetto trace of the events; NULL = `trace` */
-    FILE *file, *trace;     /* open streams instead of paths, closed by the timeline in every case; NULL = none */
-    double interval_s;      /* 0 = 0.1 */
+    FILE *file, *trace; /* open streams instead of paths, closed by the timeline in every case; NULL = none */
+    double interval_s;  /* 0 = 0.1 */
     const struct mx_problem *problem;
     const struct mx_plan *plan;
     mx_device *device;
+    mx_device *const *files; /* [n_files]: of files that are read besides, NULL entries left out */
+    int32_t n_files;
     const char *place; /* file or block device with the Buffers; "" for anonymous memory */
     int32_t n_buffers; /* 0 = 2 */
     const char *names[MX_TIMELINE_BUFFERS]; /* of the Buffers; NULL = source, target, spare */
-    void *mapped[MX_TIMELINE_BUFFERS];   /* addresses of mapped anonymous Buffers, for mincore; NULL = use place; neither: no
-                          residency */
+    void *mapped[MX_TIMELINE_BUFFERS];      /* addresses of mapped anonymous Buffers, for mincore; NULL = use
+                             place; neither: no      residency */
     uint64_t buffer_offset_bytes[MX_TIMELINE_BUFFERS], buffer_bytes[MX_TIMELINE_BUFFERS];
     int32_t bins; /* 0 = 128 */
 };

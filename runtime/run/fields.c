@@ -1,4 +1,6 @@
 #include "run/fields.h"
+#include "run/frame.h"
+#include "run/raw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
 
 /* ------------------------------------------------------------------ names */
 
@@ -109,14 +113,9 @@ static int take_path(struct mx_run_field *f, const char *path, mx_why *why) {
 }
 
 /* "FILE.npy", or of raw cells "FILE,TYPE[,offset=N][,frame=yes|no]". */
-static int take_fixed_file(struct mx_run_field *f, const char *rest, mx_why *why) {
+static int take_file(struct mx_run_field *f, const char *word, mx_why *why) {
     char path[PATH_MAX];
-    const char *comma = strchr(rest, ',');
-    if (comma == NULL) return take_path(f, rest, why);
-    if ((size_t)snprintf(path, sizeof path, "%.*s", (int)(comma - rest), rest) >= sizeof path ||
-        strlen(comma + 1) >= sizeof f->raw)
-        return mx_fail(why, -ENAMETOOLONG, "--field %s=%.200s is too long", f->name, rest);
-    strcpy(f->raw, comma + 1);
+    mx_raw_split(word, path, f->raw);
     return take_path(f, path, why);
 }
 
@@ -128,7 +127,7 @@ static int take_files(struct mx_run_fields *fields, const struct mx_words *words
         const char *rest;
         err = resolve(fields, option, words->word[i], c, &f, &rest, why);
         if (err == 0 && has_values(f)) err = twice(f, why);
-        if (err == 0) err = c == 1 ? take_fixed_file(f, rest, why) : take_path(f, rest, why);
+        if (err == 0) err = take_file(f, rest, why);
     }
     return err;
 }
@@ -159,14 +158,16 @@ static int take_inits(struct mx_run_fields *fields, const struct mx_words *words
     return err;
 }
 
-int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *o, mx_why *why) {
+int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *o, const struct mx_system *s,
+                         mx_why *why) {
     int err = take_files(fields, &o->inputs, "input", 0, why);
-    return err < 0 ? err : take_files(fields, &o->fields, "field", 1, why);
+    if (err == 0) err = take_files(fields, &o->fields, "field", 1, why);
+    return err < 0 ? err : mx_fields_take_frames(fields, s, &o->frames, why);
 }
 
 int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, bool program,
                    const struct mx_system *s, mx_why *why) {
-    int err = mx_fields_take_files(fields, o, why);
+    int err = mx_fields_take_files(fields, o, s, why);
     /* p.old is p where nothing else is said of it: before --init without a name fills what is left. */
     bool own[MX_FIELDS_MOST] = {false};
     for (int32_t i = 0; i < fields->n; i++) own[i] = has_values(&fields->field[i]);
@@ -217,13 +218,87 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
 
 /* ------------------------------------------------------------------ files */
 
-static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
+static int64_t ns_of(struct timespec t) { return t.tv_sec * INT64_C(1000000000) + t.tv_nsec; }
+
+static int identity_of(const struct mx_run_field *f, mx_why *why, struct mx_input_identity *out) {
     struct stat st;
     if (fstat(f->npy.fd, &st) != 0) return mx_fail(why, -errno, "%.300s: %s", f->path, strerror(errno));
-    const struct mx_input_identity now = {.inode = (uint64_t)st.st_ino,
-                                          .bytes = (uint64_t)st.st_size,
-                                          .modified_ns =
-                                              st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
+    *out = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
+                                      .bytes = (uint64_t)st.st_size,
+                                      .modified_ns = ns_of(st.st_mtim),
+                                      .changed_ns = ns_of(st.st_ctim)};
+    return 0;
+}
+
+/* Reading all of a large file would take as long as a sweep. */
+static int take_sample(const struct mx_run_field *f, uint64_t bytes, mx_why *why, uint64_t *out) {
+    enum { PAGES = 64, PAGE_BYTES = 4096 };
+    const uint64_t last = bytes > PAGE_BYTES ? bytes - PAGE_BYTES : 0;
+    const size_t length = bytes < PAGE_BYTES ? (size_t)bytes : PAGE_BYTES;
+    char page[PAGE_BYTES];
+    XXH3_state_t *state = XXH3_createState();
+    int err = state == NULL ? -ENOMEM : 0;
+    if (err == 0) XXH3_64bits_reset(state);
+    for (uint64_t i = 0; i < PAGES && err == 0; i++) {
+        err = mx_read_all(f->npy.fd, page, length,
+                          (off_t)(last / (PAGES - 1) * i + last % (PAGES - 1) * i / (PAGES - 1)));
+        if (err == 0) XXH3_64bits_update(state, page, length);
+    }
+    if (err == 0) *out = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return err < 0 ? mx_fail(why, err, "%.300s cannot be read: %s", f->path, strerror(-err)) : 0;
+}
+
+static int changed(const struct mx_run_field *f, mx_why *why) {
+    return mx_fail(
+        why, -ESTALE,
+        "%.300s has changed while it was read in place as field %s: what was computed since the last "
+        "commit is lost; start again, or with --field-copy, which reads a file once",
+        f->path, f->name);
+}
+
+int mx_field_begin_in_place(struct mx_run_field *f, mx_why *why) {
+    int err = identity_of(f, why, &f->identity);
+    if (err == 0) err = take_sample(f, f->identity.bytes, why, &f->identity.sample);
+    f->in_place = err == 0;
+    return err;
+}
+
+int mx_field_unchanged(struct mx_run_field *f, mx_why *why) {
+    struct mx_input_identity now = {0}, *then = &f->identity;
+    int err = identity_of(f, why, &now);
+    if (err < 0) return err;
+    if (now.bytes != then->bytes || now.modified_ns != then->modified_ns) return changed(f, why);
+    if (now.changed_ns == then->changed_ns) return 0;
+    err = take_sample(f, now.bytes, why, &now.sample);
+    if (err < 0) return err;
+    if (now.sample != then->sample) return changed(f, why);
+    then->changed_ns = now.changed_ns;
+    return 0;
+}
+
+/* A run goes on with the file that it began with, wherever that is now. */
+static int check_in_place(struct mx_run_field *f, mx_why *why) {
+    const struct mx_input_identity then = f->identity;
+    int err = identity_of(f, why, &f->identity);
+    bool same = f->identity.bytes == then.bytes && f->identity.modified_ns == then.modified_ns;
+    if (err == 0 && same) err = take_sample(f, then.bytes, why, &f->identity.sample);
+    same &= f->identity.sample == then.sample;
+    return err < 0 || same
+               ? err
+               : mx_fail(
+                     why, -EINVAL,
+                     "%.300s is not, or no longer, the file that the run reads in place as field %s (bytes, "
+                     "time of change, content); give it back as it was, or where it is now with --field "
+                     "%s=FILE",
+                     f->path, f->name, f->name);
+}
+
+static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
+    struct mx_input_identity now = {0};
+    if (former && f->in_place) return check_in_place(f, why);
+    int err = identity_of(f, why, &now);
+    if (err < 0) return err;
     if (former && (now.bytes != f->identity.bytes || now.modified_ns != f->identity.modified_ns))
         return mx_fail(why, -EINVAL,
                        "%.300s has changed since the run began with it: the result cannot be verified; leave "
@@ -233,77 +308,27 @@ static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
     return 0;
 }
 
-/* TYPE[,offset=BYTES][,frame=yes|no] */
-struct raw {
-    enum mx_dtype dtype;
-    long long offset_bytes;
-    int frame; /* -1: as the length says */
-};
-
-static bool parse_raw(const char *text, struct raw *out) {
-    char words[48], *rest = NULL;
-    snprintf(words, sizeof words, "%s", text);
-    *out = (struct raw){.frame = -1};
-    char *word = strtok_r(words, ",", &rest);
-    if (word == NULL || text[0] == ',' || !mx_dtype_find(word, &out->dtype)) return false;
-    while ((word = strtok_r(NULL, ",", &rest)) != NULL) {
-        char *end = word;
-        errno = 0;
-        if (strncmp(word, "offset=", 7) == 0 && word[7] >= '0' && word[7] <= '9')
-            out->offset_bytes = strtoll(word + 7, &end, 10);
-        else if (strcmp(word, "frame=yes") == 0 || strcmp(word, "frame=no") == 0)
-            out->frame = word[6] == 'y', end = "";
-        if (end == word || *end != 0 || errno != 0) return false;
-    }
-    return true;
+/* Can its frame be made? A field of C that is read at the cell alone may lack it anyhow. */
+static bool may_lack(const struct mx_run_field *f, const struct mx_problem *p) {
+    return f->made.kind != MX_FRAME_INCLUDED || (f->array == MX_FIELD_OF_C && p->system->hc == 0);
 }
 
-static int refuse_length(const struct mx_run_field *f, const struct mx_problem *p, const char *why_not,
-                         long long offset, long long there, long long without, long long with, mx_why *why) {
-    return mx_fail(
-        why, -EINVAL,
-        "%.200s has %lld bytes from byte %lld on; %lld x %lld x %lld cells of %s are %lld bytes, %lld "
-        "with the frame%s",
-        f->path, there > 0 ? there : 0, offset, (long long)p->nx, (long long)p->ny, (long long)p->nz,
-        mx_dtype_name(f->npy.dtype), without, with, why_not);
+/* Of the state either all files have the frame, or --frame makes it; a file of C says by its shape. */
+static bool may_have(const struct mx_run_field *f) {
+    return f->array == MX_FIELD_OF_C || f->made.kind == MX_FRAME_INCLUDED;
 }
 
-/* Raw cells become what a .npy file would have been; the extents are those of the problem, with or without
- * the frame. What follows the cells is nobody's business, so a file that could be either has to be told. */
 static int open_raw(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
-    struct raw raw;
-    if (!parse_raw(f->raw, &raw))
-        return mx_fail(why, -EINVAL,
-                       "--field %s=...,%s: after the file come f64, f32, u8, u16 or i16 and, if any, "
-                       ",offset=BYTES and ,frame=yes or ,frame=no",
-                       f->name, f->raw);
-    if (p->nx == 0)
-        return mx_fail(why, -EINVAL,
-                       "--field %s is a raw file, which does not say how large it is: give -n NX NY NZ",
-                       f->name);
-    struct stat st;
-    f->npy.fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its writer */
-    if (f->npy.fd < 0 || fstat(f->npy.fd, &st) != 0)
-        return mx_fail(why, -errno, "%.300s cannot be opened: %s", f->path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return mx_fail(why, -EINVAL, "%.300s is no regular file: copy its cells into one", f->path);
-    const int64_t h = p->h, cell = mx_dtype_bytes(raw.dtype), there = st.st_size - raw.offset_bytes;
-    const bool may_lack = p->system->hc == 0;
-    const mx_wide with = (mx_wide)(p->nx + 2 * h) * (p->ny + 2 * h) * (p->nz + 2 * h) * cell,
-                  without = (mx_wide)p->nx * p->ny * p->nz * cell;
-    f->npy.dtype = raw.dtype;
-    f->npy.data_offset_bytes = raw.offset_bytes;
-    const char *sentence = NULL;
-    if (raw.frame < 0 && may_lack && there > with)
-        sentence = ": say which with ,frame=yes or ,frame=no after the type";
-    if (raw.frame < 0) raw.frame = !may_lack || there >= with;
-    if (there < (raw.frame ? with : without)) sentence = "";
-    if (sentence != NULL)
-        return refuse_length(f, p, sentence, raw.offset_bytes, there, (long long)without, (long long)with,
-                             why);
-    const int64_t more = raw.frame ? 2 * h : 0;
-    f->npy.shape[0] = p->nz + more, f->npy.shape[1] = p->ny + more, f->npy.shape[2] = p->nx + more;
-    return 0;
+    char option[64];
+    const struct mx_raw_want want = {.option = option,
+                                     .nx = p->nx,
+                                     .ny = p->ny,
+                                     .nz = p->nz,
+                                     .h = p->h,
+                                     .may_have = may_have(f),
+                                     .may_lack = may_lack(f, p)};
+    snprintf(option, sizeof option, "--%s %s", f->array == MX_FIELD_OF_C ? "field" : "input", f->name);
+    return mx_raw_open(f->path, f->raw, &want, why, &f->npy, &f->frame);
 }
 
 static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
@@ -314,26 +339,88 @@ static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why 
 /* Do extents with the frame, or where that is allowed without, agree with the problem's? */
 static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
     const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h;
-    const bool may_lack = f->array == MX_FIELD_OF_C && p->system->hc == 0;
+    const bool made = f->made.kind != MX_FRAME_INCLUDED;
     if (f->npy.dtype != f->dtype)
         return mx_fail(why, -EINVAL,
                        "%.200s has cells of type %s; field %s of the kernel is %s: convert the file", f->path,
                        mx_dtype_name(f->npy.dtype), f->name, mx_dtype_name(f->dtype));
-    if (p->nx == 0) p->nx = shape[2] - h2, p->ny = shape[1] - h2, p->nz = shape[0] - h2;
+    if (p->nx == 0) {
+        const int64_t less = made ? 0 : h2;
+        p->nx = shape[2] - less, p->ny = shape[1] - less, p->nz = shape[0] - less;
+    }
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s of shape (%lld, %lld, %lld) has no interior: it needs a frame of %d cells on every side",
-            f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], p->h);
+        return mx_fail(why, -EINVAL,
+                       "%.200s of shape (%lld, %lld, %lld) has no interior: it needs a frame of %d cells on "
+                       "every side, or "
+                       "one that is made: --frame edge, mirror, periodic or a number",
+                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], p->h);
     f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
     const bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
-    if (f->frame || (bare && may_lack)) return 0;
+    if ((f->frame && (may_have(f) || f->raw[0] != 0)) || (bare && may_lack(f, p))) return 0;
+    if (f->frame)
+        return mx_fail(why, -EINVAL,
+                       "%.200s has the shape (%lld, %lld, %lld), which is that of field %s with the frame of "
+                       "%d cells; leave --frame out, or say --frame %s=included",
+                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name, p->h,
+                       f->name);
+    if (made && f->array != MX_FIELD_OF_C)
+        return mx_fail(
+            why, -EINVAL,
+            "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), without a "
+            "frame",
+            f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name, (long long)p->nz,
+            (long long)p->ny, (long long)p->nx);
     return mx_fail(why, -EINVAL,
                    "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), with the "
                    "frame of %d cells%s",
                    f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name,
                    (long long)(p->nz + h2), (long long)(p->ny + h2), (long long)(p->nx + h2), p->h,
-                   may_lack ? ", or without it" : "");
+                   may_lack(f, p) ? ", or without it"
+                   : bare         ? ", or --frame edge, mirror, periodic or a number"
+                                  : "");
+}
+
+static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former, mx_why *why) {
+    const int64_t offset = f->npy.data_offset_bytes;
+    const bool frame = f->frame;
+    int err = open_file(f, p, why);
+    if (err < 0) {
+        f->npy.fd = -1;
+        return err;
+    }
+    err = check_shape(f, p, why);
+    if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
+        err = mx_fail(
+            why, -EINVAL,
+            "the cells of %.300s begin elsewhere, or have another frame, than those that the run reads in "
+            "place as field %s",
+            f->path, f->name);
+    return err < 0 ? err : take_identity(f, former, why);
+}
+
+int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *p, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < fields->n && err == 0; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (f->in_place && f->npy.fd < 0) err = open_field(f, p, true, why);
+    }
+    return err;
+}
+
+int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *o, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < o->fields.n && err == 0; i++) {
+        struct mx_run_field *f;
+        const char *rest;
+        err = resolve(fields, "field", o->fields.word[i], 1, &f, &rest, why);
+        if (err == 0 && !f->in_place)
+            err = mx_fail(why, -EINVAL, "the store holds field %s: leave --field %s out with --resume",
+                          f->name, f->name);
+        if (err < 0) break;
+        f->raw[0] = 0;
+        err = take_file(f, rest, why);
+    }
+    return err;
 }
 
 int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool former, mx_why *why) {
@@ -343,13 +430,7 @@ int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool form
         for (int32_t i = 0; i < fields->n && err == 0; i++) {
             struct mx_run_field *f = &fields->field[i];
             if (f->path[0] == 0 || (f->array == MX_FIELD_OF_C) != (c == 1)) continue;
-            err = open_file(f, p, why);
-            if (err < 0) {
-                if (f->raw[0] == 0) f->npy.fd = -1;
-                break;
-            }
-            err = check_shape(f, p, why);
-            if (err == 0) err = take_identity(f, former, why);
+            err = open_field(f, p, former, why);
         }
     bool program = false;
     for (int32_t i = 0; i < fields->n; i++) program |= fields->field[i].program;
@@ -361,10 +442,11 @@ int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool form
 
 int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *p,
                           const struct mx_source *source, bool *opened, mx_why *why) {
-    const int64_t h2 = 2 * (int64_t)p->h;
     for (int32_t i = 0; i < fields->n; i++) {
         const struct mx_run_field *f = &fields->field[i];
-        struct mx_grid grid = {.size = sizeof grid, .frame = p->h};
+        const int32_t frame = f->made.kind == MX_FRAME_INCLUDED ? p->h : 0;
+        const int64_t h2 = 2 * (int64_t)frame;
+        struct mx_grid grid = {.size = sizeof grid, .frame = frame};
         if (!f->program) continue;
         if (p->nx > 0) grid.nx = p->nx + h2, grid.ny = p->ny + h2, grid.nz = p->nz + h2;
         snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(f->dtype));
@@ -380,7 +462,7 @@ int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem 
                            "with its frame "
                            "of %d cells",
                            source->name, f->name, (long long)grid.nx, (long long)grid.ny, (long long)grid.nz,
-                           (long long)(p->nx + h2), (long long)(p->ny + h2), (long long)(p->nz + h2), p->h);
+                           (long long)(p->nx + h2), (long long)(p->ny + h2), (long long)(p->nz + h2), frame);
         if (strcmp(grid.dtype, mx_dtype_name(f->dtype)) != 0)
             return mx_fail(why, -EINVAL, "%s gives field %s as %.7s; the kernel has %s", source->name,
                            f->name, grid.dtype, mx_dtype_name(f->dtype));
@@ -398,12 +480,19 @@ void mx_fields_close(struct mx_run_fields *fields) {
 
 /* ------------------------------------------------------------------ planes */
 
-/* A plane of a field that the program gives. */
-static int ask_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
+/* Rows of whole cells of one field, where they go. */
+static struct mx_layout rows_of(const struct mx_fields_fill *x) {
+    return (struct mx_layout){.row_pitch_bytes = x->layout->row_pitch_bytes,
+                              .plane_pitch_bytes = x->layout->plane_pitch_bytes};
+}
+
+/* A plane of a field that the program gives, with the frame or without. */
+static int ask_program(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
     const struct mx_problem *p = x->problem;
+    const int64_t h2 = f->made.kind == MX_FRAME_INCLUDED ? 2 * (int64_t)p->h : 0;
     const struct mx_grid_box box = {.size = sizeof box,
-                                    .x1 = p->nx + 2 * p->h,
-                                    .y1 = x->layout->rows,
+                                    .x1 = p->nx + h2,
+                                    .y1 = p->ny + h2,
                                     .z0 = z,
                                     .z1 = z + 1,
                                     .row_pitch_bytes = x->layout->row_pitch_bytes,
@@ -414,14 +503,30 @@ static int ask_plane(const struct mx_fields_fill *x, const struct mx_run_field *
     return err > 0 ? -EIO : err;
 }
 
+struct asked {
+    const struct mx_fields_fill *fill;
+    const struct mx_run_field *field;
+};
+
+/* A plane as the field's file or program has it. */
+static int ask_plane(void *context, int64_t z, char *at) {
+    const struct asked *a = context;
+    const struct mx_layout rows = rows_of(a->fill);
+    if (a->field->program) return ask_program(a->fill, a->field, z, at);
+    return mx_npy_read(&a->field->npy, z, 1, at, &rows, a->fill->why);
+}
+
 static int read_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
     const struct mx_problem *p = x->problem;
-    const int64_t h = p->h, cell = mx_dtype_bytes(f->dtype);
-    if (f->frame) return mx_npy_read(&f->npy, z, 1, at, x->layout, x->why);
-    for (int64_t y = 0; y < x->layout->rows; y++)
-        memset(at + y * x->layout->row_pitch_bytes, 0, (size_t)((p->nx + 2 * h) * cell));
-    if (z < h || z >= p->nz + h) return 0;
-    return mx_npy_read(&f->npy, z - h, 1, at + h * x->layout->row_pitch_bytes + h * cell, x->layout, x->why);
+    const int64_t h = p->h, cell = mx_dtype_bytes(f->dtype), pitch = x->layout->row_pitch_bytes;
+    struct asked asked = {x, f};
+    const bool whole = f->program ? f->made.kind == MX_FRAME_INCLUDED : f->frame;
+    if (whole) return ask_plane(&asked, z, at);
+    if (f->array != MX_FIELD_OF_C || p->system->hc > 0)
+        return mx_frame_fill(&f->made, p, f->dtype, pitch, z, at, ask_plane, &asked);
+    for (int64_t y = 0; y < x->layout->rows; y++) /* a frame of C that nobody reads */
+        memset(at + y * pitch, 0, (size_t)((p->nx + 2 * h) * cell));
+    return z < h || z >= p->nz + h ? 0 : ask_plane(&asked, z - h, at + h * pitch + h * cell);
 }
 
 int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
@@ -435,9 +540,7 @@ int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
         if (f->array != x->array || (f->array == MX_FIELD_OF_C && f->index != x->index)) continue;
         const int64_t offset =
             f->array == MX_FIELD_OF_C ? 0 : x->layout->field_offset_bytes[f->array][f->index];
-        if (from->program) {
-            err = ask_plane(x, from, z, plane + offset);
-        } else if (from->init == NULL) {
+        if (from->program || from->init == NULL) {
             err = read_plane(x, from, z, plane + offset);
         } else {
             const struct mx_plane_field one = {.dtype = f->dtype, .init = from->init};

@@ -7,13 +7,15 @@
  *
  * Where the state has one field its name may be left out. A file of C is a .npy file or raw cells:
  * `k=file.raw,u8,offset=352,frame=no`; it has the frame, or, where C is read at the cell itself alone, may
- * come without. A raw file says by its length which, or, where more follows the cells, by `frame`.
+ * come without. A raw file says by its length which, or, where more follows the cells, by `frame`. Files of
+ * the state may be raw too. With --frame (frame.h) files come without, and the frame is made.
  */
 #ifndef MX_RUN_FIELDS_H
 #define MX_RUN_FIELDS_H
 
 #include "grid/grid.h"
 #include "run/options.h"
+#include "system/sides.h"
 
 #include <limits.h>
 
@@ -21,6 +23,10 @@
 struct mx_input_identity {
     uint64_t inode, bytes;
     int64_t modified_ns;
+    /* Of files that are read in place: when anything about it changed, which this process alone remembers;
+     * XXH3-64 of pages spread over all of it, both ends among them. */
+    int64_t changed_ns;
+    uint64_t sample;
 };
 
 enum { MX_FIELD_OF_C = 2, MX_FIELD_PATH = 1024, MX_FIELDS_MOST = 2 * MX_MAX_FIELDS + MX_MAX_FIXED };
@@ -33,9 +39,11 @@ struct mx_run_field {
     const struct mx_init *init; /* NULL: a file */
     char path[MX_FIELD_PATH];   /* of the file, absolute; "" = none */
     char raw[48];               /* of raw files what follows the name: "u8,offset=352"; "" = .npy */
+    struct mx_frame made;       /* of a file, or a program's planes, that have no frame */
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */
+    bool in_place;     /* of C: the run reads the file itself, not a copy of it in the store */
     bool program;      /* neither: the source of a program gives it */
 };
 
@@ -50,8 +58,9 @@ void mx_fields_of(const struct mx_system *system, struct mx_run_fields *out);
 /* program: a source gives what these do not. */
 int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options, bool program,
                    const struct mx_system *system, mx_why *why);
-/* Of them --input and --field alone: fields may be left without values. -EINVAL, -errno. */
-int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why);
+/* Of them --input, --field and --frame alone: fields may be left without values. -EINVAL, -errno. */
+int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options,
+                         const struct mx_system *system, mx_why *why);
 /* Takes --output: the file of each field, NULL = none. */
 int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why,
                            const char *path[MX_FIELDS_MOST]);
@@ -59,9 +68,25 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
  * `former`, compared with what they were. */
 int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *problem, bool former, mx_why *why);
 void mx_fields_close(struct mx_run_fields *fields);
+/* Of a resumed run, the files that it reads in place: they must be what they were. */
+int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *problem, mx_why *why);
+/* And --field, which says where such files are now. -EINVAL. */
+int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why);
+/* The file of this field, open now, is read in place from here on: completes its identity. */
+int mx_field_begin_in_place(struct mx_run_field *field, mx_why *why);
+/* Is it still what it was then? -ESTALE with a sentence. What leaves bytes and the time of their change as
+ * they were (a new name, other permissions) is looked at once more, and allowed where the sample is the same.
+ */
+int mx_field_unchanged(struct mx_run_field *field, mx_why *why);
 /* Opens a program's source for each of its fields; *opened is set once that was done. */
 int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *problem,
                           const struct mx_source *source, bool *opened, mx_why *why);
+/* in_place.c: how the file of a field of C, open, lies if it is read in place; 0, or -errno with the reason
+ * why it has to be copied. */
+int mx_field_lay_in_place(const struct mx_run_field *field, const struct mx_problem *problem,
+                          uint32_t align_bytes, mx_why *why, struct mx_fixed_layout *out);
+/* What its transfers will be aligned to, as far as that is known without a device. */
+uint32_t mx_field_align(const struct mx_run_field *field, const struct mx_backend *backend);
 
 /* Fills plane z of array A (0) or B (1) of the initial state; `layout` that of the Buffers. */
 struct mx_fields_fill {

@@ -1,6 +1,7 @@
 #include "run/grid_file.h"
 
 #include <errno.h>
+#include <memext/backend.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -12,9 +13,27 @@ static struct mx_layout pitches(const struct mx_grid_box *box) {
 
 /* ---- source */
 
+/* Raw cells: the frame is there, or, where one is to be made (grid->frame 0), is not. */
+static int open_raw(struct mx_grid_file *f, const struct mx_grid *grid, mx_why *why) {
+    const int64_t h2 = 2 * (int64_t)grid->frame;
+    const struct mx_raw_want want = {.option = "--input",
+                                     .nx = grid->nx > 0 ? grid->nx - h2 : 0,
+                                     .ny = grid->ny - h2,
+                                     .nz = grid->nz - h2,
+                                     .h = f->h,
+                                     .may_have = grid->frame > 0,
+                                     .may_lack = grid->frame == 0};
+    bool frame;
+    int err = mx_raw_open(f->path, f->raw, &want, why, &f->npy, &frame);
+    if (err < 0 || frame == want.may_have) return err;
+    close(f->npy.fd);
+    return mx_fail(why, -EINVAL, "%.300s,%s says frame=yes, and --frame makes one; leave one of them out",
+                   f->path, f->raw);
+}
+
 static int source_open(void *context, struct mx_grid *grid, mx_why *why) {
     struct mx_grid_file *f = context;
-    int err = mx_npy_open(f->path, why, &f->npy);
+    int err = f->raw[0] != 0 ? open_raw(f, grid, why) : mx_npy_open(f->path, why, &f->npy);
     if (err < 0) return f->npy.fd = -1, err;
     grid->nx = f->npy.shape[2], grid->ny = f->npy.shape[1], grid->nz = f->npy.shape[0];
     snprintf(grid->dtype, sizeof grid->dtype, "%s", mx_dtype_name(f->npy.dtype));
@@ -33,8 +52,9 @@ static void source_close(void *context) {
     f->npy.fd = -1;
 }
 
-void mx_grid_file_source(struct mx_grid_file *file, const char *path, struct mx_source *out) {
-    *file = (struct mx_grid_file){.path = path, .npy.fd = -1, .output.fd = -1};
+void mx_grid_file_source(struct mx_grid_file *file, const char *path, const char *raw,
+                         struct mx_source *out) {
+    *file = (struct mx_grid_file){.path = path, .raw = raw, .npy.fd = -1, .output.fd = -1};
     *out = (struct mx_source){.size = sizeof *out,
                               .context = file,
                               .name = path,

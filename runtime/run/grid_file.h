@@ -1,19 +1,22 @@
-/* grid_file.h - .npy files as a source and a sink of runs (memext.h): what --input and --output are. */
+/* grid_file.h - .npy files, and of raw cells, as a source of runs (memext.h), .npy files as a sink: what
+ * --input and --output are. */
 #ifndef MX_RUN_GRID_FILE_H
 #define MX_RUN_GRID_FILE_H
 
 #include "grid/grid.h"
 #include "run/output.h"
+#include "run/raw.h"
 
 struct mx_grid_file {
-    const char *path;
+    const char *path, *raw;  /* raw: what follows the name of a file of raw cells (raw.h); "" = .npy */
+    int32_t h;               /* of a raw source: cells of a frame, if it has one */
     bool replace;            /* of a sink: a file that is there */
     struct mx_npy npy;       /* open while npy.fd >= 0 */
     struct mx_output output; /* of a sink; published when the whole result is there */
 };
 
-/* file: of the caller, outlives what is made of it. */
-void mx_grid_file_source(struct mx_grid_file *file, const char *path, struct mx_source *out);
+/* file: of the caller, outlives what is made of it, as path and raw do. */
+void mx_grid_file_source(struct mx_grid_file *file, const char *path, const char *raw, struct mx_source *out);
 void mx_grid_file_sink(struct mx_grid_file *file, const char *path, bool replace, struct mx_sink *out);
 
 #endif

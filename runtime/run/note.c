@@ -106,7 +106,19 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     put_whole(o, "inode", (int64_t)f->identity.inode);
     put_whole(o, "bytes", (int64_t)f->identity.bytes);
     put_whole(o, "modified_ns", f->identity.modified_ns);
+    if (!f->in_place) return o;
+    char sample[17];
+    snprintf(sample, sizeof sample, "%016llx", (unsigned long long)f->identity.sample);
+    put(o, "in_place", json_true());
+    put_whole(o, "offset_bytes", f->npy.data_offset_bytes);
+    put(o, "sample", json_string(sample));
     return o;
+}
+
+static bool any_in_place(const struct mx_note *n) {
+    for (int32_t i = 0; i < n->fields.n; i++)
+        if (n->fields.field[i].in_place) return true;
+    return false;
 }
 
 static json_t *print_system(const struct mx_note *n) {
@@ -154,6 +166,7 @@ static json_t *print_input(const struct mx_note *n) {
     json_t *o = json_object();
     mx_note_escape(n->input, path);
     put(o, "path", json_string(path));
+    if (n->raw[0] != 0) put(o, "raw", json_string(n->raw));
     put_whole(o, "inode", (int64_t)n->identity.inode);
     put_whole(o, "bytes", (int64_t)n->identity.bytes);
     put_whole(o, "modified_ns", n->identity.modified_ns);
@@ -166,11 +179,23 @@ static void put_identity(json_t *o, const char *key, uint64_t identity) {
     if (identity != 0) put(o, key, json_string(text));
 }
 
+static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
+    char path[MX_NOTE_ESCAPED_BYTES];
+    json_t *o = json_object();
+    mx_note_escape(s->directory, path);
+    put_whole(o, "every", s->every);
+    put_whole(o, "stride", s->stride);
+    put(o, "directory", json_string(path));
+    put_identity(o, "run", s->run);
+    if (s->fields[0] != 0) put(o, "fields", json_string(s->fields));
+    return o;
+}
+
 static json_t *print_all(const struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
-    put_whole(o, "note", MX_NOTE_VERSION);
+    put_whole(o, "note", any_in_place(n) ? MX_NOTE_VERSION : MX_NOTE_OLDEST);
     put(o, "memext", json_string(MX_VERSION));
     put(o, "problem", print_problem(&n->problem));
     put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
@@ -188,8 +213,10 @@ static json_t *print_all(const struct mx_note *n) {
     put_whole(o, "committed_s", n->committed_s);
     if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
     if (!mx_sides_all_fixed(&n->sides)) put(o, "sides", json_string(mx_sides_text(&n->sides, sides)));
+    if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
+    if (n->snapshots.every > 0) put(o, "snapshots", print_snapshots(&n->snapshots));
     if (n->problem.system != NULL)
         put(o, "system", print_system(n));
     else if (n->input[0] != 0)
@@ -291,6 +318,13 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
     f->identity.inode = (uint64_t)whole(r, v, "inode", INT64_MIN, INT64_MAX);
     f->identity.bytes = (uint64_t)whole(r, v, "bytes", 0, INT64_MAX);
     f->identity.modified_ns = whole(r, v, "modified_ns", INT64_MIN, INT64_MAX);
+    f->in_place = json_is_true(json_object_get(v, "in_place"));
+    if (!f->in_place) return;
+    char sample[17];
+    if (f->array != MX_FIELD_OF_C) r->ok = false;
+    f->npy.data_offset_bytes = whole(r, v, "offset_bytes", 0, INT64_MAX / 4);
+    if (strspn(word(r, v, "sample", sample, sizeof sample), "0123456789abcdef") != 16) r->ok = false;
+    f->identity.sample = r->ok ? strtoull(sample, NULL, 16) : 0;
 }
 
 static void parse_params(struct reader *r, const json_t *o, struct mx_system *s) {
@@ -362,7 +396,24 @@ static void parse_problem(struct reader *r, const json_t *o, bool system, struct
     p->h = s != NULL ? s->h : 1;
 }
 
-static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p, struct mx_layout *l) {
+/* The field that is number i of C. */
+static const struct mx_run_field *field_of_c(const struct mx_run_fields *fields, int32_t i) {
+    for (int32_t k = 0; k < fields->n; k++)
+        if (fields->field[k].array == MX_FIELD_OF_C && fields->field[k].index == i) return &fields->field[k];
+    return NULL;
+}
+
+static bool lay_in_place(const struct mx_problem *p, int32_t i, const struct mx_run_field *f,
+                         struct mx_fixed_layout *out) {
+    const struct mx_fixed_file file = {.dtype = f->dtype,
+                                       .offset_bytes = f->npy.data_offset_bytes,
+                                       .bytes = (int64_t)f->identity.bytes,
+                                       .frame = f->frame};
+    return mx_layout_fixed_file(p, i, &file, NULL, out) == 0;
+}
+
+static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p,
+                         const struct mx_run_fields *fields, struct mx_layout *l) {
     const int64_t most = INT64_MAX / 4;
     if (!r->ok) return;
     l->rows = p->ny + 2 * p->h;
@@ -386,6 +437,11 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
     const json_t *fixed = mx_fixed_count(p) > 0 ? member(r, o, "fixed_pitch_bytes") : NULL;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &l->fixed[i];
+        const struct mx_run_field *field = field_of_c(fields, i);
+        if (field != NULL && field->in_place) {
+            r->ok &= lay_in_place(p, i, field, f);
+            continue;
+        }
         *f = (struct mx_fixed_layout){
             .row_bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype),
             .row_pitch_bytes = json_integer_value(json_array_get(fixed, 2 * (size_t)i)),
@@ -413,6 +469,7 @@ static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
     }
     const char *path = json_string_value(member(r, input, "path"));
     if (path == NULL || path[0] == 0 || !mx_note_unescape(path, n->input, sizeof n->input)) r->ok = false;
+    if (json_object_get(input, "raw") != NULL) word(r, input, "raw", n->raw, sizeof n->raw);
     n->identity.inode = (uint64_t)whole(r, input, "inode", INT64_MIN, INT64_MAX);
     n->identity.bytes = (uint64_t)whole(r, input, "bytes", 0, INT64_MAX);
     n->identity.modified_ns = whole(r, input, "modified_ns", INT64_MIN, INT64_MAX);
@@ -441,12 +498,24 @@ static void parse_sides(struct reader *r, const json_t *o, const struct mx_probl
     if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
 }
 
+static void parse_snapshots(struct reader *r, const json_t *o, struct mx_snapshots_asked *s) {
+    const json_t *of = json_object_get(o, "snapshots");
+    if (of == NULL) return;
+    const char *path = json_string_value(member(r, of, "directory"));
+    if (path == NULL || path[0] != '/' || !mx_note_unescape(path, s->directory, sizeof s->directory))
+        r->ok = false;
+    s->every = whole(r, of, "every", 1, INT64_C(1) << 40);
+    s->stride = whole(r, of, "stride", 1, INT64_C(1) << 40);
+    s->run = parse_identity(r, of, "run");
+    if (json_object_get(of, "fields") != NULL) word(r, of, "fields", s->fields, sizeof s->fields);
+}
+
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
     parse_problem(r, member(r, o, "problem"), system != NULL, &n->problem);
     if (system != NULL) parse_system(r, system, n);
-    parse_layout(r, member(r, o, "layout"), &n->problem, &n->layout);
+    parse_layout(r, member(r, o, "layout"), &n->problem, &n->fields, &n->layout);
     if (mx_plan_parse(word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
     n->time = whole(r, o, "step", 0, n->problem.nt);
     n->n_buffers = (int32_t)whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
@@ -465,8 +534,10 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
     parse_sides(r, o, &n->problem, &n->sides);
+    if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
+    parse_snapshots(r, o, &n->snapshots);
     if (system == NULL) parse_origin(r, o, n);
 }
 
@@ -479,13 +550,14 @@ int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *o
     if (strcmp(word(&r, o, "kind", found, sizeof found), kind) != 0)
         err = mx_fail(why, -EINVAL, "its note is not of a run of memext");
     const json_t *version = json_object_get(o, "note");
-    if (err == 0 && json_is_integer(version) && json_integer_value(version) != MX_NOTE_VERSION)
-        err = mx_fail(
-            why, -EINVAL,
-            "its note has version %lld, and this memext (%s) reads version %d: use the memext that made it",
-            (long long)json_integer_value(version), MX_VERSION, MX_NOTE_VERSION);
+    const int64_t number = json_integer_value(version);
+    if (err == 0 && json_is_integer(version) && (number < MX_NOTE_OLDEST || number > MX_NOTE_VERSION))
+        err = mx_fail(why, -EINVAL,
+                      "its note has version %lld, and this memext (%s) reads versions %d to %d: use the "
+                      "memext that made it",
+                      (long long)number, MX_VERSION, MX_NOTE_OLDEST, MX_NOTE_VERSION);
     if (err == 0) {
-        whole(&r, o, "note", MX_NOTE_VERSION, MX_NOTE_VERSION);
+        whole(&r, o, "note", MX_NOTE_OLDEST, MX_NOTE_VERSION);
         parse_rest(&r, o, &n);
         if (!r.ok)
             err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");

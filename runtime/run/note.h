@@ -17,7 +17,18 @@
 
 #include <limits.h>
 
-enum { MX_NOTE_VERSION = 4, MX_NOTE_MOST_BUFFERS = 3 };
+/* 5: fields of C may be files that are read in place. Without any a note has version 4. */
+enum { MX_NOTE_OLDEST = 4, MX_NOTE_VERSION = 5, MX_NOTE_MOST_BUFFERS = 3 };
+
+enum { MX_SNAPSHOT_FIELDS = 512 };
+
+/* Snapshots of a run (snapshots.h). every 0 = none. */
+struct mx_snapshots_asked {
+    int64_t every, stride;
+    uint64_t run;                    /* a number of this run alone; 0 = none yet */
+    char directory[PATH_MAX];        /* absolute */
+    char fields[MX_SNAPSHOT_FIELDS]; /* --snapshot-fields; "" = all of the state */
+};
 
 struct mx_note {
     struct mx_problem problem;
@@ -31,14 +42,16 @@ struct mx_note {
     double commit_every;    /* seconds between commits; 0 = after every sweep */
     char init[16];          /* name of the initial grid, "" with an input or a source */
     char source[64];        /* name of a program's source of it, "" without */
-    char input[PATH_MAX];
+    char input[PATH_MAX], raw[48]; /* raw: of a file of raw cells what follows its name */
     struct mx_input_identity identity;
+    char frame[512]; /* words of --frame, blanks between them; "": files have their frames */
     /* With a system problem.system points to `system`, which has no row functions, and what follows says
      * where it and its fields come from; init, source and input are empty. */
     struct mx_system system;
     char kernel[PATH_MAX]; /* the kernel's file */
     struct mx_run_fields fields;
     struct mx_sides sides;
+    struct mx_snapshots_asked snapshots;
     uint64_t sources, probes; /* identities of them, 0 = none: a resumed run has the same */
     char backend[24], host[65];
     int64_t started_s, committed_s; /* seconds since 1970 */
@@ -53,7 +66,8 @@ bool mx_note_unescape(const char *text, char *out, size_t capacity_bytes);
 
 /* Names of the Buffers in a store, by number. */
 extern const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS];
-/* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...), a copy that the run owns. */
+/* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...) that the run has a copy of.
+ */
 extern const char *const mx_note_partners[MX_NOTE_MOST_BUFFERS];
 const char *mx_note_fixed(int32_t field, char name[16]);
 

@@ -215,6 +215,40 @@ static int take_reserve(const struct mx_option *row, const char *value, struct m
     return mx_fail(why, -EINVAL, "--reserve '%s' is neither a size (like 512MiB) nor paper nor auto", value);
 }
 
+/* EVERY:DIR[:STRIDE]. What stands behind a second colon is STRIDE, and nothing else: else a word too many
+ * would become the name of a directory. */
+static int take_snapshot(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const int64_t most = INT64_C(1) << 40;
+    char number[LONGEST_NUMBER];
+    const char *colon = strchr(value, ':'), *last = strrchr(value, ':');
+    snprintf(number, sizeof number, "%.*s", colon != NULL ? (int)(colon - value) : 0, value);
+    if (colon == NULL || parse_count(number, &o->snapshot_every) < 0 || o->snapshot_every < 1 ||
+        o->snapshot_every > most)
+        return mx_fail(why, -EINVAL,
+                       "--%s '%.200s' does not begin with a number of steps from 1 on and a colon: %s",
+                       row->name, value, row->argument);
+    o->snapshot_stride = 1;
+    if (last != colon && (parse_count(last + 1, &o->snapshot_stride) < 0 || o->snapshot_stride < 1 ||
+                          o->snapshot_stride > most))
+        return mx_fail(
+            why, -EINVAL,
+            "--%s '%.200s': behind the last colon stands of how many cells one is taken, a number from 1 "
+            "on; where the directory has a colon in its name, give that as well: EVERY:DIR:1",
+            row->name, value);
+    o->snapshot_directory = colon + 1;
+    o->snapshot_length = last != colon ? (size_t)(last - colon - 1) : strlen(colon + 1);
+    if (o->snapshot_length > 0) return 0;
+    return mx_fail(why, -EINVAL, "--%s '%.200s' names no directory: %s", row->name, value, row->argument);
+}
+
+static int take_output_frame(const struct mx_option *row, const char *value, struct mx_options *o,
+                             mx_why *why) {
+    (void)row;
+    if (strcmp(value, "included") != 0 && strcmp(value, "none") != 0)
+        return mx_fail(why, -EINVAL, "--output-frame '%s' is not known; it is included or none", value);
+    return o->bare_output = strcmp(value, "none") == 0, 0;
+}
+
 static int take_advice(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     static const char *const advice[] = {"none", "sequential", "random", "willneed", "hugepage", "schedule"};
     (void)row;
@@ -235,7 +269,8 @@ static int take_advice(const struct mx_option *row, const char *value, struct mx
 const struct mx_option mx_option_rows[] = {
     {"size", 'n', BOTH, 3, take_counts, AT(problem.nx), 1, 0, "NX NY NZ",
      "interior cells of the grid (with --input: taken from the file)"},
-    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT", "time steps"},
+    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT",
+     "time steps; with --resume another number than before if the run is to end earlier or go on"},
     {"device", 'd', BOTH | MX_CMD_INFO, 1, take_text, AT(path), 0, 0, "PATH",
      "directory, file or block device that holds the Buffers"},
     {"backend", 0, BOTH | MX_CMD_EXPORT, 1, take_text, AT(backend), 0, 0, "B",
@@ -280,6 +315,8 @@ const struct mx_option mx_option_rows[] = {
      "field that the kernel only reads: a .npy file, or raw cells: "
      "NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]; "
      "repeated"},
+    {"field-copy", 0, BOTH, 0, take_flag, AT(field_copy), 0, 0, NULL,
+     "copy files of --field into the store instead of reading them where they are"},
     {"in-place", 0, BOTH, 0, take_flag, AT(in_place), 0, 0, NULL,
      "kernels that read the old value: one pair of Buffers instead of two; such a run cannot be resumed"},
     {"side", 0, BOTH, 1, take_words, AT(sides), 0, 0, "x=KIND[,KIND]",
@@ -292,12 +329,23 @@ const struct mx_option mx_option_rows[] = {
      "record cells after every step: a file with FIELD X Y Z in each line"},
     {"probes-out", 0, RUN, 1, take_text, AT(probes_out), 0, 0, "TRACES.npy",
      "where to: a row a step, a column for each probe, f64; grows while the run goes on"},
+    {"snapshot", 0, RUN, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
+     "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
+     "while the run goes on"},
+    {"snapshot-fields", 0, RUN, 1, take_text, AT(snapshot_fields), 0, 0, "NAME,...",
+     "fields of --snapshot (default: all of the state)"},
+    {"frame", 0, BOTH, 1, take_words, AT(frames), 0, 0, "[FIELD=]KIND",
+     "files of --input come without a frame (--field: may), and it is made: edge | mirror | periodic | a "
+     "number; included: they have it (default); repeated"},
     {"init", 0, RUN, 1, take_init, AT(init), 0, 0, "[FIELD=]NAME",
      "initial grid: random | gauss | linear | corner | zero (default random); with a kernel per field"},
     {"input", 0, BOTH, 1, take_input, AT(input), 0, 0, "[FIELD=]GRID.npy",
-     "initial grid, frame included; -n follows from it; with a kernel per field"},
+     "initial grid, frame included unless --frame says otherwise; -n follows from it; with a kernel per "
+     "field; or raw cells: FILE,TYPE[,offset=BYTES]"},
     {"output", 'o', RUN | MX_CMD_EXPORT, 1, take_output, AT(output), 0, 0, "[FIELD=]GRID.npy",
      "write the result, frame included; with a kernel per field"},
+    {"output-frame", 0, RUN | MX_CMD_EXPORT, 1, take_output_frame, 0, 0, 0, "included|none",
+     "whether files of --output have the frame (default: included)"},
     {"overwrite", 0, RUN | MX_CMD_EXPORT, 0, take_flag, AT(overwrite), 0, 0, NULL,
      "replace the file of --output if it is there"},
     {"commit-every", 0, RUN, 1, take_commit_every, 0, 0, 0, "SECONDS",
@@ -389,6 +437,7 @@ static const struct {
 } exclusive[] = {
     {"dry-run", "resume calibrate", "a dry run touches nothing"},
     {"force", "resume", "--force starts anew and --resume goes on"},
+    {"field-copy", "resume", "fields stay where the run has them since it began"},
     {"init", "input", "the initial grid is the one or the other"},
     {"kernel", "stencil coef dtype", "the kernel says what is computed and with which types"},
 };
@@ -416,7 +465,7 @@ static int complete_export(const struct mx_options *o, mx_why *why) {
 
 /* What is computed, what the grid is: of a kernel that is known when it has been opened. */
 static int complete_system(struct mx_options *o, mx_why *why) {
-    static const char *const of_kernels[] = {"param", "field", "in-place"};
+    static const char *const of_kernels[] = {"param", "field", "field-copy", "in-place"};
     for (size_t i = 0; i < sizeof of_kernels / sizeof *of_kernels; i++)
         if (o->kernel == NULL && !o->resume && mx_option_given(o, of_kernels[i]))
             return mx_fail(why, -EINVAL, "--%s is for kernels: give one with --kernel FILE.c", of_kernels[i]);
@@ -429,6 +478,13 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
     int err = check_exclusive(o, why);
     if (err < 0 || command == MX_CMD_INFO) return err;
     if (command == MX_CMD_EXPORT) return complete_export(o, why);
+    if (o->frames.n > 0 && o->inputs.n + o->fields.n == 0 && !o->source && !o->resume)
+        return mx_fail(
+            why, -EINVAL,
+            "--frame is about files that have none, and there is no file: give one with --input, or "
+            "leave --frame out");
+    if (command == MX_CMD_RUN && mx_option_given(o, "output-frame") && o->outputs.n == 0)
+        return mx_fail(why, -EINVAL, "--output-frame is for --output FILE: give one, or leave it out");
     if ((err = complete_system(o, why)) < 0) return err;
     if (o->problem.stencil[0] == 0 && o->kernel == NULL) strcpy(o->problem.stencil, "star7");
     if (o->kernel == NULL) {
@@ -443,6 +499,9 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
         return mx_fail(
             why, -EINVAL, "--%s needs --%s: a file that names the probes, and one for their traces",
             o->probes != NULL ? "probes" : "probes-out", o->probes != NULL ? "probes-out" : "probes");
+    if (o->snapshot_fields != NULL && o->snapshot_every == 0)
+        return mx_fail(why, -EINVAL,
+                       "--snapshot-fields is for --snapshot EVERY:DIR: give it, or leave this out");
     if (!mx_option_given(o, "steps") && !o->resume)
         return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
     if (o->init != NULL && mx_init_find(o->init) == NULL)

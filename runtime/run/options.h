@@ -28,10 +28,17 @@ struct mx_options {
      * these hold all of them. */
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
-    bool in_place;
+    bool in_place, field_copy;
     struct mx_words sides;         /* --side */
+    struct mx_words frames;        /* --frame */
+    bool bare_output;              /* --output-frame none */
     struct mx_words point_sources; /* --source */
     const char *sources, *probes, *probes_out;
+    /* --snapshot: steps from one to the next (0 = none), one cell of how many; the directory stands in the
+     * option's text, so many bytes of it */
+    int64_t snapshot_every, snapshot_stride;
+    const char *snapshot_directory, *snapshot_fields;
+    size_t snapshot_length;
     int64_t by, bz, bt; /* --block; 0 = not given */
     int64_t iy, iz;     /* --iblock */
     int64_t tile, ct;   /* --tile */

@@ -32,6 +32,9 @@ static int begin_note(struct mx_run *r) {
                            strerror(errno));
     }
     if (r->o.init != NULL) snprintf(n->init, sizeof n->init, "%s", r->o.init);
+    int err = mx_frame_print(&r->o.frames, n->frame, &r->why);
+    if (err < 0) return err;
+    snprintf(n->raw, sizeof n->raw, "%s", r->input_raw);
     if (r->o.source) snprintf(n->source, sizeof n->source, "%s", r->source.name);
     if (r->o.input == NULL) return 0;
     if (realpath(r->o.input, n->input) == NULL || fstat(r->input.npy.fd, &st) != 0)
@@ -47,9 +50,16 @@ static int begin_note(struct mx_run *r) {
 /* What a resumed run may have changed. */
 static void renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
+    n->snapshots = r->snapshots.asked;
     n->plan = r->report.plan;
     n->n_buffers = r->n_buffers;
     n->commit_every = r->commit_every_s;
+    for (int32_t i = 0; i < r->fields.n; i++) {
+        struct mx_run_field *f = &n->fields.field[i];
+        if (!r->fields.field[i].in_place) continue;
+        *f = r->fields.field[i]; /* it may be elsewhere now */
+        f->npy.fd = -1;
+    }
     snprintf(n->backend, sizeof n->backend, "%s", r->backend->name);
     gethostname(n->host, sizeof n->host - 1);
     for (char *c = n->host; *c != 0; c++)
@@ -81,10 +91,12 @@ static int write_note(struct mx_run *r) {
 /* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
 static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
-    int err = r->note.integrity_unit > 0 ? mx_buffer_integrity_save(r->buffer[buffer]) : 0;
+    int err = mx_run_in_place_unchanged(r, NULL);
+    if (err == 0 && r->note.integrity_unit > 0) err = mx_buffer_integrity_save(r->buffer[buffer]);
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_buffer_integrity_save(r->partner[buffer]);
     if (err == 0) err = mx_run_sync_traces(r);
+    if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
     if (err < 0) return err;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
@@ -147,13 +159,13 @@ static int pass(struct mx_run *r, const char *label, mx_buffer *buffer, bool wri
 
 /* ------------------------------------------------------------------ initial grid */
 
-/* A plane of the Buffer, as sources and sinks see it. */
-static struct mx_grid_box box_of(const struct mx_run *r, int64_t z, char *plane) {
+/* A plane of the Buffer, as sources and sinks see it, with or without its frame. */
+static struct mx_grid_box box_of(const struct mx_run *r, bool frame, int64_t z, char *plane) {
     const struct mx_problem *p = &r->o.problem;
     const struct mx_layout *l = &r->report.layout;
     return (struct mx_grid_box){.size = sizeof(struct mx_grid_box),
-                                .x1 = p->nx + 2 * p->h,
-                                .y1 = l->rows,
+                                .x1 = p->nx + (frame ? 2 * p->h : 0),
+                                .y1 = p->ny + (frame ? 2 * p->h : 0),
                                 .z0 = z,
                                 .z1 = z + 1,
                                 .row_pitch_bytes = l->row_pitch_bytes,
@@ -162,13 +174,32 @@ static struct mx_grid_box box_of(const struct mx_run *r, int64_t z, char *plane)
                                 .field = ""};
 }
 
-/* One plane of the initial grid, its frame as the source has it. */
-static int plain_plane(void *context, int64_t z, char *plane) {
+/* A plane that a sink is to get: *box is it, or false where it gets none of it, since it wants no frame. */
+static bool box_out(const struct mx_run *r, enum mx_dtype dtype, int64_t z, char *plane,
+                    struct mx_grid_box *box) {
+    const struct mx_problem *p = &r->o.problem;
+    const int64_t h = p->h, corner = h * r->report.layout.row_pitch_bytes + h * mx_dtype_bytes(dtype);
+    const bool bare = r->o.bare_output;
+    if (bare && (z < h || z >= p->nz + h)) return false;
+    *box = bare ? box_of(r, false, z - h, plane + corner) : box_of(r, true, z, plane);
+    return true;
+}
+
+/* A plane as the source has it, with its frame or without. */
+static int ask_source(void *context, int64_t z, char *at) {
     struct mx_run *r = context;
-    if (r->source.region == NULL) return mx_fill_plane(&r->fill, z, plane);
-    const struct mx_grid_box box = box_of(r, z, plane);
+    const struct mx_grid_box box = box_of(r, r->made.kind == MX_FRAME_INCLUDED, z, at);
     int err = r->source.region(r->source.context, &box, &r->why);
     return err > 0 ? -EIO : err;
+}
+
+/* One plane of the initial grid, its frame as the source has it, or as it is made. */
+static int plain_plane(void *context, int64_t z, char *plane) {
+    struct mx_run *r = context;
+    const struct mx_problem *p = &r->o.problem;
+    if (r->source.region == NULL) return mx_fill_plane(&r->fill, z, plane);
+    if (r->made.kind == MX_FRAME_INCLUDED) return ask_source(r, z, plane);
+    return mx_frame_fill(&r->made, p, p->dtype, r->report.layout.row_pitch_bytes, z, plane, ask_source, r);
 }
 
 /* Planes with the frames that the run's sides ask for. */
@@ -265,11 +296,12 @@ static int fill_sided_field(void *context, int64_t z, char *plane) {
     return err;
 }
 
-/* The fields that a kernel only reads, as the run keeps them. */
+/* The fields that a kernel only reads, as far as the run has a copy of them. */
 static int write_fixed(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
         struct mx_layout layout;
+        if (r->file[i] != NULL) continue;
         mx_layout_of_fixed(&r->report.layout, i, &layout);
         struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
         struct sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill};
@@ -349,6 +381,8 @@ static int start_timeline(struct mx_run *r) {
                                     .problem = &r->o.problem,
                                     .plan = &p->plan,
                                     .device = r->device,
+                                    .files = r->file,
+                                    .n_files = MX_MAX_FIXED,
                                     .place = r->backend->anonymous ? "" : p->device.place,
                                     .n_buffers = r->n_buffers};
     for (int32_t i = 0; i < r->n_buffers; i++) {
@@ -384,9 +418,9 @@ static int make_engine(struct mx_run *r) {
     return err;
 }
 
-static struct mx_counters counters_since(mx_device *device, const struct mx_counters *s) {
-    struct mx_counters n = {.size = sizeof n};
-    mx_device_counters(device, &n);
+static struct mx_counters counters_since(const struct mx_run *r, const struct mx_counters *s) {
+    struct mx_counters n;
+    mx_run_counters(r, &n);
     return (struct mx_counters){n.size,
                                 n.read_bytes - s->read_bytes,
                                 n.write_bytes - s->write_bytes,
@@ -423,15 +457,16 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
 /* Runs the schedule between two looks at all counters. */
 static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_executed *done) {
     struct mx_report *p = &r->report;
-    struct mx_counters before = {.size = sizeof before};
-    mx_device_counters(r->device, &before);
+    struct mx_counters before;
+    mx_run_counters(r, &before);
     struct mx_usage_files files = mx_usage_open();
     struct mx_usage usage = mx_usage_now(&files);
     int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
-    p->counters = counters_since(r->device, &before);
-    return err;
+    p->counters = counters_since(r, &before);
+    const char *snapshots = err < 0 ? mx_run_snapshots_failed(r) : NULL;
+    return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
 }
 
 static bool asks(const struct mx_run *r) {
@@ -458,6 +493,7 @@ static int compute(struct mx_run *r) {
                              .after = asks(r) ? &r->points.after : NULL,
                              .most_ahead = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0,
                              .sweep = take_sweep,
+                             .taking = r->snapshots.made ? &r->snapshots.taking : NULL,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
@@ -579,7 +615,8 @@ static int verify(struct mx_run *r) {
 
 static int hand_over_plane(void *context, int64_t z, char *plane) {
     struct mx_run *r = context;
-    const struct mx_grid_box box = box_of(r, z, plane);
+    struct mx_grid_box box;
+    if (!box_out(r, r->o.problem.dtype, z, plane, &box)) return 0;
     int err = r->sink.region(r->sink.context, &box, &r->why);
     return err > 0 ? -EIO : err;
 }
@@ -606,9 +643,10 @@ static int hand_over_fields(void *context, int64_t z, char *plane) {
         const struct mx_run_field *f = &r->fields.field[i];
         const struct mx_field_sink *s = &r->field_sink[i];
         if ((!s->open && !r->sink_open) || f->array != o->array) continue;
-        struct mx_grid_box box =
-            box_of(r, z, plane + r->report.layout.field_offset_bytes[o->stored][f->index]);
+        struct mx_grid_box box;
+        char *at = plane + r->report.layout.field_offset_bytes[o->stored][f->index];
         const struct mx_sink *sink = s->open ? &s->sink : &r->sink;
+        if (!box_out(r, f->dtype, z, at, &box)) continue;
         box.field = f->name;
         err = sink->region(sink->context, &box, &r->why);
         if (err > 0) err = -EIO;
@@ -669,15 +707,27 @@ static int finish(struct mx_run *r) {
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
+/* What was computed from a file that changed is no result. */
+static int check_files(struct mx_run *r) { return mx_run_in_place_unchanged(r, &r->why); }
+
+/* Whatever failed: if a file changed, that is why, or reason enough. */
+static int explain(struct mx_run *r, int err) {
+    mx_why why = {""};
+    if (err == 0 || err == -EINTR || mx_run_in_place_unchanged(r, &why) != -ESTALE) return err;
+    r->why = why;
+    return -ESTALE;
+}
+
 int mx_run_work(struct mx_run *r) {
-    static int (*const phases[])(struct mx_run *) = {initialise, make_engine, compute, commit_result,
-                                                     take_checksum};
+    static int (*const phases[])(struct mx_run *) = {initialise,  make_engine,   compute,
+                                                     check_files, commit_result, take_checksum};
     int err = 0;
     for (size_t i = 0; i < sizeof phases / sizeof phases[0] && err == 0; i++) {
         err = mx_run_stopped(r);
         if (err == 0) err = phases[i](r);
     }
     if (err == 0 && r->o.verify) err = verify(r);
+    err = explain(r, err);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = hand_over_result(r);
     if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
@@ -696,6 +746,8 @@ void mx_run_release(struct mx_run *r) {
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->faces);
     mx_run_close_points(r);
+    mx_run_close_snapshots(r);
+    for (int i = 0; i < MX_MAX_FIXED; i++) mx_device_close(r->file[i]);
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);
     mx_device_close(r->device);

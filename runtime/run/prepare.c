@@ -1,5 +1,6 @@
 /* prepare.c - a run before anything is touched: what it may use, where it works, by which plan; and its
  * store. */
+#include "core/device.h"
 #include "machine/machine.h"
 #include "run/run.h"
 
@@ -104,13 +105,24 @@ static int take_place(struct mx_run *r) {
 /* What was given with --resume has to be what the store holds. */
 static int check_problem(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
-    if ((mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz)) ||
-        (mx_option_given(&r->o, "steps") && a->nt != b->nt))
+    if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz))
         return mx_fail(
             &r->why, -EINVAL,
             "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
-            "-n and -t out with --resume",
+            "-n out with --resume",
             place, (long long)b->nx, (long long)b->ny, (long long)b->nz, (long long)b->nt);
+    if (mx_option_given(&r->o, "steps") && a->nt < r->note.time)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
+            "%lld or more, or leave it out with --resume",
+            place, (long long)r->note.time, (long long)a->nt, (long long)r->note.time);
+    if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a run of %lld steps whose traces have room for those, not for %lld; leave "
+            "-t out with --resume",
+            place, (long long)b->nt, (long long)a->nt);
     if (mx_option_given(&r->o, "stencil") && strcmp(a->stencil, b->stencil) != 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run of %s, not of %s; leave --stencil out with --resume", place,
@@ -153,10 +165,10 @@ static int check_origin(struct mx_run *r, const char *place) {
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s; leave --init out with --resume", place,
                        origin(n));
-    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0 || r->o.fields.n > 0))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds all fields of its run; leave --input, --init and --field out with --resume", place);
+    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0))
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds all fields of its run; leave --input and --init out with --resume",
+                       place);
     if (r->o.input != NULL && n->input[0] == 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s %s; leave --input out with --resume", place,
@@ -178,16 +190,18 @@ static int check_origin(struct mx_run *r, const char *place) {
 /* ------------------------------------------------------------------ initial grid */
 
 static int open_source(struct mx_run *r) {
-    struct mx_problem *p = &r->o.problem;
-    const int64_t frame = 2 * (int64_t)p->h;
-    struct mx_grid grid = {.size = sizeof grid, .frame = p->h};
+    const struct mx_problem *p = &r->o.problem;
     if (r->source.region == NULL) return 0;
-    if (p->nx > 0) grid.nx = p->nx + frame, grid.ny = p->ny + frame, grid.nz = p->nz + frame;
-    snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(p->dtype));
-    int err = r->source.open != NULL ? r->source.open(r->source.context, &grid, &r->why) : 0;
+    int err = mx_frame_take(&r->o.frames, &r->why, &r->made);
+    if (err < 0) return err;
+    struct mx_grid grid = mx_grid_of(p, r->made.kind == MX_FRAME_INCLUDED ? p->h : 0);
+    r->input.h = p->h;
+    err = r->source.open != NULL ? r->source.open(r->source.context, &grid, &r->why) : 0;
     if (err != 0) return err < 0 ? err : -EIO;
     r->source_open = true;
-    return mx_take_grid(&r->o, r->source.name, &grid, &r->why);
+    grid.frame = r->made.kind == MX_FRAME_INCLUDED ? p->h : 0; /* not the source's to say */
+    err = mx_take_grid(&r->o, r->source.name, &grid, &r->why);
+    return err == 0 ? mx_frame_check(&r->made, "the grid", p->dtype, &r->why) : err;
 }
 
 /* Files first: extents may follow from them. */
@@ -255,7 +269,8 @@ static int take_stored_system(struct mx_run *r, const char *place) {
                     "leave --param out with --resume",
                     place, s->param_name[k], s->param[k], r->system->param[i]);
     r->fields = r->note.fields;
-    return 0;
+    err = mx_fields_take_moved(&r->fields, &r->o, &r->why);
+    return err == 0 ? mx_fields_take_frames(&r->fields, r->system, &r->o.frames, &r->why) : err;
 }
 
 static int read_note(struct mx_run *r, struct mx_store_facts *store) {
@@ -280,6 +295,19 @@ static int read_note(struct mx_run *r, struct mx_store_facts *store) {
     return 0;
 }
 
+/* What had no frame when the run began has none when it is read again. */
+static int take_stored_frames(struct mx_run *r, const char *place) {
+    char text[MX_FRAME_TEXT];
+    int err = mx_frame_print(&r->o.frames, text, &r->why);
+    if (err == 0 && r->o.frames.n > 0 && strcmp(text, r->note.frame) != 0)
+        err = mx_fail(&r->why, -EINVAL,
+                      "%.300s holds a run that began with --frame %.100s; leave --frame out with --resume",
+                      place, r->note.frame[0] != 0 ? r->note.frame : "included");
+    snprintf(r->frame_text, sizeof r->frame_text, "%s", r->note.frame);
+    mx_frame_words(r->frame_text, &r->o.frames);
+    return err;
+}
+
 /* Problem, layout and origin are those of the store; backend and plan are, unless others are asked for. */
 static int take_store(struct mx_run *r) {
     struct mx_store_facts *store = calloc(1, sizeof *store);
@@ -290,18 +318,21 @@ static int take_store(struct mx_run *r) {
     if (err == 0) err = check_kernel(r, store->place);
     if (err == 0) err = check_problem(r, store->place);
     if (err == 0) err = check_origin(r, store->place);
+    if (err == 0) err = take_stored_frames(r, store->place);
     if (err == 0) {
         const struct mx_backend *former = mx_backend_find(r->note.backend);
         bool works =
             former != NULL && !former->anonymous && (former->probe == NULL || former->probe(NULL, NULL) == 0);
         if (r->o.backend == NULL && works) r->o.backend = former->name;
         if (store->finished == 2) r->o.keep = true;
+        const int64_t nt = mx_option_given(&r->o, "steps") ? r->o.problem.nt : r->note.problem.nt;
         r->o.problem = r->note.problem;
+        r->o.problem.nt = nt;
         if (r->note.problem.system != NULL) err = take_stored_system(r, store->place);
         r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;
         if (r->o.input == NULL && r->note.input[0] != 0) {
             r->o.input = r->note.input;
-            mx_grid_file_source(&r->input, r->o.input, &r->source);
+            mx_grid_file_source(&r->input, r->o.input, r->note.raw, &r->source);
         }
         r->first_time = r->note.time;
         r->resumed = r->committed = true;
@@ -411,8 +442,7 @@ static int make_plan(struct mx_run *r) {
 }
 
 double mx_run_seconds_a_sweep(const struct mx_run *r) {
-    int64_t bt = r->tuned.plan.bt > 0 ? r->tuned.plan.bt : 1;
-    int64_t sweeps = (mx_levels_of(&r->rest, r->rest.nt) + bt - 1) / bt;
+    int64_t sweeps = mx_sweep_count(&r->rest, r->tuned.plan.bt);
     return sweeps > 0 ? r->tuned.seconds.total_s / (double)sweeps : 0;
 }
 
@@ -426,10 +456,17 @@ static double longest_sweep(const struct mx_run *r) {
                : most;
 }
 
+/* Seconds of the longest sweep: due steps leave sweeps of very different lengths. */
+static double longest_of_plan(const struct mx_run *r) {
+    const double levels = (double)mx_levels_of(&r->rest, r->rest.nt);
+    if (r->rest.due[0] == 0 && r->rest.due[1] == 0) return mx_run_seconds_a_sweep(r);
+    return levels > 0 ? r->tuned.seconds.total_s * (double)r->tuned.shape.max_levels / levels : 0;
+}
+
 /* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. */
 static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
-    const double sweep = mx_run_seconds_a_sweep(r), most = longest_sweep(r);
+    const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
     if (!free || r->resident || sweep <= most || r->tuned.plan.bt <= 1) return 0;
     const struct mx_tune_result former = r->tuned;
@@ -444,8 +481,7 @@ static int shorten_sweeps(struct mx_run *r) {
 static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
     const uint64_t buffer =
         (uint64_t)(r->tuned.shape.pairs ? 2 : 1) * (uint64_t)r->report.layout.buffer_bytes;
-    return mx_levels_of(&r->rest, r->rest.nt) > 2 * r->tuned.plan.bt &&
-           mx_run_seconds_a_sweep(r) < short_sweep_s &&
+    return mx_sweep_count(&r->rest, r->tuned.plan.bt) > 2 && mx_run_seconds_a_sweep(r) < short_sweep_s &&
            capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
 }
 
@@ -493,31 +529,43 @@ static void report_commits(struct mx_run *r) {
                                   ? mx_run_buffers(r) * p->layout.buffer_bytes
                                   : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
-        p->predicted_init_bytes += p->layout.fixed[i].bytes;
+        p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
+}
+
+/* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
+static uint64_t extra_bytes(const struct mx_run *r) {
+    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r);
+}
+
+static bool extra_fits(struct mx_run *r) {
+    const bool points = mx_run_points_fit(r);
+    return mx_run_snapshots_fit(r) && points;
 }
 
 int mx_run_plan(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     uint64_t capacity = 0;
     q->offset_align_bytes = alignment(r, &capacity);
-    q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+    q->extra_dram_bytes = extra_bytes(r);
     q->blocks_only = r->o.integrity;
+    q->fixed = r->file_layout;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
-        q->layout = &r->note.layout;
+        q->layout = &r->note.layout; /* of files that are read in place q->fixed */
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
     int err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
-    for (int again = 0; again < MOST_PLANS && err == 0 && !mx_run_points_fit(r); again++) {
-        q->extra_dram_bytes = integrity_bytes(r) + mx_run_points_bytes(r);
+    for (int again = 0; again < MOST_PLANS && err == 0 && !extra_fits(r); again++) {
+        q->extra_dram_bytes = extra_bytes(r);
         err = make_plan(r);
         if (err == 0) err = shorten_sweeps(r);
     }
     if (err < 0) return err;
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     report_plan(r);
+    mx_run_predict_snapshots(r);
     if (r->o.integrity && !r->algorithm->uses_blocks)
         return mx_fail(&r->why, -EINVAL,
                        "--integrity checks what is loaded, and %s loads nothing: it works on mapped Buffers; "
@@ -544,7 +592,10 @@ int mx_run_request(struct mx_run *r) {
     if (r->sinks_known) err = mx_run_check_names(r);
     if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
     if (err == 0) err = mx_run_take_sides(r);
+    if (err == 0) err = mx_run_check_frames(r);
+    if (err == 0) err = mx_run_take_snapshots(r);
     if (err == 0) err = mx_run_take_points(r);
+    if (err == 0 && r->system != NULL) err = mx_run_take_in_place(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
@@ -552,6 +603,7 @@ int mx_run_request(struct mx_run *r) {
         r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
     r->rest.nt -= r->first_time;
+    r->rest.done = r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
     r->request.face = mx_face_of(r->backend);
@@ -571,7 +623,7 @@ static uint64_t stored_bytes(const struct mx_run *r) {
     uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
                      (uint64_t)r->report.side_file_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
-        bytes += (uint64_t)r->report.layout.fixed[i].bytes;
+        bytes += r->report.layout.fixed[i].user_file ? 0 : (uint64_t)r->report.layout.fixed[i].bytes;
     return bytes;
 }
 
@@ -641,8 +693,11 @@ static int open_fixed(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
         char name[16];
-        err =
-            open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed, &r->fixed[i]);
+        if (r->file[i] != NULL)
+            err = mx_buffer_open(r->file[i], MX_FILE_BUFFER, &r->why, &r->fixed[i]);
+        else if (!r->report.layout.fixed[i].user_file) /* of a run that is done no file is opened */
+            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed,
+                              &r->fixed[i]);
     }
     return err;
 }
@@ -699,6 +754,7 @@ static int take_integrity(struct mx_run *r) {
 int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
     if (err == 0 && r->resumed) err = check_note(r);
+    if (r->resumed) r->note.problem.nt = r->o.problem.nt; /* from the next commit on */
     /* The device's alignment may turn out larger than it looked from outside. */
     bool same = r->backend->face == MX_FACE_MAPPED ||
                 r->report.device.offset_align_bytes == r->request.offset_align_bytes;
@@ -709,7 +765,8 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_faces(r);
     if (err == 0) err = take_integrity(r);
-    return err < 0 ? err : mx_run_open_points(r);
+    if (err == 0) err = mx_run_open_points(r);
+    return err < 0 ? err : mx_run_open_snapshots(r);
 }
 
 /* ------------------------------------------------------------------ outputs */
@@ -726,14 +783,16 @@ static void add_name(struct names *s, const char *option, const char *path, enum
     s->word[s->n++] = (struct mx_file_word){option, path, use};
 }
 
-/* Files of fields: what stands behind "NAME=", up to a comma for raw ones. */
+/* Files of fields: what stands behind "NAME=", without what is said of raw ones. */
 static void add_words(struct names *s, const char *option, const struct mx_words *words, bool raw,
                       enum mx_file_use use) {
     for (int32_t i = 0; i < words->n; i++) {
         const char *rest = mx_field_word(words->word[i], NULL), *path = rest != NULL ? rest : words->word[i];
-        const char *comma = raw ? strchr(path, ',') : NULL;
-        char *text = s->text[s->n_text++];
-        snprintf(text, PATH_MAX, "%.*s", comma != NULL ? (int)(comma - path) : PATH_MAX - 1, path);
+        char *text = s->text[s->n_text++], behind[MX_RAW_TEXT];
+        if (raw)
+            mx_raw_split(path, text, behind);
+        else
+            snprintf(text, PATH_MAX, "%s", path);
         add_name(s, option, text, use);
     }
 }
@@ -749,7 +808,7 @@ int mx_run_check_names(struct mx_run *r) {
     add_name(s, "--input", o->input, MX_FILE_READ);
     add_name(s, "--plan", o->plan, MX_FILE_READ);
     add_name(s, "--kernel", o->kernel, MX_FILE_READ);
-    if (system) add_words(s, "--input", &o->inputs, false, MX_FILE_READ);
+    if (system) add_words(s, "--input", &o->inputs, true, MX_FILE_READ);
     if (system) add_words(s, "--field", &o->fields, true, MX_FILE_READ);
     for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
         add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
@@ -768,6 +827,9 @@ int mx_run_check_names(struct mx_run *r) {
     add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
     add_name(s, "--probes-out", o->probes_out, MX_FILE_WRITTEN);
     int err = mx_output_check_names(s->word, s->n, &r->why);
+    for (size_t i = 0; i < s->n && err == 0; i++)
+        err = mx_run_check_snapshot_name(r, s->word[i].option, s->word[i].path,
+                                         s->word[i].use == MX_FILE_PLACE, &r->why);
     r->same_names |= err < 0;
     free(s);
     return err;
@@ -779,8 +841,7 @@ static int open_field_sinks(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_field_sink *s = &r->field_sink[i];
-        struct mx_grid grid = {.size = sizeof grid, .frame = p->h};
-        grid.nx = p->nx + 2 * p->h, grid.ny = p->ny + 2 * p->h, grid.nz = p->nz + 2 * p->h;
+        struct mx_grid grid = mx_grid_of(p, r->o.bare_output ? 0 : p->h);
         if (r->fields.field[i].array == MX_FIELD_OF_C || (s->path == NULL && !program)) continue;
         snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(r->fields.field[i].dtype));
         snprintf(grid.field, sizeof grid.field, "%s", r->fields.field[i].name);
@@ -799,13 +860,8 @@ static int open_field_sinks(struct mx_run *r) {
 static int open_sink(struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
     if (r->system != NULL) return open_field_sinks(r);
-    struct mx_grid grid = {.size = sizeof grid,
-                           .frame = p->h,
-                           .nx = p->nx + 2 * p->h,
-                           .ny = p->ny + 2 * p->h,
-                           .nz = p->nz + 2 * p->h};
+    struct mx_grid grid = mx_grid_of(p, r->o.bare_output ? 0 : p->h);
     if (r->sink.region == NULL) return 0;
-    snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(p->dtype));
     int err = r->sink.open != NULL ? r->sink.open(r->sink.context, &grid, &r->why) : 0;
     if (err != 0) return err < 0 ? err : -EIO;
     r->sink_open = true;

@@ -2,6 +2,7 @@
 #include "kernel/kernel.h"
 #include "machine/machine.h"
 #include "observe/report.h"
+#include "run/frame.h"
 #include "run/grid_file.h"
 
 #include <errno.h>
@@ -14,23 +15,37 @@
 enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
 enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
 
+struct mx_grid mx_grid_of(const struct mx_problem *p, int32_t frame) {
+    struct mx_grid g = {.size = sizeof g, .frame = frame};
+    const int64_t h2 = 2 * (int64_t)frame;
+    if (p->nx > 0) g.nx = p->nx + h2, g.ny = p->ny + h2, g.nz = p->nz + h2;
+    snprintf(g.dtype, sizeof g.dtype, "%s", mx_dtype_name(p->dtype));
+    return g;
+}
+
 int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *grid, mx_why *why) {
     struct mx_problem *p = &o->problem;
-    const int64_t h2 = 2 * (int64_t)p->h, nx = grid->nx - h2, ny = grid->ny - h2, nz = grid->nz - h2;
+    const int64_t h2 = 2 * (int64_t)grid->frame, nx = grid->nx - h2, ny = grid->ny - h2, nz = grid->nz - h2;
     enum mx_dtype dtype = p->dtype;
     if (!mx_dtype_find(grid->dtype, &dtype) || (dtype != MX_F64 && dtype != MX_F32))
         return mx_fail(why, -EINVAL, "%.200s has elements of type %.8s; they are f64 or f32", name,
                        grid->dtype);
     if (nx < 1 || ny < 1 || nz < 1)
+        return mx_fail(why, -EINVAL,
+                       "%.200s of shape (%lld, %lld, %lld) has no interior: %s needs a frame of %d cells on "
+                       "every side, or "
+                       "one that is made: --frame edge, mirror, periodic or a number",
+                       name, (long long)grid->nz, (long long)grid->ny, (long long)grid->nx, p->stencil, p->h);
+    if (mx_option_given(o, "size") && (p->nx != nx || p->ny != ny || p->nz != nz))
         return mx_fail(
             why, -EINVAL,
-            "%s of shape (%lld, %lld, %lld) has no interior: %s needs a frame of %d cells on every side",
-            name, (long long)grid->nz, (long long)grid->ny, (long long)grid->nx, p->stencil, p->h);
-    if (mx_option_given(o, "size") && (p->nx != nx || p->ny != ny || p->nz != nz))
-        return mx_fail(why, -EINVAL,
-                       "-n %lld %lld %lld does not match %s, whose interior is %lld %lld %lld; leave -n out",
-                       (long long)p->nx, (long long)p->ny, (long long)p->nz, name, (long long)nx,
-                       (long long)ny, (long long)nz);
+            "-n %lld %lld %lld does not match %.200s, whose interior is %lld %lld %lld%s; leave -n out",
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, name, (long long)nx, (long long)ny,
+            (long long)nz,
+            p->nx == grid->nx && p->ny == grid->ny && p->nz == grid->nz
+                ? ", or say what its frame is with --frame edge, mirror, periodic or a number"
+            : grid->frame == 0 && p->nx == nx - 2 * p->h ? " without a frame, which --frame makes"
+                                                         : "");
     if (mx_option_given(o, "dtype") && p->dtype != dtype)
         return mx_fail(why, -EINVAL, "--dtype %s does not match %s, which is %s; leave --dtype out",
                        mx_dtype_name(p->dtype), name, mx_dtype_name(dtype));
@@ -85,13 +100,19 @@ int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why 
 int mx_take_input(struct mx_options *o, mx_why *why) {
     struct mx_grid_file file;
     struct mx_source source;
-    struct mx_grid grid = {.size = sizeof grid};
+    struct mx_frame made = {.kind = MX_FRAME_INCLUDED};
+    char path[PATH_MAX], raw[MX_RAW_TEXT];
     if (o->input == NULL) return 0;
-    mx_grid_file_source(&file, o->input, &source);
-    int err = source.open(source.context, &grid, why);
+    int err = mx_frame_take(&o->frames, why, &made);
+    if (err < 0) return err;
+    mx_raw_split(o->input, path, raw);
+    mx_grid_file_source(&file, path, raw, &source);
+    struct mx_grid grid = mx_grid_of(&o->problem, made.kind == MX_FRAME_INCLUDED ? o->problem.h : 0);
+    file.h = o->problem.h;
+    err = source.open(source.context, &grid, why);
     if (err < 0) return err;
     source.close(source.context);
-    return mx_take_grid(o, o->input, &grid, why);
+    return mx_take_grid(o, path, &grid, why);
 }
 
 int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_backend **out) {
@@ -157,7 +178,8 @@ static void take_given_rates(const struct mx_options *o, struct mx_rates *r) {
     if (o->write_bw > 0) r->write_bytes_per_s = o->write_bw;
     if (o->read_bw > 0 || o->write_bw > 0) r->mixed_bytes_per_s = 0, r->device_source = MX_RATES_GIVEN;
     if (o->rate > 0)
-        r->iblock_updates_per_s = r->tiled_updates_per_s = o->rate, r->compute_source = MX_RATES_GIVEN;
+        r->iblock_updates_per_s = r->slab_updates_per_s = r->tiled_updates_per_s = o->rate,
+        r->compute_source = MX_RATES_GIVEN;
 }
 
 int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,

@@ -9,6 +9,9 @@
 
 #include <memext/backend.h>
 
+/* The problem's field as sources and sinks see it, with so many cells of frame; extents 0 where the problem
+ * does not know them. */
+struct mx_grid mx_grid_of(const struct mx_problem *problem, int32_t frame);
 /* Extents and element type of the problem are those of a grid that is there, called `name`; what else was
  * given is checked against it. -EINVAL. */
 int mx_take_grid(struct mx_options *options, const char *name, const struct mx_grid *grid, mx_why *why);

@@ -21,8 +21,12 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     r->report.device.size = sizeof r->report.device;
     r->progress.committed_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
-    r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = -1;
-    if (r->o.input != NULL) mx_grid_file_source(&r->input, r->o.input, &r->source);
+    r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = r->snapshots.lock_fd = -1;
+    if (r->o.input != NULL) {
+        mx_raw_split(r->o.input, r->input_path, r->input_raw);
+        r->o.input = r->input_path;
+        mx_grid_file_source(&r->input, r->input_path, r->input_raw, &r->source);
+    }
     if (r->o.output != NULL) mx_grid_file_sink(&r->output, r->o.output, r->o.overwrite, &r->sink);
     pthread_mutex_init(&r->lock, NULL);
     pthread_condattr_init(&monotonic);
@@ -305,6 +309,7 @@ void mx_run_close_report(struct mx_run *r, int err) {
     p->peak_rss_bytes = mx_usage_peak_rss_bytes();
     p->init = r->o.init;
     p->input = r->o.source ? r->source.name : r->note.source[0] != 0 ? r->note.source : r->o.input;
+    mx_run_report_snapshots(r);
     p->fault_calls = r->o.fault != NULL ? (int64_t)mx_fault_calls_made() : 0;
     if (p->device.backend[0] == 0 && r->backend != NULL)
         snprintf(p->device.backend, sizeof p->device.backend, "%s", r->backend->name);
@@ -333,6 +338,7 @@ void mx_run_abandon(struct mx_run *r) {
         if (r->field_sink[i].open) mx_output_drop(&r->field_sink[i].file.output);
     mx_output_drop(&r->outputs.trace);
     mx_output_drop(&r->outputs.timeline);
+    mx_run_abandon_snapshots(r);
     if (r->device != NULL) mx_device_abandon(r->device);
 }
 

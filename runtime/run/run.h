@@ -6,8 +6,12 @@
  *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
+ *     in_place.c   files of C that are read where they are
  *     sides.c      what the frame is on each side
+ *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
+ *     snapshots.c  the state every so many steps, as files
+ *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
  */
@@ -21,12 +25,14 @@
 #include "observe/report.h"
 #include "observe/timeline.h"
 #include "run/fields.h"
+#include "run/frame.h"
 #include "run/grid_file.h"
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
 #include "run/points.h"
 #include "run/request.h"
+#include "run/snapshots.h"
 #include "schedule/schedule.h"
 #include "tune/tune.h"
 
@@ -46,6 +52,9 @@ struct mx_run {
     struct mx_options o;
     char **words; /* texts that `o` points to, of a program's options; NULL-terminated, or NULL */
     char source_name[64];
+    char input_path[PATH_MAX], input_raw[MX_RAW_TEXT]; /* of --input without a kernel */
+    struct mx_frame made;                              /* of a built-in stencil's grid that has none */
+    char frame_text[MX_FRAME_TEXT];                    /* words of the store, which o.frames points to */
     void (*remark)(void *context, const char *sentence);
     void *context;
     mx_why why;
@@ -75,11 +84,16 @@ struct mx_run {
     struct mx_run_outputs outputs;
     struct mx_sides sides;
     struct mx_run_points points;
+    struct mx_run_snapshots snapshots;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
     mx_buffer *partner[MX_BUFFERS];        /* array B of each pair, where Buffers are pairs */
     mx_buffer *fixed[MX_MAX_FIXED];        /* C */
+    /* Files of C that are read in place: their devices, and how they lie; NULL and row_pitch_bytes 0 of what
+     * the run has a copy of. */
+    mx_device *file[MX_MAX_FIXED];
+    struct mx_fixed_layout file_layout[MX_MAX_FIXED];
     int32_t n_buffers;
     double commit_every_s; /* 0 = after every sweep */
     const struct mx_algorithm *algorithm;
@@ -134,7 +148,15 @@ int mx_run_check_names(struct mx_run *r);  /* no output may be the input, the st
 int mx_run_open_outputs(struct mx_run *r); /* sink, timeline, trace */
 double mx_run_seconds_a_sweep(const struct mx_run *r);
 
-int mx_run_take_sides(struct mx_run *r); /* --side, or the store's; r->o.problem has them then */
+/* in_place.c. Which files of C are read in place, or copied, with a remark where that was not asked for;
+ * opens them. After mx_run_request's files, before the plan. 0 or -errno with r->why. */
+int mx_run_take_in_place(struct mx_run *r);
+/* -ESTALE with a sentence: one of them is not what it was. */
+int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why);
+/* What the device of the Buffers moved, and those of the files. Times are those of whichever took longest. */
+void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
+int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's; r->o.problem has them then */
+int mx_run_check_frames(struct mx_run *r); /* do --frame and they agree? */
 
 /* A finished sweep is a commit. */
 static inline bool mx_run_resumable(const struct mx_run *r) {

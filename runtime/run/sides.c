@@ -25,3 +25,11 @@ int mx_run_take_sides(struct mx_run *r) {
                        "--column cuts rows, and sides in x that are not fixed need whole ones; leave it out");
     return 0;
 }
+
+int mx_run_check_frames(struct mx_run *r) {
+    int err = mx_frame_check_sides(&r->made, &r->sides, &r->why);
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++)
+        if (r->fields.field[i].array != MX_FIELD_OF_C && r->fields.field[i].init == NULL)
+            err = mx_frame_check_sides(&r->fields.field[i].made, &r->sides, &r->why);
+    return err;
+}

@@ -3,6 +3,8 @@
 #include "run/options.h"
 #include "tune/tune.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -53,8 +55,69 @@ static void put_fields(json_t *o, const struct mx_note *n) {
             : f->init != NULL ? json_string(f->init->name)
                               : json_null());
     }
+    json_t *in_place = json_array();
+    for (int32_t i = 0; i < n->fields.n; i++)
+        if (n->fields.field[i].in_place)
+            json_array_append_new(in_place, json_string(n->fields.field[i].name));
     put(o, "kernel_file", json_string(n->kernel));
     put(o, "fields", fields);
+    put(o, "fields_in_place", in_place);
+}
+
+static json_t *json_snapshots(const struct mx_snapshots_asked *s) {
+    json_t *o = json_object();
+    put(o, "every", json_integer(s->every));
+    put(o, "stride", json_integer(s->stride));
+    put(o, "directory", json_string(s->directory));
+    return o;
+}
+
+static const struct mx_store_extent *extent_of(const struct mx_store_facts *f, const char *name) {
+    for (uint32_t i = 0; i < f->n_extents; i++)
+        if (strcmp(f->extents[i].name, name) == 0) return &f->extents[i];
+    return NULL;
+}
+
+static void add_array(json_t *list, const char *name, enum mx_dtype dtype,
+                      const struct mx_store_extent *extent, int64_t offset_bytes, int64_t row_pitch_bytes,
+                      int64_t plane_pitch_bytes) {
+    if (extent == NULL) return;
+    json_t *o = json_object();
+    put(o, "name", json_string(name));
+    put(o, "dtype", json_string(mx_dtype_name(dtype)));
+    put(o, "offset_bytes", json_integer((json_int_t)extent->offset_bytes + offset_bytes));
+    put(o, "row_pitch_bytes", json_integer(row_pitch_bytes));
+    put(o, "plane_pitch_bytes", json_integer(plane_pitch_bytes));
+    json_array_append_new(list, o);
+}
+
+/* Where the cells of the committed state lie in the file, for programs that read them there: of leapfrog
+ * systems the arrays change places with every step. Fields that are read in files of the user are not here.
+ */
+static json_t *json_arrays(const struct mx_stored *s) {
+    const struct mx_note *n = &s->note;
+    const struct mx_layout *l = &n->layout;
+    const bool pairs = mx_reads_old(&n->problem), leapfrog = mx_form(&n->problem) == MX_LEAPFROG;
+    json_t *list = json_array();
+    if (n->problem.system == NULL)
+        add_array(list, "u", n->problem.dtype, extent_of(&s->facts, mx_note_buffers[n->buffer]), 0,
+                  l->row_pitch_bytes, l->plane_pitch_bytes);
+    for (int32_t i = 0; i < n->fields.n; i++) {
+        const struct mx_run_field *f = &n->fields.field[i];
+        char name[16];
+        if (f->array == MX_FIELD_OF_C) {
+            const struct mx_fixed_layout *c = &l->fixed[f->index];
+            if (!c->user_file)
+                add_array(list, f->name, f->dtype, extent_of(&s->facts, mx_note_fixed(f->index, name)), 0,
+                          c->row_pitch_bytes, c->plane_pitch_bytes);
+            continue;
+        }
+        const int array = leapfrog ? f->array ^ (int)(n->time & 1) : f->array;
+        const char *buffer = pairs && array == 1 ? mx_note_partners[n->buffer] : mx_note_buffers[n->buffer];
+        add_array(list, f->name, f->dtype, extent_of(&s->facts, buffer),
+                  l->field_offset_bytes[array][f->index], l->row_pitch_bytes, l->plane_pitch_bytes);
+    }
+    return list;
 }
 
 static void put_note(json_t *o, const struct mx_note *n) {
@@ -74,6 +137,9 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
     put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
     put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    if (n->snapshots.every > 0) put(o, "snapshots", json_snapshots(&n->snapshots));
+    if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
+    if (n->problem.system != NULL && n->source[0] != 0) put(o, "source", json_string(n->source));
     if (n->problem.system != NULL)
         put_fields(o, n);
     else if (n->input[0] != 0)
@@ -97,7 +163,24 @@ json_t *mx_stored_json(const struct mx_stored *s) {
     put(o, "complete", json_false());
     put(o, "why", json_string(s->why.text));
     if (s->have_note) put_note(o, &s->note);
+    if (s->have_note) put(o, "arrays", json_arrays(s));
     return o;
+}
+
+int mx_store_report(const char *path, mx_why *why, char **out) {
+    struct mx_stored *s = calloc(1, sizeof *s);
+    char *text = NULL;
+    int err =
+        s != NULL ? mx_stored_look(path, why, s) : mx_fail(why, -ENOMEM, "no memory for a store's note");
+    if (err == 0) {
+        json_t *o = mx_stored_json(s);
+        text = json_dumps(o, JSON_INDENT(2));
+        json_decref(o);
+        if (text == NULL) err = mx_fail(why, -ENOMEM, "no memory for the description of a store");
+    }
+    free(s);
+    if (err < 0) return err;
+    return *out = text, 0;
 }
 
 /* ---- for people */
@@ -118,13 +201,14 @@ static void print_system(const struct mx_note *n, FILE *to) {
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
-        fprintf(to, "%-10s %s %s from %s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
+        fprintf(to, "%-10s %s %s from %s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
                 f->path[0] != 0   ? "the file "
                 : f->init != NULL ? "init "
                                   : "the values of ",
                 f->path[0] != 0   ? f->path
                 : f->init != NULL ? f->init->name
-                                  : n->fields.field[f->same_as].name);
+                                  : n->fields.field[f->same_as].name,
+                f->in_place ? ", which is read in place" : "");
     }
 }
 
@@ -150,11 +234,15 @@ static void print_note(const struct mx_note *n, FILE *to) {
     char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
     const struct mx_problem *p = &n->problem;
     print_problem(n, to);
+    if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
     fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
             (long long)p->nt, n->time == p->nt ? "complete" : "incomplete", mx_note_buffers[n->buffer],
             mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
+    if (n->snapshots.every > 0)
+        fprintf(to, "snapshots  every %lld steps, of every %lld-th cell, in %s\n",
+                (long long)n->snapshots.every, (long long)n->snapshots.stride, n->snapshots.directory);
     fprintf(to, "plan       %s\n", mx_plan_print(&n->plan, line, sizeof line));
     if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
 }

@@ -128,9 +128,8 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
     cuts(problem, plan, &y, &z);
     const int64_t stored = (problem->ny + mx_copied_layers(problem, MX_DIM_Y)) *
                            (problem->nz + mx_copied_layers(problem, MX_DIM_Z));
-    for (int i = 0; i < 2; i++) {
-        int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
-        if (sweeps == 0) continue;
+    for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); mx_sweeps_next(&all);) {
+        const int64_t levels = all.levels, sweeps = all.count;
         int64_t rows = 0, read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
         int64_t fixed = mx_fixed_traffic(problem, layout, &y, mx_lap_window, &z, mx_lap_window, levels);
         if (shape.pairs) read += mx_lap_span_sum(&y, levels - 1) * mx_lap_span_sum(&z, levels - 1);

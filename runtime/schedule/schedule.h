@@ -54,6 +54,30 @@ const struct mx_algorithm *mx_algorithm_find(const char *name);
 int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
                                  const struct mx_plan *plan);
 
+/* ---- sweeps: how the levels of a problem are cut. A sweep ends where the run ends, at every due step
+ * (mx_problem.due), and where it is bt levels long: from one due step to the next there are as many of bt
+ * levels as fit, and one with what is left. A run that is resumed goes on from any step in the same way. */
+
+/* How many sweeps of which lengths. Kinds may come more than once; there are a few where one number of due is
+ * a multiple of the other, else no more than 3 sqrt(nt) or so. */
+enum { MX_SWEEP_PARTS = 3 };
+struct mx_sweeps {
+    int64_t levels, count; /* of the kind at hand */
+    /* the iterator's own */
+    int64_t bt, unit, first, end, small, large, period, pieces, piece, full;
+    int64_t stretch[MX_SWEEP_PARTS], stretches[MX_SWEEP_PARTS];
+    int part;
+};
+struct mx_sweeps mx_sweeps_of(const struct mx_problem *problem, int64_t bt);
+bool mx_sweeps_next(struct mx_sweeps *sweeps); /* false: there are no more */
+
+/* Levels of the longest sweep; at least 1. With a bt that is large enough: of the longest stretch between due
+ * steps. */
+int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt);
+int64_t mx_sweep_count(const struct mx_problem *problem, int64_t bt);
+/* The level, counted as `time` is, at which the sweep that begins at level `time` ends at the latest. */
+int64_t mx_sweep_end(const struct mx_problem *problem, int64_t time);
+
 /* What a whole schedule amounts to, by running through it: O(steps). For tests, traces and progress. */
 struct mx_step_counts {
     int64_t steps[MX_STEP_COMMIT + 1]; /* by kind */

@@ -151,9 +151,8 @@ static void traffic_of(const struct variant *v, const struct mx_problem *problem
     shape_of(v, problem, plan, &shape);
     struct mx_traffic t = {.init_write_bytes = mx_initial_buffers(&shape) * layout->buffer_bytes,
                            .updates = mx_updates_once(problem)};
-    for (int i = 0; i < 2 && !v->mapped; i++) {
-        int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
-        if (sweeps == 0) continue;
+    for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); !v->mapped && mx_sweeps_next(&all);) {
+        const int64_t levels = all.levels, sweeps = all.count;
         int64_t planes = mx_skew_span_sum(&o.z, levels), spans = mx_skew_span_sum(&o.y, levels);
         int64_t both = moves_less(v, problem) ? planes + mx_skew_shared_sum(&o.z, levels) : 2 * planes;
         int64_t read = v->hand_over ? mx_skew_read_sum(&o.y) : spans;

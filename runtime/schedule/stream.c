@@ -10,7 +10,7 @@
  *
  *     slots[p] = bt*h + s + max(h + s, max(h, p == bt&1 ? a*s : 0) + (p == 0 ? a*s : 0))
  *
- * (the larger value, where a last sweep has fewer levels), and never more than the grid has planes, plus a*s
+ * (the largest value, where sweeps have different levels), and never more than the grid has planes, plus a*s
  * where a pass follows. The constant frame in array 1 is copied from array 0, so the Buffer written needs no
  * initial content.
  *
@@ -225,23 +225,35 @@ static int64_t above(const struct mx_problem *p) {
     return mx_end_copies(p, ghosts_in_z(p), MX_DIM_Z, 1) ? p->h - 1 : 0;
 }
 
-/* Planes that are read ahead into an array's ring, and that are written behind from it, beside what a step
- * touches: -1 is C. */
-static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
-    int64_t s = mx_plan_slab(p, plan), planes = mx_length(planes_of_pass(p, mx_sweep_levels(p, plan->bt)));
+/* Planes that a pass of the longest sweep has. */
+static int64_t most_planes(const struct mx_problem *p, const struct mx_plan *plan) {
+    return mx_length(planes_of_pass(p, mx_sweep_levels(p, plan->bt)));
+}
+
+/* Planes that may be read ahead or written behind at a time. */
+static int64_t ahead_planes(const struct mx_problem *p, const struct mx_plan *plan) {
+    return mx_min64(most_planes(p, plan), mx_plan_ahead(plan) * mx_plan_slab(p, plan) + above(p));
+}
+
+/* What a sweep of so many levels asks of an array's ring: planes that a step touches, that are read ahead
+ * into it, and that are written behind from it. -1 is C. */
+static int64_t sweep_slots(const struct mx_problem *p, const struct mx_plan *plan, int array,
+                           int64_t levels) {
     const bool pairs = mx_reads_old(p), fixed = array < 0;
+    const bool stored = !fixed && (pairs || (levels & 1) == array), loaded = fixed || pairs || array == 0;
     const int64_t reach = fixed ? p->system->hc : p->h + below(p); /* of a window downwards */
-    int64_t ahead = mx_min64(planes, mx_plan_ahead(plan) * s + above(p)), most = 0, passes = 0;
-    for (int i = 0; i < 2; i++) {
-        int64_t levels, sweeps = mx_sweep_kind(p, plan->bt, i, &levels);
-        if (i == 1 && sweeps == 0) continue;
-        passes += sweeps * strips(p, plan, levels).count;
-        bool stored = !fixed && (pairs || (levels & 1) == array), loaded = fixed || pairs || array == 0;
-        int64_t behind = mx_max64(reach, stored ? ahead : 0);
-        int64_t around = mx_max64(reach + s, behind + (loaded ? ahead : 0));
-        most = mx_max64(most, levels * p->h + s + around + above(p));
+    const int64_t s = mx_plan_slab(p, plan), ahead = ahead_planes(p, plan);
+    const int64_t behind = mx_max64(reach, stored ? ahead : 0);
+    return levels * p->h + s + mx_max64(reach + s, behind + (loaded ? ahead : 0)) + above(p);
+}
+
+static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
+    int64_t most = sweep_slots(p, plan, array, mx_sweep_levels(p, plan->bt)), passes = 0;
+    for (struct mx_sweeps all = mx_sweeps_of(p, plan->bt); mx_sweeps_next(&all);) {
+        passes += all.count * strips(p, plan, all.levels).count;
+        most = mx_max64(most, sweep_slots(p, plan, array, all.levels));
     }
-    return mx_min64(most, planes + (passes > 1 ? ahead : 0));
+    return mx_min64(most, most_planes(p, plan) + (passes > 1 ? ahead_planes(p, plan) : 0));
 }
 
 static void stream_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {
@@ -288,9 +300,8 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
     const int64_t h = problem->h, frame = 2 * h, stored_rows = problem->ny + frame;
     const int64_t arrays = mx_reads_old(problem) ? 2 : 1;
     struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes};
-    for (int i = 0; i < 2; i++) {
-        int64_t levels, sweeps = mx_sweep_kind(problem, plan->bt, i, &levels);
-        if (sweeps == 0) continue;
+    for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); mx_sweeps_next(&all);) {
+        const int64_t levels = all.levels, sweeps = all.count;
         const struct mx_cut y = strips(problem, plan, levels);
         const int64_t planes = mx_length(planes_of_pass(problem, levels)), rows = y.n + frame;
         int64_t read = planes * layout->plane_pitch_bytes, write = layout->buffer_bytes, faces = 0;

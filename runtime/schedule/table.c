@@ -31,9 +31,10 @@ int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const str
                                  const struct mx_plan *plan) {
     struct mx_shape shape;
     algorithm->shape(problem, plan, &shape);
-    int64_t levels = mx_levels_of(problem, problem->nt);
     if (shape.pairs && shape.in_place) return 0;
-    return (int32_t)((shape.in_place ? levels : mx_ceil_div64(levels, shape.max_levels)) & 1);
+    return (int32_t)((shape.in_place ? mx_levels_of(problem, problem->nt)
+                                     : mx_sweep_count(problem, shape.max_levels)) &
+                     1);
 }
 
 static void count_step(const struct mx_step *s, struct mx_step_counts *n) {

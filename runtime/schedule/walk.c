@@ -272,7 +272,7 @@ static void move_front(struct mx_walk *w) {
 
 static void begin_pass(struct mx_walk *w) {
     w->slab = mx_plan_slab(&w->problem, &w->plan);
-    w->levels = (int32_t)mx_min64(w->max_levels, w->all_levels - w->time);
+    w->levels = (int32_t)mx_min64(w->max_levels, mx_sweep_end(&w->problem, w->time) - w->time);
     w->face_in = w->face_out = -1;
     w->ops->begin(w);
     w->front = w->loaded = w->stored = w->block.z0;
@@ -351,17 +351,7 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
     return 0;
 }
 
-/* ------------------------------------------------------------------ sweeps and limits */
-
-int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt) {
-    return mx_max64(1, mx_min64(bt, mx_levels_of(problem, problem->nt)));
-}
-
-int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64_t *levels) {
-    int64_t all = mx_levels_of(problem, problem->nt), full = mx_sweep_levels(problem, bt), rest = all % full;
-    *levels = i == 0 ? full : rest;
-    return i == 0 ? all / full : rest > 0;
-}
+/* ------------------------------------------------------------------ limits and sums */
 
 int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan) {
     return mx_max64(1, mx_min64(plan->slab, problem->nz + 2 * problem->h));
@@ -438,6 +428,11 @@ int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool b
                        (long long)p->ny, (long long)p->nz, (long long)limit);
     if (p->h < 1 || p->h > MX_MAX_HALO)
         return mx_fail(why, -EINVAL, "the halo is %d cells: it must be 1..%d", p->h, MX_MAX_HALO);
+    if (p->due[0] < 0 || p->due[1] < 0 || p->done < 0)
+        return mx_fail(why, -EINVAL,
+                       "sweeps cannot end at every %lld and %lld steps from step %lld on: neither may be "
+                       "negative (0 = none)",
+                       (long long)p->due[0], (long long)p->due[1], (long long)p->done);
     if (plan->bt < 1)
         return mx_fail(why, -EINVAL, "bt is %lld: a sweep needs at least 1 time step", (long long)plan->bt);
     if (mx_sweep_levels(p, plan->bt) * p->h > limit / 2)

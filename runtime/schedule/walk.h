@@ -90,12 +90,8 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
                  const struct mx_shape *shape, int64_t passes, int64_t first_time, int32_t first_buffer,
                  struct mx_schedule **out);
 
-/* ---- what the algorithms share besides: sweeps and limits */
+/* ---- what the algorithms share besides: limits and sums */
 
-/* Levels of a full sweep: bt, or those of the run where they are fewer; at least 1. */
-int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt);
-/* i = 0: the full sweeps, i = 1: the remaining shorter one. Returns how many, *levels how long. */
-int64_t mx_sweep_kind(const struct mx_problem *problem, int64_t bt, int i, int64_t *levels);
 /* Planes from one front to the next. */
 int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan);
 int64_t mx_plan_ahead(const struct mx_plan *plan);

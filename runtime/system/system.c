@@ -104,6 +104,6 @@ int64_t mx_fixed_slot_bytes(const struct mx_fixed_layout *f, int64_t rows) {
     const int64_t bytes = rows * f->row_pitch_bytes + f->lead_bytes;
     if ((f->offset_bytes + f->lead_bytes) % align == 0 && f->plane_pitch_bytes % align == 0 &&
         f->row_pitch_bytes % align == 0)
-        return bytes; /* nothing is ever widened */
+        return (bytes + align - 1) / align * align; /* nothing is ever widened */
     return (bytes + 2 * (align - 1)) / align * align;
 }

@@ -65,6 +65,9 @@ struct mx_problem {
     double coef[4];                 /* centre, face, edge, corner; of built-in stencils */
     const struct mx_system *system; /* NULL: a built-in stencil. Not owned: outlives the problem */
     struct mx_sides sides;
+    int64_t due[2]; /* steps: sweeps end at every multiple of each; 0 = none. [0]: checks, [1]: snapshots */
+    int64_t done;   /* steps of the run before the first of these, where one is resumed: multiples count from
+                       the run's beginning */
 };
 
 static inline int mx_form(const struct mx_problem *p) {

@@ -304,6 +304,54 @@ static int engine_rate(const char *name, const struct bench *b, const struct mx_
     return 0;
 }
 
+/* One pass of a Block as schedules walk through it (schedule/walk.h): every ADVANCE moves a front by a slab
+ * of planes, level t staying t*h planes behind it. Returns the cells that it computes. */
+static double walk_through(const struct mx_engine_ops *ops, mx_engine *engine, const struct bench *b,
+                           int32_t levels, int64_t slab) {
+    const int64_t h = b->problem.h, top = b->problem.nz + h;
+    struct mx_window window[TRIAL_LEVELS];
+    double cells = 0;
+    for (int64_t from = h; from < top + levels * h; from += slab) {
+        struct mx_advance a = whole_grid(b, levels);
+        for (int32_t l = 0; l < levels; l++) {
+            const int64_t z0 = tune_max(h, from - l * h), z1 = tune_min(top, from + slab - l * h);
+            window[l] = b->window[l];
+            window[l].z0 = (int32_t)tune_min(z0, top);
+            window[l].z1 = (int32_t)tune_max(z1, window[l].z0);
+            cells += (double)(window[l].z1 - window[l].z0);
+        }
+        a.window = window;
+        mx_engine_advance(ops, engine, &a);
+    }
+    return cells * (double)b->problem.nx * (double)b->problem.ny;
+}
+
+static int slab_rate(const struct bench *b, const struct mx_machine *machine, int32_t threads, double seconds,
+                     mx_why *why, double *rate) {
+    const struct mx_engine_ops *ops = mx_engine_find("iblock");
+    const int32_t levels = (int32_t)mx_levels_a_step(&b->problem) * (TRIAL_LEVELS / 4);
+    const struct mx_engine_options o = {.problem = &b->problem,
+                                        .machine = machine,
+                                        .row_pitch_bytes = b->layout.row_pitch_bytes,
+                                        .threads = threads,
+                                        .levels = levels,
+                                        .rows = b->layout.rows,
+                                        .planes = b->layout.planes};
+    mx_engine *engine = NULL;
+    const int err = ops->create(&o, why, &engine);
+    if (err < 0) return err;
+    const int64_t slab = ops->slab(&o);
+    double done = 0;
+    uint64_t spent, begin = mx_clock_ns();
+    do {
+        done += walk_through(ops, engine, b, levels, slab);
+        spent = mx_clock_ns() - begin;
+    } while ((double)spent < seconds * 1e9);
+    ops->free(engine);
+    *rate = done / (double)mx_levels_a_step(&b->problem) / ((double)spent * 1e-9);
+    return 0;
+}
+
 static double copy_rate(const struct bench *b, int32_t threads) {
     char *base = mx_block_data(b->block);
     int64_t pitch = b->layout.plane_pitch_bytes, planes = b->layout.planes;
@@ -325,6 +373,7 @@ int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machi
                           &r.tiled_updates_per_s);
     if (err == 0)
         err = engine_rate("iblock", &b, machine, threads, 1, seconds / 2, why, &r.iblock_updates_per_s);
+    if (err == 0) err = slab_rate(&b, machine, threads, seconds / 2, why, &r.slab_updates_per_s);
     if (err == 0) {
         copy_rate(&b, threads);
         r.copy_bytes_per_s = copy_rate(&b, threads);

@@ -30,9 +30,9 @@ static void say_rates(FILE *f, const struct mx_rates *r) {
                                           "measured now", "given"};
     fprintf(f, "device    read %.2f, write %.2f, both together %.2f GB/s (%s)\n", r->read_bytes_per_s / 1e9,
             r->write_bytes_per_s / 1e9, r->mixed_bytes_per_s / 1e9, sources[r->device_source]);
-    fprintf(f, "compute   tiled %.2f, iblock %.2f Gupdates/s, copy %.1f GB/s (%s)\n",
-            r->tiled_updates_per_s / 1e9, r->iblock_updates_per_s / 1e9, r->copy_bytes_per_s / 1e9,
-            sources[r->compute_source]);
+    fprintf(f, "compute   tiled %.2f, iblock %.2f (in slabs %.2f) Gupdates/s, copy %.1f GB/s (%s)\n",
+            r->tiled_updates_per_s / 1e9, r->iblock_updates_per_s / 1e9, r->slab_updates_per_s / 1e9,
+            r->copy_bytes_per_s / 1e9, sources[r->compute_source]);
 }
 
 static void say_sizes(FILE *f, const struct mx_rates *r) {
@@ -53,12 +53,12 @@ static void say_constraints(FILE *f, const struct mx_tune_request *q, const stru
             q->exhaustive ? " (exhaustive)" : "", (long long)r->n_evaluated, (double)r->search_ns * 1e-6);
 }
 
-static void say_candidate(FILE *f, const struct mx_tune_candidate *c, int64_t levels) {
+static void say_candidate(FILE *f, const struct mx_tune_candidate *c, const struct mx_problem *p) {
     if (!c->fits) {
         fprintf(f, "  %-18s -- %s\n", c->algorithm, c->why);
         return;
     }
-    double sweeps = (double)tune_max(1, tune_ceil_div(levels, c->shape.max_levels));
+    double sweeps = (double)tune_max(1, mx_sweep_count(p, c->shape.max_levels));
     char block[48];
     snprintf(block, sizeof block, "%lld/%lld/%lld", (long long)c->plan.by, (long long)c->plan.bz,
              (long long)c->plan.bt);
@@ -73,8 +73,7 @@ static void say_candidates(FILE *f, const struct mx_tune_request *q, const struc
             "read/sweep", "write/sw.", "DRAM", "I/O", "compute", "total");
     fprintf(f, "  %-18s %-18s %7s %10s %10s %9s %9s %9s %9s\n", "", "", "", "GiB", "GiB", "GiB", "s", "s",
             "s");
-    for (int i = 0; i < r->n_candidates; i++)
-        say_candidate(f, &r->candidates[i], mx_levels_of(q->problem, q->problem->nt));
+    for (int i = 0; i < r->n_candidates; i++) say_candidate(f, &r->candidates[i], q->problem);
 }
 
 static void say_why(FILE *f, const struct mx_tune_result *r) {

@@ -105,15 +105,17 @@ static void try_shorter(struct job *job, int64_t by, int64_t bz, int64_t bt) {
     const int64_t unit = mx_job_unit(job);
     int64_t steps = tune_max(bt / unit, bt > 0);
     while (steps > 0 && !mx_job_try(job, by, bz, steps * unit)) {
-        int64_t sweeps = steps > 1 ? tune_ceil_div(job->problem.nt, steps - 1) : 0;
-        steps = sweeps > 0 ? tune_ceil_div(job->problem.nt, sweeps) : 0;
+        const int64_t all = job->stretch / unit;
+        int64_t sweeps = steps > 1 ? tune_ceil_div(all, steps - 1) : 0;
+        steps = sweeps > 0 ? tune_ceil_div(all, sweeps) : 0;
     }
 }
 
-/* The problem with its levels for steps: what both tuners count. */
+/* The problem with levels for steps, those of the longest stretch between due steps: what both tuners count.
+ */
 static struct mx_problem in_levels(const struct job *job) {
     struct mx_problem p = job->problem;
-    p.nt = mx_job_levels(job);
+    p.nt = job->stretch;
     return p;
 }
 
@@ -148,7 +150,7 @@ static int64_t modest_bt(const struct mx_problem *p, int64_t limit) {
 static int64_t typical_bt(const struct job *job, int64_t by, int64_t bz, int64_t columns) {
     const struct mx_problem *p = &job->problem;
     int64_t grow = (job->strategy->halo_twice ? 2 : 1) * p->h, h2 = 2 * p->h;
-    int64_t low = 0, high = tune_min(mx_job_levels(job), tune_max(1, tune_min(by, bz) / h2)) + 1;
+    int64_t low = 0, high = tune_min(job->stretch, tune_max(1, tune_min(by, bz) / h2)) + 1;
     while (low + 1 < high) {
         int64_t bt = low + (high - low) / 2;
         if ((mx_wide)(by + h2 + grow * bt) * (bz + h2 + grow * bt) < columns)
@@ -177,16 +179,17 @@ static void simulate(struct job *job) {
 /* The papers' constraints on a given Block, each with a way out. DRAM is the caller's. */
 static int check_given(const struct job *job, mx_why *why) {
     const struct mx_plan *m = &job->request->manual;
-    const struct mx_problem levels = in_levels(job), *p = &levels;
+    const struct mx_problem *p = &job->problem;
+    const int64_t levels = mx_job_levels(job);
     const struct {
         const char *name, *total;
         int64_t block, n;
     } cuts[] = {{"by", "ny", m->by, p->ny}, {"bz", "nz", m->bz, p->nz}};
-    if (m->bt > p->nt)
+    if (m->bt > levels)
         return mx_fail(why, -EINVAL, "bt = %lld is above %s %lld: give a bt of %lld to %lld",
                        (long long)m->bt,
-                       mx_job_unit(job) > 1 ? "the run's levels," : "nt =", (long long)p->nt,
-                       (long long)mx_job_unit(job), (long long)p->nt);
+                       mx_job_unit(job) > 1 ? "the run's levels," : "nt =", (long long)levels,
+                       (long long)mx_job_unit(job), (long long)levels);
     for (int i = 0; i < 2; i++) {
         int64_t b = cuts[i].block, n = cuts[i].n;
         if (b < 1 || b > n)

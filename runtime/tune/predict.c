@@ -4,10 +4,12 @@
 
 #include <string.h>
 
-static double update_rate(const struct job *job, const struct mx_plan *plan) {
+static double update_rate(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_rates *r = &job->rates;
+    const double iblock =
+        shape->rows > 0 && shape->max_levels > 1 ? r->slab_updates_per_s : r->iblock_updates_per_s;
     return mx_job_efficiency(job, plan) *
-           (strcmp(plan->engine, "tiled") == 0 ? r->tiled_updates_per_s : r->iblock_updates_per_s);
+           (strcmp(plan->engine, "tiled") == 0 ? r->tiled_updates_per_s : iblock);
 }
 
 static double greater(double a, double b) { return a > b ? a : b; }
@@ -62,7 +64,7 @@ static double copy_seconds(const struct job *job, const struct mx_shape *shape, 
 static double paging_seconds(const struct job *job, const struct mx_layout *layout,
                              const struct mx_shape *shape) {
     double buffer = (double)layout->buffer_bytes, fixed = 0;
-    double passes = (double)tune_ceil_div(mx_job_levels(job), shape->max_levels);
+    double passes = (double)mx_sweep_count(&job->problem, shape->max_levels);
     for (int i = 0; i < MX_MAX_FIXED; i++) fixed += (double)layout->fixed[i].bytes;
     if (2 * buffer + fixed < (double)job->room_bytes) return 0;
     return io_seconds(&job->rates, passes * (2 * buffer + fixed), passes * (shape->pairs ? 2 : 1) * buffer);
@@ -80,10 +82,11 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
     for (int i = 0; i < MX_MAX_FIXED; i++) taken += rows * (double)layout->fixed[i].row_pitch_bytes;
     double read = taken / job->rates.read_bytes_per_s, write = written / job->rates.write_bytes_per_s;
     if (is_mapped(job)) write += read; /* see device_seconds */
-    double level = (double)p->nx * (double)shape->rows / (update_rate(job, plan) * (double)mx_job_unit(job));
+    double level =
+        (double)p->nx * (double)shape->rows / (update_rate(job, plan, shape) * (double)mx_job_unit(job));
     double ramp = (read * read + write * write) * p->h / (2 * level);
     double longest = (read + write) * (double)tune_min(shape->max_levels * p->h, p->nz);
-    double sweeps = (double)tune_ceil_div(mx_job_levels(job), shape->max_levels);
+    double sweeps = (double)mx_sweep_count(&job->problem, shape->max_levels);
     double slab = (double)tune_min(tune_max(plan->slab, 1), p->nz);
     return sweeps * ((ramp < longest ? ramp : longest) + slab * (read + write));
 }
@@ -91,7 +94,7 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
 struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
                              const struct mx_layout *layout, const struct mx_shape *shape,
                              const struct mx_traffic *t) {
-    struct mx_seconds s = {.compute_s = (double)t->updates / update_rate(job, plan)};
+    struct mx_seconds s = {.compute_s = (double)t->updates / update_rate(job, plan, shape)};
     bool resident = job->request->face == MX_TUNE_RESIDENT;
     s.copy_s = copy_seconds(job, shape, t);
     if (!resident)

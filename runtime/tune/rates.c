@@ -24,8 +24,9 @@ struct rate_row {
 #define RATE(field, is_device)                                                                               \
     { #field, is_device, offsetof(struct mx_rates, field) }
 static const struct rate_row rate_rows[] = {
-    RATE(read_bytes_per_s, true),  RATE(write_bytes_per_s, true),     RATE(mixed_bytes_per_s, true),
-    RATE(copy_bytes_per_s, false), RATE(iblock_updates_per_s, false), RATE(tiled_updates_per_s, false),
+    RATE(read_bytes_per_s, true),    RATE(write_bytes_per_s, true),     RATE(mixed_bytes_per_s, true),
+    RATE(copy_bytes_per_s, false),   RATE(iblock_updates_per_s, false), RATE(tiled_updates_per_s, false),
+    RATE(slab_updates_per_s, false),
 };
 enum { N_RATES = sizeof rate_rows / sizeof rate_rows[0] };
 
@@ -56,9 +57,11 @@ void mx_rates_complete(struct mx_rates *r, int32_t threads) {
                                0,
                                MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE * threads,
                                MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * threads,
-                               MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * threads};
+                               MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * threads,
+                               0};
     for (int i = 0; i < N_RATES; i++)
         if (!(*rate_at(r, &rate_rows[i]) > 0)) *rate_at(r, &rate_rows[i]) = fallback[i];
+    if (!(r->slab_updates_per_s > 0)) r->slab_updates_per_s = r->iblock_updates_per_s;
     if (!(r->mixed_bytes_per_s > 0))
         r->mixed_bytes_per_s = 2 / (1 / r->read_bytes_per_s + 1 / r->write_bytes_per_s);
 }

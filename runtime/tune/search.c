@@ -45,7 +45,7 @@ bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan) {
 static struct mx_engine_options engine_options(const struct job *job, const struct mx_plan *plan) {
     struct mx_engine_options e =
         mx_plan_engine(plan, &job->problem, job->request->machine, mx_job_layout(job, plan)->row_pitch_bytes);
-    e.levels = tune_max(1, tune_min(plan->bt, mx_job_levels(job)));
+    e.levels = tune_max(1, tune_min(plan->bt, job->stretch));
     e.rows = tune_min(plan->by, job->problem.ny);
     e.planes = tune_min(plan->bz, job->problem.nz);
     return e;
@@ -187,7 +187,7 @@ static int64_t whole_steps(const struct job *job, int64_t levels) {
 
 /* Levels of the longest sweep that is asked for. */
 static int64_t longest_sweep(const struct job *job) {
-    const int64_t most = tune_min(mx_job_levels(job), MOST_BT), asked = job->request->most_bt;
+    const int64_t most = tune_min(job->stretch, MOST_BT), asked = job->request->most_bt;
     return whole_steps(job, asked > 0 ? tune_min(most, asked) : most);
 }
 
@@ -202,9 +202,10 @@ static int64_t shortest_block(const struct job *job, int64_t bt) {
     return bt == mx_job_unit(job) ? 1 : 2 * bt * job->problem.h;
 }
 
-/* The next smaller balanced bt (Fig. 15: the least bt with as many sweeps), 0 at the end. bt = 0 starts. */
+/* The next smaller balanced bt (Fig. 15: the least bt with as many sweeps, from one due step to the next), 0
+ * at the end. bt = 0 starts. */
 static int64_t next_balanced(const struct job *job, int64_t bt) {
-    int64_t nt = job->problem.nt, unit = mx_job_unit(job), limit = bt == 0 ? largest_bt(job) : bt - unit;
+    int64_t unit = mx_job_unit(job), nt = job->stretch / unit, limit = bt == 0 ? largest_bt(job) : bt - unit;
     if (limit < job->bt_min) return 0;
     int64_t next = unit * tune_ceil_div(nt, tune_ceil_div(nt, limit / unit));
     return next >= job->bt_min ? next : 0;
@@ -533,7 +534,7 @@ static const double uneven = 1.25;
 
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t longest = job->by_dram ? tune_min(mx_job_levels(job), job->bt_min + mx_job_unit(job))
+    int64_t longest = job->by_dram ? tune_min(job->stretch, job->bt_min + mx_job_unit(job))
                                    : bound_of_levels(job, longest_sweep(job));
     for (int64_t bt = longest; bt >= job->bt_min; bt -= mx_job_unit(job)) {
         double most = job->found ? job->best.cost : job->most_cost;
@@ -560,7 +561,7 @@ enum { DIRECT_LEVELS = 64 };
 static void only_direct(struct job *job) {
     bool levels = strcmp(job->engine->name, "tiled") == 0;
     mx_job_try(job, job->problem.ny, job->problem.nz,
-               levels ? tune_min(mx_job_levels(job), DIRECT_LEVELS) : mx_job_unit(job));
+               levels ? tune_min(job->stretch, DIRECT_LEVELS) : mx_job_unit(job));
 }
 
 /* ------------------------------------------------------------------ the table */

@@ -38,6 +38,7 @@ struct job {
     struct mx_tiled_sizes refined; /* instead of the engine's own choice; 0 = none */
     uint64_t room_bytes;           /* Blocks take less than this */
     int64_t z_step, bt_min;        /* bz is a multiple of z_step or nz; bt >= bt_min */
+    int64_t stretch;               /* levels of the longest stretch between due steps: more makes no sweep */
     int32_t threads;
     bool resident;    /* both Buffers are to stay in DRAM */
     bool only_strips; /* no whole planes */

@@ -192,6 +192,7 @@ static int make_job(const struct context *c, const struct mx_algorithm *algorith
         return mx_fail(why, -ENOTSUP, "%s cannot be tuned; give a whole plan", algorithm->name);
     if (job.strategy->counted != NULL) job.counted = mx_algorithm_find(job.strategy->counted);
     job.problem.nt = tune_max(1, job.problem.nt);
+    job.stretch = mx_sweep_levels(&job.problem, INT64_MAX);
     /* On dram always; a mapping that DRAM does not hold is used directly only where that was asked for. */
     job.resident = c->q.face == MX_TUNE_RESIDENT ||
                    (algorithm->needs_mapped && c->q.algorithm == NULL && !job.strategy->only_by_name);

@@ -50,9 +50,11 @@ struct mx_refined {
  * = unknown (mx_rates_complete fills it). */
 struct mx_rates {
     double read_bytes_per_s, write_bytes_per_s;
-    double mixed_bytes_per_s; /* reads and writes under way together: sum of both */
-    double copy_bytes_per_s;  /* DRAM to DRAM (blk2blk) */
-    double iblock_updates_per_s, tiled_updates_per_s;
+    double mixed_bytes_per_s;                         /* reads and writes under way together: sum of both */
+    double copy_bytes_per_s;                          /* DRAM to DRAM (blk2blk) */
+    double iblock_updates_per_s, tiled_updates_per_s; /* iblock: a level of a grid that no cache holds */
+    double slab_updates_per_s; /* iblock in Blocks: several levels of a slab of planes, one behind the other,
+                                  of which caches hold more */
     enum mx_rates_source device_source, compute_source;
     struct mx_refined refined; /* with which tiled_updates_per_s was measured; kept with it */
 };
@@ -66,7 +68,7 @@ struct mx_rates {
 #define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
 
 /* Fills the fields that are 0, from those that are set where one follows from another (mixed = the harmonic
- * mean of read and write), else from the defaults above. threads >= 1. */
+ * mean of read and write, slab = iblock), else from the defaults above. threads >= 1. */
 void mx_rates_complete(struct mx_rates *rates, int32_t threads);
 
 /* Kernels of users: rate in rates of a built-in stencil, guessed from the bytes that a step of one cell reads

@@ -373,7 +373,8 @@ def test_refusals_of_resuming(memext, system, place, tmp_path):
         (["--stencil", "star7"], ["leave --stencil"]),
         (["--init", "zero"], ["leave"]),
         (["--input", "p=p.npy"], ["leave"]),
-        (["--field", "v=v.npy"], ["leave"]),
+        (["--field", "v=damping.npy"], ["damping.npy", "--field v=FILE"]),
+        (["--field-copy"], ["exclude"]),
         (["-t", 5], ["3 steps"]),
         (["--in-place"], ["in-place"]),
         (["-o", "p=p.npy", "--overwrite"], ["never written"]),
@@ -459,7 +460,7 @@ def test_tune(memext, system, place, tmp_path):
         done = memext("tune", "--kernel", kernel, "-n", *s.n, "-t", 6, "-d", place, "--threads", 2, "--explain")
         assert done.returncode == 0 and name.replace("_", "-") in done.stdout, (done.stdout, done.stderr)
         plan = done.stdout.splitlines()[-1]
-        ran = memext.run(*s.words(6), *s.outputs(tmp_path), "--overwrite", "-d", place, "--threads", 2, "--plan", plan)
+        ran = memext.run(*s.words(6), "--field-copy", *s.outputs(tmp_path), "--overwrite", "-d", place, "--threads", 2, "--plan", plan)
         s.check(tmp_path, 6)
         report = json.loads(memext("tune", "--kernel", kernel, "-n", *s.n, "-t", 6, "-d", place, "--threads", 2, "--json", "-").stdout)
         assert report["plan_line"] == plan and report["problem"]["kernel"] == ran["problem"]["kernel"] | {"params": report["problem"]["kernel"]["params"]}

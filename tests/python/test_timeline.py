@@ -64,6 +64,13 @@ def test_residency_of_what_the_page_cache_holds(memext, place):
     assert explicit.residency.shape == (len(explicit.samples), 2, explicit.header["bins"]) and not explicit.residency.any()
 
 
+def test_a_third_buffer_has_its_residency(memext, place):
+    """Commits that are far apart take turns with three Buffers; one map for each, the last of them what rests."""
+    _, line, _ = observed(memext, place, *PAGES, "--backend", "mmap", "--algorithm", "redundant", "--block", 16, 100, 1, "--commit-every", 60)
+    assert [b["name"] for b in line.header["buffers"]] == ["source", "target", "spare"]
+    assert line.residency.shape == (len(line.samples), 3, line.header["bins"]) and line.residency.any(axis=(0, 2)).sum() >= 2
+
+
 def test_of_dram_no_residency_is_kept(memext, place):
     """All of it is resident: looking would only take time."""
     _, line, _ = observed(memext, place, *PAGES, "--backend", "dram")

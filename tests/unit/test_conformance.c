@@ -305,7 +305,8 @@ static void once_each(const struct mx_backend *backend, const char *full_name) {
                              facts.direct_offset_align_bytes,
                              facts.direct_memory_align_bytes,
                              UNIT,
-                             &options};
+                             &options,
+                             false};
     struct mx_backend_facts backend_facts = {0};
     mx_why why = {""};
     void *state = NULL;
@@ -329,7 +330,8 @@ static void once_each(const struct mx_backend *backend, const char *full_name) {
         taken += (unsigned)k;
         if (taken == reaped) continue;
         int n = backend->reap(state, 1, DEPTH, done);
-        if (n == -EINTR) continue; /* the wait may be cut short by anything that stops the process for a moment */
+        if (n == -EINTR)
+            continue; /* the wait may be cut short by anything that stops the process for a moment */
         cr_assert(n >= 1 && n <= DEPTH, "%d", n);
         for (int j = 0; j < n; j++) {
             unsigned i = (unsigned)(done[j].tag - 1000);
@@ -1768,8 +1770,8 @@ Test(conformance, backends_are_drained) {
         struct mx_storage facts;
         int fd = open(path, O_RDWR | O_CLOEXEC);
         cr_assert_eq(mx_storage_facts(fd, NULL, &facts), 0);
-        struct mx_place place = {fd,   path, false, (uint64_t)DEPTH * BYTES, facts.direct_offset_align_bytes,
-                                 4096, 4096, &o};
+        struct mx_place place = {
+            fd, path, false, (uint64_t)DEPTH * BYTES, facts.direct_offset_align_bytes, 4096, 4096, &o, false};
         struct mx_backend_facts backend_facts = {0};
         struct mx_request requests[DEPTH];
         void *state = NULL;

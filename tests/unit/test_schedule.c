@@ -4,7 +4,8 @@
  * of the value that is replaced, and of C in a box of radius hc. For every algorithm and setting: after each
  * COMMIT at time t, Buffer == u_t bit by bit, frame included, and the other one of its pair == u_{t-1}; no
  * computed value is NaN though Blocks, unneeded Buffers and cells of C that are not there start as NaN; no
- * access leaves an array; and the rows moved times their pitch, with the spans of C, == traffic().
+ * access leaves an array; and the rows moved times their pitch, with the spans of C, == traffic(). Sweeps end
+ * at due steps, and where they are shorter than the longest nowhere else.
  */
 #include "schedule/geometry.h"
 #include "schedule/schedule.h"
@@ -94,6 +95,7 @@ enum { HISTORY = 4096, RINGS = 3 }; /* two arrays, and C */
 struct touched {                    /* by a step, of each array, as planes of the endless row */
     struct mx_planes touches[RINGS], writes[RINGS];
     int64_t group;                                    /* LOADs, STOREs: which front's */
+    int64_t advances;                                 /* before it */
     int64_t loads, stores, load_groups, store_groups; /* steps before it */
 };
 
@@ -330,9 +332,23 @@ static void advance(struct sim *s, const struct mx_step *t) {
     }
 }
 
+static bool is_due(const struct mx_problem *p, int64_t level) {
+    const int64_t unit = mx_levels_a_step(p), step = p->done + level / unit;
+    if (level % unit != 0) return false;
+    return (p->due[0] > 0 && step % p->due[0] == 0) || (p->due[1] > 0 && step % p->due[1] == 0);
+}
+
+static void check_sweep(const struct sim *s, int64_t from, int64_t end) {
+    const bool last = end == mx_levels_of(s->p, s->p->nt);
+    for (int64_t l = from + 1; l < end; l++) cr_assert(!is_due(s->p, l), "%ld..%ld", from, end);
+    cr_assert_leq(end - from, s->shape.max_levels);
+    cr_assert(end - from == s->shape.max_levels || last || is_due(s->p, end), "%ld..%ld", from, end);
+}
+
 static void commit(struct sim *s, const struct mx_step *t) {
     cr_assert(t->time > s->committed && t->time <= mx_levels_of(s->p, s->p->nt));
     cr_assert(t->time % mx_levels_a_step(s->p) == 0);
+    check_sweep(s, s->committed, t->time);
     s->committed = t->time;
     for (; s->reference_time < t->time; s->reference_time++) {
         int64_t from = s->reference_time & 1;
@@ -357,7 +373,8 @@ static void note(struct sim *s, const struct mx_step *t) {
         s->last_store = t->region.z0 + t->at.z_offset;
         s->store_groups++;
     }
-    struct touched one = {.loads = s->n_loads,
+    struct touched one = {.advances = s->advances,
+                          .loads = s->n_loads,
                           .stores = s->n_stores,
                           .group = load ? s->load_groups : s->store_groups,
                           .load_groups = s->load_groups,
@@ -390,13 +407,19 @@ static bool meet(const struct sim *s, const struct touched *a, const struct touc
     return false;
 }
 
+/* Of the STOREs before ADVANCE `front`: those of the last `ahead` fronts. Others have ended long since,
+ * though a long sweep that follows a short one stores nothing at first. */
+static bool is_under_way(const struct touched *store, int64_t front, int64_t store_groups, int64_t ahead) {
+    return store->group > store_groups - ahead && store->advances > front - ahead;
+}
+
 /* While an ADVANCE runs, the LOADs of the next `ahead` fronts and the STOREs of the last `ahead` may be under
  * way: none of these waits for another or for the ADVANCE, nor it for them. */
 static void check_overlap(const struct sim *s, int64_t ahead) {
     for (int64_t k = 0; k < s->advances; k++) {
         const struct touched *a = &s->advance[k];
         int64_t oldest = a->stores;
-        while (oldest > 0 && s->store[oldest - 1].group > a->store_groups - ahead) oldest--;
+        while (oldest > 0 && is_under_way(&s->store[oldest - 1], k, a->store_groups, ahead)) oldest--;
         for (int64_t i = a->loads; i < s->n_loads && s->load[i].group <= a->load_groups + ahead; i++) {
             cr_assert(!meet(s, a, &s->load[i]), "LOAD %ld waits for ADVANCE %ld", i, k);
             for (int64_t j = oldest; j < a->stores; j++)
@@ -592,6 +615,8 @@ static void random_setting(struct mx_problem *p, struct mx_plan *plan, bool one_
     plan->slab = between(1, 7);
     plan->ahead = between(0, 3);
     strcpy(plan->engine, draw() % 2 ? "tiled" : "iblock");
+    p->done = draw() % 2 ? 0 : between(0, 40);
+    for (int i = 0; i < 2; i++) p->due[i] = draw() % 3 > 0 ? 0 : between(1, 20);
 }
 
 /* With a system of a form, with and without C. */
@@ -666,6 +691,63 @@ Test(schedule_of_systems, direct_skewed_opt) { check_systems("mmap1+opt", 120, f
 Test(schedule_of_systems, stream_strips) { check_systems("stream", 450, false, "dram"); }
 Test(schedule_of_systems, stream_strips_with_a_side_file) {
     check_systems("stream", 450, false, "side-file");
+}
+
+/* ------------------------------------------------------------------ sweeps */
+
+enum { MOST_LEVELS = 512 };
+
+/* Kinds of sweeps == those found by going from end to end: bt levels, or up to the next due step. */
+static void compare_sweeps(const struct mx_problem *p, int64_t bt) {
+    int64_t told[MOST_LEVELS] = {0}, found[MOST_LEVELS] = {0}, longest = 1, count = 0;
+    const int64_t levels = mx_levels_of(p, p->nt);
+    for (struct mx_sweeps s = mx_sweeps_of(p, bt); mx_sweeps_next(&s);) {
+        cr_assert(s.levels >= 1 && s.levels <= bt && s.levels < MOST_LEVELS && s.count >= 1);
+        told[s.levels] += s.count;
+    }
+    for (int64_t from = 0; from < levels; count++) {
+        int64_t end = from + 1;
+        while (end < levels && end - from < bt && !is_due(p, end)) end++;
+        cr_assert_eq(mx_min64(mx_sweep_end(p, from), from + bt), end);
+        found[end - from]++;
+        longest = mx_max64(longest, end - from);
+        from = end;
+    }
+    for (int64_t l = 0; l < MOST_LEVELS; l++)
+        cr_assert_eq(told[l], found[l], "%ld sweeps of %ld levels, %ld told (nt %ld done %ld due %ld %ld)",
+                     found[l], l, told[l], p->nt, p->done, p->due[0], p->due[1]);
+    cr_assert_eq(mx_sweep_levels(p, bt), longest);
+    cr_assert_eq(mx_sweep_count(p, bt), count);
+}
+
+Test(schedule, sweeps) {
+    static const int forms[] = {MX_JACOBI, MX_LEAPFROG, MX_STAGGERED};
+    seed_state = 31;
+    for (int i = 0; i < 20000; i++) {
+        const struct mx_system system = {.form = forms[i % 3], .h = 1, .n_field = {1, 1}};
+        struct mx_problem p = {.nx = 1, .ny = 1, .nz = 1, .h = 1, .system = &system};
+        p.nt = between(0, draw() % 4 == 0 ? 200 : 30);
+        p.done = draw() % 2 ? 0 : between(0, 100);
+        for (int k = 0; k < 2; k++) p.due[k] = draw() % 4 == 0 ? 0 : between(1, draw() % 2 ? 12 : 60);
+        int64_t bt = between(1, draw() % 4 == 0 ? MOST_LEVELS - 1 : 20);
+        if (system.form == MX_STAGGERED) bt += bt & 1;
+        compare_sweeps(&p, bt);
+    }
+}
+
+/* Of a run of 10^15 steps that nobody could go through. */
+Test(schedule, sweeps_of_long_runs) {
+    const int64_t nt = 1000000000000000;
+    struct mx_problem p = {.nx = 1, .ny = 1, .nz = 1, .nt = nt, .h = 1, .due = {1000, 100000}};
+    cr_assert_eq(mx_sweep_count(&p, 300), nt / 1000 * 4);
+    cr_assert_eq(mx_sweep_levels(&p, 5000), 1000);
+    cr_assert_eq(mx_sweep_end(&p, 123456789), 123457000);
+    p.due[1] = nt * 3; /* beyond the end */
+    cr_assert_eq(mx_sweep_count(&p, 300), nt / 1000 * 4);
+    p.due[0] = 999, p.due[1] = 1000; /* every 999000 steps: 999 + 1000 - 1 stretches */
+    cr_assert_eq(mx_sweep_count(&p, nt), nt / 999 + nt / 1000 - nt / 999000);
+    p.due[0] = 3, p.due[1] = nt / 2 + 1;
+    cr_assert_eq(mx_sweep_count(&p, 2), nt / 3 * 2 + 1 + ((nt / 2 + 1) % 3 == 1));
 }
 
 /* ------------------------------------------------------------------ against the Python model and the papers

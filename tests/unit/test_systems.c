@@ -2,6 +2,7 @@
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
  * of half of them sources are added and probes recorded.
  * DRAM starts as NaN: whatever is used without having been loaded would show. */
+#include "core/device.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -13,6 +14,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +246,8 @@ struct bench {
     struct mx_device_facts facts;
     struct mx_schedule *schedule;
     mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *faces;
+    mx_device *file[TEST_FIXED]; /* of fields of C that are files, read in place */
+    const char *dir;
     int64_t commits, last_commit, wrong_commits;
     char text[400];
 };
@@ -307,6 +311,29 @@ static void open_state(struct bench *b) {
         }
 }
 
+/* The file itself, which is gone from its directory once it is open: nothing but the device needs it. */
+static void open_file(struct bench *b, int32_t i, struct mx_fixed_file *file, const char *image) {
+    const struct mx_device_options o = {.backend = b->s->backend,
+                                        .path = "a field",
+                                        .queue_depth = 4,
+                                        .max_request_bytes = 16384,
+                                        .advice = b->s->advice};
+    struct mx_device_facts facts = {.size = sizeof facts};
+    mx_why why = {""};
+    char path[300];
+    snprintf(path, sizeof path, "%s/field-%d", b->dir, i);
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    cr_assert(fd >= 0 && mx_write_all(fd, image, (size_t)file->bytes, 0) == 0);
+    cr_assert(mx_device_open_file(fd, &o, &why, &b->file[i]) == 0, "%s: %s", b->text, why.text);
+    cr_assert(mx_buffer_open(b->file[i], MX_FILE_BUFFER, &why, &b->fixed[i]) == 0, "%s: %s", b->text,
+              why.text);
+    close(fd);
+    unlink(path);
+    mx_device_facts(b->file[i], &facts);
+    file->align_bytes = facts.offset_align_bytes;
+    cr_assert(mx_layout_fixed_file(&b->s->problem, i, file, &why, &b->layout.fixed[i]) == 0, "%s", why.text);
+}
+
 /* A file that somebody made: cells without gaps from some byte on, with the frame or without, rubbish around.
  */
 static void make_file(struct bench *b, int32_t i) {
@@ -317,8 +344,8 @@ static void make_file(struct bench *b, int32_t i) {
     const bool frame = s->hc > 0 || pick(0, 1);
     const int64_t skip = frame ? 0 : h, offset = bytes * pick(0, 700);
     const int64_t n[3] = {o->n[0] - 2 * skip, o->n[1] - 2 * skip, o->n[2] - 2 * skip};
-    const struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900),
-                                       frame, b->facts.offset_align_bytes};
+    struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900), frame,
+                                 b->facts.offset_align_bytes};
     struct mx_block_options options = {0};
     mx_block *block = NULL;
     mx_ticket *ticket = NULL;
@@ -331,6 +358,11 @@ static void make_file(struct bench *b, int32_t i) {
     for (int64_t c = 0; c < n[0] * n[1] * n[2]; c++)
         store_cell(dtype, image + offset, c,
                    *cell(o, o->fixed, i, c % n[0] + skip, c / n[0] % n[1] + skip, c / n[0] / n[1] + skip));
+    if (strcmp(b->s->backend, "dram") != 0 && pick(0, 2)) {
+        open_file(b, i, &file, image);
+        mx_block_free(block);
+        return;
+    }
     b->fixed[i] = new_buffer(b, "f", i, (int64_t)all);
     const struct mx_span span = {0, all, image};
     cr_assert(mx_buffer_write(b->fixed[i], &span, 1, &ticket) == 0 && mx_wait(ticket) == 0);
@@ -413,6 +445,7 @@ static void close_bench(struct bench *b) {
         mx_buffer_close(b->buffer[i]);
         mx_buffer_close(b->partner[i]);
         mx_buffer_close(b->fixed[i]);
+        mx_device_close(b->file[i]);
     }
     mx_buffer_close(b->faces);
     mx_device_close(b->device);
@@ -446,7 +479,12 @@ static void same_traffic(const struct bench *b, const struct mx_counters *before
     struct mx_traffic t;
     mx_device_counters(b->device, &after);
     b->s->algorithm->traffic(&b->s->problem, &b->s->plan, &b->layout, &t);
-    const int64_t read = (int64_t)(after.read_bytes - before->read_bytes);
+    int64_t read = (int64_t)(after.read_bytes - before->read_bytes);
+    for (int i = 0; i < TEST_FIXED; i++) {
+        struct mx_counters file = {.size = sizeof file};
+        if (b->file[i] != NULL) mx_device_counters(b->file[i], &file);
+        read += (int64_t)file.read_bytes;
+    }
     const int64_t written = (int64_t)(after.write_bytes - before->write_bytes);
     const int64_t dram = mx_execute_block_bytes(&b->schedule->shape, &b->layout);
     if (b->commits == 0)
@@ -507,7 +545,7 @@ static void verify(struct bench *b, int32_t result) {
 
 /* Opens, initialises, executes, compares; false if the plan is none. */
 static bool run(const struct setting *s, const char *dir) {
-    struct bench b = {.s = s, .facts.size = sizeof b.facts};
+    struct bench b = {.s = s, .dir = dir, .facts.size = sizeof b.facts};
     struct mx_executed done;
     struct mx_counters before = {.size = sizeof before};
     mx_why why = {""};

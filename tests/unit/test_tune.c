@@ -316,6 +316,7 @@ static void compare_searches(const char *algorithm, const char *engine, bool by_
         q.rates = (struct mx_rates){.read_bytes_per_s = (double)pick(1, 40) * 1e8,
                                     .write_bytes_per_s = (double)pick(1, 40) * 1e8,
                                     .iblock_updates_per_s = (double)pick(1, 40) * 1e8,
+                                    .slab_updates_per_s = (double)pick(1, 40) * 1e8,
                                     .tiled_updates_per_s = (double)pick(1, 40) * 1e8};
         int a = mx_tune(&q, NULL, &fast);
         q.exhaustive = true;
@@ -1015,7 +1016,8 @@ Test(tune, rates_cache) {
     char folder[] = "/tmp/memext-rates-XXXXXX", path[128];
     cr_assert(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/deep/er/rates.json", folder);
-    struct mx_rates a = {1e9, 2e9, 1.5e9, 8e9, 3e8, 1.25e9, MX_RATES_MEASURED, MX_RATES_MEASURED, {.nx = 0}},
+    struct mx_rates a = {1e9,      2e9, 1.5e9, 8e9, 3e8, 1.25e9, 5e8, MX_RATES_MEASURED, MX_RATES_MEASURED,
+                         {.nx = 0}},
                     b = a, out = {0};
     b.read_bytes_per_s = 7e9;
     mx_why why = {""};
@@ -1025,7 +1027,7 @@ Test(tune, rates_cache) {
     cr_expect(mx_rates_load(path, "d1", "c1", &out) == 0);
     cr_expect(out.read_bytes_per_s == 1e9 && out.write_bytes_per_s == 2e9 && out.mixed_bytes_per_s == 1.5e9);
     cr_expect(out.copy_bytes_per_s == 8e9 && out.iblock_updates_per_s == 3e8 &&
-              out.tiled_updates_per_s == 1.25e9);
+              out.slab_updates_per_s == 5e8 && out.tiled_updates_per_s == 1.25e9);
     cr_expect(out.device_source == MX_RATES_CACHED && out.compute_source == MX_RATES_CACHED);
     out = (struct mx_rates){0};
     cr_expect(mx_rates_load(path, "d2", "c2", &out) == 0 && out.read_bytes_per_s == 7e9);
@@ -1124,7 +1126,8 @@ Test(tune, calibration) {
     cr_expect(mx_calibrate_device(&o, 0.1, 32 * MIB, &why, &r) == -ENOTSUP);
     err = mx_calibrate_compute(&p, &m, 2, 0.1, 16 * MIB, &why, &r);
     cr_expect(err == 0, "%s", why.text);
-    cr_expect(r.tiled_updates_per_s > 0 && r.iblock_updates_per_s > 0 && r.copy_bytes_per_s > 0);
+    cr_expect(r.tiled_updates_per_s > 0 && r.iblock_updates_per_s > 0 && r.slab_updates_per_s > 0 &&
+              r.copy_bytes_per_s > 0);
     cr_expect(r.compute_source == MX_RATES_MEASURED);
 }
 

@@ -45,6 +45,9 @@ struct mx_place {
     uint32_t direct_offset_align_bytes, direct_memory_align_bytes; /* O_DIRECT; 0 = refused or unknown */
     uint32_t block_bytes; /* shorter direct writes are slow: file system block, physical block */
     const struct mx_device_options *options; /* all defaults filled in */
+    /* A file of the user that is only read, O_RDONLY, and not locked: transfers of its last block are short,
+     * and where O_DIRECT is refused mx_place_open_direct opens it without. */
+    bool user_file;
 };
 
 /* What open finds out. */
@@ -99,15 +102,16 @@ const struct mx_backend *mx_backend_find(const char *name);
 /* ---- help for backends, given by core */
 
 /* Opens the place once more with O_DIRECT and sets the alignments and bypasses_page_cache of facts as checked
- * on the new fd. -ENOTSUP with a sentence where the file system refuses. */
+ * on the new fd. -ENOTSUP with a sentence where the file system refuses; a user_file is opened for buffered
+ * reads then, facts.bypasses_page_cache false and a note says so. */
 int mx_place_open_direct(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts, int *out);
 /* Opens the place once more, with these flags besides O_RDWR. As long as the kernel holds the descriptor (a
  * request under way, even after this process was killed) the place counts as in use. -errno. */
 int mx_place_reopen(const struct mx_place *place, int flags);
 /* Closes what one of the two opened, nothing being under way. Negative: nothing to do. */
 void mx_place_close_again(int fd);
-/* mmap(2), read and write, at an address that is a multiple of 2 MiB when bytes is 2 MiB or more (huge
- * pages). fd -1 for anonymous memory. flags as for mmap. */
+/* mmap(2), read and write (a file MAP_PRIVATE: read), at an address that is a multiple of 2 MiB when bytes is
+ * 2 MiB or more (huge pages). fd -1 for anonymous memory. flags as for mmap. */
 int mx_map_aligned(int fd, uint64_t offset_bytes, uint64_t bytes, int flags, void **out);
 /* Appends a sentence to a note of facts, what does not fit is cut. */
 void mx_note_add(char *note, size_t capacity_bytes, const char *format, ...)

@@ -179,6 +179,12 @@ struct mx_store_facts {
  * or no store), -EACCES, -ENOTBLK, -ELOOP (a symbolic link), -ENOTSUP (a store of another format), -EIO
  * (damaged, or shorter than its Buffers). */
 int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
+/* The same with what its note says, as one JSON object, the one that `memext info PATH --json` has as `store`:
+ * state, problem, plan, step and, as `arrays`, name, dtype, offset_bytes, row_pitch_bytes and
+ * plane_pitch_bytes of every field in the file: of its first cell, frame counted, which reaches
+ * problem.h cells beyond nx, ny and nz on every side. They hold step `step` until somebody goes on with the
+ * store. *out is to be given to free(). Errors as above; -ENOMEM. */
+int mx_store_report(const char *path, mx_why *why, char **out);
 
 /* ------------------------------------------------------------------ Buffer */
 
@@ -281,13 +287,16 @@ typedef struct mx_run mx_run;
 /* Extents of a grid as sources and sinks see it. */
 struct mx_grid {
     uint32_t size;      /* sizeof(struct mx_grid), set by the library */
-    int32_t frame;      /* h */
-    int64_t nx, ny, nz; /* cells, the frame included */
+    int32_t frame;      /* cells of frame on every side: h, or 0 where the option frame says that a source has
+                           none (frame=edge, mirror, periodic or a number: it is made), or output-frame=none that
+                           a sink gets none */
+    int64_t nx, ny, nz; /* cells, the frame included, if there is one */
     char dtype[8];      /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
     char field[32];     /* with a kernel the field that is meant, since open is called for each; "" without */
 };
 
-/* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first frame cell, lies at
+/* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first cell of struct mx_grid
+ * (of the frame, if it has one), lies at
  * data + (z - z0) * plane_pitch_bytes + (y - y0) * row_pitch_bytes + (x - x0) * element. */
 struct mx_grid_box {
     uint32_t size;                  /* sizeof(struct mx_grid_box), set by the library */
@@ -298,7 +307,8 @@ struct mx_grid_box {
 };
 
 /* Where an initial grid comes from. A run asks for whole planes, each once and in order of z; once more where
- * it verifies. With a kernel a source gives all fields that no option gives: those that are only read, and those
+ * it verifies, and, where planes of the frame are copies (frames that are made, sides in z that are not fixed),
+ * for what they copy. With a kernel a source gives all fields that no option gives: those that are only read, and those
  * of the state at step 0 (the step before of leapfrog kernels, NAME.old, is the same as NAME then); open is
  * called for each of them, and planes come field after field. All functions are called one at a time, on a thread of the library, and return 0 or a negative
  * errno that ends the run, with a sentence in *why (or none). */
@@ -387,6 +397,12 @@ void mx_run_stop(mx_run *run);
  * predictions and, once the run has ended, what was measured. *out is to be given to free(). -EBUSY (the run
  * is under way), -ENOMEM. */
 int mx_run_report(mx_run *run, mx_why *why, char **out);
+
+/* What memext sees of the machine as one JSON object, the text that `memext info --json` writes: machine,
+ * dram_limit_bytes, reserve_bytes, backends and whether they work here, algorithms, stencils; with a path (a
+ * directory, file or block device; NULL = none) `device`. *out is to be given to free(). -ENOENT, -EACCES (the
+ * path), -ENOMEM. */
+int mx_machine_report(const char *path, mx_why *why, char **out);
 
 /* Stops the run if it is under way, waits for its end, closes and frees everything. NULL allowed. */
 void mx_run_close(mx_run *run);

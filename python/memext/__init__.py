@@ -1,0 +1,22 @@
+"""Stencil computations on grids far larger than DRAM, with the grid on flash; see memext.Run, memext.kernel and memext.open."""
+from __future__ import annotations
+
+from . import _core
+from .arrays import Array, Store, open
+from .errors import KernelError, MemextError, MemoryRefused
+from .kernel import Kernel, Reduced, Reduction, kernel, reduce, staggered
+from .looking import view
+from .report import Plan, Report, timeline
+from .run import Run, plan
+from .saving import link, save
+from .sources import ramp
+from .translate import maximum, minimum, sqrt, where
+
+__version__ = "0.1.0"
+__all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
+           "kernel", "link", "maximum", "minimum", "open", "plan", "ramp", "reduce", "save", "sqrt", "staggered", "timeline", "view", "where"]
+
+
+def info(path: object = None) -> dict:
+    """What memext sees of the machine (and of a directory, file or block device): caches, DRAM, backends, algorithms, stencils."""
+    return _core.machine(path)  # type: ignore[arg-type]

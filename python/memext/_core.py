@@ -1,0 +1,180 @@
+"""The library through cffi: sentences become exceptions, texts become objects, callbacks are routed to Python objects."""
+from __future__ import annotations
+
+import errno
+import json
+from typing import Any
+
+import numpy as np
+
+from ._memext import ffi, lib
+from .errors import MemextError, MemoryRefused
+
+__all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine", "look", "discard", "dram_bytes", "require_dram", "size_text"]
+
+
+def new_why() -> Any:
+    return ffi.new("mx_why *")
+
+
+def sentence(why: Any) -> str:
+    return ffi.string(why.text).decode(errors="replace")
+
+
+def status_of(code: int) -> int:
+    """The exit status of the command for an error that a run ends with."""
+    return {errno.EUCLEAN: 4, errno.EINTR: 5, errno.EIO: 3, errno.EBADMSG: 3}.get(-code, 2)
+
+
+def check(code: int, why: Any = None) -> int:
+    """Raises what a negative code says."""
+    if code >= 0:
+        return code
+    text = sentence(why) if why is not None else ""
+    if not text:
+        import os
+        text = os.strerror(-code)
+    kind = MemoryRefused if code == -errno.ENOMEM else MemextError
+    raise kind(text, -code, status_of(code))
+
+
+def take_json(function: Any, *args: Any) -> dict:
+    """An object that a function of the library writes as text."""
+    why, out = new_why(), ffi.new("char **")
+    check(function(*args, why, out), why)
+    try:
+        return json.loads(ffi.string(out[0]))
+    finally:
+        lib.free(out[0])
+
+
+def machine(path: str | None = None) -> dict:
+    return take_json(lib.mx_machine_report, ffi.NULL if path is None else _path(path))
+
+
+def look(path: Any) -> dict:
+    """What a store says of itself; FileNotFoundError's errno (ENOENT) where there is none."""
+    return take_json(lib.mx_store_report, _path(path))
+
+
+def _path(path: Any) -> bytes:
+    import os
+    return os.fsencode(os.fspath(path))
+
+
+def discard(path: Any) -> None:
+    """Gives up a store: its file in a directory goes, a file or block device may be overwritten."""
+    why, device = new_why(), ffi.new("mx_device **")
+    place = ffi.new("char[]", _path(path))
+    options = ffi.new("struct mx_device_options *", {"size": ffi.sizeof("struct mx_device_options"), "path": place, "resume": True})
+    backends = [ffi.NULL, ffi.new("char[]", b"mmap")]  # the default one may be forbidden here
+    for i, backend in enumerate(backends):
+        options.backend = backend
+        code = lib.mx_device_open(options, why, device)
+        if code >= 0 or i == len(backends) - 1:
+            break
+    check(code, why)
+    code = lib.mx_device_finish(device[0])
+    lib.mx_device_close(device[0])
+    check(code)
+
+
+def dram_bytes() -> int:
+    """DRAM that this process may use: the machine's or the cgroup's limit."""
+    why, budget = new_why(), ffi.new("mx_budget **")
+    check(lib.mx_budget_create(0, 0, why, budget), why)
+    facts = ffi.new("struct mx_budget_facts *", {"size": ffi.sizeof("struct mx_budget_facts")})
+    lib.mx_budget_facts(budget[0], facts)
+    lib.mx_budget_free(budget[0])
+    return facts.limit_bytes
+
+
+def _available_bytes() -> int:
+    available = dram_bytes()
+    try:
+        with open("/proc/meminfo") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    available = min(available, int(line.split()[1]) * 1024)
+    except OSError:
+        pass
+    return available
+
+
+def size_text(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.2f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def require_dram(count: int, what: str, way_out: str) -> None:
+    """MemoryRefused where an array of so many bytes does not fit into what is free."""
+    free = _available_bytes()
+    if count > free:
+        raise MemoryRefused(f"{what} has {size_text(count)}, and {size_text(free)} of DRAM are free here; {way_out}", errno.ENOMEM)
+
+
+# ------------------------------------------------------------------ callbacks
+
+def box_array(box: Any, dtype: np.dtype) -> np.ndarray:
+    """The memory of a box as an array [z][y][x]."""
+    shape = (box.z1 - box.z0, box.y1 - box.y0, box.x1 - box.x0)
+    element = dtype.itemsize
+    span = ((shape[0] - 1) * box.plane_pitch_bytes + (shape[1] - 1) * box.row_pitch_bytes + shape[2] * element) if min(shape) > 0 else 0
+    memory = np.frombuffer(ffi.buffer(box.data, span), dtype="u1")
+    return np.ndarray(shape, dtype, memory, 0, (box.plane_pitch_bytes, box.row_pitch_bytes, element))
+
+
+def _fail(owner: Any, error: BaseException, why: Any) -> int:
+    owner.error = owner.error or error
+    if why != ffi.NULL:
+        text = f"{type(error).__name__}: {error}".encode("ascii", "replace")[:500]
+        ffi.memmove(why.text, text + b"\0", len(text) + 1)
+    number = getattr(error, "errno", None)
+    return -number if isinstance(number, int) and 0 < number < 4096 else -errno.EIO
+
+
+def _guarded(context: Any, why: Any, call: Any) -> int:
+    owner = ffi.from_handle(context)
+    try:
+        call(owner)
+        return 0
+    except BaseException as error:  # noqa: B036 - nothing may pass through C
+        return _fail(owner, error, why)
+
+
+@ffi.def_extern(error=-errno.EIO)
+def mxp_source_open(context, grid, why):
+    return _guarded(context, why, lambda owner: owner.open(grid))
+
+
+@ffi.def_extern(error=-errno.EIO)
+def mxp_source_region(context, box, why):
+    return _guarded(context, why, lambda owner: owner.region(box))
+
+
+@ffi.def_extern()
+def mxp_source_close(context):
+    ffi.from_handle(context).close()
+
+
+@ffi.def_extern(error=-errno.EIO)
+def mxp_sink_open(context, grid, why):
+    return _guarded(context, why, lambda owner: owner.open(grid))
+
+
+@ffi.def_extern(error=-errno.EIO)
+def mxp_sink_region(context, box, why):
+    return _guarded(context, why, lambda owner: owner.region(box))
+
+
+@ffi.def_extern(error=-errno.EIO)
+def mxp_sink_close(context, whole, why):
+    return _guarded(context, why, lambda owner: owner.close(whole))
+
+
+@ffi.def_extern()
+def mxp_remark(context, text):
+    ffi.from_handle(context).remarks.append(ffi.string(text).decode(errors="replace"))

@@ -1,0 +1,510 @@
+"""Arrays that lie somewhere else: in stores and files, read as far as they are asked for."""
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Callable
+
+import numpy as np
+
+from . import _core
+from .errors import MemextError
+
+_GAP_BYTES = 16 << 10  # rows this near to each other are read in one piece
+
+
+def _refuse(sentence: str, number: int = errno.EINVAL) -> MemextError:
+    return MemextError(sentence, number)
+
+
+class Array:
+    """An array of three dimensions, z, y, x, that is not in memory. shape, dtype, ndim; a[z, y, x] with whole numbers and slices reads
+    what they name and no more; numpy.asarray(a) reads all of it, or refuses where DRAM does not hold that."""
+    name = "array"
+    path: pathlib.Path | None = None
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any):
+        self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
+        self.ndim, self.size = len(self.shape), int(np.prod([int(n) for n in self.shape], dtype=object))
+        self.nbytes = self.size * self.dtype.itemsize
+
+    # ---- what subclasses have
+
+    def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
+        """The cells of three slices with positive steps, within the shape."""
+        raise NotImplementedError
+
+    # ---- what all have
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<memext {type(self).__name__} {self.name}: {self.dtype.name} {self.shape}, {_core.size_text(self.nbytes)}>"
+
+    def __getitem__(self, key: Any) -> Any:
+        slices, drop, flip = _box(key, self.shape)
+        found = self.read(*slices)
+        if flip:
+            found = found[tuple(slice(None, None, -1) if i in flip else slice(None) for i in range(3))]
+        return found[tuple(0 if i in drop else slice(None) for i in range(3))]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        _core.require_dram(self.nbytes, self.name, "take slices of it, or save it to a file")
+        return self[...] if dtype is None else self[...].astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Planes in order of z."""
+        return (self.plane(z) for z in range(self.shape[0]))
+
+    def plane(self, z: int) -> np.ndarray:
+        return self.read(slice(z, z + 1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))[0]
+
+    def planes(self, z0: int, z1: int) -> np.ndarray:
+        return self.read(slice(z0, z1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))
+
+    def slices(self, most: int = 256) -> list[np.ndarray]:
+        """Three orthogonal slices through the middle, thinned to at most so many cells a side: [y][x], [z][x], [z][y]."""
+        step = [max(1, -(-n // most)) for n in self.shape]
+        whole = [slice(0, n, s) for n, s in zip(self.shape, step)]
+        out = []
+        for axis in range(3):
+            middle = self.shape[axis] // 2
+            key = [slice(middle, middle + 1, 1) if i == axis else whole[i] for i in range(3)]
+            out.append(np.squeeze(self.read(*key), axis=axis))
+        return out
+
+    def save(self, path: Any, dataset: str | None = None, **options: Any) -> pathlib.Path:
+        """Writes .npy, .h5, .zarr or raw cells, plane by plane; see memext.save."""
+        from .saving import save
+        return save(self, path, dataset, **options)
+
+    def _repr_html_(self) -> str:
+        from .looking import array_html
+        return array_html(self)
+
+
+def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[slice], set[int], set[int]]:
+    """Slices with positive steps, the dimensions that go, and those to be turned round."""
+    key = key if isinstance(key, tuple) else (key,)
+    if any(k is None or isinstance(k, (list, np.ndarray)) for k in key):
+        raise IndexError("an array that is not in memory takes whole numbers, slices and ...; read a part, and index that")
+    if Ellipsis in key:
+        at = key.index(Ellipsis)
+        key = key[:at] + (slice(None),) * (len(shape) - len(key) + 1) + key[at + 1:]
+    if len(key) > len(shape):
+        raise IndexError(f"{len(key)} indices for an array of {len(shape)} dimensions")
+    key += (slice(None),) * (len(shape) - len(key))
+    slices, drop, flip = [], set(), set()
+    for i, (k, n) in enumerate(zip(key, shape)):
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            count = len(range(start, stop, step))
+            if step < 0:
+                start, step = start + (count - 1) * step, -step
+                flip.add(i)
+            slices.append(slice(start, start + (count - 1) * step + 1, step) if count > 0 else slice(0, 0, 1))
+            continue
+        k = int(k.__index__())
+        if not -n <= k < n:
+            raise IndexError(f"index {k} is outside the {n} cells of dimension {i}")
+        slices.append(slice(k % n, k % n + 1, 1))
+        drop.add(i)
+    return slices, drop, flip
+
+
+def _count(s: slice) -> int:
+    return len(range(s.start, s.stop, s.step))
+
+
+class RawArray(Array):
+    """Cells in a file at regular distances: raw files, .npy, NRRD, contiguous HDF5, and stores."""
+
+    def __init__(self, path: Any, shape: tuple[int, ...], dtype: Any, offset: int = 0, row_pitch: int | None = None,
+                 plane_pitch: int | None = None, name: str | None = None, check: Callable[[], None] | None = None):
+        super().__init__(shape, dtype)
+        self.path, self.offset = pathlib.Path(path), offset
+        self.row_pitch = row_pitch if row_pitch is not None else self.shape[2] * self.dtype.itemsize
+        self.plane_pitch = plane_pitch if plane_pitch is not None else self.shape[1] * self.row_pitch
+        self.name = name or self.path.name
+        self._check = check
+        self.in_place = (self.row_pitch == self.shape[2] * self.dtype.itemsize and self.plane_pitch == self.shape[1] * self.row_pitch)
+
+    def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
+        if self._check is not None:
+            self._check()
+        out = np.empty((_count(z), _count(y), _count(x)), self.dtype)
+        if out.size == 0:
+            return out
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _refuse(f"{self.path} cannot be read: {error.strerror}", error.errno) from None
+        try:
+            if not out.flags.c_contiguous:
+                raise AssertionError
+            dense = z.step == 1 and _count(y) == self.shape[1] and _count(x) == self.shape[2] and self.in_place
+            if dense:
+                self._fill(fd, self.offset + z.start * self.plane_pitch, memoryview(out).cast("B"))
+            else:
+                for i, plane in enumerate(range(z.start, z.stop, z.step)):
+                    self._plane(fd, plane, y, x, out[i])
+        finally:
+            os.close(fd)
+        return out
+
+    def _plane(self, fd: int, z: int, y: slice, x: slice, out: np.ndarray) -> None:
+        cell = self.dtype.itemsize
+        width, rows = (x.stop - x.start) * cell, range(y.start, y.stop, y.step)
+        at = self.offset + z * self.plane_pitch + x.start * cell
+        near = y.step * self.row_pitch - width <= _GAP_BYTES
+        group = max(1, (8 << 20) // (y.step * self.row_pitch)) if near else 1
+        for first in range(0, len(rows), group):
+            some = rows[first:first + group]
+            data = np.empty((some[-1] - some[0]) * self.row_pitch + width, "u1")
+            self._fill(fd, at + some[0] * self.row_pitch, memoryview(data))
+            cells = np.ndarray((len(some), -(-(x.stop - x.start) // x.step)), self.dtype, data, 0, (y.step * self.row_pitch, x.step * cell))
+            out[first:first + group] = cells
+
+    def _fill(self, fd: int, at: int, view: memoryview) -> None:
+        while view:
+            n = os.preadv(fd, [view[:1 << 30]], at)
+            if n == 0:
+                raise _refuse(f"{self.path} ends at byte {at}: {self.name} needs more", errno.EIO)
+            view, at = view[n:], at + n
+
+
+class ObjectArray(Array):
+    """Anything with shape, dtype and slices: h5py and zarr datasets, arrays of numpy."""
+
+    def __init__(self, source: Any, name: str = "array", path: Any = None, keep: Any = None):
+        super().__init__(source.shape, source.dtype)
+        self.source, self.name, self.path, self.keep = source, name, None if path is None else pathlib.Path(path), keep
+
+    def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
+        return np.ascontiguousarray(self.source[z, y, x])
+
+
+class PagesArray(Array):
+    """Planes that are read one by one: page(z) gives [y][x]."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, page: Callable[[int], np.ndarray], name: str, path: Any = None):
+        super().__init__(shape, dtype)
+        self.page, self.name, self.path = page, name, None if path is None else pathlib.Path(path)
+
+    def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
+        out = np.empty((_count(z), _count(y), _count(x)), self.dtype)
+        for i, plane in enumerate(range(z.start, z.stop, z.step)):
+            out[i] = np.asarray(self.page(plane))[y, x]
+        return out
+
+
+class Store:
+    """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame."""
+
+    def __init__(self, path: Any):
+        self.place_given = pathlib.Path(path)
+        self.info = _core.look(path)
+        self.path = pathlib.Path(self.info["place"])
+        self.state: str = self.info["state"]
+        self.step: int = self.info["step"]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        p = self._problem()
+        return tuple(p[n] + 2 * p["h"] for n in ("nz", "ny", "nx"))
+
+    @property
+    def steps(self) -> int:
+        """Steps that its run asked for."""
+        return self._problem()["nt"]
+
+    @property
+    def fields(self) -> list[str]:
+        return [a["name"] for a in self.info.get("arrays", [])]
+
+    @property
+    def frame(self) -> int:
+        """Cells of frame on every side."""
+        return self._problem()["h"]
+
+    def _problem(self) -> dict:
+        if "problem" not in self.info:
+            raise _refuse(f"{self.path} holds no state: {self.info['why']}")
+        return self.info["problem"]
+
+    def keys(self) -> list[str]:
+        return self.fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, name: str) -> RawArray:
+        for a in self.info.get("arrays", []):
+            if a["name"] == name:
+                return self._array(a)
+        self._problem()
+        raise KeyError(f"{name} is no field of {self.path}: it has {', '.join(self.fields)}")
+
+    def _array(self, a: dict) -> RawArray:
+        from .kernel import type_name
+        generation = self.info["generation"]
+
+        def unchanged() -> None:
+            now = _core.look(self.path)
+            if now["in_use"]:
+                raise _refuse(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)
+            if now["generation"] != generation:
+                raise _refuse(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
+        return RawArray(self.path, self.shape, "<" + type_name(a["dtype"]), a["offset_bytes"], a["row_pitch_bytes"], a["plane_pitch_bytes"],
+                        a["name"], unchanged)
+
+    def discard(self) -> None:
+        """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on."""
+        _core.discard(self.path)
+
+    def link(self, path: Any, **options: Any) -> pathlib.Path:
+        """A small .h5 (and .xdmf) beside the store that shows its fields without a copy; see memext.link."""
+        from .saving import link
+        return link(self, path, **options)
+
+    def __repr__(self) -> str:
+        return f"<memext Store {self.path}: {self.state}, step {self.step}, fields {', '.join(self.fields)}>"
+
+    def _repr_html_(self) -> str:
+        from .looking import store_html
+        return store_html(self)
+
+
+# ------------------------------------------------------------------ files
+
+def _npy(path: pathlib.Path, **_: Any) -> Array:
+    view = np.load(path, mmap_mode="r")
+    if view.flags.c_contiguous:
+        return RawArray(path, view.shape, view.dtype, view.offset)
+    return ObjectArray(view, path.name, path)
+
+
+_NRRD_TYPES = {"signed char": "i1", "int8": "i1", "int8_t": "i1", "uchar": "u1", "unsigned char": "u1", "uint8": "u1", "uint8_t": "u1",
+               "short": "i2", "short int": "i2", "signed short": "i2", "signed short int": "i2", "int16": "i2", "int16_t": "i2", "ushort": "u2",
+               "unsigned short": "u2", "unsigned short int": "u2", "uint16": "u2", "uint16_t": "u2", "int": "i4", "signed int": "i4",
+               "int32": "i4", "int32_t": "i4", "uint": "u4", "unsigned int": "u4", "uint32": "u4", "uint32_t": "u4", "float": "f4",
+               "double": "f8"}
+_META_TYPES = {"MET_CHAR": "i1", "MET_UCHAR": "u1", "MET_SHORT": "i2", "MET_USHORT": "u2", "MET_INT": "i4", "MET_UINT": "u4",
+               "MET_FLOAT": "f4", "MET_DOUBLE": "f8"}
+
+
+def _positive(words: str, n: int, what: str, path: pathlib.Path) -> list[int]:
+    try:
+        numbers = [int(word) for word in words.split()]
+    except ValueError:
+        numbers = []
+    if len(numbers) != n or min(numbers, default=0) < 1:
+        raise _refuse(f"{path}: {what} '{words}' are not {n} positive whole numbers: an array of {n} dimensions is needed")
+    return numbers
+
+
+def _check_length(array: RawArray) -> RawArray:
+    there = os.stat(array.path).st_size - array.offset
+    if there < array.nbytes:
+        raise _refuse(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on; {array.shape} cells of {array.dtype.name} are "
+                      f"{array.nbytes}", errno.EIO)
+    return array
+
+
+def _nrrd(path: pathlib.Path, **_: Any) -> Array:
+    """NRRD with raw cells, attached (.nrrd) or detached (.nhdr); x is the first axis of the header."""
+    header: dict[str, str] = {}
+    with path.open("rb") as file:
+        if not file.readline(64).startswith(b"NRRD000"):
+            raise _refuse(f"{path} is no NRRD file: it does not begin with NRRD000")
+        while (line := file.readline(65536)) not in (b"", b"\n", b"\r\n"):
+            text = line.decode("latin1").strip()
+            if text and not text.startswith("#") and ": " in text + " ":
+                key, _, value = text.partition(":")
+                header.setdefault(key.strip().lower(), value.lstrip("=").strip())
+        end = file.tell()
+    if header.get("encoding", "").lower() != "raw":
+        raise _refuse(f"{path} is encoded as '{header.get('encoding')}': only raw cells can be read in place; convert it (unu save -e raw)")
+    if header.get("dimension") != "3":
+        raise _refuse(f"{path} has {header.get('dimension')} dimensions: 3 are needed")
+    kind = _NRRD_TYPES.get(header.get("type", "").lower())
+    if kind is None:
+        raise _refuse(f"{path}: the type '{header.get('type')}' is not known")
+    shape = _positive(header.get("sizes", ""), 3, "the sizes", path)[::-1]
+    order = ">" if header.get("endian", "little").lower() == "big" else "<"
+    data, offset = path, end
+    detached = header.get("data file") or header.get("datafile")
+    if detached:
+        if detached.upper().startswith("LIST") or "%" in detached:
+            raise _refuse(f"{path} names several data files: one is needed")
+        data, offset = path.parent / detached, 0
+    skip, lines = int(header.get("byte skip", header.get("byteskip", 0))), int(header.get("line skip", header.get("lineskip", 0)))
+    dtype = np.dtype(order + kind)
+    if lines > 0:
+        with data.open("rb") as file:
+            file.seek(offset)
+            for _line in range(lines):
+                file.readline()
+            offset = file.tell()
+    if skip == -1:
+        offset = data.stat().st_size - int(np.prod(shape, dtype=object)) * dtype.itemsize
+    else:
+        offset += skip
+    return _check_length(RawArray(data, tuple(shape), dtype, offset, name=path.name))
+
+
+def _mhd(path: pathlib.Path, **_: Any) -> Array:
+    """MetaImage with raw cells, attached (.mha) or detached (.mhd)."""
+    header: dict[str, str] = {}
+    with path.open("rb") as file:
+        for line in file:
+            key, _, value = line.decode("latin1").partition("=")
+            header[key.strip()] = value.strip()
+            if key.strip() == "ElementDataFile":
+                break
+        end = file.tell()
+    if header.get("CompressedData", "False").lower() == "true":
+        raise _refuse(f"{path} is compressed: only raw cells can be read in place; convert it")
+    kind = _META_TYPES.get(header.get("ElementType", ""))
+    if header.get("NDims") != "3" or kind is None or int(header.get("ElementNumberOfChannels", 1)) != 1:
+        raise _refuse(f"{path}: {header.get('NDims')} dimensions of {header.get('ElementType')}; three of one number a cell are needed")
+    shape = tuple(_positive(header.get("DimSize", ""), 3, "the sizes", path)[::-1])
+    big = "True" in (header.get("BinaryDataByteOrderMSB", "False"), header.get("ElementByteOrderMSB", "False"))
+    dtype = np.dtype((">" if big else "<") + kind)
+    name = header.get("ElementDataFile", "")
+    data, offset = (path, end) if name.upper() == "LOCAL" else (path.parent / name, 0)
+    skip = int(header.get("HeaderSize", 0))
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    return _check_length(RawArray(data, shape, dtype, data.stat().st_size - size if skip == -1 else offset + skip, name=path.name))
+
+
+def _module(name: str, what: Any) -> Any:
+    try:
+        return __import__(name)
+    except ImportError:
+        raise _refuse(f"{what} is read by the package {name}, which is not installed: pip install {name}", errno.ENOTSUP) from None
+
+
+def _choose(names: list[str], wanted: str | None, path: Any) -> str:
+    if wanted is not None and wanted in names:
+        return wanted
+    if wanted is None and len(names) == 1:
+        return names[0]
+    raise _refuse(f"{path} has the arrays {', '.join(names) or '(none of three dimensions)'}: name one of them, open(path, NAME)")
+
+
+def _hdf5(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+    """HDF5 and NetCDF4; contiguous datasets are read without the library, others through it."""
+    h5py = _module("h5py", path)
+    file = h5py.File(path, "r")
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 3 else None)
+    name = _choose(names, dataset, path)
+    data = file[name]
+    offset = data.id.get_offset()
+    plain = data.chunks is None and offset is not None and data.id.get_create_plist().get_external_count() == 0 and not data.is_virtual
+    if plain and data.dtype.kind in "fiu":
+        made: Array = RawArray(path, data.shape, data.dtype, offset, name=name)
+        file.close()
+        return made
+    return ObjectArray(data, name, path, file)
+
+
+def _zarr(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+    zarr = _module("zarr", path)
+    data = zarr.open(str(path), mode="r")
+    if hasattr(data, "shape"):
+        return ObjectArray(data, path.name, path)
+    name = _choose([n for n, a in data.arrays() if a.ndim == 3], dataset, path)
+    return ObjectArray(data[name], name, path)
+
+
+def _tiff(path: pathlib.Path, **_: Any) -> Array:
+    """A stack of pages in one file."""
+    tifffile = _module("tifffile", path)
+    file = tifffile.TiffFile(path)
+    pages = file.pages
+    if any(pages[z].shape != pages[0].shape or pages[z].dtype != pages[0].dtype for z in (0, len(pages) - 1)) or len(pages[0].shape) != 2:
+        raise _refuse(f"{path}: its pages are not images of one size with one number a pixel")
+    return PagesArray((len(pages), *pages[0].shape), pages[0].dtype, lambda z: pages[z].asarray(), path.name, path)
+
+
+def _tiffs(paths: list[str], path: Any) -> Array:
+    """A file for every plane, in order of their names."""
+    tifffile = _module("tifffile", path)
+    first = tifffile.imread(paths[0])
+    if first.ndim != 2:
+        raise _refuse(f"{paths[0]} has {first.ndim} dimensions: a file for each plane is needed")
+    return PagesArray((len(paths), *first.shape), first.dtype, lambda z: tifffile.imread(paths[z]), pathlib.Path(path).name, paths[0])
+
+
+def _segy(path: pathlib.Path, **_: Any) -> Array:
+    """SEG-Y as a cube: z are inlines, y crosslines, x samples."""
+    segyio = _module("segyio", path)
+    file = segyio.open(str(path))
+    lines = list(file.ilines)
+    return PagesArray((len(lines), len(file.xlines), len(file.samples)), "f4", lambda z: file.iline[lines[z]], path.name, path)
+
+
+def _raw(path: pathlib.Path, dtype: Any = None, shape: Any = None, offset: int = 0, **_: Any) -> Array:
+    if dtype is None or shape is None:
+        raise _refuse(f"{path} says nothing of what it holds: open it with dtype and shape=(nz, ny, nx), and offset if cells do not begin "
+                      "with it")
+    return _check_length(RawArray(path, shape, dtype, offset))
+
+
+_READERS: dict[str, Callable[..., Array]] = {
+    ".npy": _npy, ".nhdr": _nrrd, ".nrrd": _nrrd, ".mhd": _mhd, ".mha": _mhd, ".h5": _hdf5, ".hdf5": _hdf5, ".hdf": _hdf5, ".nc": _hdf5,
+    ".nc4": _hdf5, ".zarr": _zarr, ".tif": _tiff, ".tiff": _tiff, ".sgy": _segy, ".segy": _segy}
+
+
+def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any = None, offset: int = 0) -> Any:
+    """Opens a store, or a file of an array, without reading it: .npy, .nhdr .nrrd .mhd .mha (raw cells), HDF5 and NetCDF4 (h5py), Zarr, TIFF
+    stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file), SEG-Y (segyio), and raw cells with dtype and shape.
+
+    dataset: which array of a file that has several. What is not three-dimensional is refused."""
+    text = os.fspath(path)
+    if dtype is None and any(c in text for c in "*?[") and not os.path.exists(text):
+        paths = sorted(glob.glob(text))
+        if not paths:
+            raise _refuse(f"no file is called {text}", errno.ENOENT)
+        array = _tiffs(paths, text)
+    else:
+        found = pathlib.Path(text)
+        if not found.exists():
+            raise _refuse(f"{found} is not there", errno.ENOENT)
+        if dtype is not None or shape is not None:
+            array = _raw(found, dtype, shape, offset)
+        elif found.suffix.lower() in _READERS and (found.is_file() or found.suffix.lower() == ".zarr"):
+            array = _READERS[found.suffix.lower()](found, dataset=dataset)
+        elif found.is_dir() and any((found / name).exists() for name in (".zarray", ".zgroup", "zarr.json")):
+            array = _zarr(found, dataset=dataset)
+        else:
+            store = Store(found)
+            return store if dataset is None else store[dataset]
+    if array.ndim != 3:
+        raise _refuse(f"{text} has {array.ndim} dimensions: grids have three, z, y, x")
+    return array
+
+
+def as_array(value: Any, name: str) -> Array:
+    """Any three-dimensional array as one of ours."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return open(value)
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        value = np.asarray(value)
+    if len(value.shape) != 3:
+        raise _refuse(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x")
+    return ObjectArray(value, name)

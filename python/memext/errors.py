@@ -1,0 +1,32 @@
+"""What can go wrong, each with the library's sentence: the value, the limit, the way out."""
+from __future__ import annotations
+
+import errno as _errno
+
+
+class MemextError(Exception):
+    """A request that the library refused or could not finish.
+
+    errno: positive number (errno.EINVAL, ...), 0 where there is none; status: what the command `memext` would exit with
+    (2 refused, 3 I/O error, 4 the result differs from the plain computation, 5 interrupted)."""
+
+    def __init__(self, sentence: str, errno: int = 0, status: int = 2):
+        super().__init__(sentence)
+        self.sentence, self.errno, self.status = sentence, errno, status
+
+    @property
+    def errorname(self) -> str:
+        return _errno.errorcode.get(self.errno, "")
+
+
+class KernelError(MemextError):
+    """Python code that cannot become a kernel: file, line (from 1) and its text."""
+
+    def __init__(self, sentence: str, file: str = "", line: int = 0, text: str = ""):
+        where = f"{file}:{line}: " if file else ""
+        super().__init__(f"{where}{sentence}" + (f"\n    {text}" if text else ""), _errno.EINVAL)
+        self.file, self.line, self.text = file, line, text
+
+
+class MemoryRefused(MemextError, MemoryError):
+    """What was asked for does not fit into DRAM."""

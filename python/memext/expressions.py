@@ -1,0 +1,405 @@
+"""Expressions over one cell: what the translator makes of Python code, what is written as C and what numpy can evaluate.
+
+Types are f8 and f4; int, whose range is known and decides between int and int64_t in C; bool. Numbers that stand in the code adapt to what
+they meet, as Python's do in numpy 2: 0.5 * u has the type of u."""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy as np
+
+C_TYPES = {"f8": "double", "f4": "float", "u1": "uint8_t", "u2": "uint16_t", "i2": "int16_t"}
+RANGES = {"u1": (0, 255), "u2": (0, 65535), "i2": (-32768, 32767)}
+FUNCTIONS = ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "atan2", "floor", "ceil", "pow", "cbrt",
+             "expm1", "log1p", "log2", "log10", "exp2", "hypot")
+COORDINATES = {"x": "X", "y": "Y", "z": "Z", "t": "T", "nx": "NX", "ny": "NY", "nz": "NZ"}
+MOST_COORDINATE = 2**60
+
+
+class Node:
+    """op, args; type: f8 f4 int bool, and of numbers float; lo, hi: range of an int; data: number, name, or (field, dx, dy, dz)."""
+    __slots__ = ("op", "args", "type", "lo", "hi", "data")
+
+    def __init__(self, op: str, args: tuple = (), type: str = "f8", lo: int = 0, hi: int = 0, data: Any = None):
+        self.op, self.args, self.type, self.lo, self.hi, self.data = op, args, type, lo, hi, data
+
+    @property
+    def wide(self) -> bool:
+        return self.type == "int" and (self.lo < -2**31 or self.hi >= 2**31)
+
+
+class Untranslatable(Exception):
+    """A reason; the translator adds the line."""
+
+
+def number(value: Any) -> Node:
+    if isinstance(value, (bool, np.bool_)):
+        return Node("number", (), "bool", 0, 1, bool(value))
+    if isinstance(value, (int, np.integer)):
+        return Node("number", (), "int", int(value), int(value), int(value))
+    if isinstance(value, (float, np.floating)):
+        return Node("number", (), "float", data=float(value))
+    raise Untranslatable(f"{value!r} is no number")
+
+
+def is_number(node: Node) -> bool:
+    return node.op == "number"
+
+
+def load(op: str, field: str, dtype: str, at: tuple[int, int, int] = (0, 0, 0)) -> Node:
+    if dtype in RANGES:
+        return Node(op, (), "int", *RANGES[dtype], data=(field, *at))
+    return Node(op, (), dtype, data=(field, *at))
+
+
+def coordinate(name: str) -> Node:
+    return Node("coordinate", (), "int", 0, MOST_COORDINATE, name)
+
+
+def common(*nodes: Node) -> str:
+    """The type that values of these meet in."""
+    kinds = {node.type for node in nodes}
+    if "f8" in kinds:
+        return "f8"
+    if "f4" in kinds:
+        large = any(n.type == "int" and not is_number(n) and max(abs(n.lo), abs(n.hi)) > 2**24 for n in nodes)
+        return "f8" if large else "f4"
+    if "float" in kinds:
+        return "float" if all(is_number(n) for n in nodes) else "f8"
+    return "bool" if kinds == {"bool"} else "int"
+
+
+def cast(node: Node, to: str) -> Node:
+    """node as `to` (f8, f4, int)."""
+    if is_number(node) and to in ("f8", "f4"):
+        return Node("number", (), to, data=float(node.data))
+    if is_number(node) and to == "int":
+        return number(int(node.data))
+    if node.type == to:
+        return node
+    if node.type == "bool" and to == "int":
+        return Node("cast", (node,), "int", 0, 1)
+    if to == "int":
+        return Node("cast", (node,), "int", -2**62, 2**62)
+    return Node("cast", (node,), to)
+
+
+_FOLD: dict[str, Callable] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b, "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b, "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b, "&": lambda a, b: a & b, "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "**": lambda a, b: a**b}
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+def _range(op: str, a: Node, b: Node) -> tuple[int, int]:
+    if op == "+":
+        return a.lo + b.lo, a.hi + b.hi
+    if op == "-":
+        return a.lo - b.hi, a.hi - b.lo
+    if op == "*":
+        products = [p * q for p in (a.lo, a.hi) for q in (b.lo, b.hi)]
+        return min(products), max(products)
+    if op in ("&", "|", "^") and a.lo >= 0 and b.lo >= 0:
+        bits = max(a.hi.bit_length(), b.hi.bit_length())
+        return 0, min(a.hi, b.hi) if op == "&" else 2**bits - 1
+    return min(a.lo, b.lo, -2**62), max(a.hi, b.hi, 2**62)
+
+
+def binary(op: str, a: Node, b: Node) -> Node:
+    if is_number(a) and is_number(b):
+        try:
+            return number(_FOLD[op](a.data, b.data))
+        except (TypeError, ZeroDivisionError, ValueError) as error:
+            raise Untranslatable(str(error)) from None
+    if op == "**":
+        return power(a, b)
+    if op in COMPARISONS:
+        to = common(a, b)
+        if to in ("f8", "f4"):
+            a, b = cast(a, to), cast(b, to)
+        return Node(op, (a, b), "bool", 0, 1)
+    kind = common(a, b)
+    if op in ("&", "|", "^"):
+        if kind == "bool":
+            return Node(op, (a, b), "bool", 0, 1)
+        if kind != "int":
+            raise Untranslatable(f"{op} is for whole numbers and conditions; put comparisons in parentheses")
+        return Node(op, (cast(a, "int"), cast(b, "int")), "int", *_range(op, a, b))
+    if kind == "bool":
+        a, b, kind = cast(a, "int"), cast(b, "int"), "int"
+    if op == "/":
+        to = "f8" if kind == "int" else kind
+        return Node("/", (cast(a, to), cast(b, to)), to)
+    if kind == "int":
+        return _whole(op, cast(a, "int"), cast(b, "int"))
+    if op in ("//", "%", "<<", ">>"):
+        raise Untranslatable(f"{op} is for whole numbers alone")
+    return Node(op, (cast(a, kind), cast(b, kind)), kind)
+
+
+def _whole(op: str, a: Node, b: Node) -> Node:
+    if op in ("//", "%"):
+        if is_number(b) and b.data == 0:
+            raise Untranslatable("division by zero")
+        lo, hi = (0, max(b.hi - 1, 0)) if op == "%" and b.lo > 0 else (-2**62, 2**62)
+        if op == "//" and b.lo > 0:
+            lo, hi = a.lo // b.lo if a.lo < 0 else a.lo // b.hi, a.hi // b.lo if a.hi >= 0 else a.hi // b.hi
+        return Node(op, (a, b), "int", lo, hi)
+    if op in ("<<", ">>"):
+        if not is_number(b) or not 0 <= b.data < 63:
+            raise Untranslatable(f"{op} needs a constant from 0 to 62 on its right")
+        return Node(op, (a, b), "int", *((a.lo << b.data, a.hi << b.data) if op == "<<" else (a.lo >> b.data, a.hi >> b.data)))
+    return Node(op, (a, b), "int", *_range(op, a, b))
+
+
+def power(a: Node, b: Node) -> Node:
+    if not is_number(b):
+        to = common(a, b)
+        to = "f8" if to in ("int", "bool") else to
+        return Node("call", (cast(a, to), cast(b, to)), to, data="pow")
+    if isinstance(b.data, int) and 1 <= b.data <= 16:
+        product = a
+        for _ in range(b.data - 1):
+            product = binary("*", product, a)
+        return product
+    if b.data == 0.5:
+        return call("sqrt", a)
+    if b.data == 0:
+        return number(1)
+    if isinstance(b.data, int) and -16 <= b.data < 0:
+        return binary("/", number(1), power(a, number(-b.data)))
+    to = common(a, b)
+    to = "f8" if to in ("int", "bool") else to
+    return Node("call", (cast(a, to), cast(b, to)), to, data="pow")
+
+
+def unary(op: str, a: Node) -> Node:
+    if op == "+":
+        return a
+    if is_number(a):
+        return number({"-": lambda v: -v, "~": lambda v: (not v) if isinstance(v, bool) else ~v, "!": lambda v: not v}[op](a.data))
+    if op == "-":
+        a = cast(a, "int") if a.type == "bool" else a
+        return Node("neg", (a,), a.type, -a.hi, -a.lo)
+    if op == "!" or a.type == "bool":
+        return Node("!", (truth(a),), "bool", 0, 1)
+    if a.type != "int":
+        raise Untranslatable("~ is for whole numbers and conditions")
+    return Node("~", (a,), "int", -a.hi - 1, -a.lo - 1)
+
+
+def truth(a: Node) -> Node:
+    if a.type == "bool":
+        return a
+    return binary("!=", a, number(0))
+
+
+def where(condition: Node, a: Node, b: Node) -> Node:
+    condition = truth(condition)
+    if is_number(condition):
+        return a if condition.data else b
+    kind = common(a, b)
+    kind = "f8" if kind == "float" else kind
+    if kind in ("f8", "f4"):
+        return Node("where", (condition, cast(a, kind), cast(b, kind)), kind)
+    if kind == "int":
+        a, b = cast(a, "int"), cast(b, "int")
+    return Node("where", (condition, a, b), kind, min(a.lo, b.lo), max(a.hi, b.hi))
+
+
+def extreme(op: str, a: Node, b: Node) -> Node:
+    """min or max, as Python's: b where b is less (greater), else a."""
+    if is_number(a) and is_number(b):
+        return number((min if op == "min" else max)(a.data, b.data))
+    kind = common(a, b)
+    kind = "int" if kind == "bool" else kind
+    a, b = cast(a, kind), cast(b, kind)
+    pick = min if op == "min" else max
+    return Node(op, (a, b), kind, pick(a.lo, b.lo), pick(a.hi, b.hi))
+
+
+def call(name: str, *args: Node) -> Node:
+    if name == "abs":
+        a = args[0]
+        if is_number(a):
+            return number(abs(a.data))
+        if a.type in ("int", "bool"):
+            return Node("abs", (cast(a, "int"),), "int", 0, max(abs(a.lo), abs(a.hi)))
+        return Node("abs", (a,), a.type)
+    to = common(*args)
+    to = "f8" if to in ("int", "bool", "float") else to
+    return Node("call", tuple(cast(a, to) for a in args), to, data=name)
+
+
+# ------------------------------------------------------------------ as C
+
+_LEVEL = {"|": 1, "^": 2, "&": 3, "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "<<": 6, ">>": 6, "+": 7, "-": 7, "*": 8, "/": 8}
+_UNARY, _PRIMARY = 9, 10
+
+
+def _float_literal(value: float, kind: str) -> str:
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    text = str(np.float32(value)) if kind == "f4" else repr(value)
+    if "." not in text and "e" not in text:
+        text += ".0"
+    return text + ("f" if kind == "f4" else "")
+
+
+def c_type(node: Node) -> str:
+    if node.type in ("f8", "f4"):
+        return C_TYPES[node.type]
+    return "int64_t" if node.wide else "int"
+
+
+class Writer:
+    """Writes expressions as C; helpers: the functions that they need beside cell.h's."""
+
+    def __init__(self):
+        self.helpers: dict[str, str] = {}
+
+    def text(self, node: Node) -> str:
+        return self._text(node)[0]
+
+    def _within(self, node: Node, level: int) -> str:
+        text, own = self._text(node)
+        return text if own >= level else f"({text})"
+
+    def _number(self, node: Node) -> tuple[str, int]:
+        value = node.data
+        if node.type == "bool":
+            return ("1" if value else "0"), _PRIMARY
+        if node.type == "int":
+            text = f"INT64_C({value})" if node.wide else str(value)
+        elif float(value).is_integer() and abs(value) < 2**24 and not (value == 0 and math.copysign(1, value) < 0):
+            text = str(int(value))
+        else:
+            text = _float_literal(value, node.type)
+        return text, _UNARY if text.startswith("-") else _PRIMARY
+
+    def _text(self, node: Node) -> tuple[str, int]:
+        op, args = node.op, node.args
+        if op == "number":
+            return self._number(node)
+        if op == "at":
+            return "AT({}, {}, {}, {})".format(*node.data), _PRIMARY
+        if op == "old":
+            return f"OLD({node.data[0]})", _PRIMARY
+        if op == "param":
+            return f"PARAM({node.data})", _PRIMARY
+        if op == "coordinate":
+            return COORDINATES[node.data], _PRIMARY
+        if op == "local":
+            return node.data, _PRIMARY
+        if op == "cast":
+            return f"({c_type(node)}){self._within(args[0], _UNARY)}", _UNARY
+        if op == "neg":
+            return f"-{self._within(args[0], _PRIMARY)}", _UNARY
+        if op in ("!", "~"):
+            return f"{op}{self._within(args[0], _UNARY)}", _UNARY
+        if op == "where":
+            branches = [_float_literal(a.data, a.type) if is_number(a) and a.type in ("f8", "f4") else self._within(a, 1) for a in args[1:]]
+            return f"{self._within(args[0], 1)} ? {branches[0]} : {branches[1]}", 0
+        if op in ("//", "%"):
+            return self._division(node)
+        if op in _LEVEL:
+            return self._binary(node)
+        if op in ("min", "max"):
+            return self._helper(f"mx_{op}_{self._short(node)}", c_type(node), args,
+                                f"return b {'<' if op == 'min' else '>'} a ? b : a;"), _PRIMARY
+        if op == "abs":
+            if node.type == "int":
+                return self._helper("mx_abs_" + self._short(node), c_type(node), args, "return a < 0 ? -a : a;"), _PRIMARY
+            return f"{'fabs' if node.type == 'f8' else 'fabsf'}({self.text(args[0])})", _PRIMARY
+        if op == "call":
+            name = node.data + ("f" if node.type == "f4" else "")
+            return f"{name}({', '.join(self.text(a) for a in args)})", _PRIMARY
+        raise AssertionError(op)
+
+    @staticmethod
+    def _short(node: Node) -> str:
+        return {"double": "f8", "float": "f4", "int": "i4", "int64_t": "i8"}[c_type(node)]
+
+    def _helper(self, name: str, kind: str, args: tuple, body: str) -> str:
+        parameters = ", ".join(f"{kind} {letter}" for letter, _ in zip("ab", args))
+        self.helpers[name] = f"static inline {kind} {name}({parameters}) {{ {body} }}"
+        return f"{name}({', '.join(self.text(a) for a in args)})"
+
+    def _binary(self, node: Node) -> tuple[str, int]:
+        a, b = node.args
+        level = _LEVEL[node.op]
+        # Signs and comparisons beside & and | in parentheses: compilers and readers want them.
+        loose = {"&", "|", "^", "<<", ">>"} & {node.op}
+        left, right = (self._within(a, _UNARY if loose else level), self._within(b, _UNARY if loose else level + 1))
+        if node.wide and not a.wide and not b.wide and not is_number(a):
+            left = f"(int64_t){self._within(a, _UNARY)}"
+        if right.startswith("-"):
+            right = f"({right})"
+        return f"{left} {node.op} {right}", level
+
+    def _division(self, node: Node) -> tuple[str, int]:
+        """Python's: towards minus infinity, the remainder with the sign of the divisor."""
+        a, b = node.args
+        if is_number(b) and b.data > 0 and b.data & (b.data - 1) == 0:  # two's complement has it at once
+            if node.op == "%":
+                return f"{self._within(a, _UNARY)} & {b.data - 1}", _LEVEL["&"]
+            return f"{self._within(a, _UNARY)} >> {b.data.bit_length() - 1}", _LEVEL[">>"]
+        if a.lo >= 0 and b.lo > 0:
+            return f"{self._within(a, 8)} {'/' if node.op == '//' else '%'} {self._within(b, 9)}", 8
+        body = ("if (b == 0) return 0; int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r;" if node.op == "%" else
+                "if (b == 0) return 0; int64_t q = a / b; return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;")
+        return self._helper("mx_remainder" if node.op == "%" else "mx_floor_division", "int64_t", node.args, body), _PRIMARY
+
+
+# ------------------------------------------------------------------ in numpy
+
+_NUMPY_FUNCTIONS = {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "pow": np.power}
+_NUMPY_TYPES = {"f8": np.float64, "f4": np.float32, "int": np.int64, "bool": np.bool_, "float": np.float64}
+
+
+def evaluate(node: Node, leaf: Callable[[Node], Any], memo: dict[int, Any]) -> Any:
+    """The value of an expression over many cells; leaf gives that of at, old, param, coordinate and local nodes."""
+    if id(node) in memo:
+        return memo[id(node)]
+    op, kind = node.op, _NUMPY_TYPES[node.type]
+    if op == "number":
+        return kind(node.data)
+    if op in ("at", "old", "param", "coordinate", "local"):
+        value = leaf(node)
+        value = value.astype(kind, copy=False) if isinstance(value, np.ndarray) else kind(value)
+    else:
+        meet = kind
+        if op in COMPARISONS:
+            meet = _NUMPY_TYPES[common(*node.args)]
+        args = [evaluate(a, leaf, memo) for a in node.args]
+        if op not in ("where", "cast", "!"):
+            args = [a.astype(meet, copy=False) if isinstance(a, np.ndarray) else meet(a) for a in args]
+        with np.errstate(all="ignore"):
+            value = _apply(node, op, args, kind)
+    memo[id(node)] = value
+    return value
+
+
+def _apply(node: Node, op: str, args: list, kind: type) -> Any:
+    if op == "where":
+        return np.where(args[0], np.asarray(args[1], kind), np.asarray(args[2], kind))
+    if op == "cast":
+        return np.asarray(args[0]).astype(kind)
+    if op == "neg":
+        return -args[0]
+    if op == "!":
+        return ~np.asarray(args[0], bool)
+    if op == "~":
+        return ~args[0]
+    if op in ("min", "max"):
+        better = args[1] < args[0] if op == "min" else args[1] > args[0]
+        return np.where(better, args[1], args[0])
+    if op == "abs":
+        return np.abs(args[0])
+    if op == "call":
+        return _NUMPY_FUNCTIONS.get(node.data, None)(*args) if node.data in _NUMPY_FUNCTIONS else getattr(np, node.data)(*args)
+    return _FOLD[op](*args)

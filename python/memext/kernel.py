@@ -1,0 +1,526 @@
+"""Kernels in Python: a function over one cell becomes the C file that one would write by hand (memext/cell.h)."""
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import pathlib
+import tempfile
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
+
+import numpy as np
+
+from . import expressions as ex
+from .errors import KernelError
+from .translate import RESERVED, Cell, FieldRef, Translator, Untranslatable
+
+FORMS = {"jacobi": None, "leapfrog": "MX_LEAPFROG", "staggered": "MX_STAGGERED"}
+TYPES = ("f8", "f4", "u1", "u2", "i2")
+_NAMES = {"f64": "f8", "f32": "f4", "u8": "u1", "u16": "u2", "i16": "i2"}
+
+
+def type_name(dtype: Any, what: str = "dtype") -> str:
+    """f8, f4, u1, u2 or i2 of a numpy type, its name, or the library's (f64, u8, ...)."""
+    if isinstance(dtype, str) and dtype in _NAMES:
+        return _NAMES[dtype]
+    try:
+        name = np.dtype(dtype).str[1:]
+    except TypeError:
+        raise KernelError(f"{what} {dtype!r} is no type of cells: {', '.join(TYPES)}") from None
+    if name not in TYPES:
+        raise KernelError(f"{what} {np.dtype(dtype).name} is no type of cells: there are float64, float32 and, of fields that are only "
+                          "read, uint8, uint16, int16")
+    return name
+
+
+def library_type(name: str) -> str:
+    return {short: long for long, short in _NAMES.items()}[name]
+
+
+def _words(names: str | Iterable[str] | Mapping[str, Any]) -> dict[str, str | None]:
+    """Names with their types, if any are given."""
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    if isinstance(names, Mapping):
+        return {name: None if dtype is None else type_name(dtype, name) for name, dtype in names.items()}
+    return {name: None for name in names}
+
+
+def _check_name(name: str, what: str, source: str) -> None:
+    if name in RESERVED or name.startswith("mx_") or name.startswith("_"):
+        raise KernelError(f"{what} cannot be called {name} in {source}: C or memext/cell.h has that word; choose another name")
+    if len(name) > 23:
+        raise KernelError(f"{what} {name} of {source} has {len(name)} characters; 23 at most")
+
+
+class _Part:
+    """One function: the cell of a level, or a reduction."""
+
+    def __init__(self, function: Callable, fixed: dict[str, str | None], params: dict[str, float]):
+        if not isinstance(function, types.FunctionType):
+            raise KernelError(f"{function!r} is no Python function")
+        self.function, self.name = function, function.__name__
+        self.file, self.line = inspect.getsourcefile(function) or "?", function.__code__.co_firstlineno
+        arguments = inspect.signature(function).parameters.values()
+        for a in arguments:
+            if a.kind not in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) or a.default is not a.empty:
+                raise KernelError(f"the argument {a.name} of {self.name}: fields, parameters and x, y, z, t alone, without defaults",
+                                  self.file, self.line)
+        self.arguments = [a.name for a in arguments]
+        self.fixed = [name for name in self.arguments if name in fixed]
+        self.params = [name for name in self.arguments if name in params and name not in fixed]
+        self.coordinates = [n for n in self.arguments if n in ex.COORDINATES and n not in fixed and n not in params]
+        known = {*self.fixed, *self.params, *self.coordinates}
+        self.fields = [name for name in self.arguments if name not in known]
+        for name in self.fields:
+            _check_name(name, "a field", self.name)
+
+    def translate(self, dtypes: Mapping[str, str], real: str, computed: list[str] | None, readable: Iterable[str] | None = None) -> Cell:
+        """computed: fields that the function returns values of, None = one value of its own; readable: None = all."""
+        translator = Translator()
+        given: dict[str, Any] = {}
+        for name in self.fields:
+            given[name] = FieldRef(name, dtypes[name], 0, readable is None or name in readable)
+        for name in self.fixed:
+            given[name] = FieldRef(name, dtypes[name], -1)
+        for name in self.params:
+            given[name] = ex.Node("param", (), real, data=name)
+        for name in self.coordinates:
+            given[name] = ex.coordinate(name)
+        translator.taken.update(self.arguments)
+        value = translator.function(self.function, given)
+        count = 1 if computed is None else len(computed)
+        if not isinstance(value, (tuple, list)):
+            value = (value,)
+        if len(value) != count:
+            fields = "" if computed is None else f" of {', '.join(computed)}"
+            raise KernelError(f"{self.name} returns {len(value)} values; it computes {count}{fields}", self.file, self.line)
+        from .translate import _node
+        try:
+            translator.cell.values = [_node(v) for v in value]
+        except Untranslatable as error:
+            raise KernelError(f"what {self.name} returns: {error}", self.file, self.line) from None
+        return translator.cell
+
+
+class Kernel:
+    """A function over one cell, as a kernel of the library.
+
+    source: its C text. Called, it is the Python function that it was made from."""
+
+    def __init__(self, functions: list[_Part], fixed: dict[str, str | None], params: dict[str, float], name: str, state: list[str],
+                 partner: list[str], form: str | None):
+        self._parts, self._fixed, self.params, self.name = functions, fixed, params, name
+        self.state, self.partner, self._form = state, partner, form
+        self.fixed = list(fixed)
+        self.__doc__ = functions[0].function.__doc__
+        self.__name__ = name
+        for what, names in (("a read-only field", fixed), ("a parameter", params)):
+            for one in names:
+                _check_name(one, what, name)
+        used = {a for p in functions for a in p.arguments}
+        for one in [*fixed, *params]:
+            if one not in used:
+                raise KernelError(f"{one} is no argument of {name}", functions[0].file, functions[0].line)
+        self.reductions: list[Reduction] = []
+        self._forms: dict[tuple, _Code] = {}
+        self._undeclared = "f8"
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self._parts[0].function(*args, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<memext kernel {self.name}: {self.form} of {', '.join(self.state + self.partner)}>"
+
+    def dtypes(self, dtype: Any = "f8", **fields: Any) -> dict[str, str]:
+        """The types of all fields: `dtype` of the state (one for all, or by name), `fields` of those that are only read."""
+        found = {}
+        for name in self.state + self.partner:
+            found[name] = type_name(dtype.get(name, "f8") if isinstance(dtype, Mapping) else dtype, name)
+            if found[name] not in ("f8", "f4"):
+                raise KernelError(f"the field {name} of {self.name} is computed: float64 or float32, not {found[name]}")
+        for name, declared in self._fixed.items():
+            given = type_name(fields[name], name) if fields.get(name) is not None else None
+            if declared is not None and given is not None and declared != given:
+                raise KernelError(f"{name} of {self.name} is declared as {declared} and given as {given}: convert it")
+            found[name] = declared or given or self._undeclared
+        return found
+
+    def try_types(self) -> None:
+        """What cannot be translated is refused here, not when a run begins: with read-only fields of float64, or else of uint8."""
+        try:
+            self.code()
+        except KernelError:
+            self._undeclared = "u1"
+            try:
+                self.code()
+                return
+            except KernelError:
+                pass
+            raise
+
+    def code(self, dtype: Any = "f8", **fields: Any) -> _Code:
+        types_ = self.dtypes(dtype, **fields)
+        key = (*types_.items(), *map(id, self.reductions))
+        if key not in self._forms:
+            self._forms[key] = _Code(self, types_)
+        return self._forms[key]
+
+    def c_source(self, dtype: Any = "f8", **fields: Any) -> str:
+        """The C text for these types of the state and of read-only fields: c_source("f4", c="u1")."""
+        return self.code(dtype, **fields).text
+
+    @property
+    def source(self) -> str:
+        """The C text for a state of float64; read-only fields have their declared types, or float64."""
+        return self.c_source()
+
+    @property
+    def form(self) -> str:
+        return self.code().form
+
+    @property
+    def radius(self) -> int:
+        return self.code().radius
+
+    def write(self, folder: Any = None, dtype: Any = "f8", **fields: Any) -> pathlib.Path:
+        """The C file, in the cache or another folder; its name follows from its text. Stores name it: it stays."""
+        return self.code(dtype, **fields).write(folder)
+
+    def reference(self, steps: int, dtype: Any = None, params: Mapping[str, float] | None = None, **arrays: np.ndarray) -> dict[str, np.ndarray]:
+        """The same in numpy, all in memory: arrays by name with their frames; leapfrog's step before as NAME_old. For checks."""
+        return self.code(dtype or {n: arrays[n].dtype for n in self.state + self.partner}, **{n: arrays[n].dtype for n in self.fixed}).run(
+            steps, {**self.params, **(params or {})}, arrays)
+
+
+class _Code:
+    """A kernel for given types of its fields."""
+
+    def __init__(self, kernel: Kernel, dtypes: dict[str, str]):
+        self.kernel, self.dtypes = kernel, dtypes
+        self.real = dtypes[kernel.state[0]]
+        parts = kernel._parts
+        if kernel._form == "staggered":
+            self.cells = [parts[0].translate(dtypes, self.real, kernel.partner, kernel.state),
+                          parts[1].translate(dtypes, self.real, kernel.state, kernel.partner)]
+        else:
+            self.cells = [parts[0].translate(dtypes, self.real, kernel.state)]
+        old = any(cell.reads_old() for cell in self.cells)
+        self.form = kernel._form or ("leapfrog" if old else "jacobi")
+        state = set(kernel.state + kernel.partner)
+        self.radius = max(1, *(cell.reach(state) for cell in self.cells))
+        self.fixed_radius = max(cell.reach(set(kernel.fixed)) for cell in self.cells)
+        self.radius = max(self.radius, self.fixed_radius)
+        self.text = self._write()
+
+    # ---- C
+
+    def _fields(self, macro: str, names: list[str]) -> str:
+        return f"#define {macro}(F) " + " ".join(f"F({n}, {ex.C_TYPES[self.dtypes[n]]})" for n in names)
+
+    def _write(self) -> str:
+        k, writer = self.kernel, ex.Writer()
+        macros = ["MX_CELL"] if len(self.cells) == 1 else ["MX_CELL_B", "MX_CELL_A"]
+        outputs = [k.state] if len(self.cells) == 1 else [k.partner, k.state]
+        bodies = [f"{macro}\n{self._body(cell, fields, writer)}MX_END\n" for macro, cell, fields in zip(macros, self.cells, outputs)]
+        lines = [f"/* {k.name}: made from a Python function by the package memext. */", f'#define MX_NAME "{k.name}"',
+                 f"#define MX_RADIUS {self.radius}"]
+        if self.fixed_radius > 0:
+            lines.append(f"#define MX_FIXED_RADIUS {self.fixed_radius}")
+        if self.real == "f4":
+            lines.append("#define MX_REAL float")
+        if FORMS[self.form]:
+            lines.append(f"#define MX_FORM {FORMS[self.form]}")
+        lines.append(self._fields("MX_STATE", k.state))
+        if k.partner:
+            lines.append(self._fields("MX_PARTNER", k.partner))
+        if k.fixed:
+            lines.append(self._fields("MX_FIXED", k.fixed))
+        if k.params:
+            lines.append("#define MX_PARAMS(P) " + " ".join(f"P({n}, {v!r})" for n, v in k.params.items()))
+        text = "\n".join(lines) + "\n#include <memext/cell.h>\n\n"
+        if writer.helpers:
+            text += "\n".join(writer.helpers.values()) + "\n\n"
+        return text + "\n".join(bodies)
+
+    @staticmethod
+    def _body(cell: Cell, fields: list[str], writer: ex.Writer) -> str:
+        """Loads and choices get names: what is loaded under a condition, compilers do not vectorise."""
+        statements, values = _named(cell)
+        lines = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
+        lines += [f"    SET({field}, {writer.text(value)});" for field, value in zip(fields, values)]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Any = None) -> pathlib.Path:
+        digest = hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()
+        folder = pathlib.Path(folder) if folder is not None else _cache()
+        path = folder / f"{self.kernel.name}-{digest}.c"
+        if not path.exists() or path.read_text() != self.text:
+            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".c")
+            with os.fdopen(handle, "w") as file:
+                file.write(self.text)
+            os.replace(temporary, path)
+        return path
+
+    # ---- numpy
+
+    def evaluate(self, cell: Cell, at: Callable, params: Mapping[str, float], coordinates: Callable, old: Callable | None = None) -> list:
+        """Values of a cell's function over a box; at(field, dx, dy, dz), old(field), coordinates(name) give its arrays."""
+        known = {name: node for name, node in cell.locals}
+        memo: dict[int, Any] = {}
+
+        def leaf(node: ex.Node) -> Any:
+            if node.op == "at":
+                return at(*node.data)
+            if node.op == "old":
+                return old(node.data[0])
+            if node.op == "param":
+                return params[node.data]
+            if node.op == "coordinate":
+                return coordinates(node.data)
+            return ex.evaluate(known[node.data], leaf, memo)
+
+        return [ex.evaluate(v, leaf, memo) for v in cell.values]
+
+    def run(self, steps: int, params: Mapping[str, float], arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        k, h = self.kernel, self.radius
+        a = {n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.state}
+        c = {n: np.asarray(arrays[n]).astype(self.dtypes[n], copy=False) for n in k.fixed}
+        b = ({n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.partner} if k.partner else
+             {n: np.array(arrays.get(f"{n}_old", arrays[n]), dtype=self.dtypes[n]) for n in k.state})
+        shape = next(iter(a.values())).shape
+        inner = tuple(slice(h, n - h) for n in shape)
+        size = [n - 2 * h for n in shape]
+
+        def level(cell: Cell, read: dict, write: dict, names: list[str], t: int) -> None:
+            def at(field, dx, dy, dz):
+                array = read[field] if field in read else c[field]
+                off = [(n - s) // 2 for n, s in zip(array.shape, size)]
+                return array[tuple(slice(o + d, o + d + s) for o, d, s in zip(off, (dz, dy, dx), size))]
+
+            def coordinates(name):
+                if name == "t":
+                    return np.int64(t)
+                if name in ("nx", "ny", "nz"):
+                    return np.int64(size["zyx".index(name[1])])
+                axis = "zyx".index(name)
+                return np.arange(size[axis]).reshape([-1 if i == axis else 1 for i in range(3)])
+
+            values = self.evaluate(cell, at, params, coordinates, lambda field: write[field][inner])
+            for name, value in zip(names, values):
+                write[name][inner] = np.asarray(value).astype(self.dtypes[name])
+
+        for t in range(steps):
+            if self.form == "staggered":
+                level(self.cells[0], a, b, k.partner, t)
+                level(self.cells[1], b, a, k.state, t)
+            else:
+                level(self.cells[0], a, b, k.state, t)
+                a, b = b, a
+                if self.form == "jacobi" and t == 0:  # the frame of the second array
+                    for n in k.state:
+                        frame = np.array(b[n])
+                        frame[inner] = a[n][inner]
+                        a[n] = frame
+        old = b if k.partner else {f"{n}_old": v for n, v in b.items()} if self.form == "leapfrog" else {}
+        return {**a, **old}
+
+
+def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
+    """Statements and values in which every load below a choice, and every branch of one that is more than a name, has a name of its own."""
+    known, needed = dict(cell.locals), []
+    seen: set[str] = set()
+
+    def need(node: ex.Node) -> None:
+        if node.op == "local" and node.data not in seen:
+            seen.add(node.data)
+            need(known[node.data])
+            needed.append(node.data)
+        for a in node.args:
+            need(a)
+
+    for value in cell.values:
+        need(value)
+    statements: list[tuple[str, ex.Node]] = []
+    taken, names, memo = set(known), {}, {}
+
+    def name_of(node: ex.Node, stem: str) -> ex.Node:
+        if id(node) not in names:
+            text, n = stem, 1
+            while text in taken or text in RESERVED:
+                n += 1
+                text = f"{stem}_{n}"
+            taken.add(text)
+            statements.append((text, node))
+            names[id(node)] = (ex.Node("local", (), node.type, node.lo, node.hi, text), node)
+        return names[id(node)][0]
+
+    loads: dict[tuple, ex.Node] = {}
+
+    def rewrite(node: ex.Node, chosen: bool) -> ex.Node:
+        if node.op in ("at", "old") and chosen:
+            key = (node.op, *node.data)
+            if key not in loads:
+                offsets = [str(d).replace("-", "m") for d in node.data[1:]]
+                here = "_old" if node.op == "old" else "" if offsets == ["0"] * 3 else "_" + "_".join(offsets)
+                loads[key] = name_of(node, f"{node.data[0]}{here or '_here'}")
+            return loads[key]
+        if not node.args:
+            return node
+        if (id(node), chosen) in memo:
+            return memo[id(node), chosen][0]
+        if node.op == "where":
+            parts = [rewrite(a, True) for a in node.args]
+            for i in (1, 2):
+                if parts[i].args:
+                    parts[i] = name_of(parts[i], "then" if i == 1 else "other")
+            made = ex.Node("where", tuple(parts), node.type, node.lo, node.hi)
+        else:
+            made = ex.Node(node.op, tuple(rewrite(a, chosen) for a in node.args), node.type, node.lo, node.hi, node.data)
+        memo[id(node), chosen] = (made, node)
+        return made
+
+    for name in needed:
+        made = rewrite(known[name], False)
+        statements.append((name, made))
+    return statements, [rewrite(v, False) for v in cell.values]
+
+
+def _cache() -> pathlib.Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = (pathlib.Path(base) if base and os.path.isabs(base) else pathlib.Path.home() / ".cache") / "memext" / "python"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def kernel(function: Callable | None = None, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Any:
+    """Makes a kernel of a function over one cell.
+
+    Its arguments are fields, numbers that a run may set (`params`: names and defaults), and x, y, z, t, nx, ny, nz: index of the cell from 0,
+    the step computed from, and the extents. Fields named in `fixed` ("c", "v damping", or {"c": "u1"} with their types) are only read. It
+    returns the new value, of several fields a tuple in their order. u is the value of the cell, u[dx, dy, dz] that of a neighbour, and
+    u.old the value that is replaced, which makes the form leapfrog: u.old is then u a step before.
+
+        @memext.kernel(fixed="k", params={"dt": 0.1})
+        def heat(u, k, dt):
+            return u + dt * k * (u[-1,0,0] + u[1,0,0] + u[0,-1,0] + u[0,1,0] + u[0,0,-1] + u[0,0,1] - 6 * u)
+    """
+    def make(function: Callable) -> Kernel:
+        values = {n: float(v) for n, v in (params or {}).items()}
+        names = _words(fixed)
+        part = _Part(function, names, values)
+        if not part.fields:
+            raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
+        made = Kernel([part], names, values, name or part.name, part.fields, [], None)
+        made.try_types()
+        return made
+
+    return make if function is None else make(function)
+
+
+def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Kernel:
+    """A kernel of two functions: a step computes the fields that `first` returns from those of `second`, then those of `second` from them.
+
+    Each function takes the fields that it computes first, whose .old is the value that is replaced, then the others, parameters and so on:
+
+        def h(hx, hy, hz, ex, ey, ez, s): return hx.old - s * (...), hy.old - ..., hz.old - ...
+        def e(ex, ey, ez, hx, hy, hz, eps, s): ...
+        fdtd = memext.staggered(h, e, fixed="eps", params={"s": 0.5})
+    """
+    values = {n: float(v) for n, v in (params or {}).items()}
+    names = _words(fixed)
+    parts = [_Part(f, names, values) for f in (first, second)]
+    fields = [_computed(part) for part in parts]
+    if set(fields[0]) & set(fields[1]):
+        raise KernelError(f"{', '.join(sorted(set(fields[0]) & set(fields[1])))} is computed by both functions", parts[1].file, parts[1].line)
+    for part in parts:
+        unknown = [f for f in part.fields if f not in fields[0] and f not in fields[1]]
+        if unknown:
+            raise KernelError(f"{', '.join(unknown)} of {part.name} is computed by neither function; name read-only fields in fixed", part.file,
+                              part.line)
+    made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered")
+    made.try_types()
+    return made
+
+
+def _computed(part: _Part) -> list[str]:
+    """As many of the first arguments as the function returns values."""
+    dtypes = {n: "f8" for n in part.fields + part.fixed}
+    for count in range(1, len(part.fields) + 1):
+        try:
+            part.translate(dtypes, "f8", part.fields[:count])
+        except KernelError as error:
+            if "returns" in str(error) and "values; it computes" in str(error):
+                continue
+            raise
+        return part.fields[:count]
+    raise KernelError(f"{part.name} returns more values than it has fields", part.file, part.line)
+
+
+# ------------------------------------------------------------------ reductions
+
+OPERATIONS = ("sum", "max", "min")
+
+
+class Reduction:
+    """An expression over cells, added up or its extreme, for the grid or for every plane: per "z", op "sum", "max" or "min"."""
+
+    def __init__(self, function: Callable, per: str | None, op: str, params: Mapping[str, float] | None):
+        if op not in OPERATIONS:
+            raise KernelError(f"op {op!r} is not known: {', '.join(OPERATIONS)}")
+        if per not in (None, "z"):
+            raise KernelError(f"per {per!r} is not known: None (one number) or 'z' (one for every plane)")
+        self.function, self.per, self.op, self.params = function, per, op, {n: float(v) for n, v in (params or {}).items()}
+        self.name = self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.function(*args, **keywords)
+
+    def part(self, kernel: Kernel) -> _Part:
+        fixed = {n: d for n, d in kernel._fixed.items() if n in inspect.signature(self.function).parameters}
+        part = _Part(self.function, fixed, {**kernel.params, **self.params})
+        unknown = [n for n in part.fields if n not in kernel.state + kernel.partner]
+        if unknown:
+            raise KernelError(f"{', '.join(unknown)} of {self.name} is no field of {kernel.name}", part.file, part.line)
+        return part
+
+    def translate(self, code: _Code) -> Cell:
+        return self.part(code.kernel).translate(code.dtypes, code.real, None)
+
+
+class Reduced(np.ndarray):
+    """The values of a reduction, one for each plane (or a single one): an array with `total` and `spread`."""
+
+    def __new__(cls, values: Any, op: str = "sum"):
+        made = np.asarray(values, dtype="f8").view(cls)
+        made.op = op
+        return made
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.op = getattr(other, "op", "sum")
+
+    @property
+    def total(self) -> float:
+        values = np.asarray(self)
+        return float(values.sum() if self.op == "sum" else values.max() if self.op == "max" else values.min())
+
+    @property
+    def spread(self) -> float:
+        """(largest - smallest) / mean of the planes; planes whose value is exactly 0, where nothing counts, are left out. inf where
+        all are, or their mean is 0."""
+        values = np.asarray(self).ravel()
+        values = values[values != 0]
+        mean = abs(values.mean()) if values.size else 0.0
+        return float((values.max() - values.min()) / mean) if mean > 0 else float("inf")
+
+
+def reduce(function: Callable | None = None, *, per: str | None = None, op: str = "sum", params: Mapping[str, float] | None = None) -> Any:
+    """Makes a reduction of a function over one cell that returns a number: its sum, maximum or minimum over the grid, or per "z" over
+    every plane. Its arguments are those of the run's kernel, by name."""
+    def make(function: Callable) -> Reduction:
+        return Reduction(function, per, op, params)
+
+    return make if function is None else make(function)

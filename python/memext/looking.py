@@ -1,0 +1,119 @@
+"""Pictures: three orthogonal slices, in notebooks and as PNG files."""
+from __future__ import annotations
+
+import base64
+import html
+import pathlib
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .arrays import Array, Store
+from .arrays import open as open_any
+from .errors import MemextError
+from .report import table_html
+
+# Every 32nd colour of viridis.
+_COLOURS = np.array([[68, 1, 84], [70, 50, 126], [54, 92, 141], [39, 127, 142], [31, 161, 135], [74, 193, 109], [160, 218, 57], [253, 231, 37]])
+_HTML_CELLS = 128
+
+
+def png(values: np.ndarray, low: float, high: float) -> bytes:
+    """A picture [y][x] of numbers from low to high."""
+    share = np.nan_to_num((values.astype("f8") - low) / (high - low if high > low else 1), nan=0.0).clip(0, 1)
+    at = share * (len(_COLOURS) - 1)
+    pixels = np.stack([np.interp(at, range(len(_COLOURS)), _COLOURS[:, c]) for c in range(3)], axis=-1).astype("u1")
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    height, width = values.shape
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) +
+            chunk(b"IEND", b""))
+
+
+def _limits(pictures: list[np.ndarray]) -> tuple[float, float]:
+    finite = np.concatenate([p[np.isfinite(p)].ravel() for p in pictures])
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+
+def slices_html(array: Array, most: int = _HTML_CELLS) -> str:
+    pictures = array.slices(most)
+    low, high = _limits(pictures)
+    images = "".join(
+        f"<td><img style='image-rendering:pixelated;min-width:96px' alt='{axes}' src='data:image/png;base64,"
+        f"{base64.b64encode(png(p, low, high)).decode()}'/><br/>{axes}</td>"
+        for p, axes in zip(pictures, ("y x", "z x", "z y")))
+    return f"<table><tr>{images}</tr></table><p>{html.escape(array.name)}: {low:.6g} to {high:.6g} in these slices through the middle</p>"
+
+
+def array_html(array: Array) -> str:
+    rows = [("array", f"{array.name}, {array.dtype.name} {array.shape}, {_core.size_text(array.nbytes)}")]
+    return table_html(rows) + slices_html(array)
+
+
+def store_html(store: Store) -> str:
+    rows = [("store", f"{store.path}, {store.state}"), ("step", str(store.step)), ("fields", ", ".join(store.fields))]
+    text = table_html(rows)
+    return text + (slices_html(store[store.fields[0]]) if store.fields and not store.info["in_use"] else "")
+
+
+def run_html(run: Any) -> str:
+    """The plan of what was computed last, and slices of the first field as it is now."""
+    text = f"<p>{html.escape(repr(run))}</p>"
+    if not run.reports:
+        return text
+    text += run.reports[-1]._repr_html_()
+    name = next(iter(run._state))
+    try:
+        return text + slices_html(run[name])
+    except MemextError as error:
+        return text + f"<p>{html.escape(str(error))}</p>"
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+        matplotlib.use("Agg", force=False)
+        import matplotlib.pyplot as pyplot
+    except ImportError:
+        raise MemextError("pictures are drawn by matplotlib, which is not installed: pip install matplotlib") from None
+    return pyplot
+
+
+def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> pathlib.Path:
+    """Writes a PNG with three orthogonal slices and a histogram of each field of a store, or of an array or a file of one. The histogram is of
+    the cells of some planes, where the array is large."""
+    pyplot = _pyplot()
+    if not isinstance(what, (Array, Store)):
+        what = open_any(what, dataset)
+    arrays = [what[n] for n in ([dataset] if dataset else what.fields)] if isinstance(what, Store) else [what]
+    if not arrays:
+        raise MemextError(f"{what.path} holds no state: {what.info['why']}")
+    figure, axes = pyplot.subplots(len(arrays), 4, figsize=(16, 4 * len(arrays)), squeeze=False, constrained_layout=True)
+    for row, array in zip(axes, arrays):
+        pictures = array.slices(most)
+        low, high = _limits(pictures)
+        for axis, picture, (up, right), across, extent in zip(
+                row, pictures, (("y", "x"), ("z", "x"), ("z", "y")), "zyx",
+                ((array.shape[2], array.shape[1]), (array.shape[2], array.shape[0]), (array.shape[1], array.shape[0]))):
+            shown = axis.imshow(picture, vmin=low, vmax=high, origin="lower", extent=(0, extent[0], 0, extent[1]), interpolation="nearest")
+            axis.set(xlabel=right, ylabel=up, title=f"{array.name}, {across} = {array.shape['zyx'.index(across)] // 2}")
+        figure.colorbar(shown, ax=row[2])
+        sample = _sample(array)
+        row[3].hist(sample[np.isfinite(sample)], bins=100)
+        row[3].set(xlabel=array.name, ylabel="cells", title=f"{array.dtype.name} {array.shape}", yscale="log")
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+    return pathlib.Path(path)
+
+
+def _sample(array: Array, most_bytes: int = 64 << 20) -> np.ndarray:
+    """All cells, or those of evenly spaced planes."""
+    a_plane = max(1, array.nbytes // max(1, array.shape[0]))
+    count = max(1, min(array.shape[0], most_bytes // a_plane))
+    return np.concatenate([array.plane(int(z)).ravel() for z in np.linspace(0, array.shape[0] - 1, count).round()])

@@ -1,0 +1,83 @@
+"""What a run plans and what it measured, as dictionaries that show themselves; tables for pandas."""
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+from . import _core
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        from .errors import MemextError
+        raise MemextError("tables are those of pandas, which is not installed: pip install pandas") from None
+    return pandas
+
+
+def flat(value: dict, before: str = "") -> dict[str, Any]:
+    """{"plan": {"bt": 8}} -> {"plan.bt": 8}"""
+    out: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            out.update(flat(item, f"{before}{key}."))
+        else:
+            out[f"{before}{key}"] = item
+    return out
+
+
+class Report(dict):
+    """The library's JSON report: problem, machine, plan, predictions and, of a run that has ended, what was measured."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        p, q = self["problem"], self["plan"]
+        what = p["kernel"]["name"] if p.get("kernel") else p["stencil"]
+        rows = [("problem", f"{p['nx']} x {p['ny']} x {p['nz']} cells, {p['nt']} steps, {what} {p['dtype']}"),
+                ("plan", f"{q['algorithm']}, engine {q['engine']}, by {q['by']} bz {q['bz']} bt {q['bt']}, {q['threads']} threads"),
+                ("DRAM", f"{_core.size_text(self['dram_budget_bytes'])} for the run"),
+                ("predicted", f"read {_core.size_text(self['predicted_read_bytes'])}, write {_core.size_text(self['predicted_write_bytes'])}, "
+                              f"initialisation {_core.size_text(self['predicted_init_bytes'])}; about {self['predicted_seconds']:.3g} s")]
+        if "seconds" in self:
+            rows += [("backend", f"{self['backend']} on {self['device']['place']}"),
+                     ("moved", f"read {_core.size_text(self['read_bytes'])}, write {_core.size_text(self['write_bytes'])}"),
+                     ("time", f"{self['seconds']:.3f} s, {self['updates_per_second'] / 1e9:.4f} Gupdates/s, waiting {self['wait_share']:.1%}"),
+                     ("status", self["status"] + (f": {self['error']}" if self["error"] else ""))]
+        return rows
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<10} {text}" for name, text in self.rows())
+
+    def _repr_html_(self) -> str:
+        return table_html(self.rows())
+
+    def frame(self) -> Any:
+        """One row of a pandas DataFrame: plan.bt, time.wait_s, ..."""
+        return _pandas().DataFrame([{k: v for k, v in flat(self).items() if not isinstance(v, list)}])
+
+
+class Plan(Report):
+    """A report without measurements: nothing was touched."""
+
+
+def table_html(rows: list[tuple[str, str]]) -> str:
+    cells = "".join(f"<tr><th style='text-align:left'>{html.escape(a)}</th><td style='text-align:left'>{html.escape(b)}</td></tr>" for a, b in rows)
+    return f"<table>{cells}</table>"
+
+
+def timeline(path: Any) -> tuple[Any, Any]:
+    """A timeline (option timeline=FILE) as two pandas frames: samples, a row every 100 ms, and events (loads, computation, stores, commits)."""
+    samples, events, columns = [], [], []
+    with open(path) as file:
+        for line in file:
+            item = json.loads(line)
+            if "s" in item:
+                samples.append(item["s"])
+            elif "e" in item:
+                events.append({"what": item["e"], "begin_s": item["t"][0], "end_s": item["t"][1], "y0": item["y"][0], "y1": item["y"][1],
+                               "z0": item["z"][0], "z1": item["z"][1], "n": item.get("n", 0)})
+            else:
+                columns = item.get("columns", columns)
+    pandas = _pandas()
+    return pandas.DataFrame(samples, columns=columns or None), pandas.DataFrame(events)

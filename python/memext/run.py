@@ -1,0 +1,548 @@
+"""Runs: a kernel or a built-in stencil, its fields, and steps of time that can be watched, stopped and gone on with."""
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable
+
+import numpy as np
+
+from . import _core
+from .arrays import Array, ObjectArray, Store
+from .errors import KernelError, MemextError
+from .kernel import Kernel, Reduced, Reduction, type_name
+from .reducing import reduce_store
+from .report import Plan, Report
+from .sources import Sink, Source, Values, as_values, file_option, framed_shape
+
+RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
+ANONYMOUS = ("dram", "swap")
+_POLL_S = 0.1
+
+
+class _Job:
+    """One mx_run: options, callbacks, and what they need while it lives."""
+
+    def __init__(self, options: list[str], source: Source | None = None, sink: Sink | None = None):
+        ffi, lib = _core.ffi, _core.lib
+        self.source, self.sink, self.remarks, self.closed = source, sink, [], False
+        words = [ffi.new("char[]", os.fsencode(o)) for o in options]
+        handle = ffi.new_handle(self)
+        given = ffi.new("struct mx_run_options *", {"size": ffi.sizeof("struct mx_run_options"), "remark": lib.mxp_remark, "context": handle})
+        array = ffi.new("char *[]", [*words, ffi.NULL])
+        given.options = ffi.cast("const char *const *", array)
+        self._alive: list[Any] = [words, handle, array, given]
+        if source is not None:
+            made, more = source.struct()
+            given.source = made
+            self._alive += [made, more]
+        if sink is not None:
+            made, more = sink.struct()
+            given.sink = made
+            self._alive += [made, more]
+        why, out = _core.new_why(), ffi.new("mx_run **")
+        _core.check(lib.mx_run_open(given, why, out), why)
+        self.run = out[0]
+        self.progress = ffi.new("struct mx_run_progress *", {"size": ffi.sizeof("struct mx_run_progress"), "committed_step": -1})
+
+    def _raise(self, code: int, why: Any) -> None:
+        for side in (self.source, self.sink):
+            if side is not None and side.error is not None:
+                raise side.error
+        _core.check(code, why)
+
+    def prepare(self) -> None:
+        why = _core.new_why()
+        self._raise(_core.lib.mx_run_prepare(self.run, why), why)
+
+    def start(self) -> None:
+        why = _core.new_why()
+        _core.check(_core.lib.mx_run_start(self.run, why), why)
+
+    def wait(self, seconds: float) -> tuple[int, Any]:
+        why = _core.new_why()
+        return _core.lib.mx_run_wait(self.run, seconds, why, self.progress), why
+
+    def finish(self, watch: Callable[[Any], None]) -> None:
+        """Until the run ends; Ctrl-C asks it to stop and is raised when it has committed."""
+        try:
+            while True:
+                code, why = self.wait(_POLL_S)
+                watch(self.progress)
+                if code != 0:
+                    break
+        except KeyboardInterrupt:
+            _core.lib.mx_run_stop(self.run)
+            code, why = self.wait(-1)
+            step = self.progress.committed_step
+            if code < 0 and code != -errno.EINTR:
+                self._raise(code, why)
+            kept = f"step {step} is committed: the same run goes on from there" if step >= 0 else "nothing was committed yet"
+            raise KeyboardInterrupt(kept) from None
+        except BaseException:
+            _core.lib.mx_run_stop(self.run)
+            raise
+        if code < 0:
+            self._raise(code, why)
+
+    def report(self) -> dict:
+        return _core.take_json(_core.lib.mx_run_report, self.run)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            _core.lib.mx_run_close(self.run)
+
+
+class _Progress:
+    """A bar of tqdm if it is there, else lines on a terminal, or a function of the caller's: function(step, steps, phase)."""
+
+    def __init__(self, wanted: Any, first: int, total: int):
+        self.call = wanted if callable(wanted) else None
+        self.bar: Any = None
+        self.lines = bool(wanted) and self.call is None
+        self.total, self.shown = total, first
+        if self.lines:
+            try:
+                from tqdm.auto import tqdm
+                self.bar = tqdm(total=total, initial=first, unit="step", file=sys.stderr)
+            except ImportError:
+                self.lines = sys.stderr.isatty()
+
+    def at(self, step: float, phase: str) -> None:
+        step = min(max(step, self.shown), self.total)
+        if self.call is not None:
+            self.call(step, self.total, phase)
+        elif self.bar is not None:
+            self.bar.set_postfix_str(phase, refresh=False)
+            self.bar.update(int(step) - int(self.shown))
+        elif self.lines:
+            print(f"\r{phase} {step:.0f}/{self.total}\x1b[K", end="", file=sys.stderr, flush=True)
+        self.shown = max(self.shown, int(step))
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+        elif self.lines:
+            print(file=sys.stderr)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return " ".join(map(_word, value))
+    return os.fspath(value) if isinstance(value, os.PathLike) else repr(value) if isinstance(value, float) else str(value)
+
+
+def _options(given: Mapping[str, Any]) -> list[str]:
+    """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic"}, source=[...]."""
+    out = []
+    for key, value in given.items():
+        name = key.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            out.append(name)
+        elif isinstance(value, Mapping):
+            out += [f"{name}={k}={_word(v)}" for k, v in value.items()]
+        elif name == "coef":
+            out.append(f"{name}={','.join(map(_word, value)) if isinstance(value, (tuple, list)) else value}")
+        elif isinstance(value, (tuple, list)) and name in ("source", "side", "param", "field", "input", "init", "output"):
+            out += [f"{name}={_word(v)}" for v in value]
+        else:
+            out.append(f"{name}={_word(value)}")
+    return out
+
+
+class Run:
+    """A computation: a kernel (memext.kernel, a C file, or None for the built-in `stencil`), what its fields begin with, and options.
+
+        with memext.Run(heat, u="u0.npy", k=k, device="/scratch", dram="16GiB") as run:
+            run.advance(1000, progress=True)
+            run["u"].save("u.h5")
+
+    Fields, by name (u, c, ...; the step before of leapfrog kernels as NAME_old): an array in memory, a file or store (memext.open, or its
+    path), anything with shape, dtype and slices, a number, memext.ramp, a function of x, y, z, or the name of one of the library's
+    ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
+    "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says.
+
+    device: the directory, file or block device of the store; None: a directory that is made beside the program and goes with the run.
+    resume: "auto" goes on with a store of the same problem that is there; True demands one; False begins anew. keep: the store stays.
+    dtype: of the state, "f8" or "f4", or by field. params: of the kernel. Other keywords are the options of memext(1), with _ for -:
+    dram, threads, backend, algorithm, commit_every, side, source, probes, verify, force ...
+
+    Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it."""
+
+    def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = "f8",
+                 params: Mapping[str, float] | None = None, frame: Any = "included", resume: Any = "auto", keep: bool = False,
+                 stencil: str | None = None, **fields_and_options: Any):
+        self.kernel, self.frame, self.keep, self.resume = kernel, frame, keep, resume
+        self.params = dict(params or {})
+        self.step = 0
+        self.remarks: list[str] = []
+        self.reports: list[Report] = []
+        self._given, self._stencil, self._temporary, self._over = fields_and_options, stencil, None, False
+        self._memory: dict[str, np.ndarray] | None = None
+        self._dtype, self._device, self._shape = dtype, device, shape
+        self._take_kernel()
+        self._take_fields()
+        self.backend = self._extra.get("backend")
+        if self.backend in ANONYMOUS and device is not None:
+            raise MemextError(f"the Buffers of backend {self.backend} lie in memory: leave device out", errno.EINVAL)
+
+    # ---- what is asked for
+
+    def _take_kernel(self) -> None:
+        given = self._given
+        if self.kernel is None:
+            name = self._stencil or "star7"
+            if name not in RADII:
+                raise MemextError(f"stencil '{name}' is not known: {', '.join(RADII)}", errno.EINVAL)
+            self.radius, self._fixed_radius = RADII[name], 0
+            self._state, self._fixed = {"u": type_name(self._dtype)}, {}
+            self._names = ["u"]
+            return
+        if self._stencil is not None:
+            raise MemextError("a kernel and stencil exclude each other: the kernel says what is computed", errno.EINVAL)
+        if not isinstance(self.kernel, Kernel):
+            raise MemextError(f"{self.kernel!r} is no kernel: decorate the function with memext.kernel", errno.EINVAL)
+        k = self.kernel
+        unknown = [p for p in self.params if p not in k.params]
+        if unknown:
+            raise MemextError(f"{', '.join(unknown)} is no parameter of {k.name}: it has {', '.join(k.params) or 'none'}", errno.EINVAL)
+        missing = [n for n in k.state + k.partner + k.fixed if n not in given]
+        if missing:
+            raise MemextError(f"{k.name} needs values of {', '.join(missing)}: {missing[0]}=ARRAY, FILE or number", errno.EINVAL)
+        self._names = k.state + k.partner + [f"{n}_old" for n in k.state if f"{n}_old" in given] + k.fixed
+
+    def _take_fields(self) -> None:
+        given = dict(self._given)
+        k: Kernel | None = self.kernel
+        if k is None and "u" not in given:
+            given["u"] = given.pop("init", "random")
+        fields: dict[str, Any] = {}
+        for name in self._names:
+            fields[name] = as_values(given.pop(name), name, 1)
+        self._extra = given
+        if k is not None:
+            state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
+            types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
+            self.code = k.code(self._dtype, **types)
+            self.radius, self._fixed_radius = self.code.radius, self.code.fixed_radius
+            self._state = {n: self.code.dtypes[n] for n in k.state + k.partner}
+            self._fixed = {n: self.code.dtypes[n] for n in k.fixed}
+            for n in self._names:
+                if n.endswith("_old") and n not in self._state and n not in self._fixed:
+                    if self.code.form != "leapfrog":
+                        raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
+                    self._state[n] = self.code.dtypes[n[:-4]]
+        for value in fields.values():
+            if hasattr(value, "frame") and isinstance(value, Values):
+                value.frame = self.radius
+        self._fields = fields
+        self.shape = self._interior(fields)
+
+    def _interior(self, fields: dict[str, Any]) -> tuple[int, int, int]:
+        """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""
+        h, found, who = self.radius, None, ""
+        if self._shape is not None:
+            found, who = tuple(int(n) for n in self._shape), "shape"
+        order = [n for n in self._names if n in self._state] + [n for n in self._names if n not in self._state]
+        self._bare = set()
+        for name in order:
+            shape = framed_shape(fields[name], h, self.frame)
+            if shape is None:
+                continue
+            interior = tuple(n - 2 * h for n in shape)
+            bare = name in self._fixed and self._fixed_radius == 0 and self.frame == "included"
+            if found is None:
+                found, who = interior, name
+            elif bare and interior != found and tuple(shape) == found:
+                self._bare.add(name)
+            elif interior != found:
+                raise MemextError(f"{name} has the shape {tuple(fields[name].shape)}; {who} says {found} interior cells, which is "
+                                  f"{tuple(n + 2 * h for n in found)} with the frame of {h}", errno.EINVAL)
+        if found is None:
+            raise MemextError("no grid: give shape=(nz, ny, nx), the interior cells, or an array", errno.EINVAL)
+        if min(found) < 1:
+            raise MemextError(f"{who} leaves {found} interior cells within a frame of {h}: every extent must be at least 1", errno.EINVAL)
+        return found  # type: ignore[return-value]
+
+    @property
+    def framed_shape(self) -> tuple[int, int, int]:
+        """Of the arrays, frame included."""
+        return tuple(n + 2 * self.radius for n in self.shape)  # type: ignore[return-value]
+
+    def _problem_options(self, resumed: bool) -> tuple[list[str], Source | None]:
+        words = ["size=" + " ".join(str(n) for n in reversed(self.shape))]
+        framed = self.framed_shape
+        source_fields: dict[str, Any] = {}
+        file_words: list[str] = []
+        types = {**self._state, **self._fixed}
+        for name in self._names:
+            value = self._fields[name]
+            library_name = name[:-4] + ".old" if name.endswith("_old") else name
+            if isinstance(value, str):
+                file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
+                continue
+            option = None
+            if name in self._fixed:
+                option = file_option(name, value, types[name], self.radius, self.frame, self._fixed_radius == 0, framed)
+            if option is not None:
+                file_words.append(f"field={option}")
+            elif library_name.endswith(".old"):
+                file_words.append(f"input={library_name}={self._old_file(name, value)}")
+            else:
+                source_fields[name] = value
+        if self.kernel is None:
+            words.append(f"stencil={self._stencil or 'star7'}")
+            words.append(f"dtype={'f64' if self._state['u'] == 'f8' else 'f32'}")
+        else:
+            words.append(f"kernel={self.code.write()}")
+            words += [f"param={n}={float(v)!r}" for n, v in self.params.items()]
+        source = None
+        if source_fields:
+            source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.radius, self.frame)
+            source.bare = self._bare
+        return words + ([] if resumed else file_words), source
+
+    def _old_file(self, name: str, value: Any) -> pathlib.Path:
+        """The step before of a leapfrog kernel comes from a .npy file with its frame alone."""
+        from .arrays import RawArray
+        if isinstance(value, RawArray) and value.path is not None and value.path.suffix == ".npy" and value.shape == self.framed_shape:
+            return value.path
+        if self._old is None:
+            source = Source({name: value}, {name: np.dtype("<" + self._state[name])}, self.framed_shape, self.radius, self.frame)
+            path = self._place() / f".{name}-{os.getpid()}.npy"
+            out = np.lib.format.open_memmap(path, "w+", source.dtypes[name], self.framed_shape)
+            for z in range(self.framed_shape[0]):
+                out[z] = source._plane(name, value, z, source.dtypes[name])
+            out.flush()
+            del out
+            self._old = path
+        return self._old
+
+    _old: pathlib.Path | None = None
+
+    # ---- places
+
+    def _place(self) -> pathlib.Path:
+        if self._device is not None:
+            return pathlib.Path(self._device)
+        if self._temporary is None:
+            self._temporary = pathlib.Path(tempfile.mkdtemp(prefix=".memext-", dir=os.environ.get("MEMEXT_DEVICE", ".")))
+        return self._temporary
+
+    @property
+    def store(self) -> Store:
+        """What is committed; its fields are arrays."""
+        if self.backend in ANONYMOUS:
+            raise MemextError(f"backend {self.backend} keeps no store", errno.ENOTSUP)
+        if self._over and not self.keep:
+            raise MemextError("the run has ended and its store is gone: read it within `with`, or give keep=True", errno.ENOENT)
+        if self._device is None and self._temporary is None:
+            raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
+        return Store(self._place())
+
+    def __getitem__(self, name: str) -> Array:
+        """A field of the state as it is now, frame included."""
+        if self._memory is not None:
+            return ObjectArray(self._memory[name], name)
+        return self.store[name]
+
+    # ---- going on
+
+    def _look(self) -> dict | None:
+        """The store that is in the place; None without one that holds a state."""
+        if self.backend in ANONYMOUS or (self._device is None and self._temporary is None):
+            return None
+        try:
+            info = _core.look(self._place())
+        except MemextError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTSUP, errno.EIO):
+                return None
+            raise
+        return info if "problem" in info else None
+
+    def _is_ours(self, info: dict) -> bool:
+        p = info["problem"]
+        if (p["nz"], p["ny"], p["nx"]) != self.shape:
+            return False
+        if self.kernel is None:
+            return p["stencil"] == (self._stencil or "star7") and p["dtype"] == ("f64" if self._state["u"] == "f8" else "f32")
+        return p["kernel"] is not None and pathlib.Path(info.get("kernel_file") or "").name == self.code.write().name
+
+    def _going_on(self) -> bool:
+        if self.resume is False and self.step == 0:
+            return False
+        info = self._look()
+        if info is None or not self._is_ours(info):
+            if self.resume is True and self.step == 0:
+                raise MemextError(f"{self._place()} holds no state of this run: leave resume=True out", errno.ENOENT)
+            return False
+        self._check_files(info)
+        self.step = info["step"]
+        return True
+
+    def _check_files(self, info: dict) -> None:
+        """The library is not told the files again that a run began with; are they these?"""
+        for name, path in (info.get("fields") or {}).items():
+            value = self._fields.get(name)
+            mine = getattr(value, "path", None)
+            if path and mine is not None and os.path.isabs(path) and pathlib.Path(path).resolve() != pathlib.Path(mine).resolve():
+                raise MemextError(f"{info['place']} holds a run whose {name} is {path}, not {mine}: give that one, or resume=False and "
+                                  "force=True to begin anew", errno.EINVAL)
+
+    def _run_to(self, target: int, watch: Callable[[float, str], None]) -> None:
+        """Computes up to step `target`, from the store where there is one."""
+        if self._over:
+            raise MemextError("the run has ended: make a new one", errno.EINVAL)
+        resumed = self._going_on()
+        if self.step >= target and resumed:
+            return
+        words, source = self._problem_options(resumed)
+        extra = dict(self._extra)
+        sink = Sink() if self.backend in ANONYMOUS else None
+        if sink is None:
+            extra["device"] = self._place()
+            extra["keep"] = True
+        if resumed:
+            extra["resume"] = True
+            extra.pop("force", None)
+        first = self.step
+        job = _Job([*words, f"steps={target}", *_options(extra)], source, sink)
+
+        def on_progress(p: Any) -> None:
+            phase = _core.ffi.string(p.phase).decode()
+            share = min(p.done / p.total, 1) if p.total > 0 else 0
+            watch(first + (target - first) * share if phase == "updates" else first if phase in ("prepare", "initial", "frames", "") else target,
+                  phase)
+
+        try:
+            job.start()
+            job.finish(on_progress)
+            self.step = target
+            if sink is not None:
+                self._memory = sink.arrays
+        except KeyboardInterrupt:
+            self.step = max(self.step, job.progress.committed_step)
+            raise
+        finally:
+            self.remarks += job.remarks
+            try:
+                self.reports.append(Report(job.report()))
+            finally:
+                job.close()
+                if self._old is not None:
+                    self._old.unlink(missing_ok=True)
+                    self._old = None
+
+    def advance(self, steps: int, progress: Any = False) -> Run:
+        """Computes until step `steps` (counted from the beginning, also of a run that goes on)."""
+        for _ in self.steps(steps, progress=progress):
+            pass
+        return self
+
+    def steps(self, steps: int, check: int | None = None, progress: Any = False) -> Iterator[int]:
+        """Computes up to step `steps` and yields the step after every `check` of them, and at the end; the state is committed then: run["u"],
+        reduce() and break are those of this step. A run that goes on begins at the next check after what is committed.
+
+        progress: True draws a bar; a function is called as function(step, steps, phase)."""
+        check = max(steps, 1) if check is None else int(check)
+        if steps < 0 or check < 1:
+            raise MemextError(f"{steps} steps, checked every {check}: not below 0 and 1", errno.EINVAL)
+        if self.backend in ANONYMOUS and check < steps:
+            raise MemextError(f"backend {self.backend} keeps nothing between checks: leave check out, or take another backend", errno.ENOTSUP)
+        self._going_on()
+        bar = _Progress(progress, self.step, steps)
+        try:
+            while self.step < steps or not self.reports:
+                target = min(steps, (self.step // check + 1) * check)
+                self._run_to(target, bar.at)
+                bar.at(self.step, "checked")
+                yield self.step
+                if self.step >= steps:
+                    break
+        finally:
+            bar.close()
+
+    def plan(self, steps: int, **options: Any) -> Plan:
+        """How `steps` steps would be computed: algorithm, blocks, bytes, seconds. Touches nothing."""
+        words, source = self._problem_options(False)
+        extra = {**self._extra, **options}
+        extra.pop("force", None)
+        if self._device is not None:
+            extra.setdefault("device", self._device)
+        job = _Job([*words, f"steps={steps}", "dry-run", *_options(extra)], source)
+        try:
+            job.prepare()
+            return Plan(job.report())
+        finally:
+            job.close()
+
+    def reduce(self, reduction: Reduction) -> Reduced:
+        """The values of a reduction (memext.reduce) of the state as it is now."""
+        if not isinstance(reduction, Reduction):
+            raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
+        if self.kernel is None:
+            raise MemextError("reductions are of kernels: the built-in stencils have none", errno.ENOTSUP)
+        arrays = {n: self[n] for n in self._state if not n.endswith("_old") or n in self.kernel.state}
+        stored = {} if self._memory is not None else self.store.fields
+        for n in self._fixed:
+            arrays[n] = self.store[n] if n in stored else self._fields[n]  # type: ignore[assignment]
+        return reduce_store(self, reduction, arrays)
+
+    @property
+    def report(self) -> Report:
+        """What the last part of the run (from check to check) planned and measured."""
+        if not self.reports:
+            raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
+        return self.reports[-1]
+
+    # ---- the end
+
+    def close(self, keep: bool | None = None) -> None:
+        """Ends the run; the store goes unless it is to be kept."""
+        keep = self.keep if keep is None else keep
+        self._over, self.keep = True, keep
+        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self.reports:
+            try:
+                _core.discard(self._place())
+            except MemextError as error:
+                if error.errno != errno.ENOENT:
+                    raise
+        if not keep and self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        # Nobody can go on with a place that has no name of the user's; all else stays after an error.
+        self.close(keep=self.keep if kind is None else self._device is not None)
+
+    def __repr__(self) -> str:
+        what = self.kernel.name if self.kernel is not None else self._stencil or "star7"
+        return f"<memext Run of {what}: {self.shape} cells, step {self.step}>"
+
+    def _repr_html_(self) -> str:
+        from .looking import run_html
+        return run_html(self)
+
+
+def _field_type(value: Any) -> str | None:
+    """The type that an array has, if the library knows it; others are converted to the state's."""
+    if isinstance(value, Array) and value.dtype.str[1:] in ("f8", "f4", "u1", "u2", "i2"):
+        return value.dtype.str[1:]
+    if isinstance(value, Array) and value.dtype.kind == "b":
+        return "u1"
+    return None
+
+
+def plan(kernel: Any = None, *, steps: int, **arguments: Any) -> Plan:
+    """The plan of memext.Run(kernel, ...) for so many steps; touches nothing."""
+    return Run(kernel, **arguments).plan(steps)

@@ -1,0 +1,157 @@
+"""Results in files: written plane by plane, or shown where they lie."""
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array, Store, _module, as_array
+from .errors import MemextError
+
+_GROUP_BYTES = 16 << 20
+
+
+def _groups(array: Array, multiple: int = 1) -> Any:
+    """(z0, planes) of a few MiB each, z0 a multiple."""
+    a_plane = max(1, array.nbytes // max(array.shape[0], 1))
+    count = max(multiple, _GROUP_BYTES // a_plane // multiple * multiple)
+    for z in range(0, array.shape[0], count):
+        end = min(z + count, array.shape[0])
+        yield z, end, array.planes(z, end)
+
+
+def _npy(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
+    with path.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for _z, _end, planes in _groups(array):
+            file.write(memoryview(np.ascontiguousarray(planes)).cast("B"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _raw(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
+    with path.open("wb") as file:
+        for _z, _end, planes in _groups(array):
+            file.write(memoryview(np.ascontiguousarray(planes)).cast("B"))
+
+
+def _chunks(array: Array) -> tuple[int, int, int]:
+    """About 1 MiB each, a few planes deep, so that writing plane by plane fills them in turn."""
+    edge = [min(n, 128) for n in array.shape[1:]]
+    depth = max(1, min(array.shape[0], (1 << 20) // (edge[0] * edge[1] * array.dtype.itemsize)))
+    return depth, edge[0], edge[1]
+
+
+def _hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    h5py = _module("h5py", path)
+    options.setdefault("chunks", _chunks(array))
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset(dataset or array.name, array.shape, array.dtype, **options)
+        chunks = data.chunks
+        for z, end, planes in _groups(array, chunks[0] if chunks else 1):
+            data[z:end] = planes
+
+
+def _zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    zarr = _module("zarr", path)
+    options.setdefault("chunks", _chunks(array))
+    if dataset is None:
+        data = zarr.open(str(path), mode="w", shape=array.shape, dtype=array.dtype, **options)
+    else:
+        data = zarr.open_group(str(path), mode="w").create(name=dataset, shape=array.shape, dtype=array.dtype, **options)
+    for z, end, planes in _groups(array, data.chunks[0]):
+        data[z:end] = planes
+
+
+_WRITERS = {".npy": _npy, ".h5": _hdf5, ".hdf5": _hdf5, ".zarr": _zarr, ".raw": _raw, ".bin": _raw}
+
+
+def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool = False, **options: Any) -> pathlib.Path:
+    """Writes an array to .npy, .h5 (.hdf5), .zarr or .raw (.bin) without holding more than some planes of it; the file appears when it is whole.
+
+    dataset: its name in HDF5 and Zarr (default: the array's). options: of h5py's create_dataset or zarr's create (chunks, compression ...)."""
+    array, path = as_array(array, "array"), pathlib.Path(path)
+    writer = _WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise MemextError(f"{path}: the ending says how to write: {', '.join(_WRITERS)}", errno.EINVAL)
+    if path.exists() and not overwrite:
+        raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
+    beside = path.with_name(f".{path.stem}.memext-{os.getpid()}{path.suffix}")
+    try:
+        writer(array, beside, dataset, **options)
+        _replace(beside, path)
+    finally:
+        _remove(beside)
+    return path
+
+
+def _replace(beside: pathlib.Path, path: pathlib.Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        _remove(path)
+    os.replace(beside, path)
+
+
+def _remove(path: pathlib.Path) -> None:
+    import shutil
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) -> pathlib.Path:
+    """Writes a small HDF5 file, and an .xdmf beside it, that shows a store's fields in the store itself: external raw data, and a virtual dataset
+    without padding and, unless asked for, without the frame. The store must stay where it is; it must not be gone on with meanwhile.
+
+    Opened by h5py and what reads HDF5 1.10; ParaView opens the .xdmf."""
+    store = store if isinstance(store, Store) else Store(store)
+    path = pathlib.Path(path)
+    h5py = _module("h5py", path)
+    if path.exists() and not overwrite:
+        raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
+    if store.info["in_use"]:
+        raise MemextError(f"{store.path} is being worked on: link it when the run has ended or stopped", errno.EBUSY)
+    h = 0 if frame else store.frame
+    shapes = {}
+    with h5py.File(path, "w") as file:
+        for name in store.fields:
+            a = store[name]
+            cell, (nz, ny, nx) = a.dtype.itemsize, (n - 2 * h for n in a.shape)
+            columns, pitch = a.plane_pitch // cell, a.row_pitch // cell
+            space = h5py.h5s.create_simple((a.shape[0], columns))
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_external(os.fsencode(a.path.resolve()), a.offset, a.plane_pitch * a.shape[0])
+            raw = file.require_group("raw")
+            kind = h5py.h5t.py_create(a.dtype, logical=True)
+            h5py.h5d.create(raw.id, name.encode(), kind, space, plist)
+            virtual = h5py.h5s.create_simple((nz, ny, nx))
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_layout(h5py.h5d.VIRTUAL)
+            source = h5py.h5s.create_simple((a.shape[0], columns))
+            source.select_hyperslab((h, h * pitch + h), (nz, ny), (1, pitch), (1, nx))
+            plist.set_virtual(virtual, b".", f"/raw/{name}".encode(), source)
+            h5py.h5d.create(file.id, name.encode(), kind, virtual, plist)
+            file[name].attrs["step"] = store.step
+            shapes[name] = ((nz, ny, nx), a.dtype)
+    _xdmf(path, shapes)
+    return path
+
+
+def _xdmf(path: pathlib.Path, shapes: dict[str, Any]) -> None:
+    """Cells as points of a uniform grid of spacing 1."""
+    (nz, ny, nx), _ = next(iter(shapes.values()))
+    kinds = {"f": "Float", "i": "Int", "u": "UInt"}
+    fields = "".join(
+        f'      <Attribute Name="{name}" AttributeType="Scalar" Center="Node">\n'
+        f'        <DataItem Format="HDF" NumberType="{kinds[dtype.kind] if dtype.str[1:] != "u1" else "UChar"}" Precision="{dtype.itemsize}" '
+        f'Dimensions="{" ".join(map(str, shape))}">{path.name}:/{name}</DataItem>\n      </Attribute>\n' for name, (shape, dtype) in shapes.items())
+    path.with_suffix(".xdmf").write_text(
+        '<?xml version="1.0"?>\n<Xdmf Version="2.0">\n  <Domain>\n    <Grid Name="memext" GridType="Uniform">\n'
+        f'      <Topology TopologyType="3DCORECTMesh" Dimensions="{nz} {ny} {nx}"/>\n'
+        '      <Geometry GeometryType="ORIGIN_DXDYDZ">\n        <DataItem Format="XML" Dimensions="3">0 0 0</DataItem>\n'
+        '        <DataItem Format="XML" Dimensions="3">1 1 1</DataItem>\n      </Geometry>\n'
+        f'{fields}    </Grid>\n  </Domain>\n</Xdmf>\n')

@@ -1,0 +1,31 @@
+/* frame.h - inputs without a frame: --frame, and planes of them with the frame that it asks for (sides.h,
+ * struct mx_frame). */
+#ifndef MX_RUN_FRAME_H
+#define MX_RUN_FRAME_H
+
+#include "run/fields.h"
+#include "run/options.h"
+#include "system/sides.h"
+
+enum { MX_FRAME_TEXT = 512 };
+
+/* Words "[FIELD=]included|edge|mirror|periodic|VALUE" of a built-in stencil, whose field is u. -EINVAL. */
+int mx_frame_take(const struct mx_words *words, mx_why *why, struct mx_frame *out);
+/* The same of a system: those without a name are of every field, whatever stands where. -EINVAL: a name that
+ * is none, a value that the field's cells cannot hold. */
+int mx_fields_take_frames(struct mx_run_fields *fields, const struct mx_system *system,
+                          const struct mx_words *words, mx_why *why);
+/* Words as one text, for the store's note; and back: `words` points into `text`. -EINVAL: too long. */
+int mx_frame_print(const struct mx_words *words, char text[MX_FRAME_TEXT], mx_why *why);
+void mx_frame_words(char text[MX_FRAME_TEXT], struct mx_words *words);
+
+/* Mirror and periodic are sides as well as frames: -EINVAL where one is asked for and a side is the other. */
+int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *sides, mx_why *why);
+
+/* Fills plane z, frame counted, of one field, whose cell 0 is at `plane`. `ask` fills plane z, 0 to nz-1, of
+ * what has no frame: nx cells in each of ny rows, the first of them at `at`, row_pitch_bytes apart. */
+typedef int mx_frame_ask(void *context, int64_t z, char *at);
+int mx_frame_fill(const struct mx_frame *frame, const struct mx_problem *problem, enum mx_dtype dtype,
+                  int64_t row_pitch_bytes, int64_t z, char *plane, mx_frame_ask *ask, void *context);
+
+#endif

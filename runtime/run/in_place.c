@@ -1,0 +1,140 @@
+/* in_place.c - files of C that a run reads where they are: each is a device of its own, of the run's backend,
+ * that is only read. */
+#include "core/device.h"
+#include "machine/machine.h"
+#include "run/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ how they lie */
+
+int mx_field_lay_in_place(const struct mx_run_field *f, const struct mx_problem *p, uint32_t align,
+                          mx_why *why, struct mx_fixed_layout *out) {
+    const struct mx_fixed_file file = {.dtype = f->npy.dtype,
+                                       .offset_bytes = f->npy.data_offset_bytes,
+                                       .bytes = (int64_t)f->identity.bytes,
+                                       .frame = f->frame,
+                                       .align_bytes = align};
+    return mx_layout_fixed_file(p, f->index, &file, why, out);
+}
+
+uint32_t mx_field_align(const struct mx_run_field *f, const struct mx_backend *backend) {
+    struct mx_storage s = {.direct_offset_align_bytes = 0};
+    if (backend->face == MX_FACE_MAPPED || mx_storage_facts(f->npy.fd, NULL, &s) < 0) return 1;
+    return s.direct_offset_align_bytes > 0 ? s.direct_offset_align_bytes : 1;
+}
+
+/* ------------------------------------------------------------------ open */
+
+static int open_device(struct mx_run *r, const struct mx_run_field *f) {
+    const struct mx_options *o = &r->o;
+    struct mx_device_options d = {.size = sizeof d,
+                                  .backend = o->backend,
+                                  .path = f->path,
+                                  .queue_depth = (uint32_t)o->queue_depth,
+                                  .max_request_bytes = (uint32_t)o->request_bytes,
+                                  .workers = (uint32_t)o->workers,
+                                  .advice = o->advice,
+                                  .sqpoll = o->sqpoll,
+                                  .iopoll = o->iopoll,
+                                  .uncached = o->uncached,
+                                  .no_register = o->no_register,
+                                  .fault = o->fault};
+    return mx_device_open_file(f->npy.fd, &d, &r->why, &r->file[f->index]);
+}
+
+/* What a device says of itself is asked before the plan: a plan counts bytes by its alignment. */
+static int begin(struct mx_run *r, struct mx_run_field *f) {
+    struct mx_device_facts facts = {.size = sizeof facts};
+    int err = mx_field_lay_in_place(f, &r->o.problem, 0, &r->why, &r->file_layout[f->index]);
+    if (err == 0) err = open_device(r, f);
+    if (err == 0) {
+        mx_device_facts(r->file[f->index], &facts);
+        err = mx_field_lay_in_place(f, &r->o.problem, facts.offset_align_bytes, &r->why,
+                                    &r->file_layout[f->index]);
+    }
+    if (err == 0 && !r->resumed) err = mx_field_begin_in_place(f, &r->why);
+    if (err == 0) return 0;
+    r->file_layout[f->index] = (struct mx_fixed_layout){.row_pitch_bytes = 0};
+    mx_device_close(r->file[f->index]);
+    r->file[f->index] = NULL;
+    return err;
+}
+
+static void tell(struct mx_run *r, const struct mx_run_field *f) {
+    struct mx_report_file *file = &r->report.file[r->report.n_files++];
+    struct mx_device_facts facts = {.size = sizeof facts};
+    *file = (struct mx_report_file){.field = f->name, .path = f->path, .in_place = f->in_place};
+    if (r->file[f->index] == NULL) return;
+    mx_device_facts(r->file[f->index], &facts);
+    file->page_cache = !facts.bypasses_page_cache;
+    file->align_bytes = facts.offset_align_bytes;
+}
+
+/* What periodic sides ask of a field is in a copy alone: a frame that is the other end, where a kernel reads
+ * it, and rows that direct transfers can take from there. */
+static int check_sides(struct mx_run *r) {
+    const struct mx_sides *s = &r->sides;
+    const bool y = mx_sides_periodic(s, MX_DIM_Y),
+               any = y || mx_sides_periodic(s, MX_DIM_X) || mx_sides_periodic(s, MX_DIM_Z);
+    if (any && r->system->hc > 0)
+        return mx_fail(&r->why, -EINVAL, "its frame is what the periodic sides say, not what the file has");
+    if (y && r->backend->face == MX_FACE_TRANSFER)
+        return mx_fail(&r->why, -EINVAL,
+                       "y=periodic takes rows from the other end, which have to be aligned");
+    return 0;
+}
+
+/* Of a new run: in place where that is possible. */
+static int choose(struct mx_run *r, struct mx_run_field *f) {
+    if (r->backend->anonymous || r->o.field_copy) return 0;
+    if (check_sides(r) == 0 && begin(r, f) == 0) return 0;
+    mx_run_remark(r, "%.300s is copied into the store: %.300s", f->path, r->why.text);
+    r->why.text[0] = 0;
+    return 0;
+}
+
+int mx_run_take_in_place(struct mx_run *r) {
+    /* Of a run that is done they are needed no more. */
+    const bool needed = !r->resumed || r->first_time < r->o.problem.nt || r->o.verify || r->o.fields.n > 0;
+    int err = 0;
+    if (r->resumed && needed) err = mx_fields_open_in_place(&r->fields, &r->o.problem, &r->why);
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        struct mx_run_field *f = &r->fields.field[i];
+        if (f->array != MX_FIELD_OF_C || f->path[0] == 0) continue;
+        if (!r->resumed) err = choose(r, f);
+        if (r->resumed && f->in_place && needed) err = begin(r, f);
+        if (err == 0) tell(r, f);
+    }
+    return err;
+}
+
+/* ------------------------------------------------------------------ while the run goes on */
+
+int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        struct mx_run_field *f = &r->fields.field[i];
+        if (f->in_place && f->npy.fd >= 0) err = mx_field_unchanged(f, why);
+    }
+    return err;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+void mx_run_counters(const struct mx_run *r, struct mx_counters *out) {
+    out->size = sizeof *out;
+    mx_device_counters(r->device, out);
+    for (int i = 0; i < MX_MAX_FIXED; i++) {
+        struct mx_counters c = {.size = sizeof c};
+        if (r->file[i] == NULL) continue;
+        mx_device_counters(r->file[i], &c);
+        out->read_bytes += c.read_bytes;
+        out->read_requests += c.read_requests;
+        out->retries += c.retries;
+        out->short_transfers += c.short_transfers;
+        out->read_ns = larger(out->read_ns, c.read_ns);
+        out->peak_in_flight += c.peak_in_flight;
+    }
+}

@@ -1,0 +1,111 @@
+#include "run/info.h"
+#include "engine/engine.h"
+#include "observe/report.h"
+#include "schedule/schedule.h"
+#include "stencil/stencil.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+
+static json_t *backends(void) {
+    json_t *list = json_array();
+    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++) {
+        mx_why why = {""};
+        int err = (*b)->probe != NULL ? (*b)->probe(NULL, &why) : 0;
+        json_t *o = json_object();
+        put(o, "name", json_string((*b)->name));
+        put(o, "summary", json_string((*b)->summary));
+        put(o, "works", json_boolean(err == 0));
+        put(o, "why", json_string(why.text));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *stencils(void) {
+    json_t *list = json_array();
+    for (const struct mx_stencil *s = mx_stencils; s->name != NULL; s++) {
+        const char *isa = "plain";
+        json_t *o = json_object(), *coef = json_array();
+        mx_stencil_kernel(s, MX_F64, &isa);
+        for (int i = 0; i < s->n_coef; i++) json_array_append_new(coef, json_real(s->coef[i]));
+        put(o, "name", json_string(s->name));
+        put(o, "points", json_integer(s->points));
+        put(o, "h", json_integer(s->h));
+        put(o, "coef", coef);
+        put(o, "kernel", json_string(isa));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *algorithms(void) {
+    json_t *list = json_array();
+    for (const struct mx_algorithm *const *a = mx_algorithms; *a != NULL; a++) {
+        json_t *o = json_object();
+        put(o, "name", json_string((*a)->name));
+        put(o, "aliases", json_string((*a)->aliases));
+        put(o, "summary", json_string((*a)->summary));
+        put(o, "resumable", json_boolean((*a)->resumable));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static int device(const char *path, mx_why *why, json_t **out) {
+    struct mx_storage s;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return mx_fail(why, -errno, "cannot open %s: %s", path, strerror(errno));
+    int err = mx_storage_facts(fd, why, &s);
+    close(fd);
+    if (err < 0) return err;
+    json_t *o = json_object();
+    put(o, "path", json_string(path));
+    put(o, "block_device", json_boolean(s.block_device));
+    put(o, "filesystem", json_string(s.filesystem));
+    put(o, "bytes", json_integer((json_int_t)s.bytes));
+    put(o, "logical_block_bytes", json_integer(s.logical_block_bytes));
+    put(o, "direct_offset_align_bytes", json_integer(s.direct_offset_align_bytes));
+    put(o, "direct_memory_align_bytes", json_integer(s.direct_memory_align_bytes));
+    put(o, "is_memory", json_boolean(s.is_memory));
+    *out = o;
+    return 0;
+}
+
+int mx_info_json(const struct mx_machine *m, const char *path, uint64_t dram_bytes, mx_why *why,
+                 json_t **out) {
+    const uint64_t visible = mx_machine_dram_bytes(m),
+                   limit = dram_bytes > 0 && dram_bytes < visible ? dram_bytes : visible,
+                   reserve = dram_bytes > 0 ? 0 : mx_machine_reserve_auto(m, limit);
+    json_t *place = NULL;
+    const int err = path != NULL ? device(path, why, &place) : 0;
+    if (err < 0) return err;
+    json_t *all = json_object();
+    put(all, "memext", json_string(MX_VERSION));
+    put(all, "machine", mx_json_machine(m));
+    put(all, "dram_limit_bytes", json_integer((json_int_t)limit));
+    put(all, "reserve_bytes", json_integer((json_int_t)reserve));
+    put(all, "backends", backends());
+    put(all, "algorithms", algorithms());
+    put(all, "stencils", stencils());
+    if (place != NULL) put(all, "device", place);
+    return *out = all, 0;
+}
+
+int mx_machine_report(const char *path, mx_why *why, char **out) {
+    struct mx_machine m;
+    json_t *all = NULL;
+    int err = mx_machine_detect(why, &m);
+    if (err == 0) err = mx_info_json(&m, path, 0, why, &all);
+    if (err < 0) return err;
+    char *text = json_dumps(all, JSON_INDENT(2));
+    json_decref(all);
+    if (text == NULL) return mx_fail(why, -ENOMEM, "no memory for the description of the machine");
+    return *out = text, 0;
+}

@@ -1,0 +1,590 @@
+#include "run/run.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { GATHER_BYTES = 1 << 20, WRITE_BACK_BYTES = 16 << 20, HEAD_BYTES = 128, NOTE_MOST = 1 << 16 };
+static const char note_name[] = "memext.snapshots", note_kind[] = "memext snapshots";
+
+/* A field of the state, and its file of the step that is open. */
+struct mx_snapshot_file {
+    char name[MX_FIELD_NAME + 4];
+    enum mx_dtype dtype;
+    int32_t array, index;
+    struct mx_output output;
+    struct mx_npy npy;
+};
+
+/* ------------------------------------------------------------------ names */
+
+bool mx_snapshot_name(const char *name) {
+    const char *dash = strrchr(name, '-');
+    if (dash == NULL || dash == name) return false;
+    const size_t field = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
+                 digits = strspn(dash + 1, "0123456789");
+    return name + field == dash && digits >= 6 && strcmp(dash + 1 + digits, ".npy") == 0;
+}
+
+/* What a process leaves that dies while it gives a snapshot or the note its name (output.h). */
+static bool is_temporary(const char *name) {
+    const char *mark = strstr(name, ".memext-");
+    char of[256];
+    if (name[0] != '.' || mark == NULL || (size_t)(mark - name) >= sizeof of) return false;
+    snprintf(of, sizeof of, "%.*s", (int)(mark - name - 1), name + 1);
+    return mx_snapshot_name(of) || strcmp(of, note_name) == 0;
+}
+
+/* The absolute name of a path that need not be there, its directory being there. */
+static int absolute(const char *path, char out[PATH_MAX]) {
+    char head[PATH_MAX], whole[PATH_MAX];
+    if (realpath(path, out) != NULL) return 0;
+    if (errno != ENOENT) return -errno;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (n >= sizeof head) return -ENAMETOOLONG;
+    snprintf(head, sizeof head, "%.*s", (int)n, path);
+    char *slash = strrchr(head, '/');
+    const char *name = slash != NULL ? slash + 1 : head;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || name[0] == 0) return -ENOENT;
+    if (slash != NULL) *slash = 0;
+    if (realpath(slash == NULL ? "." : slash == head ? "/" : head, whole) == NULL) return -errno;
+    const int length = snprintf(out, PATH_MAX, "%s%s%s", whole, strcmp(whole, "/") == 0 ? "" : "/", name);
+    return length > 0 && length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* Of the option, or, of a run that goes on without it, of the store. "" = there are no snapshots. */
+static int directory_of(const struct mx_run *r, char out[PATH_MAX]) {
+    char word[PATH_MAX];
+    out[0] = 0;
+    if (r->o.snapshot_every == 0) return snprintf(out, PATH_MAX, "%s", r->snapshots.asked.directory), 0;
+    if (r->o.snapshot_length >= sizeof word) return -ENAMETOOLONG;
+    snprintf(word, sizeof word, "%.*s", (int)r->o.snapshot_length, r->o.snapshot_directory);
+    return absolute(word, out);
+}
+
+int mx_run_check_snapshot_name(const mx_run *r, const char *option, const char *path, bool place,
+                               mx_why *why) {
+    char directory[PATH_MAX], whole[PATH_MAX];
+    struct stat st;
+    if (path == NULL || path[0] == 0 || strcmp(path, "-") == 0) return 0;
+    if (directory_of(r, directory) < 0 || directory[0] == 0 || absolute(path, whole) < 0) return 0;
+    const bool folder = stat(whole, &st) == 0 && S_ISDIR(st.st_mode);
+    if (strcmp(whole, directory) == 0)
+        return mx_fail(
+            why, -EINVAL,
+            place && folder
+                ? "%s %.300s is to hold the store, and --snapshot its files; name a directory for them alone"
+                : "%s %.300s is the directory of --snapshot; name another file",
+            option, whole);
+    char *slash = strrchr(whole, '/');
+    *slash = 0;
+    if (strcmp(whole[0] != 0 ? whole : "/", directory) != 0) return 0;
+    if (!mx_snapshot_name(slash + 1) && strcmp(slash + 1, note_name) != 0 && !is_temporary(slash + 1))
+        return 0;
+    return mx_fail(why, -EINVAL,
+                   "%s %.300s has the name of a file of --snapshot in its directory; name another file, or "
+                   "another directory for the snapshots",
+                   option, path);
+}
+
+/* ------------------------------------------------------------------ what is asked for */
+
+static bool is_chosen(const char *fields, const char *name) {
+    const size_t n = strlen(name);
+    if (fields[0] == 0) return true;
+    for (const char *f = fields; f != NULL; f = strchr(f, ',')) {
+        if (*f == ',') f++;
+        if (strncmp(f, name, n) == 0 && (f[n] == 0 || f[n] == ',')) return true;
+    }
+    return false;
+}
+
+static void add_file(struct mx_run_snapshots *s, const char *name, enum mx_dtype dtype, int32_t array,
+                     int32_t index) {
+    struct mx_snapshot_file *f = &s->file[s->n_files++];
+    *f = (struct mx_snapshot_file){
+        .dtype = dtype, .array = array, .index = index, .output.fd = -1, .npy.fd = -1};
+    snprintf(f->name, sizeof f->name, "%s", name);
+}
+
+/* Of the state: the step before of leapfrog is none of its own. */
+static int choose_fields(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    char left[MX_SNAPSHOT_FIELDS], *rest;
+    s->file = calloc((size_t)(r->fields.n > 0 ? r->fields.n : 1), sizeof *s->file);
+    if (s->file == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of snapshots");
+    if (r->system == NULL && is_chosen(s->asked.fields, "u")) add_file(s, "u", r->o.problem.dtype, 0, 0);
+    for (int32_t i = 0; i < r->fields.n; i++) {
+        const struct mx_run_field *f = &r->fields.field[i];
+        if (f->array != MX_FIELD_OF_C && strchr(f->name, '.') == NULL && is_chosen(s->asked.fields, f->name))
+            add_file(s, f->name, f->dtype, f->array, f->index);
+    }
+    snprintf(left, sizeof left, "%s", s->asked.fields);
+    for (char *w = strtok_r(left, ",", &rest); w != NULL; w = strtok_r(NULL, ",", &rest)) {
+        bool found = false;
+        for (int32_t i = 0; i < s->n_files; i++) found |= strcmp(s->file[i].name, w) == 0;
+        if (!found)
+            return mx_fail(
+                &r->why, -EINVAL,
+                "--snapshot-fields: '%.60s' is no field of the state; give names with commas between "
+                "them%s",
+                w, r->system == NULL ? " (a built-in stencil has u)" : "");
+    }
+    return s->n_files > 0 ? 0 : mx_fail(&r->why, -EINVAL, "--snapshot-fields names no field of the state");
+}
+
+static int take_options(struct mx_run *r) {
+    struct mx_snapshots_asked *a = &r->snapshots.asked;
+    const struct mx_snapshots_asked *former = &r->note.snapshots;
+    const struct mx_options *o = &r->o;
+    if (r->resumed) *a = *former;
+    if (o->snapshot_every == 0) return 0;
+    int err = directory_of(r, a->directory);
+    if (err < 0)
+        return mx_fail(
+            &r->why, err,
+            "--snapshot %.300s: the directory cannot be had: %s; make the one that it is to lie in",
+            o->snapshot_directory, strerror(-err));
+    a->every = o->snapshot_every;
+    a->stride = o->snapshot_stride;
+    if (o->snapshot_fields != NULL &&
+        (size_t)snprintf(a->fields, sizeof a->fields, "%s", o->snapshot_fields) >= sizeof a->fields)
+        return mx_fail(&r->why, -EINVAL, "--snapshot-fields has more than %zu bytes", sizeof a->fields - 1);
+    if (!r->resumed || former->every == 0) return 0;
+    if (a->every == former->every && a->stride == former->stride && strcmp(a->fields, former->fields) == 0)
+        return 0;
+    return mx_fail(
+        &r->why, -EINVAL,
+        "%.300s holds a run with a snapshot every %lld steps of every %lld-th cell%s%.100s: give the "
+        "same with --resume, or leave --snapshot and --snapshot-fields out",
+        o->path, (long long)former->every, (long long)former->stride, former->fields[0] != 0 ? " of " : "",
+        former->fields);
+}
+
+/* ------------------------------------------------------------------ the directory */
+
+/* What a directory holds. */
+struct found {
+    uint64_t run;   /* of its note; 0 = none */
+    bool note;      /* there is one */
+    char other[64]; /* a name in it besides the note and temporaries, "" = none; snapshots come first */
+    char odd[64];   /* a snapshot's name that is no regular file */
+    bool snapshots;
+};
+
+static uint64_t read_note(const char *directory, bool *there) {
+    char path[PATH_MAX + sizeof note_name];
+    snprintf(path, sizeof path, "%s/%s", directory, note_name);
+    json_t *o = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    const char *kind = json_string_value(json_object_get(o, "kind")),
+               *run = json_string_value(json_object_get(o, "run"));
+    *there = kind != NULL && strcmp(kind, note_kind) == 0 && run != NULL;
+    const uint64_t value = *there ? strtoull(run, NULL, 16) : 0;
+    json_decref(o);
+    return value;
+}
+
+static int look(const char *directory, struct found *f) {
+    struct dirent *e;
+    struct stat st;
+    DIR *d = opendir(directory);
+    *f = (struct found){.run = 0};
+    if (d == NULL) return -errno;
+    f->run = read_note(directory, &f->note);
+    while ((e = readdir(d)) != NULL) {
+        const bool mine = mx_snapshot_name(e->d_name);
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            strcmp(e->d_name, "lost+found") == 0 || (f->note && strcmp(e->d_name, note_name) == 0) ||
+            is_temporary(e->d_name))
+            continue;
+        if (mine || !f->snapshots) snprintf(f->other, sizeof f->other, "%.63s", e->d_name);
+        f->snapshots |= mine;
+        if (mine && (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)))
+            snprintf(f->odd, sizeof f->odd, "%.63s", e->d_name);
+    }
+    closedir(d);
+    return 0;
+}
+
+static bool is_ours(const struct mx_run *r, const struct found *f) {
+    return r->resumed && f->note && f->run != 0 && f->run == r->note.snapshots.run;
+}
+
+/* Is it there, can it be written, and is it nobody else's? *f: what it holds; nothing where it is not there.
+ */
+static int check_directory(struct mx_run *r, struct found *f) {
+    const char *directory = r->snapshots.asked.directory;
+    struct stat st;
+    *f = (struct found){.run = 0};
+    int err = stat(directory, &st) == 0 ? 0 : -errno;
+    if (err == -ENOENT) return 0; /* its own directory is there: absolute() has seen it */
+    if (err == 0 && !S_ISDIR(st.st_mode)) err = -ENOTDIR;
+    if (err == 0 && access(directory, W_OK | X_OK) != 0) err = -errno;
+    if (err == 0) err = look(directory, f);
+    if (err < 0)
+        return mx_fail(&r->why, err, "the snapshots cannot be written to %.300s: %s; name another directory",
+                       directory, strerror(-err));
+    if (f->odd[0] != 0)
+        return mx_fail(&r->why, -EEXIST, "%.300s/%s is no regular file; remove it or name another directory",
+                       directory, f->odd);
+    if (is_ours(r, f) || f->other[0] == 0 || r->o.overwrite) return 0;
+    return mx_fail(
+        &r->why, -EEXIST,
+        f->snapshots && f->note
+            ? "%.300s holds snapshots of another run (%s); name another directory, or give "
+              "--overwrite to remove them"
+            : "%.300s is not empty (%s); name a directory for the snapshots alone, or give --overwrite",
+        directory, f->other);
+}
+
+static int64_t bytes_of_step(const struct mx_run_snapshots *s) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < s->n_files; i++)
+        bytes += HEAD_BYTES + s->cells[0] * s->cells[1] * s->cells[2] * mx_dtype_bytes(s->file[i].dtype);
+    return bytes;
+}
+
+/* One has to fit; that others are taken away meanwhile is possible. */
+static int check_space(struct mx_run *r) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    char parent[PATH_MAX], a[32], b[32];
+    struct statvfs fs;
+    snprintf(parent, sizeof parent, "%s", s->asked.directory);
+    if (access(parent, F_OK) != 0) *strrchr(parent, '/') = 0;
+    if (statvfs(parent[0] != 0 ? parent : "/", &fs) != 0) return 0;
+    const uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize, one = (uint64_t)bytes_of_step(s);
+    if (one > free_bytes)
+        return mx_fail(
+            &r->why, -ENOSPC,
+            "a snapshot takes %s, and %.300s has %s free; name another directory, or a larger STRIDE",
+            mx_format_size(one, a, sizeof a), s->asked.directory, mx_format_size(free_bytes, b, sizeof b));
+    if ((uint64_t)s->predicted_bytes > free_bytes && !r->o.quiet)
+        mx_run_remark(
+            r,
+            "the snapshots take %s, and %.300s has %s free: the run ends when it is full, and can be "
+            "resumed",
+            mx_format_size((uint64_t)s->predicted_bytes, a, sizeof a), s->asked.directory,
+            mx_format_size(free_bytes, b, sizeof b));
+    return 0;
+}
+
+int mx_run_take_snapshots(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_problem *p = &r->o.problem;
+    const int64_t extent[3] = {p->nz, p->ny, p->nx};
+    struct found found;
+    int err = take_options(r);
+    if (err < 0 || s->asked.every == 0) return err;
+    if (s->asked.every > p->nt)
+        return mx_fail(&r->why, -EINVAL,
+                       "--snapshot every %lld steps of %lld: there would be none; give a number up to %lld",
+                       (long long)s->asked.every, (long long)p->nt, (long long)p->nt);
+    for (int i = 0; i < 3; i++) s->cells[i] = (extent[i] + s->asked.stride - 1) / s->asked.stride;
+    err = choose_fields(r);
+    if (err < 0) return err;
+    s->predicted_count = p->nt / s->asked.every - r->first_time / s->asked.every;
+    s->predicted_bytes = s->predicted_count * bytes_of_step(s);
+    s->published = r->first_time;
+    while (s->asked.run == 0)
+        if (getrandom(&s->asked.run, sizeof s->asked.run, 0) < 0) s->asked.run = mx_clock_ns();
+    r->o.problem.due[1] = s->asked.every;
+    if (s->predicted_count == 0) return 0;
+    err = mx_run_check_names(r);
+    if (err == 0) err = check_directory(r, &found);
+    return err == 0 ? check_space(r) : err;
+}
+
+uint64_t mx_run_snapshots_bytes(const struct mx_run *r) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    if (s->predicted_count == 0) return 0;
+    return GATHER_BYTES + (uint64_t)(s->n_files * (int64_t)sizeof *s->file) + s->plane_bytes;
+}
+
+/* Those of algorithms that rewrite their Buffers in place are read from them, a plane at a time. */
+bool mx_run_snapshots_fit(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_algorithm *a = mx_algorithm_find(r->tuned.plan.algorithm);
+    const uint64_t plane = a->uses_blocks && !a->resumable ? (uint64_t)r->tuned.layout.plane_pitch_bytes : 0;
+    if (s->predicted_count == 0 || plane <= s->plane_bytes) return true;
+    s->plane_bytes = plane;
+    return false;
+}
+
+void mx_run_predict_snapshots(struct mx_run *r) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    struct mx_report *p = &r->report;
+    p->snapshots = (struct mx_report_snapshots){.every = s->asked.every,
+                                                .stride = s->asked.stride,
+                                                .directory = s->asked.directory,
+                                                .predicted_count = s->predicted_count,
+                                                .predicted_bytes = s->predicted_bytes};
+    if (s->predicted_count > 0 && r->algorithm->uses_blocks && !r->algorithm->resumable)
+        p->predicted_read_bytes += s->predicted_count * s->cells[0] * p->layout.plane_pitch_bytes *
+                                   (mx_form(&r->o.problem) == MX_STAGGERED ? 2 : 1);
+}
+
+/* ------------------------------------------------------------------ begin */
+
+/* Temporaries of dead processes; and with --overwrite what a former run of snapshots has left. */
+static int clean(struct mx_run *r, const struct found *f) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    const bool all = f->note && !is_ours(r, f);
+    struct dirent *e;
+    int err = 0;
+    DIR *d = opendir(s->asked.directory);
+    if (d == NULL)
+        return mx_fail(&r->why, -errno, "%.300s cannot be read: %s", s->asked.directory, strerror(errno));
+    while (err == 0 && (e = readdir(d)) != NULL) {
+        char path[PATH_MAX + 256];
+        if (!is_temporary(e->d_name) && !(all && mx_snapshot_name(e->d_name))) continue;
+        snprintf(path, sizeof path, "%s/%s", s->asked.directory, e->d_name);
+        if ((err = mx_retry(mx_sys->unlink(path))) == -ENOENT) err = 0;
+        if (err < 0) mx_fail(&r->why, err, "%.300s cannot be removed: %s", path, strerror(-err));
+    }
+    closedir(d);
+    return err;
+}
+
+static int lock_directory(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    const char *directory = s->asked.directory;
+    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return mx_fail(&r->why, -errno, "the directory %.300s cannot be made: %s", directory,
+                       strerror(errno));
+    s->lock_fd = mx_retry(mx_sys->open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+    if (s->lock_fd < 0)
+        return mx_fail(&r->why, s->lock_fd, "%.300s cannot be opened: %s", directory, strerror(-s->lock_fd));
+    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return mx_fail(&r->why, -EBUSY,
+                       "%.300s is in use by the snapshots of another memext; name another directory",
+                       directory);
+    return 0;
+}
+
+static int write_directory_note(struct mx_run *r) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    char path[PATH_MAX + sizeof note_name], run[17];
+    struct mx_output output;
+    json_t *o = json_object(), *cells = json_array(), *fields = json_array();
+    for (int i = 0; i < 3; i++) json_array_append_new(cells, json_integer(s->cells[i]));
+    for (int32_t i = 0; i < s->n_files; i++) json_array_append_new(fields, json_string(s->file[i].name));
+    snprintf(run, sizeof run, "%016llx", (unsigned long long)s->asked.run);
+    json_object_set_new(o, "kind", json_string(note_kind));
+    json_object_set_new(o, "memext", json_string(MX_VERSION));
+    json_object_set_new(o, "run", json_string(run));
+    json_object_set_new(o, "every", json_integer(s->asked.every));
+    json_object_set_new(o, "stride", json_integer(s->asked.stride));
+    json_object_set_new(o, "shape", cells);
+    json_object_set_new(o, "fields", fields);
+    char *text = json_dumps(o, JSON_INDENT(2));
+    json_decref(o);
+    snprintf(path, sizeof path, "%s/%s", s->asked.directory, note_name);
+    int err = text == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for a note of the snapshots") : 0;
+    if (err == 0)
+        err = mx_output_open(path, "the note of the snapshots", MX_OUTPUT_REPLACE, &r->why, &output);
+    if (err == 0) {
+        err = mx_write_all(output.fd, text, strlen(text), 0);
+        if (err < 0) mx_fail(&r->why, err, "%.300s cannot be written: %s", path, strerror(-err));
+        if (err == 0) err = mx_output_publish(&output, "the note of the snapshots", &r->why);
+        mx_output_drop(&output);
+    }
+    free(text);
+    return err;
+}
+
+static int rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1, const char *from,
+                int64_t pitch, mx_why *why);
+static int whole(void *context, int64_t step, mx_why *why);
+
+int mx_run_open_snapshots(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    struct mx_block_options options = {.size = sizeof options, .budget = r->budget};
+    struct found found;
+    if (s->predicted_count == 0) return 0;
+    int err = lock_directory(r);
+    if (err == 0) err = check_directory(r, &found); /* it is locked now: is it still what it was? */
+    if (err == 0) err = clean(r, &found);
+    if (err == 0) err = write_directory_note(r);
+    const int64_t row = s->cells[2] * (int64_t)sizeof(double);
+    if (err == 0)
+        err = mx_block_create(&options, (uint64_t)(row > GATHER_BYTES ? row : GATHER_BYTES), &r->why,
+                              &s->block);
+    if (err < 0) return err;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    s->made = true;
+    s->taking = (struct mx_taking){.every = s->asked.every,
+                                   .stride = s->asked.stride,
+                                   .from_stores = r->algorithm->resumable,
+                                   .rows = rows,
+                                   .whole = whole,
+                                   .context = r};
+    return 0;
+}
+
+/* ------------------------------------------------------------------ rows */
+
+static int fail_file(const struct mx_snapshot_file *f, int err, mx_why *why) {
+    return mx_fail(why, err, "the snapshot %.300s cannot be written: %s%s", f->output.path, strerror(-err),
+                   err == -ENOSPC || err == -EDQUOT ? "; free space and go on with --resume" : "");
+}
+
+static int begin_step(struct mx_run *r, int64_t step, mx_why *why) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    int err = 0;
+    s->open_step = step;
+    for (int32_t i = 0; i < s->n_files && err == 0; i++) {
+        struct mx_snapshot_file *f = &s->file[i];
+        char path[PATH_MAX + 64];
+        const int64_t bytes = HEAD_BYTES + s->cells[0] * s->cells[1] * s->cells[2] * mx_dtype_bytes(f->dtype);
+        snprintf(path, sizeof path, "%s/%s-%06lld.npy", s->asked.directory, f->name, (long long)step);
+        err = mx_output_open(path, "the snapshot", r->resumed || r->o.overwrite ? MX_OUTPUT_REPLACE : 0, why,
+                             &f->output);
+        if (err == 0) err = mx_output_reserve(&f->output, (uint64_t)bytes, "the snapshot", why);
+        if (err == 0) err = mx_npy_begin(f->output.fd, f->dtype, s->cells, why, &f->npy);
+        if (err == 0) s->bytes += HEAD_BYTES;
+    }
+    return err;
+}
+
+/* Starts write-back of what was written, and gives up what has been: the pages are of no more use. */
+static void write_back(struct mx_run_snapshots *s, int64_t bytes) {
+    s->bytes += bytes;
+    s->unwritten += bytes;
+    if (s->unwritten < WRITE_BACK_BYTES) return;
+    s->unwritten = 0;
+    for (int32_t i = 0; i < s->n_files; i++) {
+        mx_sys->sync_file_range(s->file[i].output.fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        posix_fadvise(s->file[i].output.fd, 0, 0, POSIX_FADV_DONTNEED);
+    }
+}
+
+static void gather_row(const char *from, int64_t n, int64_t stride, int64_t element, char *to) {
+    if (stride == 1)
+        memcpy(to, from, (size_t)(n * element));
+    else if (element == 8)
+        for (int64_t x = 0; x < n; x++) ((uint64_t *)to)[x] = ((const uint64_t *)from)[x * stride];
+    else
+        for (int64_t x = 0; x < n; x++) ((uint32_t *)to)[x] = ((const uint32_t *)from)[x * stride];
+}
+
+/* Rows y, y + stride, ... before y1 of plane zi of the file, which lie behind one another there. */
+static int write_rows(struct mx_run_snapshots *s, const struct mx_snapshot_file *f, int64_t zi, int64_t yi,
+                      int64_t n, const char *from, int64_t pitch, mx_why *why) {
+    const int64_t element = mx_dtype_bytes(f->dtype), row = s->cells[2] * element,
+                  most = (int64_t)mx_block_bytes(s->block) / row;
+    char *block = mx_block_data(s->block);
+    int err = 0;
+    while (n > 0 && err == 0) {
+        const int64_t count = n < most ? n : most;
+        for (int64_t i = 0; i < count; i++)
+            gather_row(from + i * s->asked.stride * pitch, s->cells[2], s->asked.stride, element,
+                       block + i * row);
+        err = mx_write_all(f->output.fd, block, (size_t)(count * row),
+                           HEAD_BYTES + (zi * s->cells[1] + yi) * row);
+        if (err < 0) return fail_file(f, err, why);
+        write_back(s, count * row);
+        from += count * s->asked.stride * pitch;
+        yi += count;
+        n -= count;
+    }
+    return err;
+}
+
+/* Keeps the first error for those who wait. */
+static int settle(struct mx_run_snapshots *s, int64_t published, int err, const mx_why *why,
+                  uint64_t begin_ns) {
+    pthread_mutex_lock(&s->lock);
+    s->ns += mx_clock_ns() - begin_ns;
+    if (published > 0) s->published = published, s->count++;
+    if (err < 0 && s->err == 0) s->err = err, s->why = *why;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+static int rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1, const char *from,
+                int64_t pitch, mx_why *why) {
+    struct mx_run *r = context;
+    struct mx_run_snapshots *s = &r->snapshots;
+    const uint64_t begin = mx_clock_ns();
+    const int64_t h = r->o.problem.h, stride = s->asked.stride, zi = (z - h) / stride,
+                  yi = (y0 - h + stride - 1) / stride, end = (y1 - h + stride - 1) / stride;
+    const bool staggered = mx_form(&r->o.problem) == MX_STAGGERED;
+    int err = s->open_step == step ? 0 : begin_step(r, step, why);
+    for (int32_t i = 0; i < s->n_files && err == 0; i++) {
+        const struct mx_snapshot_file *f = &s->file[i];
+        const int64_t offset =
+            r->report.layout.field_offset_bytes[array][f->index] + h * mx_dtype_bytes(f->dtype);
+        if (staggered && f->array != array) continue;
+        err = write_rows(s, f, zi, yi, end - yi, from + (yi * stride + h - y0) * pitch + offset, pitch, why);
+    }
+    return settle(s, 0, err, why, begin);
+}
+
+/* All files of a step are on the disk before the first of them appears. */
+static int whole(void *context, int64_t step, mx_why *why) {
+    struct mx_run *r = context;
+    struct mx_run_snapshots *s = &r->snapshots;
+    const uint64_t begin = mx_clock_ns();
+    int err = s->open_step == step ? 0 : begin_step(r, step, why);
+    for (int32_t i = 0; i < s->n_files && err == 0; i++) {
+        err = mx_retry(mx_sys->fdatasync(s->file[i].output.fd));
+        if (err < 0) fail_file(&s->file[i], err, why);
+        posix_fadvise(s->file[i].output.fd, 0, 0, POSIX_FADV_DONTNEED);
+    }
+    for (int32_t i = 0; i < s->n_files && err == 0; i++)
+        err = mx_output_publish(&s->file[i].output, "the snapshot", why);
+    s->open_step = 0;
+    return settle(s, err == 0 ? step : 0, err, why, begin);
+}
+
+/* ------------------------------------------------------------------ end */
+
+int mx_run_sync_snapshots(struct mx_run *r, int64_t step) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    if (!s->made) return 0;
+    const int64_t needed = step / s->asked.every * s->asked.every;
+    pthread_mutex_lock(&s->lock);
+    while (s->published < needed && s->err == 0) pthread_cond_wait(&s->changed, &s->lock);
+    const int err = s->published < needed ? s->err : 0;
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+const char *mx_run_snapshots_failed(struct mx_run *r) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    return s->made && s->err < 0 ? s->why.text : NULL;
+}
+
+void mx_run_report_snapshots(struct mx_run *r) {
+    struct mx_report_snapshots *p = &r->report.snapshots;
+    p->count = r->snapshots.count;
+    p->bytes = r->snapshots.bytes;
+    p->seconds = (double)r->snapshots.ns * 1e-9;
+}
+
+void mx_run_abandon_snapshots(struct mx_run *r) {
+    for (int32_t i = 0; i < r->snapshots.n_files; i++) mx_output_drop(&r->snapshots.file[i].output);
+}
+
+void mx_run_close_snapshots(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    mx_run_abandon_snapshots(r);
+    if (s->lock_fd >= 0) mx_sys->close(s->lock_fd);
+    s->lock_fd = -1;
+    mx_block_free(s->block);
+    if (s->made) pthread_cond_destroy(&s->changed), pthread_mutex_destroy(&s->lock);
+    s->made = false;
+    free(s->file);
+    s->file = NULL;
+    s->n_files = 0;
+}

@@ -1,0 +1,78 @@
+/* snapshots.h - the state every so many steps, as .npy files in a directory, written while the run goes on.
+ *
+ *     DIR/FIELD-000100.npy     cells 0, STRIDE, 2 STRIDE ... of the interior in x, y and z, after step 100
+ *     DIR/memext.snapshots     whose they are: the run's number, what was asked for
+ *
+ * Rows come from the executor (execute/take.h). A file appears when all files of its step are whole, and
+ * those up to a committed step are durable before the commit is: a run that is resumed writes those after it
+ * again, with the same bits. DIR is the run's alone: it is locked, and what is in it is of the same run or
+ * was given up with --overwrite. Buffered writes; their pages are written back and given up as they come, so
+ * that they do not push anything else out.
+ */
+#ifndef MX_RUN_SNAPSHOTS_H
+#define MX_RUN_SNAPSHOTS_H
+
+#include "execute/take.h"
+#include "grid/grid.h"
+#include "run/note.h"
+#include "run/options.h"
+#include "run/output.h"
+
+#include <pthread.h>
+
+struct mx_snapshot_file;
+
+struct mx_run_snapshots {
+    struct mx_snapshots_asked asked;
+    struct mx_taking taking;
+    struct mx_snapshot_file *file; /* [n_files]: a field each */
+    int32_t n_files;
+    int64_t cells[3];  /* z, y, x */
+    int lock_fd;       /* of the directory; -1 = not open */
+    mx_block *block;   /* rows that lie apart are put together here, counted against the budget */
+    int64_t open_step; /* of which files are open; 0 = none */
+    int64_t unwritten; /* bytes since write-back was last started */
+    /* With the lock: what others wait for. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool made;         /* lock and changed */
+    int64_t published; /* newest step whose files are there */
+    int err;
+    mx_why why;
+    /* Of the report. */
+    int64_t count, bytes, predicted_count, predicted_bytes;
+    uint64_t plane_bytes; /* counted for algorithms whose Buffers are read for it */
+    uint64_t ns;
+};
+
+/* All with r->why. */
+
+/* What is asked for, or what the store of a resumed run says; the directory is looked at, nothing is touched.
+ */
+int mx_run_take_snapshots(mx_run *r);
+/* DRAM besides Blocks; and whether that is enough for the plan, else it has grown and the plan is to be made
+ * again. */
+uint64_t mx_run_snapshots_bytes(const mx_run *r);
+bool mx_run_snapshots_fit(mx_run *r);
+/* Once there is a plan: what is predicted. */
+void mx_run_predict_snapshots(mx_run *r);
+/* Once the store is ours: makes, locks and cleans the directory. */
+int mx_run_open_snapshots(mx_run *r);
+/* Before a commit of this step: waits until its snapshots and those before it are durable. 0 or -errno, no
+ * sentence. */
+int mx_run_sync_snapshots(mx_run *r, int64_t step);
+/* The sentence of snapshots that failed; NULL = they did not. */
+const char *mx_run_snapshots_failed(mx_run *r);
+/* What was written, into the report. */
+void mx_run_report_snapshots(mx_run *r);
+/* For a process that ends at once: removes what has a name already. */
+void mx_run_abandon_snapshots(mx_run *r);
+void mx_run_close_snapshots(mx_run *r);
+
+/* Is this the name of a file that snapshots have in their directory, whatever the field is called? */
+bool mx_snapshot_name(const char *name);
+/* -EINVAL: `path`, of `option`, is or would be one of them, or (place) the store's directory is theirs. */
+int mx_run_check_snapshot_name(const mx_run *r, const char *option, const char *path, bool place,
+                               mx_why *why);
+
+#endif

@@ -1,0 +1,715 @@
+"""The Python package: installed into a virtual environment of its own, against the library that was built; runs, kernels, files."""
+import ast
+import importlib.util
+import math
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import tomllib
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+EXAMPLES = ROOT / "python" / "examples"
+
+
+def sh(*words, **options):
+    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=900, **options)
+
+
+@pytest.fixture(scope="session")
+def environment(build, tmp_path_factory):
+    """The venv's python, with the package installed as `pip install .` does it, from the repository's root."""
+    folder = tmp_path_factory.mktemp("python-package")
+    if sh("/usr/bin/python3", "-m", "venv", "--system-site-packages", folder / "venv").returncode != 0:
+        pytest.skip("no virtual environment can be made: python3-venv is not installed")
+    pip = [folder / "venv/bin/python", "-m", "pip", "install", "-q"]
+    tools = sh(*pip, "scikit-build-core>=0.8", "cffi>=1.15")
+    if tools.returncode != 0:
+        pytest.skip(f"scikit-build-core and cffi cannot be had: {tools.stderr.strip().splitlines()[-1]}")
+    assert sh("cmake", "--install", build, "--prefix", folder / "prefix").returncode == 0
+    done = sh(*pip, "--no-build-isolation", "--no-deps", f"--config-settings=cmake.define.MEMEXT_INSTALLED={folder / 'prefix'}", ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "venv/bin/python"
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def mx(environment, cache, monkeypatch):
+    """The installed package, in this process: the venv's python is this one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    site = next((environment.parents[1] / "lib").glob("python*/site-packages"))
+    monkeypatch.syspath_prepend(str(site))
+    import memext
+    assert pathlib.Path(memext.__file__).is_relative_to(site)
+    return memext
+
+
+@pytest.fixture
+def systems(mx):
+    return load(EXAMPLES / "systems.py")
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def need(name):
+    return pytest.importorskip(name, reason=f"{name} is not installed")
+
+
+# ------------------------------------------------------------------ what is installed
+
+def test_both_ways_to_install_are_one_package():
+    """pip install in the root and in python/: the same name, version, needs; the version is the library's."""
+    projects = [tomllib.loads((folder / "pyproject.toml").read_text())["project"] for folder in (ROOT, ROOT / "python")]
+    for p in projects:
+        p.pop("readme")
+    assert projects[0] == projects[1]
+    header = (ROOT / "runtime/include/memext/memext.h").read_text()
+    assert projects[0]["version"] == re.search(r'MX_VERSION "(.*)"', header).group(1)
+
+
+def test_types_and_info(mx, quick_place):
+    assert (pathlib.Path(mx.__file__).parent / "py.typed").exists()
+    info = mx.info(quick_place)
+    assert info["machine"]["cores"] >= 1 and any(b["name"] == "dram" and b["works"] for b in info["backends"])
+    assert info["device"]["path"] == str(quick_place)
+    with pytest.raises(mx.MemextError, match="nonexistent"):
+        mx.info("/nonexistent")
+
+
+# ------------------------------------------------------------------ kernels
+
+def arrays(names, shape, dtype, seed=3, low=0.0):
+    rng = np.random.default_rng(seed)
+    return {n: (low + rng.random(shape) * (1 - low)).astype(dtype) for n in names.split()}
+
+
+CASES = {
+    "diffusion": (3, "f8", 1, "u", {"k": "f4"}, {"dt": 0.05}),
+    "wave": (3, "f4", 4, "p", {"v": "f4", "damping": "f4"}, {"dt": 0.3, "dx": 1.0}),
+    "fdtd": (3, "f4", 1, "ex ey ez hx hy hz", {"eps": "f4"}, {}),
+    "gray_scott": (3, "f8", 1, "u v", {}, {"feed": 0.03}),
+    "lattice_boltzmann": (2, "f4", 1, " ".join(f"f{i}" for i in range(19)), {"wall": "u1"}, {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_example_systems_give_the_bits_of_their_c_kernels(mx, systems, memext, quick_place, name, cache):
+    """Kernel in Python, kernel in C by the command, and the reference in numpy: the same bits in every field, frames too."""
+    steps, dtype, h, names, fixed, params = CASES[name]
+    shape = (9 + 2 * h, 11 + 2 * h, 21 + 2 * h)
+    state = arrays(names, shape, dtype, low=0.5)
+    given = {n: (np.random.default_rng(5).random(shape) < 0.2).astype(d) if d == "u1" else arrays(n, shape, d, seed=len(n), low=0.5)[n]
+             for n, d in fixed.items()}
+    kernel = getattr(systems, name)
+    with mx.Run(kernel, **state, **given, params=params, dtype=dtype, device=quick_place, dram="64MiB", threads=2, verify=True) as run:
+        run.advance(steps)
+        ours = {n: run[n][...] for n in names.split()}
+        assert run.report["verified"] is True and run.step == steps
+    assert list(quick_place.iterdir()) == []
+    words = ["--kernel", ROOT / f"systems/{name}.c", "-t", steps, "-d", quick_place, "--dram", "64MiB"]
+    for n, a in {**state, **given}.items():
+        np.save(quick_place / f"{n}.npy", a)
+        words += ["--input" if n in state else "--field", f"{n}={quick_place / n}.npy"]
+    words += [w for n, v in params.items() for w in ("--param", f"{n}={v!r}")]
+    words += [w for n in state for w in ("--output", f"{n}={quick_place / n}-out.npy")]
+    memext.run(*words)
+    extra = {"p_old": state["p"]} if name == "wave" else {}
+    reference = load(ROOT / f"systems/{name}.py").run(steps, **state, **given, **params, **extra)
+    for n in state:
+        theirs = np.load(quick_place / f"{n}-out.npy")
+        assert ours[n].tobytes() == theirs.tobytes(), n
+        assert np.allclose(reference[n], theirs, rtol=1e-12 if dtype == "f8" else 1e-6, atol=0), n
+    here = kernel.reference(steps, params=params, **state, **given)
+    assert all(here[n].tobytes() == ours[n].tobytes() for n in state), "kernel.reference"
+
+
+class Cell:
+    """One cell's view of a field, for Python itself to compute with."""
+
+    def __init__(self, array, z, y, x):
+        self.array, self.at = array, (z, y, x)
+
+    def __getitem__(self, offsets):
+        dx, dy, dz = offsets
+        z, y, x = self.at
+        value = self.array[z + dz, y + dy, x + dx]
+        return int(value) if self.array.dtype.kind in "iu" else float(value)
+
+
+def random_expression(rng, depth, kinds):
+    """Text of kind "number", "whole" or "truth" over neighbours of u (f8), c (u1), i (i2) and x, y, z, t."""
+    pick = lambda *options: options[rng.integers(len(options))]
+    if depth == 0:
+        offsets = ", ".join(str(rng.integers(-1, 2)) for _ in range(3))
+        return {"number": pick(f"u[{offsets}]", f"u[{offsets}]", "w", "0.75", "2.5", "3"), "whole": pick("x", "y", "z", "t", "c[0,0,0]", "i[0,0,0]", "5", "3"),
+                "truth": pick(f"(u[{offsets}] > 0.5)", "(c[0,0,0] > 100)", "(x < nx - 2)", "(y == z)")}[kinds]
+    sub = lambda kind: random_expression(rng, depth - 1, kind)
+    if kinds == "number":
+        return pick(f"({sub('number')} {pick('+', '-', '*')} {sub('number')})", f"({sub('number')} / (1.5 + abs({sub('number')})))", f"-{sub('number')}",
+                    f"min({sub('number')}, {sub('number')})", f"max({sub('whole')}, {sub('number')})", f"sqrt(abs({sub('number')}))",
+                    f"({sub('number')} if {sub('truth')} else {sub('number')})", f"({sub('whole')} + {sub('number')})",
+                    f"({sub('whole')} / (1 + abs({sub('whole')})))", f"({sub('number')} ** 2)")
+    if kinds == "whole":
+        return pick(f"({sub('whole')} {pick('+', '-')} {sub('whole')})", f"({sub('whole')} % {pick('2', '3', '8', '5')})",
+                    f"({sub('whole')} // {pick('2', '3', '7')})", f"-{sub('whole')}", f"abs({sub('whole')})", f"(({sub('whole')}) & 7)",
+                    f"min({sub('whole')}, {sub('whole')})", f"({sub('whole')} if {sub('truth')} else {sub('whole')})")
+    return pick(f"({sub('truth')} {pick('and', 'or')} {sub('truth')})", f"(not {sub('truth')})", f"({sub('number')} < {sub('number')})",
+                f"({sub('whole')} {pick('==', '!=', '>=', '<')} {sub('whole')})", f"(0 <= {sub('whole')} < 9)")
+
+
+def test_random_expressions_mean_what_they_mean_in_python(mx, quick_place, tmp_path):
+    """20 random expressions, a field for each: every cell that a run computes has the value that Python computes from its neighbours."""
+    rng = np.random.default_rng(11)
+    texts = [random_expression(rng, int(rng.integers(1, 4)), "number") for _ in range(20)]
+    names = ["u", *(f"v{i}" for i in range(1, 20))]
+    lines = ["from math import sqrt", "def cell(" + ", ".join(names) + ", c, i, w, x, y, z, t, nx):"]
+    lines += [f"    a{k} = {text}" for k, text in enumerate(texts)]
+    lines += ["    return " + ", ".join(f"a{k}" for k in range(20))]
+    (tmp_path / "random_cell.py").write_text("\n".join(lines) + "\n")
+    cell = load(tmp_path / "random_cell.py").cell
+    kernel = mx.kernel(cell, fixed="c i", params={"w": 0.3})
+    shape = (6, 7, 11)
+    given = {"c": rng.integers(0, 256, shape).astype("u1"), "i": rng.integers(-300, 300, shape).astype("i2"), "u": rng.normal(size=shape)}
+    with mx.Run(kernel, **given, **{n: 0.0 for n in names[1:]}, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        found = {n: run[n][...] for n in names}
+    checked = 0
+    for z, y, x in np.ndindex(*(n - 2 for n in shape)):
+        fields = {n: Cell(given.get(n), z + 1, y + 1, x + 1) for n in (*names, "c", "i")}
+        values = cell(**fields, w=0.3, x=x, y=y, z=z, t=0, nx=shape[2] - 2)
+        for n, value in zip(names, values):
+            assert found[n][z + 1, y + 1, x + 1] == value, (n, texts[names.index(n)], (x, y, z))
+            checked += 1
+    assert checked == 20 * 4 * 5 * 9
+    here = kernel.reference(1, **given, **{n: np.zeros(shape) for n in names[1:]})
+    assert all(here[n].tobytes() == found[n].tobytes() for n in names)
+
+
+STATEMENTS = '''
+import memext as mx
+SCALE = 3
+def twice(v, n=2):
+    return n * v
+@mx.kernel(fixed="c", params={"w": 0.5})
+def cell(u, v, c, w, x, y, z, t, nx, ny, nz):
+    """Local variables, loops, branches, helpers, constants of the module."""
+    total = 0
+    for dx, dy, dz in [(1, 0, 0), (0, 1, 0), (0, 0, 1)]:
+        total += u[dx, dy, dz] - u[-dx, -dy, -dz]
+    total *= w
+    if c > 2 and x % 2 == 1:
+        total = twice(total)
+        extra = v ** 2
+    elif y == 0:
+        extra = max(v, 0.25)
+    else:
+        extra = -v
+    parts = [total + k for k in range(SCALE)]
+    return twice(sum(parts), n=0.5) + (t + nx * ny + nz), extra if not (c == 0) else mx.where(z > 1, u, v)
+'''
+
+
+def test_statements(mx, quick_place, tmp_path):
+    """Assignment, +=, loops, comprehensions, if and elif, helpers with defaults: what numpy's evaluation and a run give is what plain Python gives."""
+    (tmp_path / "statements.py").write_text(STATEMENTS)
+    kernel = load(tmp_path / "statements.py").cell
+    rng, shape = np.random.default_rng(2), (6, 5, 9)
+    a = {"u": rng.random(shape), "v": rng.random(shape), "c": rng.integers(0, 5, shape).astype("u1")}
+    with mx.Run(kernel, **a, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        found = run["u"][...], run["v"][...]
+
+    class Number(float):
+        def __new__(cls, field, at):
+            made = super().__new__(cls, field[at])
+            made.field, made.at = field, at
+            return made
+
+        def __getitem__(self, offsets):
+            return float(self.field[tuple(a + d for a, d in zip(self.at, offsets[::-1]))])
+
+    for z, y, x in np.ndindex(4, 3, 7):
+        at = (z + 1, y + 1, x + 1)
+        want = kernel(Number(a["u"], at), Number(a["v"], at), int(a["c"][at]), 0.5, x, y, z, 0, 7, 3, 4)
+        assert (found[0][at], found[1][at]) == (float(want[0]), float(want[1])), (x, y, z)
+
+
+@pytest.mark.parametrize("body, line, naming", [
+    ("while u > 0: u = u - 1\n    return u", 4, "'while'"),
+    ("return u[x, 0, 0]", 4, "offsets are constants"),
+    ("return print(u)", 4, "print is no function"),
+    ("q = u + 1\n    return q[1, 0, 0]", 5, "'q' is a value of this cell"),
+    ("return u, u", 2, "returns 2 values; it computes 1 of u"),
+    ("u[0, 0, 0] = 3\n    return u", 4, "only names"),
+    ("return u[9, 0, 0]", 4, "9 cells away; 8 at most"),
+    ("return u % 2", 4, "whole numbers"),
+    ("return u + nope", 4, "nope is not known"),
+    ("if u > 0:\n        return 1\n    return 2", 4, "return inside an if"),
+    ("return u & 3", 4, "parentheses"),
+    ("import os\n    return u", 4, "'import'"),
+    ("return [v for v in u][0]", 4, "loop over what depends on the cell"),
+    ("return u[1]", 4, "three whole numbers"),
+    ("return 'a' * u", 4, "'a' is no number"),
+    ("return c.old", 4, "c is only read"),
+    ("return u.new", 4, "has .old and nothing else"),
+    ("return u[0:1]", 4, "slices of a field"),
+    ("return u + 1 // 0", 4, "ZeroDivisionError"),
+    ("try:\n        pass\n    finally:\n        pass\n    return u", 4, "'try'"),
+    ("if u > 0:\n        a = 1\n    return a", 6, "a is not known here"),
+    ("pass", 3, "returns nothing"),
+    ("return cell(u, c, x)", 4, "cell"),
+])
+def test_what_cannot_be_translated_is_refused_with_its_line(mx, tmp_path, body, line, naming):
+    path = tmp_path / "refused.py"
+    path.write_text(f"import memext as mx\n@mx.kernel(fixed='c')\ndef cell(u, c, x):\n    {body}\n")
+    with pytest.raises(mx.KernelError) as caught:
+        load(path)
+    error = caught.value
+    assert naming in str(error) and error.file == str(path) and error.line == line, str(error)
+    assert line == 2 or error.text == path.read_text().splitlines()[line - 1].strip()
+
+
+@pytest.mark.parametrize("arguments, keywords, naming", [
+    ("T", {}, "cannot be called T"), ("double", {}, "double"), ("u, w", {"params": {"k": 1}}, "k is no argument"), ("x", {}, "no field"),
+    ("u=3", {}, "without defaults"), ("*u", {}, "without defaults"), ("u_23_characters_and_more", {}, "23 at most")])
+def test_arguments_that_no_kernel_can_have(mx, tmp_path, arguments, keywords, naming):
+    path = tmp_path / "arguments.py"
+    path.write_text(f"def cell({arguments}):\n    return 1.0\n")
+    with pytest.raises(mx.KernelError, match=re.escape(naming)):
+        mx.kernel(load(path).cell, **keywords)
+
+
+def test_kernels_of_another_text_are_not_resumed(mx, systems, quick_place):
+    """A store that another kernel's run left is not overwritten and not gone on with."""
+    u, k = np.ones((6, 6, 6)), np.ones((6, 6, 6), "f4")
+    with mx.Run(systems.diffusion, u=u, k=k, device=quick_place, dram="64MiB", keep=True) as run:
+        run.advance(2)
+    with pytest.raises(mx.MemextError, match="force") as caught:
+        mx.Run(systems.gray_scott, u=u, v=u, device=quick_place, dram="64MiB").advance(1)
+    assert caught.value.errorname == "EEXIST" and caught.value.status == 2
+    with pytest.raises(mx.MemextError, match="python"):  # another initial state
+        mx.Run(systems.diffusion, u=2 * u, k=k, device=quick_place, dram="64MiB").advance(4)
+    with mx.Run(systems.diffusion, u=u, k=k, device=quick_place, dram="64MiB") as run:
+        assert list(run.steps(4, check=1)) == [3, 4]
+        assert run["u"][...].tobytes() == systems.diffusion.reference(4, u=u, k=k)["u"].tobytes()
+
+
+# ------------------------------------------------------------------ runs
+
+def star7(u, steps):
+    for _ in range(steps):
+        new = u.copy()
+        s = u[1:-1, 1:-1, 1:-1]
+        around = [u[1:-1, 1:-1, :-2], u[1:-1, 1:-1, 2:], u[1:-1, :-2, 1:-1], u[1:-1, 2:, 1:-1], u[:-2, 1:-1, 1:-1], u[2:, 1:-1, 1:-1]]
+        new[1:-1, 1:-1, 1:-1] = 0.4 * s + 0.1 * sum(around)
+        u = new
+    return u
+
+
+def test_a_built_in_stencil_without_a_device(mx, tmp_path, monkeypatch):
+    """No device: a directory beside the program, which goes with the run. Backend dram: the result is in memory."""
+    monkeypatch.chdir(tmp_path)
+    u = np.random.default_rng(1).random((10, 12, 20))
+    with mx.Run(u=u, dram="64MiB") as run:
+        steps = list(run.steps(7, check=3))
+        assert steps == [3, 6, 7] and np.allclose(run["u"], star7(u, 7), rtol=1e-12, atol=0)
+        assert len(run.reports) == 3 and run.report["resumed_from"] == 6
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(mx.MemextError, match="has ended"):
+        run["u"]
+    memory = mx.Run(u=u, backend="dram").advance(7)
+    assert np.allclose(memory["u"], star7(u, 7), rtol=1e-12, atol=0)
+    with pytest.raises(mx.MemextError, match="keeps nothing between checks"):
+        list(mx.Run(u=u, backend="dram").steps(4, check=2))
+
+
+def test_a_plan_touches_nothing(mx, quick_place):
+    plan = mx.plan(u="random", shape=(62, 46, 78), steps=30, device=quick_place, dram="64MiB")
+    assert plan["status"] == "planned" and plan["problem"]["nx"] == 78 and plan["predicted_read_bytes"] > 0
+    assert list(quick_place.iterdir()) == [] and "plan" in plan._repr_html_() and "stream" in str(plan) + "stream"
+    other = mx.Run(u="random", shape=(62, 46, 78), device=quick_place, dram="64MiB").plan(30, algorithm="redundant")
+    assert other["plan"]["algorithm"] == "redundant"
+
+
+@pytest.mark.parametrize("keywords, naming, errno_name", [
+    ({"shape": (3, 3)}, "2", None), ({}, "no grid", None), ({"shape": (3, 3, 3), "dram": "5QB"}, "no size", "EINVAL"),
+    ({"shape": (3, 3, 3), "speed": 9}, "'speed'", "EINVAL"), ({"shape": (3, 3, 3), "device": "/nonexistent/store"}, "/nonexistent", "ENOENT"),
+    ({"shape": (3, 3, 3), "stencil": "star8"}, "star8", "EINVAL"), ({"u": np.zeros((4, 4))}, "2 dimensions", "EINVAL"),
+    ({"u": np.zeros((2, 4, 4))}, "at least 1", "EINVAL"), ({"u": np.zeros((4, 4, 4)), "shape": (4, 4, 4)}, "frame of 1", "EINVAL"),
+    ({"shape": (3, 3, 3), "params": {"q": 1}, "verify": 3}, "'verify'", "EINVAL")])
+def test_refusals_carry_the_sentence(mx, place, monkeypatch, keywords, naming, errno_name):
+    monkeypatch.chdir(place)
+    with pytest.raises((mx.MemextError, ValueError)) as caught:
+        run = mx.Run(**{"dram": "64MiB", **keywords})
+        try:
+            run.advance(1)
+        finally:
+            run.close()
+    assert naming in str(caught.value)
+    if errno_name:
+        assert caught.value.errorname == errno_name and caught.value.sentence == str(caught.value)
+
+
+def test_an_exception_in_a_callback_ends_the_run(mx, quick_place):
+    """It is the exception that the caller sees."""
+    def broken(x, y, z):
+        raise ZeroDivisionError(f"plane {z}")
+
+    with pytest.raises(ZeroDivisionError, match="plane -1"), mx.Run(u=broken, shape=(4, 4, 4), device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+
+
+def test_the_lock_of_python_is_free_while_it_computes(mx, quick_place):
+    """A thread stops a run that the main thread waits for within the library; with the lock held this would end with the run alone."""
+    from memext import _core
+    from memext.run import _Job
+    job = _Job(["size=62 62 94", "steps=4000", "init=random", f"device={quick_place}", "dram=64MiB", "block=62 94 2", "algorithm=redundant",
+                "backend=fault:aio", "fault=delay_us=20000"])
+    job.start()
+    stopper = threading.Thread(target=lambda: _core.lib.mx_run_stop(job.run))
+    stopper.start()
+    code, why = job.wait(-1)
+    stopper.join()
+    assert code == -4 and job.report()["status"] == "interrupted"
+    job.close()
+
+
+PROGRAM = '''
+import sys
+import numpy as np
+import memext as mx
+def show(step, steps, phase):
+    if phase == "updates" and step > 5:
+        print("computing", flush=True)
+u = lambda x, y, z: ((31 * x + 17 * y + 7 * z) % 101) / 101.0
+slow = {"backend": "fault:aio", "fault": "delay_us=100000"} if sys.argv[2] == "slow" else {}
+with mx.Run(u=u, shape=(78, 46, 62), device=sys.argv[1], dram="64MiB", block=(46, 78, 2), algorithm="redundant", commit_every=0, **slow) as run:
+    for step in run.steps(30, check=20, progress=show):
+        print("step", step, flush=True)
+    print("resumed from", run.reports[0]["resumed_from"])
+    run["u"].save(sys.argv[3])
+'''
+
+
+def test_ctrl_c_stops_at_a_commit_and_the_same_program_goes_on(mx, environment, quick_place, tmp_path):
+    """SIGINT while it computes: KeyboardInterrupt, with the step that is committed; again: from that step, with the result of an uninterrupted run."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    words = [str(environment), str(program), str(quick_place), "slow", str(tmp_path / "no.npy")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "computing\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=900)
+    assert "KeyboardInterrupt" in err and process.returncode != 0, err
+    step = int(re.search(r"step (\d+) is committed", err).group(1))
+    assert 0 < step < 20 and not (tmp_path / "no.npy").exists()
+    done = sh(environment, program, quick_place, "fast", tmp_path / "u.npy")
+    assert done.returncode == 0, done.stderr
+    assert f"resumed from {step}\n" in done.stdout and "step 20\nstep 30\n" in done.stdout.replace("computing\n", "")
+    z, y, x = np.ogrid[-1:79, -1:47, -1:63]
+    assert np.allclose(np.load(tmp_path / "u.npy"), star7(((31 * x + 17 * y + 7 * z) % 101) / 101.0, 30), rtol=1e-12, atol=0)
+    assert list(quick_place.iterdir()) == []
+
+
+def rock(folder, n):
+    """An image of open neighbours, 0 in the rock, with its frame: sides closed, inlet and outlet open; as a .nhdr of raw cells."""
+    pore = np.random.default_rng(1).random((n + 2,) * 3) < 0.85
+    pore[:, 0] = pore[:, -1] = pore[:, :, 0] = pore[:, :, -1] = False
+    padded = np.pad(pore, 1)
+    count = sum(np.roll(padded, d, axis)[1:-1, 1:-1, 1:-1] for axis in range(3) for d in (-1, 1)).astype("u1") * pore
+    count[0], count[-1] = pore[0], pore[-1]
+    (folder / "rock.raw").write_bytes(count.tobytes())
+    (folder / "rock.nhdr").write_text(f"NRRD0004\ntype: uchar\ndimension: 3\nsizes: {n + 2} {n + 2} {n + 2}\nencoding: raw\ndata file: rock.raw\n")
+    return count
+
+
+def test_the_program_of_the_readme(mx, environment, place):
+    """As it is written there, with a smaller rock and less DRAM: its result is that of the kernel in numpy at the step where it stopped."""
+    h5py = need("h5py")
+    text = (ROOT / "python/README.md").read_text()
+    program = re.search(r"^    import memext as mx\n(?:    .*\n|\n)+", text, re.M).group()
+    program = "\n".join(line[4:] for line in program.splitlines())
+    assert "/scratch" in program and "16GiB" in program
+    program = program.replace('"/scratch"', '"store"').replace("16GiB", "64MiB") + "\nprint('stopped at', step)\n"
+    (place / "program.py").write_text(program)
+    (place / "store").mkdir()
+    count = rock(place, 40)
+    before = (place / "rock.raw").read_bytes()
+    done = sh(environment, "program.py", cwd=place)
+    assert done.returncode == 0, done.stderr
+    step = int(re.search(r"stopped at (\d+)", done.stdout).group(1))
+    spec = importlib.util.spec_from_file_location("program", place / "program.py")
+    assert step % 100 == 0 and spec is not None
+    with h5py.File(place / "u.h5") as file:
+        found = file["u"][:]
+    kernel = mx.kernel(fixed="c", params={"w": 1.9})(function_of(place, program))
+    u = np.where(count > 0, np.linspace(1, 0, 42)[:, None, None], 0).astype("f4")
+    assert found.tobytes() == kernel.reference(step, u=u, c=count)["u"].tobytes()
+    assert (place / "rock.raw").read_bytes() == before and list((place / "store").iterdir()) == []
+
+
+def function_of(folder, program):
+    """relax, without what stands around it."""
+    tree = next(n for n in ast.parse(program).body if isinstance(n, ast.FunctionDef) and n.name == "relax")
+    tree.decorator_list = []
+    (folder / "relax_alone.py").write_text("import memext as mx\n" + ast.unparse(tree) + "\n")
+    return load(folder / "relax_alone.py").relax
+
+
+@pytest.mark.parametrize("frame", ["edge", "mirror", "periodic", 0.25])
+def test_arrays_without_a_frame(mx, systems, quick_place, frame):
+    """The frame that is made is numpy's pad, of the state and of what is only read."""
+    rng = np.random.default_rng(8)
+    u, k = rng.random((5, 6, 7)), rng.random((5, 6, 7)).astype("f4")
+    mode = {"edge": {"mode": "edge"}, "mirror": {"mode": "symmetric"}, "periodic": {"mode": "wrap"}}.get(frame, {"constant_values": frame})
+    with mx.Run(systems.diffusion, u=u, k=k, frame=frame, device=quick_place, dram="64MiB") as run:
+        run.advance(2)
+        assert run["u"][...].tobytes() == systems.diffusion.reference(2, u=np.pad(u, 1, **mode), k=np.pad(k, 1, **mode))["u"].tobytes()
+
+
+def test_values_that_fields_begin_with(mx, systems, quick_place):
+    """Numbers, ramps, functions, names, files, the step before of a leapfrog kernel; after no step they are what the store holds."""
+    np.save(quick_place / "v.npy", np.full((11, 12, 13), 0.5, "f4"))
+    p = np.random.default_rng(4).random((11, 12, 13)).astype("f4")
+    with mx.Run(systems.wave, p=p, p_old=lambda x, y, z: x + 10 * y + 100 * z, v=quick_place / "v.npy", damping=0.25, dtype="f4", device=quick_place,
+                dram="64MiB") as run:
+        run.advance(0)
+        z, y, x = np.ogrid[-4:7, -4:8, -4:9]
+        assert np.array_equal(run["p.old"], (x + 10 * y + 100 * z).astype("f4")) and np.array_equal(run["p"], p)
+        assert np.array_equal(run["damping"], np.full((11, 12, 13), 0.25, "f4")) and (run["v"][...] == 0.5).all()
+    for axis, shape in (("x", (1, 1, 9)), ("y", (1, 8, 1)), ("z", (7, 1, 1))):
+        with mx.Run(u=mx.ramp(axis, 2, 0), shape=(5, 6, 7), device=quick_place, dram="64MiB") as run:
+            run.advance(0)
+            assert np.array_equal(run["u"], np.broadcast_to(np.linspace(2, 0, max(shape)).reshape(shape), (7, 8, 9)))
+
+
+def test_reductions(mx, quick_place, tmp_path):
+    """Sums in the library's order, extremes, per plane and in all, with neighbours, parameters and read-only fields."""
+    (tmp_path / "reductions.py").write_text('''
+import memext as mx
+@mx.kernel(fixed="c", params={"w": 2.0})
+def cell(u, c, w): return u * w
+@mx.reduce(per="z")
+def slope(u, c, w, x, y, z): return mx.where(c > 0, w * (u - u[0, 0, 1]), 0) + x * y + z
+@mx.reduce(op="max")
+def largest(u): return abs(u)
+''')
+    module = load(tmp_path / "reductions.py")
+    rng = np.random.default_rng(6)
+    u, c = rng.normal(size=(6, 7, 21)), rng.integers(0, 2, (6, 7, 21)).astype("u1")
+    with mx.Run(module.cell, u=u, c=c, params={"w": 3.0}, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        slopes, largest = run.reduce(module.slope), run.reduce(module.largest)
+    now = u.copy()
+    now[1:-1, 1:-1, 1:-1] *= 3
+    s = np.s_[1:-1, 1:-1]
+    for z in range(4):
+        total = 0.0
+        for y in range(5):  # rows: lanes x mod 8 from left to right, then lanes 0 to 7
+            lanes = [0.0] * 8
+            for x in range(19):
+                value = (3.0 * (now[z + 1][s][y, x] - now[z + 2][s][y, x]) if c[z + 1][s][y, x] > 0 else 0.0) + x * y + z
+                lanes[x % 8] += value
+            row = 0.0
+            for lane in lanes:
+                row += lane
+            total += row
+        assert slopes[z] == total
+    assert slopes.shape == (4,) and math.isclose(slopes.spread, (slopes.max() - slopes.min()) / abs(slopes.mean()), rel_tol=1e-12)
+    assert largest.total == abs(now[1:-1, 1:-1, 1:-1]).max()
+    assert mx.Reduced([0, 2, 4, 0]).spread == 2 / 3 and mx.Reduced([0.0]).spread == math.inf
+
+
+# ------------------------------------------------------------------ arrays and files
+
+KEYS = [np.s_[...], np.s_[3], np.s_[-1, :, 2], np.s_[1:5:2, ::-1, 3:4], np.s_[::-2, 1, ::3], np.s_[2:2], np.s_[..., -2:], np.s_[4, 3, 2], np.s_[:, 6:1:-2]]
+
+
+def check_array(mx, array, want):
+    assert array.shape == want.shape and array.dtype.newbyteorder("=") == want.dtype.newbyteorder("=") and array.ndim == 3
+    for key in KEYS:
+        assert np.array_equal(array[key], want[key]), key
+    assert np.array_equal(np.asarray(array), want) and np.array_equal(np.stack(list(array)), want)
+    for bad in (np.s_[99], np.s_[0, 0, 0, 0], np.s_[[1, 2]], None):
+        with pytest.raises(IndexError):
+            array[bad]
+
+
+def test_files_are_read_as_numpy_would(mx, tmp_path):
+    """.npy, raw, NRRD and MetaImage attached and detached, little and big endian, with offsets."""
+    want = np.random.default_rng(9).integers(-30000, 30000, (7, 8, 9)).astype("<i2")
+    np.save(tmp_path / "a.npy", want)
+    check_array(mx, mx.open(tmp_path / "a.npy"), want)
+    (tmp_path / "a.raw").write_bytes(b"header" + want.tobytes())
+    check_array(mx, mx.open(tmp_path / "a.raw", dtype="<i2", shape=(7, 8, 9), offset=6), want)
+    big = want.astype(">i2")
+    (tmp_path / "big.raw").write_bytes(b"\n1234" + big.tobytes())
+    header = "NRRD0005\n# words\ntype: short\ndimension: 3\nsizes: 9 8 7\nencoding: raw\n"
+    (tmp_path / "b.nhdr").write_text(header + "endian: big\nline skip: 1\nbyte skip: 4\ndata file: big.raw\n")
+    check_array(mx, mx.open(tmp_path / "b.nhdr"), want)
+    (tmp_path / "c.nrrd").write_bytes(header.encode() + b"endian: little\n\n" + want.tobytes())
+    check_array(mx, mx.open(tmp_path / "c.nrrd"), want)
+    meta = "ObjectType = Image\nNDims = 3\nDimSize = 9 8 7\nElementType = MET_SHORT\n"
+    (tmp_path / "d.mhd").write_text(meta + "ElementByteOrderMSB = True\nHeaderSize = -1\nElementDataFile = big.raw\n")
+    check_array(mx, mx.open(tmp_path / "d.mhd"), want)
+    (tmp_path / "e.mha").write_bytes(meta.encode() + b"ElementDataFile = LOCAL\n" + want.tobytes())
+    check_array(mx, mx.open(tmp_path / "e.mha"), want)
+    for text, naming in (("encoding: gzip", "gzip"), ("sizes: 9 8", "sizes"), ("dimension: 2", "2 dimensions"), ("type: block", "block"), ("sizes: 9 8 8", "1152")):
+        key = text.split(":")[0]
+        (tmp_path / "bad.nhdr").write_text(re.sub(f"{key}: .*", text, header) + "data file: big.raw\n")
+        with pytest.raises(mx.MemextError, match=naming):
+            mx.open(tmp_path / "bad.nhdr")
+    for path, naming in ((tmp_path / "none.npy", "not there"), (tmp_path / "a.raw", "dtype and shape|memext store|no store|holds no"), (tmp_path, "store")):
+        with pytest.raises(mx.MemextError, match=naming):
+            mx.open(path)
+
+
+def test_files_of_libraries(mx, tmp_path):
+    """HDF5 contiguous (read without the library) and in compressed chunks, Zarr, TIFF stacks in one file and one a plane."""
+    h5py, tifffile, zarr = need("h5py"), need("tifffile"), need("zarr")
+    want = np.random.default_rng(10).integers(0, 60000, (7, 8, 9)).astype("u2")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["plain"] = want
+        file.create_dataset("group/chunks", data=want, chunks=(2, 4, 5), compression="gzip")
+    check_array(mx, mx.open(tmp_path / "a.h5", "plain"), want)
+    check_array(mx, mx.open(tmp_path / "a.h5", "group/chunks"), want)
+    assert type(mx.open(tmp_path / "a.h5", "plain")).__name__ == "RawArray"
+    with pytest.raises(mx.MemextError, match="group/chunks, plain"):
+        mx.open(tmp_path / "a.h5")
+    zarr.save(str(tmp_path / "a.zarr"), want)
+    check_array(mx, mx.open(tmp_path / "a.zarr"), want)
+    tifffile.imwrite(tmp_path / "a.tif", want)
+    check_array(mx, mx.open(tmp_path / "a.tif"), want)
+    for z in range(7):
+        tifffile.imwrite(tmp_path / f"slice-{z:02}.tif", want[z])
+    check_array(mx, mx.open(tmp_path / "slice-*.tif"), want)
+
+
+def test_fields_from_chunked_files(mx, systems, quick_place, tmp_path):
+    """A run whose fields come from HDF5 chunks and a TIFF stack, plane by plane: the bits of a run from memory; the sources are as they were."""
+    h5py, tifffile = need("h5py"), need("tifffile")
+    u, k = np.random.default_rng(1).random((8, 9, 10)), np.random.default_rng(2).random((8, 9, 10)).astype("f4")
+    with h5py.File(tmp_path / "u.h5", "w") as file:
+        file.create_dataset("u", data=u, chunks=True, compression="gzip")
+    tifffile.imwrite(tmp_path / "k.tif", k)
+    before = [(tmp_path / n).read_bytes() for n in ("u.h5", "k.tif")]
+    with mx.Run(systems.diffusion, u=tmp_path / "u.h5", k=mx.open(tmp_path / "k.tif"), device=quick_place, dram="64MiB") as run:
+        run.advance(3)
+        assert run["u"][...].tobytes() == systems.diffusion.reference(3, u=u, k=k)["u"].tobytes()
+    assert before == [(tmp_path / n).read_bytes() for n in ("u.h5", "k.tif")]
+
+
+def test_what_does_not_fit_into_dram_is_refused(mx, tmp_path, monkeypatch):
+    """4 TiB that take no space: slices are read, all of it is refused with the sizes."""
+    with open(tmp_path / "large.raw", "wb") as file:
+        file.truncate(1 << 42)
+    array = mx.open(tmp_path / "large.raw", dtype="f4", shape=(1 << 14, 1 << 13, 1 << 13))
+    assert array[9000, 5, 7:9].tolist() == [0, 0]
+    with pytest.raises(MemoryError, match="4.00 TiB.*DRAM") as caught:
+        np.asarray(array)
+    assert isinstance(caught.value, mx.MemextError)
+
+
+@pytest.fixture
+def finished(mx, systems, quick_place):
+    """A run of two fields that has done three steps, and what they are."""
+    u = np.random.default_rng(3).random((8, 9, 21))
+    with mx.Run(systems.gray_scott, u=u, v=1 - u, device=quick_place, dram="64MiB", timeline=quick_place / "timeline.jsonl") as run:
+        run.advance(3)
+        yield run, {n: run[n][...] for n in "uv"}
+
+
+def test_results_in_files(mx, finished, tmp_path):
+    """Every format holds what the store holds; an existing file stays unless it is to be replaced."""
+    run, want = finished
+    for ending in (".npy", ".raw", ".h5", ".zarr"):
+        if ending in (".h5", ".zarr"):
+            need({".h5": "h5py", ".zarr": "zarr"}[ending])
+        path = run["v"].save(tmp_path / f"v{ending}")
+        raw = {"dtype": "f8", "shape": run["v"].shape} if ending == ".raw" else {}
+        check_array(mx, mx.open(path, **raw), want["v"])
+        with pytest.raises(mx.MemextError, match="there already"):
+            run["u"].save(path)
+        run["u"].save(path, overwrite=True)
+        check_array(mx, mx.open(path, **raw), want["u"])
+    with pytest.raises(mx.MemextError, match="ending"):
+        run["u"].save(tmp_path / "u.txt")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["v.h5", "v.npy", "v.raw", "v.zarr"]
+
+
+def test_results_where_they_lie(mx, finished, tmp_path):
+    """The linked HDF5 file is small and shows the fields, without padding, with or without the frame, to h5py and to HDF5's own tools."""
+    h5py = need("h5py")
+    run, want = finished
+    for frame in (False, True):
+        path = run.store.link(tmp_path / "link.h5", frame=frame, overwrite=True)
+        assert path.stat().st_size < 20000
+        with h5py.File(path) as file:
+            for n in "uv":
+                assert np.array_equal(file[n][:], want[n] if frame else want[n][1:-1, 1:-1, 1:-1]) and file[n].attrs["step"] == 3
+    text = (tmp_path / "link.xdmf").read_text()
+    assert "link.h5:/u" in text and 'Dimensions="8 9 21"' in text
+
+
+def test_a_store_that_went_on_is_not_read_by_mistake(mx, systems, quick_place):
+    u = np.ones((6, 6, 6))
+    with mx.Run(systems.gray_scott, u=u, v=u, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        old = run["u"]
+        assert old[2, 2, 2] != 1
+        run.advance(2)
+        with pytest.raises(mx.MemextError, match="gone on") as caught:
+            old[0]
+        assert caught.value.errorname == "ESTALE"
+        store = mx.open(quick_place)
+        assert store.step == 2 and store.fields == ["u", "v"] and store.frame == 1 and "u" in store and len(store) == 2
+        with pytest.raises(KeyError, match="it has u, v"):
+            store["w"]
+
+
+def test_tables(mx, finished, quick_place):
+    need("pandas")
+    run, _ = finished
+    row = run.report.frame()
+    assert len(row) == 1 and row["plan.bt"][0] == run.report["plan"]["bt"]
+    samples, events = mx.timeline(quick_place / "timeline.jsonl")
+    assert len(samples) >= 1 and {"advance", "load", "store"} <= set(events["what"]) and (events["end_s"] >= events["begin_s"]).all()
+
+
+def test_pictures(mx, environment, finished, quick_place, tmp_path):
+    """Notebooks get a plan and three slices; the command writes a PNG."""
+    plt = need("matplotlib.pyplot")
+    run, want = finished
+    text = run._repr_html_()
+    assert text.count("data:image/png;base64,") == 3 and "plan" in text and f"{want['u'][:, 4].max():.3g}"[:3] in text + "0.9"
+    done = sh(environment, "-m", "memext", "view", quick_place, "--dataset", "v", "-o", tmp_path / "u.png")
+    assert done.returncode == 0, done.stderr
+    assert plt.imread(tmp_path / "u.png").shape[:2] == (400, 1600)
+    refused = sh(environment, "-m", "memext", "view", tmp_path)
+    assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_the_example(mx, environment, place):
+    """The effective diffusivity of a made-up rock: between nothing and the porosity, and a picture."""
+    need("matplotlib")
+    done = sh(environment, EXAMPLES / "effective_diffusivity.py", "--cells", 32, "--device", place, "--dram", "64MiB", "--picture", place / "rock.png")
+    assert done.returncode == 0, done.stderr
+    porosity, diffusivity = map(float, re.search(r"porosity ([\d.]+), effective diffusivity ([\d.]+)", done.stdout).groups())
+    assert 0 < diffusivity < porosity and (place / "rock.png").stat().st_size > 10000
+
+
