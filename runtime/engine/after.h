@@ -60,6 +60,10 @@ struct mx_after {
 bool mx_after_wants(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z0,
                     int64_t z1);
 
+/* The same but for frames in x, which whoever writes whole rows can make as they are written. */
+bool mx_after_wants_more(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z0,
+                         int64_t z1);
+
 /* Cells [x0,x1), rows [y0,y1), planes [z0,z1), frame counted, that level `level` (absolute) has just written
  * to DRAM array `array` of the view. The interior, and ghost layers. NULL: nothing is asked for. Any thread;
  * cells that another thread writes are not looked at, but for norms of rows in spans (norms.h).
