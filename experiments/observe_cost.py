@@ -5,7 +5,11 @@ Prints per kind the median seconds of the computation, least and most, and by ho
 round: the median of the ratios, since a machine drifts, with its standard error (from the quartiles), which tells whether the
 repeats were enough; then the bytes of the files written.
 
-usage: experiments/observe_cost.py [--repeats 9] [--before WORDS] [--json FILE] -- ARGUMENTS OF memext run
+Kinds of one's own have words more than the plain run: norms every 100 steps, by the same plan, cost
+
+       experiments/observe_cost.py --words "norms=--check 100" --kinds plain,norms -- -n 510 510 1022 -t 200 -d /scratch --plan "stream bt=50"
+
+usage: experiments/observe_cost.py [--repeats 9] [--before WORDS] [--words KIND=WORDS] [--json FILE] -- ARGUMENTS OF memext run
        experiments/observe_cost.py -- -n 510 510 1022 -t 64 -d /scratch --dram 512MiB
 """
 import argparse
@@ -28,6 +32,7 @@ def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--repeats", type=int, default=9)
     p.add_argument("--kinds", default="plain,timeline,trace", help=f"of {', '.join(KINDS)}; the first is the measure of the others")
+    p.add_argument("--words", action="append", default=[], metavar="KIND=WORDS", help="a kind of run with these words more; may be repeated")
     p.add_argument("--before", default="", metavar="WORDS", help="put before every run, e.g. 'experiments/limit-memory 256MiB --'")
     p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"))
     p.add_argument("--json", metavar="FILE", help="every time measured")
@@ -37,9 +42,10 @@ def options():
 
 def run(o, kind, folder):
     """(seconds of the computation, bytes of the observations)."""
-    report, files = folder / "report.json", [folder / option.strip("-") for option in KINDS[kind]]
-    words = [*shlex.split(o.before), o.memext, "run", *o.arguments, "--quiet", "--json", str(report)]
-    for option, file in zip(KINDS[kind], files):
+    options = KINDS.get(kind, ())
+    report, files = folder / "report.json", [folder / option.strip("-") for option in options]
+    words = [*shlex.split(o.before), o.memext, "run", *o.arguments, *shlex.split(o.more.get(kind, "")), "--quiet", "--json", str(report)]
+    for option, file in zip(options, files):
         words += [option, str(file)]
     os.sync()
     done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -82,9 +88,9 @@ def show(seconds, sizes, kinds):
 
 def main():
     o = options()
-    kinds = o.kinds.split(",")
-    if not set(kinds) <= set(KINDS) or o.repeats < 1:
-        sys.exit(f"observe_cost.py: --kinds takes {', '.join(KINDS)}, --repeats at least 1")
+    kinds, o.more = o.kinds.split(","), dict(word.partition("=")[::2] for word in o.words)
+    if not set(kinds) <= {*KINDS, *o.more} or o.repeats < 1:
+        sys.exit(f"observe_cost.py: --kinds takes {', '.join([*KINDS, *o.more])}, --repeats at least 1")
     seconds, sizes = measure(o, kinds)
     show(seconds, sizes, kinds)
     if o.json:

@@ -26,6 +26,9 @@ done
 
 cd "$mx_root" || exit 2
 mx_need_packages
+# OpenCL on a CPU: the tests say which they skip without it.
+(mx_need_packages packages-opencl.txt) || mx_say "no OpenCL: PoCL (packages-opencl.txt) cannot be had here"
+(mx_need_packages packages-hdf5.txt) || mx_say "HDF5 files are not tested: packages-hdf5.txt cannot be had here"
 reports=()
 
 # run_ctest PRESET [NAME...]: the C tests, all or these, one at a time, for they use the same disk and cores.

@@ -1,6 +1,7 @@
 /* bench_engine.c - update rates of kernels and engines in DRAM and cache, no I/O. Prints one JSON object.
  *
- *   peak_l1, peak_l2   the best kernel alone, every thread on its own small arrays
+ *   peak_l1, peak_l2   the best kernel alone, every thread on its own small arrays; of a kernel of a user
+ *                      its row function as engines call it
  *   normal             the whole grid in DRAM, level by level (engine iblock)
  *   tiled              the whole grid in DRAM, engine tiled, bt levels per call
  *   ring               as a stream run: two rings of about bt planes, slab by slab through bt levels
@@ -8,8 +9,9 @@
  * Modes are measured in turn, so that ratios come from the same minutes; every figure is the median of the
  * repeats, in 1e9 updates per second.
  */
-#include "engine/engine.h"
+#include "engine/work.h"
 #include "grid/grid.h"
+#include "kernel/kernel.h"
 #include "stencil/stencil.h"
 
 #include <getopt.h>
@@ -27,7 +29,10 @@ enum { MOST_REPEATS = 101 };
 struct bench {
     struct mx_problem problem;
     struct mx_machine machine;
-    const struct mx_stencil *stencil;
+    const struct mx_stencil *stencil; /* NULL: a kernel of a user */
+    struct mx_system *system;         /* it, or NULL */
+    struct mx_layout layout;
+    struct mx_fixed_view fixed[MX_MAX_FIXED];
     int64_t bt, pad_bytes, plane_pad_bytes, array_offset_bytes, row_pitch, plane_pitch;
     int32_t threads, repeats;
     struct mx_plan plan; /* slab, tile, ct: 0 = the engine's choice */
@@ -80,6 +85,20 @@ static char *array_make(int64_t bytes, int32_t threads) {
     return base;
 }
 
+/* ---- C: of zeros, like the rest: rates do not depend on what kernels compute, and nothing is subnormal */
+
+static void fixed_make(struct bench *b) {
+    for (int32_t i = 0; i < mx_fixed_count(&b->problem); i++) {
+        const struct mx_fixed_layout *f = &b->layout.fixed[i];
+        const int64_t plane = mx_plane_pitch_in_dram(f->plane_pitch_bytes);
+        b->fixed[i] = (struct mx_fixed_view){.base = array_make(b->array_planes * plane, b->threads),
+                                             .slots = b->array_planes,
+                                             .slot_pitch_bytes = plane,
+                                             .row_pitch_bytes = f->row_pitch_bytes,
+                                             .align_bytes = 1};
+    }
+}
+
 /* ---- peak */
 
 struct small {
@@ -125,6 +144,57 @@ static void *peak_part(void *arg) {
     return NULL;
 }
 
+/* The same of a kernel of a user: row functions, called by the loop that engines have. */
+static void *peak_system_part(void *arg) {
+    struct small *s = arg;
+    mx_machine_pin(s->core);
+    struct mx_problem p = s->b->problem;
+    const int64_t h = p.h, slots = s->nz + 2 * h;
+    struct mx_layout l;
+    struct mx_fixed_view fixed[MX_MAX_FIXED];
+    p.nx = s->nx, p.ny = s->ny, p.nz = s->nz;
+    if (mx_layout_make(&p, 64, false, NULL, &l) != 0) exit(2);
+    const struct mx_engine_options o = {.problem = &p, .row_pitch_bytes = l.row_pitch_bytes, .threads = 1};
+    struct mx_work work;
+    if (mx_work_make(&o, NULL, &work) != 0) exit(2);
+    const int64_t pitch = l.row_pitch_bytes * l.rows + 64;
+    char *base = array_make(2 * pitch * slots, 1);
+    for (int32_t i = 0; i < mx_fixed_count(&p); i++) {
+        const int64_t plane = l.fixed[i].row_pitch_bytes * l.rows + 64;
+        fixed[i] = (struct mx_fixed_view){.base = array_make(plane * slots, 1),
+                                          .slots = slots,
+                                          .slot_pitch_bytes = plane,
+                                          .row_pitch_bytes = l.fixed[i].row_pitch_bytes,
+                                          .align_bytes = 1};
+    }
+    struct mx_advance a = {.levels = 2};
+    a.view = (struct mx_view){.base = {base, base + pitch * slots},
+                              .slots = {slots, slots},
+                              .plane_pitch_bytes = pitch,
+                              .row_pitch_bytes = l.row_pitch_bytes,
+                              .fixed = fixed};
+    const struct mx_box all = {h, h + p.nx, h, h + p.ny, h, h + p.nz};
+    int64_t steps = 0;
+    const double start = now();
+    do {
+        for (int32_t k = 0; k < 10; k++, steps++) mx_work_box(&work, &a, k & 1, all, NULL);
+        s->seconds = now() - start;
+    } while (s->seconds < s->b->seconds / 4);
+    s->updates = (double)(steps * p.nx * p.ny * p.nz) / (double)mx_levels_a_step(&p);
+    free(base);
+    for (int32_t i = 0; i < mx_fixed_count(&p); i++) free(fixed[i].base);
+    return NULL;
+}
+
+/* Of a system all arrays together take as much as star7 in f64: fewer planes and rows for more fields. */
+static void shrink(const struct bench *b, struct small *s, bool l1) {
+    const int64_t h2 = 2 * b->problem.h, room = l1 ? 24 << 10 : 384 << 10;
+    const int64_t cell =
+        mx_cell_bytes(&b->problem, 0) + mx_cell_bytes(&b->problem, 1) + mx_fixed_cell_bytes(&b->problem);
+    s->nx = 128 - h2, s->ny = s->nz = 2;
+    while (cell * 128 * (s->ny + 1 + h2) * (s->nz + 1 + h2) < room) s->ny++, s->nz++;
+}
+
 static double peak(const struct bench *b, bool l1) {
     struct small part[64];
     pthread_t id[64];
@@ -133,7 +203,8 @@ static double peak(const struct bench *b, bool l1) {
     for (int32_t i = 0; i < b->threads; i++) {
         part[i] = (struct small){
             .b = b, .core = i, .nx = (l1 ? 62 : 126) * wide, .ny = l1 ? 6 : 12, .nz = l1 ? 2 : 12};
-        pthread_create(&id[i], NULL, peak_part, &part[i]);
+        if (b->system != NULL) shrink(b, &part[i], l1);
+        pthread_create(&id[i], NULL, b->system != NULL ? peak_system_part : peak_part, &part[i]);
     }
     for (int32_t i = 0; i < b->threads; i++) {
         pthread_join(id[i], NULL);
@@ -166,12 +237,14 @@ static mx_engine *engine_make(const struct bench *b, const struct mx_engine_ops 
     return engine;
 }
 
+/* C has as many slots as there is memory for; a ring's planes are wherever they are asked for. */
 static struct mx_advance advance_of(const struct bench *b, int64_t slots) {
     struct mx_advance a = {.levels = (int32_t)b->bt, .window = b->window};
     a.view = (struct mx_view){.base = {b->base[0], b->base[1]},
                               .slots = {slots, slots},
                               .plane_pitch_bytes = b->plane_pitch,
-                              .row_pitch_bytes = b->row_pitch};
+                              .row_pitch_bytes = b->row_pitch,
+                              .fixed = b->fixed};
     return a;
 }
 
@@ -192,7 +265,7 @@ static double whole(const struct bench *b, const char *name, int64_t levels) {
         seconds = now() - start;
     } while (seconds < b->seconds);
     ops->free(engine);
-    return (double)(calls * levels * p->nx * p->ny * p->nz) / seconds;
+    return (double)(calls * levels / mx_levels_a_step(p) * p->nx * p->ny * p->nz) / seconds;
 }
 
 /* Slab after slab, far from both ends of the grid, two calls under way as in a run. */
@@ -221,7 +294,7 @@ static double ring(const struct bench *b) {
     ops->wait(engine, calls);
     seconds = now() - start;
     ops->free(engine);
-    return (double)updates / seconds;
+    return (double)updates / (double)mx_levels_a_step(p) / seconds;
 }
 
 static double measure(const struct bench *b, enum mode mode) {
@@ -248,16 +321,16 @@ static void run(struct bench *b) {
     mx_engine_find("tiled")->describe(engine, &plan);
     mx_engine_find("tiled")->free(engine);
     const char *isa = "";
-    mx_stencil_kernel(b->stencil, b->problem.dtype, &isa);
+    if (b->stencil != NULL) mx_stencil_kernel(b->stencil, b->problem.dtype, &isa);
     printf(
         "{\"stencil\": \"%s\", \"dtype\": \"%s\", \"isa\": \"%s\", \"nx\": %lld, \"ny\": %lld, \"nz\": %lld, "
         "\"bt\": %lld, \"threads\": %d, \"row_pitch_bytes\": %lld, \"plane_pitch_bytes\": %lld, \"slab\": "
         "%lld, "
         "\"tile\": %lld, \"ct\": %lld, \"column\": %lld",
-        b->stencil->name, b->problem.dtype == MX_F64 ? "f64" : "f32", isa, (long long)b->problem.nx,
-        (long long)b->problem.ny, (long long)b->problem.nz, (long long)b->bt, b->threads,
-        (long long)b->row_pitch, (long long)b->plane_pitch, (long long)plan.slab, (long long)plan.tile,
-        (long long)plan.ct, (long long)plan.column);
+        b->system != NULL ? b->system->name : b->stencil->name, b->problem.dtype == MX_F64 ? "f64" : "f32",
+        isa, (long long)b->problem.nx, (long long)b->problem.ny, (long long)b->problem.nz, (long long)b->bt,
+        b->threads, (long long)b->row_pitch, (long long)b->plane_pitch, (long long)plan.slab,
+        (long long)plan.tile, (long long)plan.ct, (long long)plan.column);
     for (int m = 0; m < MODES; m++)
         if (b->wanted[m]) {
             qsort(rate[m], (size_t)b->repeats, sizeof rate[m][0], ascending);
@@ -266,14 +339,34 @@ static void run(struct bench *b) {
     printf("}\n");
 }
 
+static void kernel_open(struct bench *b, const char *path) {
+    const struct mx_kernel_options o = {.path = path};
+    mx_why why = {0};
+    if (mx_kernel_open(&o, &why, &b->system) == 0) return;
+    fprintf(stderr, "%s\n", why.text);
+    exit(2);
+}
+
 static void options(int argc, char **argv, struct bench *b) {
-    static const struct option names[] = {
-        {"nx", 1, 0, 'x'},      {"ny", 1, 0, 'y'},           {"nz", 1, 0, 'z'},
-        {"bt", 1, 0, 'b'},      {"stencil", 1, 0, 's'},      {"dtype", 1, 0, 'd'},
-        {"threads", 1, 0, 't'}, {"slab", 1, 0, 'S'},         {"tile", 1, 0, 'T'},
-        {"ct", 1, 0, 'C'},      {"modes", 1, 0, 'm'},        {"repeats", 1, 0, 'r'},
-        {"seconds", 1, 0, 'e'}, {"pad", 1, 0, 'p'},          {"plane-pad", 1, 0, 'P'},
-        {"column", 1, 0, 'X'},  {"array-offset", 1, 0, 'O'}, {0}};
+    static const struct option names[] = {{"nx", 1, 0, 'x'},
+                                          {"ny", 1, 0, 'y'},
+                                          {"nz", 1, 0, 'z'},
+                                          {"bt", 1, 0, 'b'},
+                                          {"stencil", 1, 0, 's'},
+                                          {"dtype", 1, 0, 'd'},
+                                          {"threads", 1, 0, 't'},
+                                          {"slab", 1, 0, 'S'},
+                                          {"tile", 1, 0, 'T'},
+                                          {"ct", 1, 0, 'C'},
+                                          {"modes", 1, 0, 'm'},
+                                          {"repeats", 1, 0, 'r'},
+                                          {"seconds", 1, 0, 'e'},
+                                          {"pad", 1, 0, 'p'},
+                                          {"plane-pad", 1, 0, 'P'},
+                                          {"column", 1, 0, 'X'},
+                                          {"array-offset", 1, 0, 'O'},
+                                          {"kernel", 1, 0, 'k'},
+                                          {0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         const long long v = optarg ? atoll(optarg) : 0;
         switch (c) {
@@ -291,6 +384,9 @@ static void options(int argc, char **argv, struct bench *b) {
             break;
         case 's':
             b->stencil = mx_stencil_find(optarg);
+            break;
+        case 'k':
+            kernel_open(b, optarg);
             break;
         case 'd':
             b->problem.dtype = strcmp(optarg, "f32") == 0 ? MX_F32 : MX_F64;
@@ -330,8 +426,9 @@ static void options(int argc, char **argv, struct bench *b) {
             break;
         default:
             fprintf(stderr,
-                    "usage: bench_engine [--nx N --ny N --nz N --bt STEPS --stencil NAME --dtype f64|f32 "
-                    "--threads N]\n  [--slab N --tile N --ct N] [--modes peak_l1,peak_l2,normal,tiled,ring] "
+                    "usage: bench_engine [--nx N --ny N --nz N --bt LEVELS --stencil NAME --dtype f64|f32 "
+                    "--kernel FILE.c --threads N]\n  [--slab N --tile N --ct N] [--modes "
+                    "peak_l1,peak_l2,normal,tiled,ring] "
                     "[--repeats N] [--seconds S]\n  [--column N] [--pad BYTES: added to the row pitch] "
                     "[--plane-pad BYTES: added to the plane pitch] [--array-offset BYTES: of the second "
                     "array]\n");
@@ -347,16 +444,22 @@ int main(int argc, char **argv) {
     b.stencil = mx_stencil_find("star7");
     if (mx_machine_detect(NULL, &b.machine) == 0) b.threads = b.machine.cores;
     options(argc, argv, &b);
-    if (b.stencil == NULL || b.threads < 1 || b.threads > 64 || b.bt < 1) return 2;
-    b.problem.h = b.stencil->h;
-    strcpy(b.problem.stencil, b.stencil->name);
-    memcpy(b.problem.coef, b.stencil->coef, sizeof b.problem.coef);
+    if ((b.stencil == NULL && b.system == NULL) || b.threads < 1 || b.threads > 64 || b.bt < 1) return 2;
+    if (b.system != NULL) {
+        b.stencil = NULL;
+        b.problem.system = b.system;
+        b.problem.h = b.system->h;
+        b.problem.dtype = b.system->field[0][0].dtype;
+    } else {
+        b.problem.h = b.stencil->h;
+        strcpy(b.problem.stencil, b.stencil->name);
+        memcpy(b.problem.coef, b.stencil->coef, sizeof b.problem.coef);
+    }
     const int64_t h = b.problem.h;
-    struct mx_layout layout;
-    if (mx_layout_make(&b.problem, 4096, false, NULL, &layout) != 0) return 2;
-    b.row_pitch = layout.row_pitch_bytes + b.pad_bytes;
+    if (mx_layout_make(&b.problem, 4096, false, NULL, &b.layout) != 0) return 2;
+    b.row_pitch = b.layout.row_pitch_bytes + b.pad_bytes;
     b.plane_pitch =
-        mx_plane_pitch_in_dram((b.row_pitch * layout.rows + 4095) / 4096 * 4096) + b.plane_pad_bytes;
+        mx_plane_pitch_in_dram((b.row_pitch * b.layout.rows + 4095) / 4096 * 4096) + b.plane_pad_bytes;
     b.array_planes = 2 * h;
     if (b.wanted[NORMAL] || b.wanted[TILED]) b.array_planes = most(b.array_planes, b.problem.nz + 2 * h);
     if (b.wanted[RING]) b.array_planes = most(b.array_planes, b.bt * h + 3 * 64 + 2 * h);
@@ -364,6 +467,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++)
         b.base[i] = array_make(b.array_planes * b.plane_pitch + b.array_offset_bytes, b.threads) +
                     i * b.array_offset_bytes;
+    fixed_make(&b);
     run(&b);
+    mx_kernel_close(b.system);
     return 0;
 }

@@ -2,9 +2,9 @@
 
     effective_diffusivity.py [--cells 200] [--device .] [--dram 64MiB] [--picture rock.png]
 
-The rock is thresholded noise, stored as a NRRD file with the number of open neighbours of each pore cell, which is what the relaxation needs and
-where it is read in place. Red-black over-relaxation stops when the flux through all slices agrees to 1 %. The effective diffusivity, relative to that of the free
-fluid, is the mean flux times the length over the area and the difference of concentration."""
+The rock is thresholded noise, stored as a NRRD file with the number of open neighbours of each pore cell, which is what the relaxation needs; it
+is read where it lies. Red-black over-relaxation stops when the flux through all slices agrees to 1 %. The effective diffusivity, relative to
+that of the free fluid, is the mean flux times the length over the area and the difference of concentration."""
 import argparse
 import pathlib
 

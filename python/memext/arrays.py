@@ -178,14 +178,30 @@ class RawArray(Array):
 
 
 class ObjectArray(Array):
-    """Anything with shape, dtype and slices: h5py and zarr datasets, arrays of numpy."""
+    """Anything with shape, dtype and slices: h5py and zarr datasets, arrays of numpy. Planes that are read in order come in groups as deep as
+    the chunks, up to 32 MiB, so that chunks are decoded once and not for every plane."""
+    GROUP_BYTES = 32 << 20
 
     def __init__(self, source: Any, name: str = "array", path: Any = None, keep: Any = None):
         super().__init__(source.shape, source.dtype)
         self.source, self.name, self.path, self.keep = source, name, None if path is None else pathlib.Path(path), keep
+        chunks = getattr(source, "chunks", None)
+        deep = chunks[0] if isinstance(chunks, tuple) and isinstance(chunks[0], int) else 1
+        a_plane = max(1, self.nbytes // max(1, self.shape[0]))
+        self._depth = max(1, min(deep, self.GROUP_BYTES // a_plane))
+        self._held: tuple[int, np.ndarray] | None = None
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
         return np.ascontiguousarray(self.source[z, y, x])
+
+    def plane(self, z: int) -> np.ndarray:
+        if self._depth == 1:
+            return super().plane(z)
+        first = z - z % self._depth
+        if self._held is None or self._held[0] != first:
+            self._held = None  # one group at a time
+            self._held = first, self.planes(first, min(first + self._depth, self.shape[0]))
+        return self._held[1][z - first]
 
 
 class PagesArray(Array):

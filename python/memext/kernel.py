@@ -124,7 +124,6 @@ class Kernel:
         for one in [*fixed, *params]:
             if one not in used:
                 raise KernelError(f"{one} is no argument of {name}", functions[0].file, functions[0].line)
-        self.reductions: list[Reduction] = []
         self._forms: dict[tuple, _Code] = {}
         self._undeclared = "f8"
 
@@ -162,10 +161,14 @@ class Kernel:
             raise
 
     def code(self, dtype: Any = "f8", **fields: Any) -> _Code:
-        types_ = self.dtypes(dtype, **fields)
-        key = (*types_.items(), *map(id, self.reductions))
+        return self.code_with((), dtype, **fields)
+
+    def code_with(self, reductions: Iterable["Reduction"], dtype: Any = "f8", **fields: Any) -> "_Code":
+        """With reductions that a run takes along with its steps (options check and until)."""
+        types_, reductions = self.dtypes(dtype, **fields), tuple(reductions)
+        key = (*types_.items(), *map(id, reductions))
         if key not in self._forms:
-            self._forms[key] = _Code(self, types_)
+            self._forms[key] = _Code(self, types_, reductions)
         return self._forms[key]
 
     def c_source(self, dtype: Any = "f8", **fields: Any) -> str:
@@ -198,8 +201,8 @@ class Kernel:
 class _Code:
     """A kernel for given types of its fields."""
 
-    def __init__(self, kernel: Kernel, dtypes: dict[str, str]):
-        self.kernel, self.dtypes = kernel, dtypes
+    def __init__(self, kernel: Kernel, dtypes: dict[str, str], reductions: tuple["Reduction", ...] = ()):
+        self.kernel, self.dtypes, self.reductions = kernel, dtypes, reductions
         self.real = dtypes[kernel.state[0]]
         parts = kernel._parts
         if kernel._form == "staggered":
@@ -213,6 +216,8 @@ class _Code:
         self.radius = max(1, *(cell.reach(state) for cell in self.cells))
         self.fixed_radius = max(cell.reach(set(kernel.fixed)) for cell in self.cells)
         self.radius = max(self.radius, self.fixed_radius)
+        for reduction in reductions:
+            self.fixed_radius = max(self.fixed_radius, reduction.translate(self).reach(set(kernel.fixed)))
         self.text = self._write()
 
     # ---- C
@@ -222,9 +227,18 @@ class _Code:
 
     def _write(self) -> str:
         k, writer = self.kernel, ex.Writer()
+        params = dict(k.params)
+        for reduction in self.reductions:
+            if reduction.op == "min":
+                raise KernelError(f"{reduction.name} is a minimum: a run takes sums and maxima along; take the maximum of the negative")
+            params = {**reduction.params, **params}
         macros = ["MX_CELL"] if len(self.cells) == 1 else ["MX_CELL_B", "MX_CELL_A"]
         outputs = [k.state] if len(self.cells) == 1 else [k.partner, k.state]
         bodies = [f"{macro}\n{self._body(cell, fields, writer)}MX_END\n" for macro, cell, fields in zip(macros, self.cells, outputs)]
+        for reduction in self.reductions:
+            statements, values = _named(reduction.translate(self))
+            body = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
+            bodies.append("\n".join([f"MX_REDUCE({reduction.name})", *body, f"    RESULT({writer.text(values[0])});", "MX_END\n"]))
         lines = [f"/* {k.name}: made from a Python function by the package memext. */", f'#define MX_NAME "{k.name}"',
                  f"#define MX_RADIUS {self.radius}"]
         if self.fixed_radius > 0:
@@ -238,8 +252,10 @@ class _Code:
             lines.append(self._fields("MX_PARTNER", k.partner))
         if k.fixed:
             lines.append(self._fields("MX_FIXED", k.fixed))
-        if k.params:
-            lines.append("#define MX_PARAMS(P) " + " ".join(f"P({n}, {v!r})" for n, v in k.params.items()))
+        if params:
+            lines.append("#define MX_PARAMS(P) " + " ".join(f"P({n}, {v!r})" for n, v in params.items()))
+        if self.reductions:
+            lines.append("#define MX_REDUCES(R) " + " ".join(f"R({r.name}, {'MX_SUM' if r.op == 'sum' else 'MX_MAX'})" for r in self.reductions))
         text = "\n".join(lines) + "\n#include <memext/cell.h>\n\n"
         if writer.helpers:
             text += "\n".join(writer.helpers.values()) + "\n\n"
@@ -359,6 +375,18 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
 
     loads: dict[tuple, ex.Node] = {}
 
+    def choose(condition: ex.Node, a: ex.Node, b: ex.Node, like: ex.Node) -> ex.Node:
+        """Choices one after the other for & and |: compilers vectorise those, and not conditions joined across types of different sizes."""
+        while condition.op == "local" and condition.type == "bool":
+            condition = known[condition.data]
+        if condition.op in ("&", "|"):
+            first, second = condition.args
+            inner = name_of(choose(second, a, b, like), "chosen")
+            return choose(first, inner, b, like) if condition.op == "&" else choose(first, a, inner, like)
+        if condition.op == "!":
+            return choose(condition.args[0], b, a, like)
+        return ex.Node("where", (rewrite(condition, True), a, b), like.type, like.lo, like.hi)
+
     def rewrite(node: ex.Node, chosen: bool) -> ex.Node:
         if node.op in ("at", "old") and chosen:
             key = (node.op, *node.data)
@@ -372,11 +400,9 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
         if (id(node), chosen) in memo:
             return memo[id(node), chosen][0]
         if node.op == "where":
-            parts = [rewrite(a, True) for a in node.args]
-            for i in (1, 2):
-                if parts[i].args:
-                    parts[i] = name_of(parts[i], "then" if i == 1 else "other")
-            made = ex.Node("where", tuple(parts), node.type, node.lo, node.hi)
+            parts = [rewrite(a, True) for a in node.args[1:]]
+            parts = [name_of(part, stem) if part.args else part for part, stem in zip(parts, ("then", "other"))]
+            made = choose(node.args[0], parts[0], parts[1], node)
         else:
             made = ex.Node(node.op, tuple(rewrite(a, chosen) for a in node.args), node.type, node.lo, node.hi, node.data)
         memo[id(node), chosen] = (made, node)
@@ -385,7 +411,20 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
     for name in needed:
         made = rewrite(known[name], False)
         statements.append((name, made))
-    return statements, [rewrite(v, False) for v in cell.values]
+    values = [rewrite(v, False) for v in cell.values]
+    made_by = dict(statements)
+    used: set[str] = set()
+
+    def use(node: ex.Node) -> None:
+        if node.op == "local" and node.data not in used:
+            used.add(node.data)
+            use(made_by[node.data])
+        for a in node.args:
+            use(a)
+
+    for value in values:
+        use(value)
+    return [(name, node) for name, node in statements if name in used], values
 
 
 def _cache() -> pathlib.Path:
@@ -488,7 +527,15 @@ class Reduction:
         return part
 
     def translate(self, code: _Code) -> Cell:
-        return self.part(code.kernel).translate(code.dtypes, code.real, None)
+        part = self.part(code.kernel)
+        cell = part.translate(code.dtypes, code.real, None)
+        far = cell.reach(set(code.dtypes))
+        if far > code.radius:
+            raise KernelError(f"{self.name} reads {far} cells around a cell, and {code.kernel.name} {code.radius}: no farther than the frame",
+                              part.file, part.line)
+        if cell.reads_old():
+            raise KernelError(f"{self.name} reads what a step replaces: a reduction is of one state", part.file, part.line)
+        return cell
 
 
 class Reduced(np.ndarray):

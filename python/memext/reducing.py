@@ -1,11 +1,15 @@
 """Reductions by a pass over the stored state, in numpy: plane by plane, in the library's order of addition."""
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from .arrays import RawArray
+from .errors import KernelError
 from .kernel import Reduced, Reduction
 from .sources import Source, Values
 
@@ -49,28 +53,44 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any]) -> R
     cell = reduction.translate(code)
     params = {**run.kernel.params, **run.params, **reduction.params}
     reach = max([0] + [abs(n.data[3]) for n in cell.nodes() if n.op == "at"])
-    planes: dict[str, _Planes] = {}
     used = cell.names("at")
+    sources = {}
     for name in used:
         value = arrays[name]
         source = Source({name: value}, {name: np.dtype("<" + {**run._state, **run._fixed}[name])}, run.framed_shape, h, run.frame)
         if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
             source.frame = "included"
         elif name in run._bare:
+            if cell.reach({name}) > 0:
+                raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it one of {h} cells")
             source.bare = {name}
-        planes[name] = _Planes(lambda z, s=source, n=name, v=value: s._plane(n, v, z, s.dtypes[n]), 2 * reach + 1)
+        sources[name] = source
     nz, ny, nx = shape
     y, x = np.arange(ny)[:, None], np.arange(nx)[None, :]
     results = np.empty(nz)
-    for z in range(nz):
-        def at(field, dx, dy, dz, z=z):
-            return planes[field][z + h + dz][h + dy:h + dy + ny, h + dx:h + dx + nx]
 
-        def coordinates(name, z=z):
-            return {"x": x, "y": y, "z": np.int64(z), "t": np.int64(run.step), "nx": np.int64(nx), "ny": np.int64(ny), "nz": np.int64(nz)}[name]
+    def some(z0: int, z1: int) -> None:
+        planes = {n: _Planes(lambda z, s=s, n=n: s._plane(n, arrays[n], z, s.dtypes[n]), 2 * reach + 1) for n, s in sources.items()}
+        for z in range(z0, z1):
+            def at(field, dx, dy, dz, z=z):
+                return planes[field][z + h + dz][h + dy:h + dy + ny, h + dx:h + dx + nx]
 
-        value = np.broadcast_to(np.asarray(code.evaluate(cell, at, params, coordinates)[0], dtype="f8"), (ny, nx))
-        results[z] = add_plane(value) if reduction.op == "sum" else value.max() if reduction.op == "max" else value.min()
+            def coordinates(name, z=z):
+                known = {"x": x, "y": y, "z": z, "t": run.step, "nx": nx, "ny": ny, "nz": nz}
+                return known[name] if name in "xy" else np.int64(known[name])
+
+            value = np.broadcast_to(np.asarray(code.evaluate(cell, at, params, coordinates)[0], dtype="f8"), (ny, nx))
+            results[z] = add_plane(value) if reduction.op == "sum" else value.max() if reduction.op == "max" else value.min()
+
+    # Objects of libraries, like files of HDF5, are read by one thread.
+    free = all(isinstance(arrays[n], (RawArray, Values)) for n in used)
+    threads = min(len(os.sched_getaffinity(0)), 8, nz) if free and nz * ny * nx > 1 << 20 else 1
+    ends = [nz * i // threads for i in range(threads + 1)]
+    if threads == 1:
+        some(0, nz)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(some, ends, ends[1:]))
     if reduction.per is None:
         if reduction.op == "sum":
             total = 0.0

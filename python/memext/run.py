@@ -13,7 +13,7 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core
-from .arrays import Array, ObjectArray, Store
+from .arrays import Array, ObjectArray, RawArray, Store
 from .errors import KernelError, MemextError
 from .kernel import Kernel, Reduced, Reduction, type_name
 from .reducing import reduce_store
@@ -78,7 +78,10 @@ class _Job:
                     break
         except KeyboardInterrupt:
             _core.lib.mx_run_stop(self.run)
-            code, why = self.wait(-1)
+            print("\nmemext: stops when what is under way is committed", file=sys.stderr, flush=True)
+            code, why = 0, None
+            while code == 0:  # a second Ctrl-C does not wait
+                code, why = self.wait(_POLL_S)
             step = self.progress.committed_step
             if code < 0 and code != -errno.EINTR:
                 self._raise(code, why)
@@ -175,17 +178,20 @@ class Run:
     dtype: of the state, "f8" or "f4", or by field. params: of the kernel. Other keywords are the options of memext(1), with _ for -:
     dram, threads, backend, algorithm, commit_every, side, source, probes, verify, force ...
 
+    reductions: memext.reduce functions that the run takes along with its steps, without a pass of their own, at the options check=EVERY and
+    until={"flux-spread": 0.01}, which ends it; they are of the state that the check's step is computed from. report["norms"] has them.
+
     Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it."""
 
     def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = "f8",
                  params: Mapping[str, float] | None = None, frame: Any = "included", resume: Any = "auto", keep: bool = False,
-                 stencil: str | None = None, **fields_and_options: Any):
+                 stencil: str | None = None, reductions: Iterable[Reduction] = (), **fields_and_options: Any):
         self.kernel, self.frame, self.keep, self.resume = kernel, frame, keep, resume
-        self.params = dict(params or {})
+        self.params, self.reductions = dict(params or {}), tuple(reductions)
         self.step = 0
         self.remarks: list[str] = []
         self.reports: list[Report] = []
-        self._given, self._stencil, self._temporary, self._over = fields_and_options, stencil, None, False
+        self._given, self._stencil, self._temporary, self._over, self._worked = fields_and_options, stencil, None, False, False
         self._memory: dict[str, np.ndarray] | None = None
         self._dtype, self._device, self._shape = dtype, device, shape
         self._take_kernel()
@@ -211,7 +217,7 @@ class Run:
         if not isinstance(self.kernel, Kernel):
             raise MemextError(f"{self.kernel!r} is no kernel: decorate the function with memext.kernel", errno.EINVAL)
         k = self.kernel
-        unknown = [p for p in self.params if p not in k.params]
+        unknown = [p for p in self.params if p not in k.params and not any(p in r.params for r in self.reductions)]
         if unknown:
             raise MemextError(f"{', '.join(unknown)} is no parameter of {k.name}: it has {', '.join(k.params) or 'none'}", errno.EINVAL)
         missing = [n for n in k.state + k.partner + k.fixed if n not in given]
@@ -231,7 +237,7 @@ class Run:
         if k is not None:
             state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
             types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
-            self.code = k.code(self._dtype, **types)
+            self.code = k.code_with(self.reductions, self._dtype, **types)
             self.radius, self._fixed_radius = self.code.radius, self.code.fixed_radius
             self._state = {n: self.code.dtypes[n] for n in k.state + k.partner}
             self._fixed = {n: self.code.dtypes[n] for n in k.fixed}
@@ -290,6 +296,10 @@ class Run:
                 file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
                 continue
             option = None
+            npy = self._npy(name, value, framed, types[name])
+            if npy is not None:
+                file_words.append(f"input={library_name}={npy}" if self.kernel is not None else f"input={npy}")
+                continue
             if name in self._fixed:
                 option = file_option(name, value, types[name], self.radius, self.frame, self._fixed_radius == 0, framed)
             if option is not None:
@@ -310,11 +320,14 @@ class Run:
             source.bare = self._bare
         return words + ([] if resumed else file_words), source
 
+    def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
+        """A .npy file of a field of the state that the library reads itself."""
+        plain = (isinstance(value, RawArray) and value._check is None and value.path.suffix == ".npy" and value.in_place and value.shape == framed
+                 and value.dtype.str == "<" + kind and "=" not in str(value.path))
+        return value.path if plain and name in self._state and self.frame == "included" else None
+
     def _old_file(self, name: str, value: Any) -> pathlib.Path:
         """The step before of a leapfrog kernel comes from a .npy file with its frame alone."""
-        from .arrays import RawArray
-        if isinstance(value, RawArray) and value.path is not None and value.path.suffix == ".npy" and value.shape == self.framed_shape:
-            return value.path
         if self._old is None:
             source = Source({name: value}, {name: np.dtype("<" + self._state[name])}, self.framed_shape, self.radius, self.frame)
             path = self._place() / f".{name}-{os.getpid()}.npy"
@@ -352,7 +365,11 @@ class Run:
         """A field of the state as it is now, frame included."""
         if self._memory is not None:
             return ObjectArray(self._memory[name], name)
-        return self.store[name]
+        store = self.store
+        field = self._fields.get(name)
+        if name in self._fixed and name not in store and isinstance(field, Array):
+            return field  # read where it lies
+        return store[name]
 
     # ---- going on
 
@@ -402,6 +419,7 @@ class Run:
         if self._over:
             raise MemextError("the run has ended: make a new one", errno.EINVAL)
         resumed = self._going_on()
+        self._worked |= resumed
         if self.step >= target and resumed:
             return
         words, source = self._problem_options(resumed)
@@ -425,7 +443,7 @@ class Run:
         try:
             job.start()
             job.finish(on_progress)
-            self.step = target
+            self.step, self._worked = target, True
             if sink is not None:
                 self._memory = sink.arrays
         except KeyboardInterrupt:
@@ -435,6 +453,8 @@ class Run:
             self.remarks += job.remarks
             try:
                 self.reports.append(Report(job.report()))
+                if self._worked and self.reports[-1].get("met"):
+                    self.step = self.reports[-1]["met"]["step"]
             finally:
                 job.close()
                 if self._old is not None:
@@ -465,7 +485,7 @@ class Run:
                 self._run_to(target, bar.at)
                 bar.at(self.step, "checked")
                 yield self.step
-                if self.step >= steps:
+                if self.step >= steps or (self.reports and self.reports[-1].get("met")):
                     break
         finally:
             bar.close()
@@ -509,7 +529,7 @@ class Run:
         """Ends the run; the store goes unless it is to be kept."""
         keep = self.keep if keep is None else keep
         self._over, self.keep = True, keep
-        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self.reports:
+        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked:
             try:
                 _core.discard(self._place())
             except MemextError as error:

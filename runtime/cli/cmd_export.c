@@ -208,7 +208,7 @@ static void say(const struct export *e) {
     for (int32_t i = 0; i < e->n_files; i++)
         printf("%s: %s%sstep %lld of %lld%s, shape (%lld, %lld, %lld), %s\n", e->file[i].output.path,
                e->file[i].name, e->file[i].name[0] != 0 ? ", " : "", (long long)n->time,
-               (long long)n->problem.nt, n->time == n->problem.nt ? "" : " (incomplete)", (long long)shape[0],
+               (long long)n->problem.nt, mx_note_complete(n) ? "" : " (incomplete)", (long long)shape[0],
                (long long)shape[1], (long long)shape[2],
                e->o.bare_output ? "without the frame" : "frame included");
 }

@@ -41,6 +41,11 @@ static void print(const struct mx_machine *m, json_t *all) {
         printf("%-10s %-6s %s%s%s\n", i == 0 ? "backends" : "", text(o, "name"), text(o, "summary"),
                works ? "" : " - NOT HERE: ", text(o, "why"));
     }
+    json_array_foreach(json_object_get(all, "accelerators"), i, o) {
+        const bool works = json_is_true(json_object_get(o, "works"));
+        printf("%-10s %-6s %s%s%s\n", i == 0 ? "accels" : "", text(o, "name"), text(o, "summary"),
+               works ? ": " : " - NOT HERE: ", text(o, works ? "device" : "why"));
+    }
     json_array_foreach(json_object_get(all, "algorithms"), i, o)
         printf("%-10s %-17s %s%s\n", i == 0 ? "algorithms" : "", text(o, "name"), text(o, "summary"),
                json_is_true(json_object_get(o, "resumable")) ? " (resumable)" : "");
@@ -54,6 +59,9 @@ static void print(const struct mx_machine *m, json_t *all) {
     }
     for (const struct mx_init *n = mx_inits; n->name != NULL; n++)
         printf("%-10s %-7s %s\n", n == mx_inits ? "inits" : "", n->name, n->summary);
+    json_array_foreach(json_object_get(all, "formats"), i, o)
+        printf("%-10s %-7s %s%s\n", i == 0 ? "files" : "", text(o, "name"), text(o, "summary"),
+               json_is_true(json_object_get(o, "built")) ? "" : " - NOT BUILT IN: libhdf5 was not there");
     if ((o = json_object_get(all, "device")) != NULL)
         printf("device     %s: %s, %s free, O_DIRECT alignment %lld\n", text(o, "path"),
                json_is_true(json_object_get(o, "block_device")) ? "block device" : text(o, "filesystem"),

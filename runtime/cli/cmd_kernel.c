@@ -16,7 +16,7 @@ static void help(FILE *to) {
         "usage: memext kernel build|check|show FILE.c|FILE.so [options]\n\n"
         "  build                    compile it (or find it in the cache) and say where the object is\n"
         "  check                    run it on small poisoned rows and say what is wrong with it\n"
-        "  show                     its form, fields, parameters and identity\n\n"
+        "  show                     its form, fields, parameters, reductions and identity\n\n"
         "  --param NAME=VALUE       a parameter's value instead of the kernel's own; may be repeated\n"
         "  --help                   this text\n\n"
         "The compiler is that of the environment variable CC, else cc, gcc or clang; objects are kept in\n"
@@ -41,6 +41,10 @@ static int show(const struct mx_system *s) {
     say_fields("fixed", s->n_fixed, s->fixed);
     for (int32_t i = 0; i < s->n_param; i++)
         printf("%-10s%s = %.17g\n", i == 0 ? "params" : "", s->param_name[i], s->param[i]);
+    for (int32_t i = 0; i < s->n_reduce; i++)
+        printf("%s%s (%s)", i == 0 ? "reduces   " : ", ", s->reduce[i].name,
+               s->reduce[i].kind == MX_SUM ? "sum" : "maximum");
+    if (s->n_reduce > 0) printf("\n");
     printf("identity  %016" PRIx64 "\n", s->identity);
     if (f.functions[0] != 0)
         printf("calls     %s: bits depend on the machine and its C library\n", f.functions);

@@ -114,6 +114,7 @@ static void show(struct command *c, const struct mx_run_progress *p) {
         mx_progress_begin(&c->bar, c->program, p->phase, p->unit, p->total, c->run->o.quiet);
         c->n_phases = p->n_phases;
     }
+    c->bar.more = p->check_step >= 0 && strcmp(p->phase, "updates") == 0 ? p->check : NULL;
     if (p->total > 0) mx_progress_update(&c->bar, p->done);
 }
 

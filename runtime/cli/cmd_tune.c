@@ -27,6 +27,8 @@ struct tune {
     struct mx_tune_result result;
     const struct mx_backend *backend;
     struct mx_system *system; /* of --kernel, or NULL */
+    mx_accel *accel;          /* of --accel, or NULL */
+    struct mx_tune_accel there;
     struct mx_run_fields fields;
     struct mx_fixed_layout fixed[MX_MAX_FIXED]; /* of files that would be read in place */
     bool offline;                               /* another machine, described by options or a topology file */
@@ -129,6 +131,7 @@ static int take_place(struct tune *t) {
     int err = mx_take_backend(&t->o, &t->why, &t->backend);
     if (err < 0) return err;
     mx_take_request(&t->o, &t->machine, q);
+    q->extra_dram_bytes = mx_take_norms_bytes(&t->o.problem, q->threads);
     q->face = mx_face_of(t->backend);
     q->offset_align_bytes = mx_place_align(&t->o, t->backend, &capacity);
     if (t->o.align_bytes > 0) q->offset_align_bytes = (uint32_t)t->o.align_bytes;
@@ -160,6 +163,7 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     put(o, "compute_s", json_real(s->compute_s));
     put(o, "copy_s", json_real(s->copy_s));
     put(o, "edge_s", json_real(s->edge_s));
+    put(o, "bus_s", json_real(s->bus_s));
     put(o, "total_s", json_real(s->total_s));
     return o;
 }
@@ -287,6 +291,8 @@ static json_t *json_result(const struct tune *t) {
     put(o, "dram_limit_bytes", bytes(r->visible_bytes));
     put(o, "dram_budget_bytes", bytes(r->visible_bytes - r->reserve_bytes));
     put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));
+    if (t->accel != NULL) put(o, "device_memory_bytes", bytes(t->there.memory_bytes));
+    if (t->accel != NULL) put(o, "device_used_bytes", bytes(r->device_bytes));
     put(o, "search", json_search(r));
     put(o, "rates", json_rates(&r->rates));
     for (int i = 0; i < r->n_candidates; i++) json_array_append_new(list, json_candidate(&r->candidates[i]));
@@ -372,11 +378,13 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = take_place(t);
     if (err == 0) lay_files(t);
     if (err == 0) err = take_rates(t);
+    if (err == 0) err = mx_take_accel(&t->o, &t->why, &t->accel, &t->there, &t->request);
     if (err == 0) err = mx_tune(&t->request, &t->why, &t->result);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
     mx_fields_close(&t->fields);
     mx_kernel_close(t->system);
+    mx_accel_close(t->accel);
     free(t);
     return mx_exit_status(err, false);
 }

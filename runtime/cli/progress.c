@@ -36,8 +36,10 @@ static void show(struct mx_progress *p, int64_t done, uint64_t now) {
     else
         fprintf(stderr, "%s: %s %.1f %% after %ld:%02ld", p->program, p->label, 100 * share,
                 (long)seconds / 60, (long)seconds % 60);
-    fprintf(stderr, "  %.3f G%s/s  %ld:%02ld left%s", seconds > 0 ? (double)done / seconds * 1e-9 : 0,
-            p->unit, left / 60, left % 60, p->terminal ? " \033[K" : "\n");
+    fprintf(stderr, "  %.3f G%s/s  %ld:%02ld left", seconds > 0 ? (double)done / seconds * 1e-9 : 0, p->unit,
+            left / 60, left % 60);
+    if (p->more != NULL) fprintf(stderr, "  %s", p->more);
+    fputs(p->terminal ? " \033[K" : "\n", stderr);
     p->shown_ns = now;
 }
 

@@ -10,6 +10,7 @@
 struct mx_progress {
     const char *program, *label, *unit; /* unit "updates": rate in Gupdates/s */
     int64_t total;
+    const char *more; /* shown behind all that; NULL = nothing. May be set at any time */
     uint64_t begin_ns, shown_ns;
     bool on, terminal;
 };

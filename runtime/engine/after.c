@@ -258,6 +258,7 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
 
 static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int64_t y1, int64_t z,
                            int64_t step, const char *old) {
+    const bool reduces = mx_norms_reduces(w->a->norms);
     struct kernel_row k;
     for (int64_t y = y0; y < y1; y++) {
         const struct mx_norm_row row = {.level = level,
@@ -268,7 +269,7 @@ static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int6
                                         .now = mx_view_row(w->view, w->array, y, z),
                                         .old = old != NULL ? old : mx_view_row(w->view, 1 - w->array, y, z),
                                         .field_offset_bytes = w->a->layout->field_offset_bytes[w->fields],
-                                        .r = kernel_row(w, y, z, step, &k)};
+                                        .r = reduces ? kernel_row(w, y, z, step, &k) : NULL};
         mx_norms_row(w->a->norms, &row);
     }
 }
@@ -286,6 +287,7 @@ void mx_after_box(const struct mx_after *a, const struct mx_view *view, int arra
     const int64_t in0 = mx_max(y0, p->h), in1 = mx_min(y1, p->ny + p->h); /* rows of the interior */
     const bool refresh = copies(a), norms = a->norms != NULL && mx_norms_due(a->norms, level);
     struct spans s;
+    if (!refresh && !norms && a->sources == NULL && a->traces == NULL) return;
     if (refresh) spans_of(&w, &s);
     for (int64_t z = z0; z < z1; z++) {
         const bool interior = in_grid(p, z) && in0 < in1;
@@ -319,16 +321,19 @@ static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t 
     return copies_in(a, dim) && from < end && (from < 2 * h || end > n);
 }
 
-bool mx_after_wants_more(const struct mx_after *a, int64_t level, int64_t y0, int64_t y1, int64_t z0,
-                         int64_t z1) {
+bool mx_after_wants_more(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     if (a == NULL || y0 >= y1 || z0 >= z1) return false;
     return has_copies(a, MX_DIM_Y, y0, y1) || has_copies(a, MX_DIM_Z, z0, z1) ||
-           (a->norms != NULL && mx_norms_due(a->norms, level)) ||
            (a->sources != NULL && has_points(&a->sources->points, a->problem, y0, y1, z0, z1)) ||
            (a->traces != NULL && has_points(a->traces->probes, a->problem, y0, y1, z0, z1));
 }
 
+bool mx_after_wants_cells(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+    if (a == NULL || y0 >= y1 || z0 >= z1) return false;
+    return copies_in(a, MX_DIM_X) || mx_after_wants_more(a, y0, y1, z0, z1);
+}
+
 bool mx_after_wants(const struct mx_after *a, int64_t level, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     if (a == NULL || y0 >= y1 || z0 >= z1) return false;
-    return copies_in(a, MX_DIM_X) || mx_after_wants_more(a, level, y0, y1, z0, z1);
+    return mx_after_wants_cells(a, y0, y1, z0, z1) || (a->norms != NULL && mx_norms_due(a->norms, level));
 }

@@ -60,15 +60,18 @@ struct mx_after {
 bool mx_after_wants(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z0,
                     int64_t z1);
 
-/* The same but for frames in x, which whoever writes whole rows can make as they are written. */
-bool mx_after_wants_more(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z0,
-                         int64_t z1);
+/* The same, but for norms: those of the last level of a sweep can be taken of tiles that are computed
+ * anywhere, as long as the row is in the view and what it is compared with is given as `old`. */
+bool mx_after_wants_cells(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
+/* The same, but for frames in x as well, which whoever writes whole rows can make as they are written. */
+bool mx_after_wants_more(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
 
 /* Cells [x0,x1), rows [y0,y1), planes [z0,z1), frame counted, that level `level` (absolute) has just written
  * to DRAM array `array` of the view. The interior, and ghost layers. NULL: nothing is asked for. Any thread;
  * cells that another thread writes are not looked at, but for norms of rows in spans (norms.h).
  *
- * `old`: NULL, or, where mx_norms_needs_old(level): what the row was before; one row then, cell 0 of it. */
+ * `old`: NULL: norms compare with the same row of the other array. Where mx_norms_needs_old(level), and where
+ * that row is somewhere else: what the row was before; one row then, whole, cell 0 of it. */
 void mx_after_box(const struct mx_after *after, const struct mx_view *view, int array, int64_t level,
                   int64_t x0, int64_t x1, int64_t y0, int64_t y1, int64_t z0, int64_t z1, const char *old);
 

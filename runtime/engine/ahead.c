@@ -31,6 +31,26 @@ void mx_ahead_add(struct mx_ahead_list *list, const struct mx_work *work, const 
     }
 }
 
+void mx_ahead_add_fixed(struct mx_ahead_list *list, const struct mx_work *work, const struct mx_advance *a,
+                        struct mx_box box, const struct mx_window *window) {
+    const struct mx_system *s = work->problem->system;
+    const int64_t y0 = mx_max(box.y0, window->y0), rows = mx_min(box.y1, window->y1) - y0;
+    const int64_t z0 = mx_max(box.z0, window->z0), z1 = mx_min(box.z1, window->z1);
+    const bool whole = box.x1 - box.x0 == work->nx;
+    if (s == NULL || box.x1 <= box.x0) return;
+    for (int32_t i = 0; i < s->n_fixed; i++) {
+        const int64_t cell = mx_dtype_bytes(s->fixed[i].dtype), cells = (box.x1 - box.x0) * cell;
+        const int64_t pitch = a->view.fixed[i].row_pitch_bytes;
+        for (int64_t z = z0; z < z1 && rows > 0; z++) {
+            const char *from = mx_view_fixed_row(&a->view, i, y0, z) + box.x0 * cell;
+            if (whole)
+                add_run(list, from, (rows - 1) * pitch + cells);
+            else
+                for (int64_t r = 0; r < rows; r++) add_run(list, from + r * pitch, cells);
+        }
+    }
+}
+
 struct mx_ahead mx_ahead_over(const struct mx_ahead_list *list, int64_t cells) {
     return (struct mx_ahead){.run = list->run,
                              .end = list->run + list->runs,

@@ -15,6 +15,9 @@ struct mx_ahead_list {
 /* Adds what lies of a box, in the array of level `level` of the call, within the window. */
 void mx_ahead_add(struct mx_ahead_list *list, const struct mx_work *work, const struct mx_advance *a,
                   int32_t level, struct mx_box box, const struct mx_window *window);
+/* The same of all fields of C, for cells that a level computes; hc around them is left to others. */
+void mx_ahead_add_fixed(struct mx_ahead_list *list, const struct mx_work *work, const struct mx_advance *a,
+                        struct mx_box box, const struct mx_window *window);
 /* The list, to be asked for evenly while `cells` cells are computed. */
 struct mx_ahead mx_ahead_over(const struct mx_ahead_list *list, int64_t cells);
 

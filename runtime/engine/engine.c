@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const struct mx_engine_ops *const mx_engines[] = {&mx_engine_iblock, &mx_engine_tiled, NULL};
+const struct mx_engine_ops *const mx_engines[] = {&mx_engine_iblock, &mx_engine_tiled,
+                                                    &mx_engine_device, NULL};
 
 const struct mx_engine_ops *mx_engine_find(const char *name) {
     for (const struct mx_engine_ops *const *e = mx_engines; *e != NULL; e++)

@@ -110,6 +110,7 @@ struct mx_engine_options {
     int32_t threads;                        /* >= 1 */
     int64_t iy, iz, slab, tile, ct, column; /* as in mx_plan, 0 = choose */
     int64_t levels, rows, planes;           /* hints: largest levels, rows and planes of a call */
+    struct mx_accel *accel; /* engine "device": whose memory the views' addresses are of; else NULL */
 };
 
 typedef struct mx_engine mx_engine;

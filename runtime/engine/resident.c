@@ -1,4 +1,5 @@
 #include "engine/resident.h"
+#include "engine/after.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -39,6 +40,23 @@ static struct mx_tile_rows in_view(const struct mx_resident *r, const struct mx_
     return (struct mx_tile_rows){inner - 2 * r->row_pitch, inner, inner + (r->rows - 2) * r->row_pitch};
 }
 
+/* Row `row` from -2 on of a plane. */
+static char *row_of(const struct mx_tile_rows *p, int64_t rows, int64_t pitch, int64_t row) {
+    if (row < 0) return p->below + (row + 2) * pitch;
+    return row < rows - 2 ? p->inner + row * pitch : p->top + (row - rows + 2) * pitch;
+}
+
+/* Of the last level: what it read is where it was, for it was written to the view. */
+static void take_norms(const struct mx_resident *r, const struct mx_work *work, const struct mx_view *view,
+                       const struct mx_resident_level *l, const struct mx_tile_rows *src) {
+    for (int64_t i = 0; i < r->planes; i++)
+        for (int64_t j = 0; j < r->rows; j++) {
+            const int64_t y = l->box.y0 + j, z = l->box.z0 + i;
+            mx_after_box(l->norms, view, 1 - l->from, l->level, work->h, work->nx + work->h, y, y + 1, z,
+                         z + 1, row_of(&src[i + 1], r->rows, r->row_pitch, j - 1));
+        }
+}
+
 void mx_resident_level(const struct mx_resident *r, const struct mx_work *work, const struct mx_view *view,
                        int thread, const struct mx_resident_level *level, struct mx_ahead *ahead) {
     struct mx_tile_rows src[MX_TILE_MOST_PLANES + 2], dst[MX_TILE_MOST_PLANES];
@@ -66,4 +84,5 @@ void mx_resident_level(const struct mx_resident *r, const struct mx_work *work, 
             mx_sides_copy_x(level->x_copy, level->x_copies, element,
                             y < inner ? dst[i].inner + y * r->row_pitch
                                       : dst[i].top + (y - inner) * r->row_pitch);
+    if (level->norms != NULL) take_norms(r, work, view, level, src);
 }

@@ -32,6 +32,8 @@ struct mx_resident_level {
     bool first, last;
     const struct mx_x_copy *x_copy; /* [x_copies]: made of every row */
     int x_copies;
+    const struct mx_after *norms; /* the last: rows are handed to these norms; NULL = not */
+    int64_t level;                /* of the run, for that */
 };
 void mx_resident_level(const struct mx_resident *resident, const struct mx_work *work,
                        const struct mx_view *view, int thread, const struct mx_resident_level *level,

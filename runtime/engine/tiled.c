@@ -140,8 +140,11 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     if (l + 1 < line->l1) {
         const struct mx_window w = read_at_level(a, l + 1, e->work.h);
         struct mx_box box = box_of(e, line, tile, l + 1);
+        struct mx_box fixed = box;
         box.y1 += h, box.z1 = box.z0 + h, box.z0 -= h;
         mx_ahead_add(list, &e->work, a, l + 1, box, &w);
+        fixed.z1 = fixed.z0 + h;
+        mx_ahead_add_fixed(list, &e->work, a, fixed, &a->window[l + 1]);
     }
     if (more) {
         const struct mx_window w = read_at_level(a, line->l0, e->work.h);
@@ -153,6 +156,7 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
         to.z0 = box.z0 + k * line->job->slab / levels, to.z1 = box.z0 + (k + 1) * line->job->slab / levels;
         mx_ahead_add(list, &e->work, a, line->l0, from, &w);
         mx_ahead_add(list, &e->work, a, line->l0 + 1, to, &a->window[line->l0]);
+        mx_ahead_add_fixed(list, &e->work, a, to, &a->window[line->l0]);
     }
 }
 
@@ -169,8 +173,7 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (!within(&j->a.window[l], &box)) return false;
-        if (mx_after_wants_more(j->a.after, j->a.first_level + l, box.y0, box.y1, box.z0, box.z1))
-            return false;
+        if (mx_after_wants_more(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
 }
@@ -181,9 +184,13 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
     struct mx_x_copy x_copy[2];
     const int x_copies =
         a->after != NULL ? mx_sides_x_copies(&a->after->sides, e->work.nx, e->work.h, all, x_copy) : 0;
+    const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
-        const struct mx_resident_level level = {.box = box_of(e, line, tile, l),
+        const bool due = l == a->levels - 1 && norms != NULL && mx_norms_due(norms, a->first_level + l);
+        const struct mx_resident_level level = {.norms = due ? a->after : NULL,
+                                                .level = a->first_level + l,
+                                                .box = box_of(e, line, tile, l),
                                                 .from = (a->parity + l) & 1,
                                                 .first = l == line->l0,
                                                 .last = l == line->l1 - 1,
@@ -276,9 +283,13 @@ static bool make_regular(struct mx_flow_span *span, int64_t n) {
     return regular;
 }
 
-/* Frames in x that copy cells of the row, which another column may not have yet. */
+/* Frames in x that copy cells of the row, which another column may not have yet; norms that compare a row
+ * with what it replaces. */
 static bool whole_rows(const struct mx_advance *a) {
-    return a->after != NULL && !mx_sides_fixed(&a->after->sides, MX_DIM_X);
+    const struct mx_after *after = a->after;
+    if (after == NULL) return false;
+    return !mx_sides_fixed(&after->sides, MX_DIM_X) ||
+           (after->norms != NULL && mx_norms_needs_old(after->norms, a->first_level + a->levels - 1));
 }
 
 /* Cuts a call into lines and tiles; false when memory is short. */

@@ -50,8 +50,7 @@ int mx_work_make(const struct mx_engine_options *o, mx_why *why, struct mx_work 
     return 0;
 }
 
-enum { MOST_PLANES = 64 }; /* of one kernel call */
-enum { ROWS_BETWEEN_ASKING = 1 };
+enum { MOST_PLANES = 64, /* of one kernel call */ ROWS_BETWEEN_ASKING = 4 };
 
 /* Row y of planes z, z+1, ... of an array. */
 static void plane_rows(const struct mx_view *view, int array, int64_t y, int64_t z, int64_t planes,
@@ -96,24 +95,47 @@ struct row_call {
     int64_t fixed_pitch[MX_MAX_FIXED];
 };
 
-/* Everything in C that the rows from y on of plane z read. */
-static void point_to_fixed(const struct mx_system *s, const struct mx_view *view, int64_t y, int64_t z,
-                           struct row_call *c) {
+/* Row y of all planes that the box reads and writes, and of all that it reads in C. */
+struct box_planes {
+    char *in[MOST_PLANES + 2 * MX_MAX_HALO], *out[MOST_PLANES];
+    const char *fixed[MX_MAX_FIXED][MOST_PLANES + 2 * MX_MAX_HALO];
+};
+
+static void point_to_planes(const struct mx_work *work, const struct mx_view *view, int to, int64_t y,
+                            int64_t z, int64_t planes, struct box_planes *p) {
+    const struct mx_system *s = work->problem->system;
+    plane_rows(view, 1 - to, y, z - work->h, planes + 2 * work->h, p->in);
+    plane_rows(view, to, y, z, planes, p->out);
     for (int32_t i = 0; i < s->n_fixed; i++)
-        for (int64_t d = -s->hc; d <= s->hc; d++)
-            c->fixed[i * (2 * s->hc + 1) + d + s->hc] = mx_view_fixed_row(view, i, y, z + d);
+        for (int64_t d = 0; d < planes + 2 * s->hc; d++)
+            p->fixed[i][d] = mx_view_fixed_row(view, i, y, z + d - s->hc);
 }
 
-static void point_to_state(const struct mx_work *work, const struct mx_view *view, int to, int64_t level,
-                           int64_t y, int64_t z, struct row_call *c) {
-    const int64_t planes = 2 * work->h + 1;
+/* The arguments for the rows from `row` on, counted from those of p, of plane `plane`. */
+static void point_to_rows(const struct mx_work *work, const struct box_planes *p, int64_t level,
+                          int64_t plane, int64_t row, struct row_call *c) {
+    const struct mx_system *s = work->problem->system;
+    const int64_t planes = 2 * work->h + 1, fixed_planes = 2 * s->hc + 1, at = row * c->row.row_pitch;
     const struct mx_row_fields *read = &work->fields[mx_read_by(level)],
                                *written = &work->fields[1 - mx_read_by(level)];
-    char *src[2 * MX_MAX_HALO + 1], *dst = mx_view_row(view, to, y, z);
-    plane_rows(view, 1 - to, y, z - work->h, planes, src);
-    for (int32_t f = 0; f < written->n; f++) c->out[f] = dst + written->offset_bytes[f];
-    for (int32_t f = 0; f < read->n; f++)
-        for (int64_t d = 0; d < planes; d++) c->in[f * planes + d] = src[d] + read->offset_bytes[f];
+    for (int32_t f = 0; f < written->n; f++) c->out[f] = p->out[plane] + at + written->offset_bytes[f];
+    for (int64_t d = 0; d < planes; d++) {
+        const char *in = p->in[plane + d] + at;
+        for (int32_t f = 0; f < read->n; f++) c->in[f * planes + d] = in + read->offset_bytes[f];
+    }
+    for (int32_t i = 0; i < s->n_fixed; i++)
+        for (int64_t d = 0; d < fixed_planes; d++)
+            c->fixed[i * fixed_planes + d] = p->fixed[i][plane + d] + row * c->fixed_pitch[i];
+}
+
+/* h cells, most often one. */
+static void copy_cells(char *to, const char *from, int64_t bytes) {
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else if (bytes == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, (size_t)bytes);
 }
 
 /* Nothing of the array written is read where the form is jacobi, so that its frame has to come from the other
@@ -121,13 +143,14 @@ static void point_to_state(const struct mx_work *work, const struct mx_view *vie
 static void copy_x_frames(const struct mx_work *work, const struct row_call *c, int64_t level) {
     const struct mx_row_fields *fields = &work->fields[1 - mx_read_by(level)];
     const int64_t h = work->h, planes = 2 * h + 1, pitch = c->row.row_pitch;
+    if (c->row.x0 != h && c->row.x1 != work->nx + h) return;
     for (int32_t f = 0; f < fields->n; f++) {
         const int64_t cell = fields->cell_bytes[f], right = (work->nx + h) * cell;
         char *dst = c->out[f];
         const char *src = c->in[f * planes + h];
         for (int64_t r = 0; r < c->row.rows; r++, dst += pitch, src += pitch) {
-            if (c->row.x0 == h) memcpy(dst, src, (size_t)(h * cell));
-            if (c->row.x1 == work->nx + h) memcpy(dst + right, src + right, (size_t)(h * cell));
+            if (c->row.x0 == h) copy_cells(dst, src, h * cell);
+            if (c->row.x1 == work->nx + h) copy_cells(dst + right, src + right, h * cell);
         }
     }
 }
@@ -140,14 +163,32 @@ static void name_ghosts(const struct mx_problem *p, struct mx_row *row) {
 }
 
 /* Row functions cannot ask for what comes next, so that they are called for a few rows at a time where there
- * is something to ask for. */
+ * is something to ask for; a call of one row is a tenth slower. */
+static void system_planes(const struct mx_work *work, const struct mx_advance *a, int32_t l,
+                          struct mx_box box, struct row_call *c, struct mx_ahead *ahead) {
+    const struct mx_problem *p = work->problem;
+    const int64_t level = a->first_level + l, planes = box.z1 - box.z0;
+    const int64_t rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
+    const bool ghosts = a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]);
+    struct box_planes at;
+    point_to_planes(work, &a->view, (a->parity + l + 1) & 1, box.y0, box.z0, planes, &at);
+    for (int64_t z = 0; z < planes; z++)
+        for (int64_t y = box.y0; y < box.y1; y += c->row.rows) {
+            c->row.rows = mx_min(rows, box.y1 - y);
+            c->row.y = y - p->h;
+            c->row.z = box.z0 + z - p->h;
+            if (ghosts) name_ghosts(p, &c->row);
+            point_to_rows(work, &at, level, z, y - box.y0, c);
+            if (ahead != NULL) mx_ahead_ask(ahead, c->row.rows * (box.x1 - box.x0));
+            p->system->row[level & 1](&c->row);
+            if (!mx_reads_old(p)) copy_x_frames(work, c, level);
+        }
+}
+
 static void system_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
                        struct mx_ahead *ahead) {
     const struct mx_problem *p = work->problem;
     const struct mx_system *s = p->system;
-    const int64_t level = a->first_level + l, rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
-    const bool ghosts = a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]);
-    const int to = (a->parity + l + 1) & 1;
     struct row_call c;
     c.row = (struct mx_row){.out = c.out,
                             .in = c.in,
@@ -157,27 +198,42 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
                             .param = s->param,
                             .x0 = box.x0,
                             .x1 = box.x1,
-                            .t = level / mx_levels_a_step(p),
+                            .t = (a->first_level + l) / mx_levels_a_step(p),
                             .nx = p->nx,
                             .ny = p->ny,
                             .nz = p->nz};
     for (int32_t i = 0; i < s->n_fixed; i++) c.fixed_pitch[i] = a->view.fixed[i].row_pitch_bytes;
-    for (int64_t z = box.z0; z < box.z1; z++)
-        for (int64_t y = box.y0; y < box.y1; y += c.row.rows) {
-            c.row.rows = mx_min(rows, box.y1 - y);
-            c.row.y = y - p->h;
-            c.row.z = z - p->h;
-            if (ghosts) name_ghosts(p, &c.row);
-            point_to_state(work, &a->view, to, level, y, z, &c);
-            point_to_fixed(s, &a->view, y, z, &c);
-            if (ahead != NULL) mx_ahead_ask(ahead, c.row.rows * (box.x1 - box.x0));
-            s->row[level & 1](&c.row);
-            if (!mx_reads_old(p)) copy_x_frames(work, &c, level);
+    for (struct mx_box part = box; part.z0 < box.z1; part.z0 = part.z1) {
+        part.z1 = mx_min(part.z0 + MOST_PLANES, box.z1);
+        system_planes(work, a, l, part, &c, ahead);
+    }
+}
+
+/* Whole rows of a staggered system whose change is asked for: each is kept while it is replaced. */
+static void box_by_rows(const struct mx_work *work, const struct mx_advance *a, int32_t l,
+                        struct mx_box box) {
+    const int to = (a->parity + l + 1) & 1;
+    const int64_t level = a->first_level + l;
+    const struct mx_row_fields *fields = &work->fields[1 - mx_read_by(level)];
+    char *old = mx_norms_old_take(a->after->norms);
+    struct mx_box row = box;
+    for (row.z0 = box.z0; row.z0 < box.z1; row.z0++)
+        for (row.y0 = box.y0; row.y0 < box.y1; row.y0++) {
+            row.z1 = row.z0 + 1, row.y1 = row.y0 + 1;
+            memcpy(old, mx_view_row(&a->view, to, row.y0, row.z0), (size_t)fields->end_bytes);
+            system_box(work, a, l, row, NULL);
+            mx_after_box(a->after, &a->view, to, level, row.x0, row.x1, row.y0, row.y1, row.z0, row.z1, old);
         }
+    mx_norms_old_give(a->after->norms, old);
 }
 
 void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
                  struct mx_ahead *ahead) {
+    const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
+    if (norms != NULL && mx_norms_needs_old(norms, a->first_level + l)) {
+        box_by_rows(work, a, l, box);
+        return;
+    }
     if (work->kernel != NULL)
         stencil_box(work, &a->view, (a->parity + l + 1) & 1, box, ahead);
     else

@@ -61,6 +61,6 @@ static inline int64_t mx_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t mx_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 static inline int64_t mx_ceil_div(int64_t a, int64_t b) { return -mx_floor_div(-a, b); }
 
-extern const struct mx_engine_ops mx_engine_iblock, mx_engine_tiled;
+extern const struct mx_engine_ops mx_engine_iblock, mx_engine_tiled, mx_engine_device;
 
 #endif

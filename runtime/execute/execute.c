@@ -31,14 +31,19 @@
 /* Of the Blocks that ADVANCEs under way are in, and one more. */
 enum { REACHES = 4 };
 enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2, LOOK_AGAIN_NS = 200000 };
+enum { LOOK_AGAIN_STAGED_NS = 50000 }; /* halves of transfers have to be passed on meanwhile */
 
 enum state { WAITING, RUNNING, DONE };
 
 struct entry {
     struct mx_step step;
     enum state state;
-    mx_ticket *ticket;        /* LOAD, STORE under way */
-    int64_t call;             /* ADVANCE under way: its number */
+    mx_ticket *ticket; /* LOAD, STORE under way */
+    int64_t call;      /* ADVANCE under way: its number */
+    /* With an accelerator. LOAD: read into the piece, put; STORE: got into it, written; COPY. */
+    int32_t piece;            /* of the staging memory */
+    bool halfway;             /* the second half is under way */
+    int64_t number;           /* in the accelerator's queue */
     int64_t cells;            /* ADVANCE under way */
     struct mx_window *window; /* ADVANCE: copy of the schedule's, [max_levels] */
     int32_t *face_tables;     /* ADVANCE with faces: 6 tables of max_levels + 1 */
@@ -71,8 +76,9 @@ struct run {
     const struct mx_shape *shape;
     struct mx_view view;                      /* base, slots, pitches */
     struct mx_fixed_view fixed[MX_MAX_FIXED]; /* view.fixed, where there is C */
-    mx_block *block[2], *face_block, *fixed_block[MX_MAX_FIXED];
+    mx_block *block[2], *face_block, *fixed_block[MX_MAX_FIXED], *staging_block;
     int64_t face_slab_bytes;
+    char *face_base;
     struct entry *entries; /* ring of WINDOW_STEPS */
     uint64_t first, end;   /* oldest unfinished, next to generate */
     int64_t advances;      /* ADVANCE steps that have not started */
@@ -90,6 +96,7 @@ struct run {
     int64_t reaches;                /* Blocks so far */
     struct mx_span *spans;          /* scratch of one transfer */
     int64_t n_spans;
+    struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
     struct committer committer;
     struct mx_taker *taker;
     mx_block *plane;   /* of states that are taken from Buffers */
@@ -133,6 +140,17 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 
+int64_t mx_execute_piece_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
+                               const struct mx_plan *plan) {
+    const int64_t planes = lesser(greater(plan->slab, 1), layout->planes), page = 4096;
+    int64_t bytes = block_plane_bytes(shape, layout);
+    for (int i = 0; i < MX_MAX_FIXED; i++)
+        bytes = greater(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
+    bytes *= planes;
+    if (shape->faces_in_file) bytes = greater(bytes, face_slab_bytes(shape, layout));
+    return (bytes + page - 1) / page * page;
+}
+
 int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
     return shape->faces_in_file ? shape->face_slabs * face_slab_bytes(shape, layout) : 0;
 }
@@ -150,7 +168,7 @@ static int64_t slot_of(const struct run *r, int32_t array, int64_t z, int64_t z_
 
 static char *row_address(const struct run *r, int32_t array, int64_t y, int64_t z, struct mx_placement p) {
     bool faces = array == MX_FACES;
-    char *base = faces ? mx_block_data(r->face_block) : r->view.base[array];
+    char *base = faces ? r->face_base : r->view.base[array];
     return base +
            slot_of(r, array, z, p.z_offset) * (faces ? r->face_slab_bytes : r->view.plane_pitch_bytes) +
            (y + p.y_offset) * r->view.row_pitch_bytes;
@@ -300,6 +318,19 @@ static bool is_too_far(const struct run *r, const struct mx_step *advance) {
     return r->x->most_ahead > 0 && advance->first_level + advance->levels > taken + r->x->most_ahead;
 }
 
+/* May the run end with this sweep, and is not known to go on? */
+static bool is_undecided(const struct run *r, const struct entry *commit) {
+    return commit->state == WAITING && r->x->decides != NULL &&
+           r->x->decides(r->x->context, steps_of(r, commit->step.time));
+}
+
+/* Would it overwrite the state that this sweep ends with? Of mapped Buffers that are worked on directly
+ * ADVANCEs do. */
+static bool overwrites(const struct run *r, const struct mx_step *later, const struct mx_step *commit) {
+    if (r->shape->rows == 0) return later->kind == MX_STEP_ADVANCE;
+    return keeps(later) && (r->shape->in_place || later->buffer == commit->buffer);
+}
+
 /* One state is taken after the other; and from Buffers that are rewritten in place before that is done. */
 static bool waits_for_taking(const struct run *r, const struct entry *later, const struct entry *commit) {
     if (commit->take_step == 0 || commit->state != WAITING) return false;
@@ -313,6 +344,7 @@ static bool waits_for_commit(const struct run *r, const struct entry *later, con
     const int32_t buffer = later->step.buffer;
     if (waits_for_taking(r, later, commit)) return true;
     if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
+    if (overwrites(r, &later->step, &commit->step) && is_undecided(r, commit)) return true;
     if (later->step.kind == MX_STEP_ADVANCE) return commit->state == WAITING && is_too_far(r, &later->step);
     if (!keeps(&later->step) || r->x->commit == NULL) return false;
     if (r->shape->in_place) return true;
@@ -371,6 +403,8 @@ static uint64_t moved_bytes(const struct run *r, const struct mx_step *s) {
 }
 
 /* ------------------------------------------------------------------ transfers */
+
+static bool staged(const struct run *r) { return r->x->accel != NULL; }
 
 /* What a LOAD or STORE moves, in words. */
 static const char *describe(const struct run *r, const struct mx_step *s, char *text, size_t capacity) {
@@ -431,6 +465,9 @@ static bool holds_state(const struct run *r, int array, int64_t step) {
     return mx_form(r->x->problem) != MX_LEAPFROG || array == (int)(step & 1);
 }
 
+/* Frames that are stored as copies of the other end are none of the state's interior. */
+static bool is_copy_of_frame(const struct mx_step *s) { return s->buffer_y != 0 || s->buffer_z != 0; }
+
 static void settle_taking(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
     const struct mx_taking *t = r->x->taking;
@@ -440,7 +477,8 @@ static void settle_taking(struct run *r, struct entry *e) {
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
     const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
-    const bool store = t->from_stores && keeps(s) && holds_state(r, array_of_part(r, s->part), step);
+    const bool store = t->from_stores && keeps(s) && !is_copy_of_frame(s) &&
+                       holds_state(r, array_of_part(r, s->part), step);
     if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
 }
 
@@ -507,28 +545,52 @@ static int end_taking(struct run *r, const struct entry *e) {
     return err < 0 ? mx_fail(r->why, err, "no memory for a snapshot") : 0;
 }
 
-static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *device, mx_block **out);
-
 static int open_taking(struct run *r) {
     if (r->x->taking == NULL) return 0;
     if (r->x->taking->from_stores) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
-    return r->shape->rows > 0 ? make_block(r, r->x->layout->plane_pitch_bytes, 0, r->x->device, &r->plane)
-                              : 0;
+    const struct mx_block_options o = {.budget = r->x->budget};
+    return r->shape->rows > 0
+               ? mx_block_create(&o, (uint64_t)r->x->layout->plane_pitch_bytes, r->why, &r->plane)
+               : 0;
 }
 
-static int start_transfer(struct run *r, struct entry *e) {
+/* The spans of a step, between its Buffer and what `dram` points to: a Block array, or with an accelerator
+ * the piece of staging memory that stands between them. Returns how many. */
+static int64_t spans_of(struct run *r, const struct entry *e) {
     const struct mx_step *s = &e->step;
-    int64_t n = s->region.z1 - s->region.z0;
-    bool load = s->kind == MX_STEP_LOAD;
-    char what[160];
-    if (mx_region_rows(s->region) == 0) return e->state = DONE, 0;
+    const int64_t n = s->region.z1 - s->region.z0;
     assert(n <= r->n_spans);
     (is_fixed(s->array) ? fixed_spans : state_spans)(r, s);
-    e->begin_ns = mx_clock_ns();
+    if (staged(r)) mx_staging_turn(&r->staging, e->piece, r->spans, n);
+    return n;
+}
+
+static int start_io(struct run *r, struct entry *e, int64_t n) {
+    const struct mx_step *s = &e->step;
+    const bool load = s->kind == MX_STEP_LOAD;
+    char what[160];
     int err = (load ? mx_buffer_read : mx_buffer_write)(buffer_of(r, s), r->spans, (size_t)n, &e->ticket);
     if (err < 0)
         return mx_fail(r->why, err, "%s %s could not be started: %s", load ? "reading" : "writing",
                        describe(r, s, what, sizeof what), strerror(-err));
+    return 0;
+}
+
+/* Between the staging memory and the accelerator. */
+static int start_bus(struct run *r, struct entry *e, int64_t n) {
+    const bool load = e->step.kind == MX_STEP_LOAD;
+    e->number = (load ? mx_accel_put : mx_accel_get)(r->x->accel, r->staging.spans, (size_t)n);
+    return e->number < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
+}
+
+static int start_transfer(struct run *r, struct entry *e) {
+    const bool load = e->step.kind == MX_STEP_LOAD;
+    if (mx_region_rows(e->step.region) == 0) return e->state = DONE, 0;
+    if (staged(r)) e->piece = mx_staging_take(&r->staging), e->halfway = false;
+    const int64_t n = spans_of(r, e);
+    e->begin_ns = mx_clock_ns();
+    int err = staged(r) && !load ? start_bus(r, e, n) : start_io(r, e, n);
+    if (err < 0) return err;
     e->state = RUNNING;
     return take_store(r, e);
 }
@@ -540,19 +602,66 @@ static int damaged(const struct run *r, const struct mx_step *s) {
                             r->why);
 }
 
-static int finish_transfer(struct run *r, struct entry *e) {
+static int finish_io(struct run *r, struct entry *e) {
     int err = mx_wait(e->ticket);
     char what[160];
     mx_why taking = {""};
     const int taken = mx_taker_finish(r->taker, e->take, &taking);
     e->ticket = NULL;
     e->take = NULL;
-    e->state = DONE;
-    report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
     if (err == 0) return taken < 0 ? mx_fail(r->why, taken, "%s", taking.text) : 0;
     if (err == -EBADMSG) return damaged(r, &e->step);
     return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
                    describe(r, &e->step, what, sizeof what), strerror(-err));
+}
+
+static int finish_bus(struct run *r, struct entry *e) {
+    const enum mx_accel_queue queue = e->step.kind == MX_STEP_LOAD ? MX_ACCEL_PUT : MX_ACCEL_GET;
+    int err = mx_accel_wait(r->x->accel, queue, e->number);
+    return err < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
+}
+
+/* Of what is under way of a transfer, the half that it is at: is it through the bus, or I/O? */
+static bool on_bus(const struct run *r, const struct entry *e) {
+    return staged(r) && (e->step.kind == MX_STEP_LOAD) == e->halfway;
+}
+
+static bool half_ended(const struct run *r, const struct entry *e) {
+    const enum mx_accel_queue queue = e->step.kind == MX_STEP_LOAD ? MX_ACCEL_PUT : MX_ACCEL_GET;
+    return on_bus(r, e) ? mx_accel_is_done(r->x->accel, queue, e->number) : mx_test(e->ticket);
+}
+
+/* Waits for the first half, and starts the second. */
+static int pass_half(struct run *r, struct entry *e) {
+    int err = on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
+    e->halfway = true;
+    if (err < 0) return err;
+    const int64_t n = spans_of(r, e);
+    return on_bus(r, e) ? start_bus(r, e, n) : start_io(r, e, n);
+}
+
+static void end_transfer(struct run *r, struct entry *e) {
+    if (staged(r)) mx_staging_give(&r->staging, e->piece);
+    e->state = DONE;
+    report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
+}
+
+/* Goes on with transfers whose first half has ended. */
+static int pass_halves(struct run *r) {
+    int err = 0;
+    for (uint64_t i = r->first; i < r->end && err == 0 && staged(r); i++) {
+        struct entry *e = at(r, i);
+        if (e->state != RUNNING || !moves(&e->step) || e->halfway || !half_ended(r, e)) continue;
+        if ((err = pass_half(r, e)) < 0) end_transfer(r, e);
+    }
+    return err;
+}
+
+static int finish_transfer(struct run *r, struct entry *e) {
+    int err = staged(r) && !e->halfway ? pass_half(r, e) : 0;
+    if (err == 0) err = on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
+    end_transfer(r, e);
+    return err;
 }
 
 /* ------------------------------------------------------------------ commits */
@@ -571,6 +680,7 @@ static int take_sweep(struct run *r, const struct entry *e) {
     const int64_t steps = steps_of(r, e->step.time);
     int err = r->x->sweep != NULL ? r->x->sweep(r->x->context, steps, r->why) : 0;
     if (err < 0) return err;
+    r->out->ended = err > 0;
     report_sweep(r, &e->step);
     r->out->steps_done = steps;
     r->out->result = e->step.buffer;
@@ -581,7 +691,7 @@ static int start_commit(struct run *r, struct entry *e) {
     struct committer *c = &r->committer;
     int err = take_sweep(r, e);
     if (err < 0) return err;
-    if (!e->durable) return e->state = DONE, 0;
+    if (!e->durable || r->out->ended) return e->state = DONE, 0; /* at the end commit_newest */
     *c = (struct committer){.x = r->x, .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
     err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
@@ -609,12 +719,12 @@ static int finish_commit(struct run *r, struct entry *e) {
     return take_commit(r, &e->step);
 }
 
-/* The run was stopped and nothing is under way. Sweeps that were completed by what was under way then are
- * taken up, and the newest of all is made durable: the STOREs of the sweep after it go to another Buffer, and
- * those of the one after that wait (waits_for_commit). */
+/* The run was stopped, or has ended before its last step, and nothing is under way. Sweeps that were
+ * completed by what was under way then are taken up, and the newest of all is made durable: the STOREs of the
+ * sweep after it go to another Buffer, and those of the one after that wait (waits_for_commit). */
 static int commit_newest(struct run *r) {
     struct mx_step s = {.kind = MX_STEP_COMMIT};
-    for (uint64_t i = r->first; i < r->end; i++) {
+    for (uint64_t i = r->first; i < r->end && !r->out->ended; i++) {
         const struct entry *e = at(r, i);
         if (e->state == DONE) continue;
         if (keeps(&e->step) || e->step.kind == MX_STEP_ADVANCE) break;
@@ -634,6 +744,39 @@ static void copy_plane(const struct run *r, const struct mx_step *s, int64_t z) 
     memmove(row_address(r, s->to_array, s->region.y0, z, s->to),
             row_address(r, s->array, s->region.y0, z, s->at),
             (size_t)((s->region.y1 - s->region.y0) * r->view.row_pitch_bytes));
+}
+
+/* In memory of the accelerator: as many planes at a time as follow one another in both rings. */
+static int start_copy(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    const int64_t pitch = r->view.plane_pitch_bytes;
+    e->begin_ns = mx_clock_ns();
+    e->state = RUNNING;
+    e->number = 0;
+    for (int64_t z = s->region.z0, n; z < s->region.z1 && mx_region_rows(s->region) > 0; z += n) {
+        n = lesser(s->region.z1 - z,
+                   lesser(slots(r, s->array) - slot_of(r, s->array, z, s->at.z_offset),
+                          slots(r, s->to_array) - slot_of(r, s->to_array, z, s->to.z_offset)));
+        const struct mx_accel_copy c = {.to = row_address(r, s->to_array, s->region.y0, z, s->to),
+                                        .from = row_address(r, s->array, s->region.y0, z, s->at),
+                                        .to_pitch = pitch,
+                                        .from_pitch = pitch,
+                                        .bytes = (s->region.y1 - s->region.y0) * r->view.row_pitch_bytes,
+                                        .n = n};
+        const int64_t number = mx_accel_copy(r->x->accel, MX_ACCEL_COPY, &c);
+        if (number < 0) return mx_accel_error(r->x->accel, r->why);
+        e->number = number;
+    }
+    return 0;
+}
+
+static int finish_copy(struct run *r, struct entry *e) {
+    const int err = mx_accel_wait(r->x->accel, MX_ACCEL_COPY, e->number);
+    const uint64_t end = mx_clock_ns();
+    e->state = DONE;
+    r->out->copy_ns += end - e->begin_ns;
+    report(r, &e->step, false, e->begin_ns, end, moved_bytes(r, &e->step));
+    return err < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
 }
 
 static void do_copy(struct run *r, struct entry *e) {
@@ -666,8 +809,8 @@ static int64_t window_cells(const struct run *r, const struct mx_step *s) {
 
 static void face_of(const struct run *r, const struct mx_step *s, int64_t slot, const int32_t *y,
                     const int32_t *n, struct mx_face *face) {
-    if (slot < 0 || r->face_block == NULL) return;
-    *face = (struct mx_face){.base = (char *)mx_block_data(r->face_block) + slot * r->face_slab_bytes,
+    if (slot < 0 || r->face_base == NULL) return;
+    *face = (struct mx_face){.base = r->face_base + slot * r->face_slab_bytes,
                              .planes_per_level = r->shape->face_planes,
                              .face_rows = r->shape->face_rows,
                              .first_z = s->face_z,
@@ -854,7 +997,8 @@ static bool has_ended(const struct run *r, const struct entry *e) {
     if (e->step.kind == MX_STEP_ADVANCE) return r->ops->done(r->engine) >= e->call;
     if (e->step.kind == MX_STEP_COMMIT)
         return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
-    return mx_test(e->ticket) && mx_take_done(e->take);
+    if (e->step.kind == MX_STEP_COPY) return mx_accel_is_done(r->x->accel, MX_ACCEL_COPY, e->number);
+    return (e->halfway || !staged(r)) && half_ended(r, e) && mx_take_done(e->take);
 }
 
 /* Takes up the end of step i, which has been started; waits for it. */
@@ -862,32 +1006,45 @@ static int finish(struct run *r, uint64_t i) {
     struct entry *e = at(r, i);
     assert(e->state == RUNNING);
     if (e->step.kind == MX_STEP_COMMIT) return finish_commit(r, e);
+    if (e->step.kind == MX_STEP_COPY) return finish_copy(r, e);
     if (e->step.kind != MX_STEP_ADVANCE) return finish_transfer(r, e);
     r->ops->wait(r->engine, e->call);
     finish_advance(r, i);
-    return 0;
+    return staged(r) ? mx_accel_error(r->x->accel, r->why) : 0;
 }
 
 /* Takes up what has finished meanwhile, without waiting. */
 static int collect(struct run *r) {
-    int err = 0;
+    int err = pass_halves(r);
     for (uint64_t i = r->first; i < r->end && err == 0; i++)
         if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) err = finish(r, i);
     while (r->first < r->end && at(r, r->first)->state == DONE) r->first++;
     return err;
 }
 
-/* First unfinished step before i that step i must wait for; i itself if there is none. */
+/* The oldest transfer under way: one of them has every piece of the staging memory that is taken. */
+static uint64_t oldest_staged(const struct run *r) {
+    uint64_t i = r->first;
+    while (at(r, i)->state != RUNNING || !moves(&at(r, i)->step)) i++;
+    return i;
+}
+
+/* First unfinished step before i that step i must wait for, or a transfer that has the staging memory which
+ * it needs; i itself if there is none. */
 static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
         if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
-    return i;
+    return staged(r) && moves(&at(r, i)->step) && mx_region_rows(at(r, i)->step.region) > 0 &&
+                   mx_staging_is_taken(&r->staging)
+               ? oldest_staged(r)
+               : i;
 }
 
 static int start(struct run *r, uint64_t i) {
     struct entry *e = at(r, i);
     if (moves(&e->step)) return start_transfer(r, e);
     if (e->step.kind == MX_STEP_COMMIT) return start_commit(r, e);
+    if (e->step.kind == MX_STEP_COPY && staged(r)) return start_copy(r, e);
     if (e->step.kind == MX_STEP_COPY) do_copy(r, e);
     if (e->step.kind == MX_STEP_ADVANCE) start_advance(r, i);
     return 0;
@@ -905,14 +1062,15 @@ static uint64_t waiting_advance(const struct run *r) {
 static int start_ready(struct run *r, bool *some) {
     int err = 0;
     *some = false;
-    for (uint64_t i = r->first; i < r->end && err == 0; i++) {
+    for (uint64_t i = r->first; i < r->end && err == 0 && !r->out->ended; i++) {
         const struct entry *e = at(r, i);
         if (e->state != WAITING || e->step.kind == MX_STEP_ADVANCE || blocker(r, i) != i) continue;
         err = start(r, i);
         *some = true;
     }
     const uint64_t next = waiting_advance(r);
-    if (err < 0 || next == r->end || r->under_way >= ADVANCES_UNDER_WAY || blocker(r, next) != next)
+    if (err < 0 || r->out->ended || next == r->end || r->under_way >= ADVANCES_UNDER_WAY ||
+        blocker(r, next) != next)
         return err;
     *some = true;
     return start(r, next);
@@ -939,7 +1097,11 @@ static uint64_t oldest_advance(const struct run *r) {
 /* Nothing is computed: waits for what the next ADVANCE waits for. */
 static int wait_idle(struct run *r) {
     const uint64_t i = awaited(r), begin = mx_clock_ns();
-    int err = finish(r, i);
+    int err = 0;
+    while (staged(r) && err == 0 && at(r, i)->state == RUNNING && !has_ended(r, at(r, i))) {
+        if ((err = pass_halves(r)) == 0) nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
+    }
+    if (err == 0 && at(r, i)->state == RUNNING) err = finish(r, i);
     uint64_t end = mx_clock_ns();
     r->out->wait_ns += end - begin;
     report(r, &at(r, i)->step, true, begin, end, 0);
@@ -951,8 +1113,12 @@ static int wait_busy(struct run *r) {
     const uint64_t a = oldest_advance(r), i = awaited(r);
     const bool transfer = r->under_way < ADVANCES_UNDER_WAY && at(r, i)->state == RUNNING &&
                           at(r, i)->step.kind != MX_STEP_ADVANCE;
-    while (transfer && !has_ended(r, at(r, a)) && !has_ended(r, at(r, i)))
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+    int err = 0;
+    while ((transfer || staged(r)) && err == 0 && !has_ended(r, at(r, a)) &&
+           !(transfer && has_ended(r, at(r, i)))) {
+        if ((err = pass_halves(r)) < 0) return err;
+        nanosleep(&(struct timespec){.tv_nsec = staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS}, NULL);
+    }
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 
@@ -967,14 +1133,15 @@ static int drain(struct run *r, int err) {
         if (mine < 0 && !failed) err = mine;
     }
     r->why = why;
-    if (err != -EINTR) return err;
+    if (err != -EINTR && (err < 0 || !r->out->ended)) return err;
     const int committed = commit_newest(r);
-    return committed < 0 ? committed : -EINTR;
+    if (committed < 0) return committed;
+    return r->out->ended ? 0 : err;
 }
 
 static int loop(struct run *r) {
     int err = fill_window(r);
-    while (err == 0 && r->first < r->end) {
+    while (err == 0 && r->first < r->end && !r->out->ended) {
         bool some;
         if (r->x->stop != NULL && *r->x->stop) return -EINTR;
         err = start_ready(r, &some);
@@ -994,6 +1161,19 @@ static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *dev
                                  .device = r->x->mapped ? NULL : device};
     r->out->block_bytes += bytes;
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
+}
+
+/* An array: a Block, or memory of the accelerator. Poison: whatever is used without having been loaded shows.
+ */
+static int make_array(struct run *r, int64_t bytes, int64_t unit, const char *what, mx_device *device,
+                      mx_block **block, char **base) {
+    int err = staged(r) ? mx_staging_array(&r->staging, bytes, what, r->why, base)
+                        : make_block(r, bytes, unit, device, block);
+    if (err < 0) return err;
+    if (staged(r)) return r->x->poison ? mx_staging_poison(&r->staging, *base, bytes, r->why) : 0;
+    *base = mx_block_data(*block);
+    if (r->x->poison) memset(*base, 0xff, mx_block_bytes(*block));
+    return 0;
 }
 
 static int open_fixed(struct run *r, int32_t field) {
@@ -1023,17 +1203,26 @@ static int open_fixed(struct run *r, int32_t field) {
         return 0;
     }
     v->slot_pitch_bytes = mx_fixed_slot_bytes(l, r->shape->rows);
-    err = make_block(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes,
-                     mx_buffer_device(r->x->fixed[field]), &r->fixed_block[field]);
+    return make_array(r, v->slots * v->slot_pitch_bytes, v->slot_pitch_bytes, "a read-only field",
+                      mx_buffer_device(r->x->fixed[field]), &r->fixed_block[field], &v->base);
+}
+
+static int open_staging(struct run *r) {
+    const int64_t piece = mx_execute_piece_bytes(r->shape, r->x->layout, r->x->plan);
+    if (r->shape->rows == 0)
+        return mx_fail(r->why, -EINVAL,
+                       "an algorithm that works on mapped Buffers cannot use an accelerator");
+    int err = make_block(r, MX_STAGING_PIECES * piece, piece, r->x->device, &r->staging_block);
     if (err < 0) return err;
-    v->base = mx_block_data(r->fixed_block[field]);
-    if (r->x->poison) memset(v->base, 0xff, mx_block_bytes(r->fixed_block[field]));
-    return 0;
+    r->out->block_bytes -= MX_STAGING_PIECES * piece;
+    return mx_staging_open(&r->staging, r->x->accel, r->x->budget, mx_block_data(r->staging_block), piece,
+                           r->n_spans, r->why);
 }
 
 static int open_arrays(struct run *r) {
     const struct mx_layout *l = r->x->layout;
-    int err = 0;
+    int err = staged(r) ? open_staging(r) : 0;
+    if (err < 0) return err;
     r->view.row_pitch_bytes = l->row_pitch_bytes;
     for (int32_t i = 0; i < mx_fixed_count(r->x->problem) && err == 0; i++) err = open_fixed(r, i);
     if (r->shape->rows == 0) {
@@ -1056,20 +1245,16 @@ static int open_arrays(struct run *r) {
     }
     for (int i = 0; i < 2 && err == 0; i++) {
         r->view.slots[i] = r->shape->slots[i];
-        err = make_block(r, r->shape->slots[i] * r->view.plane_pitch_bytes, r->view.plane_pitch_bytes,
-                         r->x->device, &r->block[i]);
-        if (err == 0) r->view.base[i] = mx_block_data(r->block[i]);
+        err = make_array(r, r->shape->slots[i] * r->view.plane_pitch_bytes, r->view.plane_pitch_bytes,
+                         i == 0 ? "the first ring of planes" : "the second ring of planes", r->x->device,
+                         &r->block[i], &r->view.base[i]);
     }
     r->face_slab_bytes = face_slab_bytes(r->shape, l);
-    if (r->x->poison)
-        for (int i = 0; i < 2 && err == 0; i++) memset(r->view.base[i], 0xff, mx_block_bytes(r->block[i]));
     if (err == 0 && r->shape->faces_in_file && r->x->faces == NULL)
         err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
     if (err == 0 && r->face_slab_bytes > 0)
-        err = make_block(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, r->x->device,
-                         &r->face_block);
-    if (err == 0 && r->x->poison && r->face_block != NULL)
-        memset(mx_block_data(r->face_block), 0xff, mx_block_bytes(r->face_block));
+        err = make_array(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, "faces",
+                         r->x->device, &r->face_block, &r->face_base);
     return err;
 }
 
@@ -1080,6 +1265,8 @@ static void close_run(struct run *r) {
     }
     free(r->entries);
     free(r->spans);
+    if (staged(r)) mx_staging_close(&r->staging);
+    mx_block_free(r->staging_block);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_block_free(r->fixed_block[i]);
     mx_block_free(r->plane);
     mx_block_free(r->face_block);
@@ -1111,9 +1298,17 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                   : open_arrays(&r);
     if (err == 0) err = open_taking(&r);
     if (err == 0) {
+        const struct mx_accel_counters before =
+            staged(&r) ? mx_accel_counters(x->accel) : (struct mx_accel_counters){0};
         uint64_t begin = mx_clock_ns();
         err = mx_taker_stop(r.taker, drain(&r, loop(&r)), why);
         out->total_ns = mx_clock_ns() - begin;
+        if (staged(&r)) {
+            const struct mx_accel_counters now = mx_accel_counters(x->accel);
+            out->put_bytes = now.put_bytes - before.put_bytes;
+            out->get_bytes = now.get_bytes - before.get_bytes;
+            out->block_bytes = (int64_t)mx_accel_used_bytes(x->accel);
+        }
     }
     close_run(&r);
     return err;

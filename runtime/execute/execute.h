@@ -3,7 +3,9 @@
 #ifndef MX_EXECUTE_H
 #define MX_EXECUTE_H
 
+#include "accel/accel.h"
 #include "engine/after.h"
+#include "execute/staging.h"
 #include "execute/step.h"
 #include "execute/take.h"
 #include "grid/grid.h"
@@ -45,12 +47,20 @@ struct mx_execution {
      * limited so. */
     int64_t most_ahead;
     /* A sweep is complete, its first `steps` steps are done: before it is committed, and whether it is or
-     * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. May be NULL.
-     */
+     * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. > 0, only
+     * where `decides`: it ends here, this sweep is committed and is its result, and what was begun of the
+     * next one is given up. May be NULL. */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
-    const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none */
-    bool mapped, advise, lock;      /* mapped device; --advice schedule; mlock the Blocks */
-    bool poison;                    /* tests: Blocks start as NaN */
+    /* May the run end with the sweep that its first `steps` steps end? Then nothing overwrites this state
+     * before `sweep` was asked. NULL = with none but the last. */
+    bool (*decides)(void *context, int64_t steps);
+    const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none. From
+                                       STOREs only where the arrays are in DRAM */
+    /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
+     * in DRAM, engine is one of it ("device"). Faces are there too. */
+    mx_accel *accel;
+    bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
+    bool poison;               /* tests: Blocks start as NaN */
     const volatile int
         *stop; /* set by a signal handler: the run ends after the step under way; may be NULL */
     /* Makes a complete sweep durable: step `time` of the whole grid, which `buffer` (0..n_buffers-1) holds
@@ -74,12 +84,14 @@ struct mx_executed {
     uint64_t copy_ns;   /* COPYs; part of it while an ADVANCE was under way */
     uint64_t wait_ns;   /* for transfers and commits, with nothing to compute */
     int64_t updates;
-    int64_t block_bytes; /* DRAM of Block arrays and faces */
+    int64_t block_bytes;           /* of Block arrays and faces, in DRAM or in the accelerator's memory */
+    uint64_t put_bytes, get_bytes; /* to the accelerator, and from it */
     /* The newest complete sweep, durable or not: the steps that it ends with (0 = none was completed) and the
      * Buffer that holds it (`source` where none was). After an error or an interruption without commits its
      * content may have been overwritten in part. */
     int64_t steps_done;
     int32_t result;
+    bool ended;              /* `sweep` has said so */
     int64_t committed_steps; /* time step of the last commit that this call made; 0 = none */
 };
 
@@ -94,6 +106,10 @@ int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedul
 /* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, and the faces or what a side
  * file leaves of them in DRAM. */
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
+/* With an accelerator that is what its memory holds, and DRAM has MX_STAGING_PIECES of so many bytes: the
+ * largest LOAD or STORE, of up to plan->slab planes. */
+int64_t mx_execute_piece_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
+                               const struct mx_plan *plan);
 /* The side file of faces that a shape needs; 0 = none. */
 int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 

@@ -111,12 +111,13 @@ int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *
  * mx_buffer_integrity), in which unit and, unless layout is NULL, in which plane and row. */
 int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, const char *what, mx_why *why);
 
-/* A .npy file of a grid: shape (nz+2h, ny+2h, nx+2h), C order, little-endian f4 or f8; of a field of C any
+/* Where an array lies in a file, of whatever format (array.h): cells of one type, little endian, x fastest,
+ * without gaps. A .npy file of a grid has shape (nz+2h, ny+2h, nx+2h), C order, f4 or f8; of a field of C any
  * mx_dtype. */
 struct mx_npy {
     int fd;
     enum mx_dtype dtype;
-    int64_t shape[3]; /* z, y, x, frame included */
+    int64_t shape[3]; /* z, y, x; whether the frame is included the grid says */
     int64_t data_offset_bytes;
 };
 /* Clear refusals: Fortran order, wrong rank, big endian, other types, truncated, no .npy at all. */

@@ -1,12 +1,11 @@
 /* npy.c - NumPy's .npy format, version 1.0 to 3.0 in, 1.0 out (numpy/lib/format.py describes it). */
-#include "grid/grid.h"
+#include "grid/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char magic[6] = {(char)0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -85,40 +84,11 @@ static int parse_header(const char *path, const char *header, bool any, int rank
     return parse_shape(path, shape, rank, npy->shape, why);
 }
 
-/* Bytes of header and cells; INT64_MAX stands for anything beyond: three extents of 63 bits fit into no type.
- */
-static int64_t promised_bytes(const struct mx_npy *npy) {
-    mx_wide bytes = mx_dtype_bytes(npy->dtype);
-    for (int i = 0; i < 3 && bytes < INT64_MAX; i++) bytes *= npy->shape[i];
-    bytes += npy->data_offset_bytes;
-    return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
-}
-
-static int check_length(const char *path, const struct mx_npy *npy, mx_why *why) {
-    struct stat st;
-    for (int i = 0; i < 3; i++)
-        if (npy->shape[i] < 1)
-            return mx_fail(why, -EINVAL, "%s has an extent of %lld; every extent must be at least 1", path,
-                           (long long)npy->shape[i]);
-    const int64_t need = promised_bytes(npy);
-    if (fstat(npy->fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
-    if (st.st_size < need)
-        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, its header promises %lld%s", path,
-                       (long long)st.st_size, (long long)need, need == INT64_MAX ? " or more" : "");
-    return 0;
-}
-
-static int open_any(const char *path, bool any, int rank, mx_why *why, struct mx_npy *out) {
-    struct mx_npy npy = {.fd = -1};
+int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, struct mx_npy *out) {
+    struct mx_npy npy = {.fd = fd};
     unsigned char head[12];
     char *header = NULL;
     int err;
-    npy.fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK,
-                                   0)); /* a pipe is refused below, not waited for */
-    if (npy.fd < 0) {
-        err = npy.fd;
-        return mx_fail(why, err, "cannot open %s: %s", path, strerror(-err));
-    }
     if (mx_read_all(npy.fd, head, sizeof head, 0) < 0 || memcmp(head, magic, sizeof magic) != 0) {
         err = mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
         goto fail;
@@ -133,7 +103,7 @@ static int open_any(const char *path, bool any, int rank, mx_why *why, struct mx
         goto fail;
     }
     if ((err = parse_header(path, header, any, rank, &npy, why)) < 0 ||
-        (err = check_length(path, &npy, why)) < 0)
+        (err = mx_array_check_length(path, &npy, why)) < 0)
         goto fail;
     free(header);
     *out = npy;
@@ -142,6 +112,13 @@ fail:
     free(header);
     close(npy.fd);
     return err;
+}
+
+static int open_any(const char *path, bool any, int rank, mx_why *why, struct mx_npy *out) {
+    /* a pipe is refused, not waited for */
+    const int fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+    if (fd < 0) return mx_fail(why, fd, "cannot open %s: %s", path, strerror(-fd));
+    return mx_npy_open_fd(fd, path, any, rank, why, out);
 }
 
 int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {

@@ -58,7 +58,8 @@ struct place {
 struct check {
     const struct mx_system *system;
     struct mx_isolated *report;
-    int level; /* 0: B from A, 1: A from B */
+    int level;                      /* 0: B from A, 1: A from B */
+    const struct mx_reduce *reduce; /* not the level itself but what this gives for its cells; or NULL */
     int round;
     struct place place;
     struct image image;
@@ -76,6 +77,7 @@ static int32_t radius(const struct check *c) { return c->system->h; }
 static const char *name_of(const struct check *c, const struct block *b) {
     const struct mx_system *s = c->system;
     if (b->kind == FIXED) return s->fixed[b->field].name;
+    if (b->kind == WRITTEN && c->reduce != NULL) return c->reduce->name;
     return s->field[b->kind == READ ? c->level : 1 - c->level][b->field].name;
 }
 
@@ -155,9 +157,10 @@ static void place_blocks(const struct check *c, struct image *m, int spread) {
     for (int32_t f = 0; f < s->n_fixed; f++)
         for (int32_t dz = -s->hc; dz <= s->hc; dz++)
             place_block(c, m, (struct block){FIXED, f, dz, s->hc, s->fixed[f].dtype, 0, 0, 0, 0}, spread);
-    for (int32_t f = 0; f < m->n_out; f++)
-        place_block(c, m, (struct block){WRITTEN, f, 0, 0, s->field[1 - c->level][f].dtype, 0, 0, 0, 0},
-                    spread);
+    for (int32_t f = 0; f < m->n_out; f++) {
+        const enum mx_dtype dtype = c->reduce != NULL ? MX_F64 : s->field[1 - c->level][f].dtype;
+        place_block(c, m, (struct block){WRITTEN, f, 0, 0, dtype, 0, 0, 0, 0}, spread);
+    }
     place_block(c, m, (struct block){BEYOND, 0, 0, 0, MX_F64, 0, 0, 0, 0}, spread);
 }
 
@@ -171,7 +174,8 @@ static char *image_memory(int64_t bytes) { return aligned_alloc(4096, ((size_t)b
 
 static int image_make(const struct check *c, int spread, struct image *m) {
     const struct mx_system *s = c->system;
-    *m = (struct image){.n_in = s->n_field[c->level], .n_out = s->n_field[1 - c->level]};
+    *m = (struct image){.n_in = s->n_field[c->level],
+                        .n_out = c->reduce != NULL ? 1 : s->n_field[1 - c->level]};
     const size_t in = (size_t)m->n_in * (size_t)(2 * s->h + 1),
                  fixed = (size_t)s->n_fixed * (size_t)(2 * s->hc + 1), out = (size_t)m->n_out;
     m->blocks = calloc(in + fixed + out + 1, sizeof *m->blocks);
@@ -194,6 +198,7 @@ static void work_from(struct image *m, const char *from) { memcpy(m->work, from,
 
 static void call(const struct check *c, struct image *m, int64_t row, int64_t rows, int64_t x0, int64_t x1) {
     const struct mx_system *s = c->system;
+    for (; c->reduce != NULL && rows > 1; rows--) call(c, m, row++, 1, x0, x1); /* one row each */
     const struct block *beyond = &m->blocks[m->n_blocks - 1];
     const int32_t n_in = m->n_in * (2 * s->h + 1), n_fixed = s->n_fixed * (2 * s->hc + 1);
     for (int32_t i = 0; i < n_in + 2 * AROUND; i++) m->in[i] = m->work + beyond->at + row * beyond->pitch;
@@ -208,7 +213,7 @@ static void call(const struct check *c, struct image *m, int64_t row, int64_t ro
         else
             m->out[b->field] = at;
     }
-    const struct mx_row r = {.out = m->out,
+    const struct mx_row r = {.out = c->reduce != NULL ? NULL : m->out,
                              .in = m->in + AROUND,
                              .fixed = m->fixed + AROUND,
                              .row_pitch = m->blocks[0].pitch,
@@ -223,8 +228,14 @@ static void call(const struct check *c, struct image *m, int64_t row, int64_t ro
                              .nx = CELLS,
                              .ny = NY,
                              .nz = NZ};
-    s->row[c->level](&r);
+    if (c->reduce != NULL)
+        c->reduce->value(&r, (double *)m->out[0] + x0);
+    else
+        s->row[c->level](&r);
 }
+
+/* What is written is not read: there is no old value. */
+static bool has_old(const struct check *c) { return c->system->form != MX_JACOBI && c->reduce == NULL; }
 
 static void call_all(const struct check *c, struct image *m) {
     call(c, m, 0, ROWS, radius(c), CELLS + radius(c));
@@ -327,7 +338,7 @@ static int check_written(struct check *c) {
 
 static int check_old(struct check *c) {
     struct image *m = &c->image;
-    if (c->system->form != MX_JACOBI) return 0;
+    if (has_old(c)) return 0;
     for (int p = POISONS - 1; p >= 0;
          p--) { /* NaN last: it does not tell a cell left alone from one computed */
         work_from(m, m->clean);
@@ -341,6 +352,10 @@ static int check_old(struct check *c) {
         const struct block *b = written(m, at.field);
         const int64_t e = mx_dtype_bytes(b->dtype), i = b->at + at.row * b->pitch + at.x * e;
         const bool unset = memcmp(m->work + i, m->poison[p] + i, (size_t)e) == 0;
+        if (c->reduce != NULL)
+            return differs(c, at,
+                           unset ? "has no RESULT for a cell in a reduction"
+                                 : "reads the values that a reduction writes");
         return differs(
             c, at,
             unset ? "leaves a cell as it was, which MX_JACOBI does not allow (SET every field in every "
@@ -376,7 +391,7 @@ static int check_pieces(struct check *c) {
 static void copy_near(const struct check *c, struct image *m, const char *from, int64_t row, int64_t x) {
     for (int32_t i = 0; i + 1 < m->n_blocks; i++) {
         const struct block *b = &m->blocks[i];
-        if (b->kind == WRITTEN && c->system->form == MX_JACOBI) continue;
+        if (b->kind == WRITTEN && !has_old(c)) continue;
         const int64_t e = mx_dtype_bytes(b->dtype);
         for (int64_t y = row - b->reach; y <= row + b->reach; y++) {
             const int64_t at = b->at + y * b->pitch + (x - b->reach) * e;
@@ -402,7 +417,7 @@ static bool cell_is_expected(const struct check *c, struct image *m, int64_t row
 static bool may_read(const struct check *c, const struct block *b, int64_t row, int64_t x, int64_t y,
                      int64_t at) {
     if (b->kind == BEYOND) return false;
-    if (b->kind == WRITTEN && c->system->form == MX_JACOBI) return false;
+    if (b->kind == WRITTEN && !has_old(c)) return false;
     return llabs(y - row) <= b->reach && llabs(at - x) <= b->reach;
 }
 
@@ -575,6 +590,7 @@ static int check_level(struct check *c) {
     static const struct place places[ROUNDS] = {{0, 0, 0}, {4, 3, 1}, {NY - ROWS, NZ - 1, 6}};
     int err = image_make(c, 0, &c->image);
     if (err < 0) return err;
+    memset(c->finite, 0, sizeof c->finite);
     c->expected = calloc((size_t)c->image.n_out * ROWS * CELLS, 8);
     if (c->expected == NULL)
         err = mx_fail(&c->report->why, -ENOMEM, "no memory to try out the kernel \"%s\"", c->system->name);
@@ -604,8 +620,13 @@ static int check_in_child(void *context, struct mx_isolated *report) {
     if (c == NULL) return mx_fail(&report->why, -ENOMEM, "no memory to try out the kernel \"%s\"", s->name);
     c->system = s, c->report = report;
     int err = 0;
-    for (c->level = 0; c->level < (s->form == MX_STAGGERED ? 2 : 1) && err == 0; c->level++)
+    const int levels = s->form == MX_STAGGERED ? 2 : 1;
+    for (c->level = 0; c->level < levels && err == 0; c->level++) err = check_level(c);
+    c->level = levels - 1;
+    for (int32_t i = 0; i < s->n_reduce && err == 0; i++) {
+        c->reduce = &s->reduce[i];
         err = check_level(c);
+    }
     segments.take = false;
     dl_iterate_phdr(look_at_segments, &segments);
     if (err == 0 && !segments.same)

@@ -28,7 +28,7 @@ static int check_versions(const struct mx_kernel *k, const char *path, mx_why *w
             "%.200s was built with version %u of memext/cell.h and this memext has version %d: build "
             "it again with the header of this one",
             path, k->version, MX_CELL_VERSION);
-    if (k->size != sizeof *k || k->row_size != sizeof(struct mx_row) ||
+    if (k->size < MX_KERNEL_LEAST_SIZE || k->size > sizeof *k || k->row_size != sizeof(struct mx_row) ||
         k->field_size != sizeof(struct mx_cell_field) || k->param_size != sizeof(struct mx_cell_param))
         return mx_fail(
             why, -EINVAL,
@@ -53,7 +53,8 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
                   {"a number of partner fields", "MX_PARTNER", k->n_partner, k->form == MX_STAGGERED,
                    k->form == MX_STAGGERED ? MX_MAX_FIELDS : 0},
                   {"a number of fixed fields", "MX_FIXED", k->n_fixed, 0, MX_MAX_FIXED},
-                  {"a number of parameters", "MX_PARAMS", k->n_param, 0, MX_MAX_PARAMS}};
+                  {"a number of parameters", "MX_PARAMS", k->n_param, 0, MX_MAX_PARAMS},
+                  {"a number of reductions", "MX_REDUCES", (int32_t)k->n_reduce, 0, MX_MAX_REDUCES}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (counts[i].value < counts[i].low || counts[i].value > counts[i].high)
             return mx_fail(why, -EINVAL, "the kernel \"%s\" has %s (%s) of %d, which is not within %d..%d%s",
@@ -109,6 +110,11 @@ static int check_duplicates(const struct mx_system *s, mx_why *why) {
             if (strcmp(s->param_name[i], s->param_name[j]) == 0)
                 return mx_fail(why, -EINVAL, "the kernel \"%s\" has two parameters of the name %s", s->name,
                                s->param_name[i]);
+    for (int i = 0; i < s->n_reduce; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(s->reduce[i].name, s->reduce[j].name) == 0)
+                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two reductions of the name %s", s->name,
+                               s->reduce[i].name);
     return 0;
 }
 
@@ -124,9 +130,41 @@ static int copy_params(const struct mx_kernel *k, struct mx_system *s, mx_why *w
     return 0;
 }
 
-static int copy_description(const struct mx_kernel *k, const char *path, struct mx_system *s, mx_why *why) {
-    int err = check_versions(k, path, why);
-    if (err == 0) err = check_counts(k, why);
+static int copy_reduces(const struct mx_kernel *k, struct mx_system *s, mx_why *why) {
+    for (int64_t i = 0; i < k->n_reduce; i++) {
+        const struct mx_cell_reduce *from = &k->reduce[i];
+        if (!is_name(from->name, MX_FIELD_NAME))
+            return mx_fail(why, -EINVAL,
+                           "reduction %lld of the kernel \"%s\" has no name of 1 to %d characters",
+                           (long long)i, k->name, MX_FIELD_NAME - 1);
+        if (from->kind != MX_SUM && from->kind != MX_MAX)
+            return mx_fail(why, -EINVAL, "the reduction %s of the kernel \"%s\" is neither MX_SUM nor MX_MAX",
+                           from->name, k->name);
+        if (from->value == NULL)
+            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no MX_REDUCE(%s) ... MX_END", k->name,
+                           from->name);
+        strcpy(s->reduce[i].name, from->name);
+        s->reduce[i].kind = (int32_t)from->kind;
+        s->reduce[i].value = from->value;
+    }
+    s->n_reduce = (int32_t)k->n_reduce;
+    return 0;
+}
+
+/* A description of an earlier header is shorter: what it does not have is 0. */
+static int copy_description(const struct mx_kernel *described, const char *path, struct mx_system *s,
+                            mx_why *why) {
+    struct mx_kernel full = {.size = 0};
+    const struct mx_kernel *k = &full;
+    int err = check_versions(described, path, why);
+    if (err < 0) return err;
+    memcpy(&full, described, described->size);
+    if (k->n_reduce != 0 && k->reduce_size != sizeof(struct mx_cell_reduce))
+        return mx_fail(why, -EINVAL,
+                       "%.200s describes a reduction in %lld bytes where memext/cell.h has %zu: build it "
+                       "again with the header of this memext",
+                       path, (long long)k->reduce_size, sizeof(struct mx_cell_reduce));
+    err = check_counts(k, why);
     if (err < 0) return err;
     const bool staggered = k->form == MX_STAGGERED;
     snprintf(s->name, sizeof s->name, "%s", k->name);
@@ -141,6 +179,7 @@ static int copy_description(const struct mx_kernel *k, const char *path, struct 
                         : copy_fields(k, k->state, k->n_state, "MX_STATE", s->field[1], why);
     if (err == 0) err = copy_fields(k, k->fixed, k->n_fixed, "MX_FIXED", s->fixed, why);
     if (err == 0) err = copy_params(k, s, why);
+    if (err == 0) err = copy_reduces(k, s, why);
     return err == 0 ? check_duplicates(s, why) : err;
 }
 
@@ -251,6 +290,10 @@ static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, m
         mx_object_functions(&object, l->functions, sizeof l->functions);
         free(object.data);
     }
+    if (err == 0 && !built) {
+        l->system.text = l->text = text.data;
+        return 0;
+    }
     free(text.data);
     return err;
 }
@@ -285,6 +328,7 @@ void mx_kernel_close(struct mx_system *system) {
     if (l == NULL) return;
     mx_object_drop(&l->object);
     if (l->handle != NULL) dlclose(l->handle);
+    free(l->text);
     free(l);
 }
 

@@ -38,6 +38,7 @@ struct mx_loaded {
     void *handle;
     struct mx_object object;
     char functions[256];
+    char *text; /* of the file; NULL = a .so */
 };
 
 /* Calls work(context, why) in a child process and passes on what it returns. A child that dies, or takes more

@@ -3,9 +3,13 @@
 #include <memext/backend.h>
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 static json_t *whole(int64_t value) { return json_integer(value); }
+
+/* JSON has no NaN. */
+static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
 
@@ -160,6 +164,17 @@ static json_t *json_snapshots(const struct mx_report_snapshots *s) {
     return o;
 }
 
+static json_t *json_accel(const struct mx_report_accel *a) {
+    json_t *o = json_object();
+    put(o, "name", json_string(a->name));
+    put(o, "device", json_string(a->device));
+    put(o, "memory_bytes", a->memory_bytes == UINT64_MAX ? json_null() : whole((int64_t)a->memory_bytes));
+    put(o, "used_bytes", whole((int64_t)a->used_bytes));
+    put(o, "staging_bytes", whole((int64_t)a->staging_bytes));
+    put(o, "operations", whole((int64_t)a->operations));
+    return o;
+}
+
 static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
     put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
@@ -167,6 +182,11 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_updates", whole(r->predicted_updates));
     put(o, "predicted_seconds", json_real(r->predicted_seconds));
     put(o, "side_file_bytes", whole(r->side_file_bytes));
+    if (r->accel.name[0] != 0) {
+        put(o, "accelerator", json_accel(&r->accel));
+        put(o, "predicted_host_to_device_bytes", whole(r->predicted_read_bytes));
+        put(o, "predicted_device_to_host_bytes", whole(r->predicted_write_bytes));
+    }
     put(o, "commits", json_commits(r));
 }
 
@@ -180,6 +200,10 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     put(o, "resumed_from", whole(r->resumed_from));
     put(o, "read_bytes", whole((int64_t)r->counters.read_bytes));
     put(o, "write_bytes", whole((int64_t)r->counters.write_bytes));
+    if (r->accel.name[0] != 0) {
+        put(o, "host_to_device_bytes", whole((int64_t)r->accel.put_bytes));
+        put(o, "device_to_host_bytes", whole((int64_t)r->accel.get_bytes));
+    }
     put(o, "time", json_time(r));
     put(o, "wait_share", json_real(r->seconds > 0 ? r->wait_s / r->seconds : 0));
     put(o, "peak_rss_bytes", whole((int64_t)r->peak_rss_bytes));
@@ -190,12 +214,46 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     put(o, "verified", r->verified < 0 ? json_null() : json_boolean(r->verified));
 }
 
+/* Of a kernel's reductions those that a result has. */
+static json_t *json_check(const struct mx_norms_result *r, const struct mx_system *s) {
+    json_t *o = json_object(), *all = json_object();
+    put(o, "step", whole(r->step));
+    put(o, "max_change", number(r->max_change));
+    put(o, "rms_change", number(r->rms_change));
+    for (int32_t i = 0; s != NULL && i < r->n_reduce && i < s->n_reduce; i++) {
+        json_t *one = json_object();
+        put(one, s->reduce[i].kind == MX_SUM ? "sum" : "max", number(r->reduce[i]));
+        put(one, "spread", number(r->spread[i]));
+        put(all, s->reduce[i].name, one);
+    }
+    put(o, "reductions", all);
+    return o;
+}
+
+static void put_checks(json_t *o, const struct mx_report *r) {
+    json_t *until = json_array(), *norms = json_array(), *met = json_null();
+    for (int32_t i = 0; i < r->n_until; i++) json_array_append_new(until, json_string(r->until[i]));
+    for (int32_t i = 0; r->history != NULL && i < r->history->n; i++)
+        json_array_append_new(norms, json_check(&r->history->kept[i].result, r->problem.system));
+    if (r->met.until[0] != 0) {
+        met = json_object();
+        put(met, "until", json_string(r->met.until));
+        put(met, "step", whole(r->met.step));
+        put(met, "value", number(r->met.value));
+    }
+    put(o, "check_every", whole(r->check));
+    put(o, "until", until);
+    put(o, "met", met);
+    put(o, "norms", norms);
+}
+
 static json_t *json_files(const struct mx_report *r) {
     json_t *o = json_object();
     for (int32_t i = 0; i < r->n_files; i++) {
         const struct mx_report_file *f = &r->file[i];
         json_t *file = json_object(), *path = json_string(f->path);
         put(file, "path", path != NULL ? path : json_null()); /* bytes that are no UTF-8 */
+        if (f->inside[0] != 0 && (path = json_string(f->inside)) != NULL) put(file, "dataset", path);
         put(file, "in_place", json_boolean(f->in_place));
         put(file, "page_cache", json_boolean(f->page_cache));
         if (f->in_place) put(file, "align_bytes", whole(f->align_bytes));
@@ -223,6 +281,7 @@ json_t *mx_report_json(const struct mx_report *r) {
     put_prediction(o, r);
     if (r->sources > 0) put(o, "sources", whole(r->sources));
     if (r->probes > 0) put(o, "probes", whole(r->probes));
+    if (r->check > 0) put_checks(o, r);
     if (r->snapshots.every > 0) put(o, "snapshots", json_snapshots(&r->snapshots));
     if (r->fault_calls > 0) put(o, "fault_calls", whole(r->fault_calls));
     if (strcmp(r->status, "planned") != 0) put_measurement(o, r);
@@ -268,9 +327,13 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             q->threads, q->threads == 1 ? "" : "s", q->tuner, gib((double)r->block_bytes),
             gib((double)r->dram_budget_bytes));
     for (int32_t i = 0; i < r->n_files; i++)
-        fprintf(to, "%-10s %s of %s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
+        fprintf(to, "%-10s %s of %s%s%s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
+                r->file[i].inside[0] != 0 ? ":" : "", r->file[i].inside,
                 r->file[i].in_place ? "read in place" : "copied",
                 r->file[i].page_cache ? " through the page cache" : "");
+    if (r->accel.name[0] != 0)
+        fprintf(to, "accel      %s: %s; %.3f GiB of its memory, staged by %.3f GiB of DRAM\n", r->accel.name,
+                r->accel.device, gib((double)r->accel.used_bytes), gib((double)r->accel.staging_bytes));
     if (r->side_file_bytes > 0)
         fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
                 gib((double)r->side_file_bytes));
@@ -278,6 +341,12 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
             gib((double)r->predicted_init_bytes), r->predicted_seconds);
     print_commits(r, to);
+    if (r->check > 0) {
+        fprintf(to, "checks     every %lld steps", (long long)r->check);
+        for (int32_t i = 0; i < r->n_until; i++)
+            fprintf(to, "%s %s", i == 0 ? ", until" : " or", r->until[i]);
+        fputs(r->n_until > 0 ? "; what is predicted is for all steps\n" : "\n", to);
+    }
     if (r->snapshots.every > 0)
         fprintf(to, "snapshots  %lld, every %lld steps of every %lld-th cell, %.4f GiB in %s\n",
                 (long long)r->snapshots.predicted_count, (long long)r->snapshots.every,
@@ -285,11 +354,29 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
                 r->snapshots.directory);
 }
 
+static void print_checks(const struct mx_report *r, FILE *to) {
+    const struct mx_norms_history *h = r->history;
+    const struct mx_system *s = r->problem.system;
+    if (h == NULL || h->n == 0) return;
+    const struct mx_norms_result *n = &h->kept[h->n - 1].result;
+    fprintf(to, "norms      after step %lld: max-change %.6g, rms-change %.6g", (long long)n->step,
+            n->max_change, n->rms_change);
+    for (int32_t i = 0; s != NULL && i < n->n_reduce && i < s->n_reduce; i++)
+        fprintf(to, ", %s %.6g (spread %.3g)", s->reduce[i].name, n->reduce[i], n->spread[i]);
+    fputc('\n', to);
+    if (r->met.until[0] != 0)
+        fprintf(to, "ended      at step %lld of %lld by --until %s\n", (long long)r->met.step,
+                (long long)r->problem.nt, r->met.until);
+}
+
 void mx_report_print_result(const struct mx_report *r, FILE *to) {
     fprintf(to, "backend    %s on %s%s%s\n", r->device.backend, r->device.place,
             r->device.note[0] != 0 ? "; " : "", r->device.note);
     fprintf(to, "moved      read %.4f GiB, write %.4f GiB%s\n", gib((double)r->counters.read_bytes),
             gib((double)r->counters.write_bytes), r->moves ? "" : " (by the kernel; storage counters)");
+    if (r->accel.name[0] != 0)
+        fprintf(to, "bus        %.4f GiB to the accelerator, %.4f GiB from it\n",
+                gib((double)r->accel.put_bytes), gib((double)r->accel.get_bytes));
     fprintf(to,
             "time       %.3f s (+ %.3f s initialisation): update %.3f, copy %.3f, waiting %.3f (%.1f %%); "
             "reads under way %.3f, writes %.3f\n",
@@ -298,6 +385,7 @@ void mx_report_print_result(const struct mx_report *r, FILE *to) {
             (double)r->counters.write_ns * 1e-9);
     fprintf(to, "rate       %.4f Gupdates/s, peak RSS %.3f GiB, %llu major faults\n", rate(r) * 1e-9,
             gib((double)r->peak_rss_bytes), (unsigned long long)r->usage.major_faults);
+    print_checks(r, to);
     if (r->checksum[0] != 0)
         fprintf(to, "checksum   %s%s\n", r->checksum,
                 r->verified < 0 ? ""

@@ -6,6 +6,7 @@
 
 #include "machine/machine.h"
 #include "observe/usage.h"
+#include "system/norms.h"
 #include "system/system.h"
 
 #include <jansson.h>
@@ -21,14 +22,24 @@ struct mx_report_snapshots {
 
 /* A file of a field that is only read. */
 struct mx_report_file {
-    const char *field, *path;
+    const char *field, *path, *inside; /* inside: the dataset of an HDF5 file, else "" */
     bool in_place;        /* read where it is; else copied */
     bool page_cache;      /* in place, but through the page cache */
     uint32_t align_bytes; /* in place: of its transfers */
 };
 enum { MX_REPORT_FILES = MX_MAX_FIXED };
 
+/* Of a run on an accelerator. What is put is what is read, what is got what is written: so is the prediction.
+ */
+struct mx_report_accel {
+    char name[16], device[128];         /* name "" = none */
+    uint64_t memory_bytes;              /* that may be used; UINT64_MAX = as much as there is DRAM */
+    uint64_t used_bytes, staging_bytes; /* there; of DRAM between it and the Buffers */
+    uint64_t put_bytes, get_bytes, operations;
+};
+
 struct mx_report {
+    struct mx_report_accel accel;
     struct mx_problem problem;
     struct mx_machine machine;
     struct mx_plan plan;
@@ -50,6 +61,11 @@ struct mx_report {
     double commit_every_s; /* 0 = after every sweep */
     bool integrity;
     int64_t sources, probes; /* cells that something is added to, or recorded of; 0 = none */
+    int64_t check;           /* norms every so many steps; 0 = none */
+    int32_t n_until;
+    char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    struct mx_met met;
+    const struct mx_norms_history *history; /* NULL = none */
     struct mx_report_snapshots snapshots;
     int64_t fault_calls; /* tests: system calls that --fault counted; 0 = none */
     uint64_t dram_budget_bytes, dram_limit_bytes, block_bytes, peak_rss_bytes;

@@ -2,6 +2,8 @@
 #include "run/frame.h"
 #include "run/raw.h"
 
+#include "grid/array.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,8 +104,13 @@ static int twice(const struct mx_run_field *f, mx_why *why) {
 }
 
 static int take_path(struct mx_run_field *f, const char *path, mx_why *why) {
-    char whole[PATH_MAX];
-    if (realpath(path, whole) == NULL)
+    char file[PATH_MAX], whole[PATH_MAX];
+    const char *inside = mx_array_split(path, file);
+    if (strlen(inside) >= sizeof f->inside)
+        return mx_fail(why, -ENAMETOOLONG, "the name of the dataset of field %s has %zu bytes: %zu at most",
+                       f->name, strlen(inside), sizeof f->inside - 1);
+    strcpy(f->inside, inside);
+    if (realpath(file, whole) == NULL)
         return mx_fail(why, -errno, "%.300s cannot be opened: %s", path, strerror(errno));
     if (strlen(whole) >= sizeof f->path)
         return mx_fail(why, -ENAMETOOLONG, "the path of field %s has %zu bytes: %zu at most", f->name,
@@ -115,6 +122,8 @@ static int take_path(struct mx_run_field *f, const char *path, mx_why *why) {
 /* "FILE.npy", or of raw cells "FILE,TYPE[,offset=N][,frame=yes|no]". */
 static int take_file(struct mx_run_field *f, const char *word, mx_why *why) {
     char path[PATH_MAX];
+    f->raw[0] = 0;
+    if (mx_array_split(word, path)[0] != 0) return take_path(f, word, why); /* commas are the dataset's */
     mx_raw_split(word, path, f->raw);
     return take_path(f, path, why);
 }
@@ -333,7 +342,13 @@ static int open_raw(struct mx_run_field *f, const struct mx_problem *p, mx_why *
 
 static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
     if (f->raw[0] != 0) return open_raw(f, p, why);
-    return mx_npy_open_field(f->path, why, &f->npy);
+    char data[PATH_MAX];
+    int err = mx_array_open(f->path, f->inside, true, why, &f->npy, data);
+    if (err < 0) return err;
+    if (strlen(data) < sizeof f->data) return strcpy(f->data, data), 0;
+    close(f->npy.fd);
+    return mx_fail(why, -ENAMETOOLONG, "the path of the cells of %.200s has more than %zu bytes", f->path,
+                   sizeof f->data - 1);
 }
 
 /* Do extents with the frame, or where that is allowed without, agree with the problem's? */

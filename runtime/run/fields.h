@@ -29,17 +29,24 @@ struct mx_input_identity {
     uint64_t sample;
 };
 
-enum { MX_FIELD_OF_C = 2, MX_FIELD_PATH = 1024, MX_FIELDS_MOST = 2 * MX_MAX_FIELDS + MX_MAX_FIXED };
+enum {
+    MX_FIELD_OF_C = 2,
+    MX_FIELD_PATH = 1024,
+    MX_FIELD_INSIDE = 256,
+    MX_FIELDS_MOST = 2 * MX_MAX_FIELDS + MX_MAX_FIXED
+};
 
 struct mx_run_field {
     char name[MX_FIELD_NAME + 4];
     enum mx_dtype dtype;
     int32_t array, index; /* array: 0 = A, 1 = B, MX_FIELD_OF_C; index: among the fields of that array */
     int32_t same_as;      /* p.old without a word of its own: the field whose values it takes; else -1 */
-    const struct mx_init *init; /* NULL: a file */
-    char path[MX_FIELD_PATH];   /* of the file, absolute; "" = none */
-    char raw[48];               /* of raw files what follows the name: "u8,offset=352"; "" = .npy */
-    struct mx_frame made;       /* of a file, or a program's planes, that have no frame */
+    const struct mx_init *init;   /* NULL: a file */
+    char path[MX_FIELD_PATH];     /* of the file, absolute; "" = none */
+    char inside[MX_FIELD_INSIDE]; /* of an HDF5 file the dataset: "/group/name"; else "" */
+    char data[MX_FIELD_PATH];     /* of the file of its cells, if its header names one; "" = itself */
+    char raw[48];                 /* of raw files what follows the name: "u8,offset=352"; "" = none */
+    struct mx_frame made;         /* of a file, or a program's planes, that have no frame */
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */

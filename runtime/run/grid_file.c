@@ -1,5 +1,7 @@
 #include "run/grid_file.h"
 
+#include "grid/array.h"
+
 #include <errno.h>
 #include <memext/backend.h>
 #include <stdio.h>
@@ -31,9 +33,15 @@ static int open_raw(struct mx_grid_file *f, const struct mx_grid *grid, mx_why *
                    f->path, f->raw);
 }
 
+static int open_array(struct mx_grid_file *f, mx_why *why) {
+    char file[PATH_MAX];
+    const char *inside = mx_array_split(f->path, file);
+    return mx_array_open(file, inside, false, why, &f->npy, f->data);
+}
+
 static int source_open(void *context, struct mx_grid *grid, mx_why *why) {
     struct mx_grid_file *f = context;
-    int err = f->raw[0] != 0 ? open_raw(f, grid, why) : mx_npy_open(f->path, why, &f->npy);
+    int err = f->raw[0] != 0 ? open_raw(f, grid, why) : open_array(f, why);
     if (err < 0) return f->npy.fd = -1, err;
     grid->nx = f->npy.shape[2], grid->ny = f->npy.shape[1], grid->nz = f->npy.shape[0];
     snprintf(grid->dtype, sizeof grid->dtype, "%s", mx_dtype_name(f->npy.dtype));

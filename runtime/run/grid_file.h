@@ -12,6 +12,7 @@ struct mx_grid_file {
     int32_t h;               /* of a raw source: cells of a frame, if it has one */
     bool replace;            /* of a sink: a file that is there */
     struct mx_npy npy;       /* open while npy.fd >= 0 */
+    char data[PATH_MAX];     /* of a source: the file of its cells, where a header names one; else "" */
     struct mx_output output; /* of a sink; published when the whole result is there */
 };
 

@@ -65,7 +65,8 @@ static int begin(struct mx_run *r, struct mx_run_field *f) {
 static void tell(struct mx_run *r, const struct mx_run_field *f) {
     struct mx_report_file *file = &r->report.file[r->report.n_files++];
     struct mx_device_facts facts = {.size = sizeof facts};
-    *file = (struct mx_report_file){.field = f->name, .path = f->path, .in_place = f->in_place};
+    *file = (struct mx_report_file){
+        .field = f->name, .path = f->path, .inside = f->inside, .in_place = f->in_place};
     if (r->file[f->index] == NULL) return;
     mx_device_facts(r->file[f->index], &facts);
     file->page_cache = !facts.bypasses_page_cache;

@@ -1,5 +1,7 @@
 #include "run/info.h"
+#include "accel/accel.h"
 #include "engine/engine.h"
+#include "grid/array.h"
 #include "observe/report.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
@@ -21,6 +23,23 @@ static json_t *backends(void) {
         json_t *o = json_object();
         put(o, "name", json_string((*b)->name));
         put(o, "summary", json_string((*b)->summary));
+        put(o, "works", json_boolean(err == 0));
+        put(o, "why", json_string(why.text));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *accelerators(void) {
+    json_t *list = json_array();
+    for (const struct mx_accel_ops *const *a = mx_accels; *a != NULL; a++) {
+        mx_why why = {""};
+        char device[128] = "";
+        const int err = (*a)->probe(device, &why);
+        json_t *o = json_object();
+        put(o, "name", json_string((*a)->name));
+        put(o, "summary", json_string((*a)->summary));
+        put(o, "device", json_string(device));
         put(o, "works", json_boolean(err == 0));
         put(o, "why", json_string(why.text));
         json_array_append_new(list, o);
@@ -53,6 +72,19 @@ static json_t *algorithms(void) {
         put(o, "aliases", json_string((*a)->aliases));
         put(o, "summary", json_string((*a)->summary));
         put(o, "resumable", json_boolean((*a)->resumable));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+/* Of files that arrays are read from. */
+static json_t *formats(void) {
+    json_t *list = json_array();
+    for (const struct mx_array_format *f = mx_array_formats; f->name != NULL; f++) {
+        json_t *o = json_object();
+        put(o, "name", json_string(f->name));
+        put(o, "summary", json_string(f->summary));
+        put(o, "built", json_boolean(f->built));
         json_array_append_new(list, o);
     }
     return list;
@@ -92,8 +124,10 @@ int mx_info_json(const struct mx_machine *m, const char *path, uint64_t dram_byt
     put(all, "dram_limit_bytes", json_integer((json_int_t)limit));
     put(all, "reserve_bytes", json_integer((json_int_t)reserve));
     put(all, "backends", backends());
+    put(all, "accelerators", accelerators());
     put(all, "algorithms", algorithms());
     put(all, "stencils", stencils());
+    put(all, "formats", formats());
     if (place != NULL) put(all, "device", place);
     return *out = all, 0;
 }

@@ -102,6 +102,10 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     mx_note_escape(f->path, path);
     put(o, "path", json_string(path));
     if (f->raw[0] != 0) put(o, "raw", json_string(f->raw));
+    if (f->inside[0] != 0) {
+        mx_note_escape(f->inside, path);
+        put(o, "dataset", json_string(path));
+    }
     if (!f->frame) put(o, "frame", json_false());
     put_whole(o, "inode", (int64_t)f->identity.inode);
     put_whole(o, "bytes", (int64_t)f->identity.bytes);
@@ -179,6 +183,43 @@ static void put_identity(json_t *o, const char *key, uint64_t identity) {
     if (identity != 0) put(o, key, json_string(text));
 }
 
+static json_t *print_number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+
+/* Of each check that is kept a list: number, step, changes, and two numbers for each reduction. */
+static json_t *print_history(const struct mx_norms_history *h) {
+    json_t *all = json_array();
+    for (int32_t i = 0; i < h->n; i++) {
+        const struct mx_norms_result *r = &h->kept[i].result;
+        json_t *one = json_array();
+        json_array_append_new(one, json_integer(h->kept[i].number));
+        json_array_append_new(one, json_integer(r->step));
+        json_array_append_new(one, print_number(r->max_change));
+        json_array_append_new(one, print_number(r->rms_change));
+        for (int32_t k = 0; k < r->n_reduce; k++) {
+            json_array_append_new(one, print_number(r->reduce[k]));
+            json_array_append_new(one, print_number(r->spread[k]));
+        }
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+/* kept: of the history at most. */
+static json_t *print_checks(const struct mx_note *n, int32_t kept) {
+    json_t *o = json_object(), *until = json_array();
+    struct mx_norms_history history = {.n = 0};
+    put_whole(o, "every", n->check);
+    for (int32_t i = 0; i < n->n_until; i++) json_array_append_new(until, json_string(n->until[i]));
+    put(o, "until", until);
+    if (kept > 0) mx_history_up_to(&n->history, n->time, kept, &history);
+    put_whole(o, "stride", history.stride);
+    put(o, "norms", print_history(&history));
+    if (n->met.until[0] == 0) return o;
+    put(o, "met", json_string(n->met.until));
+    put(o, "met_value", print_number(n->met.value));
+    return o;
+}
+
 static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
     char path[MX_NOTE_ESCAPED_BYTES];
     json_t *o = json_object();
@@ -191,7 +232,7 @@ static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
     return o;
 }
 
-static json_t *print_all(const struct mx_note *n) {
+static json_t *print_all(const struct mx_note *n, int32_t kept) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
@@ -216,6 +257,7 @@ static json_t *print_all(const struct mx_note *n) {
     if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
+    if (n->check > 0) put(o, "checks", print_checks(n, kept));
     if (n->snapshots.every > 0) put(o, "snapshots", print_snapshots(&n->snapshots));
     if (n->problem.system != NULL)
         put(o, "system", print_system(n));
@@ -229,9 +271,12 @@ static json_t *print_all(const struct mx_note *n) {
 }
 
 int mx_note_print(const struct mx_note *note, char *text, size_t capacity) {
-    json_t *o = print_all(note);
-    size_t n = o != NULL ? json_dumpb(o, text, capacity, JSON_COMPACT) : 0;
-    json_decref(o);
+    size_t n = capacity;
+    for (int32_t kept = note->history.n; n >= capacity && kept >= 0; kept = kept > 0 ? kept / 2 : -1) {
+        json_t *o = print_all(note, kept);
+        n = o != NULL ? json_dumpb(o, text, capacity, JSON_COMPACT) : 0;
+        json_decref(o);
+    }
     if (n == 0) return -ENOMEM;
     if (n >= capacity) return -ENOSPC;
     text[n] = 0;
@@ -313,6 +358,10 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
     const char *path = json_string_value(member(r, v, "path"));
     if (path == NULL || path[0] == 0 || !mx_note_unescape(path, f->path, sizeof f->path)) r->ok = false;
     if (json_object_get(v, "raw") != NULL) word(r, v, "raw", f->raw, sizeof f->raw);
+    const json_t *dataset = json_object_get(v, "dataset");
+    if (dataset != NULL && (!json_is_string(dataset) ||
+                            !mx_note_unescape(json_string_value(dataset), f->inside, sizeof f->inside)))
+        r->ok = false;
     frame = json_object_get(v, "frame");
     f->frame = frame == NULL || json_is_true(frame);
     f->identity.inode = (uint64_t)whole(r, v, "inode", INT64_MIN, INT64_MAX);
@@ -498,6 +547,57 @@ static void parse_sides(struct reader *r, const json_t *o, const struct mx_probl
     if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
 }
 
+static double parse_number(struct reader *r, const json_t *list, size_t i) {
+    const json_t *v = json_array_get(list, i);
+    if (json_is_null(v)) return NAN;
+    if (!json_is_number(v)) r->ok = false;
+    return json_number_value(v);
+}
+
+static void parse_check(struct reader *r, const json_t *list, struct mx_norms_kept *out) {
+    const size_t n = json_array_size(list), first = 4;
+    if (n < first || (n - first) % 2 != 0 || n > first + 2 * MX_MAX_REDUCES ||
+        !json_is_integer(json_array_get(list, 0)) || !json_is_integer(json_array_get(list, 1))) {
+        r->ok = false;
+        return;
+    }
+    out->number = json_integer_value(json_array_get(list, 0));
+    out->result = (struct mx_norms_result){.step = json_integer_value(json_array_get(list, 1)),
+                                           .max_change = parse_number(r, list, 2),
+                                           .rms_change = parse_number(r, list, 3),
+                                           .n_reduce = (int32_t)((n - first) / 2)};
+    for (size_t i = first; i < n; i += 2) {
+        out->result.reduce[(i - first) / 2] = parse_number(r, list, i);
+        out->result.spread[(i - first) / 2] = parse_number(r, list, i + 1);
+    }
+}
+
+static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
+    if (o == NULL) return;
+    const json_t *until = member(r, o, "until"), *norms = member(r, o, "norms");
+    n->check = whole(r, o, "every", 1, INT64_MAX / 4);
+    n->history.stride = whole(r, o, "stride", 0, INT64_MAX / 4);
+    if (json_array_size(until) > MX_UNTILS_MOST || json_array_size(norms) > MX_HISTORY_MOST) r->ok = false;
+    if (json_array_size(norms) > 0 && n->history.stride == 0) r->ok = false;
+    for (size_t i = 0; i < json_array_size(until) && r->ok; i++) {
+        const char *text = json_string_value(json_array_get(until, i));
+        if (text == NULL || text[0] == 0 || strlen(text) >= MX_UNTIL_TEXT) r->ok = false;
+        if (r->ok) strcpy(n->until[n->n_until++], text);
+    }
+    for (size_t i = 0; i < json_array_size(norms) && r->ok; i++) {
+        parse_check(r, json_array_get(norms, i), &n->history.kept[n->history.n++]);
+        const int64_t step = n->history.kept[i].result.step;
+        if (step < 1 || step > n->time || (i > 0 && step <= n->history.kept[i - 1].result.step) ||
+            n->history.kept[i].number < 1)
+            r->ok = false;
+    }
+    if (!r->ok || json_object_get(o, "met") == NULL) return;
+    word(r, o, "met", n->met.until, sizeof n->met.until);
+    const json_t *value = member(r, o, "met_value");
+    n->met.value = json_is_null(value) ? NAN : real(r, value);
+    n->met.step = n->time;
+}
+
 static void parse_snapshots(struct reader *r, const json_t *o, struct mx_snapshots_asked *s) {
     const json_t *of = json_object_get(o, "snapshots");
     if (of == NULL) return;
@@ -537,6 +637,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
+    parse_checks(r, json_object_get(o, "checks"), n);
     parse_snapshots(r, o, &n->snapshots);
     if (system == NULL) parse_origin(r, o, n);
 }

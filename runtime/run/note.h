@@ -10,6 +10,7 @@
 #define MX_RUN_NOTE_H
 
 #include "run/fields.h"
+#include "system/norms.h"
 #include "system/sides.h"
 #include "system/system.h"
 
@@ -56,7 +57,17 @@ struct mx_note {
     char backend[24], host[65];
     int64_t started_s, committed_s; /* seconds since 1970 */
     char checksum[17];              /* of the finished result, "" before */
+    int64_t check;                  /* norms every so many steps; 0 = none */
+    int32_t n_until;
+    char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    struct mx_met met;               /* the criterion that ended the run at `time` */
+    struct mx_norms_history history; /* up to `time`; of it the text has what there is room for */
 };
+
+/* All steps are done, or a criterion has ended the run before. */
+static inline bool mx_note_complete(const struct mx_note *n) {
+    return n->time == n->problem.nt || n->met.until[0] != 0;
+}
 
 /* Paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX. `out` of escape has room for
  * MX_NOTE_ESCAPED_BYTES; unescape is false where the text is too long or was not written by it. */

@@ -276,7 +276,8 @@ const struct mx_option mx_option_rows[] = {
     {"backend", 0, BOTH | MX_CMD_EXPORT, 1, take_text, AT(backend), 0, 0, "B",
      "dram | swap | mmap | aio | uring (default: uring, else aio)"},
     {"algorithm", 0, BOTH, 1, take_text, AT(algorithm), 0, 0, "A",
-     "direct | direct-skewed | direct-skewed-opt | redundant | skewed | skewed-y | skewed-min | stream, or "
+     "direct | direct-skewed | direct-skewed-opt | redundant | skewed | skewed-y | skewed-min | stream | "
+     "resident, or "
      "the papers' names"},
     {"tuner", 0, BOTH, 1, take_text, AT(tuner), 0, 0, "T",
      "blk | naive | manual (default: blk; manual when --block is given)"},
@@ -284,7 +285,7 @@ const struct mx_option mx_option_rows[] = {
      "Block size in rows, planes and time steps (manual tuner)"},
     {"iblock", 0, BOTH, 2, take_counts, AT(iy), 1, 0, "IY IZ", "iBlock size in rows and planes"},
     {"engine", 0, BOTH, 1, take_text, AT(engine), 0, 0, "E",
-     "iblock (the papers') | tiled (temporal blocking in cache)"},
+     "iblock (the papers') | tiled (temporal blocking in cache); device with --accel"},
     {"slab", 0, BOTH, 1, take_count, AT(slab), 1, 1 << 20, "PLANES",
      "planes that one step of a z-pipelined schedule moves on"},
     {"tile", 0, BOTH, 2, take_counts, AT(tile), 1, 0, "ROWS LEVELS",
@@ -304,6 +305,10 @@ const struct mx_option mx_option_rows[] = {
      "DRAM left to the system (default: auto, 0 with --dram; paper: 1 GiB + 128 MiB per core)"},
     {"threads", 0, BOTH, 1, take_count, AT(threads), 1, 1024, "N",
      "compute threads (default: the cores of this process)"},
+    {"accel", 0, BOTH, 1, take_text, AT(accel), 0, 0, "NAME[,KEY=VALUE...]",
+     "compute in the memory of an accelerator: host | opencl | auto (memext info lists them)"},
+    {"device-memory", 0, BOTH, 1, take_size, AT(device_memory), 1 << 16, UINT64_MAX, "SIZE",
+     "memory of the accelerator that may be used (default: all it has)"},
     {"plan", 0, RUN, 1, take_text, AT(plan), 0, 0, "LINE|FILE", "run this plan, as printed by memext tune"},
     {"advice", 0, RUN, 1, take_advice, 0, 0, 0, "A",
      "mmap and swap: none | sequential | random | willneed | hugepage | schedule (default none)"},
@@ -329,6 +334,11 @@ const struct mx_option mx_option_rows[] = {
      "record cells after every step: a file with FIELD X Y Z in each line"},
     {"probes-out", 0, RUN, 1, take_text, AT(probes_out), 0, 0, "TRACES.npy",
      "where to: a row a step, a column for each probe, f64; grows while the run goes on"},
+    {"check", 0, BOTH, 1, take_count, AT(check), 1, INT64_MAX / 4, "EVERY",
+     "norms of the change, and a kernel's own (MX_REDUCE), every so many steps and after the last"},
+    {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE",
+     "end at the first check where max-change, rms-change, or a NAME or NAME-spread of the kernel is at most "
+     "VALUE (--check 100 if not given); repeated: any of them; none: with --resume, no longer"},
     {"snapshot", 0, RUN, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
      "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
      "while the run goes on"},
@@ -469,6 +479,7 @@ static int complete_system(struct mx_options *o, mx_why *why) {
     for (size_t i = 0; i < sizeof of_kernels / sizeof *of_kernels; i++)
         if (o->kernel == NULL && !o->resume && mx_option_given(o, of_kernels[i]))
             return mx_fail(why, -EINVAL, "--%s is for kernels: give one with --kernel FILE.c", of_kernels[i]);
+    o->problem.due[0] = o->check; /* of a run once more, when its store is known */
     if (o->kernel == NULL) return 0;
     o->input = o->init = o->output = NULL;
     return 0;
@@ -507,7 +518,11 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
     if (o->init != NULL && mx_init_find(o->init) == NULL)
         return mx_fail(why, -EINVAL, "--init '%s' is not known; it is random, gauss, linear, corner or zero",
                        o->init);
-    if (o->engine != NULL && strcmp(o->engine, "iblock") != 0 && strcmp(o->engine, "tiled") != 0)
-        return mx_fail(why, -EINVAL, "--engine '%s' is not known; it is iblock or tiled", o->engine);
+    if (o->device_memory > 0 && o->accel == NULL)
+        return mx_fail(why, -EINVAL, "--device-memory is that of an accelerator: give one with --accel");
+    if (o->engine != NULL && strcmp(o->engine, "iblock") != 0 && strcmp(o->engine, "tiled") != 0 &&
+        !(o->accel != NULL && strcmp(o->engine, "device") == 0))
+        return mx_fail(why, -EINVAL, "--engine '%s' is not known; it is iblock or tiled, or with --accel device",
+                       o->engine);
     return 0;
 }

@@ -29,11 +29,15 @@ struct mx_options {
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place, field_copy;
+    const char *accel;      /* --accel; NULL = none */
+    uint64_t device_memory; /* --device-memory; 0 = all of it */
     struct mx_words sides;         /* --side */
     struct mx_words frames;        /* --frame */
     bool bare_output;              /* --output-frame none */
     struct mx_words point_sources; /* --source */
     const char *sources, *probes, *probes_out;
+    int64_t check;          /* --check; 0 = not given */
+    struct mx_words untils; /* --until */
     /* --snapshot: steps from one to the next (0 = none), one cell of how many; the directory stands in the
      * option's text, so many bytes of it */
     int64_t snapshot_every, snapshot_stride;

@@ -1,5 +1,7 @@
 #include "run/output.h"
 
+#include "grid/array.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -189,8 +191,13 @@ static void resolve_new(const char *path, struct named *out) {
 }
 
 static void resolve(const struct mx_file_word *word, struct named *out) {
+    char file[PATH_MAX];
     out->word = word;
-    if (realpath(word->path, out->path) == NULL) resolve_new(word->path, out);
+    if (word->use == MX_FILE_READ)
+        mx_array_split(word->path, file); /* a dataset is not written over either */
+    else
+        snprintf(file, sizeof file, "%s", word->path);
+    if (realpath(file, out->path) == NULL) resolve_new(file, out);
     out->there = stat(out->path, &out->st) == 0;
     if (word->use != MX_FILE_PLACE || !out->there || !S_ISDIR(out->st.st_mode)) return;
     size_t n = strlen(out->path);

@@ -1,4 +1,5 @@
 /* phases.c - a run with its store open, phase by phase. */
+#include "grid/array.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -37,9 +38,10 @@ static int begin_note(struct mx_run *r) {
     snprintf(n->raw, sizeof n->raw, "%s", r->input_raw);
     if (r->o.source) snprintf(n->source, sizeof n->source, "%s", r->source.name);
     if (r->o.input == NULL) return 0;
-    if (realpath(r->o.input, n->input) == NULL || fstat(r->input.npy.fd, &st) != 0)
-        return mx_fail(&r->why, -errno, "%.300s cannot be named in the store: %s", r->o.input,
-                       strerror(errno));
+    err = mx_array_real(r->o.input, n->input);
+    if (err == 0 && fstat(r->input.npy.fd, &st) != 0) err = -errno;
+    if (err < 0)
+        return mx_fail(&r->why, err, "%.300s cannot be named in the store: %s", r->o.input, strerror(-err));
     n->identity = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
                                              .bytes = (uint64_t)st.st_size,
                                              .modified_ns = st.st_mtim.tv_sec * INT64_C(1000000000) +
@@ -52,6 +54,7 @@ static void renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     n->snapshots = r->snapshots.asked;
     n->plan = r->report.plan;
+    mx_run_note_norms(r);
     n->n_buffers = r->n_buffers;
     n->commit_every = r->commit_every_s;
     for (int32_t i = 0; i < r->fields.n; i++) {
@@ -102,6 +105,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
+    mx_run_note_norms(r);
     err = write_note(r);
     pthread_mutex_lock(&r->lock);
     r->committed |= err == 0;
@@ -112,7 +116,20 @@ static int commit(void *context, int64_t time, int32_t buffer) {
 /* Steps as above; whether they are committed or not. */
 static int take_sweep(void *context, int64_t steps, mx_why *why) {
     struct mx_run *r = context;
-    return mx_run_write_traces(r, r->first_time + steps, why);
+    int err = mx_run_write_traces(r, r->first_time + steps, why);
+    return err < 0 ? err : mx_run_check(r, r->first_time + steps, why);
+}
+
+static bool decides(void *context, int64_t steps) {
+    const struct mx_run *r = context;
+    return mx_run_may_end(r, r->first_time + steps);
+}
+
+/* Levels that may be computed beyond the last sweep that was taken; 0 = any. */
+static int64_t most_ahead(const struct mx_run *r) {
+    const int64_t traces = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0;
+    const int64_t norms = r->norms.norms != NULL ? mx_norms_most_ahead(r->norms.norms) : 0;
+    return traces == 0 || (norms > 0 && norms < traces) ? norms : traces;
 }
 
 static int fail_commit(struct mx_run *r, const char *which, int err) {
@@ -412,6 +429,7 @@ static int make_engine(struct mx_run *r) {
     const struct mx_plan *p = &r->report.plan;
     struct mx_engine_options e =
         mx_take_engine(&r->rest, &r->report.machine, p, &r->report.layout, &r->tuned.shape);
+    e.accel = r->accel;
     r->ops = mx_engine_find(p->engine);
     int err = r->ops->create(&e, &r->why, &r->engine);
     if (err == 0) r->ops->describe(r->engine, &r->report.plan);
@@ -441,7 +459,7 @@ static void take_kernel_bytes(struct mx_run *r) {
     p->counters.write_bytes = r->backend->anonymous ? p->usage.swap_out_bytes : p->usage.storage_write_bytes;
 }
 
-static void take_measurement(struct mx_run *r, const struct mx_executed *done, int err) {
+static void take_measurement(struct mx_run *r, const struct mx_executed *done) {
     struct mx_report *p = &r->report;
     take_kernel_bytes(r);
     p->seconds = (double)done->total_ns * 1e-9;
@@ -450,7 +468,10 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done, i
     p->wait_s = (double)done->wait_ns * 1e-9;
     p->updates = done->updates;
     p->block_bytes = (uint64_t)done->block_bytes;
-    p->steps_done = r->first_time + (err == 0 ? r->rest.nt : done->steps_done);
+    p->accel.put_bytes = done->put_bytes;
+    p->accel.get_bytes = done->get_bytes;
+    if (r->accel != NULL) p->accel.operations = mx_accel_counters(r->accel).operations;
+    p->steps_done = r->first_time + done->steps_done;
     r->result = done->result;
 }
 
@@ -470,7 +491,7 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
 }
 
 static bool asks(const struct mx_run *r) {
-    return r->points.after.sources != NULL || r->points.after.traces != NULL ||
+    return r->points.after.sources != NULL || r->points.after.traces != NULL || r->norms.norms != NULL ||
            !mx_sides_all_fixed(&r->sides);
 }
 
@@ -490,9 +511,11 @@ static int compute(struct mx_run *r) {
                              .commit_every_s = r->commit_every_s,
                              .faces = r->faces,
                              .budget = r->budget,
+                             .accel = r->accel,
                              .after = asks(r) ? &r->points.after : NULL,
-                             .most_ahead = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0,
+                             .most_ahead = most_ahead(r),
                              .sweep = take_sweep,
+                             .decides = r->norms.n_until > 0 ? decides : NULL,
                              .taking = r->snapshots.made ? &r->snapshots.taking : NULL,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
@@ -519,7 +542,7 @@ static int compute(struct mx_run *r) {
     mx_run_begin_phase(r, "updates", "updates", r->tuned.traffic.updates);
     err = execute(r, &x, &done);
     err = stop_timeline(r, err);
-    take_measurement(r, &done, err);
+    take_measurement(r, &done);
     return err;
 }
 
@@ -527,7 +550,7 @@ static int compute(struct mx_run *r) {
  * published like any other. */
 static int commit_result(struct mx_run *r) {
     if (!r->report.device.durable || mx_run_resumable(r)) return 0;
-    int err = commit(r, r->rest.nt, r->result);
+    int err = commit(r, r->report.steps_done - r->first_time, r->result);
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
@@ -585,7 +608,9 @@ static int verify(struct mx_run *r) {
                                      fill_of(r, 1, 0, &r->report.layout)};
     struct sided sided[2] = {{r, 0, plain_plane, r}, {r, 1, mx_fields_fill_plane, &fill[1]}};
     if (r->system != NULL) sided[0] = (struct sided){r, 0, mx_fields_fill_plane, &fill[0]};
-    struct mx_verification v = {.problem = &r->o.problem,
+    struct mx_problem done = r->o.problem; /* a criterion may have ended it before its last step */
+    done.nt = r->report.steps_done;
+    struct mx_verification v = {.problem = &done,
                                 .layout = &r->report.layout,
                                 .source = fill_sided,
                                 .source_context = &sided[0],
@@ -603,7 +628,7 @@ static int verify(struct mx_run *r) {
                                 .progress = on_progress,
                                 .context = r};
     memcpy(v.fixed, r->fixed, sizeof v.fixed);
-    const struct mx_problem *p = &r->o.problem;
+    const struct mx_problem *p = &done;
     uint64_t begin = mx_clock_ns();
     mx_run_begin_phase(r, "verify", "updates", p->nx * p->ny * p->nz * p->nt);
     int err = mx_verify(&v, &r->why);
@@ -730,6 +755,7 @@ int mx_run_work(struct mx_run *r) {
     err = explain(r, err);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = hand_over_result(r);
+    if (err == 0) err = mx_run_end_traces(r);
     if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
         mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
                 strerror(-err));
@@ -739,6 +765,7 @@ int mx_run_work(struct mx_run *r) {
 void mx_run_release(struct mx_run *r) {
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
+    mx_accel_close(r->accel);
     for (int i = 0; i < MX_BUFFERS; i++) {
         mx_buffer_close(r->buffer[i]);
         mx_buffer_close(r->partner[i]);
@@ -746,6 +773,7 @@ void mx_run_release(struct mx_run *r) {
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->faces);
     mx_run_close_points(r);
+    mx_run_close_norms(r);
     mx_run_close_snapshots(r);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_device_close(r->file[i]);
     mx_fields_close(&r->fields);

@@ -99,7 +99,12 @@ static int open_former_file(struct mx_run *r) {
                        "began with as --probes-out",
                        (long long)r->first_time, r->o.probes_out);
     if (q->fd < 0) return fail_file(r, q->fd);
-    return mx_traces_file_check(q->fd, r->o.probes_out, r->o.problem.nt, q->probes.n, r->first_time, &r->why);
+    const int64_t nt = r->o.problem.nt;
+    int err = mx_traces_file_check(q->fd, r->o.probes_out, nt, q->probes.n, r->first_time, &r->why);
+    if (err == 0 || r->note.met.until[0] == 0) return err;
+    err = mx_traces_file_check(q->fd, r->o.probes_out, r->first_time, q->probes.n, r->first_time, &r->why);
+    if (err == 0) r->why.text[0] = 0; /* the file of a run that a criterion has ended */
+    return err < 0 || r->rest.nt == 0 ? err : mx_traces_file_begin(q->fd, nt, q->probes.n, &r->why);
 }
 
 /* A run that is resumed from its beginning may have left a file: one of its own kind alone is used again. */
@@ -144,6 +149,13 @@ int mx_run_open_points(struct mx_run *r) {
 int mx_run_write_traces(struct mx_run *r, int64_t steps, mx_why *why) {
     struct mx_run_points *q = &r->points;
     return q->fd < 0 ? 0 : mx_traces_file_write(q->fd, &q->traces, steps, why);
+}
+
+/* The file of a run that ended before its last step has the rows of those that were done. */
+int mx_run_end_traces(struct mx_run *r) {
+    const int64_t steps = r->report.steps_done;
+    if (r->points.fd < 0 || steps == r->o.problem.nt) return 0;
+    return mx_traces_file_begin(r->points.fd, steps, r->points.probes.n, &r->why);
 }
 
 int mx_run_sync_traces(struct mx_run *r) {

@@ -32,6 +32,8 @@ bool mx_run_points_fit(mx_run *r);
 int mx_run_open_points(mx_run *r);
 /* Steps of the run that are complete: their traces into the file. */
 int mx_run_write_traces(mx_run *r, int64_t steps, mx_why *why);
+/* The run has ended: before its last step the file is cut. */
+int mx_run_end_traces(mx_run *r);
 /* Before the commit of what was written. 0 or -errno, no sentence. */
 int mx_run_sync_traces(mx_run *r);
 void mx_run_close_points(mx_run *r);

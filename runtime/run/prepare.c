@@ -515,6 +515,11 @@ static void report_plan(struct mx_run *r) {
     p->block_bytes = r->tuned.dram_bytes;
     p->side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
     p->moves = r->algorithm->uses_blocks;
+    p->accel.used_bytes = r->tuned.device_bytes;
+    p->accel.staging_bytes =
+        r->accel == NULL ? 0
+                         : MX_STAGING_PIECES *
+                               (uint64_t)mx_execute_piece_bytes(&r->tuned.shape, &r->tuned.layout, &p->plan);
 }
 
 static void report_commits(struct mx_run *r) {
@@ -534,7 +539,8 @@ static void report_commits(struct mx_run *r) {
 
 /* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
 static uint64_t extra_bytes(const struct mx_run *r) {
-    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r);
+    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r) +
+           mx_take_norms_bytes(&r->o.problem, r->request.threads);
 }
 
 static bool extra_fits(struct mx_run *r) {
@@ -577,6 +583,35 @@ int mx_run_plan(struct mx_run *r) {
     return err;
 }
 
+/* What an accelerator cannot do yet is done in DRAM. */
+static int take_accel(struct mx_run *r) {
+    static const char *const others[] = {"source", "sources", "probes", "side", "until", "check"};
+    if (r->o.accel == NULL) return 0;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (mx_option_given(&r->o, others[i]))
+            return mx_fail(&r->why, -ENOTSUP,
+                           "--%s cannot be done on an accelerator: leave --accel %.40s out, or --%s", others[i],
+                           r->o.accel, others[i]);
+    if (!mx_sides_all_fixed(&r->sides))
+        return mx_fail(&r->why, -ENOTSUP,
+                       "the sides of this run are not all fixed, which cannot be done on an accelerator: leave "
+                       "--accel %.40s out",
+                       r->o.accel);
+    if (!r->resident && is_mapped(r->backend))
+        return mx_fail(&r->why, -ENOTSUP,
+                       "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
+                       "uring, aio or dram, or leave --accel %.40s out",
+                       r->backend->name, r->o.accel);
+    int err = mx_take_accel(&r->o, &r->why, &r->accel, &r->there, &r->request);
+    if (err < 0) return err;
+    const struct mx_accel_facts *f = mx_accel_facts(r->accel);
+    struct mx_report_accel *p = &r->report.accel;
+    snprintf(p->name, sizeof p->name, "%s", f->name);
+    snprintf(p->device, sizeof p->device, "%s", f->device);
+    p->memory_bytes = f->memory_bytes;
+    return 0;
+}
+
 int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
@@ -591,10 +626,13 @@ int mx_run_request(struct mx_run *r) {
     r->sinks_known = err == 0 && r->system != NULL;
     if (r->sinks_known) err = mx_run_check_names(r);
     if (err == 0 && !r->resumed && r->system == NULL) err = open_source(r);
+    if (err == 0 && r->input.data[0] != 0)
+        err = mx_run_check_names(r); /* the file of its cells is known now */
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_check_frames(r);
     if (err == 0) err = mx_run_take_snapshots(r);
     if (err == 0) err = mx_run_take_points(r);
+    if (err == 0) err = mx_run_take_norms(r);
     if (err == 0 && r->system != NULL) err = mx_run_take_in_place(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
@@ -602,10 +640,11 @@ int mx_run_request(struct mx_run *r) {
     if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0 && r->system == NULL)
         r->o.init = mx_inits[0].name;
     r->rest = r->o.problem;
-    r->rest.nt -= r->first_time;
+    r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
+    if ((err = take_accel(r)) < 0) return err;
     r->request.face = mx_face_of(r->backend);
     if ((err = mx_run_stopped(r)) == 0)
         err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,
@@ -766,12 +805,13 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_faces(r);
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = mx_run_open_points(r);
+    if (err == 0) err = mx_run_open_norms(r);
     return err < 0 ? err : mx_run_open_snapshots(r);
 }
 
 /* ------------------------------------------------------------------ outputs */
 
-enum { MOST_NAMES = 12 + 3 * MX_WORDS_MOST + 2 * MX_FIELDS_MOST };
+enum { MOST_NAMES = 13 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
@@ -813,6 +853,10 @@ int mx_run_check_names(struct mx_run *r) {
     for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
         add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
                  r->fields.field[i].path, MX_FILE_READ);
+    for (int32_t i = 0; i < r->fields.n; i++)
+        if (r->fields.field[i].data[0] != 0)
+            add_name(s, "the data of a field", r->fields.field[i].data, MX_FILE_READ);
+    if (r->input.data[0] != 0) add_name(s, "the data of --input", r->input.data, MX_FILE_READ);
     add_name(s, "--sources", o->sources, MX_FILE_READ);
     add_name(s, "--probes", o->probes, MX_FILE_READ);
     for (int64_t i = 0; i < r->points.sources.n_wavelets; i++) /* once they were read */

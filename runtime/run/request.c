@@ -202,6 +202,25 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
     return 0;
 }
 
+struct mx_norms_options mx_take_norms(const struct mx_problem *p, int32_t threads, int64_t row_bytes) {
+    return (struct mx_norms_options){.problem = p,
+                                     .every = p->due[0],
+                                     .max_change = true,
+                                     .rms_change = true,
+                                     .spans = mx_form(p) != MX_STAGGERED,
+                                     .threads = threads,
+                                     .row_bytes = row_bytes,
+                                     .n_reduce = p->system != NULL ? p->system->n_reduce : 0,
+                                     .reduce = p->system != NULL ? p->system->reduce : NULL};
+}
+
+uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
+    if (p->due[0] == 0) return 0;
+    const int64_t row_bytes = (p->nx + 2 * p->h) * mx_cell_bytes(p, 0);
+    const struct mx_norms_options o = mx_take_norms(p, threads, row_bytes);
+    return (uint64_t)mx_norms_bytes(&o);
+}
+
 static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
 
 void mx_take_request(const struct mx_options *o, const struct mx_machine *machine,
@@ -227,6 +246,30 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
                                  .column = o->column,
                                  .ahead = o->ahead,
                                  .in_place = o->in_place};
+}
+
+/* With an accelerator direct is what loads everything into its memory. */
+static const char *algorithm_there(const char *name) {
+    const struct mx_algorithm *a = name != NULL ? mx_algorithm_find(name) : NULL;
+    return a != NULL && strcmp(a->name, "direct") == 0 ? "resident" : name;
+}
+
+int mx_take_accel(const struct mx_options *o, mx_why *why, mx_accel **out, struct mx_tune_accel *there,
+                  struct mx_tune_request *q) {
+    const struct mx_accel_options a = {.spec = o->accel, .memory_bytes = o->device_memory};
+    if (o->accel == NULL) return 0;
+    int err = *out == NULL ? mx_accel_open(&a, why, out) : 0;
+    if (err < 0) return err;
+    const struct mx_accel_facts *f = mx_accel_facts(*out);
+    *there = (struct mx_tune_accel){.memory_bytes = f->memory_bytes,
+                                    .here = f->here,
+                                    .put_bytes_per_s = f->put_bytes_per_s,
+                                    .get_bytes_per_s = f->get_bytes_per_s,
+                                    .updates_per_s = f->updates_per_s};
+    snprintf(there->device, sizeof there->device, "%s", f->device);
+    q->accel = there;
+    q->algorithm = algorithm_there(q->algorithm);
+    return 0;
 }
 
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,

@@ -2,9 +2,11 @@
 #ifndef MX_RUN_REQUEST_H
 #define MX_RUN_REQUEST_H
 
+#include "accel/accel.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
 #include "run/options.h"
+#include "system/norms.h"
 #include "tune/tune.h"
 
 #include <memext/backend.h>
@@ -27,9 +29,20 @@ uint32_t mx_place_align(const struct mx_options *options, const struct mx_backen
 /* Cached, measured (--calibrate), or given rates. */
 int mx_take_rates(const struct mx_options *options, const struct mx_backend *backend,
                   const struct mx_machine *machine, uint64_t dram_bytes, mx_why *why, struct mx_rates *rates);
+/* Norms of a problem, due[0] of it, as runs take them: all there are. threads and row_bytes may be as yet
+ * unknown.
+ */
+struct mx_norms_options mx_take_norms(const struct mx_problem *problem, int32_t threads, int64_t row_bytes);
+/* DRAM that they take besides Blocks; 0 without. */
+uint64_t mx_take_norms_bytes(const struct mx_problem *problem, int32_t threads);
 /* Everything else of the options that the tuner wants. */
 void mx_take_request(const struct mx_options *options, const struct mx_machine *machine,
                      struct mx_tune_request *request);
+
+/* Opens what --accel asks for, and tells the tuner of it; nothing where it was not given. `there` outlives the
+ * request. */
+int mx_take_accel(const struct mx_options *options, mx_why *why, mx_accel **out, struct mx_tune_accel *there,
+                  struct mx_tune_request *request);
 
 /* The engine of a plan, for its layout and shape. */
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,

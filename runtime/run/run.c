@@ -19,7 +19,7 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     r->o = *options;
     r->report.verified = -1;
     r->report.device.size = sizeof r->report.device;
-    r->progress.committed_step = -1;
+    r->progress.committed_step = r->progress.check_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = r->snapshots.lock_fd = -1;
     if (r->o.input != NULL) {

@@ -10,6 +10,7 @@
  *     sides.c      what the frame is on each side
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
+ *     norms.c      checks: norms, their history, what ends a run
  *     snapshots.c  the state every so many steps, as files
  *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
@@ -18,6 +19,7 @@
 #ifndef MX_RUN_RUN_H
 #define MX_RUN_RUN_H
 
+#include "accel/accel.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -27,6 +29,7 @@
 #include "run/fields.h"
 #include "run/frame.h"
 #include "run/grid_file.h"
+#include "run/norms.h"
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
@@ -65,6 +68,8 @@ struct mx_run {
     int64_t first_time;     /* steps that the store holds already */
     struct mx_tune_request request;
     struct mx_tune_result tuned;
+    mx_accel *accel; /* NULL = Blocks are in DRAM */
+    struct mx_tune_accel there;
     struct mx_report report;
     struct mx_note note;
     struct mx_source source;           /* region NULL = none: the initial grid is o.init */
@@ -84,6 +89,7 @@ struct mx_run {
     struct mx_run_outputs outputs;
     struct mx_sides sides;
     struct mx_run_points points;
+    struct mx_run_norms norms;
     struct mx_run_snapshots snapshots;
     mx_budget *budget;
     mx_device *device;

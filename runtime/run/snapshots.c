@@ -423,7 +423,7 @@ int mx_run_open_snapshots(struct mx_run *r) {
     s->made = true;
     s->taking = (struct mx_taking){.every = s->asked.every,
                                    .stride = s->asked.stride,
-                                   .from_stores = r->algorithm->resumable,
+                                   .from_stores = r->algorithm->resumable && r->o.accel == NULL,
                                    .rows = rows,
                                    .whole = whole,
                                    .context = r};

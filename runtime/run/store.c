@@ -50,8 +50,10 @@ static void put_fields(json_t *o, const struct mx_note *n) {
     json_t *fields = json_object();
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
+        char path[MX_FIELD_PATH + MX_FIELD_INSIDE];
+        snprintf(path, sizeof path, "%s%s%s", f->path, f->inside[0] != 0 ? ":" : "", f->inside);
         put(fields, f->name,
-            f->path[0] != 0   ? json_string(f->path)
+            f->path[0] != 0   ? json_string(path)
             : f->init != NULL ? json_string(f->init->name)
                               : json_null());
     }
@@ -126,7 +128,8 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "plan", mx_json_plan(&n->plan));
     put(o, "plan_line", json_string(mx_plan_print(&n->plan, line, sizeof line)));
     put(o, "step", json_integer(n->time));
-    put(o, "complete", json_boolean(n->time == n->problem.nt));
+    put(o, "complete", json_boolean(mx_note_complete(n)));
+    put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
     put(o, "buffer", json_string(mx_note_buffers[n->buffer]));
     put(o, "backend", json_string(n->backend));
     put(o, "host", json_string(n->host));
@@ -201,14 +204,14 @@ static void print_system(const struct mx_note *n, FILE *to) {
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
-        fprintf(to, "%-10s %s %s from %s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
+        fprintf(to, "%-10s %s %s from %s%s%s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
                 f->path[0] != 0   ? "the file "
                 : f->init != NULL ? "init "
                                   : "the values of ",
                 f->path[0] != 0   ? f->path
                 : f->init != NULL ? f->init->name
                                   : n->fields.field[f->same_as].name,
-                f->in_place ? ", which is read in place" : "");
+                f->inside[0] != 0 ? ":" : "", f->inside, f->in_place ? ", which is read in place" : "");
     }
 }
 
@@ -236,7 +239,7 @@ static void print_note(const struct mx_note *n, FILE *to) {
     print_problem(n, to);
     if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
     fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
-            (long long)p->nt, n->time == p->nt ? "complete" : "incomplete", mx_note_buffers[n->buffer],
+            (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", mx_note_buffers[n->buffer],
             mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
@@ -244,13 +247,18 @@ static void print_note(const struct mx_note *n, FILE *to) {
         fprintf(to, "snapshots  every %lld steps, of every %lld-th cell, in %s\n",
                 (long long)n->snapshots.every, (long long)n->snapshots.stride, n->snapshots.directory);
     fprintf(to, "plan       %s\n", mx_plan_print(&n->plan, line, sizeof line));
+    if (n->check > 0) fprintf(to, "checks     every %lld steps", (long long)n->check);
+    for (int32_t i = 0; i < n->n_until; i++) fprintf(to, "%s %s", i == 0 ? ", until" : " or", n->until[i]);
+    if (n->check > 0) fputc('\n', to);
+    if (n->met.until[0] != 0)
+        fprintf(to, "ended      by the criterion %s, which was %.6g\n", n->met.until, n->met.value);
     if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
 }
 
 static void print_way_on(const struct mx_stored *s, FILE *to) {
     const char *place = s->facts.place;
     if (!s->have_note || s->facts.in_use || s->note.different) return;
-    if (s->note.time < s->note.problem.nt) fprintf(to, "go on      memext run --resume -d %s\n", place);
+    if (!mx_note_complete(&s->note)) fprintf(to, "go on      memext run --resume -d %s\n", place);
     fprintf(to, "get it     memext export %s -o %sFILE.npy\n", place,
             s->note.problem.system != NULL ? "FIELD=" : "");
 }

@@ -5,7 +5,8 @@
 const struct mx_algorithm *const mx_algorithms[] = {
     &mx_algorithm_direct,     &mx_algorithm_direct_skewed, &mx_algorithm_direct_skewed_opt,
     &mx_algorithm_redundant,  &mx_algorithm_skewed,        &mx_algorithm_skewed_y,
-    &mx_algorithm_skewed_min, &mx_algorithm_stream,        NULL,
+    &mx_algorithm_skewed_min, &mx_algorithm_stream,        &mx_algorithm_resident,
+    NULL,
 };
 
 /* Is `name` one of the words of `list`? */

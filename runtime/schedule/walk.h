@@ -112,6 +112,6 @@ int64_t mx_fixed_traffic(const struct mx_problem *problem, const struct mx_layou
 
 extern const struct mx_algorithm mx_algorithm_direct, mx_algorithm_redundant, mx_algorithm_skewed,
     mx_algorithm_skewed_y, mx_algorithm_skewed_min, mx_algorithm_direct_skewed,
-    mx_algorithm_direct_skewed_opt, mx_algorithm_stream;
+    mx_algorithm_direct_skewed_opt, mx_algorithm_stream, mx_algorithm_resident;
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <memext/backend.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@ struct mx_norms {
     struct mx_norms_options o;
     struct mx_reduce reduce[MX_MAX_REDUCES];
     struct slot slot[MX_NORM_SLOTS];
+    char *old;               /* [threads * o.row_bytes] */
+    _Atomic bool *old_taken; /* [threads] */
     double *plane;           /* [n_reduce * nz] */
     int64_t rows;            /* ny * nz */
     int32_t fields, squares; /* of the state; those whose squares are summed: fields or none */
@@ -34,9 +37,22 @@ static int64_t sums_of(const struct mx_norms_options *o) {
     return (o->rms_change ? mx_field_count(o->problem, 0) : 0) + o->n_reduce;
 }
 
+/* The step before is gone when the second level of a step is done. */
+static bool keeps_old(const struct mx_norms_options *o) {
+    return mx_levels_a_step(o->problem) == 2 && (o->max_change || o->rms_change);
+}
+
 int64_t mx_norms_bytes(const struct mx_norms_options *o) {
     const int64_t rows = o->problem->ny * o->problem->nz;
-    return MX_NORM_SLOTS * rows * (8 * sums_of(o) + (o->spans ? 4 : 0)) + 8 * o->n_reduce * o->problem->nz;
+    return MX_NORM_SLOTS * rows * (8 * sums_of(o) + (o->spans ? 4 : 0)) + 8 * o->n_reduce * o->problem->nz +
+           (keeps_old(o) ? o->threads * o->row_bytes : 0);
+}
+
+static bool make_old(struct mx_norms *n) {
+    const size_t threads = keeps_old(&n->o) ? (size_t)n->o.threads : 0;
+    n->old = malloc(threads * (size_t)n->o.row_bytes + 1);
+    n->old_taken = calloc(threads + 1, sizeof *n->old_taken);
+    return n->old != NULL && n->old_taken != NULL;
 }
 
 static bool make_slots(struct mx_norms *n) {
@@ -76,7 +92,7 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
     atomic_init(&n->clash, NO_STEP);
     if (o->n_reduce > 0) memcpy(n->reduce, o->reduce, (size_t)o->n_reduce * sizeof *o->reduce);
     n->o.reduce = n->reduce;
-    if (!make_slots(n)) {
+    if (!make_slots(n) || !make_old(n)) {
         mx_norms_free(n);
         return mx_fail(
             why, -ENOMEM,
@@ -95,6 +111,8 @@ void mx_norms_free(struct mx_norms *n) {
         free((void *)n->slot[i].cells);
     }
     free(n->plane);
+    free(n->old);
+    free((void *)n->old_taken);
     free(n);
 }
 
@@ -106,8 +124,24 @@ bool mx_norms_due(const struct mx_norms *n, int64_t level) {
 }
 
 bool mx_norms_needs_old(const struct mx_norms *n, int64_t level) {
-    return n->levels_a_step == 2 && (n->o.max_change || n->o.rms_change) && mx_norms_due(n, level);
+    return keeps_old(&n->o) && mx_norms_due(n, level);
 }
+
+bool mx_norms_reduces(const struct mx_norms *n) { return n->o.n_reduce > 0; }
+
+char *mx_norms_old_take(struct mx_norms *n) {
+    for (int32_t i = 0;; i = i + 1 < n->o.threads ? i + 1 : 0)
+        if (!atomic_exchange_explicit(&n->old_taken[i], true, memory_order_acquire))
+            return n->old + i * n->o.row_bytes;
+}
+
+void mx_norms_old_give(struct mx_norms *n, char *row) {
+    atomic_store_explicit(&n->old_taken[(row - n->old) / n->o.row_bytes], false, memory_order_release);
+}
+
+/* A sweep that ends at step s begins when all up to s - 2 * every + 1 are taken: of three checks the first is
+ * then taken before the last begins, or, where that is the run's last step, of four. */
+int64_t mx_norms_most_ahead(const struct mx_norms *n) { return (2 * n->o.every - 1) * n->levels_a_step; }
 
 /* ------------------------------------------------------------------ one row */
 
@@ -203,12 +237,30 @@ static void change_row(struct mx_norms *n, struct slot *s, const struct mx_norm_
     if (n->o.max_change) raise_to(&s->most, fabs(most));
 }
 
+/* Cells of a row, the first of them one of lane 0. */
+static void reduce_cells(bool sum, const double *value, int64_t n, double lane[LANES]) {
+    int64_t x = 0;
+    if (sum) {
+        for (; x + LANES <= n; x += LANES)
+            for (int k = 0; k < LANES; k++) lane[k] += value[x + k];
+        for (int k = 0; x + k < n; k++) lane[k] += value[x + k];
+    } else {
+        for (; x < n; x++) lane[x % LANES] = most_of(lane[x % LANES], value[x]);
+    }
+}
+
 static void reduce_row(struct mx_norms *n, struct slot *s, const struct mx_norm_row *row, int64_t at) {
+    enum { CELLS = 64 * LANES };
     for (int32_t i = 0; i < n->o.n_reduce; i++) {
-        const bool sum = n->reduce[i].kind == MX_REDUCE_SUM;
-        double lane[LANES], value = -INFINITY;
+        const bool sum = n->reduce[i].kind == MX_SUM;
+        double lane[LANES], of_cell[CELLS], value = -INFINITY;
+        struct mx_row r = *row->r;
         for (int k = 0; k < LANES; k++) lane[k] = sum ? 0 : -INFINITY;
-        n->reduce[i].row(row->r, lane);
+        for (; r.x0 < row->r->x1; r.x0 = r.x1) {
+            r.x1 = r.x0 + CELLS < row->r->x1 ? r.x0 + CELLS : row->r->x1;
+            n->reduce[i].value(&r, of_cell);
+            reduce_cells(sum, of_cell, r.x1 - r.x0, lane);
+        }
         for (int k = 0; k < LANES && !sum; k++) value = most_of(value, lane[k]);
         if (sum) value = sum_of_lanes(lane);
         atomic_store_explicit(&s->sum[(n->squares + i) * n->rows + at], bits_of(value), memory_order_relaxed);
@@ -217,8 +269,7 @@ static void reduce_row(struct mx_norms *n, struct slot *s, const struct mx_norm_
 
 /* The slot of a check, which the first row of it takes. NULL: another check has it still. */
 static struct slot *slot_of(struct mx_norms *n, int64_t step) {
-    const int64_t check = (step + n->o.every - 1) / n->o.every; /* the last one may come early */
-    struct slot *s = &n->slot[check % MX_NORM_SLOTS];
+    struct slot *s = &n->slot[mx_check_number(step, n->o.every) % MX_NORM_SLOTS];
     int64_t there = atomic_load_explicit(&s->step, memory_order_acquire);
     if (there == step) return s;
     if (there == NO_STEP && atomic_compare_exchange_strong(&s->step, &there, step)) return s;
@@ -259,7 +310,7 @@ static double plane_of(const struct mx_norms *n, const struct slot *s, int64_t s
 }
 
 static void take_reduce(struct mx_norms *n, const struct slot *s, int32_t i, struct mx_norms_result *out) {
-    const bool max = n->reduce[i].kind == MX_REDUCE_MAX;
+    const bool max = n->reduce[i].kind == MX_MAX;
     const int64_t nz = n->o.problem->nz;
     double *plane = n->plane + i * nz, all = max ? -INFINITY : 0, sum = 0, least = INFINITY, most = -INFINITY;
     for (int64_t z = 0; z < nz; z++) {
@@ -361,4 +412,44 @@ double mx_until_value(const struct mx_until *u, const struct mx_norms_result *r)
 
 bool mx_until_met(const struct mx_until *u, const struct mx_norms_result *r) {
     return mx_until_value(u, r) <= u->limit;
+}
+
+const char *mx_until_text(const struct mx_until *u, const struct mx_reduce *reduce, char out[MX_UNTIL_TEXT]) {
+    const char *name = u->kind == MX_UNTIL_MAX_CHANGE   ? "max-change"
+                       : u->kind == MX_UNTIL_RMS_CHANGE ? "rms-change"
+                                                        : reduce[u->reduce].name;
+    char limit[32];
+    snprintf(limit, sizeof limit, "%.15g", u->limit);
+    if (strtod(limit, NULL) != u->limit) snprintf(limit, sizeof limit, "%.17g", u->limit);
+    snprintf(out, MX_UNTIL_TEXT, "%s%s=%s", name, u->kind == MX_UNTIL_SPREAD ? "-spread" : "", limit);
+    return out;
+}
+
+/* ------------------------------------------------------------------ history */
+
+static void thin(struct mx_norms_history *h) {
+    int32_t n = 0;
+    h->stride *= 2;
+    for (int32_t i = 0; i < h->n; i++)
+        if (h->kept[i].number % h->stride == 0) h->kept[n++] = h->kept[i];
+    h->n = n;
+}
+
+void mx_history_add(struct mx_norms_history *h, int64_t number, const struct mx_norms_result *r) {
+    if (h->stride == 0) h->stride = 1;
+    if (h->n > 0 && h->kept[h->n - 1].number % h->stride != 0) h->n--; /* it was the newest */
+    while (h->n == MX_HISTORY_MOST) thin(h);
+    h->kept[h->n++] = (struct mx_norms_kept){number, *r};
+}
+
+void mx_history_up_to(const struct mx_norms_history *h, int64_t step, int32_t most,
+                      struct mx_norms_history *out) {
+    *out = *h;
+    while (out->n > 0 && out->kept[out->n - 1].result.step > step) out->n--;
+    if (out->n == 0) return;
+    const struct mx_norms_kept last = out->kept[out->n - 1];
+    while (out->n > most) {
+        thin(out);
+        if (out->n == 0 || out->kept[out->n - 1].number != last.number) out->kept[out->n++] = last;
+    }
 }

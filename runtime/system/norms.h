@@ -3,18 +3,25 @@
  * At a check step the rows that its level writes are reduced each to a few numbers, whichever thread writes
  * them and in whatever order; when the step is complete these are added in the one order there is
  * (pair_systems.py, ordered_sum and change): cell x of a row goes to lane x mod 8, x from left to right;
- * lanes 0 to 7; rows of a plane; planes; for the change then fields. Everything is f64 and starts from 0.
+ * lanes 0 to 7; rows of a plane; planes; for the change then fields. Everything is f64 and starts from 0. A
+ * reduction of a kernel's own (struct mx_reduce) is taken of what the level reads: of the state that the step
+ * is computed from. Its maximum is NaN where a value is.
  *
  * Rows are reduced whole: a lane is a chain of additions from left to right, so a row that comes in spans is
  * reduced when the last of its cells has come, by who brings it, and spans may be cut anywhere and come in
  * any order. What is needed is that the row, and what it is compared with, are still in DRAM then: at the
- * last level of a sweep nothing that follows writes either array's row before the call ends. Rows, and spans,
- * may be computed again (whole, and not at the same time): the sum of a row is stored, not added.
+ * last level of a sweep nothing that follows writes either array's row before the call ends, and that is
+ * where checks are (mx_problem.due). The row before is the same row of the other array, which an engine
+ * writes whole at the level before, or hands over (tiles computed in place); of staggered systems, whose
+ * state is replaced by the last level itself, engines compute such a level row by row, whole rows, and keep
+ * each while it is replaced. Rows, and spans, may be computed again (whole, and not at the same time): the
+ * sum of a row is stored, not added.
  *
  * Memory: a number for every row and quantity: 8 * ny * nz bytes for each field with rms-change and for each
- * reduction of the kernel, 4 * ny * nz more where rows come in spans; twice, since a step may begin before
- * the one before it has been taken. That is 1 / nx of an array for each, and asks for no lock, no order of
- * rows, no room that depends on a plan. The maximum of the change needs none of it.
+ * reduction of the kernel, 4 * ny * nz more where rows come in spans; three times, since a step may begin
+ * before the one before it has been taken, and the last of a run comes soon after another one. That is 1 / nx
+ * of an array for each, and asks for no lock, no order of rows, no room that depends on a plan. The maximum
+ * of the change needs none of it.
  */
 #ifndef MX_NORMS_H
 #define MX_NORMS_H
@@ -23,25 +30,17 @@
 
 #include <stdatomic.h>
 
-/* A reduction of a kernel's own (MX_REDUCE). `row` adds what cells [r->x0,r->x1) of one row have (r->rows is
- * 1, r->out NULL) to the lanes, cell x to lane (x - h) mod 8, from left to right; or, of a maximum, replaces
- * the lane by what is greater, or is NaN. Lanes begin as 0, or as -infinity. What it reads is what the level
- * reads: the state that the step is computed from. */
-enum mx_reduce_kind { MX_REDUCE_SUM, MX_REDUCE_MAX };
-struct mx_reduce {
-    char name[MX_FIELD_NAME];
-    int32_t kind; /* enum mx_reduce_kind */
-    void (*row)(const struct mx_row *r, double lane[8]);
-};
-enum { MX_MAX_REDUCES = 16, MX_NORM_SLOTS = 2 };
+enum { MX_NORM_SLOTS = 3 };
 
 struct mx_norms_options {
     const struct mx_problem *problem;
-    int64_t every;    /* check steps: every, 2 * every ..., and the last of the run; >= 1 */
-    bool max_change;  /* greatest |new - old| over the interior and all fields, NaN if there is one */
-    bool rms_change;  /* sqrt(sum((new - old)^2) / (cells * fields)) */
-    bool spans;       /* rows may come in spans (tiles of an engine that are cut in x) */
-    int32_t n_reduce; /* 0..MX_MAX_REDUCES */
+    int64_t every;   /* check steps: every, 2 * every ..., and the last of the run; >= 1 */
+    bool max_change; /* greatest |new - old| over the interior and all fields, NaN if there is one */
+    bool rms_change; /* sqrt(sum((new - old)^2) / (cells * fields)) */
+    bool spans;      /* rows may come in spans (tiles of an engine that are cut in x) */
+    int32_t threads; /* that keep old rows (mx_norms_old_take) at a time; 0 = the caller has room for them */
+    int64_t row_bytes; /* of such a row */
+    int32_t n_reduce;  /* 0..MX_MAX_REDUCES */
     const struct mx_reduce *reduce;
 };
 
@@ -58,6 +57,8 @@ struct mx_norms_result {
     const double *plane[MX_MAX_REDUCES]; /* [nz]: of each plane; valid until the next mx_norms_take */
 };
 
+/* Of the check after `step` steps: 1, 2, 3 ... */
+static inline int64_t mx_check_number(int64_t step, int64_t every) { return (step + every - 1) / every; }
 /* DRAM of it, for the budget. */
 int64_t mx_norms_bytes(const struct mx_norms_options *options);
 /* -EINVAL, -ENOMEM with a sentence. `reduce` is copied. */
@@ -71,6 +72,15 @@ bool mx_norms_due(const struct mx_norms *norms, int64_t level);
  * other array. */
 bool mx_norms_needs_old(const struct mx_norms *norms, int64_t level);
 
+/* Are there reductions, which want the row as the kernel gets it? */
+bool mx_norms_reduces(const struct mx_norms *norms);
+/* Room for one such old row, to be given back by the same thread before it takes another one. */
+char *mx_norms_old_take(struct mx_norms *norms);
+void mx_norms_old_give(struct mx_norms *norms, char *row);
+/* Levels that may be computed beyond the last sweep that was taken, so that no two checks meet in a slot:
+ * mx_execution.most_ahead. */
+int64_t mx_norms_most_ahead(const struct mx_norms *norms);
+
 /* Row (y, z) of the interior, from 0, at a level that is due: cells [x0,x1) of it, frame counted (h .. nx+h)
  * have been written. `now` and `old` are cell 0 of the row, `now` in the array written with all its fields,
  * `old` as above; `r` is the row as the kernel gets it (rows = 1), NULL if there are no reductions. Both are
@@ -83,9 +93,9 @@ struct mx_norm_row {
 };
 void mx_norms_row(struct mx_norms *norms, const struct mx_norm_row *row);
 
-/* The result of the check after `step` steps, when all rows of it have come. To be called, by one thread,
- * before the second check after it begins, and for every check in order. -EIO, with a sentence: rows are
- * missing, or two checks met. */
+/* The result of the check after `step` steps, when all rows of it have come. To be called, by one thread, for
+ * every check in order, before the third one after it begins (mx_norms_most_ahead). -EIO, with a sentence:
+ * rows are missing, or two checks met. */
 int mx_norms_take(struct mx_norms *norms, int64_t step, mx_why *why, struct mx_norms_result *out);
 
 /* ---- when to stop */
@@ -105,5 +115,33 @@ int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *r
 double mx_until_value(const struct mx_until *until, const struct mx_norms_result *result);
 /* A value that is NaN never ends a run. */
 bool mx_until_met(const struct mx_until *until, const struct mx_norms_result *result);
+/* As mx_until_parse takes it, always in the same words. Returns out. */
+enum { MX_UNTIL_TEXT = 64, MX_UNTILS_MOST = 8 };
+const char *mx_until_text(const struct mx_until *until, const struct mx_reduce *reduce,
+                          char out[MX_UNTIL_TEXT]);
+
+/* What ended a run before its last step. */
+struct mx_met {
+    char until[MX_UNTIL_TEXT]; /* "": nothing did */
+    int64_t step;
+    double value;
+};
+
+/* ---- what is kept of the checks of a run, however many there are: those whose number is a multiple of
+ * `stride`, which doubles when there are too many, and the newest */
+
+enum { MX_HISTORY_MOST = 96 };
+struct mx_norms_history {
+    int64_t stride; /* 0: nothing was added yet */
+    int32_t n;
+    struct mx_norms_kept {
+        int64_t number; /* of the check: those before it have smaller ones */
+        struct mx_norms_result result;
+    } kept[MX_HISTORY_MOST];
+};
+void mx_history_add(struct mx_norms_history *history, int64_t number, const struct mx_norms_result *result);
+/* What it was after step `step`, as far as that is kept, and of that at most `most` >= 1. */
+void mx_history_up_to(const struct mx_norms_history *history, int64_t step, int32_t most,
+                      struct mx_norms_history *out);
 
 #endif

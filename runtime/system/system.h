@@ -29,11 +29,20 @@ const char *mx_dtype_name(enum mx_dtype dtype); /* "f64" "f32" "u8" "u16" "i16" 
 bool mx_dtype_find(const char *name, enum mx_dtype *out);
 
 #define MX_MAX_HALO 8
-enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 8, MX_MAX_PARAMS = 64, MX_FIELD_NAME = 24 };
+enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 8, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };
 
 struct mx_field_of {
     char name[MX_FIELD_NAME];
     enum mx_dtype dtype;
+};
+
+/* A sum or maximum of an expression over all cells (MX_REDUCE of a kernel). `value` writes what the cells
+ * [r->x0,r->x1) of one row (r->rows is 1, r->out NULL) have of it to value[0 ..]. It reads what the last
+ * level of a step reads. */
+struct mx_reduce {
+    char name[MX_FIELD_NAME];
+    int32_t kind; /* MX_SUM, MX_MAX of cell.h */
+    void (*value)(const struct mx_row *r, double *value);
 };
 
 struct mx_system {
@@ -48,6 +57,9 @@ struct mx_system {
     void (*row[2])(const struct mx_row *r); /* what even levels compute (B from A), and odd ones (A from B);
                                                the same function unless staggered */
     uint64_t identity;                      /* of the kernel's source text: XXH3-64 */
+    const char *text; /* that source, for the compilers of accelerators; NULL = it was built elsewhere */
+    int32_t n_reduce;
+    struct mx_reduce reduce[MX_MAX_REDUCES];
 };
 
 /* What the frame holds at either end of every dimension (sides.h, which has its words). All zero: fixed

@@ -120,7 +120,7 @@ int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
     while (err == 0 && (word = strtok_r(NULL, blanks, &save)) != NULL)
         err = set_field(&plan, word, &seen, why);
     if (err == 0 && plan.engine[0] != 0 && mx_engine_find(plan.engine) == NULL)
-        err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is no engine; it is iblock or tiled", plan.engine);
+        err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is no engine; it is iblock, tiled or device", plan.engine);
     bool known = plan.faces[0] == 0 || strcmp(plan.faces, MX_FACES_IN_DRAM) == 0 ||
                  strcmp(plan.faces, MX_FACES_IN_FILE) == 0;
     if (err == 0 && !known)

@@ -6,6 +6,11 @@
 
 static double update_rate(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_rates *r = &job->rates;
+    const struct mx_tune_accel *a = job->request->accel;
+    if (a != NULL && a->updates_per_s > 0) return a->updates_per_s;
+    if (a != NULL)
+        return a->here ? r->tiled_updates_per_s
+                       : MX_DEFAULT_DEVICE_UPDATES_PER_S * mx_rates_share(&job->problem);
     const double iblock =
         shape->rows > 0 && shape->max_levels > 1 ? r->slab_updates_per_s : r->iblock_updates_per_s;
     return mx_job_efficiency(job, plan) *
@@ -23,6 +28,19 @@ static double io_seconds(const struct mx_rates *r, double read_bytes, double wri
  * page. ext4 of Linux 6.18 on one core of a virtual machine: 4 us where the page cache has the file in folios
  * of 4 to 64 KiB, 9 to 14 us in folios of 1 MiB. What is read is mapped many pages at a time. */
 static const double store_fault_s = 5e-6, page_bytes = 4096;
+
+/* Bytes per second to an accelerator, or from it. */
+static double bus_rate(const struct job *job, double given) {
+    if (given > 0) return given;
+    return job->request->accel->here ? job->rates.copy_bytes_per_s : MX_DEFAULT_BUS_BYTES_PER_S;
+}
+
+static double bus_seconds(const struct job *job, const struct mx_traffic *t, double *in_s, double *out_s) {
+    const struct mx_tune_accel *a = job->request->accel;
+    *in_s = (double)t->read_bytes / bus_rate(job, a->put_bytes_per_s);
+    *out_s = (double)t->write_bytes / bus_rate(job, a->get_bytes_per_s);
+    return greater(*in_s, *out_s);
+}
 
 static bool is_mapped(const struct job *job) {
     return job->request->face == MX_TUNE_MAPPED && !job->resident;
@@ -55,6 +73,7 @@ static double copy_seconds(const struct job *job, const struct mx_shape *shape, 
     double bytes = (double)t->copy_bytes + (double)t->face_read_bytes + (double)t->face_write_bytes;
     const bool copied = is_mapped(job) && shape->rows > 0;
     if (copied || job->request->face == MX_TUNE_RESIDENT) bytes += moved;
+    if (job->request->accel != NULL && job->request->accel->here) bytes += moved;
     const double faults = copied ? (double)t->write_bytes / page_bytes * store_fault_s : 0;
     return bytes / job->rates.copy_bytes_per_s + faults / (double)job->threads;
 }
@@ -81,6 +100,13 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
     double written = rows * arrays * (double)layout->row_pitch_bytes, taken = written;
     for (int i = 0; i < MX_MAX_FIXED; i++) taken += rows * (double)layout->fixed[i].row_pitch_bytes;
     double read = taken / job->rates.read_bytes_per_s, write = written / job->rates.write_bytes_per_s;
+    if (job->request->accel != NULL) {
+        const double in = taken / bus_rate(job, job->request->accel->put_bytes_per_s),
+                     out = written / bus_rate(job, job->request->accel->get_bytes_per_s);
+        const bool dram = job->request->face == MX_TUNE_RESIDENT;
+        read = dram ? in : read + in;
+        write = dram ? out : write + out;
+    }
     if (is_mapped(job)) write += read; /* see device_seconds */
     double level =
         (double)p->nx * (double)shape->rows / (update_rate(job, plan, shape) * (double)mx_job_unit(job));
@@ -89,6 +115,28 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
     double sweeps = (double)mx_sweep_count(&job->problem, shape->max_levels);
     double slab = (double)tune_min(tune_max(plan->slab, 1), p->nz);
     return sweeps * ((ramp < longest ? ramp : longest) + slab * (read + write));
+}
+
+/* Blocks in an accelerator's memory: the slowest of kernel, bus and device decides. What is loaded as a whole
+ * before anything is computed overlaps with nothing. */
+static void predict_there(const struct job *job, const struct mx_plan *plan, const struct mx_layout *layout,
+                          const struct mx_shape *shape, const struct mx_traffic *t, struct mx_seconds *s) {
+    const double busy =
+        job->request->accel->here ? s->compute_s + s->copy_s : greater(s->compute_s, s->copy_s);
+    const struct mx_rates *r = &job->rates;
+    double in, out;
+    s->bus_s = bus_seconds(job, t, &in, &out);
+    if (strcmp(plan->algorithm, "resident") == 0) {
+        const bool dram = job->request->face == MX_TUNE_RESIDENT;
+        if (!dram) in = greater(in, (double)t->read_bytes / r->read_bytes_per_s);
+        if (!dram) out = greater(out, (double)t->write_bytes / r->write_bytes_per_s);
+        s->io_s = in + out;
+        s->total_s = in + busy + out;
+        return;
+    }
+    s->io_s = greater(s->io_s, s->bus_s);
+    s->edge_s = edge_seconds(job, plan, layout, shape);
+    s->total_s = greater(s->io_s, busy) + s->edge_s;
 }
 
 struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
@@ -102,5 +150,6 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
             shape->rows == 0 ? paging_seconds(job, layout, shape) : device_seconds(job, layout, shape, t);
     if (shape->rows > 0 && !resident) s.edge_s = edge_seconds(job, plan, layout, shape);
     s.total_s = greater(s.io_s, s.compute_s + s.copy_s) + s.edge_s;
+    if (job->request->accel != NULL) predict_there(job, plan, layout, shape, t, &s);
     return s;
 }

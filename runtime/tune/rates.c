@@ -81,7 +81,8 @@ void mx_rates_of_system(struct mx_rates *r, const struct mx_problem *problem, in
     if (!(r->iblock_updates_per_s > 0))
         r->iblock_updates_per_s = MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * share;
     if (!(r->tiled_updates_per_s > 0))
-        r->tiled_updates_per_s = MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * share;
+        r->tiled_updates_per_s =
+            MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * MX_DEFAULT_TILED_SHARE_OF_KERNELS * share;
 }
 
 /* ------------------------------------------------------------------ keys */

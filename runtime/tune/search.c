@@ -92,11 +92,17 @@ uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_s
     return bytes;
 }
 
-/* Blocks and faces; where Buffers are to stay in DRAM, they count as well. */
-static uint64_t dram_of(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
+uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_layout *layout = mx_job_layout(job, plan);
-    uint64_t blocks = (uint64_t)mx_execute_block_bytes(shape, layout);
+    const struct mx_tune_accel *accel = job->request->accel;
+    uint64_t blocks = accel == NULL || accel->here ? (uint64_t)mx_execute_block_bytes(shape, layout) : 0;
+    if (accel != NULL) blocks += MX_STAGING_PIECES * (uint64_t)mx_execute_piece_bytes(shape, layout, plan);
     return blocks + (job->resident ? mx_job_resident_bytes(layout, shape) : 0);
+}
+
+uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
+    if (job->request->accel == NULL) return 0;
+    return (uint64_t)mx_execute_block_bytes(shape, mx_job_layout(job, plan));
 }
 
 static void name_faces(const struct mx_shape *shape, struct mx_plan *plan) {
@@ -120,14 +126,15 @@ bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct op
     const struct mx_layout *layout = mx_job_layout(job, &o.plan);
     name_faces(&o.shape, &o.plan);
     job->counted->traffic(&job->problem, &o.plan, layout, &o.traffic);
-    o.dram_bytes = dram_of(job, &o.plan, &o.shape);
+    o.dram_bytes = mx_job_dram_bytes(job, &o.plan, &o.shape);
+    o.device_bytes = mx_job_device_bytes(job, &o.plan, &o.shape);
     o.moved_bytes = (double)o.traffic.read_bytes + (double)o.traffic.write_bytes;
     o.cost = o.moved_bytes;
     if (mx_job_by_seconds(job)) {
         struct mx_seconds s = mx_predict(job, &o.plan, layout, &o.shape, &o.traffic);
         o.cost = s.io_s > s.compute_s ? s.io_s : s.compute_s;
     }
-    if (job->by_dram) o.cost = (double)o.dram_bytes;
+    if (job->by_dram) o.cost = (double)(job->request->accel != NULL ? o.device_bytes : o.dram_bytes);
     *out = o;
     return true;
 }
@@ -150,7 +157,8 @@ static struct mx_plan with_block(const struct job *job, int64_t by, int64_t bz, 
 bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
     struct mx_plan plan = with_block(job, by, bz, bt);
     struct mx_shape shape;
-    if (!shape_of(job, &plan, &shape) || dram_of(job, &plan, &shape) >= job->room_bytes) return false;
+    if (!shape_of(job, &plan, &shape) || mx_job_dram_bytes(job, &plan, &shape) >= job->room_bytes) return false;
+    if (mx_job_device_bytes(job, &plan, &shape) > job->device_bytes) return false;
     uint64_t capacity = job->request->capacity_bytes;
     return !shape.faces_in_file || capacity == 0 ||
            mx_job_stored_bytes(mx_job_layout(job, &plan), &shape) <= capacity;
@@ -564,6 +572,13 @@ static void only_direct(struct job *job) {
                levels ? tune_min(job->stretch, DIRECT_LEVELS) : mx_job_unit(job));
 }
 
+/* The same in an accelerator's memory, a few levels at a time so that an interrupt finds an end. */
+enum { RESIDENT_LEVELS = 16 };
+
+static void only_resident(struct job *job) {
+    mx_job_try(job, job->problem.ny, job->problem.nz, tune_min(mx_job_levels(job), RESIDENT_LEVELS));
+}
+
 /* ------------------------------------------------------------------ the table */
 
 static const struct strategy strategies[] = {
@@ -594,6 +609,11 @@ static const struct strategy strategies[] = {
      .exhaustive = exhaustive_stream,
      .side_file = true,
      .thin_slabs = true},
+    {.algorithm = "resident",
+     .reduced = only_resident,
+     .exhaustive = only_resident,
+     .thin_slabs = true,
+     .only_by_name = true},
 };
 
 const struct strategy *mx_strategy_find(const char *algorithm) {

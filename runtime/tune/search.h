@@ -12,7 +12,7 @@ struct option {
     struct mx_plan plan;
     struct mx_shape shape;
     struct mx_traffic traffic;
-    uint64_t dram_bytes;
+    uint64_t dram_bytes, device_bytes;
     double cost, moved_bytes;
 };
 
@@ -37,6 +37,7 @@ struct job {
     struct mx_plan base;           /* what does not change during the search */
     struct mx_tiled_sizes refined; /* instead of the engine's own choice; 0 = none */
     uint64_t room_bytes;           /* Blocks take less than this */
+    uint64_t device_bytes; /* and no more than this where they are in an accelerator's memory */
     int64_t z_step, bt_min;        /* bz is a multiple of z_step or nz; bt >= bt_min */
     int64_t stretch;               /* levels of the longest stretch between due steps: more makes no sweep */
     int32_t threads;
@@ -69,6 +70,10 @@ const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_pla
 /* Can the device transfer what the plan wants of the layout: rows that start aligned where partial planes are
  * transferred, else planes? False only for the fixed layout of a store. */
 bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan);
+/* DRAM of a plan: Blocks, or what stages them; where Buffers are to stay in DRAM those as well. And what an
+ * accelerator has of it. */
+uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape);
+uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape);
 /* Completes a plan with by, bz, bt set: slab and what else is the engine's. */
 void mx_job_complete(const struct job *job, struct mx_plan *plan);
 /* Share of the engine's best rate that slab and levels of the plan allow. */

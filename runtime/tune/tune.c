@@ -66,6 +66,18 @@ static bool asks_level_by_level(const struct mx_tune_request *q) {
 }
 
 static int find_engine(struct mx_tune_request *q, mx_why *why) {
+    const bool device = q->engine != NULL && strcmp(q->engine, "device") == 0;
+    if (q->accel != NULL && q->engine != NULL && !device)
+        return mx_fail(
+            why, -EINVAL,
+            "engine %s computes in DRAM, and with --accel engine device does on the accelerator: leave "
+            "one of them out",
+            q->engine);
+    if (q->accel == NULL && device)
+        return mx_fail(
+            why, -EINVAL,
+            "engine device computes on an accelerator: give one with --accel, or take tiled or iblock");
+    if (q->accel != NULL) return q->engine = "device", 0;
     if (q->engine == NULL && asks_level_by_level(q)) q->engine = "iblock";
     if (q->engine == NULL)
         q->engine = q->rates.tiled_updates_per_s >= q->rates.iblock_updates_per_s ? "tiled" : "iblock";
@@ -186,6 +198,7 @@ static int make_job(const struct context *c, const struct mx_algorithm *algorith
                       .engine = mx_engine_find(c->q.engine),
                       .rates = c->q.rates,
                       .room_bytes = c->room_bytes,
+                      .device_bytes = c->q.accel != NULL ? c->q.accel->memory_bytes : UINT64_MAX,
                       .threads = c->q.threads,
                       .bt_min = 1};
     if (job.strategy == NULL)
@@ -234,9 +247,49 @@ static uint64_t resident_bytes(const struct job *job, const struct mx_plan *plan
     return mx_job_resident_bytes(mx_job_layout(job, plan), &shape);
 }
 
+/* The smallest memory of an accelerator that would do; 0 = none. And DRAM with it. */
+static uint64_t smallest_device(const struct job *job, uint64_t *dram_bytes) {
+    struct job least = *job;
+    least.by_dram = true;
+    least.found = false;
+    least.room_bytes = least.device_bytes = UINT64_MAX;
+    least.z_step = 1;
+    if (least.base.slab == 0) least.base.slab = 1;
+    if (job->request->manual.ahead == 0) least.base.ahead = 1;
+    mx_job_search(&least);
+    *dram_bytes = least.best.dram_bytes;
+    return least.found ? least.best.device_bytes : 0;
+}
+
+static void explain_misfit_there(const struct context *c, const struct job *job,
+                                 struct mx_tune_candidate *out) {
+    uint64_t dram = 0;
+    const uint64_t device = smallest_device(job, &dram);
+    const char *name = job->algorithm->name;
+    if (device == 0)
+        snprintf(out->why, sizeof out->why, "%s has no plan for this grid on an accelerator", name);
+    else if (device > job->device_bytes)
+        snprintf(out->why, sizeof out->why,
+                 "no plan of %s fits the %s of memory of %.60s; the smallest that works is %s: raise "
+                 "--device-memory, or leave --accel out",
+                 name, mx_size_text(job->device_bytes).text, job->request->accel->device,
+                 mx_size_text(device).text);
+    else
+        snprintf(
+            out->why, sizeof out->why,
+            "no plan of %s fits the %s of DRAM that are left beside an accelerator (%s of its memory); the "
+            "smallest takes %s: raise --dram",
+            name, mx_size_text(c->room_bytes).text, mx_size_text(job->device_bytes).text,
+            mx_size_text(dram + 1).text);
+}
+
 static void explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
     struct mx_plan p;
     const char *name = job->algorithm->name;
+    if (c->q.accel != NULL) {
+        explain_misfit_there(c, job, out);
+        return;
+    }
     out->smallest_dram_bytes = smallest_dram(c, job, &p);
     if (out->smallest_dram_bytes == 0 && c->q.layout != NULL)
         snprintf(out->why, sizeof out->why, "%s has no plan for the layout of this store here", name);
@@ -269,8 +322,8 @@ static void fill_candidate(struct job *job, const struct mx_plan *plan, struct m
     job->counted->shape(asked, plan, &counted);
     job->counted->traffic(asked, plan, &out->layout, &traffic);
     out->seconds = mx_predict(job, plan, &out->layout, &counted, &traffic);
-    out->dram_bytes = (uint64_t)mx_execute_block_bytes(&out->shape, &out->layout);
-    if (job->resident) out->dram_bytes += mx_job_resident_bytes(&out->layout, &out->shape);
+    out->dram_bytes = mx_job_dram_bytes(job, plan, &out->shape);
+    out->device_bytes = mx_job_device_bytes(job, plan, &out->shape);
 }
 
 /* The rows of the store do not suit the device: the ways out that are left. */
@@ -290,7 +343,17 @@ static int explain_layout(const struct mx_tune_request *q, const char *what, mx_
                    q->offset_align_bytes, planes ? " or --algorithm stream without strips (BY = NY)" : "");
 }
 
+static bool can_be_on_device(const struct mx_algorithm *a) {
+    return strcmp(a->name, "stream") == 0 || strcmp(a->name, "resident") == 0;
+}
+
 static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
+    if (q->accel != NULL && !can_be_on_device(a))
+        return mx_fail(
+            why, -ENOTSUP,
+            "%s cannot compute on an accelerator; take stream, or direct where everything fits there, or "
+            "leave --accel out",
+            a->name);
     if (q->resumable && q->manual.in_place)
         return mx_fail(
             why, -ENOTSUP,
@@ -384,6 +447,7 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
 /* May it be chosen without being named? */
 static bool allowed(const struct context *c, const struct mx_algorithm *a) {
     const struct strategy *s = mx_strategy_find(a->name);
+    if (c->q.accel != NULL) return can_be_on_device(a);
     if (s == NULL || s->only_by_name || (c->q.resumable && !a->resumable)) return false;
     if (c->q.blocks_only && !a->uses_blocks) return false;
     if (a->needs_mapped) return c->q.face != MX_TUNE_TRANSFER;
@@ -425,6 +489,7 @@ static void take_winner(const struct context *c, struct mx_tune_result *r) {
     r->traffic = w->traffic;
     r->seconds = w->seconds;
     r->dram_bytes = w->dram_bytes;
+    r->device_bytes = w->device_bytes;
     snprintf(r->tuner, sizeof r->tuner, "%s", mx_tuners[c->tuner].name);
 }
 
@@ -439,6 +504,9 @@ static void take_context(const struct context *c, struct mx_tune_result *r) {
 /* Nothing fits: which algorithm would need the least DRAM? */
 static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_why *why) {
     const struct mx_tune_candidate *least = NULL;
+    for (int i = 0; i < r->n_candidates && c->q.accel != NULL; i++)
+        if (strcmp(r->candidates[i].algorithm, "stream") == 0 || i + 1 == r->n_candidates)
+            return mx_fail(why, -ENOMEM, "%s", r->candidates[i].why);
     for (int i = 0; i < r->n_candidates; i++) {
         const struct mx_tune_candidate *x = &r->candidates[i];
         if (x->smallest_dram_bytes == 0) continue;
@@ -461,7 +529,7 @@ static int tune_named(const struct context *c, mx_why *why, struct mx_tune_resul
     if (a == NULL)
         return mx_fail(why, -EINVAL,
                        "algorithm '%s' is not known; it is one of direct, redundant, skewed, skewed-y, "
-                       "skewed-min, stream, or a name of the papers (aio3y, aio5y, ...)",
+                       "skewed-min, stream, resident, or a name of the papers (aio3y, aio5y, ...)",
                        c->q.algorithm);
     int err = tune_one(c, a, why, &r->candidates[0], &job);
     r->n_candidates = 1;
@@ -530,7 +598,8 @@ static int place_faces(const struct job *job, struct mx_plan *p, mx_why *why) {
         return mx_fail(why, -EINVAL,
                        "plan: 'faces=%s', but it has none: only stream with strips (by < ny) does", p->faces);
     memcpy(p->faces, o.plan.faces, sizeof p->faces);
-    bool file = !given && p->faces[0] != 0 && !job->resident && o.dram_bytes >= job->room_bytes;
+    bool file = !given && p->faces[0] != 0 && !job->resident &&
+                (o.dram_bytes >= job->room_bytes || o.device_bytes > job->device_bytes);
     if (file) strcpy(p->faces, MX_FACES_IN_FILE);
     return 0;
 }
@@ -554,6 +623,13 @@ static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why,
 }
 
 static int check_room(const struct context *c, const struct mx_tune_candidate *x, mx_why *why) {
+    if (c->q.accel != NULL && x->device_bytes > c->q.accel->memory_bytes)
+        return mx_fail(
+            why, -ENOMEM,
+            "the plan needs %s of memory of %.60s, and %s are there: raise --device-memory or lower by "
+            "or bt",
+            mx_size_text(x->device_bytes).text, c->q.accel->device,
+            mx_size_text(c->q.accel->memory_bytes).text);
     if (x->dram_bytes < c->room_bytes) return 0;
     return mx_fail(
         why, -ENOMEM,

@@ -66,6 +66,9 @@ struct mx_rates {
 #define MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE 3.0e8
 #define MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE 2.0e9
 #define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
+/* In tiles, where cache serves what DRAM otherwise would, kernels of users are this much slower than their bytes
+ * say: they compute more for a byte and are compiled, not written by hand. (Measured on AVX2: 0.3 to 0.6.) */
+#define MX_DEFAULT_TILED_SHARE_OF_KERNELS 0.4
 
 /* Fills the fields that are 0, from those that are set where one follows from another (mixed = the harmonic
  * mean of read and write, slab = iblock), else from the defaults above. threads >= 1. */
@@ -136,6 +139,16 @@ enum mx_tune_face {
     MX_TUNE_RESIDENT, /* dram: Buffers are in DRAM and count against it */
 };
 
+/* An accelerator whose memory holds the Blocks; 0 rates = defaults. */
+struct mx_tune_accel {
+    char device[128];
+    uint64_t memory_bytes; /* that Blocks may take there */
+    bool here;             /* it is DRAM and counts as such, and the cores of this machine compute */
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+};
+#define MX_DEFAULT_BUS_BYTES_PER_S 1.2e10
+#define MX_DEFAULT_DEVICE_UPDATES_PER_S 2.0e10
+
 struct mx_tune_request {
     const struct mx_problem *problem;
     const struct mx_machine *machine; /* cores, sockets, caches of the tuner's rules */
@@ -163,6 +176,7 @@ struct mx_tune_request {
                                             row_pitch_bytes 0 is left as it is. NULL = none */
     int64_t most_bt;                     /* levels of a sweep at most; 0 = no bound. For blk */
     uint64_t extra_dram_bytes;           /* that the run takes besides Blocks (hashes of --integrity) */
+    const struct mx_tune_accel *accel;   /* NULL = Blocks are in DRAM */
     bool exhaustive; /* search every combination instead of the reduced, equally exact set */
     int32_t threads; /* 0 = machine->cores */
 };
@@ -171,6 +185,7 @@ struct mx_tune_request {
  * plus what never overlaps. */
 struct mx_seconds {
     double io_s, compute_s, copy_s;
+    double bus_s;  /* to and from an accelerator, the longer one; io_s is at least that */
     double edge_s; /* filling and draining the pipeline of stream, once a sweep */
     double total_s;
 };
@@ -187,6 +202,8 @@ struct mx_tune_candidate {
     struct mx_traffic traffic;
     struct mx_seconds seconds;
     uint64_t dram_bytes; /* Block arrays, faces, and on dram the Buffers */
+    uint64_t device_bytes; /* with an accelerator: Block arrays and faces there; dram_bytes is what stages them
+                              then */
     uint64_t
         smallest_dram_bytes; /* where !fits: the smallest --dram that would do, 0 = no plan at any size */
     int64_t n_evaluated;
@@ -200,6 +217,7 @@ struct mx_tune_result {
     struct mx_traffic traffic; /* predicted bytes: read_bytes, write_bytes, init_write_bytes */
     struct mx_seconds seconds;
     uint64_t dram_bytes; /* what the plan takes for Blocks (and resident Buffers) */
+    uint64_t device_bytes; /* and in an accelerator's memory */
     uint64_t room_bytes; /* what it may take: dram - reserve - overhead */
     uint64_t visible_bytes, reserve_bytes, overhead_bytes;
     struct mx_rates rates; /* complete */

@@ -9,6 +9,7 @@ endfunction()
 
 mx_fuzz(plan)
 mx_fuzz(npy)
+mx_fuzz(array)
 mx_fuzz(store)
 mx_fuzz(options -Wl,--wrap=open,--wrap=fopen,--wrap=stat,--wrap=access)
 mx_fuzz(topology)

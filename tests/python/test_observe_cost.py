@@ -22,6 +22,8 @@ for option, cost, size in (("--timeline", 1.02, 100), ("--trace", 1.04, 300)):
     if option in words:
         seconds *= cost
         pathlib.Path(words[words.index(option) + 1]).write_text("x" * size)
+if "--check" in words:
+    seconds *= 1.03
 if words[0] != "run" or "fail" in words:
     sys.exit("fake: no such run")
 pathlib.Path(words[words.index("--json") + 1]).write_text(json.dumps({"seconds": seconds}))
@@ -44,6 +46,12 @@ def test_ratios_are_those_of_the_same_round(tmp_path):
     assert [rows[kind][5] for kind in ("plain", "timeline", "trace")] == ["0", "100", "300"]
     assert rows["plain"][2:4] == ["2.500", "1.000 .. 4.000"]
     assert json.loads((tmp_path / "out.json").read_text())["seconds"]["timeline"] == [1.02, 2.04, 3.06, 4.08]
+
+
+def test_words_make_a_kind(tmp_path):
+    done = cost(tmp_path, "--words", "norms=--check 100", "--kinds", "plain,norms", "--", "-n", "1", "1", "1")
+    assert done.returncode == 0, done.stderr
+    assert "| norms | 2.575 | 1.030 .. 4.120 | +3.00% ± 0.00% | 0 |" in done.stdout
 
 
 def test_standard_error_of_the_median():

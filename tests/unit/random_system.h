@@ -154,12 +154,64 @@ static void random_system(struct random_system *rs, pick_fn *any) {
     if (s->form != MX_STAGGERED) memcpy(s->field[1], s->field[0], sizeof s->field[0]);
     random_types(s->fixed, s->n_fixed, MX_I16, "c", any);
     s->n_param = 1;
+    strcpy(s->param_name[0], "scale");
     s->param[0] = 1e-4;
     for (int odd = 0; odd < 2; odd++)
         for (int32_t f = 0; f < s->n_field[1 - odd]; f++) random_update(rs, odd, f, any);
     if (s->form != MX_STAGGERED) memcpy(rs->update[1], rs->update[0], sizeof rs->update[0]);
     s->row[0] = s->form == MX_STAGGERED ? random_row_b : random_row_both;
     s->row[1] = s->form == MX_STAGGERED ? random_row_a : random_row_both;
+}
+
+/* ---- the same as a cell that users write, for compilers of devices; to be freed */
+
+static void text_of_fields(FILE *f, const char *macro, const struct mx_field_of *field, int32_t n) {
+    static const char *const types[] = {"double", "float", "uint8_t", "uint16_t", "int16_t"};
+    if (n == 0) return;
+    fprintf(f, "#define %s(F)", macro);
+    for (int32_t i = 0; i < n; i++) fprintf(f, " F(%s, %s)", field[i].name, types[field[i].dtype]);
+    fprintf(f, "\n");
+}
+
+static void text_of_cell(FILE *f, const struct random_system *rs, int odd, const char *macro) {
+    const struct mx_system *s = &rs->system;
+    const int written = 1 - odd;
+    fprintf(f, "%s\n", macro);
+    for (int32_t i = 0; i < s->n_field[written]; i++) {
+        const struct update *u = &rs->update[odd][i];
+        fprintf(f, "    double v%d = PARAM(scale) * (double)(X + 3 * Y + 7 * Z + 11 * T);\n", i);
+        for (int32_t k = 0; k < u->taps; k++) {
+            const struct tap *t = &u->tap[k];
+            fprintf(f, "    v%d = v%d + (%.17e) * (double)AT(%s, %d, %d, %d);\n", i, i, t->weight,
+                    (t->fixed ? s->fixed : s->field[odd])[t->field].name, t->dx, t->dy, t->dz);
+        }
+        if (u->old_weight != 0)
+            fprintf(f, "    v%d = v%d + (%.17e) * (double)OLD(%s);\n", i, i, u->old_weight,
+                    s->field[written][u->old_field].name);
+    }
+    for (int32_t i = 0; i < s->n_field[written]; i++)
+        fprintf(f, "    SET(%s, v%d);\n", s->field[written][i].name, i);
+    fprintf(f, "MX_END\n");
+}
+
+static inline char *text_of_system(const struct random_system *rs) {
+    static const char *const forms[] = {"MX_JACOBI", "MX_LEAPFROG", "MX_STAGGERED"};
+    const struct mx_system *s = &rs->system;
+    const bool two = s->form == MX_STAGGERED;
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    if (f == NULL) return NULL;
+    fprintf(f, "#define MX_NAME \"random\"\n#define MX_RADIUS %d\n#define MX_FIXED_RADIUS %d\n", s->h, s->hc);
+    fprintf(f, "#define MX_FORM %s\n#define MX_PARAMS(P) P(scale, 0)\n", forms[s->form]);
+    text_of_fields(f, "MX_STATE", s->field[0], s->n_field[0]);
+    if (two) text_of_fields(f, "MX_PARTNER", s->field[1], s->n_field[1]);
+    text_of_fields(f, "MX_FIXED", s->fixed, s->n_fixed);
+    fprintf(f, "#include <memext/cell.h>\n");
+    text_of_cell(f, rs, 0, two ? "MX_CELL_B" : "MX_CELL");
+    if (two) text_of_cell(f, rs, 1, "MX_CELL_A");
+    fclose(f);
+    return text;
 }
 
 static struct mx_problem problem_of(const struct random_system *rs, int64_t nx, int64_t ny, int64_t nz,

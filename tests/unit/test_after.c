@@ -128,20 +128,16 @@ static void row_a(const struct mx_row *r) { compute_row(r, 0); }
 /* The array that is read by the step's last level: of staggered B, else any. */
 static int reduced_array(void) { return w.s.form == MX_STAGGERED ? 1 : 0; }
 
-static void reduce_sum(const struct mx_row *r, double lane[8]) {
+static void flux_of_row(const struct mx_row *r, double *value) {
     for (int64_t x = r->x0; x < r->x1; x++) {
         const struct row_context context = {r, x, reduced_array()};
         const struct cell c = cell_of_row(&context);
-        lane[(x - w.p.h) % 8] += flux(&c);
+        value[x - r->x0] = flux(&c);
     }
 }
-static void reduce_max(const struct mx_row *r, double lane[8]) {
-    for (int64_t x = r->x0; x < r->x1; x++) {
-        const struct row_context context = {r, x, reduced_array()};
-        const struct cell c = cell_of_row(&context);
-        const double v = fabs(flux(&c));
-        if (v > lane[(x - w.p.h) % 8]) lane[(x - w.p.h) % 8] = v;
-    }
+static void size_of_flux(const struct mx_row *r, double *value) {
+    flux_of_row(r, value);
+    for (int64_t x = r->x0; x < r->x1; x++) value[x - r->x0] = fabs(value[x - r->x0]);
 }
 
 /* ---- what a world is */
@@ -222,8 +218,8 @@ static void make_points(void) {
 }
 
 static void make_norms(void) {
-    w.reduce[0] = (struct mx_reduce){"flux", MX_REDUCE_SUM, reduce_sum};
-    w.reduce[1] = (struct mx_reduce){"top", MX_REDUCE_MAX, reduce_max};
+    w.reduce[0] = (struct mx_reduce){"flux", MX_SUM, flux_of_row};
+    w.reduce[1] = (struct mx_reduce){"top", MX_MAX, size_of_flux};
     w.norms = (struct mx_norms_options){.problem = &w.p,
                                         .every = 1,
                                         .max_change = true,
@@ -1164,7 +1160,8 @@ Test(points, traces_go_on_where_they_were_committed, .init = make_folder, .fini 
 
 Test(norms, words) {
     const struct mx_reduce reduce[2] = {{.name = "flux"}, {.name = "peak"}};
-    struct mx_until u;
+    struct mx_until u, again;
+    char text[MX_UNTIL_TEXT];
     struct mx_why why;
     struct mx_norms_result r = {.max_change = 1, .rms_change = 2, .reduce = {3, -4}, .spread = {5, 6}};
     const struct {
@@ -1175,6 +1172,8 @@ Test(norms, words) {
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         cr_assert_eq(mx_until_parse(good[i].text, 2, reduce, &why, &u), 0, "%s", why.text);
         cr_assert_eq(mx_until_value(&u, &r), good[i].value);
+        cr_assert_eq(mx_until_parse(mx_until_text(&u, reduce, text), 2, reduce, &why, &again), 0);
+        cr_assert(again.kind == u.kind && again.reduce == u.reduce && again.limit == u.limit);
         cr_assert_eq(mx_until_met(&u, &r), i == 1 || i == 4);
     }
     r.max_change = NAN;
@@ -1234,8 +1233,37 @@ Test(norms, what_is_wrong_is_seen) {
                                   .now = (char *)(uintptr_t)zero,
                                   .old = (char *)(uintptr_t)zero,
                                   .field_offset_bytes = offset};
-        for (row.level = 1; row.level <= 5; row.level += 2) mx_norms_row(n, &row);
+        for (row.level = 1; row.level <= 7; row.level += 2) mx_norms_row(n, &row);
         refused(mx_norms_take(n, 2, &why, &r), &why, -EIO, "another check");
         mx_norms_free(n);
+    }
+}
+
+/* However many checks there are: at most so many are kept, evenly spaced, and always the newest; what was kept
+ * up to a step is what it was then, and can be made shorter in the same way. */
+Test(norms, history_is_bounded) {
+    static struct mx_norms_history all, part;
+    memset(&all, 0, sizeof all);
+    for (int64_t number = 1; number <= 5000; number++) {
+        const struct mx_norms_result r = {.step = 10 * number, .max_change = 1.0 / (double)number};
+        mx_history_add(&all, number, &r);
+        cr_assert(all.n >= 1 && all.n <= MX_HISTORY_MOST);
+        cr_assert(number < MX_HISTORY_MOST ? all.n == number : all.n >= MX_HISTORY_MOST / 2 - 1);
+        for (int32_t i = 0; i < all.n; i++) {
+            const struct mx_norms_kept *k = &all.kept[i];
+            cr_assert(k->number % all.stride == 0 || (i == all.n - 1 && k->number == number));
+            cr_assert(k->result.step == 10 * k->number && k->result.max_change == 1.0 / (double)k->number);
+            cr_assert(i == 0 || k->number > all.kept[i - 1].number);
+        }
+        cr_assert_eq(all.kept[all.n - 1].number, number);
+        if (number % 7 != 0) continue;
+        const int32_t most = (int32_t)pick(1, MX_HISTORY_MOST);
+        mx_history_up_to(&all, 10 * number, most, &part);
+        cr_assert(part.n >= 1 && part.n <= most && part.kept[part.n - 1].number == number);
+        for (int32_t i = 0; i + 1 < part.n; i++) cr_assert_eq(part.kept[i].number % part.stride, 0);
+        mx_history_up_to(&all, 5 * number, most, &part);
+        cr_assert(part.n <= most && (part.n == 0 || part.kept[part.n - 1].result.step <= 5 * number));
+        mx_history_up_to(&all, 9, most, &part);
+        cr_assert_eq(part.n, 0);
     }
 }

@@ -668,7 +668,8 @@ Test(tune, rates_of_systems) {
     mx_rates_of_system(&r, &p, 4);
     mx_rates_complete(&r, 4);
     cr_expect(r.iblock_updates_per_s == 5e6);
-    cr_expect(r.tiled_updates_per_s == 2 * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE);
+    const double share = MX_DEFAULT_TILED_SHARE_OF_KERNELS;
+    cr_expect_float_eq(r.tiled_updates_per_s, 2 * share * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE, 1);
     make_system(&p, MX_STAGGERED, &system);
     cr_expect(mx_rates_share(&p) == 16.0 / 48);
 }

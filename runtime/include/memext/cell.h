@@ -28,6 +28,7 @@
  *                       MX_RADIUS (default 0)
  *   MX_PARAMS(P)        up to 64 numbers that a run may set
  *   MX_REAL             the type of PARAM: double (default) or float
+ *   MX_REDUCES(R)       up to 16 reductions, e.g. R(flux, MX_SUM) R(peak, MX_MAX), see below; optional
  *
  * In a cell:
  *   AT(field, dx, dy, dz)   the value before this level, in the type of the field
@@ -37,6 +38,18 @@
  *   X Y Z                   index of the cell, int64_t, frame not counted: from 0
  *   NX NY NZ                interior cells of the grid
  *   T                       time step that the new values are computed from, from 0
+ *
+ * Reductions: numbers that a run takes at its check steps (--check, --until), the sum or the maximum of an
+ * expression over all cells, and of every plane of z. After the cells, for each name of MX_REDUCES:
+ *
+ *     MX_REDUCE(flux)
+ *         RESULT(AT(k, 0, 0, 0) * (AT(u, 0, 0, 1) - AT(u, 0, 0, 0)));
+ *     MX_END
+ *
+ * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, once. Of the check after
+ * step s it reads what the last level of that step reads, the state at T = s - 1: fields of MX_STATE, of a
+ * staggered kernel those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order (DESIGN.md, section
+ * 10): the same bits on any number of threads. A maximum is NaN where a value is.
  *
  * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
  * with AT first, then choose with ?: .
@@ -49,6 +62,7 @@
 #ifndef MEMEXT_CELL_ABI
 #define MEMEXT_CELL_ABI
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define MX_CELL_VERSION 1
@@ -85,6 +99,15 @@ struct mx_cell_param {
     double value; /* default */
 };
 
+/* What is done with the values of a reduction. */
+enum { MX_SUM, MX_MAX };
+
+struct mx_cell_reduce {
+    const char *name;
+    int64_t kind;
+    void (*value)(const struct mx_row *r, double *value); /* of cells x0 .. x1-1 of one row, rows = 1: value[0] on */
+};
+
 /* What a kernel's file exports under the name mx_kernel. Later versions append members and raise `size`; who
  * reads an older, shorter one takes what is missing as 0. */
 struct mx_kernel {
@@ -97,7 +120,10 @@ struct mx_kernel {
     const struct mx_cell_param *param;
     void (*row)(const struct mx_row *);                          /* NULL with staggered */
     void (*row_b)(const struct mx_row *), (*row_a)(const struct mx_row *); /* staggered, else NULL */
+    int64_t reduce_size, n_reduce; /* a shorter description has none */
+    const struct mx_cell_reduce *reduce;
 };
+#define MX_KERNEL_LEAST_SIZE offsetof(struct mx_kernel, reduce_size)
 
 #endif
 
@@ -134,6 +160,9 @@ struct mx_kernel {
 #ifndef MX_REAL
 #define MX_REAL double
 #endif
+#ifndef MX_REDUCES
+#define MX_REDUCES(R)
+#endif
 
 #define MX_MEMBER_(name, type) char name;
 struct mx_names_of_fields { /* two fields of one name: a duplicate member */
@@ -144,12 +173,17 @@ struct mx_names_of_fields { /* two fields of one name: a duplicate member */
 #define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
 #define MX_FIXED_REACH_(name, type) mx_reach_##name = MX_FIXED_RADIUS,
 #define MX_TYPEDEF_(name, type) typedef type mx_type_##name;
+/* Small whole numbers of C are widened, to what C makes of them in an expression anyway, before the loop over x:
+ * with one of 8 bits in it gcc takes 32 cells of every other field at once, and has no registers for them. */
+#define MX_IS_SMALL_(type) (sizeof(type) < sizeof(int32_t) && MX_FIXED_RADIUS <= 1)
+#define MX_FIXED_TYPEDEF_(name, type)                                                                        \
+    typedef __typeof__(__builtin_choose_expr(MX_IS_SMALL_(type), (int32_t)0, (type)0)) mx_type_##name;
 enum { MX_STATE(MX_INDEX_) mx_n_state };
 enum { MX_PARTNER(MX_INDEX_) mx_n_partner };
 enum { MX_FIXED(MX_INDEX_) mx_n_fixed };
 enum { MX_PARAMS(MX_PARAM_INDEX_) mx_n_param };
 enum { MX_STATE(MX_REACH_) MX_PARTNER(MX_REACH_) MX_FIXED(MX_FIXED_REACH_) mx_no_reach };
-MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_TYPEDEF_)
+MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_)
 typedef MX_REAL mx_real;
 
 #define MX_CELL_TYPE_(type)                                                                                  \
@@ -167,13 +201,20 @@ static const struct mx_cell_param mx_param_[] = {MX_PARAMS(MX_DESCRIBE_PARAM_){0
 MX_WEAK_ void mx_row_(const struct mx_row *);
 MX_WEAK_ void mx_row_b_(const struct mx_row *);
 MX_WEAK_ void mx_row_a_(const struct mx_row *);
+#define MX_DECLARE_REDUCE_(name, kind) MX_WEAK_ void mx_reduce_##name(const struct mx_row *, double *);
+#define MX_REDUCE_INDEX_(name, kind) mx_reduce_index_##name,
+#define MX_DESCRIBE_REDUCE_(name, kind) {#name, kind, mx_reduce_##name},
+MX_REDUCES(MX_DECLARE_REDUCE_)
+enum { MX_REDUCES(MX_REDUCE_INDEX_) mx_n_reduce };
+static const struct mx_cell_reduce mx_reduce_[] = {MX_REDUCES(MX_DESCRIBE_REDUCE_){0, 0, 0}};
 
 __attribute__((visibility("default"))) extern const struct mx_kernel mx_kernel;
 const struct mx_kernel mx_kernel = {
     sizeof(struct mx_kernel), MX_CELL_VERSION, sizeof(struct mx_row), sizeof(struct mx_cell_field),
     sizeof(struct mx_cell_param), MX_FORM, MX_RADIUS, MX_FIXED_RADIUS, sizeof(mx_real),
     mx_n_state, mx_n_partner, mx_n_fixed, mx_n_param, MX_NAME,
-    mx_state_, mx_partner_, mx_fixed_, mx_param_, mx_row_, mx_row_b_, mx_row_a_};
+    mx_state_, mx_partner_, mx_fixed_, mx_param_, mx_row_, mx_row_b_, mx_row_a_,
+    sizeof(struct mx_cell_reduce), mx_n_reduce, mx_reduce_};
 
 /* Is d an integer constant? (gcc and clang: the type of the conditional says so.) Only such offsets are
  * checked here; others when the kernel is run over poisoned rows. */
@@ -201,7 +242,7 @@ const struct mx_kernel mx_kernel = {
 #define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
 #define PARAM(name) (mx_value_##name)
 #define X (mx_x - MX_RADIUS)
-#define Y (mx_y)
+#define Y (mx_r->y + mx_row)
 #define Z (mx_r->z)
 #define T (mx_r->t)
 #define NX (mx_r->nx)
@@ -214,10 +255,29 @@ const struct mx_kernel mx_kernel = {
     const void *const *const mx_at_##name = mx_r->in + mx_index_##name * MX_SIDE_(MX_RADIUS);                \
     const int64_t mx_pitch_##name = mx_r->row_pitch;                                                         \
     (void)mx_at_##name, (void)mx_pitch_##name;
+#define MX_COPIED_(type, n) (MX_IS_SMALL_(type) ? (n) : 1)
 #define MX_READ_FIXED_(name, type)                                                                           \
-    const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
-    const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
-    (void)mx_at_##name, (void)mx_pitch_##name;
+    const void *mx_at_##name[MX_SIDE_(MX_FIXED_RADIUS)];                                                     \
+    int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                            \
+    int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
+                          [MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
+                          [MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];                         \
+    for (int mx_i = 0; mx_i < MX_SIDE_(MX_FIXED_RADIUS); mx_i++) {                                           \
+        mx_at_##name[mx_i] = mx_r->fixed[mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS) + mx_i];                \
+        for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_RADIUS); mx_j++) {                 \
+            const type *mx_from = (const type *)((const char *)mx_at_##name[mx_i] +                          \
+                                                 (mx_row + mx_j - MX_FIXED_RADIUS) * mx_pitch_##name) +      \
+                                  mx_x0 - MX_FIXED_RADIUS;                                                   \
+            for (int64_t mx_k = 0; mx_k < mx_x1 - mx_x0 + 2 * MX_FIXED_RADIUS; mx_k++)                       \
+                mx_copy_##name[mx_i][mx_j][mx_k] = (int32_t)mx_from[mx_k];                                   \
+        }                                                                                                    \
+        if (MX_IS_SMALL_(type))                                                                              \
+            mx_at_##name[mx_i] = (const char *)&mx_copy_##name[mx_i][MX_COPIED_(type, MX_FIXED_RADIUS + 1) - 1] \
+                                                              [MX_FIXED_RADIUS] -                            \
+                                 mx_x0 * (int64_t)sizeof(int32_t) - mx_row * (int64_t)sizeof mx_copy_##name[0][0]; \
+    }                                                                                                        \
+    if (MX_IS_SMALL_(type)) mx_pitch_##name = sizeof mx_copy_##name[0][0];                                   \
+    (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_copy_##name;
 /* A value, not a load: loads of one number in a branch are what vectorisers give up on. */
 #define MX_PARAM_VALUE_(name, value)                                                                         \
     const mx_real mx_value_##name = mx_p[mx_param_##name];                                                   \
@@ -228,22 +288,47 @@ const struct mx_kernel mx_kernel = {
     const type mx_old_##name = mx_out_##name[mx_x];                                                          \
     (void)mx_old_##name;
 
+/* Bytes of a vector, and how many cells lie before the first one that begins a vector in the array written:
+ * vectors that cross a line take twice as long. */
+#if defined(__AVX512F__)
+#define MX_VECTOR_ 64
+#elif defined(__AVX__)
+#define MX_VECTOR_ 32
+#else
+#define MX_VECTOR_ 16
+#endif
+#define MX_OUT_BEFORE_(name, type)                                                                           \
+    mx_before = (int64_t)(-((uintptr_t)mx_r->out[mx_index_##name] + (uintptr_t)mx_r->x0 * sizeof(type)) %    \
+                          MX_VECTOR_ / sizeof(type));
+#define MX_COPIES_(name, type) | MX_IS_SMALL_(type)
+enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
+
 /* The loop over x is a function of its own, whose `restrict` says what the vectoriser must know: nothing that
- * is written is read otherwise. Its body is the user's cell. */
+ * is written is read otherwise. Its body is the user's cell. It is called for pieces of a row: the cells before
+ * the first whole vector, the others, so many at once as there is room to copy. */
 #define MX_CELLS_(row_name, span_name, READS, WRITES)                                                        \
     __attribute__((noinline)) static void span_name(WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, \
-                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_y); \
+                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, \
+                                                    int64_t mx_x1);                                          \
     void row_name(const struct mx_row *mx_r) {                                                               \
         mx_real mx_p[mx_n_param + 1];                                                                        \
+        int64_t mx_before = 0;                                                                               \
+        WRITES(MX_OUT_BEFORE_)                                                                               \
         for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
         for (int64_t mx_row = 0; mx_row < mx_r->rows; mx_row++)                                              \
-            span_name(WRITES(MX_OUT_ARGUMENT_) mx_r, mx_p, mx_row, mx_r->y + mx_row);                        \
+            for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                          \
+                mx_end = mx_x + (mx_x == mx_r->x0 && mx_before > 0 ? mx_before                               \
+                                 : mx_copies                       ? MX_MOST_COPIED_                         \
+                                                                   : mx_r->x1);                              \
+                if (mx_end > mx_r->x1) mx_end = mx_r->x1;                                                    \
+                span_name(WRITES(MX_OUT_ARGUMENT_) mx_r, mx_p, mx_row, mx_x, mx_end);                        \
+            }                                                                                                \
     }                                                                                                        \
     __attribute__((noinline)) static void span_name(WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, \
-                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_y) { \
-        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                                             \
-        const int64_t mx_x0 = mx_r->x0, mx_x1 = mx_r->x1;                                                    \
-        (void)mx_p, (void)mx_row, (void)mx_y;                                                                \
+                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, \
+                                                    int64_t mx_x1) {                                         \
+        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                  \
+        (void)mx_p, (void)mx_row;                                                                            \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
             WRITES(MX_OLD_VALUE_)
 
@@ -259,5 +344,24 @@ const struct mx_kernel mx_kernel = {
 #define MX_END                                                                                               \
         }                                                                                                    \
     }
+
+/* A reduction: a loop over x of its own, which gives a value for each cell. */
+#define MX_REDUCE_(name, READS)                                                                              \
+    _Static_assert(mx_reduce_index_##name >= 0, "MX_REDUCES names it");                                      \
+    void mx_reduce_##name(const struct mx_row *restrict mx_r, double *restrict mx_result) {                  \
+        mx_real mx_p[mx_n_param + 1];                                                                        \
+        for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
+        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                  \
+        const int64_t mx_row = 0, mx_y = mx_r->y, mx_x0 = mx_r->x0, mx_x1 = mx_r->x1;                        \
+        (void)mx_p, (void)mx_row, (void)mx_y;                                                                \
+        _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {
+/* What the last level of a step reads. */
+#define MX_READS_OF_MX_JACOBI MX_STATE
+#define MX_READS_OF_MX_LEAPFROG MX_STATE
+#define MX_READS_OF_MX_STAGGERED MX_PARTNER
+#define MX_JOIN_(a, b) a##b
+#define MX_READS_OF_(form) MX_JOIN_(MX_READS_OF_, form)
+#define MX_REDUCE(name) MX_REDUCE_(name, MX_READS_OF_(MX_FORM))
+#define RESULT(value) ((void)(mx_result[mx_x - mx_x0] = (double)(value)))
 
 #endif

@@ -344,8 +344,9 @@ struct mx_run_options {
     uint32_t size; /* sizeof(struct mx_run_options) */
     /* What is asked for: "NAME=VALUE", or "NAME" where there is no value, with the names and values of the
      * long options in memext(1); NULL ends the list. Numbers that are several words there are separated by
-     * blanks: {"size=510 510 1022", "steps=64", "device=/mnt/nvme", "dram=512MiB", "verify", NULL}. Not
-     * taken: json, quiet, explain, help. Copied. */
+     * blanks: {"size=510 510 1022", "steps=64", "device=/mnt/nvme", "dram=512MiB", "verify", NULL}. Also
+     * "snapshot=100:DIR:4", which writes every fourth cell of the state every 100 steps to DIR while the run
+     * goes on. Not taken: json, quiet, explain, help. Copied. */
     const char *const *options;
     const struct mx_source *source; /* instead of the options init and input; NULL = none. Copied */
     const struct mx_sink *sink;     /* instead of the option output; NULL = none. Copied */
@@ -378,6 +379,12 @@ struct mx_run_progress {
     double seconds;      /* since the phase began, or that it took */
     double rate;         /* done in a second */
     int64_t committed_step; /* time step that a resumed run would go on from; -1 = none is committed */
+    /* With the options check or until: the newest check, that of the state after so many steps (-1 = none
+     * yet), the greatest change of a cell by the last of them and the root of the mean of their squares; and
+     * in words what the criteria are about: "step 400: max-change 1.3e-05". */
+    int64_t check_step;
+    double max_change, rms_change;
+    char check[104];
 };
 
 /* How far the run is. 0 = under way (or not started yet), 1 = it has ended well; or the error that ended it:

@@ -1,0 +1,326 @@
+/* accel.c - the table of accelerators, and what all of them have in common: limits, counters, faults to inject,
+ * the error that is remembered. */
+#include "accel/accel.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct mx_accel_ops mx_accel_host, mx_accel_opencl;
+
+const struct mx_accel_ops *const mx_accels[] = {&mx_accel_opencl, &mx_accel_host, NULL};
+
+const char mx_accel_keys[] =
+    "device=N (opencl: the N-th), rate=BYTES/S (host: of copies each way; else to plan with), "
+    "updates=N/S (to plan with), memory=SIZE (host: what the device has); tests: fault=N, late=N (operation N "
+    "fails, at once or when it is done)";
+
+enum { MOST_ALLOCATIONS = 32 };
+
+struct mx_accel {
+    const struct mx_accel_ops *ops;
+    void *state;
+    struct mx_accel_facts facts;
+    struct mx_accel_counters counters;
+    struct {
+        char *address;
+        uint64_t bytes;
+    } allocation[MOST_ALLOCATIONS];
+    uint64_t used_bytes;
+    int64_t taken[MX_ACCEL_QUEUES], done[MX_ACCEL_QUEUES];
+    /* Faults: the operation that fails, 0 = none. */
+    uint64_t fault, late;
+    int64_t late_number; /* in late_queue; 0 = not taken yet */
+    enum mx_accel_queue late_queue;
+    int error;
+    mx_why why;
+};
+
+/* ---- words */
+
+bool mx_accel_key(const char *keys, const char *key, char *value, size_t capacity) {
+    const size_t n = strlen(key);
+    for (const char *at = keys; at != NULL && *at != 0;) {
+        const size_t length = strcspn(at, ",");
+        if (length > n && strncmp(at, key, n) == 0 && at[n] == '=') {
+            snprintf(value, capacity, "%.*s", (int)(length - n - 1), at + n + 1);
+            return true;
+        }
+        at += length;
+        at += *at == ',';
+    }
+    return false;
+}
+
+int mx_accel_quantity(const char *text, double *out) {
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {{"", 1},          {"B", 1},           {"kB", 1e3},       {"MB", 1e6},
+                 {"GB", 1e9},      {"TB", 1e12},       {"KiB", 1024.0},   {"MiB", 1048576.0},
+                 {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || !(value > 0)) return -EINVAL;
+    end += strspn(end, " ");
+    size_t n = strlen(end);
+    if (n >= 2 && strcmp(end + n - 2, "/s") == 0) n -= 2;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strlen(units[i].unit) == n && strncmp(end, units[i].unit, n) == 0)
+            return *out = value * units[i].factor, 0;
+    return -EINVAL;
+}
+
+static int check_keys(const char *spec, mx_why *why) {
+    static const char *const known[] = {"device", "rate", "updates", "memory", "fault", "late"};
+    for (const char *at = strchr(spec, ','); at != NULL; at = strchr(at, ',')) {
+        const size_t n = strcspn(++at, "=,");
+        bool found = false;
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            found |= strlen(known[i]) == n && strncmp(known[i], at, n) == 0 && at[n] == '=';
+        if (!found)
+            return mx_fail(why, -EINVAL, "--accel '%.100s': '%.*s' is none of %s", spec,
+                           (int)strcspn(at, ","), at, mx_accel_keys);
+    }
+    return 0;
+}
+
+static int take_number(const char *keys, const char *key, double *out, mx_why *why) {
+    char text[64];
+    if (!mx_accel_key(keys, key, text, sizeof text)) return 0;
+    if (mx_accel_quantity(text, out) == 0) return 0;
+    return mx_fail(why, -EINVAL, "--accel: %s=%.40s is no positive quantity, like 128MiB, 2GB/s or 1e9", key,
+                   text);
+}
+
+/* ---- open and close */
+
+static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) {
+    const size_t n = strcspn(spec, ",");
+    char reasons[400] = "";
+    for (const struct mx_accel_ops *const *a = mx_accels; *a != NULL; a++) {
+        const size_t used = strlen(reasons);
+        mx_why reason = {""};
+        if (strlen((*a)->name) == n && strncmp((*a)->name, spec, n) == 0) return *out = *a, 0;
+        if (n != 4 || strncmp(spec, "auto", n) != 0 || !(*a)->automatic) continue;
+        if ((*a)->probe(NULL, &reason) == 0) return *out = *a, 0;
+        snprintf(reasons + used, sizeof reasons - used, "%s%s: %.180s", used > 0 ? "; " : "", (*a)->name,
+                 reason.text);
+    }
+    if (reasons[0] != 0)
+        return mx_fail(why, -ENOTSUP, "--accel auto: there is no accelerator here (%s); leave --accel out",
+                       reasons);
+    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; it is host, opencl or auto", spec);
+}
+
+static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char *keys, mx_why *why) {
+    double fault = 0, late = 0, rate = 0;
+    struct mx_accel_facts *f = &a->facts;
+    a->ops->facts(a->state, f);
+    snprintf(f->name, sizeof f->name, "%s", a->ops->name);
+    int err = take_number(keys, "fault", &fault, why);
+    if (err == 0) err = take_number(keys, "late", &late, why);
+    if (err == 0) err = take_number(keys, "rate", &rate, why);
+    if (err == 0) err = take_number(keys, "updates", &f->updates_per_s, why);
+    if (err < 0) return err;
+    a->fault = (uint64_t)fault, a->late = (uint64_t)late;
+    if (rate > 0) f->put_bytes_per_s = f->get_bytes_per_s = rate;
+    if (o->memory_bytes > f->memory_bytes)
+        return mx_fail(why, -ENOMEM,
+                       "--device-memory of %.1f MiB is more than the %.1f MiB that %.100s has; ask for less",
+                       (double)o->memory_bytes / 1048576, (double)f->memory_bytes / 1048576, f->device);
+    if (o->memory_bytes > 0) f->memory_bytes = o->memory_bytes;
+    if (f->most_bytes > f->memory_bytes) f->most_bytes = f->memory_bytes;
+    return 0;
+}
+
+int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out) {
+    const struct mx_accel_ops *ops;
+    const char *comma = strchr(o->spec, ','), *keys = comma != NULL ? comma + 1 : "";
+    int err = find(o->spec, why, &ops);
+    if (err == 0) err = check_keys(o->spec, why);
+    if (err < 0) return err;
+    mx_accel *a = calloc(1, sizeof *a);
+    if (a == NULL) return mx_fail(why, -ENOMEM, "no memory for the description of an accelerator");
+    a->ops = ops;
+    err = ops->open(keys, o->memory_bytes, why, &a->state);
+    if (err == 0) err = take_facts(a, o, keys, why);
+    if (err < 0) return mx_accel_close(a), err;
+    *out = a;
+    return 0;
+}
+
+void mx_accel_close(mx_accel *a) {
+    if (a == NULL) return;
+    if (a->state != NULL) a->ops->close(a->state);
+    free(a);
+}
+
+const struct mx_accel_facts *mx_accel_facts(const mx_accel *a) { return &a->facts; }
+struct mx_accel_counters mx_accel_counters(const mx_accel *a) { return a->counters; }
+uint64_t mx_accel_used_bytes(const mx_accel *a) { return a->used_bytes; }
+
+/* ---- memory */
+
+int mx_accel_alloc(mx_accel *a, uint64_t bytes, const char *what, mx_why *why, char **address) {
+    mx_why reason = {""};
+    int i = 0;
+    while (i < MOST_ALLOCATIONS && a->allocation[i].address != NULL) i++;
+    int err = i == MOST_ALLOCATIONS ? mx_fail(&reason, -ENOMEM, "it has %d allocations already", i) : 0;
+    if (err == 0 && bytes > a->facts.memory_bytes - a->used_bytes)
+        err = mx_fail(&reason, -ENOMEM, "%.1f of %.1f MiB are in use", (double)a->used_bytes / 1048576,
+                      (double)a->facts.memory_bytes / 1048576);
+    if (err == 0 && bytes > a->facts.most_bytes)
+        err = mx_fail(&reason, -ENOMEM, "one allocation there has %.1f MiB at most",
+                      (double)a->facts.most_bytes / 1048576);
+    if (err == 0) err = a->ops->alloc(a->state, bytes, &reason, address);
+    if (err < 0)
+        return mx_fail(why, err,
+                       "no %.1f MiB on the accelerator %.100s for %s (%.200s): lower --device-memory or bt, or "
+                       "leave --accel out",
+                       (double)bytes / 1048576, a->facts.device, what, reason.text);
+    a->allocation[i].address = *address;
+    a->allocation[i].bytes = bytes;
+    a->used_bytes += bytes;
+    return 0;
+}
+
+void mx_accel_release(mx_accel *a, char *address) {
+    for (int i = 0; i < MOST_ALLOCATIONS && address != NULL; i++)
+        if (a->allocation[i].address == address) {
+            a->used_bytes -= a->allocation[i].bytes;
+            a->allocation[i].address = NULL;
+            a->ops->release(a->state, address);
+            return;
+        }
+}
+
+int mx_accel_stage(mx_accel *a, void *host, uint64_t bytes, mx_why *why) {
+    return a->ops->stage != NULL ? a->ops->stage(a->state, host, bytes, why) : 0;
+}
+void mx_accel_unstage(mx_accel *a, void *host) {
+    if (a->ops->unstage != NULL) a->ops->unstage(a->state, host);
+}
+
+int mx_accel_fail(mx_accel *a, int err, const char *sentence) {
+    if (a->error == 0) a->error = mx_fail(&a->why, err, "%s", sentence);
+    return a->error;
+}
+
+int mx_accel_build(mx_accel *a, const struct mx_accel_program *program) {
+    mx_why why = {""};
+    if (a->error < 0) return a->error;
+    int err = a->ops->build != NULL ? a->ops->build(a->state, program, &why)
+                                    : mx_fail(&why, -ENOTSUP, "%s has no compiler", a->facts.device);
+    return err < 0 ? mx_accel_fail(a, err, why.text) : 0;
+}
+
+/* ---- operations */
+
+static const char *const words[] = {[MX_ACCEL_PUT] = "a copy to it",
+                                    [MX_ACCEL_GET] = "a copy from it",
+                                    [MX_ACCEL_COPY] = "a copy within it",
+                                    [MX_ACCEL_WORK] = "a computation"};
+
+static int remember(mx_accel *a, enum mx_accel_queue queue, int err, const char *reason) {
+    if (a->error == 0) {
+        a->error = err == -ENOMEM || err == -EINVAL ? -EIO : err;
+        mx_fail(&a->why, a->error, "the accelerator %.100s failed in %s: %.250s", a->facts.device, words[queue],
+                reason[0] != 0 ? reason : strerror(-err));
+    }
+    return a->error;
+}
+
+/* An operation is about to be handed over: is it the one that is to fail? */
+static int begin(mx_accel *a, enum mx_accel_queue queue) {
+    if (a->error < 0) return a->error;
+    a->counters.operations++;
+    if (a->counters.operations == a->late) a->late_queue = queue, a->late_number = a->taken[queue] + 1;
+    if (a->counters.operations == a->fault) return remember(a, queue, -EIO, "the fault that was asked for");
+    return 0;
+}
+
+static int64_t end(mx_accel *a, enum mx_accel_queue queue, int err, const mx_why *why) {
+    if (err < 0) return remember(a, queue, err, why->text);
+    return ++a->taken[queue];
+}
+
+static uint64_t bytes_of(const struct mx_accel_span *span, size_t n) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n; i++) bytes += span[i].bytes;
+    return bytes;
+}
+
+int64_t mx_accel_put(mx_accel *a, const struct mx_accel_span *span, size_t n) {
+    mx_why why = {""};
+    int err = begin(a, MX_ACCEL_PUT);
+    if (err < 0) return err;
+    a->counters.put_bytes += bytes_of(span, n);
+    err = a->ops->put(a->state, span, n, &why);
+    return end(a, MX_ACCEL_PUT, err, &why);
+}
+
+int64_t mx_accel_get(mx_accel *a, const struct mx_accel_span *span, size_t n) {
+    mx_why why = {""};
+    int err = begin(a, MX_ACCEL_GET);
+    if (err < 0) return err;
+    a->counters.get_bytes += bytes_of(span, n);
+    err = a->ops->get(a->state, span, n, &why);
+    return end(a, MX_ACCEL_GET, err, &why);
+}
+
+int64_t mx_accel_copy(mx_accel *a, enum mx_accel_queue queue, const struct mx_accel_copy *copy) {
+    mx_why why = {""};
+    int err = begin(a, queue);
+    if (err < 0) return err;
+    err = a->ops->copy(a->state, queue, copy, &why);
+    return end(a, queue, err, &why);
+}
+
+int64_t mx_accel_level(mx_accel *a, const struct mx_accel_level *level) {
+    mx_why why = {""};
+    int err = begin(a, MX_ACCEL_WORK);
+    if (err < 0) return err;
+    err = a->ops->level(a->state, level, &why);
+    return end(a, MX_ACCEL_WORK, err, &why);
+}
+
+int mx_accel_launch_here(mx_accel *a) {
+    int err = begin(a, MX_ACCEL_WORK);
+    if (err == 0 && a->counters.operations == a->late)
+        err = remember(a, MX_ACCEL_WORK, -EIO, "the fault that was asked for");
+    return err;
+}
+
+static void take_late(mx_accel *a, enum mx_accel_queue queue) {
+    if (a->late_number > 0 && queue == a->late_queue && a->done[queue] >= a->late_number)
+        remember(a, queue, -EIO, "the fault that was asked for, found when it was done");
+}
+
+bool mx_accel_is_done(mx_accel *a, enum mx_accel_queue queue, int64_t number) {
+    mx_why why = {""};
+    if (a->done[queue] >= number || a->error < 0) return true;
+    const int64_t done = a->ops->done(a->state, queue, &why);
+    if (done < 0) return remember(a, queue, (int)done, why.text), true;
+    a->done[queue] = done;
+    take_late(a, queue);
+    return done >= number || a->error < 0;
+}
+
+int mx_accel_wait(mx_accel *a, enum mx_accel_queue queue, int64_t number) {
+    mx_why why = {""};
+    if (a->done[queue] < number) {
+        int err = a->ops->wait(a->state, queue, number, &why);
+        if (err < 0) remember(a, queue, err, why.text);
+        a->done[queue] = number;
+        take_late(a, queue);
+    }
+    return a->error;
+}
+
+int mx_accel_error(const mx_accel *a, mx_why *why) {
+    return a->error < 0 ? mx_fail(why, a->error, "%s", a->why.text) : 0;
+}

@@ -1,0 +1,144 @@
+/* accel.h - memory that computes: devices with memory of their own, behind one table of functions.
+ *
+ * Memory of a device is named by addresses, like any other, so that rows and planes are found by the same
+ * arithmetic wherever an array is. Addresses of `here` devices are those of ordinary memory; those of others
+ * are a reserved range that stands for it: who touches it dies at once, instead of computing nonsense.
+ *
+ * What is handed over is done later: every operation has a number in its queue, and numbers of a queue are done
+ * in order. Nothing orders operations of different queues, nor those of a queue with what the caller does, but
+ * waiting (or seeing that something is done). One thread at a time.
+ *
+ * The first operation that fails, at once or when it is found out, is remembered with its sentence; everything
+ * after it fails alike, and nothing is under way any more when mx_accel_wait has returned.
+ */
+#ifndef MX_ACCEL_H
+#define MX_ACCEL_H
+
+#include "system/system.h"
+
+typedef struct mx_accel mx_accel;
+
+enum mx_accel_queue { MX_ACCEL_PUT, MX_ACCEL_GET, MX_ACCEL_COPY, MX_ACCEL_WORK, MX_ACCEL_QUEUES };
+
+struct mx_accel_options {
+    const char *spec;      /* NAME[,KEY=VALUE...]: a name of the table, or "auto"; see mx_accel_keys */
+    uint64_t memory_bytes; /* that may be used; 0 = what the device has */
+};
+
+/* What KEY=VALUE may be said, for help. */
+extern const char mx_accel_keys[];
+
+struct mx_accel_facts {
+    char name[16];         /* of the table */
+    char device[128];      /* what it calls itself */
+    uint64_t memory_bytes; /* that may be used; UINT64_MAX = as much as there is DRAM */
+    uint64_t most_bytes;   /* of one allocation */
+    bool here; /* its memory is DRAM of this process, and kernels are functions of it: mx_accel_launch_here */
+    /* To plan with; 0 = unknown. Bytes per second each way, updates per second. */
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+};
+
+/* Since it was opened. */
+struct mx_accel_counters {
+    uint64_t put_bytes, get_bytes; /* host to device, device to host */
+    uint64_t operations;           /* puts, gets, copies and launches */
+};
+
+struct mx_accel_span {
+    char *device, *host;
+    uint64_t bytes;
+};
+
+/* n pieces, `to_pitch` and `from_pitch` apart; they do not overlap. */
+struct mx_accel_copy {
+    char *to;
+    const char *from;
+    int64_t to_pitch, from_pitch, bytes, n;
+};
+
+enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 2 + MX_MAX_FIXED };
+
+/* One launch of a kernel that was built: its arguments are `arrays` addresses of allocations, then
+ * MX_ACCEL_NUMBERS int64_t. */
+struct mx_accel_level {
+    int32_t kernel; /* of mx_accel_program.names */
+    int32_t arrays;
+    char *array[MX_ACCEL_ARRAYS];
+    int64_t number[MX_ACCEL_NUMBERS];
+    int64_t size[3]; /* work items in x, y, z */
+};
+
+struct mx_accel_program {
+    const char *text;           /* memext/cell_device.h and a cell */
+    const char *const *names;   /* of kernels */
+    int32_t n_names;
+};
+
+/* ---- the table */
+
+/* What an implementation gives; state is what open gave out. */
+struct mx_accel_ops {
+    const char *name, *summary;
+    bool automatic; /* "auto" may take it */
+    /* 0, or a sentence why it cannot be used here. `device`: what would be, up to 128 bytes; may be NULL. */
+    int (*probe)(char *device, mx_why *why);
+    int (*open)(const char *keys, uint64_t memory_bytes, mx_why *why, void **state);
+    void (*facts)(const void *state, struct mx_accel_facts *out);
+    int (*alloc)(void *state, uint64_t bytes, mx_why *why, char **address);
+    void (*release)(void *state, char *address);
+    /* Memory of the host that will be put from and got to: pinned, where that is of use. */
+    int (*stage)(void *state, void *host, uint64_t bytes, mx_why *why);
+    void (*unstage)(void *state, void *host);
+    int (*build)(void *state, const struct mx_accel_program *program, mx_why *why); /* NULL: here */
+    /* 0 or -errno: taken, as the next number of its queue. */
+    int (*put)(void *state, const struct mx_accel_span *span, size_t n, mx_why *why);
+    int (*get)(void *state, const struct mx_accel_span *span, size_t n, mx_why *why);
+    int (*copy)(void *state, enum mx_accel_queue queue, const struct mx_accel_copy *copy, mx_why *why);
+    int (*level)(void *state, const struct mx_accel_level *level, mx_why *why); /* NULL: here */
+    /* How many of a queue are done; -errno where one failed. */
+    int64_t (*done)(void *state, enum mx_accel_queue queue, mx_why *why);
+    /* Until `number` are; also where one failed nothing of the queue is under way then. */
+    int (*wait)(void *state, enum mx_accel_queue queue, int64_t number, mx_why *why);
+    void (*close)(void *state);
+};
+
+extern const struct mx_accel_ops *const mx_accels[]; /* best first, NULL-terminated */
+
+/* ---- a device */
+
+/* -EINVAL (the spec), -ENOTSUP (it cannot be used here), -ENOMEM (it has not as much memory as asked for). */
+int mx_accel_open(const struct mx_accel_options *options, mx_why *why, mx_accel **out);
+void mx_accel_close(mx_accel *accel); /* waits for what is under way; NULL allowed */
+const struct mx_accel_facts *mx_accel_facts(const mx_accel *accel);
+struct mx_accel_counters mx_accel_counters(const mx_accel *accel);
+
+/* -ENOMEM with what there is. `what` is said in the sentence. */
+int mx_accel_alloc(mx_accel *accel, uint64_t bytes, const char *what, mx_why *why, char **address);
+void mx_accel_release(mx_accel *accel, char *address); /* nothing of it under way; NULL allowed */
+uint64_t mx_accel_used_bytes(const mx_accel *accel);
+int mx_accel_stage(mx_accel *accel, void *host, uint64_t bytes, mx_why *why);
+void mx_accel_unstage(mx_accel *accel, void *host);
+/* What fails here is remembered as well. */
+int mx_accel_build(mx_accel *accel, const struct mx_accel_program *program);
+/* For who finds out by himself that it cannot go on: remembered if it is the first, and returned. */
+int mx_accel_fail(mx_accel *accel, int err, const char *sentence);
+
+/* All: the number in the queue (of copy: COPY or WORK), 1, 2, 3...; or -errno. */
+int64_t mx_accel_put(mx_accel *accel, const struct mx_accel_span *span, size_t n);
+int64_t mx_accel_get(mx_accel *accel, const struct mx_accel_span *span, size_t n);
+int64_t mx_accel_copy(mx_accel *accel, enum mx_accel_queue queue, const struct mx_accel_copy *copy);
+int64_t mx_accel_level(mx_accel *accel, const struct mx_accel_level *level);
+/* Of a device that is here: a call of an engine stands for a launch. 0 or -errno. */
+int mx_accel_launch_here(mx_accel *accel);
+
+bool mx_accel_is_done(mx_accel *accel, enum mx_accel_queue queue, int64_t number); /* also where it failed */
+int mx_accel_wait(mx_accel *accel, enum mx_accel_queue queue, int64_t number);
+/* 0, or what failed first, with its sentence. */
+int mx_accel_error(const mx_accel *accel, mx_why *why);
+
+/* KEY=VALUE[,...]: the value of a key, cut to capacity; false where it is not there. */
+bool mx_accel_key(const char *keys, const char *key, char *value, size_t capacity);
+/* "2GB/s" "512 MiB/s" "2e9" -> bytes per second; "128MiB" -> bytes. -EINVAL. */
+int mx_accel_quantity(const char *text, double *out);
+
+#endif

@@ -1,0 +1,156 @@
+/* device_text.c - what a device's compiler gets: the numbers of a run, memext/cell_device.h and the cell of the
+ * user's kernel; the built-in stencils are written as such cells, by the expression of stencil/stencil.c. */
+#include "engine/device_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <memext/backend.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const char mx_cell_device_text[];
+
+static const char *const names_of_one[] = {"mx_cell"}, *const names_of_two[] = {"mx_cell_b", "mx_cell_a"};
+
+int32_t mx_device_kernels(const struct mx_problem *p, const char *const **names) {
+    const bool two = mx_form(p) == MX_STAGGERED;
+    *names = two ? names_of_two : names_of_one;
+    return two ? 2 : 1;
+}
+
+/* ---- built-in stencils */
+
+static void weight(FILE *f, const struct mx_problem *p, int i, double value) {
+    if (p->dtype == MX_F32)
+        fprintf(f, "#define W%d (%.8ef)\n", i, (double)(float)value);
+    else
+        fprintf(f, "#define W%d (%.16e)\n", i, value);
+}
+
+static void star(FILE *f, const struct mx_problem *p) {
+    weight(f, p, 0, p->coef[0]);
+    for (int d = 1; d <= p->h; d++) weight(f, p, d, p->coef[1] / d);
+    fprintf(f, "MX_CELL\n    CELL sum = W0 * P(0, 0, 0);\n");
+    for (int d = 1; d <= p->h; d++)
+        fprintf(f,
+                "    sum = sum + W%d * ((P(-%d, 0, 0) + P(%d, 0, 0)) + ((P(0, -%d, 0) + P(0, %d, 0)) + "
+                "(P(0, 0, -%d) + P(0, 0, %d))));\n",
+                d, d, d, d, d, d, d);
+    fprintf(f, "    SET(u, sum);\nMX_END\n");
+}
+
+static void box(FILE *f, const struct mx_problem *p, int32_t n_coef) {
+    for (int i = 0; i < n_coef; i++) weight(f, p, i, p->coef[i]);
+    fprintf(f, "#define ZZ(x, y) (P(x, y, -1) + P(x, y, 1))\n"
+               "#define C1(x) ((P(x, -1, 0) + P(x, 1, 0)) + ZZ(x, 0))\n"
+               "#define C2(x) (ZZ(x, -1) + ZZ(x, 1))\n"
+               "MX_CELL\n"
+               "    CELL sum = W0 * P(0, 0, 0) + W1 * ((P(-1, 0, 0) + P(1, 0, 0)) + C1(0));\n"
+               "    sum = sum + W2 * ((C1(-1) + C1(1)) + C2(0));\n");
+    if (n_coef > 3) fprintf(f, "    sum = sum + W3 * (C2(-1) + C2(1));\n");
+    fprintf(f, "    SET(u, sum);\nMX_END\n");
+}
+
+static void stencil_cell(FILE *f, const struct mx_problem *p) {
+    const struct mx_stencil *s = mx_stencil_find(p->stencil);
+    const char *type = p->dtype == MX_F32 ? "float" : "double";
+    fprintf(f,
+            "#define MX_NAME \"%s\"\n#define MX_RADIUS %d\n#define MX_STATE(F) F(u, %s)\n"
+            "#include <memext/cell.h>\n#define CELL %s\n#define P(x, y, z) AT(u, x, y, z)\n",
+            p->stencil, p->h, type, type);
+    if (s->n_coef > 2)
+        box(f, p, s->n_coef);
+    else
+        star(f, p);
+}
+
+/* ---- the numbers of a run */
+
+static void number(FILE *f, const char *what, const char *name, int64_t value) {
+    fprintf(f, "#define MX_D_%s%s ((int64_t)%lldL)\n", what, name, (long long)value);
+}
+
+static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
+    const struct mx_problem *p = w->problem;
+    const struct mx_system *s = p->system;
+    number(f, "NX", "", p->nx);
+    number(f, "NY", "", p->ny);
+    number(f, "NZ", "", p->nz);
+    number(f, "ROW_PITCH", "", v->row_pitch_bytes);
+    number(f, "PLANE_PITCH", "", v->plane_pitch_bytes);
+    if (s == NULL) number(f, "OFFSET_", "u", 0);
+    for (int array = 0; s != NULL && array < (s->form == MX_STAGGERED ? 2 : 1); array++)
+        for (int32_t i = 0; i < s->n_field[array]; i++)
+            number(f, "OFFSET_", s->field[array][i].name, w->fields[array].offset_bytes[i]);
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) {
+        const struct mx_fixed_view *c = &v->fixed[i];
+        number(f, "PITCH_", s->fixed[i].name, c->row_pitch_bytes);
+        number(f, "SLOT_PITCH_", s->fixed[i].name, c->slot_pitch_bytes);
+        number(f, "ORIGIN_", s->fixed[i].name, c->offset_bytes);
+        number(f, "FILE_PITCH_", s->fixed[i].name, c->file_plane_pitch_bytes);
+        number(f, "ALIGN_", s->fixed[i].name, c->align_bytes);
+    }
+    for (int32_t i = 0; s != NULL && i < s->n_param; i++)
+        fprintf(f, "#define MX_D_VALUE_%s (%.16e)\n", s->param_name[i], s->param[i]);
+}
+
+/* ---- all of it */
+
+/* What an #include line includes, "" where it is none. */
+static void included(const char *line, char *name, size_t capacity) {
+    name[0] = 0;
+    while (*line == ' ' || *line == '\t') line++;
+    if (*line++ != '#') return;
+    while (*line == ' ' || *line == '\t') line++;
+    if (strncmp(line, "include", 7) != 0) return;
+    line += 7;
+    while (*line == ' ' || *line == '\t') line++;
+    if (*line != '<' && *line != '"') return;
+    const size_t n = strcspn(line + 1, ">\"\n");
+    snprintf(name, capacity, "%.*s", (int)(n < capacity ? n : capacity - 1), line + 1);
+}
+
+/* The cell's file with cell_device.h where it includes cell.h; functions of other headers a device has anyway.
+ */
+static void insert(FILE *f, const char *cell) {
+    char name[64];
+    for (const char *line = cell, *end; *line != 0; line = end) {
+        end = strchr(line, '\n');
+        end = end != NULL ? end + 1 : line + strlen(line);
+        included(line, name, sizeof name);
+        if (name[0] == 0)
+            fwrite(line, 1, (size_t)(end - line), f);
+        else if (strcmp(name, "memext/cell.h") == 0)
+            fprintf(f, "%s\n", mx_cell_device_text);
+        else
+            fprintf(f, "\n");
+    }
+}
+
+int mx_device_text(const struct mx_work *w, const struct mx_view *v, mx_why *why, char **out) {
+    const struct mx_problem *p = w->problem;
+    char *cell = NULL, *text = NULL;
+    size_t bytes;
+    if (p->system != NULL && p->system->text == NULL)
+        return mx_fail(why, -ENOTSUP,
+                       "the kernel \"%s\" was built elsewhere, and an accelerator compiles its text: give FILE.c "
+                       "with --kernel, or leave --accel out",
+                       p->system->name);
+    FILE *f = p->system == NULL ? open_memstream(&cell, &bytes) : NULL;
+    if (f != NULL) stencil_cell(f, p);
+    if (f != NULL) fclose(f);
+    f = open_memstream(&text, &bytes);
+    if (f == NULL || (p->system == NULL && cell == NULL)) {
+        if (f != NULL) fclose(f);
+        free(cell);
+        free(text);
+        return mx_fail(why, -ENOMEM, "no memory for the text of a kernel");
+    }
+    numbers(f, w, v);
+    insert(f, p->system != NULL ? p->system->text : cell);
+    fclose(f);
+    free(cell);
+    return *out = text, 0;
+}

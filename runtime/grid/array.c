@@ -1,0 +1,309 @@
+/* array.c - the table of formats, and what those with headers of text have in common. */
+#include "grid/array.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 16, MOST_TEXT_BYTES = 1 << 20 };
+
+/* ------------------------------------------------------------------ text */
+
+bool mx_array_line(const char *text, size_t bytes, size_t *at, struct mx_line *out) {
+    if (*at >= bytes) return false;
+    const char *begin = text + *at, *end = memchr(begin, '\n', bytes - *at);
+    size_t n = end != NULL ? (size_t)(end - begin) : bytes - *at;
+    *at += n + (end != NULL);
+    if (n > 0 && begin[n - 1] == '\r') n--;
+    *out = (struct mx_line){begin, n};
+    return true;
+}
+
+static bool copy_trimmed(const char *from, size_t n, char *to, size_t capacity) {
+    while (n > 0 && (*from == ' ' || *from == '\t')) from++, n--;
+    while (n > 0 && (from[n - 1] == ' ' || from[n - 1] == '\t')) n--;
+    if (n >= capacity || memchr(from, 0, n) != NULL) return false;
+    memcpy(to, from, n);
+    to[n] = 0;
+    return true;
+}
+
+bool mx_array_pair(struct mx_line line, const char *separator, char key[64], char value[PATH_MAX]) {
+    const size_t length = strlen(separator);
+    const char *at = memmem(line.text, line.bytes, separator, length);
+    if (at == NULL) return false;
+    const size_t before = (size_t)(at - line.text);
+    return copy_trimmed(line.text, before, key, 64) &&
+           copy_trimmed(at + length, line.bytes - before - length, value, PATH_MAX);
+}
+
+bool mx_array_whole(const char *text, int64_t low, int64_t *out) {
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end != 0 || errno != 0 || value < low) return false;
+    return *out = value, true;
+}
+
+bool mx_array_sizes(const char *text, int64_t size[3]) {
+    const char *p = text;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        errno = 0;
+        const long long value = strtoll(p, &end, 10);
+        if (end == p || errno != 0 || value < 1 || (*end != 0 && *end != ' ' && *end != '\t')) return false;
+        size[i] = value;
+        p = end;
+    }
+    return p[strspn(p, " \t")] == 0;
+}
+
+/* ------------------------------------------------------------------ checks */
+
+int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why) {
+    if (any || dtype == MX_F64 || dtype == MX_F32) return 0;
+    return mx_fail(why, -EINVAL,
+                   "%.300s has cells of type %s; only f64 and f32 are supported here: convert it", path,
+                   mx_dtype_name(dtype));
+}
+
+/* Bytes before and of the cells; INT64_MAX stands for anything beyond: three extents of 63 bits fit into no
+ * type.
+ */
+static int64_t promised_bytes(const struct mx_npy *npy) {
+    mx_wide bytes = mx_dtype_bytes(npy->dtype);
+    for (int i = 0; i < 3 && bytes < INT64_MAX; i++) bytes *= npy->shape[i];
+    bytes += npy->data_offset_bytes;
+    return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
+int mx_array_check_length(const char *path, const struct mx_npy *npy, mx_why *why) {
+    struct stat st;
+    for (int i = 0; i < 3; i++)
+        if (npy->shape[i] < 1)
+            return mx_fail(why, -EINVAL, "%.300s has an extent of %lld; every extent must be at least 1",
+                           path, (long long)npy->shape[i]);
+    const int64_t need = promised_bytes(npy);
+    if (fstat(npy->fd, &st) < 0) return mx_fail(why, -errno, "%.300s: %s", path, strerror(errno));
+    if (st.st_size < need)
+        return mx_fail(why, -EINVAL, "%.300s is truncated: %lld bytes, its header promises %lld%s", path,
+                       (long long)st.st_size, (long long)need, need == INT64_MAX ? " or more" : "");
+    return 0;
+}
+
+/* ------------------------------------------------------------------ headers of text */
+
+/* Cells in a file beside the header, whose directory a relative name starts from. */
+static int open_data(const char *path, const char *name, mx_why *why, char out[PATH_MAX], int *fd) {
+    char joined[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const int prefix = name[0] == '/' || slash == NULL ? 0 : (int)(slash - path) + 1;
+    const int n = snprintf(joined, sizeof joined, "%.*s%s", prefix, path, name);
+    struct stat st;
+    if (n < 0 || (size_t)n >= sizeof joined || realpath(joined, out) == NULL)
+        return mx_fail(why, -errno, "%.200s says that its cells are in %.200s: %s", path, name,
+                       strerror(errno));
+    /* No device is opened to find out what it is. */
+    if (stat(out, &st) != 0 || !S_ISREG(st.st_mode))
+        return mx_fail(why, -EINVAL, "%.200s says that its cells are in %.200s, which is no regular file",
+                       path, name);
+    *fd = mx_retry(mx_sys->open(out, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+    return *fd >= 0 ? 0 : mx_fail(why, *fd, "cannot open %.300s: %s", out, strerror(-*fd));
+}
+
+/* Where the line after so many begins. */
+static int skip_lines(const char *path, int fd, int64_t lines, mx_why *why, int64_t *at) {
+    char piece[4096];
+    while (lines > 0) {
+        const ssize_t n = mx_retry(mx_sys->pread(fd, piece, sizeof piece, *at));
+        if (n < 0) return mx_fail(why, (int)n, "%.300s cannot be read: %s", path, strerror((int)-n));
+        if (n == 0) return mx_fail(why, -EINVAL, "%.300s has fewer lines than its header skips", path);
+        const char *p = piece, *end = piece + n;
+        while (lines > 0 && (p = memchr(p, '\n', (size_t)(end - p))) != NULL) p++, lines--;
+        *at += p != NULL ? p - piece : n;
+    }
+    return 0;
+}
+
+static int find_cells(const char *path, const struct mx_array_head *head, mx_why *why, struct mx_npy *npy) {
+    struct stat st;
+    mx_wide bytes = mx_dtype_bytes(npy->dtype);
+    int64_t at = head->data[0] != 0 ? 0 : head->begin;
+    int err = skip_lines(path, npy->fd, head->skip_lines, why, &at);
+    if (err < 0) return err;
+    for (int i = 0; i < 3 && bytes < INT64_MAX; i++) bytes *= npy->shape[i];
+    if (head->skip_bytes >= 0) {
+        if (__builtin_add_overflow(at, head->skip_bytes, &npy->data_offset_bytes))
+            npy->data_offset_bytes = INT64_MAX;
+        return 0;
+    }
+    if (fstat(npy->fd, &st) != 0) return mx_fail(why, -errno, "%.300s: %s", path, strerror(errno));
+    if (st.st_size - at < bytes)
+        return mx_fail(why, -EINVAL, "%.300s is truncated: %lld bytes of cells, its header promises more",
+                       path, (long long)(st.st_size - at));
+    npy->data_offset_bytes = st.st_size - (int64_t)bytes;
+    return 0;
+}
+
+static int take_head(int fd, const char *path, const struct mx_array_head *head, bool any, mx_why *why,
+                     struct mx_npy *out, char data[PATH_MAX]) {
+    char elsewhere[PATH_MAX] = "";
+    struct mx_npy npy = {
+        .fd = fd, .dtype = head->dtype, .shape = {head->size[2], head->size[1], head->size[0]}};
+    int err = mx_array_check_type(path, head->dtype, any, why);
+    if (err == 0 && head->big_endian && mx_dtype_bytes(head->dtype) > 1)
+        err = mx_fail(why, -EINVAL,
+                      "%.300s is big endian; convert it (numpy: a.astype(a.dtype.newbyteorder('<')))", path);
+    if (err < 0) return err;
+    if (head->data[0] != 0) {
+        err = open_data(path, head->data, why, elsewhere, &npy.fd);
+        if (err < 0) return err;
+    }
+    const char *cells = elsewhere[0] != 0 ? elsewhere : path;
+    err = find_cells(cells, head, why, &npy);
+    if (err == 0) err = mx_array_check_length(cells, &npy, why);
+    if (npy.fd != fd) close(err < 0 ? npy.fd : fd);
+    if (err < 0) return err;
+    if (data != NULL) strcpy(data, elsewhere);
+    *out = npy;
+    return 0;
+}
+
+typedef int parse_fn(const char *path, const char *text, size_t bytes, mx_why *why,
+                     struct mx_array_head *out);
+
+static int open_text(int fd, const char *path, parse_fn *parse, bool any, mx_why *why, struct mx_npy *out,
+                     char data[PATH_MAX]) {
+    struct mx_array_head *head = calloc(1, sizeof *head);
+    char *text = malloc(MOST_TEXT_BYTES);
+    size_t n = 0;
+    int err =
+        head == NULL || text == NULL ? mx_fail(why, -ENOMEM, "no memory for the header of %.300s", path) : 0;
+    while (err == 0 && n < MOST_TEXT_BYTES) {
+        const ssize_t got = mx_retry(mx_sys->pread(fd, text + n, MOST_TEXT_BYTES - n, (off_t)n));
+        if (got < 0) err = mx_fail(why, (int)got, "%.300s cannot be read: %s", path, strerror((int)-got));
+        if (got <= 0) break;
+        n += (size_t)got;
+    }
+    if (err == 0) err = parse(path, text, n, why, head);
+    if (err == 0) err = take_head(fd, path, head, any, why, out, data);
+    if (err < 0) close(fd);
+    free(text);
+    free(head);
+    return err;
+}
+
+/* ------------------------------------------------------------------ the table */
+
+static bool is_npy(const char *head, size_t bytes) { return bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0; }
+
+static int open_npy(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
+                    char data[PATH_MAX]) {
+    (void)inside, (void)data;
+    return mx_npy_open_fd(fd, path, any, 3, why, out);
+}
+
+static bool is_nrrd(const char *head, size_t bytes) { return bytes >= 8 && memcmp(head, "NRRD000", 7) == 0; }
+
+static int open_nrrd(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
+                     char data[PATH_MAX]) {
+    (void)inside;
+    return open_text(fd, path, mx_nrrd_parse, any, why, out, data);
+}
+
+/* It has no number at its beginning: one of these words is its first. */
+static bool is_metaimage(const char *head, size_t bytes) {
+    static const char *const words[] = {"ObjectType", "NDims", "Comment"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const size_t n = strlen(words[i]);
+        if (bytes > n && memcmp(head, words[i], n) == 0 && (head[n] == ' ' || head[n] == '=')) return true;
+    }
+    return false;
+}
+
+static int open_metaimage(int fd, const char *path, const char *inside, bool any, mx_why *why,
+                          struct mx_npy *out, char data[PATH_MAX]) {
+    (void)inside;
+    return open_text(fd, path, mx_metaimage_parse, any, why, out, data);
+}
+
+static bool is_hdf5(const char *head, size_t bytes) {
+    return bytes >= 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
+}
+
+#ifdef MX_HDF5
+enum { WITH_HDF5 = 1 };
+#else
+enum { WITH_HDF5 = 0 };
+
+int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
+                 char data[PATH_MAX]) {
+    (void)inside, (void)any, (void)out, (void)data;
+    close(fd);
+    return mx_fail(
+        why, -ENOTSUP,
+        "%.300s is an HDF5 file, and this memext was built without HDF5 (memext info): build it where "
+        "libhdf5-dev is installed, or give its cells as raw: FILE,TYPE,offset=BYTES",
+        path);
+}
+#endif
+
+const struct mx_array_format mx_array_formats[] = {
+    {"npy", "NumPy, C order", true, is_npy, open_npy},
+    {"nrrd", "NRRD (.nrrd, .nhdr), encoding raw", true, is_nrrd, open_nrrd},
+    {"mhd", "MetaImage (.mhd, .mha), not compressed", true, is_metaimage, open_metaimage},
+    {"hdf5", "HDF5 (FILE.h5:/DATASET), contiguous datasets", WITH_HDF5, is_hdf5, mx_hdf5_open},
+    {.name = NULL},
+};
+
+const char *mx_array_split(const char *word, char file[PATH_MAX]) {
+    struct stat st;
+    snprintf(file, PATH_MAX, "%s", word);
+    if (stat(file, &st) == 0) return "";
+    for (const char *colon = strstr(word, ":/"); colon != NULL; colon = strstr(colon + 1, ":/")) {
+        const int n = snprintf(file, PATH_MAX, "%.*s", (int)(colon - word), word);
+        if (n > 0 && n < PATH_MAX && stat(file, &st) == 0 && S_ISREG(st.st_mode)) return colon + 1;
+    }
+    snprintf(file, PATH_MAX, "%s", word);
+    return "";
+}
+
+int mx_array_real(const char *word, char out[PATH_MAX]) {
+    char file[PATH_MAX];
+    const char *inside = mx_array_split(word, file);
+    if (realpath(file, out) == NULL) return -errno;
+    const size_t n = strlen(out);
+    if (inside[0] == 0) return 0;
+    return (size_t)snprintf(out + n, PATH_MAX - n, ":%s", inside) < PATH_MAX - n ? 0 : -ENAMETOOLONG;
+}
+
+/* A dataset says that it is HDF5, whose files may begin with something else. */
+static const struct mx_array_format *format_of(int fd, const char *inside) {
+    char head[HEAD_BYTES];
+    const ssize_t n = mx_retry(mx_sys->pread(fd, head, sizeof head, 0));
+    for (const struct mx_array_format *f = mx_array_formats; f->name != NULL; f++)
+        if (inside[0] != 0 ? f->open == mx_hdf5_open : f->is(head, n > 0 ? (size_t)n : 0)) return f;
+    return NULL;
+}
+
+int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
+                  char data[PATH_MAX]) {
+    struct stat st;
+    if (data != NULL) data[0] = 0;
+    /* a pipe is refused below, not waited for */
+    const int fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+    if (fd < 0) return mx_fail(why, fd, "cannot open %.300s: %s", path, strerror(-fd));
+    const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    const struct mx_array_format *f = regular ? format_of(fd, inside) : NULL;
+    if (f != NULL) return f->open(fd, path, inside, any, why, out, data);
+    close(fd);
+    return mx_fail(
+        why, -EINVAL,
+        "%.300s is no .npy file, nor .nrrd, .mhd or HDF5; write it with numpy.save, or name its cells: "
+        "FILE,TYPE,offset=BYTES",
+        path);
+}

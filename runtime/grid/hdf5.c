@@ -1,0 +1,136 @@
+/* hdf5.c - contiguous datasets of HDF5 files: libhdf5 says what they are and where they lie, and reads
+ * nothing of them. */
+#ifdef MX_HDF5
+#include "grid/array.h"
+
+#include <errno.h>
+#include <hdf5.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The library may be built without threads in mind. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int check_type(hid_t set, const char *word, bool any, mx_why *why, enum mx_dtype *out) {
+    const hid_t type = H5Dget_type(set);
+    const H5T_class_t class = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+    const size_t bytes = type >= 0 ? H5Tget_size(type) : 0;
+    int err = -EINVAL;
+    /* Of any byte order: which one it is follows. */
+    for (int i = 0; i < MX_DTYPES; i++) {
+        const hid_t plain[MX_DTYPES] = {[MX_F64] = H5T_IEEE_F64LE,
+                                        [MX_F32] = H5T_IEEE_F32LE,
+                                        [MX_U8] = H5T_STD_U8LE,
+                                        [MX_U16] = H5T_STD_U16LE,
+                                        [MX_I16] = H5T_STD_I16LE};
+        if (type >= 0 && H5Tequal(type, plain[i]) > 0) *out = (enum mx_dtype)i, err = 0;
+    }
+    if (err == 0) {
+        err = mx_array_check_type(word, *out, any, why);
+    } else if (bytes > 1 && (class == H5T_FLOAT || class == H5T_INTEGER) &&
+               H5Tget_order(type) == H5T_ORDER_BE) {
+        mx_fail(why, err, "%.300s is big endian; convert it to little endian", word);
+    } else {
+        mx_fail(
+            why, err,
+            "%.300s has elements of another type than f64, f32, u8, u16 and i16, little endian: convert it",
+            word);
+    }
+    if (type >= 0) H5Tclose(type);
+    return err;
+}
+
+static int check_shape(hid_t set, const char *word, mx_why *why, int64_t shape[3]) {
+    hsize_t extents[H5S_MAX_RANK] = {0};
+    const hid_t space = H5Dget_space(set);
+    const int rank = space >= 0 ? H5Sget_simple_extent_dims(space, extents, NULL) : -1;
+    if (space >= 0) H5Sclose(space);
+    for (int i = 0; i < 3; i++) shape[i] = (int64_t)extents[i];
+    if (rank == 3) return 0;
+    return mx_fail(why, -EINVAL, "%.300s has %d dimension%s; a grid has 3: z, y, x", word,
+                   rank > 0 ? rank : 0, rank == 1 ? "" : "s");
+}
+
+/* As it is in memory, in this file. */
+static int check_layout(hid_t set, const char *word, mx_why *why, int64_t *offset) {
+    const hid_t list = H5Dget_create_plist(set);
+    const H5D_layout_t layout = list >= 0 ? H5Pget_layout(list) : H5D_LAYOUT_ERROR;
+    const int filters = list >= 0 ? H5Pget_nfilters(list) : 0,
+              external = list >= 0 ? H5Pget_external_count(list) : 0;
+    if (list >= 0) H5Pclose(list);
+    if (layout != H5D_CONTIGUOUS || filters > 0)
+        return mx_fail(
+            why, -EINVAL,
+            "%.300s is %s, not contiguous; rewrite it (h5repack -l CONTI -f NONE OLD.h5 NEW.h5), or read it "
+            "through Python",
+            word,
+            layout == H5D_CHUNKED   ? "chunked"
+            : layout == H5D_COMPACT ? "compact"
+                                    : "virtual");
+    if (external > 0)
+        return mx_fail(
+            why, -EINVAL,
+            "%.300s has its cells in other files; name one of them as raw cells: FILE,TYPE,offset=BYTES",
+            word);
+    const haddr_t at = H5Dget_offset(set);
+    if (at == HADDR_UNDEF || at > INT64_MAX / 4)
+        return mx_fail(why, -EINVAL, "%.300s was made, but nothing was ever written to it: it has no cells",
+                       word);
+    *offset = (int64_t)at;
+    return 0;
+}
+
+static int look(hid_t file, const char *word, const char *inside, bool any, mx_why *why, struct mx_npy *npy) {
+    if (inside[0] == 0)
+        return mx_fail(why, -EINVAL, "%.300s is an HDF5 file: say which dataset of it: FILE.h5:/NAME", word);
+    const hid_t set = H5Dopen2(file, inside, H5P_DEFAULT);
+    if (set < 0) return mx_fail(why, -EINVAL, "there is no dataset %.300s", word);
+    int err = check_type(set, word, any, why, &npy->dtype);
+    if (err == 0) err = check_shape(set, word, why, npy->shape);
+    if (err == 0) err = check_layout(set, word, why, &npy->data_offset_bytes);
+    H5Dclose(set);
+    return err;
+}
+
+/* Without the library's own lock, which would be one on the user's file. */
+static hid_t open_file(const char *path) {
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    if (access < 0) return access;
+#if H5_VERSION_GE(1, 10, 7) && !(H5_VERSION_GE(1, 12, 0) && !H5_VERSION_GE(1, 12, 1))
+    H5Pset_file_locking(access, false, true);
+#endif
+    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    return file;
+}
+
+int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
+                 char data[PATH_MAX]) {
+    char word[2 * PATH_MAX];
+    struct mx_npy npy = {.fd = fd};
+    H5E_auto2_t print;
+    void *context;
+    (void)data;
+    snprintf(word, sizeof word, "%s%s%s", path, inside[0] != 0 ? ":" : "", inside);
+    pthread_mutex_lock(&lock);
+    H5Eget_auto2(H5E_DEFAULT, &print, &context);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it would print */
+    char same[64];
+    snprintf(same, sizeof same, "/proc/self/fd/%d", fd); /* what was opened, whatever has its name now */
+    const hid_t file = open_file(same);
+    int err = file >= 0 ? look(file, word, inside, any, why, &npy)
+                        : mx_fail(why, -EINVAL,
+                                  "%.300s cannot be read as an HDF5 file: it is none, or damaged", path);
+    if (file >= 0) H5Fclose(file);
+    H5Eset_auto2(H5E_DEFAULT, print, context);
+    pthread_mutex_unlock(&lock);
+    if (err == 0) err = mx_array_check_length(word, &npy, why);
+    if (err < 0) close(fd);
+    if (err == 0) *out = npy;
+    return err;
+}
+#else
+typedef int mx_hdf5_is_not_built;
+#endif

@@ -1,0 +1,136 @@
+/* metaimage.c - headers of MetaImage (ITK's .mhd with a file of cells, .mha with the cells behind it):
+ * https://itk.org/Wiki/ITK/MetaIO/Documentation. */
+#include "grid/array.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+    const char *name;
+    enum mx_dtype dtype;
+} types[] = {{"MET_DOUBLE", MX_F64},
+             {"MET_FLOAT", MX_F32},
+             {"MET_UCHAR", MX_U8},
+             {"MET_USHORT", MX_U16},
+             {"MET_SHORT", MX_I16}};
+
+struct reader {
+    const char *path;
+    mx_why *why;
+    struct mx_array_head *out;
+    bool typed, sized, ended;
+};
+
+static int take_type(struct reader *r, const char *value) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcasecmp(value, types[i].name) == 0) {
+            r->out->dtype = types[i].dtype;
+            r->typed = true;
+            return 0;
+        }
+    return mx_fail(
+        r->why, -EINVAL,
+        "%.300s has elements %.40s; MET_DOUBLE, MET_FLOAT, MET_UCHAR, MET_USHORT and MET_SHORT are "
+        "supported: convert it",
+        r->path, value);
+}
+
+static int take_dimensions(struct reader *r, const char *value) {
+    if (strcmp(value, "3") == 0) return 0;
+    return mx_fail(r->why, -EINVAL, "%.300s has %.20s dimensions; a grid has 3", r->path, value);
+}
+
+static int take_sizes(struct reader *r, const char *value) {
+    r->sized = mx_array_sizes(value, r->out->size);
+    if (r->sized) return 0;
+    return mx_fail(r->why, -EINVAL, "%.300s has the DimSize %.80s; a grid has three, from 1 on", r->path,
+                   value);
+}
+
+static int take_truth(struct reader *r, const char *key, const char *value, bool *out) {
+    *out = strcasecmp(value, "true") == 0 || strcmp(value, "1") == 0;
+    if (*out || strcasecmp(value, "false") == 0 || strcmp(value, "0") == 0) return 0;
+    return mx_fail(r->why, -EINVAL, "%.300s: %s is neither True nor False", r->path, key);
+}
+
+static int take_order(struct reader *r, const char *value) {
+    return take_truth(r, "its byte order", value, &r->out->big_endian);
+}
+
+static int take_binary(struct reader *r, const char *value) {
+    bool binary;
+    int err = take_truth(r, "BinaryData", value, &binary);
+    if (err == 0 && !binary)
+        err = mx_fail(r->why, -EINVAL, "%.300s has its cells as text; write them as binary data", r->path);
+    return err;
+}
+
+static int take_compressed(struct reader *r, const char *value) {
+    bool compressed;
+    int err = take_truth(r, "CompressedData", value, &compressed);
+    if (err == 0 && compressed)
+        err = mx_fail(r->why, -EINVAL,
+                      "%.300s is compressed; write it without compression (ITK: SetUseCompression(False))",
+                      r->path);
+    return err;
+}
+
+static int take_channels(struct reader *r, const char *value) {
+    if (strcmp(value, "1") == 0) return 0;
+    return mx_fail(r->why, -EINVAL, "%.300s has %.20s numbers a cell; write each to a file of its own",
+                   r->path, value);
+}
+
+static int take_bytes(struct reader *r, const char *value) {
+    if (mx_array_whole(value, -1, &r->out->skip_bytes)) return 0;
+    return mx_fail(r->why, -EINVAL, "%.300s: HeaderSize '%.40s' is no whole number from -1 on", r->path,
+                   value);
+}
+
+/* The last line of a header. */
+static int take_data(struct reader *r, const char *value) {
+    r->ended = true;
+    if (strcasecmp(value, "LOCAL") == 0) return 0;
+    if (value[0] == 0 || strncasecmp(value, "LIST", 4) == 0 ||
+        (strchr(value, '%') != NULL && strchr(value, ' ') != NULL))
+        return mx_fail(r->why, -EINVAL, "%.300s has its cells in several files (%.80s); put them into one",
+                       r->path, value);
+    strcpy(r->out->data, value);
+    return 0;
+}
+
+static const struct {
+    const char *key;
+    int (*take)(struct reader *r, const char *value);
+} keys[] = {
+    {"NDims", take_dimensions},     {"DimSize", take_sizes},
+    {"ElementType", take_type},     {"ElementByteOrderMSB", take_order},
+    {"BinaryData", take_binary},    {"BinaryDataByteOrderMSB", take_order},
+    {"HeaderSize", take_bytes},     {"CompressedData", take_compressed},
+    {"ElementDataFile", take_data}, {"ElementNumberOfChannels", take_channels},
+};
+
+int mx_metaimage_parse(const char *path, const char *text, size_t bytes, mx_why *why,
+                       struct mx_array_head *out) {
+    struct reader r = {.path = path, .why = why, .out = out};
+    struct mx_line line;
+    size_t at = 0;
+    int err = 0;
+    *out = (struct mx_array_head){.begin = 0};
+    while (err == 0 && !r.ended && mx_array_line(text, bytes, &at, &line)) {
+        char key[64], value[PATH_MAX];
+        if (line.bytes == 0) continue;
+        if (!mx_array_pair(line, "=", key, value))
+            return mx_fail(why, -EINVAL, "%.300s is no MetaImage: a line of its header has no '='", path);
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+            if (strcasecmp(key, keys[i].key) == 0) err = keys[i].take(&r, value);
+    }
+    if (err < 0) return err;
+    out->begin = (int64_t)at;
+    if (r.typed && r.sized && r.ended) return 0;
+    return mx_fail(why, -EINVAL, "%.300s: its header lacks %s", path,
+                   !r.typed   ? "ElementType"
+                   : !r.sized ? "DimSize"
+                              : "ElementDataFile");
+}

@@ -1,0 +1,250 @@
+/* Accelerators, each that works here: memory, copies, queues and limits are as accel.h says; a failing operation ends
+ * everything after it; and a run that any of its copies or launches fails in leaves the store as it was. */
+#include "accel/accel.h"
+
+#include <memext/memext.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static mx_accel *open_accel(const char *spec, uint64_t memory_bytes) {
+    const struct mx_accel_options o = {.spec = spec, .memory_bytes = memory_bytes};
+    mx_accel *a = NULL;
+    mx_why why = {""};
+    if (mx_accel_open(&o, &why, &a) < 0) cr_skip_test("%s", why.text);
+    return a;
+}
+
+static char *take(mx_accel *a, uint64_t bytes) {
+    char *address = NULL;
+    mx_why why = {""};
+    cr_assert(mx_accel_alloc(a, bytes, "a test", &why, &address) == 0, "%s", why.text);
+    return address;
+}
+
+static void fill(char *to, size_t bytes, unsigned seed) {
+    for (size_t i = 0; i < bytes; i++) to[i] = (char)((i * 2654435761u + seed) >> 13);
+}
+
+/* What was put in pieces comes back as other pieces. */
+static void round_trip(const char *spec) {
+    enum { BYTES = 100000, FIRST = 12345, SECOND = 77 };
+    mx_accel *a = open_accel(spec, 0);
+    char *there = take(a, BYTES), *here = malloc(BYTES), *back = calloc(1, BYTES);
+    fill(here, BYTES, 1);
+    const struct mx_accel_span in[3] = {{there, here, FIRST},
+                                        {there + FIRST, here + FIRST, SECOND},
+                                        {there + FIRST + SECOND, here + FIRST + SECOND, BYTES - FIRST - SECOND}};
+    const struct mx_accel_span out[2] = {{there + 1000, back + 1000, BYTES - 1000}, {there, back, 1000}};
+    cr_assert_eq(mx_accel_put(a, in, 2), 1);
+    cr_assert_eq(mx_accel_put(a, in + 2, 1), 2);
+    cr_assert_eq(mx_accel_wait(a, MX_ACCEL_PUT, 2), 0);
+    cr_assert(mx_accel_is_done(a, MX_ACCEL_PUT, 1));
+    cr_assert_eq(mx_accel_get(a, out, 2), 1);
+    cr_assert_eq(mx_accel_wait(a, MX_ACCEL_GET, 1), 0);
+    cr_assert_eq(memcmp(here, back, BYTES), 0);
+    cr_assert_eq(mx_accel_counters(a).put_bytes, BYTES);
+    cr_assert_eq(mx_accel_counters(a).get_bytes, BYTES);
+    cr_assert_eq(mx_accel_counters(a).operations, 3);
+    mx_accel_release(a, there);
+    mx_accel_close(a);
+    free(here);
+    free(back);
+}
+
+/* Pieces between two allocations, at pitches of their own and offsets that are no multiples of them. */
+static void copies(const char *spec) {
+    enum { PITCH = 700, OTHER = 420, N = 9, BYTES = 333, ALL = PITCH * (N + 2) };
+    mx_accel *a = open_accel(spec, 0);
+    char *from = take(a, ALL), *to = take(a, ALL), here[ALL], want[ALL], back[ALL];
+    fill(here, ALL, 2);
+    memset(want, 0x55, ALL);
+    const struct mx_accel_span in[2] = {{from, here, ALL}, {to, want, ALL}};
+    cr_assert_eq(mx_accel_wait(a, MX_ACCEL_PUT, mx_accel_put(a, in, 2)), 0);
+    const enum mx_accel_queue queues[] = {MX_ACCEL_COPY, MX_ACCEL_WORK};
+    for (int i = 0; i < 2; i++) {
+        const struct mx_accel_copy c = {.to = to + 30 + i * OTHER,
+                                        .from = from + 1 + 2 * i * PITCH,
+                                        .to_pitch = OTHER,
+                                        .from_pitch = PITCH,
+                                        .bytes = BYTES,
+                                        .n = N - i};
+        for (int k = 0; k < c.n; k++)
+            memcpy(want + 30 + (i + k) * OTHER, here + 1 + (2 * i + k) * PITCH, BYTES);
+        const int64_t number = mx_accel_copy(a, queues[i], &c);
+        cr_assert_eq(number, 1);
+        cr_assert_eq(mx_accel_wait(a, queues[i], number), 0);
+    }
+    const struct mx_accel_span out = {to, back, ALL};
+    cr_assert_eq(mx_accel_wait(a, MX_ACCEL_GET, mx_accel_get(a, &out, 1)), 0);
+    cr_assert_eq(memcmp(want, back, ALL), 0);
+    mx_accel_release(a, from);
+    mx_accel_release(a, to);
+    mx_accel_close(a);
+}
+
+/* Memory is counted, given back, and refused with the figures where there is no more. */
+static void limits(const char *spec) {
+    enum { MEMORY = 1 << 20 };
+    mx_accel *a = open_accel(spec, MEMORY);
+    mx_why why = {""};
+    char *more = NULL, *first = take(a, MEMORY - 4096);
+    cr_assert_eq(mx_accel_used_bytes(a), MEMORY - 4096);
+    cr_assert_eq(mx_accel_alloc(a, 8192, "a second ring", &why, &more), -ENOMEM);
+    cr_assert(strstr(why.text, "a second ring") != NULL && strstr(why.text, "1.0 of 1.0 MiB") != NULL, "%s",
+              why.text);
+    cr_assert_null(more);
+    mx_accel_release(a, first);
+    cr_assert_eq(mx_accel_used_bytes(a), 0);
+    mx_accel_release(a, take(a, MEMORY));
+    mx_accel_close(a);
+}
+
+/* Operation 2 of three fails, at once or when it is done: the error is remembered, with its sentence, and nothing
+ * is done any more. */
+static void faults(const char *spec, bool late) {
+    char text[64], here[64] = "x";
+    mx_why why = {""};
+    snprintf(text, sizeof text, "%s,%s=2", spec, late ? "late" : "fault");
+    mx_accel *a = open_accel(text, 0);
+    char *there = take(a, sizeof here);
+    const struct mx_accel_span span = {there, here, sizeof here};
+    cr_assert_eq(mx_accel_wait(a, MX_ACCEL_PUT, mx_accel_put(a, &span, 1)), 0);
+    cr_assert_eq(mx_accel_error(a, &why), 0);
+    const int64_t second = mx_accel_get(a, &span, 1);
+    cr_assert_eq(second, late ? 1 : -EIO);
+    if (late) cr_assert_eq(mx_accel_wait(a, MX_ACCEL_GET, second), -EIO);
+    cr_assert_eq(mx_accel_error(a, &why), -EIO);
+    cr_assert(strstr(why.text, "a copy from it") != NULL, "%s", why.text);
+    cr_assert_eq(mx_accel_put(a, &span, 1), -EIO);
+    cr_assert(mx_accel_is_done(a, MX_ACCEL_PUT, 7)); /* nobody waits for what will not come */
+    mx_accel_release(a, there);
+    mx_accel_close(a);
+}
+
+static void conform(const char *spec) {
+    round_trip(spec);
+    copies(spec);
+    limits(spec);
+    faults(spec, false);
+    faults(spec, true);
+}
+
+Test(accel, host) { conform("host"); }
+Test(accel, host_with_a_rate) { round_trip("host,rate=200MB/s"); }
+Test(accel, opencl) { conform("opencl"); }
+
+Test(accel, quantities_and_keys) {
+    double v = 0;
+    char text[16];
+    cr_assert(mx_accel_quantity("2GB/s", &v) == 0 && v == 2e9);
+    cr_assert(mx_accel_quantity("1.5 MiB/s", &v) == 0 && v == 1.5 * 1048576);
+    cr_assert(mx_accel_quantity("7", &v) == 0 && v == 7);
+    cr_assert_eq(mx_accel_quantity("2 lightyears", &v), -EINVAL);
+    cr_assert_eq(mx_accel_quantity("-1", &v), -EINVAL);
+    cr_assert(mx_accel_key("a=1,bc=2", "bc", text, sizeof text) && strcmp(text, "2") == 0);
+    cr_assert(!mx_accel_key("abc=2", "bc", text, sizeof text));
+}
+
+/* ------------------------------------------------------------------ runs */
+
+static char *report_of(mx_run *run) {
+    char *json = NULL;
+    mx_why why = {""};
+    cr_assert(mx_run_report(run, &why, &json) == 0, "%s", why.text);
+    return json;
+}
+
+/* The value of a key, as text. */
+static void value_of(const char *json, const char *key, char *value, size_t capacity) {
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\": ", key);
+    const char *at = strstr(json, quoted);
+    cr_assert(at != NULL, "no %s in %s", key, json);
+    at += strlen(quoted);
+    at += *at == '"';
+    snprintf(value, capacity, "%.*s", (int)strcspn(at, "\",\n"), at);
+}
+
+struct ended {
+    int err;
+    char checksum[32], operations[32];
+    mx_why why;
+};
+
+static struct ended run_with(const char *accel, const char *place, const char *stencil, const char *dtype,
+                             bool resume) {
+    char word[8][320];
+    const char *words[10], *const fixed[] = {"size=22 17 11", "steps=4", "plan=stream bt=2 slab=13 by=9"};
+    struct ended e = {0};
+    mx_run *run = NULL;
+    int n = 0;
+    snprintf(word[0], sizeof word[0], "device=%s", place);
+    words[n++] = word[0];
+    for (int i = 0; i < 3 && !resume; i++) words[n++] = fixed[i];
+    if (resume) words[n++] = "resume";
+    snprintf(word[1], sizeof word[1], "stencil=%s", stencil);
+    if (!resume) words[n++] = word[1];
+    snprintf(word[2], sizeof word[2], "dtype=%s", dtype);
+    if (!resume) words[n++] = word[2];
+    snprintf(word[3], sizeof word[3], "accel=%s", accel != NULL ? accel : "");
+    if (accel != NULL) words[n++] = word[3];
+    words[n] = NULL;
+    const struct mx_run_options o = {.size = sizeof o, .options = words};
+    cr_assert(mx_run_open(&o, &e.why, &run) == 0, "%s", e.why.text);
+    e.err = mx_run_start(run, &e.why);
+    if (e.err == 0) e.err = mx_run_wait(run, -1, &e.why, NULL);
+    char *json = report_of(run);
+    value_of(json, "checksum", e.checksum, sizeof e.checksum);
+    if (accel != NULL) value_of(json, "operations", e.operations, sizeof e.operations);
+    free(json);
+    mx_run_close(run);
+    return e;
+}
+
+static void make_dir(char *dir, size_t capacity) {
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    snprintf(dir, capacity, "%s/mx-accel-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(dir) != NULL);
+}
+
+/* Every copy and every launch of a run fails once, at once and late: an error of I/O with a sentence, and what was
+ * committed goes on, without an accelerator, to the result that the run without a fault has. */
+Test(accel, every_operation_may_fail) {
+    char dir[256], spec[64];
+    make_dir(dir, sizeof dir);
+    const struct ended plain = run_with(NULL, dir, "star7", "f64", false), whole = run_with("host", dir, "star7", "f64", false);
+    cr_assert_eq(whole.err, 1, "%s", whole.why.text);
+    cr_assert_str_eq(plain.checksum, whole.checksum);
+    const int operations = atoi(whole.operations);
+    cr_assert(operations > 30, "%d", operations);
+    for (int i = 1; i <= operations; i++) {
+        snprintf(spec, sizeof spec, "host,%s=%d", i % 2 ? "fault" : "late", i);
+        const struct ended failed = run_with(spec, dir, "star7", "f64", false);
+        cr_assert_eq(failed.err, -EIO, "%s: %d %s", spec, failed.err, failed.why.text);
+        cr_assert(strstr(failed.why.text, "the fault that was asked for") != NULL, "%s: %s", spec, failed.why.text);
+        const struct ended again = run_with(i % 3 ? NULL : "host", dir, "", "", true);
+        cr_assert_eq(again.err, 1, "%s: %s", spec, again.why.text);
+        cr_assert_str_eq(again.checksum, plain.checksum, "%s", spec);
+    }
+    cr_assert_eq(rmdir(dir), 0);
+}
+
+/* Stencils that are built in are cells of text to a device. */
+Test(accel, stencils_have_the_bits_of_the_cpu) {
+    static const char *const runs[][2] = {{"box27", "f32"}, {"star19", "f64"}};
+    char dir[256];
+    mx_accel_close(open_accel("opencl", 0));
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        const struct ended cpu = run_with(NULL, dir, runs[i][0], runs[i][1], false),
+                           there = run_with("opencl", dir, runs[i][0], runs[i][1], false);
+        cr_assert_eq(there.err, 1, "%s: %s", runs[i][0], there.why.text);
+        cr_assert_str_eq(cpu.checksum, there.checksum, "%s %s", runs[i][0], runs[i][1]);
+    }
+    cr_assert_eq(rmdir(dir), 0);
+}
