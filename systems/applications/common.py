@@ -86,7 +86,7 @@ class Application:
         kept = ("seconds", "init_seconds", "updates_per_second", "read_bytes", "write_bytes", "predicted_read_bytes", "predicted_write_bytes",
                 "peak_rss_bytes", "checksum")
         self.figures["run"] = {"n": [problem["nx"], problem["ny"], problem["nz"]], "steps": report["steps_done"], "dram_bytes": dram,
-                               "backend": report["backend"], "plan": plan, "memext_seconds": time.monotonic() - begin,
+                               "backend": report["backend"], "plan": plan, "met": report.get("met"), "memext_seconds": time.monotonic() - begin,
                                **{key: report[key] for key in kept}}
         return report
 

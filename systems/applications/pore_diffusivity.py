@@ -214,7 +214,7 @@ def check(a):
 
 
 def check_bits(a):
-    n = (21, 23, 34)
+    n = (141, 15, 22)  # rows in more than one piece
     space = Space(a, n, lambda: grains(n, 0.5, 5, 3))
     report = a.memext(*space.words, "-t", 13, "--param", "omega=1.7", "--check", 13, "-d", a.folder, "--plan", "stream by=9 bt=4 slab=4")
     start, pore = np.load(space.start), np.load(space.image)
@@ -229,7 +229,7 @@ def check_bits(a):
 def check_channels(a):
     n = (20, 18, 30)
     space = Space(a, n, lambda: channels(n), straight=False)
-    report, flux, _ = relax(a, space, factor(n[2]), 1e-9, 4000)
+    report, flux, _ = relax(a, space, factor(n[2]), 1e-9, 2000)
     found = space.diffusivity(flux.mean())
     a.note(channels={"porosity": space.porosity, "diffusivity": found, "steps": report["steps_done"]})
     a.at_most("straight channels: D/D0 less porosity", abs(found - space.porosity), 1e-8)
@@ -238,7 +238,7 @@ def check_channels(a):
 
 def check_solution(a, n):
     space = Space(a, n, lambda: grains(n, a.o.porosity, min(n) / 8, a.o.seed), straight=False)
-    report, flux, _ = relax(a, space, factor(n[2]), 1e-8, 100_000, 50)
+    report, flux, _ = relax(a, space, factor(n[2]), 1e-8, 60 * n[2] + 600, 50)
     pore = np.load(space.image)
     wanted, how = solve(pore)
     np.save(a.folder / "solved.npy", wanted)
