@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,7 @@ def run(options, check, full, draw):
     """A whole script: check(a), full(a), draw(a, figure's path), each where it is wanted, in a folder that is gone afterwards."""
     if not os.path.isdir(options.device):
         stop(f"{options.device} is no directory; --device names one on the disk to use", 2)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that the folder goes
     a, begin = Application(options), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="memext-application-", dir=options.device) as folder:
         a.folder = pathlib.Path(folder)
