@@ -163,7 +163,7 @@ class Kernel:
     def code(self, dtype: Any = "f8", **fields: Any) -> _Code:
         return self.code_with((), dtype, **fields)
 
-    def code_with(self, reductions: Iterable["Reduction"], dtype: Any = "f8", **fields: Any) -> "_Code":
+    def code_with(self, reductions: Iterable[Reduction], dtype: Any = "f8", **fields: Any) -> _Code:
         """With reductions that a run takes along with its steps (options check and until)."""
         types_, reductions = self.dtypes(dtype, **fields), tuple(reductions)
         key = (*types_.items(), *map(id, reductions))
@@ -201,7 +201,7 @@ class Kernel:
 class _Code:
     """A kernel for given types of its fields."""
 
-    def __init__(self, kernel: Kernel, dtypes: dict[str, str], reductions: tuple["Reduction", ...] = ()):
+    def __init__(self, kernel: Kernel, dtypes: dict[str, str], reductions: tuple[Reduction, ...] = ()):
         self.kernel, self.dtypes, self.reductions = kernel, dtypes, reductions
         self.real = dtypes[kernel.state[0]]
         parts = kernel._parts

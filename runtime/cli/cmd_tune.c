@@ -9,6 +9,7 @@
 #include "run/output.h"
 #include "run/raw.h"
 #include "run/request.h"
+#include "system/sides.h"
 #include "tune/tune.h"
 
 #include <memext/backend.h>
@@ -114,6 +115,13 @@ static int check_field_names(struct tune *t) {
                                            t->fields.field[i].path, MX_FILE_READ};
     words[n++] = (struct mx_file_word){"--json", t->o.json, MX_FILE_WRITTEN};
     return mx_output_check_names(words, n, &t->why);
+}
+
+static int take_sides(struct tune *t) {
+    int err = 0;
+    for (int32_t i = 0; i < t->o.sides.n && err == 0; i++)
+        err = mx_sides_parse(t->o.sides.word[i], &t->why, &t->o.problem.sides);
+    return err < 0 ? err : mx_sides_check(&t->o.problem.sides, &t->o.problem, &t->why);
 }
 
 /* Without a place rows are unpadded, as the papers reckon. */
@@ -364,6 +372,7 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = mx_take_input(&t->o, &t->why);
     if (err == 0) err = take_system(t);
     if (err == 0 && t->system != NULL) err = check_field_names(t);
+    if (err == 0) err = take_sides(t);
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);
     if (err == 0) err = take_place(t);

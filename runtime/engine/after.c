@@ -321,14 +321,19 @@ static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t 
     return copies_in(a, dim) && from < end && (from < 2 * h || end > n);
 }
 
-bool mx_after_wants(const struct mx_after *a, int64_t level, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+bool mx_after_wants_more(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     if (a == NULL || y0 >= y1 || z0 >= z1) return false;
-    return mx_after_wants_cells(a, y0, y1, z0, z1) || (a->norms != NULL && mx_norms_due(a->norms, level));
+    return has_copies(a, MX_DIM_Y, y0, y1) || has_copies(a, MX_DIM_Z, z0, z1) ||
+           (a->sources != NULL && has_points(&a->sources->points, a->problem, y0, y1, z0, z1)) ||
+           (a->traces != NULL && has_points(a->traces->probes, a->problem, y0, y1, z0, z1));
 }
 
 bool mx_after_wants_cells(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     if (a == NULL || y0 >= y1 || z0 >= z1) return false;
-    return copies_in(a, MX_DIM_X) || has_copies(a, MX_DIM_Y, y0, y1) || has_copies(a, MX_DIM_Z, z0, z1) ||
-           (a->sources != NULL && has_points(&a->sources->points, a->problem, y0, y1, z0, z1)) ||
-           (a->traces != NULL && has_points(a->traces->probes, a->problem, y0, y1, z0, z1));
+    return copies_in(a, MX_DIM_X) || mx_after_wants_more(a, y0, y1, z0, z1);
+}
+
+bool mx_after_wants(const struct mx_after *a, int64_t level, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+    if (a == NULL || y0 >= y1 || z0 >= z1) return false;
+    return mx_after_wants_cells(a, y0, y1, z0, z1) || (a->norms != NULL && mx_norms_due(a->norms, level));
 }

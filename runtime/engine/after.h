@@ -15,14 +15,15 @@
  * or planes away (mirror), or at the other end (periodic, not ghost). step.region, writes[] and touches[] are
  *    to contain them: mx_after_extend does that. Of a ring, all planes of the frame at a mirror end have
  * slots while a plane that they copy is written: the h planes behind the last are loaded before a window
- * reaches the h last of the interior.
- *  - Copies outside `reach` are left out. That is for strips: a row of strip k may be copied by a frame row
- *    that only strip k+1 has; the seam brings the row there, and the copy is made when it is inserted.
- *  - Frame rows that are copies are never taken from a seam: mx_after_is_copy says which. Inserted interior
- *    rows refresh the copies (mx_after_refresh).
+ * reaches the h last of the interior (schedule/walk.c, load_up_to).
+ *  - Copies outside `reach` are left out: overlapped blocks compute rows whose copies other blocks have. What
+ *    a block needs of a frame it has itself.
+ *  - The rows that a frame in y copies are in the same strip as the frame at every level (schedule/ends.h),
+ * so that no seam has one. Inserted rows refresh the frame planes that copy them (mx_after_refresh), but for
+ *    level 0, whose frame planes are loaded.
  *  - What LOAD brings of such frames, and the COPY of frames to the other array, is right if Buffers hold
  * right frames: made when a grid is filled (mx_sides_plane), and stored when the level that is stored has
- *    written the rows that they copy. mx_after_refresh after a LOAD makes it right where they do not. A LOAD
+ *    written the rows that they copy: every algorithm does so. A LOAD
  * or COPY of a frame never comes after a write of a row that it copies at a later level: it would bring the
  * past.
  *  - Planes beyond the grid (ghost layers, y < h or z < h or behind the end) are those of the cell they stand
@@ -62,6 +63,8 @@ bool mx_after_wants(const struct mx_after *after, int64_t level, int64_t y0, int
 /* The same, but for norms: those of the last level of a sweep can be taken of tiles that are computed
  * anywhere, as long as the row is in the view and what it is compared with is given as `old`. */
 bool mx_after_wants_cells(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
+/* The same, but for frames in x as well, which whoever writes whole rows can make as they are written. */
+bool mx_after_wants_more(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
 
 /* Cells [x0,x1), rows [y0,y1), planes [z0,z1), frame counted, that level `level` (absolute) has just written
  * to DRAM array `array` of the view. The interior, and ghost layers. NULL: nothing is asked for. Any thread;

@@ -1,10 +1,10 @@
 /* engine.h - advance regions of DRAM by k levels. An engine knows nothing of storage.
  *
  * A view is the pair of DRAM arrays of a problem, addressed in Buffer coordinates (rows 0..ny+2h,
- * planes 0..nz+2h, frame included). Level l of a call reads array (parity+l)&1 and writes array
- * (parity+l+1)&1. Windows are such that a level reads, of array (parity+l)&1, only what level l wrote, what
- * was loaded as level l of an earlier call, and the frame; where the form reads the old value, of the cells
- * that it writes also what stands there: level l-2.
+ * planes 0..nz+2h, frame included; ghost layers lie beyond). Level l of a call reads array (parity+l)&1 and
+ * writes array (parity+l+1)&1. Windows are such that a level reads, of array (parity+l)&1, only what level l
+ * wrote, what was loaded as level l of an earlier call, and the frame; where the form reads the old value, of
+ * the cells that it writes also what stands there: level l-2.
  *
  * After a call both arrays are as if the levels had been done one after the other, but for cells that are
  * used up: of a level before the last, those that with all their neighbours lie in the next level's window.
@@ -46,12 +46,20 @@ struct mx_fixed_view {
     char *base;
     int64_t slots, slot_pitch_bytes, row_pitch_bytes;
     int64_t offset_bytes, file_plane_pitch_bytes, align_bytes; /* as in mx_fixed_layout */
+    /* Ghost planes are those of the file that they stand for: first + (z - first) mod period; 0 = none */
+    int64_t first_plane, period_planes;
 };
+
+static inline int64_t mx_view_fixed_plane(const struct mx_fixed_view *f, int64_t z) {
+    const int64_t n = f->period_planes, i = z - f->first_plane;
+    return n == 0 || (i >= 0 && i < n) ? z : f->first_plane + (i % n + n) % n;
+}
 
 static inline const char *mx_view_fixed_row(const struct mx_view *view, int32_t field, int64_t y, int64_t z) {
     const struct mx_fixed_view *f = &view->fixed[field];
     const int64_t slot = (z + view->z_offset) % f->slots, y0 = -view->y_offset;
-    const int64_t at = f->offset_bytes + z * f->file_plane_pitch_bytes + y0 * f->row_pitch_bytes;
+    const int64_t at =
+        f->offset_bytes + mx_view_fixed_plane(f, z) * f->file_plane_pitch_bytes + y0 * f->row_pitch_bytes;
     const int64_t shift = ((at % f->align_bytes) + f->align_bytes) % f->align_bytes;
     return f->base + slot * f->slot_pitch_bytes + shift + (y - y0) * f->row_pitch_bytes;
 }
@@ -60,7 +68,7 @@ static inline const char *mx_view_fixed_row(const struct mx_view *view, int32_t 
  * when y0 >= y1 or z0 >= z1. In x always the whole interior. Kernels also copy the x frame cells of every row
  * they write, so the frame of the second array needs no step of its own in x. */
 struct mx_window {
-    int32_t y0, y1, z0, z1;
+    int32_t y0, y1, z0, z1; /* of ghost layers too, which may be negative */
 };
 
 /* The faces of a y-strip (stream): for level l (0 = the loaded data) and plane z, the 2h rows just left of

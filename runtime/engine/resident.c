@@ -78,5 +78,11 @@ void mx_resident_level(const struct mx_resident *r, const struct mx_work *work, 
                                  .nx = work->nx,
                                  .ahead = ahead};
     r->kernel(&tile, work->coef);
+    const int64_t element = mx_dtype_bytes(work->problem->dtype), inner = r->rows - 2;
+    for (int64_t i = 0; i < r->planes && level->x_copies > 0; i++)
+        for (int64_t y = 0; y < r->rows; y++)
+            mx_sides_copy_x(level->x_copy, level->x_copies, element,
+                            y < inner ? dst[i].inner + y * r->row_pitch
+                                      : dst[i].top + (y - inner) * r->row_pitch);
     if (level->norms != NULL) take_norms(r, work, view, level, src);
 }

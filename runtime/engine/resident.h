@@ -9,6 +9,7 @@
 #define MX_RESIDENT_H
 
 #include "engine/work.h"
+#include "system/sides.h"
 
 struct mx_resident {
     mx_tile_fn *kernel; /* NULL: no tile is done in place */
@@ -29,6 +30,8 @@ struct mx_resident_level {
     struct mx_box box;
     int from; /* array that is read */
     bool first, last;
+    const struct mx_x_copy *x_copy; /* [x_copies]: made of every row */
+    int x_copies;
     const struct mx_after *norms; /* the last: rows are handed to these norms; NULL = not */
     int64_t level;                /* of the run, for that */
 };

@@ -15,7 +15,7 @@
  * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
  * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
  * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
- * place (resident.h), unless something is asked of their cells besides (after.h).
+ * place (resident.h), unless something is asked of their cells besides but frames in x (after.h).
  */
 #include "engine/after.h"
 #include "engine/ahead.h"
@@ -173,13 +173,17 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (!within(&j->a.window[l], &box)) return false;
-        if (mx_after_wants_cells(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
+        if (mx_after_wants_more(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
 }
 
 static void do_whole_tile(const mx_engine *e, int thread, const struct line *line, int64_t tile, bool more) {
     const struct mx_advance *a = &line->job->a;
+    const struct mx_cells all = {e->work.h, e->work.nx + e->work.h};
+    struct mx_x_copy x_copy[2];
+    const int x_copies =
+        a->after != NULL ? mx_sides_x_copies(&a->after->sides, e->work.nx, e->work.h, all, x_copy) : 0;
     const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
@@ -189,7 +193,9 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
                                                 .box = box_of(e, line, tile, l),
                                                 .from = (a->parity + l) & 1,
                                                 .first = l == line->l0,
-                                                .last = l == line->l1 - 1};
+                                                .last = l == line->l1 - 1,
+                                                .x_copy = x_copy,
+                                                .x_copies = x_copies};
         list_ahead(e, line, tile, l, more, &list);
         struct mx_ahead ahead = mx_ahead_over(&list, e->work.nx * line->job->tile * line->job->slab);
         mx_resident_level(&e->resident, &e->work, &a->view, thread, &level, list.runs > 0 ? &ahead : NULL);

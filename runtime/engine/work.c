@@ -155,6 +155,13 @@ static void copy_x_frames(const struct mx_work *work, const struct row_call *c, 
     }
 }
 
+/* Ghost cells have the coordinates of those that they stand for; as many rows as go on without a wrap. */
+static void name_ghosts(const struct mx_problem *p, struct mx_row *row) {
+    row->y = mx_wrap(row->y, p->ny);
+    row->z = mx_wrap(row->z, p->nz);
+    row->rows = mx_min(row->rows, p->ny - row->y);
+}
+
 /* Row functions cannot ask for what comes next, so that they are called for a few rows at a time where there
  * is something to ask for; a call of one row is a tenth slower. */
 static void system_planes(const struct mx_work *work, const struct mx_advance *a, int32_t l,
@@ -162,13 +169,15 @@ static void system_planes(const struct mx_work *work, const struct mx_advance *a
     const struct mx_problem *p = work->problem;
     const int64_t level = a->first_level + l, planes = box.z1 - box.z0;
     const int64_t rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
+    const bool ghosts = a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]);
     struct box_planes at;
     point_to_planes(work, &a->view, (a->parity + l + 1) & 1, box.y0, box.z0, planes, &at);
     for (int64_t z = 0; z < planes; z++)
-        for (int64_t y = box.y0; y < box.y1; y += rows) {
+        for (int64_t y = box.y0; y < box.y1; y += c->row.rows) {
             c->row.rows = mx_min(rows, box.y1 - y);
             c->row.y = y - p->h;
             c->row.z = box.z0 + z - p->h;
+            if (ghosts) name_ghosts(p, &c->row);
             point_to_rows(work, &at, level, z, y - box.y0, c);
             if (ahead != NULL) mx_ahead_ask(ahead, c->row.rows * (box.x1 - box.x0));
             p->system->row[level & 1](&c->row);
@@ -277,9 +286,31 @@ static void copy_face(const struct mx_work *work, const struct mx_advance *a, co
     }
 }
 
+/* Inserted rows are what the strip itself would have computed, and so are the frame planes that copy them.
+ * Those of level 0 were loaded whole. */
+static void refresh_planes(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+                           struct mx_box box) {
+    const struct mx_after *after = a->after;
+    const struct mx_face *f = &a->face_in;
+    const int64_t h = work->h, nz = work->problem->nz;
+    if (after == NULL || level == 0 || after->ghost[MX_DIM_Z] || mx_sides_fixed(&after->sides, MX_DIM_Z))
+        return;
+    const int64_t z0 = mx_max(box.z0, f->first_z[level]),
+                  z1 = mx_min(box.z1, f->first_z[level] + f->n_planes[level]);
+    const int64_t y0 = mx_max(box.y0, f->first_y[level]),
+                  y1 = mx_min(box.y1, f->first_y[level] + f->n_rows[level]);
+    const int64_t x0 = mx_max(box.x0, h), x1 = mx_min(box.x1, work->nx + h);
+    if (y0 >= y1 || x0 >= x1) return;
+    for (int64_t z = z0; z < z1; z++)
+        if (z < 2 * h || z >= nz)
+            mx_after_refresh(after, &a->view, (a->parity + level) & 1, mx_read_by(a->first_level + level), x0,
+                             x1, y0, y1, z, z + 1);
+}
+
 void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                     struct mx_box box) {
     copy_face(work, a, &a->face_in, FROM_FACE, level, box);
+    if (a->face_in.base != NULL) refresh_planes(work, a, level, box);
 }
 
 void mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box) {

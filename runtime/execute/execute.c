@@ -28,6 +28,8 @@
 #include <string.h>
 #include <time.h>
 
+/* Of the Blocks that ADVANCEs under way are in, and one more. */
+enum { REACHES = 4 };
 enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2, LOOK_AGAIN_NS = 200000 };
 enum { LOOK_AGAIN_STAGED_NS = 50000 }; /* halves of transfers have to be passed on meanwhile */
 
@@ -88,9 +90,11 @@ struct run {
     /* Of the sweep that the schedule is in: the Buffer that it calls its source, and the Buffers that are its
      * source and target in truth. */
     int32_t called, source, target;
-    int32_t committed;     /* Buffer of the last sweep that is durable or to be made so; -1 = none */
-    uint64_t decided_ns;   /* when it was chosen */
-    struct mx_span *spans; /* scratch of one transfer */
+    int32_t committed;              /* Buffer of the last sweep that is durable or to be made so; -1 = none */
+    uint64_t decided_ns;            /* when it was chosen */
+    struct mx_after after[REACHES]; /* x->after with the reach of one Block after the other */
+    int64_t reaches;                /* Blocks so far */
+    struct mx_span *spans;          /* scratch of one transfer */
     int64_t n_spans;
     struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
     struct committer committer;
@@ -170,14 +174,17 @@ static char *row_address(const struct run *r, int32_t array, int64_t y, int64_t 
            (y + p.y_offset) * r->view.row_pitch_bytes;
 }
 
-/* Where the byte at this offset of the file of a field of C goes, of plane z (system.h, mx_fixed_span). */
-static char *fixed_address(const struct run *r, int32_t field, int64_t offset, int64_t z,
-                           struct mx_placement p) {
+/* Where the byte at this offset of the file of a field of C goes, of the region's plane z (system.h,
+ * mx_fixed_span). Rows from the other end stand where the ghosts are: they are whole units of the device
+ * (mx_layout_make). */
+static char *fixed_address(const struct run *r, const struct mx_step *s, int64_t offset, int64_t z) {
+    const int32_t field = s->array - MX_FIXED_ARRAY;
     const struct mx_fixed_view *v = &r->fixed[field];
-    const int64_t first = v->offset_bytes + z * v->file_plane_pitch_bytes - p.y_offset * v->row_pitch_bytes;
+    const int64_t first =
+        v->offset_bytes + (z + s->buffer_z) * v->file_plane_pitch_bytes - s->at.y_offset * v->row_pitch_bytes;
     const int64_t shift = ((first % v->align_bytes) + v->align_bytes) % v->align_bytes;
-    return v->base + slot_of(r, MX_FIXED_ARRAY + field, z, p.z_offset) * v->slot_pitch_bytes + offset -
-           (first - shift);
+    return v->base + slot_of(r, s->array, z, s->at.z_offset) * v->slot_pitch_bytes + offset -
+           s->buffer_y * v->row_pitch_bytes - (first - shift);
 }
 
 /* ------------------------------------------------------------------ what a step touches */
@@ -283,9 +290,9 @@ static bool blocks_meet(const struct run *r, const struct mx_step *a, const stru
 static bool moves(const struct mx_step *s) { return s->kind == MX_STEP_LOAD || s->kind == MX_STEP_STORE; }
 
 static bool buffers_meet(const struct mx_step *a, const struct mx_step *b) {
-    const struct mx_region *p = &a->region, *q = &b->region;
-    return a->buffer == b->buffer && a->part == b->part && p->y0 < q->y1 && q->y0 < p->y1 && p->z0 < q->z1 &&
-           q->z0 < p->z1;
+    const struct mx_region p = mx_step_in_buffer(a), q = mx_step_in_buffer(b);
+    return a->buffer == b->buffer && a->part == b->part && p.y0 < q.y1 && q.y0 < p.y1 && p.z0 < q.z1 &&
+           q.z0 < p.z1;
 }
 
 /* A STORE that a commit makes durable; faces are of no use to a later run. */
@@ -369,7 +376,7 @@ static void report(const struct run *r, const struct mx_step *s, bool waiting, u
                          .begin_ns = begin_ns,
                          .end_ns = end_ns,
                          .amount = amount,
-                         .region = s->region,
+                         .region = moves(s) ? mx_step_in_buffer(s) : s->region,
                          .faces = s->buffer == MX_FACES};
     r->x->event(r->x->context, &e);
 }
@@ -387,10 +394,10 @@ static void report_sweep(struct run *r, const struct mx_step *s) {
 }
 
 static uint64_t moved_bytes(const struct run *r, const struct mx_step *s) {
-    const struct mx_region *g = &s->region;
+    const struct mx_region g = mx_step_in_buffer(s);
     if (is_fixed(s->array))
-        return (uint64_t)mx_fixed_span_sum(&r->x->layout->fixed[s->array - MX_FIXED_ARRAY], g->z0, g->z1,
-                                           g->y0, g->y1);
+        return (uint64_t)mx_fixed_span_sum(&r->x->layout->fixed[s->array - MX_FIXED_ARRAY], g.z0, g.z1, g.y0,
+                                           g.y1);
     if (s->whole_planes) return (uint64_t)((s->region.z1 - s->region.z0) * r->x->layout->plane_pitch_bytes);
     return (uint64_t)(mx_region_rows(s->region) * r->view.row_pitch_bytes);
 }
@@ -401,6 +408,7 @@ static bool staged(const struct run *r) { return r->x->accel != NULL; }
 
 /* What a LOAD or STORE moves, in words. */
 static const char *describe(const struct run *r, const struct mx_step *s, char *text, size_t capacity) {
+    const struct mx_region g = mx_step_in_buffer(s);
     char of[64];
     if (s->buffer == MX_FACES) {
         snprintf(text, capacity, "face slab %lld of the side file", (long long)s->region.z0);
@@ -410,8 +418,8 @@ static const char *describe(const struct run *r, const struct mx_step *s, char *
         snprintf(of, sizeof of, "field %s", r->x->problem->system->fixed[s->buffer - MX_FIXED_ARRAY].name);
     else
         snprintf(of, sizeof of, "Buffer %d%s", s->buffer, s->part ? ", its partner" : "");
-    snprintf(text, capacity, "rows %lld..%lld of planes %lld..%lld of %s", (long long)s->region.y0,
-             (long long)s->region.y1, (long long)s->region.z0, (long long)s->region.z1, of);
+    snprintf(text, capacity, "rows %lld..%lld of planes %lld..%lld of %s", (long long)g.y0, (long long)g.y1,
+             (long long)g.z0, (long long)g.z1, of);
     return text;
 }
 
@@ -422,12 +430,12 @@ static mx_buffer *buffer_of(const struct run *r, const struct mx_step *s) {
 }
 
 static void fixed_spans(struct run *r, const struct mx_step *s) {
-    const int32_t field = s->array - MX_FIXED_ARRAY;
-    const struct mx_fixed_layout *l = &r->x->layout->fixed[field];
+    const struct mx_fixed_layout *l = &r->x->layout->fixed[s->array - MX_FIXED_ARRAY];
+    const struct mx_region g = mx_step_in_buffer(s);
     for (int64_t z = s->region.z0; z < s->region.z1; z++) {
         struct mx_span *span = &r->spans[z - s->region.z0];
-        mx_fixed_span(l, z, s->region.y0, s->region.y1, &span->offset_bytes, &span->bytes);
-        span->dram = fixed_address(r, field, (int64_t)span->offset_bytes, z, s->at);
+        mx_fixed_span(l, z + s->buffer_z, g.y0, g.y1, &span->offset_bytes, &span->bytes);
+        span->dram = fixed_address(r, s, (int64_t)span->offset_bytes, z);
     }
 }
 
@@ -438,7 +446,7 @@ static void state_spans(struct run *r, const struct mx_step *s) {
     for (int64_t z = s->region.z0; z < s->region.z1; z++) {
         struct mx_span *span = &r->spans[z - s->region.z0];
         int64_t y = s->whole_planes ? 0 : s->region.y0;
-        span->offset_bytes = (uint64_t)(z * pitch + y * l->row_pitch_bytes);
+        span->offset_bytes = (uint64_t)((z + s->buffer_z) * pitch + (y + s->buffer_y) * l->row_pitch_bytes);
         span->bytes = (uint64_t)(s->whole_planes ? l->plane_pitch_bytes
                                                  : (s->region.y1 - s->region.y0) * l->row_pitch_bytes);
         span->dram = row_address(r, s->array, y, z, s->at);
@@ -457,6 +465,9 @@ static bool holds_state(const struct run *r, int array, int64_t step) {
     return mx_form(r->x->problem) != MX_LEAPFROG || array == (int)(step & 1);
 }
 
+/* Frames that are stored as copies of the other end are none of the state's interior. */
+static bool is_copy_of_frame(const struct mx_step *s) { return s->buffer_y != 0 || s->buffer_z != 0; }
+
 static void settle_taking(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
     const struct mx_taking *t = r->x->taking;
@@ -466,7 +477,8 @@ static void settle_taking(struct run *r, struct entry *e) {
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
     const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
-    const bool store = t->from_stores && keeps(s) && holds_state(r, array_of_part(r, s->part), step);
+    const bool store = t->from_stores && keeps(s) && !is_copy_of_frame(s) &&
+                       holds_state(r, array_of_part(r, s->part), step);
     if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
 }
 
@@ -574,7 +586,7 @@ static int start_bus(struct run *r, struct entry *e, int64_t n) {
 static int start_transfer(struct run *r, struct entry *e) {
     const bool load = e->step.kind == MX_STEP_LOAD;
     if (mx_region_rows(e->step.region) == 0) return e->state = DONE, 0;
-    if (staged(r)) e->piece = mx_staging_take(&r->staging), e->halfway = false;
+    if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
     e->begin_ns = mx_clock_ns();
     int err = staged(r) && !load ? start_bus(r, e, n) : start_io(r, e, n);
@@ -844,6 +856,19 @@ static void advise_around(const struct run *r, uint64_t i, bool before) {
         advise_planes(r, s->region.z0, lesser(next->region.z0, s->region.z1), MX_ADVICE_DROP);
 }
 
+/* What is asked of the rows of an ADVANCE: as of the one before, if that is in the same Block, so that
+ * engines see that calls belong together. */
+static const struct mx_after *after_of(struct run *r, const struct mx_region *block) {
+    const struct mx_reach reach = {block->y0, block->y1, {block->z0, block->z0}, {block->z1, block->z1}};
+    if (r->x->after == NULL || block->y1 == 0) return r->x->after;
+    struct mx_after *last = &r->after[r->reaches % REACHES];
+    if (r->reaches > 0 && memcmp(&last->reach, &reach, sizeof reach) == 0) return last;
+    last = &r->after[++r->reaches % REACHES];
+    *last = *r->x->after;
+    last->reach = reach;
+    return last;
+}
+
 static void start_advance(struct run *r, uint64_t i) {
     struct entry *e = at(r, i);
     const struct mx_step *s = &e->step;
@@ -852,7 +877,7 @@ static void start_advance(struct run *r, uint64_t i) {
                            .parity = s->parity,
                            .levels = s->levels,
                            .window = s->window,
-                           .after = r->x->after};
+                           .after = after_of(r, &s->block)};
     a.view.y_offset = s->at.y_offset;
     a.view.z_offset = s->at.z_offset;
     face_of(r, s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
@@ -997,10 +1022,10 @@ static int collect(struct run *r) {
     return err;
 }
 
-/* The oldest transfer under way: one of them has every piece of the staging memory that is taken. */
-static uint64_t oldest_staged(const struct run *r) {
+/* The oldest transfer of a kind that is under way: they have all of its pieces of the staging memory. */
+static uint64_t oldest_staged(const struct run *r, enum mx_step_kind kind) {
     uint64_t i = r->first;
-    while (at(r, i)->state != RUNNING || !moves(&at(r, i)->step)) i++;
+    while (at(r, i)->state != RUNNING || at(r, i)->step.kind != kind) i++;
     return i;
 }
 
@@ -1010,8 +1035,8 @@ static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
         if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
     return staged(r) && moves(&at(r, i)->step) && mx_region_rows(at(r, i)->step.region) > 0 &&
-                   mx_staging_is_taken(&r->staging)
-               ? oldest_staged(r)
+                   mx_staging_is_taken(&r->staging, at(r, i)->step.kind == MX_STEP_LOAD)
+               ? oldest_staged(r, at(r, i)->step.kind)
                : i;
 }
 
@@ -1069,14 +1094,26 @@ static uint64_t oldest_advance(const struct run *r) {
     return i;
 }
 
+/* With an accelerator: until something has ended, whatever it is, for then something else can start; halves
+ * are passed on meanwhile. What ended is taken up by who collects. */
+static int wait_for_any(struct run *r) {
+    for (;;) {
+        int err = pass_halves(r);
+        if (err < 0) return err;
+        for (uint64_t i = r->first; i < r->end; i++)
+            if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
+    }
+}
+
 /* Nothing is computed: waits for what the next ADVANCE waits for. */
 static int wait_idle(struct run *r) {
     const uint64_t i = awaited(r), begin = mx_clock_ns();
     int err = 0;
-    while (staged(r) && err == 0 && at(r, i)->state == RUNNING && !has_ended(r, at(r, i))) {
-        if ((err = pass_halves(r)) == 0) nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
-    }
-    if (err == 0 && at(r, i)->state == RUNNING) err = finish(r, i);
+    if (staged(r))
+        err = wait_for_any(r);
+    else
+        err = finish(r, i);
     uint64_t end = mx_clock_ns();
     r->out->wait_ns += end - begin;
     report(r, &at(r, i)->step, true, begin, end, 0);
@@ -1088,12 +1125,9 @@ static int wait_busy(struct run *r) {
     const uint64_t a = oldest_advance(r), i = awaited(r);
     const bool transfer = r->under_way < ADVANCES_UNDER_WAY && at(r, i)->state == RUNNING &&
                           at(r, i)->step.kind != MX_STEP_ADVANCE;
-    int err = 0;
-    while ((transfer || staged(r)) && err == 0 && !has_ended(r, at(r, a)) &&
-           !(transfer && has_ended(r, at(r, i)))) {
-        if ((err = pass_halves(r)) < 0) return err;
-        nanosleep(&(struct timespec){.tv_nsec = staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS}, NULL);
-    }
+    if (staged(r)) return wait_for_any(r);
+    while (transfer && !has_ended(r, at(r, a)) && !has_ended(r, at(r, i)))
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 
@@ -1163,6 +1197,10 @@ static int open_fixed(struct run *r, int32_t field) {
                                 .offset_bytes = l->offset_bytes,
                                 .file_plane_pitch_bytes = l->plane_pitch_bytes,
                                 .align_bytes = greater(l->align_bytes, 1)};
+    if (r->shape->ghost[MX_DIM_Z]) {
+        v->first_plane = r->x->problem->h;
+        v->period_planes = r->x->problem->nz;
+    }
     r->view.fixed = r->fixed;
     if (r->shape->rows == 0) {
         void *base = NULL;

@@ -136,7 +136,8 @@ struct mx_verification {
     mx_budget *budget;
     uint64_t memory_bytes;        /* may be used */
     const struct mx_after *after; /* as in mx_execution; its probes are not recorded again; NULL = nothing.
-                                     Sides in z are fixed; those of the others `source` has in all it gives */
+                                     `source` gives planes with the frames of the sides. Frame planes that are
+                                     copies are not compared */
     const volatile int *stop;
     void (*progress)(void *context, int64_t updates_done);
     void *context;

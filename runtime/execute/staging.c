@@ -58,12 +58,18 @@ int mx_staging_poison(struct mx_staging *s, char *base, int64_t bytes, mx_why *w
     return 0;
 }
 
-bool mx_staging_is_taken(const struct mx_staging *s) { return s->taken == (1u << MX_STAGING_PIECES) - 1; }
+enum { HALF = MX_STAGING_PIECES / 2 };
 
-int32_t mx_staging_take(struct mx_staging *s) {
-    int32_t piece = 0;
+static uint32_t half(bool load) { return ((1u << HALF) - 1) << (load ? 0 : HALF); }
+
+bool mx_staging_is_taken(const struct mx_staging *s, bool load) {
+    return (s->taken & half(load)) == half(load);
+}
+
+int32_t mx_staging_take(struct mx_staging *s, bool load) {
+    int32_t piece = load ? 0 : HALF;
+    assert(!mx_staging_is_taken(s, load));
     while (s->taken >> piece & 1) piece++;
-    assert(piece < MX_STAGING_PIECES);
     s->taken |= 1u << piece;
     return piece;
 }

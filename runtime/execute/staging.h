@@ -34,8 +34,9 @@ void mx_staging_close(struct mx_staging *staging); /* nothing under way */
 int mx_staging_array(struct mx_staging *staging, int64_t bytes, const char *what, mx_why *why, char **base);
 int mx_staging_poison(struct mx_staging *staging, char *base, int64_t bytes, mx_why *why);
 
-bool mx_staging_is_taken(const struct mx_staging *staging); /* all of it */
-int32_t mx_staging_take(struct mx_staging *staging);        /* a piece; there is one */
+/* One half of the pieces is for LOADs, the other for STOREs: neither waits for the other. */
+bool mx_staging_is_taken(const struct mx_staging *staging, bool load); /* all of its half */
+int32_t mx_staging_take(struct mx_staging *staging, bool load);        /* a piece; there is one */
 void mx_staging_give(struct mx_staging *staging, int32_t piece);
 
 /* Spans between a Buffer and the accelerator's memory become spans between the Buffer and the piece;

@@ -9,7 +9,8 @@
 
 #include "engine/engine.h"
 
-/* Rows [y0,y1) x planes [z0,z1) of a Buffer, frame included (0..ny+2h, 0..nz+2h); x rows are whole. */
+/* Rows [y0,y1) x planes [z0,z1) of a Buffer, frame included (0..ny+2h, 0..nz+2h); x rows are whole. Ghost
+ * layers lie beyond these ends: at y < h and z < h, down to negative numbers, and at y >= ny+h, z >= nz+h. */
 struct mx_region {
     int64_t y0, y1, z0, z1;
 };
@@ -34,7 +35,7 @@ enum mx_step_kind {
 /* Where Buffer coordinates lie in the Block arrays: row y at plane row y + y_offset, plane z in slot (z +
  * z_offset) mod slots. */
 struct mx_placement {
-    int64_t y_offset, z_offset;
+    int64_t y_offset, z_offset; /* z + z_offset >= 0 for every plane that has a slot */
 };
 
 /* Buffers. A schedule knows two, 0 and 1: a sweep that reads one writes the other. Of an algorithm that does
@@ -62,8 +63,13 @@ struct mx_step {
         part; /* LOAD, STORE with shape.pairs: Buffer `buffer` is a pair of Buffers, of which 0 holds array
                  A (even levels of the run) and 1 array B. Any of the two may be the one that Block array 0
                  is filled from: that changes from sweep to sweep. In place `buffer` is 0. Else 0 */
-    struct mx_region
-        region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range exact */
+    struct mx_region region; /* LOAD, STORE, COPY. ADVANCE: everything it may touch (read or write), z range
+                                exact, frames that copy what it writes included (engine/after.h) */
+    struct mx_region block;  /* ADVANCE: what has a place in the Block arrays; all zero: mapped Buffers */
+    /* LOAD, STORE: row y and plane z of the region are row y + buffer_y and plane z + buffer_z of the Buffer.
+     * Not 0 for ghost layers, which are read from the other end, and for frames that are stored as copies of
+     * it (schedule/ends.h) */
+    int64_t buffer_y, buffer_z;
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
     struct mx_placement to; /* COPY */
     bool frame; /* COPY: constant frame for the other array, same placement; not a hand-over between Blocks */
@@ -86,13 +92,21 @@ struct mx_step {
     int64_t time; /* COMMIT: levels done, a multiple of mx_levels_a_step */
 };
 
+/* The part of the Buffer that a LOAD or STORE transfers. */
+static inline struct mx_region mx_step_in_buffer(const struct mx_step *s) {
+    return (struct mx_region){s->region.y0 + s->buffer_y, s->region.y1 + s->buffer_y,
+                              s->region.z0 + s->buffer_z, s->region.z1 + s->buffer_z};
+}
+
 /* What a schedule needs and moves. rows: the Block arrays' rows per plane; slots: planes of each array. */
 struct mx_shape {
     int64_t rows, slots[2]; /* 0 rows: works on the mapped Buffers, no Block arrays */
     int64_t fixed_slots;    /* planes of the DRAM array of every field of C, `rows` rows each
                                (mx_fixed_slot_bytes); 0 = no C, or mapped */
     bool pairs;             /* a Buffer is a pair of Buffers: the form reads the old value */
-    bool whole_planes;      /* transfers are whole planes: rows need no device alignment, planes do */
+    bool ghost[3];      /* [MX_DIM_Y], [MX_DIM_Z]: the periodic dimension has ghost layers, so that nothing
+                           copies its frame in DRAM (mx_after.ghost) */
+    bool whole_planes;  /* transfers are whole planes: rows need no device alignment, planes do */
     bool in_place;      /* both Buffers, or of pairs the one pair, are rewritten: an interrupted run cannot be
                            resumed */
     bool init_both;     /* every Buffer (pair) must hold the initial grid, else the first source only. Both

@@ -2,7 +2,12 @@
  * behind the other, each holds 2h+1 whole planes, and a plane of level l+1 is computed by the plain kernel,
  * or row by row by the system's row function, as soon as level l has the planes around it. What does not fit
  * in memory in one pass goes through the scratch Buffer. Where the form reads the old value, that is the same
- * plane of level l-1, which is still there then: level 0 has one before it, the other array of the start. */
+ * plane of level l-1, which is still there then: level 0 has one before it, the other array of the start.
+ *
+ * Sides in z. Of mirror ends each level makes its frame planes itself, when it has the planes that they copy.
+ * With periodic ones a pass of d levels begins d*h planes before the interior and ends as many behind it,
+ * with planes of the other end; level l has (d-l)*h of them. So the last level has the interior alone, and
+ * what stands in frames that are copies is not compared: it counts for nothing. */
 #include "execute/execute.h"
 #include "stencil/stencil.h"
 
@@ -27,14 +32,42 @@ struct check {
     struct mx_plane_stream *result[2], *scratch[2]; /* newest and the other array: the last level's planes are
                                                        compared with, or written to */
     int64_t cells;
+    struct mx_sides sides;
+    bool ghost; /* z is periodic */
+    mx_block *kept_block;
+    char *kept; /* periodic z, passes after the first: the planes that its end needs again and has overwritten
+                   meanwhile, those of the other array behind them */
+    int64_t deepest;
     mx_why *why;
 };
 
 static int push(struct check *c, int64_t level, int64_t z);
 
 static char *plane_of(const struct check *c, int64_t level, int64_t z) {
-    int64_t i = (level + c->pairs) * c->reach + (level < c->depth ? z % c->reach : 0);
+    const int64_t at = mx_wrap(z, c->reach);
+    int64_t i = (level + c->pairs) * c->reach + (level < c->depth ? at : 0);
     return c->planes + i * c->v->layout->plane_pitch_bytes;
+}
+
+/* Planes that level `level` of this pass computes, or has of what it begins with. */
+struct extent {
+    int64_t first, end;
+};
+static struct extent extent_of(const struct check *c, int64_t level) {
+    const struct mx_problem *p = c->v->problem;
+    const int64_t more = c->ghost ? (c->depth - level) * p->h : 0;
+    return (struct extent){p->h - more, p->nz + p->h + more};
+}
+
+/* The plane of the grid that it is. */
+static int64_t in_grid(const struct check *c, int64_t z) {
+    const struct mx_problem *p = c->v->problem;
+    return c->ghost ? p->h + mx_wrap(z - p->h, p->nz) : z;
+}
+
+static bool is_copy(const struct check *c, int64_t z) {
+    const struct mx_problem *p = c->v->problem;
+    return mx_side_source(c->sides.side[MX_DIM_Z], p->nz, p->h, z) != z;
 }
 
 /* ------------------------------------------------------------------ the last level */
@@ -82,10 +115,17 @@ static mx_buffer *buffer_of(const struct check *c, bool scratch, int64_t levels,
     return partner ? v->partner : v->result;
 }
 
+/* Frames of the last level that are copies of planes that are not there, or not yet. */
+static int skip(struct check *c, int i) {
+    char *other;
+    return mx_plane_stream_next(c->result[i] != NULL ? c->result[i] : c->scratch[i], &other) < 0 ? -EIO : 0;
+}
+
 /* A plane of the last level, or (pairs, i = 1) of the one before it, is ready. */
 static int emit(struct check *c, int i, int64_t z) {
     const char *plane = plane_of(c, c->depth - i, z);
     char *other;
+    if (is_copy(c, z)) return skip(c, i);
     int err = mx_plane_stream_next(c->result[i] != NULL ? c->result[i] : c->scratch[i], &other);
     if (err == -EBADMSG)
         return mx_field_damaged(buffer_of(c, c->result[i] == NULL, c->done + c->depth, i), c->v->layout,
@@ -143,7 +183,7 @@ static void system_row(const struct check *c, int64_t level, int64_t y, int64_t 
                                .x0 = p->h,
                                .x1 = p->nx + p->h,
                                .y = y - p->h,
-                               .z = z - p->h,
+                               .z = in_grid(c, z) - p->h,
                                .t = (c->done + level) / mx_levels_a_step(p),
                                .nx = p->nx,
                                .ny = p->ny,
@@ -164,11 +204,14 @@ static void finish_plane(const struct check *c, int64_t level, int64_t z, char *
     const struct mx_view view = {.base = {dst, dst},
                                  .slots = {1, 1},
                                  .plane_pitch_bytes = l->plane_pitch_bytes,
-                                 .row_pitch_bytes = l->row_pitch_bytes};
+                                 .row_pitch_bytes = l->row_pitch_bytes,
+                                 .z_offset = -z};
     if (c->v->after == NULL) return;
     struct mx_after after = *c->v->after;
     after.traces = NULL;
     after.norms = NULL;
+    memset(after.ghost, 0, sizeof after.ghost);
+    memset(after.sides.side[MX_DIM_Z], MX_SIDE_FIXED, sizeof after.sides.side[MX_DIM_Z]); /* see copy_plane */
     mx_after_box(&after, &view, 0, c->done + level, p->h, p->nx + p->h, p->h, p->ny + p->h, z, z + 1, NULL);
 }
 
@@ -188,6 +231,22 @@ static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) 
     if (c->v->progress != NULL) c->v->progress(c->v->context, c->cells / mx_levels_a_step(p));
 }
 
+static void copy_plane(const struct check *c, int64_t level, int64_t to, int64_t from) {
+    memcpy(plane_of(c, level, to), plane_of(c, level, from), (size_t)c->v->layout->plane_pitch_bytes);
+}
+
+/* Plane z of a level has come. The mirror before the first planes is made when they come; that behind the
+ * last when it should come itself. */
+static void mirror(const struct check *c, int64_t level, int64_t z) {
+    const struct mx_problem *p = c->v->problem;
+    const int64_t h = p->h;
+    if (c->ghost || level == c->depth) return;
+    if (c->sides.side[MX_DIM_Z][0] == MX_SIDE_MIRROR && z >= h && z < 2 * h)
+        copy_plane(c, level, 2 * h - 1 - z, z);
+    if (c->sides.side[MX_DIM_Z][1] == MX_SIDE_MIRROR && z >= p->nz + h)
+        copy_plane(c, level, z, 2 * (p->nz + h) - 1 - z);
+}
+
 /* Level's plane z is known: brings level + 1 up to date. */
 static int raise(struct check *c, int64_t level, int64_t z, bool frame) {
     char *dst = plane_of(c, level + 1, z);
@@ -196,6 +255,7 @@ static int raise(struct check *c, int64_t level, int64_t z, bool frame) {
         memcpy(dst, before(c, level, z), (size_t)c->v->layout->plane_pitch_bytes);
     else
         compute_plane(c, level, z, dst);
+    mirror(c, level + 1, z);
     return push(c, level + 1, z);
 }
 
@@ -206,6 +266,11 @@ static int push(struct check *c, int64_t level, int64_t z) {
     if (level == c->depth) {
         err = emit(c, 0, z);
         return err == 0 && c->pairs ? emit(c, 1, z) : err;
+    }
+    if (c->ghost) {
+        const struct extent next = extent_of(c, level + 1);
+        z -= p->h;
+        return z >= next.first && z < next.end ? raise(c, level, z, false) : 0;
     }
     if (z < p->h) return raise(c, level, z, true);
     if (z >= 2 * p->h) err = raise(c, level, z - p->h, false);
@@ -220,14 +285,15 @@ static int load_fixed(struct check *c, int32_t i, int64_t z) {
     const struct mx_problem *p = c->v->problem;
     const struct mx_fixed_layout *l = &c->v->layout->fixed[i];
     const struct mx_fixed_view *f = &c->fixed[i];
-    const int64_t beside = p->h - l->frame;
+    const int64_t beside = p->h - l->frame, from = in_grid(c, z);
     struct mx_span span;
     mx_ticket *ticket = NULL;
-    if (z < beside || z >= p->nz + 2 * p->h - beside) return 0;
-    mx_fixed_span(l, z, beside, p->ny + 2 * p->h - beside, &span.offset_bytes, &span.bytes);
-    const int64_t first = l->offset_bytes + z * l->plane_pitch_bytes;
+    if (from < beside || from >= p->nz + 2 * p->h - beside) return 0;
+    mx_fixed_span(l, from, beside, p->ny + 2 * p->h - beside, &span.offset_bytes, &span.bytes);
+    const int64_t first = l->offset_bytes + from * l->plane_pitch_bytes;
     const int64_t shift = ((first % f->align_bytes) + f->align_bytes) % f->align_bytes;
-    span.dram = f->base + z % f->slots * f->slot_pitch_bytes + (int64_t)span.offset_bytes - (first - shift);
+    span.dram = f->base + (z + c->view.z_offset) % f->slots * f->slot_pitch_bytes +
+                (int64_t)span.offset_bytes - (first - shift);
     int err = mx_buffer_read(c->v->fixed[i], &span, 1, &ticket);
     if (err == 0) err = mx_wait(ticket);
     if (err == -EBADMSG) return mx_field_damaged(c->v->fixed[i], NULL, p->system->fixed[i].name, c->why);
@@ -237,26 +303,64 @@ static int load_fixed(struct check *c, int32_t i, int64_t z) {
     return 0;
 }
 
+/* Of what the pass before has written, out of order. */
+static int read_plane(struct check *c, int i, int64_t z, char *to) {
+    mx_buffer *buffer = buffer_of(c, true, c->done, i);
+    const uint64_t bytes = (uint64_t)c->v->layout->plane_pitch_bytes;
+    const struct mx_span span = {(uint64_t)z * bytes, bytes, to};
+    mx_ticket *ticket = NULL;
+    int err = mx_buffer_read(buffer, &span, 1, &ticket);
+    if (err == 0) err = mx_wait(ticket);
+    if (err == -EBADMSG) return mx_field_damaged(buffer, c->v->layout, "the grid", c->why);
+    if (err < 0)
+        return mx_fail(c->why, err, "verification could not read plane %lld: %s", (long long)z,
+                       strerror(-err));
+    return 0;
+}
+
+/* The first planes of the interior stand behind the last as well: they are kept. */
+static int take_again(struct check *c, int i, int64_t z, char *to) {
+    const struct mx_problem *p = c->v->problem;
+    const int64_t pitch = c->v->layout->plane_pitch_bytes, at = in_grid(c, z) - p->h;
+    char *kept = c->kept + (i * c->deepest * p->h + at) * pitch;
+    if (z >= p->nz + p->h) return memcpy(to, kept, (size_t)pitch), 0;
+    int err = read_plane(c, i, in_grid(c, z), to);
+    if (err == 0 && z >= p->h && at < c->depth * p->h) memcpy(kept, to, (size_t)pitch);
+    return err;
+}
+
+/* Nothing is known of the frame at a periodic end. */
+static int skip_all(struct check *c) {
+    int err = skip(c, 0);
+    return err == 0 && c->pairs ? skip(c, 1) : err;
+}
+
 /* Plane z of level 0, or (pairs, i = 1) of the array before it, of the first pass or a later one. */
 static int take_plane(struct check *c, int i, bool first, struct mx_plane_stream *input, int64_t z) {
     const struct mx_verification *v = c->v;
     char *to = plane_of(c, -i, z), *from;
-    if (first && array_of(c, -i) == 0) return v->source(v->source_context, z, to);
-    if (first) return v->partner_source(v->partner_context, z, to);
+    if (first && array_of(c, -i) == 0) return v->source(v->source_context, in_grid(c, z), to);
+    if (first) return v->partner_source(v->partner_context, in_grid(c, z), to);
+    if (c->ghost) return take_again(c, i, z, to);
     int err = mx_plane_stream_next(input, &from);
     if (err == 1) memcpy(to, from, (size_t)v->layout->plane_pitch_bytes);
+    if (err == 1 && i == 0) mirror(c, 0, z);
     return err < 0 ? err : 0;
 }
 
 static int pass(struct check *c, bool first, struct mx_plane_stream *const input[2]) {
     const struct mx_verification *v = c->v;
+    const int64_t h = v->problem->h;
+    const struct extent all = c->ghost ? extent_of(c, 0) : (struct extent){0, v->layout->planes};
     int err = 0;
-    for (int64_t z = 0; z < v->layout->planes && err == 0; z++) {
+    for (int64_t z = 0; z < h && err == 0 && c->ghost; z++) err = skip_all(c);
+    for (int64_t z = all.first; z < all.end && err == 0; z++) {
         for (int32_t i = 0; i < mx_fixed_count(v->problem) && err == 0; i++) err = load_fixed(c, i, z);
         if (err == 0 && c->pairs) err = take_plane(c, 1, first, input[1], z);
         if (err == 0) err = take_plane(c, 0, first, input[0], z);
         if (err == 0) err = push(c, 0, z);
     }
+    for (int64_t z = 0; z < h && err == 0 && c->ghost; z++) err = skip_all(c);
     return err;
 }
 
@@ -273,6 +377,7 @@ static int sweeps(struct check *c, int64_t deepest) {
         struct mx_plane_stream *input[2] = {NULL, NULL};
         c->depth = left < deepest ? left : deepest;
         left -= c->depth;
+        c->view.z_offset = c->ghost ? c->depth * c->v->problem->h : 0;
         for (int i = 0; i < 1 + c->pairs; i++) {
             c->result[i] = c->scratch[i] = NULL;
             if (!first && err == 0) err = open_stream(c, true, c->done, i, false, &input[i]);
@@ -311,6 +416,10 @@ static int open_fixed(struct check *c) {
                                              .offset_bytes = f->offset_bytes,
                                              .file_plane_pitch_bytes = f->plane_pitch_bytes,
                                              .align_bytes = f->align_bytes > 0 ? f->align_bytes : 1};
+        if (c->ghost) {
+            c->fixed[i].first_plane = c->v->problem->h;
+            c->fixed[i].period_planes = c->v->problem->nz;
+        }
         err = mx_block_create(&options, (uint64_t)(c->fixed_slots * c->fixed[i].slot_pitch_bytes), c->why,
                               &c->fixed_block[i]);
         if (err == 0) c->fixed[i].base = mx_block_data(c->fixed_block[i]);
@@ -322,16 +431,20 @@ int mx_verify(const struct mx_verification *v, mx_why *why) {
     const struct mx_problem *p = v->problem;
     struct check c = {.v = v, .reach = 2 * p->h + 1, .pairs = mx_reads_old(p), .why = why};
     const struct mx_layout *l = v->layout;
+    if (v->after != NULL) c.sides = v->after->sides;
+    c.ghost = mx_sides_periodic(&c.sides, MX_DIM_Z);
     int64_t half = l->plane_pitch_bytes > MX_PLANE_GROUP_BYTES ? l->plane_pitch_bytes : MX_PLANE_GROUP_BYTES;
     /* Two streams of two halves for each array; planes of the last level, and of the one before the first; of
      * C what a level reads around its plane. */
     int64_t streams = 4 * half * (1 + c.pairs), fixed = fixed_plane_bytes(v);
     int64_t ends = l->plane_pitch_bytes * (1 + (c.pairs ? c.reach : 0)) +
                    (p->system != NULL ? (p->system->hc + 1) * fixed : 0);
-    int64_t level_bytes = c.reach * l->plane_pitch_bytes + p->h * fixed;
+    const int64_t kept = c.ghost && v->scratch != NULL ? p->h * (1 + c.pairs) : 0; /* planes for each level */
+    int64_t level_bytes = (c.reach + kept) * l->plane_pitch_bytes + p->h * fixed;
     int64_t deepest = ((int64_t)v->memory_bytes - streams - ends) / level_bytes;
     const int64_t levels = mx_levels_of(p, p->nt);
-    if (deepest > 2048) deepest = 2048; /* the recursion's depth */
+    if (deepest > 2048) deepest = 2048;                             /* the recursion's depth */
+    if (kept > 0 && deepest > p->nz / p->h) deepest = p->nz / p->h; /* ghosts of one period */
     if (deepest > levels || levels == 0) deepest = levels;
     if (deepest < 1 && levels > 0)
         return mx_fail(why, -ENOMEM, "verification needs %lld bytes of DRAM, %llu are left; raise --dram",
@@ -348,12 +461,18 @@ int mx_verify(const struct mx_verification *v, mx_why *why) {
     int err = mx_block_create(
         &options, (uint64_t)((deepest * c.reach + c.reach * (1 + c.pairs)) * l->plane_pitch_bytes), why,
         &c.block);
+    c.deepest = deepest;
+    if (err == 0 && kept > 0 && deepest > 0)
+        err =
+            mx_block_create(&options, (uint64_t)(deepest * kept * l->plane_pitch_bytes), why, &c.kept_block);
+    if (c.kept_block != NULL) c.kept = mx_block_data(c.kept_block);
     if (err == 0) err = open_fixed(&c);
     if (err == 0) {
         c.planes = mx_block_data(c.block);
         err = sweeps(&c, deepest);
     }
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_block_free(c.fixed_block[i]);
+    mx_block_free(c.kept_block);
     mx_block_free(c.block);
     return err;
 }

@@ -9,8 +9,9 @@
 __extension__ typedef __int128 mx_wide; /* products of extents that may overflow 64 bits */
 
 /* Pitches for a device with the given alignment. cuts_y: partial planes are transferred, so every row starts
- * aligned; otherwise planes alone do and rows are padded for the cache only. Alignment 0: as the papers
- * count, packed. -EOVERFLOW, -EINVAL (extents < 1). */
+ * aligned (of C where y is periodic, whose ghost rows come from elsewhere); otherwise planes alone do and
+ * rows are padded for the cache only. Alignment 0: as the papers count, packed. -EOVERFLOW, -EINVAL (extents
+ * < 1). */
 int mx_layout_make(const struct mx_problem *problem, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
                    struct mx_layout *out);
 

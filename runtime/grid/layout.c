@@ -1,4 +1,5 @@
 #include "grid/grid.h"
+#include "system/sides.h"
 
 #include <errno.h>
 
@@ -8,12 +9,15 @@ enum { LINE_BYTES = 64, PAGE_BYTES = 4096, OFF_PAGE_BYTES = 1536, LARGE_PLANE_BY
 
 /* Own Buffers of C. Their transfers are widened to whole units of the device (mx_fixed_span), so that rows
  * need no padding but for the cache: what is small, like a mask of one byte a cell, stays small. */
-static void lay_fixed(const struct mx_problem *p, int64_t align, bool packed, struct mx_layout *l) {
+static void lay_fixed(const struct mx_problem *p, int64_t align, bool packed, bool cuts_y,
+                      struct mx_layout *l) {
+    const bool ghost_rows =
+        cuts_y && mx_sides_periodic(&p->sides, MX_DIM_Y); /* each piece is transferred alone */
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &l->fixed[i];
         const int64_t row = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype);
         *f = (struct mx_fixed_layout){.row_bytes = row, .frame = p->h, .align_bytes = (uint32_t)align};
-        f->row_pitch_bytes = packed ? row : round_up(row, LINE_BYTES);
+        f->row_pitch_bytes = ghost_rows ? round_up(row, align) : packed ? row : round_up(row, LINE_BYTES);
         /* Whole pages, as planes of A and B: a store of a mapped backend can be resumed with O_DIRECT. */
         const int64_t unit = packed || align > PAGE_BYTES ? align : PAGE_BYTES;
         f->plane_pitch_bytes = round_up(l->rows * f->row_pitch_bytes, unit);
@@ -106,7 +110,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
     l.plane_pitch_bytes = (int64_t)total;
     l.buffer_bytes = l.plane_pitch_bytes * l.planes;
-    lay_fixed(p, align, l.packed, &l);
+    lay_fixed(p, align, l.packed, cuts_y, &l);
     *out = l;
     return 0;
 }

@@ -351,7 +351,7 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
         fputs(r->n_until > 0 ? "; what is predicted is for all steps\n" : "\n", to);
     }
     if (r->snapshots.every > 0)
-        fprintf(to, "snapshots  %lld, every %lld steps of every %lld-th cell, %.4f GiB in %s\n",
+        fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in x, y and z, %.4f GiB in %s\n",
                 (long long)r->snapshots.predicted_count, (long long)r->snapshots.every,
                 (long long)r->snapshots.stride, gib((double)r->snapshots.predicted_bytes),
                 r->snapshots.directory);

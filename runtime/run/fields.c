@@ -432,7 +432,7 @@ int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *
             err = mx_fail(why, -EINVAL, "the store holds field %s: leave --field %s out with --resume",
                           f->name, f->name);
         if (err < 0) break;
-        f->raw[0] = 0;
+        f->raw[0] = f->data[0] = 0;
         err = take_file(f, rest, why);
     }
     return err;

@@ -106,6 +106,10 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
         mx_note_escape(f->inside, path);
         put(o, "dataset", json_string(path));
     }
+    if (f->data[0] != 0) {
+        mx_note_escape(f->data, path);
+        put(o, "data", json_string(path));
+    }
     if (!f->frame) put(o, "frame", json_false());
     put_whole(o, "inode", (int64_t)f->identity.inode);
     put_whole(o, "bytes", (int64_t)f->identity.bytes);
@@ -358,6 +362,10 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
     const char *path = json_string_value(member(r, v, "path"));
     if (path == NULL || path[0] == 0 || !mx_note_unescape(path, f->path, sizeof f->path)) r->ok = false;
     if (json_object_get(v, "raw") != NULL) word(r, v, "raw", f->raw, sizeof f->raw);
+    const json_t *data = json_object_get(v, "data");
+    if (data != NULL &&
+        (!json_is_string(data) || !mx_note_unescape(json_string_value(data), f->data, sizeof f->data)))
+        r->ok = false;
     const json_t *dataset = json_object_get(v, "dataset");
     if (dataset != NULL && (!json_is_string(dataset) ||
                             !mx_note_unescape(json_string_value(dataset), f->inside, sizeof f->inside)))

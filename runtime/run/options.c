@@ -324,7 +324,7 @@ const struct mx_option mx_option_rows[] = {
      "copy files of --field into the store instead of reading them where they are"},
     {"in-place", 0, BOTH, 0, take_flag, AT(in_place), 0, 0, NULL,
      "kernels that read the old value: one pair of Buffers instead of two; such a run cannot be resumed"},
-    {"side", 0, RUN, 1, take_words, AT(sides), 0, 0, "x=KIND[,KIND]",
+    {"side", 0, BOTH, 1, take_words, AT(sides), 0, 0, "x=KIND[,KIND]",
      "what the frame is on both sides, or on each, in x, y or z: fixed | mirror | periodic (default fixed)"},
     {"source", 0, RUN, 1, take_words, AT(point_sources), 0, 0, "FIELD@X,Y,Z=FILE.npy",
      "add the file's numbers, one a step, to this cell after its update (field u without a kernel); "

@@ -283,6 +283,36 @@ static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t in
                                    .why = &r->why};
 }
 
+/* Planes of a field that a kernel only reads. At periodic sides its frame is what stands at the other end,
+ * like the ghost layers that some plans read there; at others it is the file's. */
+struct sided_field {
+    const struct mx_run *run;
+    const struct mx_layout *layout;
+    enum mx_dtype dtype;
+    struct mx_fields_fill *fill;
+};
+
+static int64_t periodic_source(const struct mx_problem *p, int dim, int64_t i) {
+    const int64_t n = mx_extent_of(p, dim);
+    return mx_sides_periodic(&p->sides, dim) ? p->h + mx_wrap(i - p->h, n) : i;
+}
+
+static int fill_sided_field(void *context, int64_t z, char *plane) {
+    const struct sided_field *s = context;
+    const struct mx_problem *p = &s->run->o.problem;
+    const int64_t e = mx_dtype_bytes(s->dtype), pitch = s->layout->row_pitch_bytes, all = p->nx + 2 * p->h;
+    int err = mx_fields_fill_plane(s->fill, periodic_source(p, MX_DIM_Z, z), plane);
+    for (int64_t y = 0; y < s->layout->rows && err == 0 && mx_sides_periodic(&p->sides, MX_DIM_X); y++)
+        for (int64_t x = 0; x < all; x = x + 1 == p->h ? p->nx + p->h : x + 1)
+            memcpy(plane + y * pitch + x * e, plane + y * pitch + periodic_source(p, MX_DIM_X, x) * e,
+                   (size_t)e);
+    for (int64_t y = 0; y < s->layout->rows && err == 0; y++) {
+        const int64_t from = periodic_source(p, MX_DIM_Y, y);
+        if (from != y) memcpy(plane + y * pitch, plane + from * pitch, (size_t)s->layout->row_bytes);
+    }
+    return err;
+}
+
 /* The fields that a kernel only reads, as far as the run has a copy of them. */
 static int write_fixed(struct mx_run *r) {
     int err = 0;
@@ -291,7 +321,8 @@ static int write_fixed(struct mx_run *r) {
         if (r->file[i] != NULL) continue;
         mx_layout_of_fixed(&r->report.layout, i, &layout);
         struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
-        err = pass_layout(r, "fields", r->fixed[i], &layout, true, mx_fields_fill_plane, &fill);
+        struct sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill};
+        err = pass_layout(r, "fields", r->fixed[i], &layout, true, fill_sided_field, &sided);
     }
     return err;
 }

@@ -133,6 +133,7 @@ int mx_run_open_points(struct mx_run *r) {
     struct mx_run_points *q = &r->points;
     int err = 0;
     q->after = (struct mx_after){.problem = &r->o.problem, .layout = &r->report.layout, .sides = r->sides};
+    memcpy(q->after.ghost, r->tuned.shape.ghost, sizeof q->after.ghost);
     if (q->sources.points.n > 0) q->after.sources = &q->sources;
     r->note.sources = mx_sources_identity(&q->sources);
     r->note.probes = mx_points_identity(&q->probes);

@@ -561,7 +561,6 @@ int mx_run_plan(struct mx_run *r) {
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
-    if (!mx_sides_fixed(&r->sides, MX_DIM_Y)) q->whole_planes = true;
     int err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
     for (int again = 0; again < MOST_PLANS && err == 0 && !extra_fits(r); again++) {
@@ -569,7 +568,7 @@ int mx_run_plan(struct mx_run *r) {
         err = make_plan(r);
         if (err == 0) err = shorten_sweeps(r);
     }
-    if (err < 0) return mx_run_fail_plan(r, err);
+    if (err < 0) return err;
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     report_plan(r);
     mx_run_predict_snapshots(r);
@@ -579,8 +578,7 @@ int mx_run_plan(struct mx_run *r) {
                        "take redundant "
                        "or stream",
                        r->algorithm->name);
-    err = mx_run_check_sides(r);
-    if (err == 0) err = decide_commits(r, capacity);
+    err = decide_commits(r, capacity);
     if (err == 0) report_commits(r);
     return err;
 }

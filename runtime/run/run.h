@@ -7,7 +7,7 @@
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
  *     in_place.c   files of C that are read where they are
- *     sides.c      what the frame is on each side, and whether a plan can do with it
+ *     sides.c      what the frame is on each side
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
  *     norms.c      checks: norms, their history, what ends a run
@@ -161,11 +161,8 @@ int mx_run_take_in_place(struct mx_run *r);
 int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why);
 /* What the device of the Buffers moved, and those of the files. Times are those of whichever took longest. */
 void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
-int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's */
-int mx_run_check_sides(struct mx_run *r);  /* can the plan do with them? */
+int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's; r->o.problem has them then */
 int mx_run_check_frames(struct mx_run *r); /* do --frame and they agree? */
-/* There is no plan: says what they ask of one. Returns err. */
-int mx_run_fail_plan(struct mx_run *r, int err);
 
 /* A finished sweep is a commit. */
 static inline bool mx_run_resumable(const struct mx_run *r) {

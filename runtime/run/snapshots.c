@@ -163,7 +163,7 @@ static int take_options(struct mx_run *r) {
         return 0;
     return mx_fail(
         &r->why, -EINVAL,
-        "%.300s holds a run with a snapshot every %lld steps of every %lld-th cell%s%.100s: give the "
+        "%.300s holds a run with a snapshot every %lld steps of one cell of %lld%s%.100s: give the "
         "same with --resume, or leave --snapshot and --snapshot-fields out",
         o->path, (long long)former->every, (long long)former->stride, former->fields[0] != 0 ? " of " : "",
         former->fields);

@@ -247,7 +247,7 @@ static void print_note(const struct mx_note *n, FILE *to) {
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
     if (n->snapshots.every > 0)
-        fprintf(to, "snapshots  every %lld steps, of every %lld-th cell, in %s\n",
+        fprintf(to, "snapshots  every %lld steps, one cell of %lld in x, y and z, in %s\n",
                 (long long)n->snapshots.every, (long long)n->snapshots.stride, n->snapshots.directory);
     fprintf(to, "plan       %s\n", mx_plan_print(&n->plan, line, sizeof line));
     if (n->check > 0) fprintf(to, "checks     every %lld steps", (long long)n->check);

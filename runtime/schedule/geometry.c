@@ -3,7 +3,7 @@
 /* ------------------------------------------------------------------ time-skewed blocks */
 
 struct mx_cut mx_skew_cut(int64_t n, int64_t b, int64_t h) {
-    return (struct mx_cut){n, mx_min64(b, n), h, b >= n ? 1 : mx_ceil_div64(n + h, b)};
+    return (struct mx_cut){n, mx_min64(b, n), h, b >= n ? 1 : mx_ceil_div64(n + h, b), false};
 }
 
 struct mx_range mx_skew_window(const struct mx_cut *c, int64_t j, int64_t level) {
@@ -73,11 +73,19 @@ int64_t mx_skew_offset(const struct mx_cut *c, int64_t j, int64_t levels) {
 /* ------------------------------------------------------------------ overlapped blocks */
 
 struct mx_cut mx_lap_cut(int64_t n, int64_t b, int64_t h) {
-    return (struct mx_cut){n, mx_min64(b, n), h, mx_ceil_div64(n, mx_min64(b, n))};
+    return (struct mx_cut){n, mx_min64(b, n), h, mx_ceil_div64(n, mx_min64(b, n)), false};
+}
+
+/* With ghost layers a halo goes on behind the ends of the grid. */
+static void bounds(const struct mx_cut *c, int64_t g, int64_t *lo, int64_t *hi) {
+    if (!c->ghost) return;
+    *lo = c->h - g;
+    *hi = c->n + c->h + g;
 }
 
 /* Block j with a halo of g, kept inside [lo,hi). */
 static struct mx_range lap(const struct mx_cut *c, int64_t j, int64_t g, int64_t lo, int64_t hi) {
+    bounds(c, g, &lo, &hi);
     return (struct mx_range){mx_max64(lo, j * c->b + c->h - g), mx_min64(hi, (j + 1) * c->b + c->h + g)};
 }
 
@@ -89,6 +97,7 @@ static int64_t ramp_sum(int64_t a, int64_t b, int64_t count) {
 
 /* Sum of lap() over j: unclipped length, less what sticks out below block 0.. and above block count-1.. */
 static int64_t lap_sum(const struct mx_cut *c, int64_t g, int64_t lo, int64_t hi) {
+    bounds(c, g, &lo, &hi);
     int64_t below = ramp_sum(lo - (c->h - g), c->b, c->count);
     int64_t above = ramp_sum(c->count * c->b + c->h + g - hi, c->b, c->count);
     return c->count * (c->b + 2 * g) - below - above;
@@ -126,7 +135,7 @@ int64_t mx_lap_span_max(const struct mx_cut *c, int64_t levels) {
 
 struct mx_cut mx_strip_cut(int64_t n, int64_t b, int64_t h) {
     b = mx_min64(b, n);
-    return (struct mx_cut){n, b, h, mx_ceil_div64(n, b)};
+    return (struct mx_cut){n, b, h, mx_ceil_div64(n, b), false};
 }
 
 struct mx_range mx_strip_loaded(const struct mx_cut *c, int64_t j) {

@@ -7,6 +7,7 @@
 #ifndef MX_GEOMETRY_H
 #define MX_GEOMETRY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mx_range {
@@ -20,6 +21,7 @@ static inline int64_t mx_length(struct mx_range r) { return r.hi > r.lo ? r.hi -
 struct mx_cut {
     int64_t n, b, h; /* interior cells, block, halo */
     int64_t count;   /* blocks */
+    bool ghost;      /* overlapped blocks: those at the ends have a halo too (ends.h) */
 };
 
 /* ---- time-skewed blocks (Algorithm 2 of Midorikawa & Tan; models/blocked_schedules.py)

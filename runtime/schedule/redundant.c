@@ -5,6 +5,10 @@
  * Level 0 is always in array 0. Plane z of a block is in slot z - z0. Where the old value is read, level -1
  * is loaded into array 1 as far as level 1 replaces it and level 2 reads the frame, which is what a block of
  * one step less would load; the last two levels are both valid on the block itself, and stored.
+ *
+ * Sides. At a periodic end the halo of a block is ghost layers, from the other end of the grid. At a mirror
+ * end the Block has the frame, which whoever computes what it copies refreshes; blocks store the frame with
+ * what it copies.
  */
 #include "schedule/walk.h"
 
@@ -14,6 +18,8 @@
 static void cuts(const struct mx_problem *p, const struct mx_plan *plan, struct mx_cut *y, struct mx_cut *z) {
     *y = mx_lap_cut(p->ny, plan->by, p->h);
     *z = mx_lap_cut(p->nz, plan->bz, p->h);
+    y->ghost = mx_sides_periodic(&p->sides, MX_DIM_Y);
+    z->ghost = mx_sides_periodic(&p->sides, MX_DIM_Z);
 }
 
 static void redundant_begin(struct mx_walk *w) {
@@ -29,10 +35,6 @@ static void redundant_begin(struct mx_walk *w) {
                         c = mx_lap_window(&z, k, l + 1, w->levels);
         w->whole[l] = (struct mx_window){(int32_t)a.lo, (int32_t)a.hi, (int32_t)c.lo, (int32_t)c.hi};
     }
-}
-
-static struct mx_range window_of(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
-    return mx_lap_window(c, j, level, levels);
 }
 
 static void load_older(struct mx_walk *w, int64_t z0, int64_t z1) {
@@ -58,17 +60,43 @@ static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
     mx_walk_copy_y_frame(w, 0, read);
 }
 
+/* The block's own rows or planes, with the frame that copies them. */
+static struct mx_range owned(const struct mx_problem *p, int dim, bool ghost, struct mx_range own) {
+    const int64_t n = mx_extent_of(p, dim), h = p->h;
+    if (own.lo == h && mx_end_copies(p, ghost, dim, 0)) own.lo = 0;
+    if (own.hi == n + h && mx_end_copies(p, ghost, dim, 1)) own.hi = n + 2 * h;
+    return own;
+}
+
 static void redundant_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     const struct mx_window *own = &w->whole[w->levels - 1];
-    const struct mx_region done = {own->y0, own->y1, mx_max64(z0, own->z0), mx_min64(z1, own->z1)};
+    const struct mx_shape *shape = &w->base.shape;
+    const struct mx_range y = owned(&w->problem, MX_DIM_Y, shape->ghost[MX_DIM_Y],
+                                    (struct mx_range){own->y0, own->y1}),
+                          z = owned(&w->problem, MX_DIM_Z, shape->ghost[MX_DIM_Z],
+                                    (struct mx_range){own->z0, own->z1});
+    const struct mx_region done = {y.lo, y.hi, mx_max64(z0, z.lo), mx_min64(z1, z.hi)};
     mx_walk_move(w, MX_STEP_STORE, mx_walk_last_array(w), 1 - w->buffer, done);
     if (w->base.shape.pairs) mx_walk_move(w, MX_STEP_STORE, 1 - mx_walk_last_array(w), 1 - w->buffer, done);
 }
 
 static const struct mx_walk_ops redundant_ops = {redundant_begin, redundant_load, redundant_store, NULL};
 
+static int check_ends(const struct mx_problem *p, const struct mx_plan *plan, mx_why *why) {
+    struct mx_cut cut[2];
+    cuts(p, plan, &cut[0], &cut[1]);
+    int err = 0;
+    for (int i = 0; i < 2 && err == 0; i++) {
+        const int dim = MX_DIM_Y + i;
+        err = cut[i].ghost ? mx_check_ghosts(p, dim, mx_sweep_levels(p, plan->bt), why)
+                           : mx_check_lapped_ends(p, dim, &cut[i], why);
+    }
+    return err;
+}
+
 static int redundant_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
     int err = mx_check_plan(problem, plan, true, why);
+    if (err == 0) err = check_ends(problem, plan, why);
     if (err < 0 || !plan->in_place) return err;
     return mx_fail(
         why, -EINVAL,
@@ -86,6 +114,7 @@ static void redundant_shape(const struct mx_problem *problem, const struct mx_pl
                              .slots = {slots, slots},
                              .fixed_slots = mx_fixed_count(problem) > 0 ? slots : 0,
                              .init_both = true,
+                             .ghost = {[MX_DIM_Y] = y.ghost, [MX_DIM_Z] = z.ghost},
                              .max_levels = levels};
     mx_shape_of_form(problem, out);
 }
@@ -97,16 +126,18 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
     redundant_shape(problem, plan, &shape);
     struct mx_traffic t = {.init_write_bytes = mx_initial_buffers(&shape) * layout->buffer_bytes};
     cuts(problem, plan, &y, &z);
+    const int64_t stored = (problem->ny + mx_copied_layers(problem, MX_DIM_Y)) *
+                           (problem->nz + mx_copied_layers(problem, MX_DIM_Z));
     for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); mx_sweeps_next(&all);) {
         const int64_t levels = all.levels, sweeps = all.count;
         int64_t rows = 0, read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
-        int64_t fixed = mx_fixed_traffic(problem, layout, &y, &z, window_of, levels);
+        int64_t fixed = mx_fixed_traffic(problem, layout, &y, mx_lap_window, &z, mx_lap_window, levels);
         if (shape.pairs) read += mx_lap_span_sum(&y, levels - 1) * mx_lap_span_sum(&z, levels - 1);
         for (int64_t l = 1; l <= levels; l++)
             rows += mx_lap_window_sum(&y, l, levels) * mx_lap_window_sum(&z, l, levels);
         t.read_bytes += sweeps * (read * layout->row_pitch_bytes + fixed);
         t.fixed_read_bytes += sweeps * fixed;
-        t.write_bytes += sweeps * (shape.pairs ? 2 : 1) * problem->ny * problem->nz * layout->row_pitch_bytes;
+        t.write_bytes += sweeps * (shape.pairs ? 2 : 1) * stored * layout->row_pitch_bytes;
         t.updates += sweeps * rows * problem->nx;
     }
     t.updates /= mx_levels_a_step(problem);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <memext/backend.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum stage { LOADING, ADVANCING, STORING, ENDING, AT_END };
 
@@ -84,7 +85,7 @@ static void advance(struct resident *r) {
         r->window[l] = (struct mx_window){h, (int32_t)p->ny + h, h, (int32_t)p->nz + h};
     for (int i = 0; i < 2; i++) {
         a.touches[i] = (struct mx_planes){0, p->nz + 2 * h};
-        if (levels > 1 || i != parity) a.writes[i] = (struct mx_planes){h, p->nz + h};
+        if (levels > 1 || i != parity) a.writes[i] = a.touches[i]; /* frames of sides are written too */
     }
     if (mx_fixed_count(p) > 0) a.fixed = (struct mx_planes){h - hc, p->nz + h + hc};
     push(r, a);
@@ -133,7 +134,9 @@ static int resident_next(struct mx_schedule *schedule, struct mx_step *step) {
 static void resident_close(struct mx_schedule *schedule) { free(schedule); }
 
 static int resident_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
-    return mx_check_plan(problem, plan, true, why);
+    int err = mx_check_plan(problem, plan, true, why);
+    if (err < 0 || strcmp(plan->engine, "iblock") == 0) return err;
+    return mx_check_not_periodic(problem, "resident but with engine iblock", why);
 }
 
 static void resident_shape(const struct mx_problem *p, const struct mx_plan *plan, struct mx_shape *out) {

@@ -101,8 +101,23 @@ static void skewed_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     mx_walk_move_in_place(w, MX_STEP_STORE, 1 - last, second);
 }
 
+/* On mapped Buffers every frame is in reach; a Block has those of its own end. */
+static int check_sides(const struct mx_problem *p, const struct mx_plan *plan, bool mapped, mx_why *why) {
+    const int64_t levels = mx_sweep_levels(p, plan->bt);
+    int err = mx_check_plan(p, plan, true, why);
+    if (err == 0) err = mx_check_not_periodic(p, plan->algorithm, why);
+    if (err < 0 || mapped) return err;
+    const struct place o = place_of(p, plan, 0);
+    err = mx_check_skewed_ends(p, MX_DIM_Y, &o.y, levels, why);
+    return err < 0 ? err : mx_check_skewed_ends(p, MX_DIM_Z, &o.z, levels, why);
+}
+
 static int skewed_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
-    return mx_check_plan(problem, plan, true, why);
+    return check_sides(problem, plan, false, why);
+}
+
+static int mapped_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
+    return check_sides(problem, plan, true, why);
 }
 
 static bool cuts(const struct mx_problem *problem, const struct mx_plan *plan) {
@@ -142,7 +157,7 @@ static void traffic_of(const struct variant *v, const struct mx_problem *problem
         int64_t both = moves_less(v, problem) ? planes + mx_skew_shared_sum(&o.z, levels) : 2 * planes;
         int64_t read = v->hand_over ? mx_skew_read_sum(&o.y) : spans;
         int64_t written = v->hand_over ? problem->ny + 2 * problem->h : spans;
-        int64_t fixed = mx_fixed_traffic(problem, layout, &o.y, &o.z, window_of, levels);
+        int64_t fixed = mx_fixed_traffic(problem, layout, &o.y, window_of, &o.z, window_of, levels);
         t.read_bytes += sweeps * (read * both * layout->row_pitch_bytes + fixed);
         t.fixed_read_bytes += sweeps * fixed;
         t.write_bytes += sweeps * written * both * layout->row_pitch_bytes;
@@ -225,7 +240,7 @@ const struct mx_algorithm mx_algorithm_direct_skewed = {
     .summary = "time-skewed blocks on the mapped Buffers, level after level over a block (mmap1, Fig. 12)",
     .needs_mapped = true,
     .cuts_y = cuts_not,
-    .check = skewed_check,
+    .check = mapped_check,
     .shape = direct_shape,
     .traffic = direct_traffic,
     .open = direct_open,
@@ -238,7 +253,7 @@ const struct mx_algorithm mx_algorithm_direct_skewed_opt = {
                "behind one front (mmap1+opt, Fig. 12)",
     .needs_mapped = true,
     .cuts_y = cuts_not,
-    .check = skewed_check,
+    .check = mapped_check,
     .shape = direct_opt_shape,
     .traffic = direct_opt_traffic,
     .open = direct_opt_open,

@@ -35,6 +35,16 @@
  * face of level l-1.
  *
  * C. Planes of C are loaded with those of level 0, and stay until the last level has read them.
+ *
+ * Sides (ends.h). At a mirror end in z the h frame planes behind the last are loaded together, and those
+ * before the first stored together, which the ring has room for. Of strips the first and the last have what
+ * mirror frames in y copy, and inserted faces refresh the frame planes that copy them.
+ *
+ * Periodic z: the Block begins bt*h planes before the interior and ends as many behind it, loaded from the
+ * other end. Level l (from 1) computes (bt-l)*h planes beyond either end, so that the last computes the
+ * interior. Periodic y likewise, and strips cut what that makes of a plane. Its rows are transferred as parts
+ * of planes. Only the papers' engine on whole planes computes levels one after the other, and needs no ghosts
+ * in y: there frames copy.
  */
 #include "schedule/walk.h"
 
@@ -42,52 +52,92 @@
 #include <memext/backend.h>
 #include <string.h>
 
-static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *plan) {
-    return mx_strip_cut(p->ny, plan->by, p->h);
+static bool ghosts_in_y(const struct mx_problem *p, const struct mx_plan *plan) {
+    const bool level_by_level = plan->by >= p->ny && strcmp(plan->engine, "iblock") == 0;
+    return mx_sides_periodic(&p->sides, MX_DIM_Y) && !level_by_level;
+}
+static bool ghosts_in_z(const struct mx_problem *p) { return mx_sides_periodic(&p->sides, MX_DIM_Z); }
+
+/* Ghost rows that level 1 of a sweep computes at either end: the cut counts them as interior, and so many
+ * rows more than the Buffer has. */
+static int64_t more_rows(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
+    return ghosts_in_y(p, plan) ? (levels - 1) * p->h : 0;
 }
 
-/* Moves of the front that a pass of so many levels takes. */
+static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
+    const int64_t rows = p->ny + 2 * more_rows(p, plan, levels);
+    struct mx_cut cut = mx_strip_cut(rows, plan->by >= p->ny ? rows : plan->by, p->h);
+    cut.ghost = ghosts_in_y(p, plan);
+    return cut;
+}
+
+/* Rows of the cut, in rows of the Buffer. */
+static struct mx_range in_rows(struct mx_range r, int64_t more) {
+    return (struct mx_range){r.lo - more, r.hi - more};
+}
+
+/* Ghost layers are used up level by level. */
+static struct mx_range used_up(struct mx_range r, int64_t n, int64_t h, int64_t level, int64_t levels) {
+    const int64_t left = (levels - level) * h;
+    return (struct mx_range){mx_max64(r.lo, h - left), mx_min64(r.hi, n + h + left)};
+}
+
+/* Planes of the Block. */
+static struct mx_range planes_of_pass(const struct mx_problem *p, int64_t levels) {
+    const int64_t more = ghosts_in_z(p) ? (levels - 1) * p->h : 0;
+    return (struct mx_range){-more, p->nz + 2 * p->h + more};
+}
+
+/* Moves of the front that a pass of so many levels takes: it ends where the last level does. */
 static int64_t fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
-    return mx_ceil_div64(p->nz + p->h + levels * p->h, mx_plan_slab(p, plan));
+    const int64_t planes = ghosts_in_z(p) ? p->nz + 2 * levels * p->h : p->nz + p->h + levels * p->h;
+    return mx_ceil_div64(planes, mx_plan_slab(p, plan));
 }
 
 static bool faces_in_file(const struct mx_plan *plan) { return strcmp(plan->faces, MX_FACES_IN_FILE) == 0; }
 
 /* ------------------------------------------------------------------ steps */
 
-static void face_table(const struct mx_cut *y, int64_t strip, int32_t levels, int32_t *first, int32_t *n) {
+static void face_table(const struct mx_cut *y, int64_t more, int64_t strip, int32_t levels, int32_t *first,
+                       int32_t *n) {
     for (int32_t l = 0; l <= levels; l++) {
         struct mx_range r = {0, 0};
-        if (strip > 0 && strip < y->count && l < levels) r = mx_strip_face(y, strip, l);
+        if (strip > 0 && strip < y->count && l < levels) r = in_rows(mx_strip_face(y, strip, l), more);
         first[l] = (int32_t)r.lo;
         n[l] = (int32_t)mx_length(r);
     }
 }
 
+static struct mx_range window_of(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
+    struct mx_range r = mx_skew_window(c, j, level);
+    if (!c->ghost) return r;
+    const int64_t more = (levels - 1) * c->h;
+    return used_up(in_rows(r, more), c->n - 2 * more, c->h, level, levels);
+}
+
 static void stream_begin(struct mx_walk *w) {
     const struct mx_problem *p = &w->problem;
-    struct mx_cut y = strips(p, &w->plan);
-    struct mx_range rows = mx_skew_span(&y, w->pass, w->levels);
-    int32_t h = p->h;
-    w->block = (struct mx_region){rows.lo, rows.hi, 0, p->nz + 2 * h};
-    w->at = (struct mx_placement){-rows.lo, w->passes_done * (p->nz + 2 * h)};
+    const struct mx_cut y = strips(p, &w->plan, w->levels);
+    const int64_t more = more_rows(p, &w->plan, w->levels), h = p->h;
+    const struct mx_range rows = in_rows(mx_skew_span(&y, w->pass, w->levels), more),
+                          planes = planes_of_pass(p, w->levels), inner = {h, p->nz + h};
+    w->passes = y.count;
+    w->block = (struct mx_region){rows.lo, rows.hi, planes.lo, planes.hi};
+    w->at = (struct mx_placement){-rows.lo, w->planes_before - planes.lo};
     w->parity = 0;
     for (int32_t l = 0; l < w->levels; l++) {
-        struct mx_range r = mx_skew_window(&y, w->pass, l + 1);
-        w->whole[l] = (struct mx_window){(int32_t)r.lo, (int32_t)r.hi, h, (int32_t)p->nz + h};
+        const struct mx_range r = window_of(&y, w->pass, l + 1, w->levels);
+        const int64_t left = ghosts_in_z(p) ? (w->levels - l - 1) * h : 0;
+        w->whole[l] = (struct mx_window){(int32_t)r.lo, (int32_t)r.hi, (int32_t)(inner.lo - left),
+                                         (int32_t)(inner.hi + left)};
     }
     if (y.count == 1) return;
     int64_t store = fronts(p, &w->plan, w->max_levels);
     w->faces_before = w->passes_done * store;
     if (w->pass > 0) w->face_in = ((w->pass - 1) & 1) * store;
     if (w->pass < y.count - 1) w->face_out = (w->pass & 1) * store;
-    face_table(&y, w->pass, w->levels, w->face_in_y, w->face_in_n);
-    face_table(&y, w->pass + 1, w->levels, w->face_out_y, w->face_out_n);
-}
-
-static struct mx_range window_of(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
-    (void)levels;
-    return mx_skew_window(c, j, level);
+    face_table(&y, more, w->pass, w->levels, w->face_in_y, w->face_in_n);
+    face_table(&y, more, w->pass + 1, w->levels, w->face_out_y, w->face_out_n);
 }
 
 /* Frame planes with all rows of the strip's Block, the others with those that no other strip loads. */
@@ -96,6 +146,10 @@ static void load_array(struct mx_walk *w, int32_t array, struct mx_range rows, i
     int64_t h = w->problem.h, top = w->problem.nz + h;
     if (w->base.shape.whole_planes) {
         mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, all);
+        return;
+    }
+    if (w->base.shape.ghost[MX_DIM_Z]) {
+        mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, (struct mx_region){rows.lo, rows.hi, z0, z1});
         return;
     }
     part.z1 = mx_min64(z1, h);
@@ -108,10 +162,11 @@ static void load_array(struct mx_walk *w, int32_t array, struct mx_range rows, i
 }
 
 static void stream_load(struct mx_walk *w, int64_t z0, int64_t z1) {
-    struct mx_cut y = strips(&w->problem, &w->plan);
-    struct mx_range rows = mx_strip_loaded(&y, w->pass);
+    const struct mx_cut y = strips(&w->problem, &w->plan, w->levels);
+    const int64_t more = more_rows(&w->problem, &w->plan, w->levels);
+    const struct mx_range rows = in_rows(mx_strip_loaded(&y, w->pass), more);
     load_array(w, 0, rows, z0, z1);
-    if (w->base.shape.pairs) load_array(w, 1, mx_strip_stored(&y, w->pass, 1), z0, z1);
+    if (w->base.shape.pairs) load_array(w, 1, in_rows(mx_strip_stored(&y, w->pass, 1), more), z0, z1);
     mx_walk_load_fixed(w, z0, z1);
     if (w->base.shape.pairs) return;
     mx_walk_copy_z_frame(w, 0, (struct mx_region){w->block.y0, w->block.y1, z0, z1});
@@ -119,12 +174,13 @@ static void stream_load(struct mx_walk *w, int64_t z0, int64_t z1) {
 }
 
 static void stream_store(struct mx_walk *w, int64_t z0, int64_t z1) {
-    struct mx_cut y = strips(&w->problem, &w->plan);
-    struct mx_range rows = mx_strip_stored(&y, w->pass, w->levels);
+    const struct mx_cut y = strips(&w->problem, &w->plan, w->levels);
+    const int64_t more = more_rows(&w->problem, &w->plan, w->levels);
+    struct mx_range rows = in_rows(mx_strip_stored(&y, w->pass, w->levels), more);
     int32_t last = mx_walk_last_array(w), to = 1 - w->buffer;
     mx_walk_move(w, MX_STEP_STORE, last, to, (struct mx_region){rows.lo, rows.hi, z0, z1});
     if (!w->base.shape.pairs) return;
-    rows = mx_strip_stored(&y, w->pass, w->levels - 1);
+    rows = in_rows(mx_strip_stored(&y, w->pass, w->levels - 1), more);
     mx_walk_move(w, MX_STEP_STORE, 1 - last, to, (struct mx_region){rows.lo, rows.hi, z0, z1});
 }
 
@@ -132,21 +188,51 @@ static const struct mx_walk_ops stream_ops = {stream_begin, stream_load, stream_
 
 /* ------------------------------------------------------------------ what it needs */
 
+static int check_ends(const struct mx_problem *p, const struct mx_plan *plan, mx_why *why) {
+    const int64_t levels = mx_sweep_levels(p, plan->bt);
+    const struct mx_cut y = strips(p, plan, levels);
+    int err = 0;
+    if (ghosts_in_y(p, plan))
+        err = mx_check_ghosts(p, MX_DIM_Y, levels, why);
+    else
+        err = mx_check_skewed_ends(p, MX_DIM_Y, &y, levels, why);
+    if (err == 0 && ghosts_in_z(p)) err = mx_check_ghosts(p, MX_DIM_Z, levels, why);
+    if (err < 0 || !plan->in_place || !(ghosts_in_y(p, plan) || ghosts_in_z(p))) return err;
+    return mx_fail(why, -EINVAL,
+                   "in-place: periodic sides read the other end of the grid, which a sweep in place would "
+                   "have rewritten; leave it out");
+}
+
 static int stream_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
     int err = mx_check_plan(problem, plan, false, why);
     if (err < 0) return err;
     if (plan->by < 1)
         return mx_fail(why, -EINVAL, "strips of %lld rows: by must be at least 1 (ny = %lld means no strips)",
                        (long long)plan->by, (long long)problem->ny);
+    if ((err = check_ends(problem, plan, why)) < 0) return err;
     if (plan->faces[0] == 0 || faces_in_file(plan) || strcmp(plan->faces, MX_FACES_IN_DRAM) == 0) return 0;
     return mx_fail(why, -EINVAL,
                    "faces cannot be in '%.11s': it is " MX_FACES_IN_DRAM " or " MX_FACES_IN_FILE,
                    plan->faces);
 }
 
+/* Beyond what windows reach: the frame planes before the first that are stored late, and those behind the
+ * last that are loaded early. */
+static int64_t below(const struct mx_problem *p) {
+    return mx_end_copies(p, ghosts_in_z(p), MX_DIM_Z, 0) ? p->h : 0;
+}
+static int64_t above(const struct mx_problem *p) {
+    return mx_end_copies(p, ghosts_in_z(p), MX_DIM_Z, 1) ? p->h - 1 : 0;
+}
+
+/* Planes that a pass of the longest sweep has. */
+static int64_t most_planes(const struct mx_problem *p, const struct mx_plan *plan) {
+    return mx_length(planes_of_pass(p, mx_sweep_levels(p, plan->bt)));
+}
+
 /* Planes that may be read ahead or written behind at a time. */
 static int64_t ahead_planes(const struct mx_problem *p, const struct mx_plan *plan) {
-    return mx_min64(p->nz + 2 * p->h, mx_plan_ahead(plan) * mx_plan_slab(p, plan));
+    return mx_min64(most_planes(p, plan), mx_plan_ahead(plan) * mx_plan_slab(p, plan) + above(p));
 }
 
 /* What a sweep of so many levels asks of an array's ring: planes that a step touches, that are read ahead
@@ -155,29 +241,31 @@ static int64_t sweep_slots(const struct mx_problem *p, const struct mx_plan *pla
                            int64_t levels) {
     const bool pairs = mx_reads_old(p), fixed = array < 0;
     const bool stored = !fixed && (pairs || (levels & 1) == array), loaded = fixed || pairs || array == 0;
-    const int64_t reach = fixed ? p->system->hc : p->h; /* of a window downwards */
+    const int64_t reach = fixed ? p->system->hc : p->h + below(p); /* of a window downwards */
     const int64_t s = mx_plan_slab(p, plan), ahead = ahead_planes(p, plan);
     const int64_t behind = mx_max64(reach, stored ? ahead : 0);
-    return levels * p->h + s + mx_max64(reach + s, behind + (loaded ? ahead : 0));
+    return levels * p->h + s + mx_max64(reach + s, behind + (loaded ? ahead : 0)) + above(p);
 }
 
 static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
     int64_t most = sweep_slots(p, plan, array, mx_sweep_levels(p, plan->bt)), passes = 0;
     for (struct mx_sweeps all = mx_sweeps_of(p, plan->bt); mx_sweeps_next(&all);) {
-        passes += all.count * strips(p, plan).count;
+        passes += all.count * strips(p, plan, all.levels).count;
         most = mx_max64(most, sweep_slots(p, plan, array, all.levels));
     }
-    return mx_min64(most, p->nz + 2 * p->h + (passes > 1 ? ahead_planes(p, plan) : 0));
+    return mx_min64(most, most_planes(p, plan) + (passes > 1 ? ahead_planes(p, plan) : 0));
 }
 
 static void stream_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {
-    struct mx_cut y = strips(problem, plan);
     int64_t levels = mx_sweep_levels(problem, plan->bt);
-    struct mx_shape s = {.rows = mx_skew_span_max(&y, levels),
-                         .slots = {ring_slots(problem, plan, 0), ring_slots(problem, plan, 1)},
-                         .whole_planes = y.count == 1,
-                         .in_place = plan->in_place,
-                         .max_levels = levels};
+    struct mx_cut y = strips(problem, plan, levels);
+    struct mx_shape s = {
+        .rows = mx_skew_span_max(&y, levels),
+        .slots = {ring_slots(problem, plan, 0), ring_slots(problem, plan, 1)},
+        .ghost = {[MX_DIM_Y] = ghosts_in_y(problem, plan), [MX_DIM_Z] = ghosts_in_z(problem)},
+        .whole_planes = y.count == 1 && !y.ghost,
+        .in_place = plan->in_place,
+        .max_levels = levels};
     mx_shape_of_form(problem, &s);
     if (mx_fixed_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);
     if (y.count > 1) {
@@ -193,47 +281,63 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
 /* Moves of the front that bring about level l of an interior plane, summed over l = 0..levels-1. */
 static int64_t face_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
     int64_t s = mx_plan_slab(p, plan);
+    if (ghosts_in_z(p)) return levels * fronts(p, plan, levels) - mx_floor_sum(levels, s, 2 * p->h, 0);
     return mx_floor_sum(levels, s, p->h, p->nz + p->h + s - 1) - mx_floor_sum(levels, s, p->h, p->h);
+}
+
+/* Cells that a sweep computes, ghosts included. */
+static int64_t cells(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
+    int64_t rows = 0;
+    if (!ghosts_in_y(p, plan) && !ghosts_in_z(p)) return levels * p->nx * p->ny * p->nz;
+    for (int64_t left = 0; left < levels; left++)
+        rows += (p->ny + (ghosts_in_y(p, plan) ? 2 * left * p->h : 0)) *
+                (p->nz + (ghosts_in_z(p) ? 2 * left * p->h : 0));
+    return rows * p->nx;
 }
 
 static void stream_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
                            const struct mx_layout *layout, struct mx_traffic *out) {
-    struct mx_cut y = strips(problem, plan);
-    int64_t all_rows = problem->ny + 2 * problem->h, frame = 2 * problem->h;
+    const int64_t h = problem->h, frame = 2 * h, stored_rows = problem->ny + frame;
     const int64_t arrays = mx_reads_old(problem) ? 2 : 1;
-    const struct mx_cut z = mx_skew_cut(problem->nz, problem->nz, problem->h);
-    struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes,
-                           .updates = mx_updates_once(problem)};
+    struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes};
     for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); mx_sweeps_next(&all);) {
         const int64_t levels = all.levels, sweeps = all.count;
-        int64_t read = layout->buffer_bytes, write = layout->buffer_bytes, faces = 0;
-        if (y.count > 1) {
-            read = (problem->nz * all_rows + frame * mx_skew_span_sum(&y, levels)) * layout->row_pitch_bytes;
-            write = (problem->nz + frame) * all_rows * layout->row_pitch_bytes;
+        const struct mx_cut y = strips(problem, plan, levels);
+        const int64_t planes = mx_length(planes_of_pass(problem, levels)), rows = y.n + frame;
+        int64_t read = planes * layout->plane_pitch_bytes, write = layout->buffer_bytes, faces = 0;
+        if (y.count > 1 || y.ghost) {
+            const int64_t with_all = ghosts_in_z(problem) ? 0 : frame; /* frame planes */
+            read = ((planes - with_all) * rows + with_all * mx_skew_span_sum(&y, levels)) *
+                   layout->row_pitch_bytes;
+            write = (problem->nz + frame) * stored_rows * layout->row_pitch_bytes;
             faces = (y.count - 1) * face_fronts(problem, plan, levels) * mx_plan_slab(problem, plan) * frame *
                     layout->row_pitch_bytes;
         }
-        int64_t fixed = mx_fixed_traffic(problem, layout, &y, &z, window_of, levels);
+        struct mx_cut z = mx_lap_cut(problem->nz, problem->nz, h);
+        z.ghost = ghosts_in_z(problem);
+        int64_t fixed = mx_fixed_traffic(problem, layout, &y, window_of, &z, mx_lap_window, levels);
         int64_t filed = faces_in_file(plan) ? faces : 0;
         t.read_bytes += sweeps * (arrays * read + fixed + filed);
         t.write_bytes += sweeps * (arrays * write + filed);
         t.fixed_read_bytes += sweeps * fixed;
         t.face_read_bytes += sweeps * faces;
         t.face_write_bytes += sweeps * faces;
+        t.updates += sweeps * cells(problem, plan, levels);
     }
+    t.updates /= mx_levels_a_step(problem);
     *out = t;
 }
 
 static bool stream_cuts_y(const struct mx_problem *problem, const struct mx_plan *plan) {
-    return strips(problem, plan).count > 1;
+    return plan->by < problem->ny || ghosts_in_y(problem, plan);
 }
 
 static int stream_open(const struct mx_problem *problem, const struct mx_plan *plan, int64_t first_time,
                        int32_t first_buffer, struct mx_schedule **out) {
     struct mx_shape shape;
     stream_shape(problem, plan, &shape);
-    return mx_walk_open(&stream_ops, problem, plan, &shape, strips(problem, plan).count, first_time,
-                        first_buffer, out);
+    const int64_t passes = strips(problem, plan, shape.max_levels).count;
+    return mx_walk_open(&stream_ops, problem, plan, &shape, passes, first_time, first_buffer, out);
 }
 
 const struct mx_algorithm mx_algorithm_stream = {

@@ -1,4 +1,5 @@
 #include "schedule/walk.h"
+#include "engine/after.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,18 +15,37 @@ void mx_walk_push(struct mx_walk *w, const struct mx_step *step) {
     w->queue[w->count++] = *step;
 }
 
+/* A LOAD or STORE as one step for each piece of it that lies in one place of the Buffer. */
+static void push_pieces(struct mx_walk *w, const struct mx_step *step) {
+    const struct mx_region *g = &step->region;
+    const bool *ghost = w->base.shape.ghost;
+    int (*const cut)(const struct mx_problem *, int, bool, struct mx_range, struct mx_piece[MX_PIECES]) =
+        step->kind == MX_STEP_LOAD ? mx_load_pieces : mx_store_pieces;
+    struct mx_piece y[MX_PIECES], z[MX_PIECES];
+    struct mx_step s = *step;
+    const int ny = cut(&w->problem, MX_DIM_Y, ghost[MX_DIM_Y], (struct mx_range){g->y0, g->y1}, y);
+    const int nz = cut(&w->problem, MX_DIM_Z, ghost[MX_DIM_Z], (struct mx_range){g->z0, g->z1}, z);
+    for (int k = 0; k < nz; k++)
+        for (int j = 0; j < ny; j++) {
+            s.region = (struct mx_region){y[j].lo, y[j].hi, z[k].lo, z[k].hi};
+            s.buffer_y = y[j].shift;
+            s.buffer_z = z[k].shift;
+            mx_walk_push(w, &s);
+        }
+}
+
 void mx_walk_move(struct mx_walk *w, enum mx_step_kind kind, int32_t array, int32_t buffer,
                   struct mx_region region) {
     const bool pairs = w->base.shape.pairs;
-    mx_walk_push(w, &(struct mx_step){.kind = kind,
-                                      .array = array,
-                                      .buffer = pairs && w->base.shape.in_place ? 0 : buffer,
-                                      .part = pairs ? (int32_t)((w->time + array + w->parity) & 1) : 0,
-                                      .region = region,
-                                      .at = w->at,
-                                      .whole_planes = w->base.shape.whole_planes,
-                                      .face_in = -1,
-                                      .face_out = -1});
+    push_pieces(w, &(struct mx_step){.kind = kind,
+                                     .array = array,
+                                     .buffer = pairs && w->base.shape.in_place ? 0 : buffer,
+                                     .part = pairs ? (int32_t)((w->time + array + w->parity) & 1) : 0,
+                                     .region = region,
+                                     .at = w->at,
+                                     .whole_planes = w->base.shape.whole_planes,
+                                     .face_in = -1,
+                                     .face_out = -1});
 }
 
 void mx_walk_move_in_place(struct mx_walk *w, enum mx_step_kind kind, int32_t array,
@@ -33,23 +53,41 @@ void mx_walk_move_in_place(struct mx_walk *w, enum mx_step_kind kind, int32_t ar
     mx_walk_move(w, kind, array, array, region);
 }
 
+/* Both of two ranges, and what lies between them. */
+static struct mx_range hull(struct mx_range a, struct mx_range b) {
+    if (mx_length(a) == 0 || mx_length(b) == 0) return mx_length(a) == 0 ? b : a;
+    return (struct mx_range){mx_min64(a.lo, b.lo), mx_max64(a.hi, b.hi)};
+}
+/* Of windows that move one way: what lies between the first and the last. */
+static struct mx_range between(struct mx_range first, struct mx_range last) {
+    if (mx_length(first) == 0) return first;
+    return (struct mx_range){mx_min64(first.lo, last.lo), mx_max64(first.hi, last.hi)};
+}
+static struct mx_range wider(struct mx_range r, int64_t by) {
+    return mx_length(r) == 0 ? (struct mx_range){0, 0} : (struct mx_range){r.lo - by, r.hi + by};
+}
+
+static struct mx_range rows_of(const struct mx_window *w) { return (struct mx_range){w->y0, w->y1}; }
+static struct mx_range planes_of(const struct mx_window *w) { return (struct mx_range){w->z0, w->z1}; }
+
 void mx_walk_load_fixed(struct mx_walk *w, int64_t z0, int64_t z1) {
     if (!w->has_fixed) return;
-    const struct mx_window *first = &w->whole[0], *last = &w->whole[w->levels - 1];
     const int64_t hc = w->problem.system->hc;
-    const struct mx_range y = mx_fixed_range((struct mx_range){first->y0, first->y1},
-                                             (struct mx_range){last->y0, last->y1}, hc),
-                          z = mx_fixed_range((struct mx_range){first->z0, first->z1},
-                                             (struct mx_range){last->z0, last->z1}, hc);
+    const struct mx_window *first = &w->whole[0], *last = &w->whole[w->levels - 1];
+    struct mx_range y = between(rows_of(first), rows_of(last)),
+                    z = between(planes_of(first), planes_of(last));
+    for (int32_t l = 0; l < w->levels && w->base.shape.ghost[MX_DIM_Y]; l++)
+        y = hull(y, rows_of(&w->whole[l]));
+    y = wider(y, hc), z = wider(z, hc);
     const struct mx_region r = {y.lo, y.hi, mx_max64(z.lo, z0), mx_min64(z.hi, z1)};
     for (int32_t i = 0; i < mx_fixed_count(&w->problem); i++)
-        mx_walk_push(w, &(struct mx_step){.kind = MX_STEP_LOAD,
-                                          .array = MX_FIXED_ARRAY + i,
-                                          .buffer = MX_FIXED_ARRAY + i,
-                                          .region = r,
-                                          .at = w->at,
-                                          .face_in = -1,
-                                          .face_out = -1});
+        push_pieces(w, &(struct mx_step){.kind = MX_STEP_LOAD,
+                                         .array = MX_FIXED_ARRAY + i,
+                                         .buffer = MX_FIXED_ARRAY + i,
+                                         .region = r,
+                                         .at = w->at,
+                                         .face_in = -1,
+                                         .face_out = -1});
 }
 
 static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
@@ -66,13 +104,17 @@ static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, 
 
 void mx_walk_copy_z_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
     int64_t h = w->problem.h, top = w->problem.nz + h;
+    if (w->base.shape.ghost[MX_DIM_Z]) return;
     push_frame(w, from, r.y0, r.y1, r.z0, mx_min64(r.z1, h));
     push_frame(w, from, r.y0, r.y1, mx_max64(r.z0, top), r.z1);
 }
 
 void mx_walk_copy_y_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
     int64_t h = w->problem.h, end = w->problem.ny + h;
-    int64_t z0 = mx_max64(r.z0, h), z1 = mx_min64(r.z1, w->problem.nz + h);
+    const bool *ghost = w->base.shape.ghost;
+    int64_t z0 = ghost[MX_DIM_Z] ? r.z0 : mx_max64(r.z0, h),
+            z1 = ghost[MX_DIM_Z] ? r.z1 : mx_min64(r.z1, w->problem.nz + h);
+    if (ghost[MX_DIM_Y]) return;
     push_frame(w, from, r.y0, mx_min64(r.y1, h), z0, z1);
     push_frame(w, from, mx_max64(r.y0, end), r.y1, z0, z1);
 }
@@ -90,6 +132,15 @@ static void touch(struct mx_step *s, int32_t array, bool writes, int64_t z0, int
     if (writes) extend(&s->writes[array & 1], z0, z1);
 }
 
+/* The frame planes that copy one of them are written too, of those that the Block has. */
+static void touch_written(const struct mx_walk *w, struct mx_step *s, int32_t array, int64_t z0, int64_t z1) {
+    if (!w->base.shape.ghost[MX_DIM_Z]) {
+        mx_after_extend(w->problem.sides.side[MX_DIM_Z], w->problem.nz, w->problem.h, &z0, &z1);
+        z0 = mx_max64(z0, w->block.z0), z1 = mx_min64(z1, w->block.z1);
+    }
+    touch(s, array, true, z0, z1);
+}
+
 /* The part of each level that lies between two positions of the front. */
 static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
     int64_t h = w->problem.h, hc = mx_fixed_count(&w->problem) > 0 ? w->problem.system->hc : -1;
@@ -101,21 +152,24 @@ static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_s
         w->window[l] = v;
         if (v.y0 >= v.y1 || v.z0 >= v.z1) continue;
         touch(s, w->parity + l, false, v.z0 - h, v.z1 + h);
-        touch(s, w->parity + l + 1, true, v.z0, v.z1);
+        touch_written(w, s, w->parity + l + 1, v.z0, v.z1);
         if (hc >= 0) extend(&s->fixed, v.z0 - hc, v.z1 + hc);
     }
 }
 
-/* Interior planes whose level l (0 = loaded) came about between two positions of the front. Returns the
- * levels that have some: they follow one another. */
+/* Interior and ghost planes whose level l (0 = loaded) came about between two positions of the front. Returns
+ * the levels that have some: they follow one another. */
 static struct mx_range cut_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
-    int64_t h = w->problem.h, top = w->problem.nz + h;
+    const int64_t h = w->problem.h;
     struct mx_range levels = {0, 0};
     for (int32_t l = 0; l <= w->levels; l++) {
-        int64_t z0 = mx_max64(h, from - l * h), z1 = mx_min64(top, to - l * h);
+        const int64_t layers = w->base.shape.ghost[MX_DIM_Z] ? (w->levels - l) * h : 0;
+        const int64_t top = w->problem.nz + h + layers;
+        int64_t z0 = mx_max64(h - layers, from - l * h), z1 = mx_min64(top, to - l * h);
         bool some = l < w->levels && z0 < z1;
         w->face_z[l] = (int32_t)mx_min64(z0, top);
         w->face_nz[l] = some ? (int32_t)(z1 - z0) : 0;
+        if (some && w->face_in >= 0 && l > 0) touch_written(w, s, w->parity + l, z0, z1);
         if (some) touch(s, w->parity + l, w->face_in >= 0, z0, z1);
         if (some && levels.lo == levels.hi) levels.lo = l;
         if (some) levels.hi = l + 1;
@@ -172,6 +226,7 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
                         .face_in = -1,
                         .face_out = -1};
     int64_t k = (from - w->block.z0) / w->slab;
+    if (w->base.shape.rows > 0) s.block = w->block;
     cut_windows(w, from, to, &s);
     struct mx_range levels = add_faces(w, from, to, &s);
     struct mx_planes all = s.touches[0];
@@ -184,8 +239,22 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
     move_faces(w, MX_STEP_STORE, w->face_out + k, s.face_out, levels);
 }
 
+/* The frame that copies the last planes is there before any of them is computed: what is loaded later would
+ * be the past. */
+static void load_up_to(struct mx_walk *w, int64_t z) {
+    const bool frame = mx_end_copies(&w->problem, w->base.shape.ghost[MX_DIM_Z], MX_DIM_Z, 1);
+    z = frame && z > w->problem.nz + w->problem.h ? w->block.z1 : mx_min64(z, w->block.z1);
+    if (z <= w->loaded) return;
+    if (w->ops->load != NULL) w->ops->load(w, w->loaded, z);
+    w->loaded = z;
+}
+
+/* The frame before the first planes is right when those are that it copies. */
 static void store_up_to(struct mx_walk *w, int64_t z) {
+    const bool frame = mx_end_copies(&w->problem, w->base.shape.ghost[MX_DIM_Z], MX_DIM_Z, 0);
+    const bool computed = w->front >= w->front_end;
     z = mx_min64(z, w->block.z1);
+    if (frame && !computed && w->stored < w->problem.h && z < 2 * w->problem.h) return;
     if (z <= w->stored) return;
     if (w->ops->store != NULL) w->ops->store(w, w->stored, z);
     w->stored = z;
@@ -193,11 +262,10 @@ static void store_up_to(struct mx_walk *w, int64_t z) {
 
 static void move_front(struct mx_walk *w) {
     int64_t from = w->front, to = from + w->slab;
-    int64_t loaded = mx_min64(to, w->block.z1);
-    if (w->ops->load != NULL && from < loaded) w->ops->load(w, from, loaded);
+    load_up_to(w, to);
     push_advance(w, from, to);
-    store_up_to(w, to - w->levels * (int64_t)w->problem.h);
     w->front = to;
+    store_up_to(w, to - w->levels * (int64_t)w->problem.h);
 }
 
 /* ------------------------------------------------------------------ passes and sweeps */
@@ -207,7 +275,7 @@ static void begin_pass(struct mx_walk *w) {
     w->levels = (int32_t)mx_min64(w->max_levels, mx_sweep_end(&w->problem, w->time) - w->time);
     w->face_in = w->face_out = -1;
     w->ops->begin(w);
-    w->front = w->stored = w->block.z0;
+    w->front = w->loaded = w->stored = w->block.z0;
     w->front_end = w->block.z1;
     for (int32_t l = 0; l < w->levels; l++)
         if (w->whole[l].z0 < w->whole[l].z1)
@@ -218,6 +286,7 @@ static void begin_pass(struct mx_walk *w) {
 static void end_pass(struct mx_walk *w) {
     w->inside = false;
     w->passes_done++;
+    w->planes_before += w->block.z1 - w->block.z0;
     if (++w->pass < w->passes) return;
     w->pass = 0;
     w->time += w->levels;
@@ -298,31 +367,47 @@ int64_t mx_initial_buffers(const struct mx_shape *shape) {
     return (shape->init_both ? 2 : 1) * (shape->pairs ? 2 : 1);
 }
 
-struct mx_range mx_fixed_range(struct mx_range first, struct mx_range last, int64_t hc) {
-    if (first.lo >= first.hi) return (struct mx_range){0, 0};
-    return (struct mx_range){mx_min64(first.lo, last.lo) - hc, mx_max64(first.hi, last.hi) + hc};
+/* Rows or planes of C that pass j of a cut loads. */
+static struct mx_range fixed_range(const struct mx_cut *c, int64_t j, mx_window_fn *window, int64_t levels,
+                                   int64_t hc) {
+    struct mx_range r = between(window(c, j, 1, levels), window(c, j, levels, levels));
+    for (int64_t l = 2; l <= levels && c->ghost; l++) r = hull(r, window(c, j, l, levels));
+    return wider(r, hc);
+}
+
+/* Bytes of the pieces of rows `y` of all of the planes `z`. */
+static int64_t fixed_bytes(const struct mx_problem *p, const struct mx_fixed_layout *f, bool ghost_y,
+                           bool ghost_z, struct mx_range y, struct mx_range z) {
+    struct mx_piece ys[MX_PIECES], zs[MX_PIECES];
+    const int ny = mx_load_pieces(p, MX_DIM_Y, ghost_y, y, ys),
+              nz = mx_load_pieces(p, MX_DIM_Z, ghost_z, z, zs);
+    int64_t bytes = 0;
+    for (int j = 0; j < ny; j++)
+        for (int k = 0; k < nz; k++)
+            bytes += mx_fixed_span_sum(f, zs[k].lo + zs[k].shift, zs[k].hi + zs[k].shift,
+                                       ys[j].lo + ys[j].shift, ys[j].hi + ys[j].shift);
+    return bytes;
 }
 
 int64_t mx_fixed_traffic(const struct mx_problem *p, const struct mx_layout *layout, const struct mx_cut *y,
-                         const struct mx_cut *z, mx_window_fn *window, int64_t levels) {
+                         mx_window_fn *window_y, const struct mx_cut *z, mx_window_fn *window_z,
+                         int64_t levels) {
     int64_t total = 0;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const struct mx_fixed_layout *f = &layout->fixed[i];
         const int64_t hc = p->system->hc, align = mx_max64(1, f->align_bytes);
         const bool alike = f->plane_pitch_bytes % align == 0; /* every plane's transfer is as long */
+        const struct mx_range one = {p->h, p->h + 1};
         int64_t planes = 0;
         for (int64_t k = 0; k < z->count; k++) {
-            struct mx_range r = mx_fixed_range(window(z, k, 1, levels), window(z, k, levels, levels), hc);
+            const struct mx_range r = fixed_range(z, k, window_z, levels, hc);
             planes += mx_length(r);
-            for (int64_t j = 0; j < y->count && !alike; j++) {
-                struct mx_range q = mx_fixed_range(window(y, j, 1, levels), window(y, j, levels, levels), hc);
-                total += mx_fixed_span_sum(f, r.lo, r.hi, q.lo, q.hi);
-            }
+            for (int64_t j = 0; j < y->count && !alike; j++)
+                total += fixed_bytes(p, f, y->ghost, z->ghost, fixed_range(y, j, window_y, levels, hc), r);
         }
-        for (int64_t j = 0; j < y->count && alike; j++) {
-            struct mx_range q = mx_fixed_range(window(y, j, 1, levels), window(y, j, levels, levels), hc);
-            total += planes * mx_fixed_span_sum(f, p->h, p->h + 1, q.lo, q.hi);
-        }
+        for (int64_t j = 0; j < y->count && alike; j++)
+            total +=
+                planes * fixed_bytes(p, f, y->ghost, false, fixed_range(y, j, window_y, levels, hc), one);
     }
     return total;
 }

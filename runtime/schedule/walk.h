@@ -8,6 +8,7 @@
 #ifndef MX_WALK_H
 #define MX_WALK_H
 
+#include "schedule/ends.h"
 #include "schedule/geometry.h"
 #include "schedule/schedule.h"
 
@@ -17,13 +18,14 @@ struct mx_walk_ops {
      * from the plan's, slab; the walk's other fields are read only. */
     void (*begin)(struct mx_walk *walk);
     /* Push the steps that bring planes [z0,z1) into the Block, and take them out of it. NULL: mapped
-     * Buffers. */
+     * Buffers. Frames that copy planes behind them come all at once, before any of these is computed, and are
+     * stored with the planes that frames before them copy (walk.c, load_up_to and store_up_to). */
     void (*load)(struct mx_walk *walk, int64_t z0, int64_t z1);
     void (*store)(struct mx_walk *walk, int64_t z0, int64_t z1);
     const void *variant; /* the algorithm's own */
 };
 
-enum { MX_WALK_QUEUE = 32 };
+enum { MX_WALK_QUEUE = 192 }; /* steps of a front: pieces of two arrays and of all fields of C */
 
 struct mx_walk {
     struct mx_schedule base;
@@ -40,13 +42,14 @@ struct mx_walk {
     int32_t levels;                  /* of this sweep */
     bool inside;                     /* a pass has begun */
     /* the pass */
-    struct mx_region block;    /* in Buffer coordinates */
-    struct mx_placement at;    /* of the Block */
-    int32_t parity;            /* array that holds level 0 */
-    struct mx_window *whole;   /* [max_levels]: everything that each level computes in this pass */
-    int64_t slab;              /* planes that the front moves on */
-    int64_t front, front_end;  /* planes below front are loaded */
-    int64_t stored;            /* planes below have been stored */
+    struct mx_region block;   /* in Buffer coordinates */
+    struct mx_placement at;   /* of the Block */
+    int32_t parity;           /* array that holds level 0 */
+    struct mx_window *whole;  /* [max_levels]: everything that each level computes in this pass */
+    int64_t slab;             /* planes that the front moves on */
+    int64_t front, front_end; /* planes below front are loaded */
+    int64_t loaded, stored;   /* planes below have been loaded, stored */
+    int64_t planes_before; /* of Blocks of earlier passes, all together: a ring goes on from pass to pass */
     int64_t face_in, face_out; /* stream with strips: face slab of front 0, -1 = none */
     int64_t
         faces_before; /* side file: slabs of earlier passes; the ring of faces goes on from pass to pass */
@@ -68,7 +71,8 @@ static inline int32_t mx_walk_place_parity(const struct mx_walk *w) {
 
 /* Appends a step; one that moves nothing is dropped. */
 void mx_walk_push(struct mx_walk *walk, const struct mx_step *step);
-/* `buffer`: of the two that a schedule knows; where it is a pair, the part follows from the array. */
+/* `buffer`: of the two that a schedule knows; where it is a pair, the part follows from the array. A region
+ * that reaches into ghost layers becomes several steps (ends.h). */
 void mx_walk_move(struct mx_walk *walk, enum mx_step_kind kind, int32_t array, int32_t buffer,
                   struct mx_region region);
 /* The same in place, where the array says which Buffer it is. */
@@ -99,14 +103,12 @@ void mx_shape_of_form(const struct mx_problem *problem, struct mx_shape *shape);
 /* Buffers that hold the initial grid, 1, 2 or 4. */
 int64_t mx_initial_buffers(const struct mx_shape *shape);
 int64_t mx_updates_once(const struct mx_problem *problem); /* nx ny nz nt */
-/* Rows, or planes, of C that a pass loads: what lies between the windows of its first and its last level, and
- * hc more; the windows of the others are not beyond both. Empty where the first one is. */
-struct mx_range mx_fixed_range(struct mx_range first, struct mx_range last, int64_t hc);
-/* Bytes of C that a sweep reads whose passes are all blocks of two cuts. */
+/* Bytes of C that a sweep reads whose passes are all blocks of two cuts: as mx_walk_load_fixed, the rows and
+ * planes that windows of all levels lie in, and hc more. */
 typedef struct mx_range mx_window_fn(const struct mx_cut *cut, int64_t j, int64_t level, int64_t levels);
 int64_t mx_fixed_traffic(const struct mx_problem *problem, const struct mx_layout *layout,
-                         const struct mx_cut *y, const struct mx_cut *z, mx_window_fn *window,
-                         int64_t levels);
+                         const struct mx_cut *y, mx_window_fn *window_y, const struct mx_cut *z,
+                         mx_window_fn *window_z, int64_t levels);
 
 extern const struct mx_algorithm mx_algorithm_direct, mx_algorithm_redundant, mx_algorithm_skewed,
     mx_algorithm_skewed_y, mx_algorithm_skewed_min, mx_algorithm_direct_skewed,

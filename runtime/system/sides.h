@@ -21,11 +21,6 @@
 enum mx_side { MX_SIDE_FIXED, MX_SIDE_MIRROR, MX_SIDE_PERIODIC };
 enum { MX_DIM_X, MX_DIM_Y, MX_DIM_Z };
 
-/* All zero: fixed everywhere. */
-struct mx_sides {
-    uint8_t side[3][2]; /* [MX_DIM_X..Z][end]: enum mx_side */
-};
-
 /* "x=periodic" (both ends), "z=fixed,mirror" (end 0, end 1): changes the dimension that is named and leaves
  * the others. -EINVAL, with a sentence, for anything else, and for periodic at one end only. */
 int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides);

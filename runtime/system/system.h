@@ -62,6 +62,12 @@ struct mx_system {
     const char *text; /* that source, for the compilers of accelerators; NULL = it was built elsewhere */
 };
 
+/* What the frame holds at either end of every dimension (sides.h, which has its words). All zero: fixed
+ * everywhere. */
+struct mx_sides {
+    uint8_t side[3][2]; /* [MX_DIM_X..Z][end]: enum mx_side */
+};
+
 struct mx_problem {
     int64_t nx, ny, nz;             /* interior cells, >= 1 */
     int64_t nt;                     /* time steps, >= 0; of staggered systems each is two levels */
@@ -70,6 +76,7 @@ struct mx_problem {
     char stencil[16];               /* "star7" "edge19" "box27" "star13" ...; "" with a system */
     double coef[4];                 /* centre, face, edge, corner; of built-in stencils */
     const struct mx_system *system; /* NULL: a built-in stencil. Not owned: outlives the problem */
+    struct mx_sides sides;
     int64_t due[2]; /* steps: sweeps end at every multiple of each; 0 = none. [0]: checks, [1]: snapshots */
     int64_t done;   /* steps of the run before the first of these, where one is resumed: multiples count from
                        the run's beginning */

@@ -6,6 +6,7 @@
 #include "tune/search.h"
 
 #include "execute/execute.h"
+#include "system/sides.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,10 +17,25 @@ const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_pla
     return &job->layout[job->request->offset_align_bytes == 0 || job->algorithm->cuts_y(&job->problem, plan)];
 }
 
+/* Ghost rows of C come from the other end of their planes, and so are transfers of their own: they must not
+ * need to be widened (mx_fixed_span). */
+static bool ghost_rows_fit(const struct job *job, const struct mx_plan *plan) {
+    const struct mx_layout *l = mx_job_layout(job, plan);
+    if (!mx_sides_periodic(&job->problem.sides, MX_DIM_Y) || !job->algorithm->cuts_y(&job->problem, plan))
+        return true;
+    for (int32_t i = 0; i < mx_fixed_count(&job->problem); i++) {
+        const struct mx_fixed_layout *f = &l->fixed[i];
+        const int64_t align = f->align_bytes > 0 ? f->align_bytes : 1;
+        if (f->row_pitch_bytes % align != 0 || (f->offset_bytes + f->lead_bytes) % align != 0) return false;
+    }
+    return true;
+}
+
 bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan) {
     const struct mx_layout *l = mx_job_layout(job, plan);
     const int64_t align = job->request->offset_align_bytes;
     if (job->request->whole_planes && job->algorithm->cuts_y(&job->problem, plan)) return false;
+    if (!ghost_rows_fit(job, plan)) return false;
     if (job->request->layout == NULL || job->request->face != MX_TUNE_TRANSFER || align == 0) return true;
     if (job->algorithm->cuts_y(&job->problem, plan) && l->row_pitch_bytes % align != 0) return false;
     return l->plane_pitch_bytes % align == 0;
@@ -115,7 +131,7 @@ bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct op
     o.device_bytes = mx_job_device_bytes(job, &o.plan, &o.shape);
     o.moved_bytes = (double)o.traffic.read_bytes + (double)o.traffic.write_bytes;
     o.cost = o.moved_bytes;
-    if (job->strategy->by_seconds) {
+    if (mx_job_by_seconds(job)) {
         struct mx_seconds s = mx_predict(job, &o.plan, layout, &o.shape, &o.traffic);
         o.cost = s.io_s > s.compute_s ? s.io_s : s.compute_s;
     }
@@ -523,13 +539,17 @@ static int64_t bound_of_levels(const struct job *job, int64_t longest) {
     return tune_min(longest, tune_max((low + 2) * unit, strips));
 }
 
+/* With ghost layers longer sweeps compute more, and the cost of one more level has no single course. */
+static const double uneven = 1.25;
+
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
     int64_t longest = job->by_dram ? tune_min(job->stretch, job->bt_min + mx_job_unit(job))
                                    : bound_of_levels(job, longest_sweep(job));
     for (int64_t bt = longest; bt >= job->bt_min; bt -= mx_job_unit(job)) {
         double most = job->found ? job->best.cost : job->most_cost;
-        if (most > 0 && !job->by_dram && least_cost(job, bt) > most) break;
+        const double least = most > 0 && !job->by_dram ? least_cost(job, bt) : 0;
+        if (least > (mx_job_by_seconds(job) ? uneven * most : most)) break;
         bool whole = !job->only_strips && mx_job_try(job, p->ny, p->nz, bt);
         if (!whole || job->by_dram) try_strips(job, bt);
     }

@@ -3,6 +3,7 @@
 #define MX_TUNE_SEARCH_H
 
 #include "grid/grid.h"
+#include "system/sides.h"
 #include "tune/tune.h"
 
 /* A plan with what it costs. Better = smaller cost, then fewer bytes moved, then smaller DRAM (Blk-Tune step
@@ -85,6 +86,11 @@ static inline int64_t mx_job_levels(const struct job *job) {
     return mx_levels_of(&job->problem, job->problem.nt);
 }
 static inline int64_t mx_job_unit(const struct job *job) { return mx_levels_a_step(&job->problem); }
+/* Redundant cells cost seconds and no bytes: overlapped blocks, and ghost layers of any algorithm. */
+static inline bool mx_job_by_seconds(const struct job *job) {
+    return job->strategy->by_seconds || mx_sides_periodic(&job->problem.sides, MX_DIM_Y) ||
+           mx_sides_periodic(&job->problem.sides, MX_DIM_Z);
+}
 /* Buffers of the state on the device, 2 or 4, and what is there in all: with the side file, and C but for
  * files of the user. */
 int64_t mx_job_state_buffers(const struct mx_shape *shape);

@@ -56,6 +56,15 @@ static int find_tuner(const struct mx_tune_request *q, mx_why *why) {
     return mx_fail(why, -EINVAL, "tuner '%s' is not known; it is blk, naive or manual", q->tuner);
 }
 
+/* Where nothing but a direct algorithm may be chosen, periodic sides in y and z need the engine that computes
+ * one level after the other. */
+static bool asks_level_by_level(const struct mx_tune_request *q) {
+    const struct mx_algorithm *a = q->algorithm != NULL ? mx_algorithm_find(q->algorithm) : NULL;
+    const struct mx_sides *s = &q->problem->sides;
+    const bool direct = a != NULL ? a->needs_mapped : q->face == MX_TUNE_RESIDENT;
+    return direct && (mx_sides_periodic(s, MX_DIM_Y) || mx_sides_periodic(s, MX_DIM_Z));
+}
+
 static int find_engine(struct mx_tune_request *q, mx_why *why) {
     const bool device = q->engine != NULL && strcmp(q->engine, "device") == 0;
     if (q->accel != NULL && q->engine != NULL && !device)
@@ -69,6 +78,7 @@ static int find_engine(struct mx_tune_request *q, mx_why *why) {
             why, -EINVAL,
             "engine device computes on an accelerator: give one with --accel, or take tiled or iblock");
     if (q->accel != NULL) return q->engine = "device", 0;
+    if (q->engine == NULL && asks_level_by_level(q)) q->engine = "iblock";
     if (q->engine == NULL)
         q->engine = q->rates.tiled_updates_per_s >= q->rates.iblock_updates_per_s ? "tiled" : "iblock";
     if (mx_engine_find(q->engine) != NULL) return 0;
@@ -389,6 +399,14 @@ static int check_capacity(const struct mx_tune_request *q, const struct mx_tune_
         buffers == 4 ? ", or half the Buffers with --in-place, which cannot be resumed" : "");
 }
 
+/* Sides that the algorithm cannot do with in any Block: what it says of one that is the whole grid. */
+static int check_sides(const struct job *job, mx_why *why) {
+    if (mx_sides_all_fixed(&job->problem.sides)) return 0;
+    struct mx_plan whole = job->base;
+    whole.by = job->problem.ny, whole.bz = job->problem.nz, whole.bt = mx_job_unit(job);
+    return job->algorithm->check(&job->problem, &whole, why);
+}
+
 static int run_tuner(const struct context *c, struct job *job, mx_why *why) {
     bool choice = job->strategy->blocks || (c->tuner == MANUAL && job->algorithm->uses_blocks);
     return (choice ? tuner_functions[c->tuner] : mx_run_blk)(job, why);
@@ -410,6 +428,7 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
     snprintf(candidate.algorithm, sizeof candidate.algorithm, "%s", algorithm->name);
     int err = check_face(&c->q, algorithm, why);
     if (err == 0) err = make_job(c, algorithm, REFINED, why, job);
+    if (err == 0) err = check_sides(job, why);
     if (err < 0) return err;
     err = tune_sizes(c, job, why);
     candidate.n_evaluated = job->n_evaluated;

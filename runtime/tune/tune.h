@@ -67,7 +67,7 @@ struct mx_rates {
 #define MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE 2.0e9
 #define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
 /* In tiles, where cache serves what DRAM otherwise would, kernels of users are this much slower than their bytes
- * say: they compute more for a byte and are compiled, not written by hand. (Measured on AVX2: 0.3 to 0.6.) */
+ * say: they compute more for a byte and are compiled, not written by hand. (One core, AVX2, rows in cache: 0.3 to 0.7.) */
 #define MX_DEFAULT_TILED_SHARE_OF_KERNELS 0.4
 
 /* Fills the fields that are 0, from those that are set where one follows from another (mixed = the harmonic

@@ -41,9 +41,9 @@ static bool check_head(parse_fn *parse, const uint8_t *data, size_t bytes) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char path[64];
-    const bool elsewhere =
-        check_head(mx_nrrd_parse, data, bytes) | check_head(mx_metaimage_parse, data, bytes);
-    if (elsewhere) return 0; /* whatever that is, it is not ours to open */
+    const bool nrrd = check_head(mx_nrrd_parse, data, bytes),
+               meta = check_head(mx_metaimage_parse, data, bytes);
+    if (nrrd || meta) return 0; /* whatever file that is, it is not ours to open */
     int fd = fuzz_file(data, bytes, path);
     struct mx_npy npy;
     mx_why why = {0};

@@ -78,6 +78,8 @@ def test_headers_of_text(memext, own, store, tmp_path):
     for data in d / "cells" / "a.raw", d / "e.raw":
         memext.refused("run", *own.run(3, words), "-d", store, "-o", data, "--overwrite", naming=["never written"])
         memext.refused("run", *own.run(3, words), "-d", store, "--json", data, naming=["never written"])
+    memext.run(*own.run(3, words), "-d", store, "--keep")
+    memext.refused("run", "--resume", "-d", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
     assert {p: identity(p) for p in files} == before
 
 

@@ -167,11 +167,15 @@ def test_points_of_a_kernel(memext, place, tmp_path):
 
 
 SIDES = {
-    "x": (["x=mirror,fixed"], {"edge": ((0, 0), (0, 0), (1, 0))}),
-    "xy": (["x=periodic", "y=fixed,mirror"], {"wrap": ((0, 0), (0, 0), (1, 1)), "edge": ((0, 0), (0, 1), (0, 0))}),
-    "xyz": (["x=mirror", "y=mirror", "z=mirror,fixed"], {"edge": ((1, 0), (1, 1), (1, 1))}),
-    "round": (["x=periodic", "y=periodic", "z=periodic"], {"wrap": ((1, 1), (1, 1), (1, 1))}),
+    "x": (["x=mirror,fixed"], {"edge": ((0, 0), (0, 0), (1, 0))}, []),
+    "xy": (["x=periodic", "y=fixed,mirror"], {"wrap": ((0, 0), (0, 0), (1, 1)), "edge": ((0, 0), (0, 1), (0, 0))}, []),
+    "xyz": (["x=mirror", "y=mirror", "z=mirror,fixed"], {"edge": ((1, 0), (1, 1), (1, 1))}, []),
+    "z": (["y=periodic", "z=mirror"], {"wrap": ((0, 0), (1, 1), (0, 0)), "edge": ((1, 1), (0, 0), (0, 0))}, ["direct tiled", "skewed"]),
+    "round": (["x=periodic", "y=periodic", "z=periodic"], {"wrap": ((1, 1), (1, 1), (1, 1))}, ["direct tiled", "skewed"]),
 }
+SIDED_PLANS = {**PLANS, "side-file": ["--backend", "uring", "--plan", "stream by=13 bt=30 slab=4 faces=side-file"],
+               "whole planes": ["--backend", "uring", "--algorithm", "stream", "--block", NY, NZ, 4, "--engine", "iblock"],
+               "tuned": ["--backend", "uring"]}
 
 
 def sided(grid, pads):
@@ -190,12 +194,13 @@ def sided(grid, pads):
 
 @pytest.mark.parametrize("name", SIDES)
 def test_sides(memext, place, points, tmp_path, name):
-    """Grid, frame included, as numpy has it; every plan that can do it gives the same bits, verified where that can be done; others are refused."""
-    sides, pads = SIDES[name]
+    """Grid, frame included, as numpy has it; every plan that can do it gives the same bits, verified, and moves the bytes that were predicted, ghost layers
+    among them; others are refused with the way out."""
+    sides, pads, cannot = SIDES[name]
     side = [w for s in sides for w in ("--side", s)]
     grid, nt = random_grid(NX, NY, NZ), 11
     numpy.save(tmp_path / "in.npy", grid)
-    words = ["--input", tmp_path / "in.npy", "-t", nt, *side, *points[1], "-d", place]
+    words = ["--input", tmp_path / "in.npy", "-t", nt, *side, *points[1], "--verify"]
     cells, waves = points[2:4]
     wave = {w: numpy.load(points[0] / f"{w}.npy").astype("f8") for w in ("long", "short")}
     grid = sided(grid.copy(), pads)
@@ -204,37 +209,133 @@ def test_sides(memext, place, points, tmp_path, name):
         for (x, y, z), w in zip(cells, waves):
             grid[z + 1, y + 1, x + 1] += wave[w][t] if t < len(wave[w]) else 0
         grid = sided(grid, pads)
-    can = {"x": list(PLANS), "xy": ["stream", "direct", "direct tiled"], "xyz": ["direct", "direct tiled"], "round": ["direct"]}[name]
     got = set()
-    for plan in PLANS:
-        out = ["--probes-out", tmp_path / f"{plan}.npy"]
-        run = [*words, *(["--verify"] if name in ("x", "xy") else []), *out, "-o", tmp_path / f"{plan}-grid.npy"]
-        if plan == "direct":
-            run = [w for i, w in enumerate(run) if w != "-d" and run[i - 1] != "-d"]
-        if plan not in can:
-            memext.refused("run", *run, *PLANS[plan], "--quiet", naming=["side", "direct"])
+    for plan, asked in SIDED_PLANS.items():
+        run = [*words, *asked, *([] if "dram" in asked else ["-d", place]), "--probes-out", tmp_path / f"{plan}.npy", "-o", tmp_path / f"{plan}-grid.npy"]
+        if plan in cannot:
+            memext.refused("run", *run, "--quiet", naming=["=periodic", "stream", "redundant"])
             continue
-        checksum = memext.run(*run, *PLANS[plan])["checksum"]
+        done = memext.run(*run)
         found = numpy.load(tmp_path / f"{plan}-grid.npy")
         numpy.testing.assert_allclose(found, grid, rtol=1e-11, atol=1e-12)
-        got.add((checksum, found.tobytes(), (tmp_path / f"{plan}.npy").read_bytes()))
+        got.add((done["checksum"], found.tobytes(), (tmp_path / f"{plan}.npy").read_bytes()))
+        assert done["verified"]
+        if {"aio", "uring"} & set(asked):
+            assert (done["read_bytes"], done["write_bytes"]) == (done["predicted_read_bytes"], done["predicted_write_bytes"]), plan
     assert len(got) == 1
 
 
+WAVE = """#define MX_NAME "wave"
+#define MX_FORM MX_LEAPFROG
+#define MX_RADIUS 2
+#define MX_STATE(F) F(p, double)
+#define MX_FIXED(F) F(k, float)
+#include <memext/cell.h>
+MX_CELL
+    double sum = AT(p, 2, 0, 0) + AT(p, -1, 0, 0);
+    sum = sum + AT(p, 0, 2, -1);
+    sum = sum - AT(p, 0, -2, 0);
+    sum = sum + AT(p, 0, 0, 2);
+    sum = sum - AT(p, 0, 1, -2);
+    SET(p, 0.3 * AT(p, 0, 0, 0) - 0.25 * OLD(p) + 0.125 * AT(k, 0, 0, 0) * sum + 0.001 * (X + 2 * Y + 3 * Z + T));
+MX_END
+"""
+
+
+def wave_by_numpy(p, k, sides, steps):
+    """A loop over steps: the cell, then frames of x, y and z. Returns the last two states."""
+    h, old = 2, p
+
+    def frames(a):
+        for axis, name in ((2, "x"), (1, "y"), (0, "z")):
+            b, n = numpy.moveaxis(a, axis, 0), a.shape[axis] - 2 * h
+            for i in range(h):
+                if sides[name] == "mirror":
+                    b[h - 1 - i], b[n + h + i] = b[h + i], b[n + h - 1 - i]
+                if sides[name] == "periodic":
+                    b[h - 1 - i], b[n + h + i] = b[n + h - 1 - i], b[h + i]
+        return a
+
+    p = frames(p.copy())
+    old = p.copy()
+    z, y, x = numpy.indices([n - 2 * h for n in p.shape])
+    for t in range(steps):
+        def at(a, dx, dy, dz):
+            return a[h + dz:a.shape[0] - h + dz, h + dy:a.shape[1] - h + dy, h + dx:a.shape[2] - h + dx]
+        total = at(p, 2, 0, 0) + at(p, -1, 0, 0)
+        total = total + at(p, 0, 2, -1)
+        total = total - at(p, 0, -2, 0)
+        total = total + at(p, 0, 0, 2)
+        total = total - at(p, 0, 1, -2)
+        new = p.copy()
+        at(new, 0, 0, 0)[...] = (0.3 * at(p, 0, 0, 0) - 0.25 * at(old, 0, 0, 0) + 0.125 * at(k, 0, 0, 0).astype("f8") * total
+                                 + 0.001 * (x + 2 * y + 3 * z + t))
+        p, old = frames(new), p
+    return p, old
+
+
+def test_sides_of_a_wave_of_two_steps(memext, place, tmp_path):
+    """Radius 2, the old value, a read-only field: every bit of both arrays as numpy computes it, by blocks and strips with ghost layers and mirrors."""
+    rng, n, steps = numpy.random.default_rng(7), (26, 23, 24), 9
+    (tmp_path / "wave.c").write_text(WAVE)
+    numpy.save(tmp_path / "p.npy", rng.random([c + 4 for c in n]))
+    numpy.save(tmp_path / "k.npy", rng.random([c + 4 for c in n]).astype("f4"))
+    plans = [["redundant", "--block", 9, 8, 2], ["stream", "--block", 23, 26, 3, "--engine", "tiled"], ["stream", "--block", 12, 26, 4]]
+    for sides in ({"x": "mirror", "y": "periodic", "z": "periodic"}, {"x": "periodic", "y": "mirror", "z": "mirror"}):
+        expected = wave_by_numpy(numpy.load(tmp_path / "p.npy"), numpy.load(tmp_path / "k.npy"), sides, steps)
+        for plan in plans:
+            done = memext.run("--kernel", tmp_path / "wave.c", "--input", f"p={tmp_path}/p.npy", "--field", f"k={tmp_path}/k.npy", "-t", steps, "-d", place,
+                              *(w for d, s in sides.items() for w in ("--side", f"{d}={s}")), "--backend", "aio", "--algorithm", *plan, "--verify", "-o",
+                              f"p={tmp_path}/new.npy", "-o", f"p.old={tmp_path}/old.npy", "--overwrite", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+            assert done["verified"] and (done["read_bytes"], done["write_bytes"]) == (done["predicted_read_bytes"], done["predicted_write_bytes"])
+            for name, array in zip(("new", "old"), expected):
+                assert numpy.array_equal(numpy.load(tmp_path / f"{name}.npy"), array), (sides, plan, name)
+
+
 def test_a_run_with_sides_is_resumed_with_them(memext, place, points, tmp_path):
-    words = [*GRID, "--side", "x=periodic", "--side", "y=mirror", *points[1]]
+    """By another plan: ghost layers of strips, then of blocks."""
+    sides = ["--side", "x=periodic", "--side", "y=mirror", "--side", "z=periodic"]
+    words = [*GRID, *sides, *points[1]]
     whole = memext.run(*words, *PLANS["direct"], "--probes-out", tmp_path / "whole.npy")["checksum"]
     step, fail_after = 0, 20
     while step == 0:
-        memext("run", *words, "--algorithm", "stream", "--block", NY, NZ, 3, "-d", place, "--backend", "fault:aio", "--fault", f"fail_after={fail_after}",
+        memext("run", *words, "--algorithm", "stream", "--block", 10, NZ, 3, "-d", place, "--backend", "fault:aio", "--fault", f"fail_after={fail_after}",
                "--commit-every", 0, "--quiet", "--force", "--probes-out", tmp_path / "t.npy", "--overwrite")
         looked = memext("info", place, "--json", "-")
         step = json.loads(looked.stdout)["store"]["step"] if looked.returncode == 0 and (place / "memext.store").exists() else 0
         fail_after += max(2, fail_after // 3)
     more = [*points[1], "--probes-out", tmp_path / "t.npy"]
-    memext.refused("run", "--resume", "-d", place, *more, "--side", "x=mirror", "--quiet", naming=["x=periodic y=mirror", "--side"])
-    done = memext.run("--resume", "-d", place, *more, "--verify")
+    memext.refused("run", "--resume", "-d", place, *more, "--side", "x=mirror", "--quiet", naming=["x=periodic y=mirror z=periodic", "--side"])
+    done = memext.run("--resume", "-d", place, *more, "--verify", "--algorithm", "redundant", "--block", 13, 11, 2)
     assert done["checksum"] == whole and (tmp_path / "t.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes() and done["resumed_from"] == step
+
+
+def test_what_sides_ask_of_a_plan(memext, place):
+    """Said before anything is touched, with the number that would do."""
+    run = ["run", *GRID, "--backend", "aio", "-d", place, "--quiet"]
+    deep = ["--algorithm", "stream", "--block", NY, NZ]
+    memext.refused("run", "-n", 20, 30, 6, "-t", 20, "--side", "z=periodic", *run[7:], "--algorithm", "stream", "--block", 30, 6, 9,
+                   naming=["z=periodic: a sweep of 9 levels", "bt = 6 or less"])
+    memext.refused(*run, "--side", "y=mirror", "--algorithm", "stream", "--block", 5, NZ, 6, naming=["y=mirror", "7 rows or more", "all 29"])
+    memext.refused(*run, "--side", "z=periodic", "--algorithm", "skewed", naming=["z=periodic", "skewed", "stream or redundant"])
+    memext.refused(*run, "--side", "x=mirror", "--column", 8, *deep, 3, naming=["--column"])
+    assert not (place / "memext.store").exists()
+
+
+def test_tune_knows_sides(memext):
+    """The plan of `tune` is one that the run takes; ghost layers are counted, and mirror ends cost nothing."""
+    def tuned(*words):
+        done = memext("tune", "-n", 256, 256, 512, "-t", 64, "--dram", "64MiB", "--cores", 4, "--json", "-", *words)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+    plain, mirrored, around = tuned(), tuned("--side", "z=mirror"), tuned("--side", "z=periodic")
+    assert mirrored["predicted_updates"] == plain["predicted_updates"]
+    assert around["predicted_updates"] > plain["predicted_updates"] and around["plan"]["algorithm"] in ("stream", "redundant")
+    refused = [c for c in around["candidates"] if not c["fits"]]
+    assert {c["algorithm"] for c in refused} == {"skewed", "skewed-y", "skewed-min"} and all("z=periodic" in c["why"] for c in refused)
+    words = ["run", "-n", 256, 256, 512, "-t", 64, "--dram", "64MiB", "--side", "z=periodic", "--dry-run", "--json", "-", "--backend", "uring",
+             "--plan", around["plan_line"]]
+    assert json.loads(memext(*words).stdout)["predicted_updates"] == around["predicted_updates"]
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--timeline"], ["--trace"], ["-o"], ["--probes", None, "--probes-out"]])

@@ -1,5 +1,6 @@
 """The Python package: installed into a virtual environment of its own, against the library that was built; runs, kernels, files."""
 import ast
+import functools
 import importlib.util
 import math
 import pathlib
@@ -510,6 +511,8 @@ def cell(u, c, w): return u * w
 def slope(u, c, w, x, y, z): return mx.where(c > 0, w * (u - u[0, 0, 1]), 0) + x * y + z
 @mx.reduce(op="max")
 def largest(u): return abs(u)
+@mx.reduce
+def far(u): return u[0, 0, 2]
 ''')
     module = load(tmp_path / "reductions.py")
     rng = np.random.default_rng(6)
@@ -534,6 +537,15 @@ def largest(u): return abs(u)
         assert slopes[z] == total
     assert slopes.shape == (4,) and math.isclose(slopes.spread, (slopes.max() - slopes.min()) / abs(slopes.mean()), rel_tol=1e-12)
     assert largest.total == abs(now[1:-1, 1:-1, 1:-1]).max()
+    with mx.Run(module.cell, u=u, c=c, params={"w": 3.0}, reductions=[module.slope, module.largest], check=1, device=quick_place, dram="64MiB") as run:
+        run.advance(2)  # the check of step 2 is of the state after step 1
+        taken = run.report["norms"][-1]
+    assert taken["step"] == 2 and taken["reductions"]["largest"]["max"] == largest.total
+    assert taken["reductions"]["slope"]["sum"] == functools.reduce(lambda a, b: a + b, slopes.tolist(), 0.0)
+    with mx.Run(module.cell, u=u, c=c, reductions=[module.largest], check=3, until={"largest": 1e9}, device=quick_place, dram="64MiB") as run:
+        assert list(run.steps(20)) == [3] and run.step == 3
+    with pytest.raises(mx.KernelError, match="reads 2 cells"):
+        mx.Run(module.cell, u=u, c=c, reductions=[module.far])
     assert mx.Reduced([0, 2, 4, 0]).spread == 2 / 3 and mx.Reduced([0.0]).spread == math.inf
 
 

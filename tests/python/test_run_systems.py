@@ -375,7 +375,7 @@ def test_refusals_of_resuming(memext, system, place, tmp_path):
         (["--input", "p=p.npy"], ["leave"]),
         (["--field", "v=damping.npy"], ["damping.npy", "--field v=FILE"]),
         (["--field-copy"], ["exclude"]),
-        (["-t", 5], ["3 steps"]),
+        (["-t", 2], ["holds step 3", "nothing goes back"]),
         (["--in-place"], ["in-place"]),
         (["-o", "p=p.npy", "--overwrite"], ["never written"]),
         (["-o", "damping.npy", "--overwrite"], ["never written"]),

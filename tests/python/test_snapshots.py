@@ -199,4 +199,4 @@ def test_refusals(memext, tmp_path):
     memext.refused("run", *GRID, "-t", 9, "-d", snaps, "--snapshot", f"2:{snaps}", "--overwrite", naming=["store", "directory"])
     assert grid.read_bytes() == before and sorted(os.listdir(tmp_path)) == ["in.npy", "snaps"] and sorted(os.listdir(snaps)) == ["link", name(2)]
     planned = memext("run", *run, "--snapshot", f"2:{tmp_path}/a:b:1", "--dry-run")
-    assert planned.returncode == 0 and "snapshots  4, every 2 steps of every 1-th cell" in planned.stdout and not (tmp_path / "a:b").exists()
+    assert planned.returncode == 0 and "snapshots  4, every 2 steps, one cell of 1 in" in planned.stdout and not (tmp_path / "a:b").exists()

@@ -113,6 +113,28 @@ static void plain_points(struct random_points *rp, const struct mx_layout *l, in
     }
 }
 
+/* The initial grid with the frames of its sides. */
+static int fill_sided(void *context, int64_t z, char *plane) {
+    const struct mx_fill *fill = context;
+    const struct mx_problem *p = fill->problem;
+    const int err = mx_fill_plane(context, mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z), plane);
+    if (err == 0) mx_sides_plane(&p->sides, p, fill->layout, 0, plane);
+    return err;
+}
+
+/* All frames of an array, once all cells of a level are computed. */
+static void plain_sides(const struct mx_problem *p, const struct mx_layout *l, char *array) {
+    if (mx_sides_all_fixed(&p->sides)) return;
+    for (int64_t z = 0; z < l->planes; z++)
+        mx_sides_plane(&p->sides, p, l, 0, array + z * l->plane_pitch_bytes);
+    for (int64_t z = 0; z < l->planes; z++) {
+        const int64_t from = mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z);
+        if (from != z)
+            memcpy(array + z * l->plane_pitch_bytes, array + from * l->plane_pitch_bytes,
+                   (size_t)l->plane_pitch_bytes);
+    }
+}
+
 /* nt plain triple loops over whole arrays: the definition of the result. */
 static char *plain(const struct mx_problem *p, const struct mx_layout *l, struct random_points *points) {
     char *a[2];
@@ -120,7 +142,7 @@ static char *plain(const struct mx_problem *p, const struct mx_layout *l, struct
     mx_kernel_fn *kernel = mx_stencil_plain(mx_stencil_find(p->stencil), p->dtype);
     for (int i = 0; i < 2; i++) {
         a[i] = calloc(1, (size_t)l->buffer_bytes);
-        for (int64_t z = 0; z < l->planes; z++) mx_fill_plane(&fill, z, a[i] + z * l->plane_pitch_bytes);
+        for (int64_t z = 0; z < l->planes; z++) fill_sided(&fill, z, a[i] + z * l->plane_pitch_bytes);
     }
     for (int64_t t = 0; t < p->nt; t++) {
         for (int64_t z = p->h; z < p->nz + p->h; z++)
@@ -140,6 +162,7 @@ static char *plain(const struct mx_problem *p, const struct mx_layout *l, struct
                 kernel(&patch, p->coef);
             }
         if (points != NULL) plain_points(points, l, t, a[(t + 1) & 1]);
+        plain_sides(p, l, a[(t + 1) & 1]);
     }
     free(a[(p->nt + 1) & 1]);
     return a[p->nt & 1];
@@ -231,7 +254,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
                   "%s: %s", text, why.text);
         check_data(s, &layout, buffer[i], false);
         if (i == s->source || schedule->shape.init_both)
-            outcome.err = mx_field_write(buffer[i], &layout, NULL, NULL, mx_fill_plane, &fill, &why);
+            outcome.err = mx_field_write(buffer[i], &layout, NULL, NULL, fill_sided, &fill, &why);
         cr_assert(outcome.err == 0 || s->fault != NULL, "%s: %s", text, why.text);
     }
     int64_t side_file = mx_execute_face_bytes(&schedule->shape, &layout);
@@ -276,6 +299,9 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
         x.sweep = take_sweep;
         x.context = s->points;
     }
+    struct mx_after asked = {.problem = &s->problem, .layout = &layout, .sides = s->problem.sides};
+    memcpy(asked.ghost, schedule->shape.ghost, sizeof asked.ghost);
+    if (!mx_sides_all_fixed(&asked.sides)) x.after = &asked;
     if (outcome.err == 0) outcome.err = mx_execute(&x, schedule, ops, engine, &why, &outcome.done);
     mx_device_counters(device, &after);
     if (s->fault == NULL || (s->watch != NULL && outcome.err == 0)) {
@@ -324,7 +350,28 @@ static const char *random_backend(const struct mx_algorithm *a) {
     return a->needs_mapped ? direct[pick(0, 1)] : blocks[pick(0, 5)];
 }
 
-static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_t seed, bool points) {
+/* Of a few kinds, some that the algorithm can do with; more often in x alone, so that there are tiles of
+ * which nothing else is asked. */
+static void random_sides(const struct mx_algorithm *algorithm, struct setting *s) {
+    const bool x_alone = pick(0, 1);
+    for (int i = 0; i < 40; i++) {
+        memset(&s->problem.sides, 0, sizeof s->problem.sides);
+        for (int d = 0; d < (x_alone || i > 30 ? 1 : 3); d++) {
+            uint8_t *side = s->problem.sides.side[d];
+            if (mx_extent_of(&s->problem, d) < s->problem.h) continue;
+            if (pick(0, 2) == 0)
+                side[0] = side[1] = MX_SIDE_PERIODIC;
+            else
+                side[0] = (uint8_t)pick(0, 1), side[1] = (uint8_t)pick(0, 1);
+        }
+        if (algorithm->check(&s->problem, &s->plan, NULL) == 0) return;
+        if (i % 2 == 1) random_plan(s);
+    }
+}
+
+enum asked { NOTHING, POINTS, SIDES };
+
+static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_t seed, enum asked asked) {
     char dir[256];
     int ran = 0;
 #if defined(__SANITIZE_THREAD__)
@@ -341,21 +388,28 @@ static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_
         random_plan(&s);
         s.integrity = i % 3 == 0 && !algorithm->needs_mapped;
         struct random_points rp;
-        if (points) make_points(s.points = &rp, &s.problem, pick);
+        if (asked == SIDES) random_sides(algorithm, &s);
+        if (asked == POINTS) make_points(s.points = &rp, &s.problem, pick);
         ran += run(&s, dir, NULL, NULL).ran;
-        if (points) free_points(&rp);
+        if (asked == POINTS) free_points(&rp);
     }
     rmdir(dir);
     cr_expect(ran > settings / 8, "%s: only %d of %d settings were allowed", algorithm->name, ran, settings);
 }
 
 Test(execute, every_algorithm_is_bit_identical_and_moves_what_was_predicted) {
-    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 60, 1000 + (uint64_t)i, false);
+    for (int i = 0; mx_algorithms[i] != NULL; i++)
+        run_many(mx_algorithms[i], 60, 1000 + (uint64_t)i, NOTHING);
 }
 
 /* Sources are added and probes recorded, also by tiles that are else computed in place. */
 Test(execute, points_are_those_of_the_plain_loop) {
-    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 30, 2000 + (uint64_t)i, true);
+    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 30, 2000 + (uint64_t)i, POINTS);
+}
+
+/* Frames are made and ghost layers read, also by tiles that are computed in place. */
+Test(execute, sides_are_those_of_the_plain_loop) {
+    for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 40, 3000 + (uint64_t)i, SIDES);
 }
 
 /* Strips whose faces are in a side file, with sizes that divide nothing: run() compares grid, bytes and DRAM.

@@ -95,6 +95,72 @@ Test(kernel, opens_as_it_is_described) {
     mx_kernel_close(NULL);
 }
 
+/* Small numbers of C, which are widened a piece of a row at a time, are those that stand there: at every
+ * offset within the radius, constant or not, on both sides of where pieces end. */
+static const char small_text[] =
+    "#define MX_NAME \"small\"\n"
+    "#define MX_RADIUS 1\n"
+    "#define MX_FIXED_RADIUS 1\n"
+    "#define MX_STATE(F) F(u, double)\n"
+    "#define MX_FIXED(F) F(a, uint8_t) F(b, int16_t) F(c, uint16_t)\n"
+    "#include <memext/cell.h>\n"
+    "MX_CELL\n"
+    "const int one = NX > 0;\n"
+    "SET(u, AT(a, -1, 1, 0) + 3.0 * AT(b, 1, 0, -1) + 5.0 * AT(c, 0, -1, 1)\n"
+    "       + 7.0 * AT(b, one, -one, 0) + 11.0 * (AT(c, 1, 1, 1) * AT(a, 0, 0, -1)));\n"
+    "MX_END\n";
+
+enum { SMALL_X = 300, SMALL_ROWS = 4 }; /* rows of C: two and one on either side */
+
+Test(kernel, small_numbers_are_widened) {
+    static uint8_t a[3][SMALL_ROWS][SMALL_X + 2];
+    static int16_t b[3][SMALL_ROWS][SMALL_X + 2];
+    static uint16_t c[3][SMALL_ROWS][SMALL_X + 2];
+    static double u[3][SMALL_ROWS][SMALL_X + 2], out[2][SMALL_X + 2];
+    mx_why why = {0};
+    struct mx_system *s = NULL;
+    const struct mx_kernel_options o = {.path = write_text("small.c", small_text)};
+    cr_assert(mx_kernel_open(&o, &why, &s) == 0, "%s", why.text);
+    uint32_t random = 1;
+    for (int z = 0; z < 3; z++)
+        for (int y = 0; y < SMALL_ROWS; y++)
+            for (int x = 0; x < SMALL_X + 2; x++) {
+                random = random * 1664525u + 1013904223u;
+                a[z][y][x] = (uint8_t)(random >> 24);
+                b[z][y][x] = (int16_t)(random >> 16);
+                c[z][y][x] = (uint16_t)(random >> 13);
+            }
+    const void *in[3], *fixed[9];
+    void *to[1] = {out[0]};
+    const int64_t pitch[3] = {sizeof a[0][0], sizeof b[0][0], sizeof c[0][0]};
+    for (int z = 0; z < 3; z++)
+        in[z] = u[z][1], fixed[z] = a[z][1], fixed[3 + z] = b[z][1], fixed[6 + z] = c[z][1];
+    for (int64_t x0 = 1; x0 < 12; x0++) {
+        const struct mx_row r = {.out = to,
+                                 .in = in,
+                                 .fixed = fixed,
+                                 .row_pitch = sizeof out[0],
+                                 .fixed_pitch = pitch,
+                                 .rows = 2,
+                                 .x0 = x0,
+                                 .x1 = SMALL_X + 1 - x0 / 2,
+                                 .nx = SMALL_X,
+                                 .ny = 2,
+                                 .nz = 1};
+        memset(out, 0, sizeof out);
+        s->row[0](&r);
+        for (int y = 0; y < 2; y++)
+            for (int x = 0; x < SMALL_X + 2; x++) {
+                const double value = a[1][y + 2][x - (x > 0)] + 3.0 * b[0][y + 1][x + 1 - (x > SMALL_X)] +
+                                     5.0 * c[2][y][x] + 7.0 * b[1][y][x + 1 - (x > SMALL_X)] +
+                                     11.0 * (c[2][y + 2][x + 1 - (x > SMALL_X)] * a[0][y + 1][x]);
+                cr_assert(out[y][x] == (x >= r.x0 && x < r.x1 ? value : 0), "x0 %d, row %d, cell %d", (int)x0,
+                          y, x);
+            }
+    }
+    mx_kernel_close(s);
+}
+
 /* Refused: nothing is given out, the compiler's words are, cut to the room there is. */
 Test(kernel, says_what_the_compiler_said) {
     char messages[40];

@@ -123,6 +123,18 @@ static void plain_sides(const struct oracle *o, int array, double *of) {
                 }
 }
 
+/* Of C, whose frame at a periodic side is what stands at the other end. */
+static void periodic_fixed(const struct oracle *o) {
+    const int64_t extent[3] = {o->p->nx, o->p->ny, o->p->nz}, h = o->p->h;
+    for (int d = 0; d < 3; d++)
+        for (int64_t i = 0; i < cells_of(o) && mx_sides_periodic(o->sides, d); i++) {
+            const int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]};
+            int64_t from[3] = {to[0], to[1], to[2]};
+            from[d] = (to[d] - h + extent[d]) % extent[d] + h;
+            for (int64_t f = 0; f < o->rs->system.n_fixed; f++) copy_cell(o, o->fixed, f, to, from);
+        }
+}
+
 static double *copy_of(const struct oracle *o, const double *from) {
     const size_t bytes = (size_t)(TEST_FIELDS * cells_of(o)) * sizeof(double);
     return memcpy(malloc(bytes), from, bytes);
@@ -155,6 +167,7 @@ static void make_oracle(struct oracle *o, const struct random_system *rs, const 
         s->form == MX_JACOBI ? copy_of(o, o->array[0][0]) : random_array(o, s->field[1], s->n_field[1]);
     for (int i = 0; i < 2; i++) plain_sides(o, i, o->array[0][i]);
     o->fixed = random_array(o, s->fixed, s->n_fixed);
+    periodic_fixed(o);
     const int64_t levels = s->form == MX_STAGGERED ? 2 : 1;
     for (int64_t t = 0; t < p->nt; t++) {
         for (int i = 0; i < 2; i++) o->array[t + 1][i] = copy_of(o, o->array[t][i]);
@@ -437,7 +450,7 @@ static void open_fixed(struct bench *b) {
     static const int64_t none = 0;
     for (int32_t i = 0; i < b->oracle.rs->system.n_fixed; i++) {
         struct mx_layout l;
-        if (pick(0, 1)) {
+        if (pick(0, 1) && !b->schedule->shape.ghost[MX_DIM_Y]) {
             make_file(b, i);
             continue;
         }
@@ -697,12 +710,19 @@ static void verify(struct bench *b, int32_t result) {
     for (v.memory_bytes = (uint64_t)pick(16, 34) << 20; err == -ENOMEM; v.memory_bytes += 1 << 18)
         err = mx_verify(&v, &why);
     cr_expect(err == 0, "%s: verify: %d %s", b->text, err, why.text);
-    /* one cell of the frame of the newest array, which stays as it is */
-    const int array = pairs ? newest : 0;
-    start[array].values[cells_of(&b->oracle) - 1] += 1;
+    const struct mx_problem *p = &b->s->problem;
+    if (p->nt == 0) return;
+    if (mx_sides_all_fixed(
+            &b->s->sides)) { /* one cell of the frame of the newest array, which stays as it is */
+        start[pairs ? newest : 0].values[cells_of(&b->oracle) - 1] += 1;
+    } else { /* one cell of the result */
+        struct planes planes = planes_of(&b->oracle, &b->layout, newest, b->oracle.array[p->nt][newest]);
+        *cell(&b->oracle, planes.values, 0, p->h, p->h, p->h + p->nz - 1) += 1;
+        write_planes(b, pairs && newest ? b->partner[result] : b->buffer[result], planes);
+    }
     v.memory_bytes = (uint64_t)64 << 20;
     err = mx_verify(&v, &why);
-    cr_expect(err == 1 && strstr(why.text, "differs") != NULL, "%s: verify of another start: %d", b->text,
+    cr_expect(err == 1 && strstr(why.text, "differs") != NULL, "%s: verify of another cell: %d", b->text,
               err);
     mx_buffer_close(scratch[0]);
     mx_buffer_close(scratch[1]);
@@ -740,6 +760,7 @@ static bool run(const struct setting *s, const char *dir) {
                              .context = &b};
     if (s->points) {
         ask_for_points(&b.points, &b.layout, &s->sides, b.schedule->shape.max_levels, pick(0, 4), &x);
+        memcpy(b.points.after.ghost, b.schedule->shape.ghost, sizeof b.points.after.ghost);
         x.sweep = take_sweep;
     }
     ask_for_states(&b, &x);
@@ -768,8 +789,7 @@ static bool run(const struct setting *s, const char *dir) {
         cr_expect(wrong == 0, "%s: %lld cells differ from the plain loop", b.text, (long long)wrong);
         const int64_t traces = s->points ? wrong_traces(&b.points, steps) : 0;
         cr_expect(traces == 0, "%s: %lld values of probes differ", b.text, (long long)traces);
-        if (s->stop_at == 0 && pick(0, 7) == 0 && mx_sides_fixed(&s->sides, MX_DIM_Z))
-            verify(&b, done.result);
+        if (s->stop_at == 0 && pick(0, 7) == 0) verify(&b, done.result);
     }
     free(b.taken.seen);
     ops->free(engine);
@@ -809,31 +829,33 @@ static const char *random_backend(const struct mx_algorithm *a) {
     return a->needs_mapped ? direct[pick(0, 1)] : blocks[pick(0, 5)];
 }
 
-/* Those that the algorithm can do with. */
+/* Any that the algorithm can do with, if need be in another plan. */
 static void random_sides(struct setting *s) {
-    const bool direct = strcmp(s->algorithm->name, "direct") == 0,
-               stream = strcmp(s->algorithm->name, "stream") == 0,
-               whole = direct || (stream && !s->algorithm->cuts_y(&s->problem, &s->plan)),
-               levels = direct && strcmp(s->plan.engine, "iblock") == 0;
-    for (int d = 0; d < 3; d++) {
-        const int64_t n = mx_extent_of(&s->problem, d);
-        uint8_t *side = s->sides.side[d];
-        if (n < s->problem.h || (d == MX_DIM_Y && !whole) || (d == MX_DIM_Z && !direct)) continue;
-        if ((d == MX_DIM_X || levels) && pick(0, 2) == 0)
-            side[0] = side[1] = MX_SIDE_PERIODIC;
-        else
-            side[0] = (uint8_t)pick(0, 1), side[1] = (uint8_t)pick(0, 1);
+    for (int i = 0; i < 40; i++) {
+        memset(&s->sides, 0, sizeof s->sides);
+        for (int d = 0; d < 3 && i < 39; d++) {
+            uint8_t *side = s->sides.side[d];
+            if (mx_extent_of(&s->problem, d) < s->problem.h) continue;
+            if (pick(0, 2) == 0)
+                side[0] = side[1] = MX_SIDE_PERIODIC;
+            else
+                side[0] = (uint8_t)pick(0, 1), side[1] = (uint8_t)pick(0, 1);
+        }
+        s->problem.sides = s->sides;
+        if (s->algorithm->check(&s->problem, &s->plan, NULL) == 0) return;
+        if (i % 2 == 1) random_plan(s);
     }
-    if (!mx_sides_fixed(&s->sides, MX_DIM_Y) && stream) s->plan.by = s->problem.ny;
 }
 
-static void random_setting(struct setting *s, const struct mx_algorithm *algorithm) {
+static void random_setting(struct setting *s, const struct mx_algorithm *algorithm, bool sides) {
     *s = (struct setting){.algorithm = algorithm, .backend = random_backend(algorithm)};
     if (strcmp(s->backend, "mmap") == 0) s->advice = (enum mx_advice)pick(MX_ADVICE_NONE, MX_ADVICE_SCHEDULE);
     random_system(&s->rs, pick);
     const int64_t most = s->rs.system.n_field[0] + s->rs.system.n_field[1] > 5 ? 12 : 18;
     s->problem = problem_of(&s->rs, pick(1, most), pick(1, most), pick(1, most), pick(0, MOST_STEPS));
     random_plan(s);
+    s->points = sides || pick(0, 1);
+    if (sides) random_sides(s);
     struct mx_shape shape;
     mx_why why = {""};
     if (algorithm->check(&s->problem, &s->plan, &why) < 0) return;
@@ -843,8 +865,6 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     s->commits = !shape.in_place && pick(0, 1);
     s->commit_every_s = pick(0, 1) ? 1e-3 : 0;
     s->integrity = pick(0, 2) == 0 && !algorithm->needs_mapped;
-    s->points = pick(0, 1);
-    if (s->points) random_sides(s);
     if (pick(0, 1)) s->problem.due[0] = pick(1, 4);
     if (s->problem.due[0] > 0 && s->problem.nt > 0 && pick(0, 2) == 0) {
         const int64_t at = s->problem.due[0] * pick(1, 3);
@@ -852,7 +872,7 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     }
 }
 
-static void many(const char *name, int settings, uint64_t seed) {
+static void many(const char *name, int settings, uint64_t seed, bool sides) {
     const struct mx_algorithm *algorithm = mx_algorithm_find(name);
     const char *base = getenv("MEMEXT_TEST_DIR");
     char dir[256];
@@ -867,8 +887,8 @@ static void many(const char *name, int settings, uint64_t seed) {
     state = seed;
     for (int i = 0; i < settings; i++) {
         struct setting s;
-        random_setting(&s, algorithm);
-        if (s.problem.due[1] == 0) s.problem.due[1] = i % 4;
+        random_setting(&s, algorithm, sides);
+        s.problem.due[1] = i % 4;
         ran += run(&s, dir);
     }
     rmdir(dir);
@@ -888,11 +908,12 @@ static void many_there(const char *name, const char *accel, int settings, uint64
     state = seed;
     for (int i = 0; i < settings; i++) {
         struct setting s;
-        random_setting(&s, mx_algorithm_find(name));
+        random_setting(&s, mx_algorithm_find(name), false);
         s.accel = accel;
         s.points = false;
         s.problem.due[0] = s.stop_at = 0;
         s.sides = (struct mx_sides){0};
+        if (i % 2 == 0 && strcmp(name, "stream") == 0) s.plan.by = (s.problem.ny + 1) / 2; /* strips, faces */
         strcpy(s.plan.engine, "device");
         char *text = text_of_system(&s.rs);
         s.rs.system.text = text;
@@ -918,16 +939,27 @@ Test(systems, on_opencl) {
 #endif
     if (mx_accel_open(&o, &why, &accel) < 0) cr_skip_test("%s", why.text);
     mx_accel_close(accel);
-    many_there("stream", "opencl", 3, 31);
+    many_there("stream", "opencl", 2, 31);
     many_there("resident", "opencl", 1, 32);
 }
 
-Test(systems, direct) { many("direct", 40, 1); }
-Test(systems, resident) { many("resident", 25, 9); }
-Test(systems, redundant) { many("redundant", 60, 2); }
-Test(systems, stream) { many("stream", 100, 3); }
+Test(systems, direct) { many("direct", 40, 1, false); }
+Test(systems, resident) { many("resident", 25, 9, false); }
+Test(systems, redundant) { many("redundant", 60, 2, false); }
+Test(systems, stream) { many("stream", 100, 3, false); }
 Test(systems, skewed) {
     for (int i = 0; mx_algorithms[i] != NULL; i++)
         if (strstr(mx_algorithms[i]->name, "skewed") != NULL)
-            many(mx_algorithms[i]->name, 25, 4 + (uint64_t)i);
+            many(mx_algorithms[i]->name, 25, 4 + (uint64_t)i, false);
+}
+
+/* Mirror and periodic sides, sources and probes: frames and ghost layers. */
+Test(sides_of_systems, direct) { many("direct", 25, 11, true); }
+Test(sides_of_systems, resident) { many("resident", 25, 19, true); }
+Test(sides_of_systems, redundant) { many("redundant", 60, 12, true); }
+Test(sides_of_systems, stream) { many("stream", 120, 13, true); }
+Test(sides_of_systems, skewed) {
+    for (int i = 0; mx_algorithms[i] != NULL; i++)
+        if (strstr(mx_algorithms[i]->name, "skewed") != NULL)
+            many(mx_algorithms[i]->name, 12, 14 + (uint64_t)i, true);
 }

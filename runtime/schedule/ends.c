@@ -1,0 +1,93 @@
+#include "schedule/ends.h"
+
+#include <errno.h>
+#include <memext/backend.h>
+
+static int add(struct mx_piece *out, int n, int64_t lo, int64_t hi, int64_t shift) {
+    if (lo >= hi) return n;
+    out[n] = (struct mx_piece){lo, hi, shift};
+    return n + 1;
+}
+
+int mx_load_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_range r,
+                   struct mx_piece out[MX_PIECES]) {
+    const int64_t n = mx_extent_of(p, dim), first = p->h, end = n + p->h;
+    if (!ghost) return add(out, 0, r.lo, r.hi, 0);
+    int pieces = add(out, 0, r.lo, mx_min64(r.hi, first), n);
+    pieces = add(out, pieces, mx_max64(r.lo, first), mx_min64(r.hi, end), 0);
+    return add(out, pieces, mx_max64(r.lo, end), r.hi, -n);
+}
+
+int mx_store_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_range r,
+                    struct mx_piece out[MX_PIECES]) {
+    const int64_t n = mx_extent_of(p, dim), first = p->h, end = n + p->h;
+    if (!ghost) return add(out, 0, r.lo, r.hi, 0);
+    r = (struct mx_range){mx_max64(r.lo, first), mx_min64(r.hi, end)};
+    int pieces = add(out, 0, r.lo, r.hi, 0);
+    pieces = add(out, pieces, r.lo, mx_min64(r.hi, first + p->h), n);
+    return add(out, pieces, mx_max64(r.lo, n), r.hi, -n);
+}
+
+int64_t mx_copied_layers(const struct mx_problem *p, int dim) {
+    const uint8_t *side = p->sides.side[dim];
+    return p->h * ((side[0] != MX_SIDE_FIXED) + (side[1] != MX_SIDE_FIXED));
+}
+
+/* ------------------------------------------------------------------ refusals */
+
+static const char *unit(int dim) { return dim == MX_DIM_Y ? "rows" : "planes"; }
+
+int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why *why) {
+    const int64_t n = mx_extent_of(p, dim), a_step = mx_levels_a_step(p);
+    if (levels * p->h <= n) return 0;
+    return mx_fail(why, -EINVAL,
+                   "%c=periodic: a sweep of %lld levels needs %lld %s beyond the grid, more than its %lld; "
+                   "take bt = %lld or less",
+                   'x' + dim, (long long)levels, (long long)(levels * p->h), unit(dim), (long long)n,
+                   (long long)mx_max64(a_step, n / p->h / a_step * a_step));
+}
+
+int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cut *cut, int64_t levels,
+                         mx_why *why) {
+    const int64_t least = (levels + 1) * p->h;
+    if (cut->count == 1) return 0;
+    if (p->sides.side[dim][0] == MX_SIDE_MIRROR && cut->b < least)
+        return mx_fail(why, -EINVAL,
+                       "the side %c=mirror needs a Block or strip of (bt + 1) h = %lld %s or more, for the "
+                       "first one holds what the frame copies; this one has %lld: take a longer one, or all "
+                       "%lld",
+                       'x' + dim, (long long)least, unit(dim), (long long)cut->b,
+                       (long long)mx_extent_of(p, dim));
+    if (p->sides.side[dim][1] == MX_SIDE_MIRROR && (cut->count - 1) * cut->b > cut->n)
+        return mx_fail(why, -EINVAL,
+                       "the side %c=mirror needs the %d cells that the upper frame copies in the last Block, "
+                       "and with %lld %s it holds fewer; take another length, or all %lld",
+                       'x' + dim, p->h, (long long)cut->b, unit(dim), (long long)mx_extent_of(p, dim));
+    return 0;
+}
+
+int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cut *cut, mx_why *why) {
+    const int64_t last = cut->n - (cut->count - 1) * cut->b;
+    const uint8_t *side = p->sides.side[dim];
+    const bool first_short = side[0] == MX_SIDE_MIRROR && mx_min64(cut->b, cut->n) < p->h;
+    if (!first_short && !(side[1] == MX_SIDE_MIRROR && last < p->h)) return 0;
+    return mx_fail(
+        why, -EINVAL,
+        "the side %c=mirror needs the %d cells that a frame copies in one Block, and blocks of %lld "
+        "%s leave %lld to the %s; take another length, or all %lld",
+        'x' + dim, p->h, (long long)cut->b, unit(dim),
+        (long long)(first_short ? mx_min64(cut->b, cut->n) : last), first_short ? "first" : "last",
+        (long long)mx_extent_of(p, dim));
+}
+
+int mx_check_not_periodic(const struct mx_problem *p, const char *what, mx_why *why) {
+    for (int d = MX_DIM_Y; d <= MX_DIM_Z; d++)
+        if (mx_sides_periodic(&p->sides, d))
+            return mx_fail(
+                why, -ENOTSUP,
+                "the side %c=periodic is not for %s, which computes one end of the grid long before "
+                "the other; take --algorithm stream or redundant, or direct with --engine iblock "
+                "on --backend mmap or dram",
+                'x' + d, what);
+    return 0;
+}
