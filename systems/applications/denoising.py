@@ -17,7 +17,7 @@ import common
 
 EPSILON, LAMBDA, NOISE = 0.02, 16.0, 0.1
 TAU = 1 / (12 / EPSILON + LAMBDA)  # the gradient's Lipschitz constant is at most 12/epsilon + lambda
-MIRROR = [word for axis in "xy" for word in ("--side", f"{axis}=mirror")]
+MIRROR = [word for axis in "xyz" for word in ("--side", f"{axis}=mirror")]
 
 
 # ---------------------------------------------------------------------- data
