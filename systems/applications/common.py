@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -86,7 +87,7 @@ class Application:
         kept = ("seconds", "init_seconds", "updates_per_second", "read_bytes", "write_bytes", "predicted_read_bytes", "predicted_write_bytes",
                 "peak_rss_bytes", "checksum")
         self.figures["run"] = {"n": [problem["nx"], problem["ny"], problem["nz"]], "steps": report["steps_done"], "dram_bytes": dram,
-                               "backend": report["backend"], "plan": plan, "memext_seconds": time.monotonic() - begin,
+                               "backend": report["backend"], "plan": plan, "met": report.get("met"), "memext_seconds": time.monotonic() - begin,
                                **{key: report[key] for key in kept}}
         return report
 
@@ -136,6 +137,7 @@ def run(options, check, full, draw):
     """A whole script: check(a), full(a), draw(a, figure's path), each where it is wanted, in a folder that is gone afterwards."""
     if not os.path.isdir(options.device):
         stop(f"{options.device} is no directory; --device names one on the disk to use", 2)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that the folder goes
     a, begin = Application(options), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="memext-application-", dir=options.device) as folder:
         a.folder = pathlib.Path(folder)

@@ -214,7 +214,7 @@ def check(a):
 
 
 def check_bits(a):
-    n = (21, 23, 34)
+    n = (141, 15, 22)  # rows in more than one piece
     space = Space(a, n, lambda: grains(n, 0.5, 5, 3))
     report = a.memext(*space.words, "-t", 13, "--param", "omega=1.7", "--check", 13, "-d", a.folder, "--plan", "stream by=9 bt=4 slab=4")
     start, pore = np.load(space.start), np.load(space.image)
@@ -229,7 +229,7 @@ def check_bits(a):
 def check_channels(a):
     n = (20, 18, 30)
     space = Space(a, n, lambda: channels(n), straight=False)
-    report, flux, _ = relax(a, space, factor(n[2]), 1e-9, 4000)
+    report, flux, _ = relax(a, space, factor(n[2]), 1e-9, 2000)
     found = space.diffusivity(flux.mean())
     a.note(channels={"porosity": space.porosity, "diffusivity": found, "steps": report["steps_done"]})
     a.at_most("straight channels: D/D0 less porosity", abs(found - space.porosity), 1e-8)
@@ -238,7 +238,7 @@ def check_channels(a):
 
 def check_solution(a, n):
     space = Space(a, n, lambda: grains(n, a.o.porosity, min(n) / 8, a.o.seed), straight=False)
-    report, flux, _ = relax(a, space, factor(n[2]), 1e-8, 100_000, 50)
+    report, flux, _ = relax(a, space, factor(n[2]), 1e-8, 60 * n[2] + 600, 50)
     pore = np.load(space.image)
     wanted, how = solve(pore)
     np.save(a.folder / "solved.npy", wanted)
@@ -275,13 +275,13 @@ def draw(a, path):
     y = space.n[1] // 2 + 1
     section = lambda file: np.array([p[y, 1:-1] for p in common.planes_of(file)])[1:-1].T  # x upwards, z to the right
     c, pore = section(space.result), section(space.image)
-    with common.picture(path, 10, 7.2, layout=[["a", "a"], ["b", "c"]], height_ratios=(1.7, 1)) as (figure, axes):
+    with common.picture(path, 11, 5.6, layout=[["a", "b"], ["a", "c"]], width_ratios=(1.5, 1)) as (figure, axes):
+        figure.suptitle(f"{' x '.join(map(str, space.n))} voxels: porosity {space.porosity:.3f}, D/D0 = {a.figures['diffusivity']:.4f}, tortuosity factor {a.figures['tortuosity']:.3f}")
         shown = axes["a"].imshow(np.ma.masked_where(pore == 0, c), cmap="viridis", vmin=0, vmax=1, origin="lower", aspect="equal", interpolation="nearest")
         axes["a"].set_facecolor("#3a3a3a")
         axes["a"].contour(np.where(pore == 0, np.nan, c), levels=np.arange(0.1, 0.95, 0.1), colors="white", linewidths=0.7)
-        figure.colorbar(shown, ax=axes["a"], label="concentration", pad=0.01)
-        axes["a"].set(title=f"Concentration in the pores at y = {y - 1} (grains are dark): porosity {space.porosity:.3f}, D/D0 = {a.figures['diffusivity']:.4f}, "
-                            f"tortuosity factor {a.figures['tortuosity']:.3f}", xlabel="z, voxels", ylabel="x, voxels")
+        figure.colorbar(shown, ax=axes["a"], label="concentration", pad=0.01, shrink=0.8)
+        axes["a"].set(title=f"Concentration in the pores at y = {y - 1} (grains are dark)", xlabel="z, voxels", ylabel="x, voxels")
         axes["b"].plot(np.arange(nz + 1), 100 * (a.flux / a.flux.mean() - 1), color="#0072B2")
         axes["b"].set(title="Flux through each slice, of the mean", xlabel="z, voxels", ylabel="percent off", xlim=(0, nz))
         steps, spreads = np.array(common.history(a.report, "flux-spread")).T

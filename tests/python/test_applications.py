@@ -14,10 +14,14 @@ APPLICATIONS = pathlib.Path(__file__).resolve().parents[2] / "systems" / "applic
 BROKEN = {
     "seismic_shot": {"W(8.0 / 315)": ("W(8.0 / 316)", "bit by bit"), "(float)AT(v, 0, 0, 0) *": ("1.02f * (float)AT(v, 0, 0, 0) *", "error of the traces"),
                      "(PARAM(damping) / 255)": ("0", "echo of the sides")},
+    "pore_diffusivity": {"open > 0 ? open : 1": ("6.0", "D/D0"), "+ Z + T)": ("+ Z)", "bit by bit")},
+    "denoising": {"here + INVERSE(dx, dy, dz)": ("2 * here", "images apart"), "0.5 * squares": ("squares", "energy of the step before")},
 }
-SMALL = {"seismic_shot": ["--small", 56, 54, 60]}
+SMALL = {"seismic_shot": ["--small", 56, 54, 60], "pore_diffusivity": ["--small", 18, 17, 20], "denoising": ["--small", 14, 12, 13]}
 FULL = {
-    "seismic_shot": ["-n", 160, 64, 372, "-t", 260, "--frequency", 18, "--dram", "36MiB"],
+    "seismic_shot": ["-n", 160, 64, 160, "-t", 260, "--frequency", 18, "--dram", "29MiB"],
+    "pore_diffusivity": ["-n", 136, 64, 96, "--radius", 9, "--spread", 5e-3, "--dram", "28MiB"],
+    "denoising": ["-n", 140, 64, 90, "-t", 150, "--change", 0, "--check", 10, "--dram", "27MiB"],
 }
 PROGRAM = 24 << 20  # what memext takes of --dram before it has any Blocks
 
@@ -68,7 +72,9 @@ def test_full_run(script, tmp_path, name):
     figures, _ = script(name, tmp_path, "--only", "run", *FULL[name])
     run = figures["run"]
     assert run["buffer_bytes"] > 2 * (run["dram_bytes"] - PROGRAM) and run["n"] == FULL[name][1:4] and run["plan"]["algorithm"] != "direct"
-    assert (run["read_bytes"], run["write_bytes"]) == (run["predicted_read_bytes"], run["predicted_write_bytes"])
+    if run["met"] is None:  # what is predicted is for all steps
+        assert (run["read_bytes"], run["write_bytes"]) == (run["predicted_read_bytes"], run["predicted_write_bytes"])
+    assert (run["met"] is None) == (name != "pore_diffusivity")
     assert all(check["good"] for check in figures["checks"].values()) and len(figures["checks"]) >= 3
     picture = (tmp_path / "picture.png").read_bytes()
     assert picture.startswith(b"\x89PNG") and len(picture) > 20_000
