@@ -218,6 +218,8 @@ int64_t mx_buffer_damage(const mx_buffer *buffer) { return mx_integrity_damage(b
 
 int mx_buffer_integrity_save(mx_buffer *buffer) { return mx_integrity_save(buffer->integrity); }
 
+uint64_t mx_buffer_integrity_bytes(const mx_buffer *buffer) { return mx_integrity_bytes(buffer->integrity); }
+
 int mx_buffer_integrity_load(mx_buffer *buffer) { return mx_integrity_load(buffer->integrity); }
 
 /* ---- the mapped face */

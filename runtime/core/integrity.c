@@ -190,6 +190,10 @@ int mx_integrity_save(struct mx_integrity *t) {
     return move(t, mx_buffer_write);
 }
 
+uint64_t mx_integrity_bytes(const struct mx_integrity *t) {
+    return t == NULL || t->extent == NULL ? 0 : t->block_bytes;
+}
+
 static int check_header(const struct mx_integrity *t) {
     struct header expected = header_of(t), found;
     memcpy(&found, mx_block_data(t->block), sizeof found);

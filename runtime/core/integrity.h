@@ -23,5 +23,7 @@ int mx_integrity_check(struct mx_integrity *table, const struct mx_span *spans, 
 int64_t mx_integrity_damage(const struct mx_integrity *table);
 int mx_integrity_save(struct mx_integrity *table);
 int mx_integrity_load(struct mx_integrity *table);
+/* See mx_buffer_integrity_bytes. NULL table: 0. */
+uint64_t mx_integrity_bytes(const struct mx_integrity *table);
 
 #endif

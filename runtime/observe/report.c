@@ -148,6 +148,7 @@ static json_t *json_commits(const struct mx_report *r) {
     put(o, "buffers", whole(r->buffers));
     put(o, "sweep_s", json_real(r->seconds_a_sweep));
     put(o, "integrity", json_boolean(r->integrity));
+    put(o, "hash_bytes", whole((int64_t)r->hash_bytes));
     return o;
 }
 

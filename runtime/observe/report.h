@@ -60,6 +60,7 @@ struct mx_report {
     bool commits;          /* finished sweeps can be resumed from */
     double commit_every_s; /* 0 = after every sweep */
     bool integrity;
+    uint64_t hash_bytes; /* of --integrity, written with the commits of the stencil phase; not in counters */
     int64_t sources, probes; /* cells that something is added to, or recorded of; 0 = none */
     int64_t check;           /* norms every so many steps; 0 = none */
     int32_t n_until;

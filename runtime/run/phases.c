@@ -91,13 +91,19 @@ static int write_note(struct mx_run *r) {
     return n < 0 ? n : mx_device_commit(r->device, text, (size_t)n);
 }
 
+/* How often that happens is decided by the clock: it is counted by itself, no part of what is predicted. */
+static int save_hashes(struct mx_run *r, mx_buffer *buffer) {
+    r->report.hash_bytes += mx_buffer_integrity_bytes(buffer);
+    return mx_buffer_integrity_save(buffer);
+}
+
 /* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
 static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
     int err = mx_run_in_place_unchanged(r, NULL);
-    if (err == 0 && r->note.integrity_unit > 0) err = mx_buffer_integrity_save(r->buffer[buffer]);
+    if (err == 0 && r->note.integrity_unit > 0) err = save_hashes(r, r->buffer[buffer]);
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
-        err = mx_buffer_integrity_save(r->partner[buffer]);
+        err = save_hashes(r, r->partner[buffer]);
     if (err == 0) err = mx_run_sync_traces(r);
     if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
     if (err < 0) return err;
@@ -482,10 +488,12 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     mx_run_counters(r, &before);
     struct mx_usage_files files = mx_usage_open();
     struct mx_usage usage = mx_usage_now(&files);
+    p->hash_bytes = 0;
     int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
     p->counters = counters_since(r, &before);
+    p->counters.write_bytes -= p->hash_bytes < p->counters.write_bytes ? p->hash_bytes : p->counters.write_bytes;
     const char *snapshots = err < 0 ? mx_run_snapshots_failed(r) : NULL;
     return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
 }

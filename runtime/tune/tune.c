@@ -337,7 +337,7 @@ static int explain_layout(const struct mx_tune_request *q, const char *what, mx_
     if (q->whole_planes)
         return mx_fail(why, -EINVAL,
                        "%s would transfer parts of planes, and the hashes of this store are of whole ones; "
-                       "take --algorithm stream",
+                       "take --algorithm stream without strips (BY = NY)",
                        what);
     bool planes = l->plane_pitch_bytes % q->offset_align_bytes == 0;
     return mx_fail(why, -EINVAL,

@@ -292,6 +292,13 @@ def test_sides_of_a_wave_of_two_steps(memext, place, tmp_path):
                 assert numpy.array_equal(numpy.load(tmp_path / f"{name}.npy"), array), (sides, plan, name)
 
 
+def test_a_verification_in_passes_has_ghosts_too(memext, place):
+    """More levels than one period of the grid holds: what a pass has written is read out of order, and compared with its hashes."""
+    for threads in 1, 3:
+        done = memext.run("-n", 20, 20, 8, "-t", 50, "--side", "z=periodic", "-d", place, "--integrity", "--verify", "--threads", threads)
+        assert done["verified"] is True
+
+
 def test_a_run_with_sides_is_resumed_with_them(memext, place, points, tmp_path):
     """By another plan: ghost layers of strips, then of blocks."""
     sides = ["--side", "x=periodic", "--side", "y=mirror", "--side", "z=periodic"]

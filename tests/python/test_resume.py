@@ -178,6 +178,16 @@ def test_integrity_sees_one_wrong_bit(memext, place, whole, plan, backend):
     assert done.returncode == 0 and report["checksum"] == whole and report["commits"]["integrity"] is True
 
 
+def test_hashes_of_whole_planes(memext, place, whole):
+    """They are none of what a strip transfers: refused with the way out, which goes on. What commits write of hashes is no part of what is predicted."""
+    interrupt(memext, place, "stream", "uring", "--integrity")
+    memext.refused("run", "--resume", "-d", place, *PLANS["strips"], naming="--algorithm stream without strips (BY = NY)")
+    done, report = resume(memext, place, *PLANS["stream"], "--commit-every", 0)
+    assert done.returncode == 0 and report["checksum"] == whole, done.stderr
+    assert report["write_bytes"] == report["predicted_write_bytes"] and report["read_bytes"] == report["predicted_read_bytes"]
+    assert report["commits"]["hash_bytes"] > 0 and report["commits"]["hash_bytes"] % 4096 == 0
+
+
 def test_hashes_of_short_rows(memext, place, whole, tmp_path):
     """Hashes of rows that no device transfers by themselves: a mapping goes on and exports, direct transfers are refused."""
     interrupt(memext, place, "strips", "mmap", "--integrity")

@@ -239,6 +239,9 @@ int64_t mx_buffer_damage(const mx_buffer *buffer);
  * are saved. No transfer may write the Buffer meanwhile. -ENOTSUP where facts.durable is false, -EINVAL
  * without mx_buffer_integrity, errors of writing. */
 int mx_buffer_integrity_save(mx_buffer *buffer);
+/* What one save writes; mx_device_counters counts it like any other transfer. 0 without mx_buffer_integrity,
+ * and where facts.durable is false. */
+uint64_t mx_buffer_integrity_bytes(const mx_buffer *buffer);
 /* Takes the saved checksums of a Buffer that was opened with `resume`. Only for a Buffer whose content is
  * still that of the save: the one that the last commit is about, if the commit was made with a save. -ENODATA
  * (nothing was saved, or with units of another size; nothing is known then), -EBADMSG (what was saved is
