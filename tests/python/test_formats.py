@@ -80,6 +80,9 @@ def test_headers_of_text(memext, own, store, tmp_path):
         memext.refused("run", *own.run(3, words), "-d", store, "--json", data, naming=["never written"])
     memext.run(*own.run(3, words), "-d", store, "--keep")
     memext.refused("run", "--resume", "-d", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
+    memext.refused("export", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
+    # a request that is refused before the headers are read leaves a report, but not there
+    memext.refused("run", *own.run(3, words), "--frame", "none=edge", "-d", store, "--json", d / "e.raw", naming=["never written"])
     assert {p: identity(p) for p in files} == before
 
 
@@ -132,6 +135,16 @@ def test_initial_grids(memext, store, tmp_path, request):
     for word in inputs[-1], inputs[1]:
         data = tmp_path / "a.raw" if str(word).endswith("nhdr") else pathlib.Path(str(word).split(":/")[0])
         memext.refused("run", "--input", word, "-t", 4, "-d", store, "-o", data, "--overwrite", "--force", naming=["never written"])
+    header, data = inputs[1], tmp_path / "a.raw"
+    before = identity(data)
+    for more in ("--stencil", "star49"), ("-n", 9, 9, 9):
+        memext.refused("run", "--input", header, "-t", 4, "-d", store, "--json", data, *more, naming=["never written"])
+    memext.refused("tune", "--input", header, "-t", 4, "--json", data, naming=["never written"])
+    memext.run("--input", header, "-t", 4, "-d", store, "--keep", "--force")
+    memext.refused("run", "--resume", "-t", 5, "-d", store, "-o", data, "--overwrite", naming=["never written"])
+    memext.refused("run", "--resume", "-t", 5, "-d", store, "--json", data, naming=["never written"])
+    memext.refused("export", store, "-o", data, "--overwrite", naming=["never written"])
+    assert identity(data) == before
 
 
 @pytest.mark.parametrize("change, naming", [
