@@ -81,6 +81,9 @@ def test_headers_of_text(memext, own, store, tmp_path):
     memext.run(*own.run(3, words), "-d", store, "--keep")
     memext.refused("run", "--resume", "-d", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
     memext.refused("export", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
+    for file in d / "e.raw", d / "e.nhdr":
+        memext.refused("run", "--resume", "-d", store, "--dtype", "f32", "--json", file, naming=["never written"])
+    memext.refused("run", "--resume", "-d", store, "--init", "zero", naming=["holds all fields"])
     # a request that is refused before the headers are read leaves a report, but not there
     memext.refused("run", *own.run(3, words), "--frame", "none=edge", "-d", store, "--json", d / "e.raw", naming=["never written"])
     assert {p: identity(p) for p in files} == before
@@ -142,7 +145,8 @@ def test_initial_grids(memext, store, tmp_path, request):
     memext.refused("tune", "--input", header, "-t", 4, "--json", data, naming=["never written"])
     memext.run("--input", header, "-t", 4, "-d", store, "--keep", "--force")
     memext.refused("run", "--resume", "-t", 5, "-d", store, "-o", data, "--overwrite", naming=["never written"])
-    memext.refused("run", "--resume", "-t", 5, "-d", store, "--json", data, naming=["never written"])
+    for more in ([], ["-n", 9, 9, 9], ["--backend", "none"]):
+        memext.refused("run", "--resume", "-t", 5, "-d", store, "--json", data, *more, naming=["never written"])
     memext.refused("export", store, "-o", data, "--overwrite", naming=["never written"])
     assert identity(data) == before
 
