@@ -195,12 +195,15 @@ def test_refusals_of_hdf5(memext, own, store, h5py):
         file.create_dataset("empty", shape=b.shape, dtype="f4")
         file.create_dataset("outside", shape=b.shape, dtype="f4", external=[(str(d / "b.raw"), 0, b.nbytes)])
         file.create_dataset("other", data=own.fixed["a"])
+        file["elsewhere"] = h5py.ExternalLink(str(d / "elsewhere.h5"), "/x")
+        with h5py.File(d / "elsewhere.h5", "w") as other:
+            other["x"] = b
         compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         compact.set_layout(h5py.h5d.COMPACT)
         h5py.h5d.create(file.id, b"compact", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((2, 2, 2)), compact)
     (d / "torn.h5").write_bytes((d / "b.h5").read_bytes()[:3000])
     for word, naming in [("b.h5:/chunked", ["chunked", "h5repack", "Python"]), ("b.h5:/packed", ["chunked"]), ("b.h5:/big", ["big endian"]), ("b.h5:/whole", ["another type"]),
-                         ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/compact", ["compact"]),
+                         ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/elsewhere", ["another file", "elsewhere.h5"]), ("b.h5:/compact", ["compact"]),
                          ("b.h5:/none", ["no dataset"]), ("b.h5", ["which dataset"]), ("b.h5:/", ["no dataset"]), ("b.h5:/other", ["f64", "f32"]), ("torn.h5:/big", ["damaged"]),
                          ("a.npy:/x", ["HDF5"]), ("no.h5:/x", ["No such file"])]:
         memext.refused("run", *own.run(3, {**own.words, "b": f"b={d}/{word}"}), "-d", store, naming=naming)
