@@ -138,6 +138,7 @@ static int open_report(struct command *c) {
 
 static int plan_and_run(struct command *c) {
     int err = mx_run_check_names(c->run);
+    if (err == 0) err = mx_run_check_stored_names(c->run);
     if (err == 0) err = open_report(c);
     if (err < 0) return err;
     err = mx_run_prepare(c->run, NULL);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,14 +98,21 @@ int mx_array_check_length(const char *path, const struct mx_npy *npy, mx_why *wh
 
 /* ------------------------------------------------------------------ headers of text */
 
-/* Cells in a file beside the header, whose directory a relative name starts from. */
-static int open_data(const char *path, const char *name, mx_why *why, char out[PATH_MAX], int *fd) {
-    char joined[PATH_MAX];
+/* A relative name starts from the directory of the header. */
+static bool join(const char *path, const char *name, char out[PATH_MAX]) {
     const char *slash = strrchr(path, '/');
     const int prefix = name[0] == '/' || slash == NULL ? 0 : (int)(slash - path) + 1;
-    const int n = snprintf(joined, sizeof joined, "%.*s%s", prefix, path, name);
+    const int n = snprintf(out, PATH_MAX, "%.*s%s", prefix, path, name);
+    if (n >= 0 && n < PATH_MAX) return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+/* Cells in a file beside the header. */
+static int open_data(const char *path, const char *name, mx_why *why, char out[PATH_MAX], int *fd) {
+    char joined[PATH_MAX];
     struct stat st;
-    if (n < 0 || (size_t)n >= sizeof joined || realpath(joined, out) == NULL)
+    if (!join(path, name, joined) || realpath(joined, out) == NULL)
         return mx_fail(why, -errno, "%.200s says that its cells are in %.200s: %s", path, name,
                        strerror(errno));
     /* No device is opened to find out what it is. */
@@ -279,6 +287,40 @@ int mx_array_real(const char *word, char out[PATH_MAX]) {
     const size_t n = strlen(out);
     if (inside[0] == 0) return 0;
     return (size_t)snprintf(out + n, PATH_MAX - n, ":%s", inside) < PATH_MAX - n ? 0 : -ENAMETOOLONG;
+}
+
+/* The name in a header, of which nothing else has to be right. */
+static bool find_data(const char *text, size_t bytes, char name[PATH_MAX]) {
+    const bool nrrd = is_nrrd(text, bytes);
+    char key[64], value[PATH_MAX];
+    struct mx_line line;
+    size_t at = 0;
+    name[0] = 0;
+    while ((nrrd || name[0] == 0) && mx_array_line(text, bytes, &at, &line) && (!nrrd || line.bytes > 0)) {
+        if (!mx_array_pair(line, nrrd ? ": " : "=", key, value)) continue;
+        if (strcasecmp(key, nrrd ? "data file" : "ElementDataFile") == 0 ||
+            (nrrd && strcasecmp(key, "datafile") == 0))
+            strcpy(name, value);
+    }
+    return name[0] != 0 && (nrrd || strcasecmp(name, "LOCAL") != 0);
+}
+
+bool mx_array_data(const char *path, char out[PATH_MAX]) {
+    char head[HEAD_BYTES], name[PATH_MAX], joined[PATH_MAX];
+    struct stat st;
+    bool found = false;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return false;
+    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, head, sizeof head, 0) : 0;
+    if (n > 0 && (is_nrrd(head, (size_t)n) || is_metaimage(head, (size_t)n))) {
+        char *text = malloc(MOST_TEXT_BYTES);
+        n = text != NULL ? pread(fd, text, MOST_TEXT_BYTES, 0) : 0;
+        found = n > 0 && find_data(text, (size_t)n, name) && join(path, name, joined);
+        free(text);
+    }
+    close(fd);
+    if (found && realpath(joined, out) == NULL) strcpy(out, joined);
+    return found;
 }
 
 /* A dataset says that it is HDF5, whose files may begin with something else. */

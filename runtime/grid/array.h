@@ -21,6 +21,11 @@ const char *mx_array_split(const char *word, char file[PATH_MAX]);
 /* The same word with the file's absolute path. -errno. */
 int mx_array_real(const char *word, char out[PATH_MAX]);
 
+/* The file that a header of text says its cells are in, for comparison with other names: also where the
+ * header could not be used otherwise. out: absolute as far as it is there. false: path is no such header, or
+ * holds the cells itself. */
+bool mx_array_data(const char *path, char out[PATH_MAX]);
+
 struct mx_array_format {
     const char *name, *summary; /* for `memext info` */
     bool built;

@@ -82,12 +82,23 @@ static int check_layout(hid_t set, const char *word, mx_why *why, int64_t *offse
     return 0;
 }
 
+/* Does a link on the way lead to another file? Offsets there say nothing of this one. */
+static int check_file(hid_t file, hid_t set, const char *word, mx_why *why) {
+    char here[PATH_MAX] = "", there[PATH_MAX] = "";
+    const ssize_t n = H5Fget_name(file, here, sizeof here), m = H5Fget_name(set, there, sizeof there);
+    if (n > 0 && n == m && strcmp(here, there) == 0) return 0;
+    return mx_fail(why, -EINVAL,
+                   "%.300s is a link to a dataset of another file, %.200s: name that file and its dataset",
+                   word, there);
+}
+
 static int look(hid_t file, const char *word, const char *inside, bool any, mx_why *why, struct mx_npy *npy) {
     if (inside[0] == 0)
         return mx_fail(why, -EINVAL, "%.300s is an HDF5 file: say which dataset of it: FILE.h5:/NAME", word);
     const hid_t set = H5Dopen2(file, inside, H5P_DEFAULT);
     if (set < 0) return mx_fail(why, -EINVAL, "there is no dataset %.300s", word);
-    int err = check_type(set, word, any, why, &npy->dtype);
+    int err = check_file(file, set, word, why);
+    if (err == 0) err = check_type(set, word, any, why, &npy->dtype);
     if (err == 0) err = check_shape(set, word, why, npy->shape);
     if (err == 0) err = check_layout(set, word, why, &npy->data_offset_bytes);
     H5Dclose(set);

@@ -38,13 +38,16 @@ static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dt
         return mx_fail(why, -EINVAL,
                        "%s is big endian (%.5s); convert it with a.astype(a.dtype.newbyteorder('<'))", path,
                        descr);
+    /* To the end of the word; of a structure its beginning. */
+    const char *end = descr[0] == '\'' ? strchr(descr + 1, '\'') : NULL;
+    const int n = end != NULL && end - descr < 12 ? (int)(end - descr) + 1 : 12;
     if (any)
         return mx_fail(why, -EINVAL,
-                       "%s has element type %.12s; f8, f4, u1, u2 and i2, little endian, are supported", path,
-                       descr);
+                       "%s has element type %.*s; f8, f4, u1, u2 and i2, little endian, are supported", path,
+                       n, descr);
     return mx_fail(
         why, -EINVAL,
-        "%s has element type %.12s; only '<f8' and '<f4' are supported: convert with a.astype('f8')", path,
+        "%s has element type %.*s; only '<f8' and '<f4' are supported: convert with a.astype('f8')", path, n,
         descr);
 }
 

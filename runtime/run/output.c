@@ -205,6 +205,17 @@ static void resolve(const struct mx_file_word *word, struct named *out) {
     out->there = stat(out->path, &out->st) == 0;
 }
 
+/* The file that a header names for its cells is an input as well. Its name may be followed by what raw files
+ * need, and then is none. */
+static bool resolve_data(const struct mx_file_word *word, struct named *out) {
+    char data[PATH_MAX];
+    if (!mx_array_data(word->path, data)) return false;
+    out->word = word;
+    if (realpath(data, out->path) == NULL) resolve_new(data, out);
+    out->there = stat(out->path, &out->st) == 0;
+    return true;
+}
+
 /* Not inlined: gcc 12 then takes the paths for empty, and warns. */
 __attribute__((noinline)) static bool same_file(const struct named *a, const struct named *b) {
     if (a->there && b->there) return a->st.st_ino == b->st.st_ino && a->st.st_dev == b->st.st_dev;
@@ -229,7 +240,7 @@ static int refuse_pair(const struct named *a, const struct named *b, mx_why *why
 }
 
 int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why) {
-    struct named *names = calloc(n, sizeof *names);
+    struct named *names = calloc(2 * n, sizeof *names); /* a header may name another file */
     size_t used = 0;
     int err = names == NULL ? mx_fail(why, -ENOMEM, "no memory for the names of files") : 0;
     for (size_t i = 0; i < n && err == 0; i++) {
@@ -240,6 +251,7 @@ int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *wh
         for (size_t j = 0; j < used && err == 0 && words[i].use != MX_FILE_READ && is_file(&names[used]); j++)
             if (same_file(&names[j], &names[used])) err = refuse_pair(&names[j], &names[used], why);
         used++;
+        if (words[i].use == MX_FILE_READ) used += resolve_data(&words[i], &names[used]);
     }
     free(names);
     return err;

@@ -37,7 +37,8 @@ struct mx_file_word {
     enum mx_file_use use; /* PLACE: of a store; in a directory the file memext.store is meant */
 };
 /* -EINVAL where one that is written, or a place, is the same file as another one, by whatever name. To be
- * called before any is opened: pipes, terminals and /dev/null may be named twice. */
+ * called before any is opened. A header that is read stands for the file of its cells too. Pipes, terminals
+ * and /dev/null may be named twice. */
 int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why);
 
 /* Nothing is written to an existing file. -EEXIST names --overwrite; -EISDIR, -ENOENT, -EACCES, -EROFS ...

@@ -3,6 +3,7 @@
 #include "core/device.h"
 #include "machine/machine.h"
 #include "run/run.h"
+#include "run/store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -161,14 +162,14 @@ static int check_kernel(struct mx_run *r, const char *place) {
 
 static int check_origin(struct mx_run *r, const char *place) {
     const struct mx_note *n = &r->note;
-    if (r->o.init != NULL && strcmp(r->o.init, n->init) != 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run that began with %s; leave --init out with --resume", place,
-                       origin(n));
     if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0))
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds all fields of its run; leave --input and --init out with --resume",
                        place);
+    if (r->o.init != NULL && strcmp(r->o.init, n->init) != 0)
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds a run that began with %s; leave --init out with --resume", place,
+                       origin(n));
     if (r->o.input != NULL && n->input[0] == 0)
         return mx_fail(&r->why, -EINVAL,
                        "%.300s holds a run that began with %s %s; leave --input out with --resume", place,
@@ -883,6 +884,30 @@ int mx_run_check_names(struct mx_run *r) {
                                          s->word[i].use == MX_FILE_PLACE, &r->why);
     r->same_names |= err < 0;
     free(s);
+    return err;
+}
+
+int mx_run_check_stored_names(struct mx_run *r) {
+    struct mx_file_word words[2 * MX_FIELDS_MOST + 2];
+    size_t n = 0;
+    mx_why none;
+    if (!r->o.resume || r->o.path == NULL || r->o.json == NULL) return 0;
+    struct mx_stored *stored = calloc(1, sizeof *stored);
+    if (stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of the store");
+    int err = 0;
+    if (mx_stored_look(r->o.path, &none, stored) == 0 && stored->have_note) {
+        const struct mx_note *note = &stored->note;
+        words[n++] = (struct mx_file_word){"the run's --input", note->input, MX_FILE_READ};
+        for (int32_t i = 0; i < note->fields.n; i++) {
+            words[n++] =
+                (struct mx_file_word){"a field of the run", note->fields.field[i].path, MX_FILE_READ};
+            words[n++] =
+                (struct mx_file_word){"the data of a field", note->fields.field[i].data, MX_FILE_READ};
+        }
+        words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
+        err = mx_output_check_names(words, n, &r->why);
+    }
+    free(stored);
     return err;
 }
 

@@ -333,22 +333,40 @@ void mx_run_predict_snapshots(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ begin */
 
+/* Is it a file that the run of this note has written: one of its fields, at one of its steps? Others may have
+ * names that look like it, and stay. */
+static bool is_of(const json_t *note, const char *name) {
+    const json_int_t every = json_integer_value(json_object_get(note, "every"));
+    const json_t *fields = json_object_get(note, "fields");
+    bool known = false;
+    if (!mx_snapshot_name(name) || every < 1) return false;
+    const char *dash = strrchr(name, '-');
+    for (size_t i = 0; i < json_array_size(fields) && !known; i++) {
+        const char *field = json_string_value(json_array_get(fields, i));
+        known = field != NULL && strlen(field) == (size_t)(dash - name) &&
+                memcmp(field, name, (size_t)(dash - name)) == 0;
+    }
+    return known && strtoll(dash + 1, NULL, 10) % every == 0;
+}
+
 /* Temporaries of dead processes; and with --overwrite what a former run of snapshots has left. */
 static int clean(struct mx_run *r, const struct found *f) {
     const struct mx_run_snapshots *s = &r->snapshots;
-    const bool all = f->note && !is_ours(r, f);
+    char path[PATH_MAX + 256];
     struct dirent *e;
     int err = 0;
     DIR *d = opendir(s->asked.directory);
     if (d == NULL)
         return mx_fail(&r->why, -errno, "%.300s cannot be read: %s", s->asked.directory, strerror(errno));
+    snprintf(path, sizeof path, "%s/%s", s->asked.directory, note_name);
+    json_t *former = f->note && !is_ours(r, f) ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
     while (err == 0 && (e = readdir(d)) != NULL) {
-        char path[PATH_MAX + 256];
-        if (!is_temporary(e->d_name) && !(all && mx_snapshot_name(e->d_name))) continue;
+        if (!is_temporary(e->d_name) && !is_of(former, e->d_name)) continue;
         snprintf(path, sizeof path, "%s/%s", s->asked.directory, e->d_name);
         if ((err = mx_retry(mx_sys->unlink(path))) == -ENOENT) err = 0;
         if (err < 0) mx_fail(&r->why, err, "%.300s cannot be removed: %s", path, strerror(-err));
     }
+    json_decref(former);
     closedir(d);
     return err;
 }

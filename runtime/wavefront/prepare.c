@@ -110,6 +110,22 @@ static int reopen_inputs(mx_wf_run *r) {
     return mx_wf_source_open(paths, init, n->geometry.rows, n->geometry.cols, &r->why, &r->source);
 }
 
+static int check_names(mx_wf_run *r, bool stored) {
+    struct mx_file_word words[WORDS];
+    size_t n = 0;
+    for (int m = 0; m < MX_WF_MATRICES; m++) {
+        const char *input = stored ? r->note.inputs[m].path : r->o.inputs[m];
+        words[n++] = (struct mx_file_word){input_words[m], input, MX_FILE_READ};
+    }
+    words[n++] = (struct mx_file_word){"-d", r->o.path, MX_FILE_PLACE};
+    for (int m = 0; m < MX_WF_MATRICES; m++)
+        words[n++] = (struct mx_file_word){output_words[m], r->o.outputs[m], MX_FILE_WRITTEN};
+    words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
+    words[n++] = (struct mx_file_word){"--timeline", r->o.timeline, MX_FILE_WRITTEN};
+    words[n++] = (struct mx_file_word){"--trace", r->o.trace, MX_FILE_WRITTEN};
+    return mx_output_check_names(words, n, &r->why);
+}
+
 static int take_store(mx_wf_run *r) {
     struct mx_store_facts *s = calloc(1, sizeof *s);
     mx_why reason = {""};
@@ -125,6 +141,8 @@ static int take_store(mx_wf_run *r) {
                       s->place);
     if (err == 0 && (err = mx_wf_note_parse(s->note, s->note_bytes, &reason, &r->note)) < 0)
         mx_fail(&r->why, err, "%.300s cannot be resumed: %.150s", s->place, reason.text);
+    if (err == 0 && (err = check_names(r, true)) < 0)
+        mx_output_drop(&r->json); /* no report goes where an input is */
     if (err == 0) err = check_problem(r, s->place);
     if (err == 0) err = reopen_inputs(r);
     if (err == 0) {
@@ -240,22 +258,6 @@ static int open_source(mx_wf_run *r) {
     return err;
 }
 
-static int check_names(mx_wf_run *r, bool stored) {
-    struct mx_file_word words[WORDS];
-    size_t n = 0;
-    for (int m = 0; m < MX_WF_MATRICES; m++) {
-        const char *input = stored ? r->note.inputs[m].path : r->o.inputs[m];
-        words[n++] = (struct mx_file_word){input_words[m], input, MX_FILE_READ};
-    }
-    words[n++] = (struct mx_file_word){"-d", r->o.path, MX_FILE_PLACE};
-    for (int m = 0; m < MX_WF_MATRICES; m++)
-        words[n++] = (struct mx_file_word){output_words[m], r->o.outputs[m], MX_FILE_WRITTEN};
-    words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
-    words[n++] = (struct mx_file_word){"--timeline", r->o.timeline, MX_FILE_WRITTEN};
-    words[n++] = (struct mx_file_word){"--trace", r->o.trace, MX_FILE_WRITTEN};
-    return mx_output_check_names(words, n, &r->why);
-}
-
 static int check_sequential(mx_wf_run *r) {
     const struct mx_wf_options *o = &r->o;
     if (!o->sequential) return 0;
@@ -282,8 +284,6 @@ int mx_wf_prepare(mx_wf_run *r) {
         r->o.layout = NULL;
     }
     if (err == 0 && r->o.resume) err = take_store(r);
-    if (err == 0 && r->resumed && (err = check_names(r, true)) < 0)
-        mx_output_drop(&r->json); /* no report goes where an input is */
     if (err == 0) err = take_backend(r);
     if (err == 0 && !r->resumed) err = open_source(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->machine);

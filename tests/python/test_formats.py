@@ -80,6 +80,12 @@ def test_headers_of_text(memext, own, store, tmp_path):
         memext.refused("run", *own.run(3, words), "-d", store, "--json", data, naming=["never written"])
     memext.run(*own.run(3, words), "-d", store, "--keep")
     memext.refused("run", "--resume", "-d", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
+    memext.refused("export", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
+    for file in d / "e.raw", d / "e.nhdr":
+        memext.refused("run", "--resume", "-d", store, "--dtype", "f32", "--json", file, naming=["never written"])
+    memext.refused("run", "--resume", "-d", store, "--init", "zero", naming=["holds all fields"])
+    # a request that is refused before the headers are read leaves a report, but not there
+    memext.refused("run", *own.run(3, words), "--frame", "none=edge", "-d", store, "--json", d / "e.raw", naming=["never written"])
     assert {p: identity(p) for p in files} == before
 
 
@@ -132,6 +138,17 @@ def test_initial_grids(memext, store, tmp_path, request):
     for word in inputs[-1], inputs[1]:
         data = tmp_path / "a.raw" if str(word).endswith("nhdr") else pathlib.Path(str(word).split(":/")[0])
         memext.refused("run", "--input", word, "-t", 4, "-d", store, "-o", data, "--overwrite", "--force", naming=["never written"])
+    header, data = inputs[1], tmp_path / "a.raw"
+    before = identity(data)
+    for more in ("--stencil", "star49"), ("-n", 9, 9, 9):
+        memext.refused("run", "--input", header, "-t", 4, "-d", store, "--json", data, *more, naming=["never written"])
+    memext.refused("tune", "--input", header, "-t", 4, "--json", data, naming=["never written"])
+    memext.run("--input", header, "-t", 4, "-d", store, "--keep", "--force")
+    memext.refused("run", "--resume", "-t", 5, "-d", store, "-o", data, "--overwrite", naming=["never written"])
+    for more in ([], ["-n", 9, 9, 9], ["--backend", "none"]):
+        memext.refused("run", "--resume", "-t", 5, "-d", store, "--json", data, *more, naming=["never written"])
+    memext.refused("export", store, "-o", data, "--overwrite", naming=["never written"])
+    assert identity(data) == before
 
 
 @pytest.mark.parametrize("change, naming", [
@@ -178,12 +195,15 @@ def test_refusals_of_hdf5(memext, own, store, h5py):
         file.create_dataset("empty", shape=b.shape, dtype="f4")
         file.create_dataset("outside", shape=b.shape, dtype="f4", external=[(str(d / "b.raw"), 0, b.nbytes)])
         file.create_dataset("other", data=own.fixed["a"])
+        file["elsewhere"] = h5py.ExternalLink(str(d / "elsewhere.h5"), "/x")
+        with h5py.File(d / "elsewhere.h5", "w") as other:
+            other["x"] = b
         compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         compact.set_layout(h5py.h5d.COMPACT)
         h5py.h5d.create(file.id, b"compact", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((2, 2, 2)), compact)
     (d / "torn.h5").write_bytes((d / "b.h5").read_bytes()[:3000])
     for word, naming in [("b.h5:/chunked", ["chunked", "h5repack", "Python"]), ("b.h5:/packed", ["chunked"]), ("b.h5:/big", ["big endian"]), ("b.h5:/whole", ["another type"]),
-                         ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/compact", ["compact"]),
+                         ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/elsewhere", ["another file", "elsewhere.h5"]), ("b.h5:/compact", ["compact"]),
                          ("b.h5:/none", ["no dataset"]), ("b.h5", ["which dataset"]), ("b.h5:/", ["no dataset"]), ("b.h5:/other", ["f64", "f32"]), ("torn.h5:/big", ["damaged"]),
                          ("a.npy:/x", ["HDF5"]), ("no.h5:/x", ["No such file"])]:
         memext.refused("run", *own.run(3, {**own.words, "b": f"b={d}/{word}"}), "-d", store, naming=naming)

@@ -157,10 +157,13 @@ def test_a_directory_is_one_runs_alone(memext, place, states, tmp_path):
     run = [*GRID, "-t", 9, *PLANS["direct"]]
     memext.run(*run, "--snapshot", f"3:{snaps}")
     memext.refused("run", *run, "--snapshot", f"{EVERY}:{snaps}", naming=["another run", "--overwrite"])
-    (snaps / "thesis.txt").write_text("mine")
+    mine = [snaps / n for n in ("thesis.txt", "velocity-20261123.npy", name(7))]  # of no field or step of that run
+    for path in mine:
+        path.write_text("mine")
     memext.run(*run, "--snapshot", f"{EVERY}:{snaps}", "--overwrite")
-    assert (snaps / "thesis.txt").read_text() == "mine"
-    (snaps / "thesis.txt").unlink()
+    for path in mine:
+        assert path.read_text() == "mine"
+        path.unlink()
     check(snaps, states, (4, 8))
     other = tmp_path / "other"
     other.mkdir()

@@ -188,7 +188,7 @@ def test_nothing_is_destroyed(memext, place, tmp_path):
     dying(memext, place)
     store = (place / "memext.store").read_bytes()
     memext.refused("wavefront", *SIZE, "-d", place, naming="--force")
-    memext.refused("run", "--resume", "-d", place, naming="note")
+    memext.refused("run", "--resume", "-d", place, naming="memext wavefront")
     assert (place / "memext.store").read_bytes() == store
     memext.run("-n", 20, 20, 20, "-t", 2, "-d", place, "--keep", "--force")
     memext.refused("wavefront", "--resume", "-d", place, naming="wavefront")
@@ -279,6 +279,7 @@ def test_a_report_is_not_written_over_a_stored_input(memext, place, tmp_path):
     before = za.read_bytes()
     dying(memext, place, "--input", za)
     memext.refused("wavefront", "--resume", "-d", place, "--json", za, naming=["za.npy", "never written"])
+    memext.refused("wavefront", "--resume", "--iterations", 9, "-d", place, "--json", za, naming=["za.npy", "never written"])
     assert za.read_bytes() == before
 
 
