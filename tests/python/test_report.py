@@ -53,7 +53,9 @@ def test_predicted_bytes_are_moved(memext, quick_place, backend, algorithm):
         assert report["verified"] is True
         assert report["read_bytes"] == report["predicted_read_bytes"] > 0
         assert report["write_bytes"] == report["predicted_write_bytes"] > 0
-        assert report["kernel"]["storage_read_bytes"] == report["read_bytes"]
+        # More only where pages of the program itself were read again, since something else emptied the page cache.
+        more = report["kernel"]["storage_read_bytes"] - report["read_bytes"]
+        assert more == 0 or (more > 0 and report["major_faults"] > 0)
 
 
 def test_the_slides_problem(memext, quick_place):

@@ -39,7 +39,7 @@ class Kernel:
     def __init__(self, path):
         self.object = c.CDLL(path)
         self.d = d = Description.in_dll(self.object, "mx_kernel")
-        assert d.size == c.sizeof(Description) and d.row_size == c.sizeof(Row)
+        assert d.size >= c.sizeof(Description) and d.row_size == c.sizeof(Row)
         self.fields = [[d.state[i] for i in range(d.n_state)], [d.partner[i] for i in range(d.n_partner)]]
         self.fixed = [d.fixed[i] for i in range(d.n_fixed)]
         self.params = {d.param[i].name.decode(): d.param[i].value for i in range(d.n_param)}
