@@ -813,6 +813,7 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = mx_run_open_points(r);
     if (err == 0) err = mx_run_open_norms(r);
+    if (err == 0) err = mx_run_check_verify(r);
     return err < 0 ? err : mx_run_open_snapshots(r);
 }
 
