@@ -490,9 +490,12 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     r->n_buffers = r->resumed ? r->note.n_buffers : r->tuned.shape.pairs && r->tuned.shape.in_place ? 1 : 2;
     r->commit_every_s = r->resumed ? r->note.commit_every : 0;
     if (!possible && mx_option_given(&r->o, "commit-every"))
-        return mx_fail(&r->why, -EINVAL,
-                       "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out",
-                       r->algorithm->name);
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out, or "
+            "%s",
+            r->algorithm->name,
+            r->algorithm->resumable ? "--in-place" : "take --algorithm stream or redundant");
     if (!possible) return 0;
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
