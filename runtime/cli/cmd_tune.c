@@ -89,6 +89,7 @@ static void lay_files(struct tune *t) {
     for (int32_t i = 0; i < t->fields.n; i++) {
         const struct mx_run_field *f = &t->fields.field[i];
         if (f->array != MX_FIELD_OF_C || f->npy.fd < 0 || t->backend->anonymous || t->o.field_copy) continue;
+        if (mx_fields_check_sides(t->system, &t->o.problem.sides, t->backend, NULL) < 0) continue;
         mx_field_lay_in_place(f, &t->o.problem, mx_field_align(f, t->backend), NULL, &t->fixed[f->index]);
     }
     t->request.fixed = t->fixed;

@@ -143,5 +143,7 @@ struct mx_verification {
     void *context;
 };
 int mx_verify(const struct mx_verification *verification, mx_why *why);
+/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Of Buffers it only asks whether there is `scratch`. */
+int mx_verify_fits(const struct mx_verification *verification, mx_why *why);
 
 #endif

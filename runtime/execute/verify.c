@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_LEVELS = 2048 }; /* of a pass: levels recur */
+
 struct check {
     const struct mx_verification *v;
     mx_kernel_fn *kernel; /* NULL: the system's row functions */
@@ -380,9 +382,9 @@ static int sweeps(struct check *c, int64_t deepest) {
         c->view.z_offset = c->ghost ? c->depth * c->v->problem->h : 0;
         for (int i = 0; i < 1 + c->pairs; i++) {
             c->result[i] = c->scratch[i] = NULL;
-            /* Ghosts are read out of order, see take_again. A stream would read ahead what the pass writes. */
-            if (!first && !c->ghost && err == 0)
-                err = open_stream(c, true, c->done, i, false, &input[i]);
+            /* Ghosts are read out of order, see take_again. A stream would read ahead what the pass writes.
+             */
+            if (!first && !c->ghost && err == 0) err = open_stream(c, true, c->done, i, false, &input[i]);
             if (err == 0)
                 err = left == 0 ? open_stream(c, false, c->done + c->depth, i, false, &c->result[i])
                                 : open_stream(c, true, c->done + c->depth, i, true, &c->scratch[i]);
@@ -429,41 +431,73 @@ static int open_fixed(struct check *c) {
     return err;
 }
 
-int mx_verify(const struct mx_verification *v, mx_why *why) {
-    const struct mx_problem *p = v->problem;
-    struct check c = {.v = v, .reach = 2 * p->h + 1, .pairs = mx_reads_old(p), .why = why};
-    const struct mx_layout *l = v->layout;
+static struct check check_of(const struct mx_verification *v, mx_why *why) {
+    struct check c = {.v = v, .reach = 2 * v->problem->h + 1, .pairs = mx_reads_old(v->problem), .why = why};
     if (v->after != NULL) c.sides = v->after->sides;
     c.ghost = mx_sides_periodic(&c.sides, MX_DIM_Z);
+    return c;
+}
+
+/* Planes that each level of a pass keeps for its end. */
+static int64_t kept_planes(const struct check *c) {
+    return c->ghost && c->v->scratch != NULL ? c->v->problem->h * (1 + c->pairs) : 0;
+}
+
+/* How many levels a pass may have. */
+static int find_deepest(struct check *c) {
+    const struct mx_verification *v = c->v;
+    const struct mx_problem *p = v->problem;
+    const struct mx_layout *l = v->layout;
     int64_t half = l->plane_pitch_bytes > MX_PLANE_GROUP_BYTES ? l->plane_pitch_bytes : MX_PLANE_GROUP_BYTES;
     /* Two streams of two halves for each array; planes of the last level, and of the one before the first; of
      * C what a level reads around its plane. */
-    int64_t streams = 4 * half * (1 + c.pairs), fixed = fixed_plane_bytes(v);
-    int64_t ends = l->plane_pitch_bytes * (1 + (c.pairs ? c.reach : 0)) +
+    int64_t streams = 4 * half * (1 + c->pairs), fixed = fixed_plane_bytes(v);
+    int64_t ends = l->plane_pitch_bytes * (1 + (c->pairs ? c->reach : 0)) +
                    (p->system != NULL ? (p->system->hc + 1) * fixed : 0);
-    const int64_t kept = c.ghost && v->scratch != NULL ? p->h * (1 + c.pairs) : 0; /* planes for each level */
-    int64_t level_bytes = (c.reach + kept) * l->plane_pitch_bytes + p->h * fixed;
+    const int64_t kept = kept_planes(c);
+    int64_t level_bytes = (c->reach + kept) * l->plane_pitch_bytes + p->h * fixed;
     int64_t deepest = ((int64_t)v->memory_bytes - streams - ends) / level_bytes;
     const int64_t levels = mx_levels_of(p, p->nt);
-    if (deepest > 2048) deepest = 2048;                             /* the recursion's depth */
+    if (deepest > MOST_LEVELS) deepest = MOST_LEVELS;
     if (kept > 0 && deepest > p->nz / p->h) deepest = p->nz / p->h; /* ghosts of one period */
     if (deepest > levels || levels == 0) deepest = levels;
     if (deepest < 1 && levels > 0)
-        return mx_fail(why, -ENOMEM, "verification needs %lld bytes of DRAM, %llu are left; raise --dram",
+        return mx_fail(c->why, -ENOMEM, "verification needs %lld bytes of DRAM, %llu are left; raise --dram",
                        (long long)(streams + level_bytes), (unsigned long long)v->memory_bytes);
+    if (v->scratch == NULL && levels > MOST_LEVELS)
+        return mx_fail(
+            c->why, -ENOTSUP,
+            "with one pair of Buffers verification is one pass, of %d time levels at most, and this "
+            "run has %lld: leave --in-place or --verify out",
+            MOST_LEVELS, (long long)levels);
     if (v->scratch == NULL && deepest < levels)
         return mx_fail(
-            why, -ENOMEM,
+            c->why, -ENOMEM,
             "with one pair of Buffers verification is one pass, which needs %lld bytes of DRAM; %llu "
             "are left: raise --dram, or leave --in-place or --verify out",
             (long long)(streams + ends + levels * level_bytes), (unsigned long long)v->memory_bytes);
+    c->deepest = deepest;
+    return 0;
+}
+
+int mx_verify_fits(const struct mx_verification *v, mx_why *why) {
+    struct check c = check_of(v, why);
+    return find_deepest(&c);
+}
+
+int mx_verify(const struct mx_verification *v, mx_why *why) {
+    const struct mx_problem *p = v->problem;
+    const struct mx_layout *l = v->layout;
+    struct check c = check_of(v, why);
+    int err = find_deepest(&c);
+    if (err < 0) return err;
+    const int64_t deepest = c.deepest, kept = kept_planes(&c);
     if (p->system == NULL) c.kernel = mx_stencil_plain(mx_stencil_find(p->stencil), p->dtype);
     if (p->system != NULL) c.fixed_slots = deepest * p->h + p->system->hc + 1;
     struct mx_block_options options = {.budget = v->budget};
-    int err = mx_block_create(
-        &options, (uint64_t)((deepest * c.reach + c.reach * (1 + c.pairs)) * l->plane_pitch_bytes), why,
-        &c.block);
-    c.deepest = deepest;
+    err = mx_block_create(&options,
+                          (uint64_t)((deepest * c.reach + c.reach * (1 + c.pairs)) * l->plane_pitch_bytes),
+                          why, &c.block);
     if (err == 0 && kept > 0 && deepest > 0)
         err =
             mx_block_create(&options, (uint64_t)(deepest * kept * l->plane_pitch_bytes), why, &c.kept_block);

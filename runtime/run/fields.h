@@ -92,6 +92,11 @@ int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem 
  * why it has to be copied. */
 int mx_field_lay_in_place(const struct mx_run_field *field, const struct mx_problem *problem,
                           uint32_t align_bytes, mx_why *why, struct mx_fixed_layout *out);
+/* in_place.c: what periodic sides ask of a field of C is in a copy alone: a frame that is the other end,
+ * where a kernel reads it, and rows that direct transfers can take from there. 0, or -EINVAL with the reason.
+ */
+int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides *sides,
+                          const struct mx_backend *backend, mx_why *why);
 /* What its transfers will be aligned to, as far as that is known without a device. */
 uint32_t mx_field_align(const struct mx_run_field *field, const struct mx_backend *backend);
 

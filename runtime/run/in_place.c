@@ -73,24 +73,21 @@ static void tell(struct mx_run *r, const struct mx_run_field *f) {
     file->align_bytes = facts.offset_align_bytes;
 }
 
-/* What periodic sides ask of a field is in a copy alone: a frame that is the other end, where a kernel reads
- * it, and rows that direct transfers can take from there. */
-static int check_sides(struct mx_run *r) {
-    const struct mx_sides *s = &r->sides;
+int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides *s,
+                          const struct mx_backend *backend, mx_why *why) {
     const bool y = mx_sides_periodic(s, MX_DIM_Y),
                any = y || mx_sides_periodic(s, MX_DIM_X) || mx_sides_periodic(s, MX_DIM_Z);
-    if (any && r->system->hc > 0)
-        return mx_fail(&r->why, -EINVAL, "its frame is what the periodic sides say, not what the file has");
-    if (y && r->backend->face == MX_FACE_TRANSFER)
-        return mx_fail(&r->why, -EINVAL,
-                       "y=periodic takes rows from the other end, which have to be aligned");
+    if (any && system->hc > 0)
+        return mx_fail(why, -EINVAL, "its frame is what the periodic sides say, not what the file has");
+    if (y && backend->face == MX_FACE_TRANSFER)
+        return mx_fail(why, -EINVAL, "y=periodic takes rows from the other end, which have to be aligned");
     return 0;
 }
 
 /* Of a new run: in place where that is possible. */
 static int choose(struct mx_run *r, struct mx_run_field *f) {
     if (r->backend->anonymous || r->o.field_copy) return 0;
-    if (check_sides(r) == 0 && begin(r, f) == 0) return 0;
+    if (mx_fields_check_sides(r->system, &r->sides, r->backend, &r->why) == 0 && begin(r, f) == 0) return 0;
     mx_run_remark(r, "%.300s is copied into the store: %.300s", f->path, r->why.text);
     r->why.text[0] = 0;
     return 0;

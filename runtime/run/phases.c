@@ -493,7 +493,8 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
     p->counters = counters_since(r, &before);
-    p->counters.write_bytes -= p->hash_bytes < p->counters.write_bytes ? p->hash_bytes : p->counters.write_bytes;
+    p->counters.write_bytes -=
+        p->hash_bytes < p->counters.write_bytes ? p->hash_bytes : p->counters.write_bytes;
     const char *snapshots = err < 0 ? mx_run_snapshots_failed(r) : NULL;
     return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
 }
@@ -605,12 +606,29 @@ static int take_checksum(struct mx_run *r) {
     return err;
 }
 
-static int verify(struct mx_run *r) {
+/* DRAM that a verification may use. */
+static uint64_t left_bytes(const struct mx_run *r) {
     struct mx_budget_facts b = {.size = sizeof b};
     mx_budget_facts(r->budget, &b);
-    uint64_t taken =
+    const uint64_t taken =
         b.reserve_bytes + b.used_bytes + MX_TUNE_OVERHEAD_BYTES +
         (r->resident ? (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes : 0);
+    return b.limit_bytes > taken ? b.limit_bytes - taken : 0;
+}
+
+/* Before the work, and not after it. A criterion may end the run at the first check. */
+int mx_run_check_verify(struct mx_run *r) {
+    struct mx_problem least = r->o.problem;
+    if (r->norms.n_until > 0 && least.nt > least.due[0] && least.due[0] > 0) least.nt = least.due[0];
+    const struct mx_verification v = {.problem = &least,
+                                      .layout = &r->report.layout,
+                                      .scratch = r->buffer[1],
+                                      .after = asks(r) ? &r->points.after : NULL,
+                                      .memory_bytes = left_bytes(r)};
+    return r->o.verify ? mx_verify_fits(&v, &r->why) : 0;
+}
+
+static int verify(struct mx_run *r) {
     const int32_t other = r->result == 0 ? 1 : 0;
     struct mx_fields_fill fill[2] = {fill_of(r, 0, 0, &r->report.layout),
                                      fill_of(r, 1, 0, &r->report.layout)};
@@ -631,7 +649,7 @@ static int verify(struct mx_run *r) {
                                 .scratch_partner = r->partner[other],
                                 .budget = r->budget,
                                 .after = asks(r) ? &r->points.after : NULL,
-                                .memory_bytes = b.limit_bytes > taken ? b.limit_bytes - taken : 0,
+                                .memory_bytes = left_bytes(r),
                                 .stop = &r->stop,
                                 .progress = on_progress,
                                 .context = r};

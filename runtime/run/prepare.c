@@ -491,9 +491,12 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     r->n_buffers = r->resumed ? r->note.n_buffers : r->tuned.shape.pairs && r->tuned.shape.in_place ? 1 : 2;
     r->commit_every_s = r->resumed ? r->note.commit_every : 0;
     if (!possible && mx_option_given(&r->o, "commit-every"))
-        return mx_fail(&r->why, -EINVAL,
-                       "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out",
-                       r->algorithm->name);
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out, or "
+            "%s",
+            r->algorithm->name,
+            r->algorithm->resumable ? "--in-place" : "take --algorithm stream or redundant");
     if (!possible) return 0;
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
@@ -814,6 +817,7 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = mx_run_open_points(r);
     if (err == 0) err = mx_run_open_norms(r);
+    if (err == 0) err = mx_run_check_verify(r);
     return err < 0 ? err : mx_run_open_snapshots(r);
 }
 

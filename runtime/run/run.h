@@ -148,9 +148,10 @@ static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EIN
 int mx_run_request(struct mx_run *r); /* place, source, machine, limits; on --resume the store's note */
 int mx_run_plan(
     struct mx_run *r); /* plan and predictions, without or (after the store) with the device's own facts */
-int mx_run_open_store(struct mx_run *r);  /* device, budget, Buffers */
-int mx_run_check_names(struct mx_run *r); /* no output may be the input, the store, or another output: before
-                                             any is opened */
+int mx_run_open_store(struct mx_run *r);   /* device, budget, Buffers */
+int mx_run_check_verify(struct mx_run *r); /* with the store open: is there memory for --verify? (phases.c) */
+int mx_run_check_names(struct mx_run *r);  /* no output may be the input, the store, or another output: before
+                                              any is opened */
 /* Of --resume, before --json is opened: a run that is refused leaves its report, but not where the files of
  * the stored run are. */
 int mx_run_check_stored_names(struct mx_run *r);

@@ -40,6 +40,12 @@ static const char *unit(int dim) { return dim == MX_DIM_Y ? "rows" : "planes"; }
 int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why *why) {
     const int64_t n = mx_extent_of(p, dim), a_step = mx_levels_a_step(p);
     if (levels * p->h <= n) return 0;
+    if (a_step * p->h > n)
+        return mx_fail(
+            why, -EINVAL,
+            "%c=periodic: a step needs %lld %s beyond the grid, more than its %lld; take --algorithm "
+            "direct with --engine iblock on --backend mmap or dram",
+            'x' + dim, (long long)(a_step * p->h), unit(dim), (long long)n);
     return mx_fail(why, -EINVAL,
                    "%c=periodic: a sweep of %lld levels needs %lld %s beyond the grid, more than its %lld; "
                    "take bt = %lld or less",

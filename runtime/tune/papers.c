@@ -176,6 +176,18 @@ static void simulate(struct job *job) {
         }
 }
 
+/* Of a Block that is cut: one level is always possible, of a step of two levels none less. */
+static int too_many_levels(const struct job *job, const char *cut, int64_t block, int64_t n, mx_why *why) {
+    const struct mx_problem *p = &job->problem;
+    const int64_t unit = mx_job_unit(job), bt = job->request->manual.bt;
+    const int64_t most = unit == 1 ? tune_max(1, block / (2 * p->h)) : block / (2 * p->h) / unit * unit;
+    char fewer[48] = "";
+    if (most > 0) snprintf(fewer, sizeof fewer, "bt <= %lld or ", (long long)most);
+    return mx_fail(why, -EINVAL, "bt = %lld breaks 2 bt h <= %s = %lld (h = %d): give %s%s >= %lld",
+                   (long long)bt, cut, (long long)block, p->h, fewer, cut,
+                   (long long)tune_min(n, 2 * bt * p->h));
+}
+
 /* The papers' constraints on a given Block, each with a way out. DRAM is the caller's. */
 static int check_given(const struct job *job, mx_why *why) {
     const struct mx_plan *m = &job->request->manual;
@@ -198,10 +210,7 @@ static int check_given(const struct job *job, mx_why *why) {
         /* Overlapped blocks recompute their halo, however deep: the constraint is that of the others. */
         bool bound = job->strategy->blocks && !job->strategy->halo_twice;
         if (b < n && bound && m->bt > 1 && 2 * m->bt * p->h > b)
-            return mx_fail(why, -EINVAL,
-                           "bt = %lld breaks 2 bt h <= %s = %lld (h = %d): give bt <= %lld or %s >= %lld",
-                           (long long)m->bt, cuts[i].name, (long long)b, p->h, (long long)(b / (2 * p->h)),
-                           cuts[i].name, (long long)tune_min(n, 2 * m->bt * p->h));
+            return too_many_levels(job, cuts[i].name, b, n, why);
     }
     if (!job->strategy->blocks && m->bz < p->nz)
         return mx_fail(why, -EINVAL, "bz = %lld: %s does not cut z; give bz = nz = %lld", (long long)m->bz,

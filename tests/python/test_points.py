@@ -329,6 +329,23 @@ def test_what_sides_ask_of_a_plan(memext, place):
     assert not (place / "memext.store").exists()
 
 
+def test_plans_of_systems_with_periodic_sides(memext, place, tmp_path):
+    """Tune knows which fields are copied, and moves what the run moves; a step of two levels that reaches around the grid is refused with what can do it."""
+    systems = pathlib.Path(__file__).resolve().parents[2] / "systems"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    numpy.save(tmp_path / "k.npy", numpy.ones((22, 13, 32), "f4"))
+    words = ["--kernel", systems / "diffusion.c", "--field", f"k={tmp_path}/k.npy", "-n", 30, 11, 20, "-t", 6, "--side", "y=periodic", "-d", place, "--threads", 2]
+    for backend in "mmap", "aio":
+        tuned = json.loads(memext("tune", *words, "--backend", backend, "--algorithm", "stream", "--json", "-", "--quiet", env=environment).stdout)
+        done = memext.run(*words, "--init", "random", "--backend", backend, "--plan", tuned["plan_line"], env=environment)
+        assert done["read_bytes"] == done["predicted_read_bytes"] == tuned["predicted_read_bytes"]
+    numpy.save(tmp_path / "eps.npy", numpy.ones((22, 3, 32), "f4"))
+    words = ["--kernel", systems / "fdtd.c", "--init", "random", "--field", f"eps={tmp_path}/eps.npy", "-n", 30, 1, 20, "-t", 6, "--side", "y=periodic", "-d", place]
+    memext.refused("run", *words, "--backend", "mmap", "--algorithm", "stream", "--block", 1, 20, 2, "--quiet",
+                   naming=["a step needs 2 rows", "direct with --engine iblock"], env=environment)
+    memext.run(*words, "--backend", "mmap", "--algorithm", "direct", "--engine", "iblock", env=environment)
+
+
 def test_tune_knows_sides(memext):
     """The plan of `tune` is one that the run takes; ghost layers are counted, and mirror ends cost nothing."""
     def tuned(*words):

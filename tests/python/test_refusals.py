@@ -6,7 +6,7 @@ import subprocess
 
 import numpy
 import pytest
-from conftest import needs_root, random_grid, sh, wait_until
+from conftest import ROOT, needs_root, random_grid, sh, wait_until
 from watch import committed
 
 MIB = 2**20
@@ -246,3 +246,13 @@ def test_commands(memext):
 def test_what_cannot_be_resumed(memext, place):
     memext.refused("run", "--resume", "-d", place, naming=str(place))
     memext.refused("run", "--resume", "--backend", "dram", naming="dram")
+
+
+def test_memory_for_a_verification(memext, place, tmp_path):
+    """Known before the work; and one pass has so many levels, whatever memory there is."""
+    numpy.save(tmp_path / "eps.npy", numpy.ones((12, 12, 12), "f4"))
+    words = ["run", "--kernel", ROOT / "systems" / "fdtd.c", "--init", "random", "--field", f"eps={tmp_path}/eps.npy", "-n", 10, 10, 10, "-d", place, "--backend", "aio",
+             "--verify", "--algorithm", "stream", "--quiet"]
+    memext.refused(*words, "-t", 12, "--dram", "28MiB", naming=["verification needs", "--dram"])
+    memext.refused(*words, "-t", 2000, "--in-place", naming=["2048", "4000", "--in-place or --verify"])
+    assert list(place.iterdir()) == []
