@@ -78,15 +78,32 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise MemextError(f"{path}: the ending says how to write: {', '.join(_WRITERS)}", errno.EINVAL)
-    if path.exists() and not overwrite:
-        raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
-    beside = path.with_name(f".{path.stem}.memext-{os.getpid()}{path.suffix}")
+    _check(path, overwrite, array.path)
+    if path.is_dir() and not path.is_symlink() and not (writer is _zarr and _is_zarr(path)):
+        raise MemextError(f"{path} is a directory{' with other things in it than Zarr' if writer is _zarr else ''}: name another file", errno.EISDIR)
+    beside = _beside(path)
     try:
         writer(array, beside, dataset, **options)
         _replace(beside, path)
     finally:
         _remove(beside)
     return path
+
+
+def _check(path: pathlib.Path, overwrite: bool, source: pathlib.Path | None) -> None:
+    """May this file be written? source: the one that is read for it."""
+    if os.path.lexists(path) and not overwrite:
+        raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise MemextError(f"{path} is the file that is read: name another one", errno.EINVAL)
+
+
+def _is_zarr(path: pathlib.Path) -> bool:
+    return any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")) or not any(path.iterdir())
+
+
+def _beside(path: pathlib.Path) -> pathlib.Path:
+    return path.with_name(f".{path.stem}.memext-{os.getpid()}{path.suffix}")
 
 
 def _replace(beside: pathlib.Path, path: pathlib.Path) -> None:
@@ -111,10 +128,28 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     store = store if isinstance(store, Store) else Store(store)
     path = pathlib.Path(path)
     h5py = _module("h5py", path)
-    if path.exists() and not overwrite:
-        raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
+    drawn = path.with_suffix(".xdmf")
+    if drawn == path:
+        raise MemextError(f"{path}: an .xdmf file is written beside the HDF5 file; end its name with .h5", errno.EINVAL)
+    for file in path, drawn:
+        _check(file, overwrite, store[store.fields[0]].path)
+        if file.is_dir():
+            raise MemextError(f"{file} is a directory: name another file", errno.EISDIR)
     if store.info["in_use"]:
         raise MemextError(f"{store.path} is being worked on: link it when the run has ended or stopped", errno.EBUSY)
+    beside, drawn_beside = _beside(path), _beside(drawn)
+    try:
+        shapes = _link(h5py, store, beside, frame)
+        _xdmf(drawn_beside, path.name, shapes)
+        os.replace(beside, path)
+        os.replace(drawn_beside, drawn)
+    finally:
+        _remove(beside)
+        _remove(drawn_beside)
+    return path
+
+
+def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str, Any]:
     h = 0 if frame else store.frame
     shapes = {}
     with h5py.File(path, "w") as file:
@@ -137,19 +172,18 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
             h5py.h5d.create(file.id, name.encode(), kind, virtual, plist)
             file[name].attrs["step"] = store.step
             shapes[name] = ((nz, ny, nx), a.dtype)
-    _xdmf(path, shapes)
-    return path
+    return shapes
 
 
-def _xdmf(path: pathlib.Path, shapes: dict[str, Any]) -> None:
+def _xdmf(path: pathlib.Path, cells: str, shapes: dict[str, Any]) -> None:
     """Cells as points of a uniform grid of spacing 1."""
     (nz, ny, nx), _ = next(iter(shapes.values()))
     kinds = {"f": "Float", "i": "Int", "u": "UInt"}
     fields = "".join(
         f'      <Attribute Name="{name}" AttributeType="Scalar" Center="Node">\n'
         f'        <DataItem Format="HDF" NumberType="{kinds[dtype.kind] if dtype.str[1:] != "u1" else "UChar"}" Precision="{dtype.itemsize}" '
-        f'Dimensions="{" ".join(map(str, shape))}">{path.name}:/{name}</DataItem>\n      </Attribute>\n' for name, (shape, dtype) in shapes.items())
-    path.with_suffix(".xdmf").write_text(
+        f'Dimensions="{" ".join(map(str, shape))}">{cells}:/{name}</DataItem>\n      </Attribute>\n' for name, (shape, dtype) in shapes.items())
+    path.write_text(
         '<?xml version="1.0"?>\n<Xdmf Version="2.0">\n  <Domain>\n    <Grid Name="memext" GridType="Uniform">\n'
         f'      <Topology TopologyType="3DCORECTMesh" Dimensions="{nz} {ny} {nx}"/>\n'
         '      <Geometry GeometryType="ORIGIN_DXDYDZ">\n        <DataItem Format="XML" Dimensions="3">0 0 0</DataItem>\n'

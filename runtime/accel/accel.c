@@ -70,8 +70,10 @@ int mx_accel_quantity(const char *text, double *out) {
     size_t n = strlen(end);
     if (n >= 2 && strcmp(end + n - 2, "/s") == 0) n -= 2;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strlen(units[i].unit) == n && strncmp(end, units[i].unit, n) == 0)
-            return *out = value * units[i].factor, 0;
+        if (strlen(units[i].unit) == n && strncmp(end, units[i].unit, n) == 0) {
+            *out = value * units[i].factor;
+            return *out < (double)INT64_MAX ? 0 : -EINVAL;
+        }
     return -EINVAL;
 }
 
@@ -86,6 +88,20 @@ static int check_keys(const char *spec, mx_why *why) {
             return mx_fail(why, -EINVAL, "--accel '%.100s': '%.*s' is none of %s", spec,
                            (int)strcspn(at, ","), at, mx_accel_keys);
     }
+    return 0;
+}
+
+/* Said of an accelerator that has no use for it, a key would be taken for granted. */
+static int check_use(const struct mx_accel_ops *ops, const char *keys, mx_why *why) {
+    const bool host = ops == &mx_accel_host;
+    char text[64];
+    if (host && mx_accel_key(keys, "device", text, sizeof text))
+        return mx_fail(why, -EINVAL,
+                       "--accel host: device=%.40s means nothing to it, it is one; leave it out", text);
+    if (!host && mx_accel_key(keys, "memory", text, sizeof text))
+        return mx_fail(why, -EINVAL,
+                       "--accel %s: memory=%.40s is for host alone; give --device-memory %.40s instead",
+                       ops->name, text, text);
     return 0;
 }
 
@@ -143,6 +159,7 @@ int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out)
     const char *comma = strchr(o->spec, ','), *keys = comma != NULL ? comma + 1 : "";
     int err = find(o->spec, why, &ops);
     if (err == 0) err = check_keys(o->spec, why);
+    if (err == 0) err = check_use(ops, keys, why);
     if (err < 0) return err;
     mx_accel *a = calloc(1, sizeof *a);
     if (a == NULL) return mx_fail(why, -ENOMEM, "no memory for the description of an accelerator");

@@ -666,6 +666,34 @@ def test_results_in_files(mx, finished, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["v.h5", "v.npy", "v.raw", "v.zarr"]
 
 
+def test_results_take_the_place_of_nothing_else(mx, finished, tmp_path):
+    """overwrite=True replaces one file, not a folder, the store that is read or what a link leads to; nothing else is written over at all."""
+    run, _want = finished
+    for folder in tmp_path / "thesis.npy", tmp_path / "thesis.zarr":
+        folder.mkdir()
+        (folder / "chapter").write_text("mine")
+        with pytest.raises(mx.MemextError, match="is a directory"):
+            run["u"].save(folder, overwrite=True)
+        assert (folder / "chapter").read_text() == "mine"
+    need("h5py")
+    place = run.store["u"].path
+    before, mine = place.read_bytes(), tmp_path / "u.xdmf"
+    with pytest.raises(mx.MemextError, match="the file that is read"):
+        run.store.link(place, overwrite=True)
+    (tmp_path / "store.raw").symlink_to(place)
+    with pytest.raises(mx.MemextError, match="the file that is read"):
+        run["u"].save(tmp_path / "store.raw", overwrite=True)
+    mine.write_text("mine")
+    for path, match in (tmp_path / "u.h5", "there already"), (tmp_path / "v.xdmf", r"end its name with \.h5"):
+        with pytest.raises(mx.MemextError, match=match):
+            run.store.link(path)
+    (tmp_path / "u.h5").symlink_to(mine)
+    (tmp_path / "u.h5").rename(tmp_path / "link.h5")
+    run.store.link(tmp_path / "link.h5", overwrite=True)
+    assert place.read_bytes() == before and mine.read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.h5", "link.xdmf", "store.raw", "thesis.npy", "thesis.zarr", "u.xdmf"]
+
+
 def test_results_where_they_lie(mx, finished, tmp_path):
     """The linked HDF5 file is small and shows the fields, without padding, with or without the frame, to h5py and to HDF5's own tools."""
     h5py = need("h5py")
