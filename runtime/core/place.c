@@ -294,10 +294,8 @@ static int check_resume(const struct mx_found *f, int checked, mx_why *why) {
 static int refuse_run(const struct mx_found *f, mx_why *why) {
     static const char *const texts[] = {
         [MX_RUN_UNDER_WAY] = "an interrupted run; --resume continues it, --force discards it",
-        [MX_RUN_DONE] =
-            "a finished run; memext info says of what, memext export gets it out, --force discards it",
-        [MX_RUN_KEPT] = "a finished run that was kept; memext info says of what, memext export gets it out, "
-                        "--force discards it",
+        [MX_RUN_DONE] = "a finished run; memext export gets it out, --force discards it",
+        [MX_RUN_KEPT] = "a finished run that was kept; memext export gets it out, --force discards it",
     };
     return mx_fail(why, -EEXIST, "%.300s holds %s", f->path, texts[f->super.finished]);
 }

@@ -294,4 +294,4 @@ def test_info_and_other_commands_know_its_store(memext, place, tmp_path):
     assert store["wavefront"]["iterations_done"] == store["wavefront"]["iterations"]
     memext.refused("export", place, "-o", tmp_path / "x.npy", naming="memext wavefront --resume")
     memext.refused("run", "--resume", "-d", place, naming="memext wavefront --resume")
-    memext.refused("run", "-n", 9, 9, 9, "-t", 2, "-d", place, naming="memext info")
+    memext.refused("run", "-n", 9, 9, 9, "-t", 2, "-d", place, naming="memext export")
