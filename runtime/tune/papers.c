@@ -250,5 +250,6 @@ int mx_run_manual(struct job *job, mx_why *why) {
     plan.by = m->by, plan.bz = m->bz, plan.bt = m->bt;
     if (mx_job_measure(job, &plan, &o)) return too_large(job, &o, why);
     mx_job_complete(job, &plan);
-    return job->algorithm->check(&job->problem, &plan, why);
+    err = job->algorithm->check(&job->problem, &plan, why);
+    return err < 0 ? err : job->counted->check(&job->problem, &plan, why);
 }

@@ -326,6 +326,8 @@ def test_what_sides_ask_of_a_plan(memext, place):
     memext.refused(*run, "--side", "y=mirror", "--algorithm", "stream", "--block", 5, NZ, 6, naming=["y=mirror", "7 rows or more", "all 29"])
     memext.refused(*run, "--side", "z=periodic", "--algorithm", "skewed", naming=["z=periodic", "skewed", "stream or redundant"])
     memext.refused(*run, "--side", "x=mirror", "--column", 8, *deep, 3, naming=["--column"])
+    memext.refused("run", "-n", 5, 1, 3, "-t", 3, "--side", "z=mirror", "--backend", "mmap", "-d", place, "--quiet", "--algorithm", "direct-skewed-opt", "--block", 1, 1, 1,
+                   naming=["z=mirror", "2 planes or more"])
     assert not (place / "memext.store").exists()
 
 
