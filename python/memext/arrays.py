@@ -389,13 +389,13 @@ def _mhd(path: pathlib.Path, **_: Any) -> Array:
             if key.strip() == "ElementDataFile":
                 break
         end = file.tell()
-    if header.get("CompressedData", "False").lower() == "true":
+    if header.get("CompressedData", "False").lower() in ("true", "1"):
         raise _refuse(f"{path} is compressed: only raw cells can be read in place; convert it")
     kind = _META_TYPES.get(header.get("ElementType", ""))
     if header.get("NDims") != "3" or kind is None or int(header.get("ElementNumberOfChannels", 1)) != 1:
         raise _refuse(f"{path}: {header.get('NDims')} dimensions of {header.get('ElementType')}; three of one number a cell are needed")
     shape = tuple(_positive(header.get("DimSize", ""), 3, "the sizes", path)[::-1])
-    big = "True" in (header.get("BinaryDataByteOrderMSB", "False"), header.get("ElementByteOrderMSB", "False"))
+    big = any(header.get(key, "False").lower() in ("true", "1") for key in ("BinaryDataByteOrderMSB", "ElementByteOrderMSB"))
     dtype = np.dtype((">" if big else "<") + kind)
     name = header.get("ElementDataFile", "")
     data, offset = (path, end) if name.upper() == "LOCAL" else (path.parent / name, 0)

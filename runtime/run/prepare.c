@@ -488,7 +488,10 @@ static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
 
 static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     bool possible = mx_run_resumable(r) && !r->backend->anonymous;
-    r->n_buffers = r->resumed ? r->note.n_buffers : r->tuned.shape.pairs && r->tuned.shape.in_place ? 1 : 2;
+    const int32_t least = r->tuned.shape.pairs && r->tuned.shape.in_place ? 1 : 2;
+    r->n_buffers = r->resumed ? r->note.n_buffers : least;
+    /* A run in place that is done has one; more steps of it are taken from there to another. */
+    if (r->resumed && r->rest.nt > 0 && r->n_buffers < least) r->n_buffers = least;
     r->commit_every_s = r->resumed ? r->note.commit_every : 0;
     if (!possible && mx_option_given(&r->o, "commit-every"))
         return mx_fail(

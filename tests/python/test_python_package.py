@@ -579,8 +579,9 @@ def test_files_are_read_as_numpy_would(mx, tmp_path):
     (tmp_path / "c.nrrd").write_bytes(header.encode() + b"endian: little\n\n" + want.tobytes())
     check_array(mx, mx.open(tmp_path / "c.nrrd"), want)
     meta = "ObjectType = Image\nNDims = 3\nDimSize = 9 8 7\nElementType = MET_SHORT\n"
-    (tmp_path / "d.mhd").write_text(meta + "ElementByteOrderMSB = True\nHeaderSize = -1\nElementDataFile = big.raw\n")
-    check_array(mx, mx.open(tmp_path / "d.mhd"), want)
+    for truth in "True", "true", "1":
+        (tmp_path / "d.mhd").write_text(meta + f"ElementByteOrderMSB = {truth}\nHeaderSize = -1\nElementDataFile = big.raw\n")
+        check_array(mx, mx.open(tmp_path / "d.mhd"), want)
     (tmp_path / "e.mha").write_bytes(meta.encode() + b"ElementDataFile = LOCAL\n" + want.tobytes())
     check_array(mx, mx.open(tmp_path / "e.mha"), want)
     for text, naming in (("encoding: gzip", "gzip"), ("sizes: 9 8", "sizes"), ("dimension: 2", "2 dimensions"), ("type: block", "block"), ("sizes: 9 8 8", "1152")):

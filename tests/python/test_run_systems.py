@@ -398,6 +398,15 @@ def test_refusals_of_resuming(memext, system, place, tmp_path):
     assert done["resumed_from"] == 3
 
 
+@pytest.mark.parametrize("name, words", [("wave", ["--backend", "mmap"]), ("fdtd", ["--backend", "uring", "--in-place"]), ("fdtd", ["--backend", "mmap"])])
+def test_more_steps_of_a_run_that_was_done_in_place(memext, system, place, tmp_path, name, words):
+    """Its store has one pair of Buffers (mmap: by the algorithm that is chosen); the run that goes on needs a second."""
+    s = system(name)
+    memext.run(*s.words(2), "-d", place, "--keep", *words)
+    memext.run("--resume", "-d", place, "-t", 4, *s.outputs(tmp_path))
+    s.check(tmp_path, 4)
+
+
 # ------------------------------------------------------------------ export, info, tune
 
 @pytest.mark.parametrize("name, nt", [("wave", 5), ("wave", 4), ("fdtd", 3), ("gray_scott", 3), ("diffusion", 4)])
