@@ -338,21 +338,22 @@ static double gib(double bytes) { return bytes / 1073741824.0; }
 /* Passes besides the sweeps, and what is done without one. */
 static void print_fused(const struct mx_report *r, FILE *to) {
     static const enum mx_report_phases passes[] = {MX_PHASE_INIT, MX_PHASE_CHECKSUM, MX_PHASE_OUTPUT};
+    static const char *const words[] = {"initialisation", "hash of the result", "output"};
     const struct mx_report_fused *f = &r->fused;
     const char *sep = "";
     fputs("passes     ", to);
     if (f->source) fputs("the first sweep reads the input", to), sep = "; ";
     if (f->checksum || f->output)
-        fprintf(to, "%sthe last one gives %s", sep,
-                !f->output     ? "the checksum"
-                : !f->checksum ? "the output"
-                               : "checksum and output"),
+        fprintf(to, "%sthe last one is %s", sep,
+                !f->output     ? "hashed"
+                : !f->checksum ? "written to the output"
+                               : "hashed and written to the output"),
             sep = "; ";
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         const struct mx_report_phase *p = &r->phase[passes[i]];
         const int64_t bytes = p->predicted_read_bytes + p->predicted_write_bytes;
         if (bytes == 0) continue;
-        fprintf(to, "%s%s %.4f GiB", sep, phase_names[passes[i]], gib((double)bytes));
+        fprintf(to, "%s%s %.4f GiB", sep, words[i], gib((double)bytes));
         sep = ", ";
     }
     fputs(sep[0] == 0 ? "none besides the sweeps\n" : "\n", to);

@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 enum { PIECE_BYTES = 1 << 20, OUTPUT_BYTES = 8 << 20, LEAST_PIECE_BYTES = 64 << 10, FRAME_GROUP = 64 };
-enum { FILE_THREADS = 4, HEAD_BYTES = 128 };
+enum { FILE_THREADS = 4, HEAD_BYTES = 128, LONGEST_ROW_BYTES = 2 << 20 };
 
 static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -148,6 +148,7 @@ static const char *hindrance(const struct mx_run *r) {
     if (!mx_run_resumable(r)) return "the algorithm rewrites its Buffers in place";
     if (r->tuned.shape.pairs) return "the kernel reads the old value";
     if (r->o.integrity || r->note.integrity_unit > 0) return "--integrity checks what is stored";
+    if (r->request.reserve_paper) return "--reserve paper has no memory for it";
     return r->rest.nt == 0 ? "no step is left" : NULL;
 }
 
@@ -155,6 +156,7 @@ static const char *source_hindrance(const struct mx_run *r) {
     const char *why = hindrance(r);
     if (why != NULL) return why;
     if (r->resumed && !r->note.pending) return "the store holds the state";
+    if (r->report.layout.row_bytes > LONGEST_ROW_BYTES) return "rows are too long";
     return from_program(r) ? "a program gives the grid" : NULL;
 }
 
@@ -695,16 +697,23 @@ void mx_run_fuse_counters(const struct mx_run *r, struct mx_counters *out) {
     }
 }
 
+void mx_run_drop_fuse(struct mx_run *r) {
+    for (int32_t i = 0; i < r->fuse.n; i++) {
+        mx_writer_close(r->fuse.field[i].writer, false);
+        r->fuse.field[i].writer = NULL;
+    }
+}
+
 void mx_run_release_fuse(struct mx_run *r) {
     struct mx_run_fuse *u = &r->fuse;
+    mx_run_drop_fuse(r);
     mx_block_free(u->staging);
     u->staging = NULL;
     for (int32_t i = 0; i < u->n; i++) {
         struct mx_fuse_field *f = &u->field[i];
-        mx_writer_close(f->writer, false);
         mx_buffer_close(f->file);
         mx_device_close(f->device);
-        f->writer = NULL, f->file = NULL, f->device = NULL;
+        f->file = NULL, f->device = NULL;
     }
     if (u->hash != NULL) XXH3_freeState(u->hash);
     u->hash = NULL;

@@ -76,6 +76,8 @@ uint64_t mx_run_fuse_checksum(const struct mx_run *r);
 /* All of the result is in the output's files, which are still without a name. */
 int mx_run_fuse_output(struct mx_run *r);
 void mx_run_fuse_counters(const struct mx_run *r, struct mx_counters *out);
+/* Before the outputs are closed: nothing writes to them any more. */
+void mx_run_drop_fuse(struct mx_run *r);
 void mx_run_release_fuse(struct mx_run *r);
 
 #endif

@@ -837,6 +837,7 @@ int mx_run_work(struct mx_run *r) {
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = timed(r, MX_PHASE_OUTPUT, hand_over_result);
     r->report.phase[MX_PHASE_OUTPUT].write_bytes += r->fuse.written_bytes;
+    mx_run_drop_fuse(r);
     if (err == 0) err = timed(r, MX_PHASE_FINISH, end_traces);
     return err < 0 ? err : timed(r, MX_PHASE_FINISH, finish);
 }

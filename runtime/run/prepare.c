@@ -313,7 +313,9 @@ static int take_stored_frames(struct mx_run *r, const char *place) {
  * what it was). */
 static int open_pending(struct mx_run *r) {
     const char *path = r->note.input;
-    int err = r->system != NULL ? open_fields(r, true) : open_former_source(r);
+    int err = r->system == NULL ? open_former_source(r)
+              : r->o.verify     ? open_fields(r, true)
+                                : mx_fields_open_state(&r->fields, &r->o.problem, &r->why);
     for (int32_t i = 0; i < r->fields.n && path[0] == 0; i++) path = r->fields.field[i].path;
     if (err == -EINVAL || err == -ENOENT) {
         const mx_why reason = r->why;
