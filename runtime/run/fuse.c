@@ -191,7 +191,7 @@ static void take_fields(struct mx_run *r) {
         struct mx_run_field *f = &u->field[0].field;
         snprintf(f->name, sizeof f->name, "u");
         f->dtype = r->o.problem.dtype;
-        f->init = r->source.region == NULL ? mx_init_find(r->o.init) : NULL;
+        f->init = r->source.region == NULL && r->o.init != NULL ? mx_init_find(r->o.init) : NULL;
         if (r->o.input != NULL) snprintf(f->path, sizeof f->path, "%.*s", MX_FIELD_PATH - 1, r->o.input);
         f->npy = r->input.npy;
         f->made = r->made;
@@ -667,7 +667,7 @@ int mx_run_fuse_unchanged(struct mx_run *r, mx_why *why) {
 
 uint64_t mx_run_fuse_checksum(const struct mx_run *r) { return XXH3_64bits_digest(r->fuse.hash); }
 
-int mx_run_fuse_output(struct mx_run *r) {
+static int end_output(struct mx_run *r) {
     struct mx_run_fuse *u = &r->fuse;
     int err = u->add_frame ? use_frames(r, output_group) : 0;
     for (int32_t i = 0; i < u->n; i++) {
@@ -681,6 +681,19 @@ int mx_run_fuse_output(struct mx_run *r) {
                           strerror(-closed));
     }
     return err;
+}
+
+int mx_run_end_fuse(struct mx_run *r) {
+    struct mx_run_fuse *u = &r->fuse;
+    mx_block_free(u->staging);
+    u->staging = NULL;
+    if (!u->output || !u->whole) return 0;
+    const int err = end_output(r);
+    if (err == 0 || err == -EINTR) return err;
+    u->output_err = err;
+    u->output_why = r->why;
+    r->why.text[0] = 0;
+    return 0;
 }
 
 void mx_run_fuse_counters(const struct mx_run *r, struct mx_counters *out) {

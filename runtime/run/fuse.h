@@ -57,8 +57,10 @@ struct mx_run_fuse {
     struct mx_taking taking;
     mx_block *staging; /* `threads` pieces */
     uint64_t piece_bytes;
-    void *hash; /* XXH3_state_t */
-    bool whole; /* the last sweep was taken */
+    void *hash;     /* XXH3_state_t */
+    bool whole;     /* the last sweep was taken */
+    int output_err; /* of writing the outputs, with its sentence: told when the result is handed over */
+    mx_why output_why;
 };
 
 /* Once there is a plan; again where the plan changes. 0 or -errno with r->why. */
@@ -73,8 +75,9 @@ int mx_run_fuse_frames(struct mx_run *r);
 int mx_run_fuse_unchanged(struct mx_run *r, mx_why *why);
 /* The checksum of the last sweep. */
 uint64_t mx_run_fuse_checksum(const struct mx_run *r);
-/* All of the result is in the output's files, which are still without a name. */
-int mx_run_fuse_output(struct mx_run *r);
+/* After the last sweep: gives its memory back, all of the result is in the output's files, which are still
+ * without a name, or output_err and output_why say why not. 0, or -EINTR. */
+int mx_run_end_fuse(struct mx_run *r);
 void mx_run_fuse_counters(const struct mx_run *r, struct mx_counters *out);
 /* Before the outputs are closed: nothing writes to them any more. */
 void mx_run_drop_fuse(struct mx_run *r);

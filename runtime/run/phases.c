@@ -733,6 +733,11 @@ static int hand_over_fields(void *context, int64_t z, char *plane) {
 /* The last sweep may have written all of it. */
 static bool is_written(const struct mx_run *r) { return r->fuse.output && r->fuse.whole; }
 
+static int writing_failed(struct mx_run *r) {
+    if (r->fuse.output_err < 0) r->why = r->fuse.output_why;
+    return r->fuse.output_err;
+}
+
 static int hand_over_array(struct mx_run *r, int array) {
     const bool leapfrog = mx_form(&r->o.problem) == MX_LEAPFROG;
     struct fields_out o = {r, array, leapfrog ? array ^ state_array(r) : array};
@@ -745,7 +750,7 @@ static int hand_over_array(struct mx_run *r, int array) {
 
 /* All files of a system are whole before the first of them appears. */
 static int hand_over_system(struct mx_run *r) {
-    int err = is_written(r) ? mx_run_fuse_output(r) : hand_over_array(r, 0);
+    int err = is_written(r) ? writing_failed(r) : hand_over_array(r, 0);
     if (err == 0 && !is_written(r)) err = hand_over_array(r, 1);
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_field_sink *s = &r->field_sink[i];
@@ -757,7 +762,7 @@ static int hand_over_system(struct mx_run *r) {
 }
 
 static int hand_over_grid(struct mx_run *r) {
-    int err = is_written(r) ? mx_run_fuse_output(r)
+    int err = is_written(r) ? writing_failed(r)
                             : pass(r, "output", r->buffer[r->result], false, hand_over_plane, r);
     if (err < 0) return err;
     return close_sink(r);
@@ -824,9 +829,10 @@ int mx_run_work(struct mx_run *r) {
     static const struct {
         enum mx_report_phases phase;
         int (*work)(struct mx_run *);
-    } steps[] = {{MX_PHASE_INIT, initialise},      {MX_PHASE_PREPARE, make_engine},
-                 {MX_PHASE_STENCIL, compute},      {MX_PHASE_FINISH, check_files},
-                 {MX_PHASE_FINISH, commit_result}, {MX_PHASE_CHECKSUM, take_checksum}};
+    } steps[] = {{MX_PHASE_INIT, initialise},       {MX_PHASE_PREPARE, make_engine},
+                 {MX_PHASE_STENCIL, compute},       {MX_PHASE_FINISH, check_files},
+                 {MX_PHASE_FINISH, commit_result},  {MX_PHASE_OUTPUT, mx_run_end_fuse},
+                 {MX_PHASE_CHECKSUM, take_checksum}};
     int err = 0;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && err == 0; i++) {
         err = mx_run_stopped(r);

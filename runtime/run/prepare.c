@@ -564,7 +564,7 @@ static void report_commits(struct mx_run *r) {
     if (r->note.pending && r->resumed)
         p->predicted_init_bytes = (r->tuned.shape.init_both ? r->n_buffers : 1) * p->layout.buffer_bytes;
     if (r->fuse.source) p->predicted_init_bytes = r->fuse.init_bytes;
-    p->predicted_read_bytes = r->tuned.traffic.read_bytes - r->fuse.saved_bytes + r->fuse.fed_bytes;
+    p->predicted_read_bytes += r->fuse.fed_bytes - r->fuse.saved_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
         p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
 }
