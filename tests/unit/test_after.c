@@ -928,6 +928,11 @@ Test(sides, words) {
     refused(mx_sides_parse("y=mirror,", &why, &s), &why, -EINVAL, "z=fixed,mirror");
     refused(mx_sides_parse("y=mirror,fixed,fixed", &why, &s), &why, -EINVAL, "'fixed,fixed'");
     cr_assert_eq(memcmp(&before, &s, sizeof s), 0);
+    /* A side that is named twice is one side, or refused. */
+    static const char *const twice[] = {"x=mirror", "z=fixed,mirror", "x=mirror,mirror", "x=fixed"};
+    cr_assert_eq(mx_sides_read(twice, 3, &why, &s), 0, "%s", why.text);
+    refused(mx_sides_read(twice, 4, &why, &s), &why, -EINVAL, "'x=mirror,mirror' and as 'x=fixed'");
+    cr_assert_eq(memcmp(&before, &s, sizeof s), 0);
     struct mx_problem small = plain;
     small.ny = 1;
     refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "1 cells in y, and a mirror side copies the 2");
