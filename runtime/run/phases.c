@@ -774,7 +774,10 @@ static int hand_over_result(struct mx_run *r) {
     int err = r->system != NULL ? hand_over_system(r) : hand_over_grid(r);
     if (err < 0 && err != -EINTR && r->report.device.durable) {
         mx_why reason = r->why;
-        mx_fail(&r->why, err, "%.300s; the result is safe in the store: memext export %.150s -o FILE",
+        mx_fail(&r->why, err,
+                r->fuse.only
+                    ? "%.300s; the last sweep can be made again: memext run --resume -d %.150s --output FILE"
+                    : "%.300s; the result is safe in the store: memext export %.150s -o FILE",
                 reason.text[0] != 0 ? reason.text : strerror(-err), r->report.device.place);
     }
     return err;
