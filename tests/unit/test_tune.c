@@ -804,6 +804,28 @@ Test(tune, transfers_stall) {
         (double)(r.traffic.read_bytes + r.traffic.write_bytes) / slab * ceil(slab / 1048576) * 1e-3, 1e-6);
 }
 
+/* Overlaps that are handed over beside a computation that goes on cost it more than between two of its steps.
+ */
+Test(tune, copies_beside_the_computation) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 254, 64, 1, 8);
+    struct mx_tune_request q = {.problem = &p,
+                                .machine = &m,
+                                .dram_bytes = 512 * MIB,
+                                .algorithm = "skewed-y",
+                                .engine = "iblock",
+                                .manual = {.by = 128, .bz = 100, .bt = 16},
+                                .rates = {.copy_bytes_per_s = 1e9}};
+    struct mx_tune_result between, beside;
+    mx_why why = {""};
+    cr_assert(mx_tune(&q, &why, &between) == 0, "%s", why.text);
+    q.engine = "tiled";
+    cr_assert(mx_tune(&q, &why, &beside) == 0, "%s", why.text);
+    cr_assert(between.traffic.copy_bytes > 0 && beside.traffic.copy_bytes == between.traffic.copy_bytes);
+    cr_expect_float_eq(between.seconds.copy_s, (double)between.traffic.copy_bytes / 1e9, 1e-9);
+    cr_expect_float_eq(beside.seconds.copy_s, 3 * between.seconds.copy_s, 1e-9);
+}
+
 static struct mx_tune_result tuned(const struct mx_tune_request *q, const char *faces) {
     struct mx_tune_request asked = *q;
     struct mx_tune_result r;
