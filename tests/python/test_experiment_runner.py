@@ -676,3 +676,19 @@ def test_what_was_not_run_is_said_on_kernels_page(project):
     assert "`vm.dirty_bytes` of 1 MiB a run takes 2.20 times [2.00 to 2.40, n = 5]" in text and (project / "page" / "dirty.png").stat().st_size > 0
     assert "Not tested here: `mglru-on` has no result (this kernel has no mglru)" in text
     assert text.count("Not tested here") == len(kernel.QUESTIONS) - 2 and "`uring-stream` has no result (it was not run)" in text
+
+
+# ------------------------------------------------------------------ predict.py
+
+def test_recorded_runs_are_predicted_again():
+    """The recorded command without its limiter, with the plan of its report in place of what chose it, the limit said in words, and --dry-run: nothing is written."""
+    import predict
+    from made_up import report, run
+    words = ["/x/limit-memory", "128MiB", "--quiet", "--", "/y/memext", "run", "-n", "510", "126", "126", "-t", "64", "-d", "/gone/run-1", "--quiet", "--json", "/gone/report.json", "--timeline", "/gone/t",
+             "--backend", "aio", "--algorithm", "redundant", "--engine", "iblock", "--block", "32", "32", "8", "--stencil", "edge19"]  # fmt: skip
+    recorded = run("a", {}, 0, report(4.0, plan={"by": 32, "bz": 30, "bt": 8}), limit="128MiB", command=words)
+    expected = ["/z/memext", "run", "-n", "510", "126", "126", "-t", "64", "--backend", "aio", "--stencil", "edge19", "--dram", "128MiB", "-d", "/data", "--plan",
+                "redundant engine=iblock by=32 bz=30 bt=8 iy=1 iz=8 slab=8 threads=2 tuner=manual", "--dry-run", "--quiet", "--json", "-"]  # fmt: skip
+    assert predict.command(recorded, "/z/memext", "/data") == expected
+    recorded.record["command"] += ["--dram", "120MiB"]
+    assert predict.command(recorded, "/z/memext", "/data").count("--dram") == 1
