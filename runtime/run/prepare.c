@@ -660,6 +660,8 @@ int mx_run_request(struct mx_run *r) {
     r->request.problem = &r->rest;
     if ((err = take_accel(r)) < 0) return err;
     r->request.face = mx_face_of(r->backend);
+    r->request.advised = r->o.advice == MX_ADVICE_SCHEDULE;
+    r->request.anonymous = r->backend->anonymous;
     if ((err = mx_run_stopped(r)) == 0)
         err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,
                             &r->request.rates);
