@@ -88,6 +88,7 @@ def options(words=None):
     p.add_argument("--limit", type=float, metavar="SECONDS", help="a run of the search that takes longer is ended (quick 20, full 120)")
     p.add_argument("--repeats", type=int, default=1, help="of every whole run, in turn; the table has medians (default 1)")
     p.add_argument("--settings", type=int, default=99, metavar="N", help="at most so many settings a rival (tests)")
+    p.add_argument("--search", action="store_true", help="only look for settings; a later call has them for its whole runs")
     p.add_argument("--minutes", type=float, help="begin no run after so many; the same command goes on later")
     p.add_argument("--data", default="/var/tmp/memext-experiments", help="directory on the storage to use; what is put there goes")
     p.add_argument("--tools", default=os.path.join(ROOT, "build", "rivals"), help="where the virtual environment and UMap are made, and stay")
@@ -364,7 +365,7 @@ class Runs:
         if not os.path.exists(program):
             library = os.path.join(self.umap, "build", "src", "umap")
             command(["cc", *COMPILE, *case.include, f"-I{HERE}", f"-I{os.path.join(self.umap, 'source', 'src')}", os.path.join(HERE, "umap.c"), "-lm", f"-L{library}", f"-Wl,-rpath,{library}", "-lumap", "-o", program])
-        pages = max(4, int(settings["share"] * dram / settings["page"]))
+        pages = max(24, int(settings["share"] * dram / settings["page"]))
         return [program, str(steps), str(self.o.threads), str(settings["slab"]), output, folder, *case.inputs], {
             "UMAP_PAGESIZE": str(settings["page"]), "UMAP_BUFSIZE": str(pages), "UMAP_PAGE_FILLERS": str(settings["fillers"]), "UMAP_PAGE_EVICTORS": str(settings["fillers"])}  # fmt: skip
 
@@ -461,7 +462,7 @@ class Runs:
 
     def whole(self, case, factor, rival, repeat):
         best = self.best(case, factor, rival)
-        if best is None:
+        if best is None or self.o.search:
             return
         k, steps = best["settings"].get("k", 1), self.o.steps
         if best["step_s"] * steps > self.o.most:
