@@ -58,7 +58,7 @@ RIVALS = {
     "dask-k": ("dask", "some", "dask + zarr, fused steps"),
     "memext": ("memext", "own", "memext"),
 }
-SCALES = {"quick": {"edge": 160, "steps": 40, "most": 20.0, "limit": 20.0}, "full": {"edge": 400, "steps": 200, "most": 600.0, "limit": 120.0}}
+SCALES = {"quick": {"edge": 256, "steps": 40, "most": 20.0, "limit": 20.0}, "full": {"edge": 400, "steps": 200, "most": 600.0, "limit": 120.0}}
 
 
 class Failed(Exception):
@@ -81,7 +81,7 @@ def options(words=None):
     p.add_argument("--cases", default=",".join(CASES))
     p.add_argument("--factors", default="4,8", help="data against DRAM (default 4,8)")
     p.add_argument("--rivals", default=",".join(RIVALS), help="default: all, " + ",".join(RIVALS))
-    p.add_argument("--edge", type=int, help="cells of an edge of the grid, frame included (quick 160, full 400)")
+    p.add_argument("--edge", type=int, help="cells of an edge of the grid, frame included (quick 256, full 400)")
     p.add_argument("--shape", type=int, nargs=3, metavar=("NZ", "NY", "NX"), help="the grid, frame included, if it is to be no cube")
     p.add_argument("--steps", type=int, help="of a whole run (quick 40, full 200)")
     p.add_argument("--most", type=float, metavar="SECONDS", help="a whole run that would take longer is measured over fewer steps (quick 20, full 600)")
