@@ -465,7 +465,7 @@ class Runs:
         if best is None or self.o.search:
             return
         k, steps = best["settings"].get("k", 1), self.o.steps
-        if best["step_s"] * steps > self.o.most:
+        if best["step_s"] * steps > self.o.most and rival != "memext":  # whose import and export are in its seconds
             steps = max(2 * k, 4, int(self.o.most / best["step_s"]) // k * k)
         self.run(case, factor, rival, best["settings"], min(steps, self.o.steps), "whole", repeat)
 
