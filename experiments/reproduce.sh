@@ -7,19 +7,21 @@
 #
 # --data DIR: directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments). Interrupted, or more repeats wanted? The same command goes on where it stopped.
 # --no-system: change nothing on the machine (no memory limits, swap files, kernel settings, dropped caches, packages); what needs it is skipped.
+# --rivals: measure what is used in place of memext too (experiments/rivals/run.py), for the report: Python packages into build/rivals, and hours with --full.
 # Everything else is passed to experiments/run.py (see its --help), e.g. plan names or --retry-failed.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-scale=quick system=yes data=${MEMEXT_DATA:-/var/tmp/memext-experiments}
+scale=quick system=yes rivals= data=${MEMEXT_DATA:-/var/tmp/memext-experiments}
 rest=()
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) scale=quick ;;
     --full) scale=full ;;
     --thorough) scale=thorough ;;
+    --rivals) rivals=yes ;;
     -h | --help)
-        sed -n '2,11s/^# \{0,1\}//p' "$0"
+        sed -n '2,12s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     --no-system)
@@ -99,5 +101,8 @@ elif [ "$scale" = quick ]; then
 else
     # shellcheck disable=SC2086
     run_plans ${groups[*]} "${others[@]}"
+fi
+if [ -n "$rivals" ]; then
+    "$mx_python" "$mx_root/experiments/rivals/run.py" "--${scale/thorough/full}" --output "$mx_root/results/$scale/rivals" --data "$data" $([ -n "$system" ] || echo --no-system)
 fi
 exec "$mx_python" "$mx_root/analysis/report.py" "$mx_root/results/$scale" --markdown "$mx_root/docs/results.md"

@@ -1059,6 +1059,17 @@ def test_pictures(mx, environment, build, finished, quick_place, tmp_path):
     assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr
 
 
+@pytest.mark.parametrize("name, words, said", [
+    ("antenna", ["--cells", 64, "--wave", 12, "--picture", "antenna.png"], r"within 0\.0\d+ of the thin half-wave dipole's"),
+    ("rock_flow", ["--check", "--steps", 2000], r"0\.\d+% apart"), ("rock_flow", ["--cells", 16, "--steps", 100, "--picture", "flow.png"], r"permeability 0\.\d*[1-9]")])
+def test_the_other_examples(mx, environment, place, name, words, said):
+    """The antenna's pattern and the flow between plates are those of their formulas; the rock lets something through; pictures."""
+    need("matplotlib"), need("scipy")
+    done = sh(environment, ROOT / "examples" / f"{name}.py", "--device", ".", "--dram", "64MiB", *words, cwd=place)
+    assert done.returncode == 0 and re.search(said, done.stdout), done.stdout + done.stderr
+    assert [p.suffix for p in place.iterdir()] == [".png"] * ("--picture" in words)
+
+
 def test_the_example(mx, environment, place):
     """The effective diffusivity of a made-up rock: between nothing and the porosity, and a picture."""
     need("matplotlib")
