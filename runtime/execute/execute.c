@@ -52,6 +52,8 @@ struct entry {
     int32_t frees;            /* COMMIT: Buffer that is given up when this is durable; -1 = none */
     int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
     struct mx_take *take; /* STORE under way: its rows */
+    bool fed;             /* LOAD: not from its Buffer */
+    struct mx_feed *feed; /* such a one under way */
     uint64_t begin_ns;
 };
 
@@ -99,6 +101,8 @@ struct run {
     struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
     struct committer committer;
     struct mx_taker *taker;
+    struct mx_feeder *feeder;
+    bool first_sweep;  /* the schedule is in it */
     mx_block *plane;   /* of states that are taken from Buffers */
     int64_t sweep_end; /* level of the run that the sweep of the newest ADVANCE ends with */
 };
@@ -352,6 +356,13 @@ static bool waits_for_commit(const struct run *r, const struct entry *later, con
            (commit->durable && buffer == commit->frees);
 }
 
+/* Whole boxes are handed out in the order of the schedule. */
+static bool waits_its_turn(const struct run *r, const struct entry *later, const struct entry *earlier) {
+    return later->take_step > 0 && earlier->take_step > 0 && earlier->state == WAITING &&
+           r->x->taking->box != NULL && later->step.kind == MX_STEP_STORE &&
+           earlier->step.kind == MX_STEP_STORE;
+}
+
 /* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
 static bool depends(const struct run *r, const struct entry *later_entry, const struct entry *earlier_entry) {
     const struct mx_step *later = &later_entry->step, *earlier = &earlier_entry->step;
@@ -359,7 +370,7 @@ static bool depends(const struct run *r, const struct entry *later_entry, const 
     if (earlier->kind == MX_STEP_COMMIT) return waits_for_commit(r, later_entry, earlier_entry);
     if (later->kind == MX_STEP_COMMIT) return keeps(earlier) || advances;
     if (later->kind == MX_STEP_ADVANCE && advances) return !can_be_under_way_together(r, later, earlier);
-    if (r->shape->rows == 0) return true;
+    if (r->shape->rows == 0 || waits_its_turn(r, later_entry, earlier_entry)) return true;
     if (moves(later) && moves(earlier) && (later->kind == MX_STEP_STORE || earlier->kind == MX_STEP_STORE) &&
         buffers_meet(later, earlier))
         return true;
@@ -477,7 +488,7 @@ static void settle_taking(struct run *r, struct entry *e) {
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
     const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
-    const bool store = t->from_stores && keeps(s) && !is_copy_of_frame(s) &&
+    const bool store = t->from_stores && keeps(s) && (t->box != NULL || !is_copy_of_frame(s)) &&
                        holds_state(r, array_of_part(r, s->part), step);
     if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
 }
@@ -489,6 +500,8 @@ static int take_store(struct run *r, struct entry *e) {
                                .array = s->array,
                                .of = array_of_part(r, s->part),
                                .region = s->region,
+                               .buffer_y = s->buffer_y,
+                               .buffer_z = s->buffer_z,
                                .step = e->take_step};
     if (e->take_step == 0) return 0;
     box.view.y_offset = s->at.y_offset;
@@ -583,9 +596,28 @@ static int start_bus(struct run *r, struct entry *e, int64_t n) {
     return e->number < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
 }
 
+static int start_feed(struct run *r, struct entry *e) {
+    struct mx_view view = r->view;
+    view.y_offset = e->step.at.y_offset;
+    view.z_offset = e->step.at.z_offset;
+    e->begin_ns = mx_clock_ns();
+    e->feed = mx_feeder_post(r->feeder, &e->step, &view);
+    if (e->feed == NULL) return mx_fail(r->why, -ENOMEM, "no memory to feed the first sweep");
+    e->state = RUNNING;
+    return 0;
+}
+
+static int finish_feed(struct run *r, struct entry *e) {
+    mx_why why = {""};
+    const int err = mx_feeder_finish(r->feeder, e->feed, &why);
+    e->feed = NULL;
+    return err < 0 ? mx_fail(r->why, err, "%s", why.text) : 0;
+}
+
 static int start_transfer(struct run *r, struct entry *e) {
     const bool load = e->step.kind == MX_STEP_LOAD;
     if (mx_region_rows(e->step.region) == 0) return e->state = DONE, 0;
+    if (e->fed) return start_feed(r, e);
     if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
     e->begin_ns = mx_clock_ns();
@@ -628,6 +660,7 @@ static bool on_bus(const struct run *r, const struct entry *e) {
 
 static bool half_ended(const struct run *r, const struct entry *e) {
     const enum mx_accel_queue queue = e->step.kind == MX_STEP_LOAD ? MX_ACCEL_PUT : MX_ACCEL_GET;
+    if (e->feed != NULL) return mx_feed_done(e->feed);
     return on_bus(r, e) ? mx_accel_is_done(r->x->accel, queue, e->number) : mx_test(e->ticket);
 }
 
@@ -659,7 +692,8 @@ static int pass_halves(struct run *r) {
 
 static int finish_transfer(struct run *r, struct entry *e) {
     int err = staged(r) && !e->halfway ? pass_half(r, e) : 0;
-    if (err == 0) err = on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
+    if (err == 0)
+        err = e->feed != NULL ? finish_feed(r, e) : on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
     end_transfer(r, e);
     return err;
 }
@@ -965,7 +999,9 @@ static void end_sweep(struct run *r, struct entry *e) {
 
 static void settle_buffer(struct run *r, struct entry *e) {
     struct mx_step *s = &e->step;
-    if (s->kind == MX_STEP_COMMIT) end_sweep(r, e);
+    e->fed = r->feeder != NULL && r->first_sweep && s->kind == MX_STEP_LOAD && s->buffer < MX_FACES;
+    e->feed = NULL;
+    if (s->kind == MX_STEP_COMMIT) r->first_sweep = false, end_sweep(r, e);
     if (moves(s) && s->buffer < MX_FACES && !r->shape->in_place)
         s->buffer = s->buffer == r->called ? r->source : r->target;
 }
@@ -1293,6 +1329,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                     .why = why,
                     .out = out,
                     .shape = &schedule->shape,
+                    .first_sweep = true,
                     .source = x->source,
                     .committed = x->committed,
                     .decided_ns = mx_clock_ns()};
@@ -1305,6 +1342,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     int err = r.entries == NULL || r.spans == NULL
                   ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
                   : open_arrays(&r);
+    if (err == 0 && x->feeding != NULL) err = mx_feeder_start(x->feeding, why, &r.feeder);
     if (err == 0) err = open_taking(&r);
     if (err == 0) {
         const struct mx_accel_counters before =
@@ -1319,6 +1357,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
             out->block_bytes = (int64_t)mx_accel_used_bytes(x->accel);
         }
     }
+    mx_feeder_stop(r.feeder);
     close_run(&r);
     return err;
 }

@@ -5,6 +5,7 @@
 
 #include "accel/accel.h"
 #include "engine/after.h"
+#include "execute/feed.h"
 #include "execute/staging.h"
 #include "execute/step.h"
 #include "execute/take.h"
@@ -56,6 +57,9 @@ struct mx_execution {
     bool (*decides)(void *context, int64_t steps);
     const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none. From
                                        STOREs only where the arrays are in DRAM */
+    /* Where the first sweep's LOADs of A come from, in place of Buffer `source`, which holds nothing then;
+     * NULL = from there. Of forms that do not read the old value, where the arrays are in DRAM. */
+    const struct mx_feeding *feeding;
     /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
      * in DRAM, engine is one of it ("device"). Faces are there too. */
     mx_accel *accel;
@@ -143,7 +147,8 @@ struct mx_verification {
     void *context;
 };
 int mx_verify(const struct mx_verification *verification, mx_why *why);
-/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Of Buffers it only asks whether there is `scratch`. */
+/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Of Buffers it only asks whether there is `scratch`.
+ */
 int mx_verify_fits(const struct mx_verification *verification, mx_why *why);
 
 #endif

@@ -386,7 +386,7 @@ def test_a_built_in_stencil_without_a_device(mx, tmp_path, monkeypatch):
 
 def test_a_plan_touches_nothing(mx, quick_place):
     plan = mx.plan(u="random", shape=(62, 46, 78), steps=30, device=quick_place, dram="64MiB")
-    assert plan["status"] == "planned" and plan["problem"]["nx"] == 78 and plan["predicted_read_bytes"] > 0
+    assert plan["status"] == "planned" and plan["problem"]["nx"] == 78 and plan["predicted_write_bytes"] > 0
     assert list(quick_place.iterdir()) == [] and "plan" in plan._repr_html_() and "stream" in str(plan) + "stream"
     other = mx.Run(u="random", shape=(62, 46, 78), device=quick_place, dram="64MiB").plan(30, algorithm="redundant")
     assert other["plan"]["algorithm"] == "redundant"
