@@ -15,7 +15,9 @@ struct here {
 /* ------------------------------------------------------------------ frames */
 
 static bool copies_in(const struct mx_after *a, int dim) {
-    return !mx_sides_fixed(&a->sides, dim) && !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
+    const uint8_t *side = a->sides.side[dim];
+    return (mx_side_is_copy(side[0]) || mx_side_is_copy(side[1])) &&
+           !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
 }
 
 static int copies_of(const struct mx_after *a, int dim, int64_t i, int64_t out[2]) {
@@ -192,7 +194,7 @@ static void add_sources(const struct here *w, int64_t zi, int64_t from, int64_t 
 /* Ghost rows are those of the cells that they stand for: in pieces that do not wrap. */
 static void sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
     const struct mx_problem *p = w->p;
-    const int64_t zi = mx_wrap(z - p->h, p->nz);
+    const int64_t zi = mx_plane_of(p, z);
     if (!mx_points_in_plane(&w->a->sources->points, zi)) return;
     for (int64_t y = y0; y < y1;) {
         const int64_t from = mx_wrap(y - p->h, p->ny), rows = mx_min(y1 - y, p->ny - from);
@@ -204,9 +206,10 @@ static void sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64
 static void probes_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
     const int32_t h = w->p->h;
     const struct mx_points *points = w->a->traces->probes;
+    const int64_t zi = mx_plane_of(w->p, z);
     int64_t i, end;
-    if (!mx_points_in_plane(points, z - h)) return;
-    mx_points_of_rows(points, z - h, y0 - h, y1 - h, &i, &end);
+    if (!mx_points_in_plane(points, zi)) return;
+    mx_points_of_rows(points, zi, y0 - h, y1 - h, &i, &end);
     for (; i < end; i++) {
         enum mx_dtype dtype;
         const char *cell = cell_of(w, &points->point[i], points->point[i].y + h, z, &dtype);
@@ -248,11 +251,11 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
                            .x0 = p->h,
                            .x1 = p->nx + p->h,
                            .y = y - p->h,
-                           .z = z - p->h,
+                           .z = mx_plane_of(p, z),
                            .t = step,
                            .nx = p->nx,
                            .ny = p->ny,
-                           .nz = p->nz};
+                           .nz = mx_all_planes(p)};
     return &k->r;
 }
 
@@ -302,7 +305,7 @@ void mx_after_box(const struct mx_after *a, const struct mx_view *view, int arra
 static bool has_points(const struct mx_points *points, const struct mx_problem *p, int64_t y0, int64_t y1,
                        int64_t z0, int64_t z1) {
     for (int64_t z = z0; z < z1; z++) {
-        const int64_t zi = mx_wrap(z - p->h, p->nz);
+        const int64_t zi = mx_plane_of(p, z);
         if (!mx_points_in_plane(points, zi)) continue;
         for (int64_t y = y0; y < y1;) {
             const int64_t from = mx_wrap(y - p->h, p->ny), rows = mx_min(y1 - y, p->ny - from);
