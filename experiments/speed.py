@@ -104,7 +104,7 @@ def configurations(o, store):
         def go():
             r = report([BENCH, "--modes", mode, "--stencil", o.stencil, "--dtype", o.dtype, "--nx", str(o.size[0]), "--ny",
                         str(min(o.size[1], 510)), "--repeats", "1"])
-            return {"gups": r[mode], "isa": r["isa"]}
+            return {"gups": r[mode], "isa": r["isa"], "kernels": r.get(f"{mode}_of")}
         return go
 
     def memext(words):

@@ -15,7 +15,7 @@
  * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
  * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
  * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
- * place (resident.h), unless something is asked of their cells besides but frames in x (after.h).
+ * place (resident.h), unless frames in y or z copy rows of them (after.h).
  */
 #include "engine/after.h"
 #include "engine/ahead.h"
@@ -173,7 +173,7 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (!within(&j->a.window[l], &box)) return false;
-        if (mx_after_wants_more(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
+        if (mx_after_copies_rows(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
 }
@@ -185,10 +185,12 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
     const int x_copies =
         a->after != NULL ? mx_sides_x_copies(&a->after->sides, e->work.nx, e->work.h, all, x_copy) : 0;
     const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
+    const bool points = a->after != NULL && (a->after->sources != NULL || a->after->traces != NULL);
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const bool due = l == a->levels - 1 && norms != NULL && mx_norms_due(norms, a->first_level + l);
-        const struct mx_resident_level level = {.norms = due ? a->after : NULL,
+        const struct mx_resident_level level = {.points = points ? a->after : NULL,
+                                                .norms = due ? a->after : NULL,
                                                 .level = a->first_level + l,
                                                 .box = box_of(e, line, tile, l),
                                                 .from = (a->parity + l) & 1,

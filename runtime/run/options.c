@@ -345,10 +345,10 @@ const struct mx_option mx_option_rows[] = {
     {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE",
      "end at the first check where max-change, rms-change, or a NAME or NAME-spread of the kernel is at most "
      "VALUE (--check 100 if not given); repeated: any of them; none: with --resume, no longer"},
-    {"snapshot", 0, RUN, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
+    {"snapshot", 0, BOTH, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
      "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
      "while the run goes on"},
-    {"snapshot-fields", 0, RUN, 1, take_text, AT(snapshot_fields), 0, 0, "NAME,...",
+    {"snapshot-fields", 0, BOTH, 1, take_text, AT(snapshot_fields), 0, 0, "NAME,...",
      "fields of --snapshot (default: all of the state)"},
     {"frame", 0, BOTH, 1, take_words, AT(frames), 0, 0, "[FIELD=]KIND",
      "files of --input come without a frame (--field: may), and it is made: edge | mirror | periodic | a "

@@ -569,13 +569,13 @@ static void report_commits(struct mx_run *r) {
 
 /* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
 static uint64_t extra_bytes(const struct mx_run *r) {
-    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r) +
+    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_snapshots_bytes(&r->snapshots) +
            mx_take_norms_bytes(&r->o.problem, r->request.threads);
 }
 
 static bool extra_fits(struct mx_run *r) {
     const bool points = mx_run_points_fit(r);
-    return mx_run_snapshots_fit(r) && points;
+    return mx_snapshots_fit(&r->snapshots, r->tuned.plan.algorithm, &r->tuned.layout) && points;
 }
 
 /* Fields of C that a rank has a copy of reach as far beyond it as its sweeps do. */

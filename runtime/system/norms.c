@@ -149,23 +149,42 @@ struct change {
     double lane[LANES], most[LANES];
 };
 
-/* The difference is taken in the field's type, as the model does. */
-#define CHANGE_CELL(k, value)                                                                                \
-    do {                                                                                                     \
-        const double d_ = (double)(value), size_ = fabs(d_);                                                 \
-        c->lane[k] += d_ * d_;                                                                               \
-        c->most[k] = size_ > c->most[k] || size_ != size_ ? size_ : c->most[k];                              \
-    } while (0)
+/* One cell. The difference is taken in the field's type, as the model does. */
+static inline void change_of_cell(struct change *c, int k, double d) {
+    const double size = fabs(d);
+    c->lane[k] += d * d;
+    c->most[k] = size > c->most[k] || size != size ? size : c->most[k];
+}
+
+/* The same for four cells side by side: gcc makes scalar code of eight lanes in a struct, five times as slow.
+ */
+enum { SIDE = 4, SIDES = LANES / SIDE };
+typedef double side __attribute__((vector_size(32)));
+typedef int64_t side_bits __attribute__((vector_size(32)));
+typedef double double_cells __attribute__((vector_size(32)));
+typedef float float_cells __attribute__((vector_size(16)));
 
 #define CHANGE_OF(type)                                                                                      \
     static inline __attribute__((always_inline)) void change_##type(const type *now, const type *old,        \
-                                                                    int64_t n, struct change *out) {         \
-        struct change local = *out, *c = &local;                                                             \
+                                                                    int64_t n, struct change *c) {           \
+        side lane[SIDES], most[SIDES];                                                                       \
         int64_t x = 0;                                                                                       \
+        memcpy(lane, c->lane, sizeof lane);                                                                  \
+        memcpy(most, c->most, sizeof most);                                                                  \
         for (; x + LANES <= n; x += LANES)                                                                   \
-            for (int k = 0; k < LANES; k++) CHANGE_CELL(k, (type)(now[x + k] - old[x + k]));                 \
-        for (int k = 0; x + k < n; k++) CHANGE_CELL(k, (type)(now[x + k] - old[x + k]));                     \
-        *out = local;                                                                                        \
+            for (int i = 0; i < SIDES; i++) {                                                                \
+                type##_cells a, b;                                                                           \
+                memcpy(&a, now + x + i * SIDE, sizeof a);                                                    \
+                memcpy(&b, old + x + i * SIDE, sizeof b);                                                    \
+                const side d = __builtin_convertvector(a - b, side);                                         \
+                const side size = (side)((side_bits)d & INT64_MAX);                                          \
+                const side_bits take = (size > most[i]) | (size != size);                                    \
+                lane[i] += d * d;                                                                            \
+                most[i] = (side)((take & (side_bits)size) | (~take & (side_bits)most[i]));                   \
+            }                                                                                                \
+        memcpy(c->lane, lane, sizeof lane);                                                                  \
+        memcpy(c->most, most, sizeof most);                                                                  \
+        for (int k = 0; x + k < n; k++) change_of_cell(c, k, (double)(type)(now[x + k] - old[x + k]));       \
     }
 CHANGE_OF(double)
 CHANGE_OF(float)

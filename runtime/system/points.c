@@ -206,7 +206,10 @@ static const char *value_of(const char *head, const char *key) {
 static int npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, int64_t shape[2],
                     mx_why *why) {
     unsigned char start[12];
-    if (mx_read_all(fd, start, sizeof start, 0) < 0 || memcmp(start, "\x93NUMPY", 6) != 0)
+    const int read = mx_read_all(fd, start, sizeof start, 0);
+    if (read < 0 && read != -ENODATA)
+        return mx_fail(why, read, "%s cannot be read: %s", path, strerror(-read));
+    if (read < 0 || memcmp(start, "\x93NUMPY", 6) != 0)
         return mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
     const bool wide = start[6] >= 2;
     const uint32_t low = start[8] | (uint32_t)start[9] << 8;
@@ -217,7 +220,8 @@ static int npy_head(int fd, const char *path, int64_t *data_at, int64_t *element
     if (head == NULL) return mx_fail(why, -ENOMEM, "no memory for the head of %s", path);
     int rank = mx_read_all(fd, head, length, wide ? 12 : 10);
     if (rank < 0) {
-        mx_fail(why, rank = -EINVAL, "%s is truncated inside its head", path);
+        rank = rank == -ENODATA ? mx_fail(why, -EINVAL, "%s is truncated inside its head", path)
+                                : mx_fail(why, rank, "%s cannot be read: %s", path, strerror(-rank));
         goto out;
     }
     const char *descr = value_of(head, "'descr'"), *extents = value_of(head, "'shape'");

@@ -39,6 +39,23 @@ int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides) {
     return 0;
 }
 
+int mx_sides_read(const char *const *word, int32_t n, mx_why *why, struct mx_sides *sides) {
+    struct mx_sides read = *sides;
+    const char *named[3] = {NULL, NULL, NULL};
+    for (int32_t i = 0; i < n; i++) {
+        const struct mx_sides before = read;
+        int err = mx_sides_parse(word[i], why, &read);
+        if (err < 0) return err;
+        const int d = word[i][0] - 'x';
+        if (named[d] != NULL && memcmp(before.side[d], read.side[d], sizeof read.side[d]) != 0)
+            return mx_fail(why, -EINVAL,
+                           "the sides in %c are given twice, as '%s' and as '%s'; leave one of them out",
+                           'x' + d, named[d], word[i]);
+        named[d] = word[i];
+    }
+    return *sides = read, 0;
+}
+
 const char *mx_sides_text(const struct mx_sides *sides, char text[MX_SIDES_TEXT]) {
     size_t at = 0;
     text[0] = 0;

@@ -30,6 +30,8 @@ enum { MX_DIM_X, MX_DIM_Y, MX_DIM_Z };
 /* "x=periodic" (both ends), "z=fixed,mirror" (end 0, end 1): changes the dimension that is named and leaves
  * the others. -EINVAL, with a sentence, for anything else, and for periodic at one end only. */
 int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides);
+/* n of them. -EINVAL, with a sentence, too where two say different things of one dimension. */
+int mx_sides_read(const char *const *word, int32_t n, mx_why *why, struct mx_sides *sides);
 /* "x=periodic z=fixed,mirror": the dimensions that are not fixed at both ends, "" if there is none; what
  * mx_sides_parse takes, word by word. Never more than MX_SIDES_TEXT bytes. */
 enum { MX_SIDES_TEXT = 80 };
