@@ -7,6 +7,7 @@
 #include "observe/report.h"
 #include "run/fields.h"
 #include "run/output.h"
+#include "run/ranks.h"
 #include "run/raw.h"
 #include "run/request.h"
 #include "run/snapshots.h"
@@ -99,6 +100,15 @@ static void lay_files(struct tune *t) {
     }
     t->request.fixed = t->fixed;
     mx_fields_close(&t->fields);
+}
+
+/* What a rank with the most neighbours would do; --dram and --cores are of each. */
+static int take_part(struct tune *t) {
+    const struct mx_problem whole = t->o.problem;
+    const int ranks = t->o.ranks > 1 ? (int)t->o.ranks : 1;
+    const int err = mx_ranks_cut(&whole, mx_ranks_planner(ranks), ranks, &t->why, &t->o.problem);
+    if (ranks > 1) t->request.blocks_only = t->request.resumable = true;
+    return err;
 }
 
 static int check_names(struct tune *t) {
@@ -201,6 +211,7 @@ static void put_prediction(json_t *o, const struct mx_traffic *t, const struct m
     put(o, "predicted_read_bytes", whole(t->read_bytes + read_again));
     put(o, "predicted_write_bytes", whole(t->write_bytes));
     put(o, "predicted_init_bytes", whole(t->init_write_bytes));
+    if (t->sent_bytes > 0) put(o, "predicted_sent_bytes", whole(t->sent_bytes));
     put(o, "predicted_updates", whole(t->updates));
     put(o, "predicted_seconds", json_real(s->total_s));
     put(o, "predicted_time", json_seconds(s));
@@ -414,6 +425,7 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = take_place(t);
     if (err == 0) err = take_snapshots(t);
     if (err == 0) lay_files(t);
+    if (err == 0) err = take_part(t);
     if (err == 0) err = take_rates(t);
     if (err == 0) err = mx_take_accel(&t->o, &t->why, &t->accel, &t->there, &t->request);
     if (err == 0) err = make_plan(t);
