@@ -143,6 +143,7 @@ static bool from_program(const struct mx_run *r) {
 
 /* Whatever asks for sweeps that can be had only in Buffers: NULL = nothing. */
 static const char *hindrance(const struct mx_run *r) {
+    if (mx_is_rank(&r->ranks)) return "each of several ranks has a part of the files";
     if (r->o.no_fuse) return "--no-fuse";
     if (r->backend->face != MX_FACE_TRANSFER) return "the backend maps its Buffers";
     if (r->accel != NULL) return "the sweeps are an accelerator's";

@@ -18,8 +18,8 @@
 
 #include <limits.h>
 
-/* 5: fields of C may be files that are read in place. 6: `pending`. A note has the least that says all of it.
- */
+/* 5: fields of C may be files that are read in place. 6: `pending`, and the store of one rank of several. A
+ * note has the least that says all of it. */
 enum { MX_NOTE_OLDEST = 4, MX_NOTE_IN_PLACE = 5, MX_NOTE_VERSION = 6, MX_NOTE_MOST_BUFFERS = 3 };
 
 /* What the note of a wavefront run (runtime/wavefront) calls itself. */
@@ -36,7 +36,12 @@ struct mx_snapshots_asked {
 };
 
 struct mx_note {
-    struct mx_problem problem;
+    struct mx_problem
+        problem;             /* of a rank its part: first_plane and all_nz say which; sides are the whole's */
+    int32_t rank, ranks;     /* 0, 0 = by itself */
+    int64_t before_time;     /* of a rank: the state that all had committed before this one, in another */
+    int32_t before_buffer;   /* Buffer, for the others may not have come as far */
+    int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
     struct mx_layout layout; /* of the Buffers: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */

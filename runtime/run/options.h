@@ -29,6 +29,8 @@ struct mx_options {
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place, field_copy;
+    int64_t ranks;                 /* --ranks; 0 = not given */
+    const char *link;              /* --link; NULL = that of the process */
     const char *accel;             /* --accel; NULL = none */
     uint64_t device_memory;        /* --device-memory; 0 = all of it */
     struct mx_words sides;         /* --side */

@@ -305,7 +305,7 @@ static const char *status_of(const struct mx_run *r, int err) {
 
 void mx_run_close_report(struct mx_run *r, int err) {
     struct mx_report *p = &r->report;
-    p->problem = r->o.problem;
+    p->problem = r->whole.nx > 0 ? r->whole : r->o.problem;
     p->wall_seconds = (double)(mx_clock_ns() - r->begin_ns) * 1e-9;
     p->status = status_of(r, err);
     p->error = (err < 0 && err != -EINTR) || p->verified == 0 ? r->why.text : NULL;
@@ -320,6 +320,7 @@ void mx_run_close_report(struct mx_run *r, int err) {
 
 int mx_run_json(const struct mx_run *r, mx_why *why, char **out) {
     json_t *object = mx_report_json(&r->report);
+    mx_run_add_ranks(r, object);
     char *text = json_dumps(object, JSON_INDENT(2));
     json_decref(object);
     if (text == NULL) return mx_fail(why, -ENOMEM, "no memory for the report");

@@ -13,6 +13,7 @@
  *     points.c     sources, probes and the file of their traces
  *     norms.c      checks: norms, their history, what ends a run
  *     snapshots.c  the state every so many steps, as files
+ *     ranks.c      several processes, each with a range of planes
  *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
@@ -36,6 +37,7 @@
 #include "run/options.h"
 #include "run/output.h"
 #include "run/points.h"
+#include "run/ranks.h"
 #include "run/request.h"
 #include "run/snapshots.h"
 #include "schedule/schedule.h"
@@ -65,9 +67,15 @@ struct mx_run {
     mx_why why;
     volatile int stop; /* asked to end; any thread, any signal handler */
 
+    struct mx_run_ranks ranks;
+    struct mx_problem whole; /* o.problem is the part of this rank, this is all of it; the same where a run is
+                                by itself */
     const struct mx_backend *backend;
     struct mx_problem rest; /* what is left to compute: the problem with the steps after `first_time` */
-    int64_t first_time;     /* steps that the store holds already */
+    int64_t
+        note_time; /* what the store says of itself: an older state of a rank may be what is gone on from */
+    int32_t note_buffer;
+    int64_t first_time; /* steps that the store holds already */
     struct mx_tune_request request;
     struct mx_tune_result tuned;
     mx_accel *accel; /* NULL = Blocks are in DRAM */

@@ -135,6 +135,11 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "complete", json_boolean(mx_note_complete(n)));
     put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
     put(o, "buffer", n->pending ? json_null() : json_string(mx_note_buffers[n->buffer]));
+    if (n->ranks > 0) {
+        put(o, "rank", json_integer(n->rank));
+        put(o, "ranks", json_integer(n->ranks));
+        put(o, "first_plane", json_integer(n->problem.first_plane));
+    }
     put(o, "backend", json_string(n->backend));
     put(o, "host", json_string(n->host));
     put(o, "started_unix_s", json_integer(n->started_s));
