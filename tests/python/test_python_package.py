@@ -386,7 +386,7 @@ def test_a_built_in_stencil_without_a_device(mx, tmp_path, monkeypatch):
 
 def test_a_plan_touches_nothing(mx, quick_place):
     plan = mx.plan(u="random", shape=(62, 46, 78), steps=30, device=quick_place, dram="64MiB")
-    assert plan["status"] == "planned" and plan["problem"]["nx"] == 78 and plan["predicted_read_bytes"] > 0
+    assert plan["status"] == "planned" and plan["problem"]["nx"] == 78 and plan["predicted_write_bytes"] > 0
     assert list(quick_place.iterdir()) == [] and "plan" in plan._repr_html_() and "stream" in str(plan) + "stream"
     other = mx.Run(u="random", shape=(62, 46, 78), device=quick_place, dram="64MiB").plan(30, algorithm="redundant")
     assert other["plan"]["algorithm"] == "redundant"
@@ -1057,6 +1057,17 @@ def test_pictures(mx, environment, build, finished, quick_place, tmp_path):
     (tmp_path / "snaps.png").unlink()
     refused = sh(environment, "-m", "memext", "view", tmp_path)
     assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("name, words, said", [
+    ("antenna", ["--cells", 64, "--wave", 12, "--picture", "antenna.png"], r"within 0\.0\d+ of the thin half-wave dipole's"),
+    ("rock_flow", ["--check", "--steps", 2000], r"0\.\d+% apart"), ("rock_flow", ["--cells", 16, "--steps", 100, "--picture", "flow.png"], r"permeability 0\.\d*[1-9]")])
+def test_the_other_examples(mx, environment, place, name, words, said):
+    """The antenna's pattern and the flow between plates are those of their formulas; the rock lets something through; pictures."""
+    need("matplotlib"), need("scipy")
+    done = sh(environment, ROOT / "examples" / f"{name}.py", "--device", ".", "--dram", "64MiB", *words, cwd=place)
+    assert done.returncode == 0 and re.search(said, done.stdout), done.stdout + done.stderr
+    assert [p.suffix for p in place.iterdir()] == [".png"] * ("--picture" in words)
 
 
 def test_the_example(mx, environment, place):
