@@ -78,6 +78,7 @@ try() {
     cat >"$root/tmp/try.sh" <<'SH'
 set -e
 mount -t proc proc /proc
+mount -t sysfs sysfs /sys
 python3 -m venv /venv
 /venv/bin/pip install -q --no-index --find-links /wheels memext
 cd /tmp
