@@ -147,6 +147,7 @@ static int take_place(struct tune *t) {
     mx_take_request(&t->o, &t->machine, q);
     q->extra_dram_bytes = mx_take_norms_bytes(&t->o.problem, q->threads);
     q->face = mx_face_of(t->backend);
+    q->anonymous = t->backend->anonymous;
     q->offset_align_bytes = mx_place_align(&t->o, t->backend, &capacity);
     if (t->o.align_bytes > 0) q->offset_align_bytes = (uint32_t)t->o.align_bytes;
     q->capacity_bytes = t->o.capacity_bytes > 0 ? t->o.capacity_bytes : capacity;
@@ -197,6 +198,8 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     put(o, "io_s", json_real(s->io_s));
     put(o, "compute_s", json_real(s->compute_s));
     put(o, "copy_s", json_real(s->copy_s));
+    put(o, "stall_s", json_real(s->stall_s));
+    put(o, "cores_s", json_real(s->cores_s));
     put(o, "edge_s", json_real(s->edge_s));
     put(o, "bus_s", json_real(s->bus_s));
     put(o, "total_s", json_real(s->total_s));
@@ -260,6 +263,8 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "read_bytes_per_s", json_real(r->read_bytes_per_s));
     put(o, "write_bytes_per_s", json_real(r->write_bytes_per_s));
     put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
+    put(o, "request_s", json_real(r->request_s));
+    put(o, "byte_core_s", json_real(r->byte_core_s));
     put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
     put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
     put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));

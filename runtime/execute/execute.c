@@ -53,6 +53,8 @@ struct entry {
     int64_t sweep;            /* that the step is of, from 0 */
     int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
     struct mx_take *take; /* STORE under way: its rows */
+    bool fed;             /* LOAD: not from its Buffer */
+    struct mx_feed *feed; /* such a one under way */
     uint64_t begin_ns;
 };
 
@@ -100,6 +102,8 @@ struct run {
     struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
     struct committer committer;
     struct mx_taker *taker;
+    struct mx_feeder *feeder;
+    bool first_sweep;             /* the schedule is in it */
     mx_block *plane;              /* of states that are taken from Buffers */
     int64_t sweep_end;            /* level of the run that the sweep of the newest ADVANCE ends with */
     int64_t sweeps, taken;        /* that were taken from the schedule; that are complete */
@@ -359,6 +363,13 @@ static bool waits_for_commit(const struct run *r, const struct entry *later, con
            (commit->durable && buffer == commit->frees);
 }
 
+/* Whole boxes are handed out in the order of the schedule. */
+static bool waits_its_turn(const struct run *r, const struct entry *later, const struct entry *earlier) {
+    return later->take_step > 0 && earlier->take_step > 0 && earlier->state == WAITING &&
+           r->x->taking->box != NULL && later->step.kind == MX_STEP_STORE &&
+           earlier->step.kind == MX_STEP_STORE;
+}
+
 /* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
 static bool depends(const struct run *r, const struct entry *later_entry, const struct entry *earlier_entry) {
     const struct mx_step *later = &later_entry->step, *earlier = &earlier_entry->step;
@@ -369,7 +380,7 @@ static bool depends(const struct run *r, const struct entry *later_entry, const 
         earlier_entry->sweep < later_entry->sweep)
         return true; /* the message that it is of has no room yet */
     if (later->kind == MX_STEP_ADVANCE && advances) return !can_be_under_way_together(r, later, earlier);
-    if (r->shape->rows == 0) return true;
+    if (r->shape->rows == 0 || waits_its_turn(r, later_entry, earlier_entry)) return true;
     if (moves(later) && moves(earlier) && (later->kind == MX_STEP_STORE || earlier->kind == MX_STEP_STORE) &&
         buffers_meet(later, earlier))
         return true;
@@ -487,8 +498,8 @@ static void settle_taking(struct run *r, struct entry *e) {
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
     const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
-    const bool store =
-        t->from_stores && keeps(s) && !is_copy_of_frame(s) && holds_state(r, array_of_part(r, s->part), step);
+    const bool store = t->from_stores && keeps(s) && (t->box != NULL || !is_copy_of_frame(s)) &&
+                       holds_state(r, array_of_part(r, s->part), step);
     if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
 }
 
@@ -499,6 +510,8 @@ static int take_store(struct run *r, struct entry *e) {
                                .array = s->array,
                                .of = array_of_part(r, s->part),
                                .region = s->region,
+                               .buffer_y = s->buffer_y,
+                               .buffer_z = s->buffer_z,
                                .step = e->take_step};
     if (e->take_step == 0) return 0;
     box.view.y_offset = s->at.y_offset;
@@ -593,6 +606,24 @@ static int start_bus(struct run *r, struct entry *e, int64_t n) {
     return e->number < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
 }
 
+static int start_feed(struct run *r, struct entry *e) {
+    struct mx_view view = r->view;
+    view.y_offset = e->step.at.y_offset;
+    view.z_offset = e->step.at.z_offset;
+    e->begin_ns = mx_clock_ns();
+    e->feed = mx_feeder_post(r->feeder, &e->step, &view);
+    if (e->feed == NULL) return mx_fail(r->why, -ENOMEM, "no memory to feed the first sweep");
+    e->state = RUNNING;
+    return 0;
+}
+
+static int finish_feed(struct run *r, struct entry *e) {
+    mx_why why = {""};
+    const int err = mx_feeder_finish(r->feeder, e->feed, &why);
+    e->feed = NULL;
+    return err < 0 ? mx_fail(r->why, err, "%s", why.text) : 0;
+}
+
 /* ------------------------------------------------------------------ what neighbours send */
 
 static bool is_given(const struct entry *e) { return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0; }
@@ -627,6 +658,7 @@ static int give_store(struct run *r, struct entry *e) {
 static int start_transfer(struct run *r, struct entry *e) {
     const bool load = e->step.kind == MX_STEP_LOAD;
     if (mx_region_rows(e->step.region) == 0) return e->state = DONE, 0;
+    if (e->fed) return start_feed(r, e);
     if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->state = RUNNING, 0;
     if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
@@ -671,6 +703,7 @@ static bool on_bus(const struct run *r, const struct entry *e) {
 
 static bool half_ended(const struct run *r, const struct entry *e) {
     const enum mx_accel_queue queue = e->step.kind == MX_STEP_LOAD ? MX_ACCEL_PUT : MX_ACCEL_GET;
+    if (e->feed != NULL) return mx_feed_done(e->feed);
     return on_bus(r, e) ? mx_accel_is_done(r->x->accel, queue, e->number) : mx_test(e->ticket);
 }
 
@@ -703,7 +736,8 @@ static int pass_halves(struct run *r) {
 static int finish_transfer(struct run *r, struct entry *e) {
     if (is_given(e)) return finish_given(r, e);
     int err = staged(r) && !e->halfway ? pass_half(r, e) : 0;
-    if (err == 0) err = on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
+    if (err == 0)
+        err = e->feed != NULL ? finish_feed(r, e) : on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
     end_transfer(r, e);
     return err;
 }
@@ -769,8 +803,8 @@ static int finish_commit(struct run *r, struct entry *e) {
 }
 
 /* The run was stopped, or has ended before its last step, and nothing is under way. Sweeps that were
- * completed by what was under way then are taken up, and the newest of all is made durable: the STOREs of the
- * sweep after it go to another Buffer, and those of the one after that wait (waits_for_commit). */
+ * completed by what was under way then are taken up, and the newest of all is made durable: the STOREs of
+ * the sweep after it go to another Buffer, and those of the one after that wait (waits_for_commit). */
 static int commit_newest(struct run *r) {
     struct mx_step s = {.kind = MX_STEP_COMMIT};
     for (uint64_t i = r->first; i < r->end && !r->out->ended; i++) {
@@ -892,8 +926,8 @@ static void advise_planes(const struct run *r, int64_t z0, int64_t z1, enum mx_a
     }
 }
 
-/* Mapped Buffers that a schedule works on directly: while ADVANCE i computes, the planes that the next one
- * adds are read; planes that the next one has left behind are given up. */
+/* Mapped Buffers that a schedule works on directly: while ADVANCE i computes, the planes that the next
+ * one adds are read; planes that the next one has left behind are given up. */
 static void advise_around(const struct run *r, uint64_t i, bool before) {
     const struct mx_step *s = &at(r, i)->step, *next = next_advance(r, i);
     if (!r->x->advise || r->shape->rows != 0 || next == NULL) return;
@@ -997,8 +1031,8 @@ static bool is_due(struct run *r, int64_t time) {
     return true;
 }
 
-/* The end of a sweep was taken from the schedule. The Buffer committed before is given up when this sweep is
- * durable, which is why the next sweep does not write it yet: it may start before. */
+/* The end of a sweep was taken from the schedule. The Buffer committed before is given up when this sweep
+ * is durable, which is why the next sweep does not write it yet: it may start before. */
 static void end_sweep(struct run *r, struct entry *e) {
     const int32_t next = free_buffer(r, r->target, r->committed);
     e->durable = is_due(r, e->step.time);
@@ -1014,7 +1048,9 @@ static void end_sweep(struct run *r, struct entry *e) {
 
 static void settle_buffer(struct run *r, struct entry *e) {
     struct mx_step *s = &e->step;
-    if (s->kind == MX_STEP_COMMIT) end_sweep(r, e);
+    e->fed = r->feeder != NULL && r->first_sweep && s->kind == MX_STEP_LOAD && s->buffer < MX_FACES;
+    e->feed = NULL;
+    if (s->kind == MX_STEP_COMMIT) r->first_sweep = false, end_sweep(r, e);
     if (moves(s) && s->buffer < MX_FACES && !r->shape->in_place)
         s->buffer = s->buffer == r->called ? r->source : r->target;
 }
@@ -1090,8 +1126,8 @@ static uint64_t oldest_staged(const struct run *r, enum mx_step_kind kind) {
     return i;
 }
 
-/* First unfinished step before i that step i must wait for, or a transfer that has the staging memory which
- * it needs; i itself if there is none. */
+/* First unfinished step before i that step i must wait for, or a transfer that has the staging memory
+ * which it needs; i itself if there is none. */
 static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
         if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
@@ -1118,8 +1154,8 @@ static uint64_t waiting_advance(const struct run *r) {
     return i;
 }
 
-/* Starts every step that depends on nothing unfinished; an ADVANCE last, for there are engines that return
- * only when it is done. *some: whether something was started. */
+/* Starts every step that depends on nothing unfinished; an ADVANCE last, for there are engines that
+ * return only when it is done. *some: whether something was started. */
 static int start_ready(struct run *r, bool *some) {
     int err = 0;
     *some = false;
@@ -1155,9 +1191,9 @@ static uint64_t oldest_advance(const struct run *r) {
     return i;
 }
 
-/* With an accelerator or neighbours: until something has ended, whatever it is, for then something else can
- * start, which others may be waiting for; halves are passed on meanwhile. What ended is taken up by who
- * collects. */
+/* With an accelerator or neighbours: until something has ended, whatever it is, for then something else
+ * can start, which others may be waiting for; halves are passed on meanwhile. What ended is taken up by
+ * who collects. */
 static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange != NULL; }
 
 static int wait_for_any(struct run *r) {
@@ -1195,8 +1231,8 @@ static int wait_busy(struct run *r) {
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 
-/* After the last step, an interruption or an error: nothing may be under way when the Blocks are freed. The
- * first error counts, with its sentence, and an interruption is none. */
+/* After the last step, an interruption or an error: nothing may be under way when the Blocks are freed.
+ * The first error counts, with its sentence, and an interruption is none. */
 static int drain(struct run *r, int err) {
     mx_why *why = r->why;
     r->given_up = true;
@@ -1238,7 +1274,8 @@ static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *dev
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
 }
 
-/* An array: a Block, or memory of the accelerator. Poison: whatever is used without having been loaded shows.
+/* An array: a Block, or memory of the accelerator. Poison: whatever is used without having been loaded
+ * shows.
  */
 static int make_array(struct run *r, int64_t bytes, int64_t unit, const char *what, mx_device *device,
                       mx_block **block, char **base) {
@@ -1369,6 +1406,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                     .why = why,
                     .out = out,
                     .shape = &schedule->shape,
+                    .first_sweep = true,
                     .source = x->source,
                     .committed = x->committed,
                     .decided_ns = mx_clock_ns()};
@@ -1381,6 +1419,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     int err = r.entries == NULL || r.spans == NULL
                   ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
                   : open_arrays(&r);
+    if (err == 0 && x->feeding != NULL) err = mx_feeder_start(x->feeding, why, &r.feeder);
     if (err == 0) err = open_taking(&r);
     if (err == 0 && schedule->first_given > 0) err = open_exchange(&r);
     if (err == 0) {
@@ -1397,6 +1436,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
             out->block_bytes = (int64_t)mx_accel_used_bytes(x->accel);
         }
     }
+    mx_feeder_stop(r.feeder);
     close_run(&r);
     return err;
 }

@@ -5,6 +5,7 @@
 
 #include "accel/accel.h"
 #include "engine/after.h"
+#include "execute/feed.h"
 #include "execute/staging.h"
 #include "execute/step.h"
 #include "execute/take.h"
@@ -73,6 +74,9 @@ struct mx_execution {
     bool (*decides)(void *context, int64_t steps);
     const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none. From
                                        STOREs only where the arrays are in DRAM */
+    /* Where the first sweep's LOADs of A come from, in place of Buffer `source`, which holds nothing then;
+     * NULL = from there. Of forms that do not read the old value, where the arrays are in DRAM. */
+    const struct mx_feeding *feeding;
     /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
      * in DRAM, engine is one of it ("device"). Faces are there too. */
     mx_accel *accel;

@@ -122,7 +122,7 @@ int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why) {
         struct mx_run_field *f = &r->fields.field[i];
         if (f->in_place && f->npy.fd >= 0) err = mx_field_unchanged(f, why);
     }
-    return err;
+    return err == 0 ? mx_run_fuse_unchanged(r, why) : err;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -141,4 +141,5 @@ void mx_run_counters(const struct mx_run *r, struct mx_counters *out) {
         out->read_ns = larger(out->read_ns, c.read_ns);
         out->peak_in_flight += c.peak_in_flight;
     }
+    mx_run_fuse_counters(r, out);
 }

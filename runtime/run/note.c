@@ -236,6 +236,16 @@ static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
     return o;
 }
 
+static json_t *print_samples(const struct mx_note *n) {
+    json_t *all = json_array();
+    char text[17];
+    for (int32_t i = 0; i < mx_field_count(&n->problem, 0); i++) {
+        snprintf(text, sizeof text, "%016llx", (unsigned long long)n->sample[i]);
+        json_array_append_new(all, json_string(text));
+    }
+    return all;
+}
+
 static json_t *print_ranks(const struct mx_note *n) {
     json_t *o = json_object();
     put_whole(o, "rank", n->rank);
@@ -253,9 +263,9 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
     put_whole(o, "note",
-              n->ranks > 0      ? MX_NOTE_VERSION
-              : any_in_place(n) ? MX_NOTE_IN_PLACE
-                                : MX_NOTE_OLDEST);
+              n->pending || n->ranks > 0 ? MX_NOTE_VERSION
+              : any_in_place(n)          ? MX_NOTE_IN_PLACE
+                                         : MX_NOTE_OLDEST);
     put(o, "memext", json_string(MX_VERSION));
     put(o, "problem", print_problem(&n->problem));
     put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
@@ -264,6 +274,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     put_whole(o, "buffer", n->buffer);
     if (n->ranks > 0) put(o, "ranks", print_ranks(n));
     put_whole(o, "buffers", n->n_buffers);
+    if (n->pending) put(o, "pending", print_samples(n));
     if (n->different) put(o, "different", json_true());
     put(o, "frames", json_boolean(n->frames));
     put_whole(o, "integrity_unit_bytes", n->integrity_unit);
@@ -564,6 +575,18 @@ static void parse_checksum(struct reader *r, const json_t *o, char out[17]) {
     if (strspn(word(r, o, "checksum", out, 17), "0123456789abcdef") != 16) r->ok = false;
 }
 
+static void parse_pending(struct reader *r, const json_t *o, struct mx_note *n) {
+    const json_t *all = json_object_get(o, "pending");
+    n->pending = all != NULL;
+    if (all == NULL) return;
+    if (json_array_size(all) != (size_t)mx_field_count(&n->problem, 0) || n->time != 0) r->ok = false;
+    for (size_t i = 0; i < json_array_size(all) && r->ok; i++) {
+        const char *text = json_string_value(json_array_get(all, i));
+        r->ok = text != NULL && strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+        if (r->ok) n->sample[i] = strtoull(text, NULL, 16);
+    }
+}
+
 static uint64_t parse_identity(struct reader *r, const json_t *o, const char *key) {
     char text[17];
     if (json_object_get(o, key) == NULL) return 0;
@@ -656,6 +679,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->time = whole(r, o, "step", 0, n->problem.nt);
     n->n_buffers = (int32_t)whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
     n->buffer = (int32_t)whole(r, o, "buffer", 0, n->n_buffers - 1);
+    parse_pending(r, o, n);
     if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
     n->different = json_is_true(json_object_get(o, "different"));
     n->frames = truth(r, o, "frames");

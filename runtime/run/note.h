@@ -18,8 +18,8 @@
 
 #include <limits.h>
 
-/* 5: fields of C may be files that are read in place. 6: the store of one rank of several. A note without
- * either has version 4. */
+/* 5: fields of C may be files that are read in place. 6: `pending`, and the store of one rank of several. A
+ * note has the least that says all of it. */
 enum { MX_NOTE_OLDEST = 4, MX_NOTE_IN_PLACE = 5, MX_NOTE_VERSION = 6, MX_NOTE_MOST_BUFFERS = 3 };
 
 /* What the note of a wavefront run (runtime/wavefront) calls itself. */
@@ -46,6 +46,10 @@ struct mx_note {
     struct mx_layout layout; /* of the Buffers: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */
     int32_t buffer, n_buffers;
+    /* No Buffer holds a state: step 0 is what the run begins with, the first sweep reads it there. sample: of
+     * each field's file (fields.h), 0 = it has none. */
+    bool pending;
+    uint64_t sample[MX_MAX_FIELDS];
     bool different;         /* the result was verified, and differs from the plain computation */
     bool frames;            /* every Buffer holds the frame (else that of `buffer` alone is known to) */
     int64_t integrity_unit; /* bytes of one hash of --integrity, a row or a plane; 0 = without */

@@ -386,6 +386,9 @@ const struct mx_option mx_option_rows[] = {
     {"uncached", 0, RUN, 0, take_flag, AT(uncached), 0, 0, NULL, "uring: buffered I/O with RWF_DONTCACHE"},
     {"no-register", 0, RUN, 0, take_flag, AT(no_register), 0, 0, NULL,
      "uring: no registered memory and files"},
+    {"no-fuse", 0, RUN, 0, take_flag, AT(no_fuse), 0, 0, NULL,
+     "write the initial grid before the first sweep, and read the result after the last, in passes of their "
+     "own"},
     {"lock", 0, RUN, 0, take_flag, AT(lock), 0, 0, NULL, "mlock the Blocks (swap always does)"},
     {"fault", 0, RUN, 1, take_text, AT(fault), 0, 0, "SPEC",
      "tests: call=N (system call N fails); with --backend fault:NAME e.g. seed=7,eio=0.01,short=0.1"},

@@ -78,6 +78,7 @@ int mx_run_check_note(struct mx_run *r) {
     int err = begin_note(r);
     if (err < 0) return err;
     renew_note(r);
+    r->note.pending = r->fuse.source;
     if (mx_note_print(&r->note, text, sizeof text - MORE_BYTES) != -ENOSPC) return 0;
     return mx_fail(&r->why, -ENAMETOOLONG,
                    "a store names the files that its run began with in %d bytes, and these need more: use "
@@ -95,6 +96,7 @@ static int write_note(struct mx_run *r) {
 /* How often that happens is decided by the clock: it is counted by itself, no part of what is predicted. */
 static int save_hashes(struct mx_run *r, mx_buffer *buffer) {
     r->report.hash_bytes += mx_buffer_integrity_bytes(buffer);
+    r->hashed_bytes += mx_buffer_integrity_bytes(buffer);
     return mx_buffer_integrity_save(buffer);
 }
 
@@ -115,7 +117,9 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
     mx_run_note_norms(r);
+    r->note.pending = r->fuse.source && r->note.time == 0;
     err = write_note(r);
+    if (err == 0) r->fuse.unfinished = r->note.pending;
     /* What was committed before may be overwritten when no rank can need it any more. */
     if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
     pthread_mutex_lock(&r->lock);
@@ -350,7 +354,7 @@ static int write_fixed(struct mx_run *r) {
 /* State 0, in as many Buffers as the algorithm wants to find it in; of pairs both arrays. */
 static int write_initial_grid(struct mx_run *r) {
     const int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1, parts = r->tuned.shape.pairs ? 2 : 1;
-    int err = begin_note(r);
+    int err = r->resumed ? 0 : begin_note(r);
     if (err == 0 && r->system == NULL) {
         struct sided sided = {r, 0, plain_plane, r};
         for (int32_t i = 0; i < n && err == 0; i++)
@@ -362,23 +366,36 @@ static int write_initial_grid(struct mx_run *r) {
         struct sided sided = {r, i / n, mx_fields_fill_plane, &fill};
         err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, fill_sided, &sided);
     }
-    return err < 0 ? err : write_fixed(r);
+    return err < 0 || r->resumed ? err : write_fixed(r);
+}
+
+/* The first sweep reads what the run begins with, and no Buffer holds it. */
+static int begin_fused(struct mx_run *r) {
+    int err = r->resumed ? 0 : begin_note(r);
+    for (int32_t i = 0; i < r->fuse.n; i++) r->note.sample[i] = r->fuse.field[i].field.identity.sample;
+    if (err == 0 && r->tuned.shape.init_both) {
+        mx_run_begin_phase(r, "initial", "B", r->report.predicted_init_bytes);
+        err = mx_run_fuse_frames(r);
+        r->note.frames = err == 0;
+    }
+    return err < 0 || r->resumed ? err : write_fixed(r);
 }
 
 static int initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
-    int err = 0;
+    const bool fresh = !r->resumed || r->note.pending;
+    int err = mx_run_begin_fuse(r);
     r->fill = (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout};
     if (r->o.init != NULL) r->fill.init = mx_init_find(r->o.init);
-    if (!r->resumed) err = write_initial_grid(r);
-    if (r->n_buffers > r->note.n_buffers) r->note.frames &= !r->resumed; /* a new Buffer holds nothing */
+    if (err == 0 && fresh) err = r->fuse.source ? begin_fused(r) : write_initial_grid(r);
+    if (r->n_buffers > r->note.n_buffers) r->note.frames &= fresh; /* a new Buffer holds nothing */
     renew_note(r);
     if (err == 0 && r->resumed && r->tuned.shape.init_both && !r->note.frames && r->rest.nt > 0)
         err = copy_frames(r);
     /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
      */
     bool commits = r->report.device.durable && mx_run_resumable(r);
-    if (err == 0 && !r->resumed && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
+    if (err == 0 && fresh && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
     r->report.init_seconds = seconds_since(begin);
     return err;
 }
@@ -554,7 +571,10 @@ static int compute(struct mx_run *r) {
                              .most_ahead = most_ahead(r),
                              .sweep = take_sweep,
                              .decides = r->norms.n_until > 0 ? decides : NULL,
-                             .taking = r->snapshots.made ? &r->snapshots.taking : NULL,
+                             .feeding = r->fuse.source ? &r->fuse.feeding : NULL,
+                             .taking = r->snapshots.made                    ? &r->snapshots.taking
+                                       : r->fuse.checksum || r->fuse.output ? &r->fuse.taking
+                                                                            : NULL,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
@@ -634,6 +654,11 @@ static int digest_array(struct mx_run *r, struct digest *d, bool first) {
 }
 
 static int take_checksum(struct mx_run *r) {
+    if (r->fuse.checksum && r->fuse.whole) {
+        snprintf(r->report.checksum, sizeof r->report.checksum, "%016llx",
+                 (unsigned long long)mx_run_fuse_checksum(r));
+        return 0;
+    }
     struct digest d = {r, XXH3_createState(), state_array(r)};
     if (d.state == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the checksum");
     XXH3_64bits_reset(d.state);
@@ -757,6 +782,14 @@ static int hand_over_fields(void *context, int64_t z, char *plane) {
     return err;
 }
 
+/* The last sweep may have written all of it. */
+static bool is_written(const struct mx_run *r) { return r->fuse.output && r->fuse.whole; }
+
+static int writing_failed(struct mx_run *r) {
+    if (r->fuse.output_err < 0) r->why = r->fuse.output_why;
+    return r->fuse.output_err;
+}
+
 static int hand_over_array(struct mx_run *r, int array) {
     const bool leapfrog = mx_form(&r->o.problem) == MX_LEAPFROG;
     struct fields_out o = {r, array, leapfrog ? array ^ state_array(r) : array};
@@ -769,8 +802,8 @@ static int hand_over_array(struct mx_run *r, int array) {
 
 /* All files of a system are whole before the first of them appears. */
 static int hand_over_system(struct mx_run *r) {
-    int err = hand_over_array(r, 0);
-    if (err == 0) err = hand_over_array(r, 1);
+    int err = is_written(r) ? writing_failed(r) : hand_over_array(r, 0);
+    if (err == 0 && !is_written(r)) err = hand_over_array(r, 1);
     if (err == 0) err = meet_before(r);
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_field_sink *s = &r->field_sink[i];
@@ -783,7 +816,8 @@ static int hand_over_system(struct mx_run *r) {
 }
 
 static int hand_over_grid(struct mx_run *r) {
-    int err = pass(r, "output", r->buffer[r->result], false, hand_over_plane, r);
+    int err = is_written(r) ? writing_failed(r)
+                            : pass(r, "output", r->buffer[r->result], false, hand_over_plane, r);
     if (err == 0) err = meet_before(r);
     if (err == 0) err = close_sink(r);
     return err < 0 ? err : meet_after(r);
@@ -824,34 +858,61 @@ static int explain(struct mx_run *r, int err) {
     return -ESTALE;
 }
 
+/* One phase of the report: how long it takes, and what it moves. */
+static int timed(struct mx_run *r, enum mx_report_phases phase, int (*work)(struct mx_run *)) {
+    struct mx_report_phase *p = &r->report.phase[phase];
+    const uint64_t begin = mx_clock_ns(), hashed = r->hashed_bytes;
+    struct mx_counters before, after;
+    mx_run_counters(r, &before);
+    const int err = work(r);
+    mx_run_counters(r, &after);
+    p->seconds += seconds_since(begin);
+    p->read_bytes += (int64_t)(after.read_bytes - before.read_bytes);
+    p->write_bytes += (int64_t)(after.write_bytes - before.write_bytes - (r->hashed_bytes - hashed));
+    return err;
+}
+
+static int end_traces(struct mx_run *r) {
+    int err = mx_run_end_traces(r);
+    if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
+        mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
+                strerror(-err));
+    return err;
+}
+
 int mx_run_work(struct mx_run *r) {
-    static int (*const phases[])(struct mx_run *) = {initialise,  make_engine,   compute,
-                                                     check_files, commit_result, take_checksum};
+    static const struct {
+        enum mx_report_phases phase;
+        int (*work)(struct mx_run *);
+    } steps[] = {{MX_PHASE_INIT, initialise},       {MX_PHASE_PREPARE, make_engine},
+                 {MX_PHASE_STENCIL, compute},       {MX_PHASE_FINISH, check_files},
+                 {MX_PHASE_FINISH, commit_result},  {MX_PHASE_OUTPUT, mx_run_end_fuse},
+                 {MX_PHASE_CHECKSUM, take_checksum}};
     int err = 0;
-    for (size_t i = 0; i < sizeof phases / sizeof phases[0] && err == 0; i++) {
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && err == 0; i++) {
         err = mx_run_stopped(r);
-        if (err == 0) err = phases[i](r);
+        if (err == 0) err = timed(r, steps[i].phase, steps[i].work);
     }
-    if (err == 0 && r->o.verify) err = verify(r);
+    if (err == 0 && r->o.verify) err = timed(r, MX_PHASE_VERIFY, verify);
     if (mx_is_rank(&r->ranks) && r->stop && (err == -ECONNRESET || err == -ECANCELED))
         err = -EINTR; /* all were asked to end, and this one was not the first */
     err = explain(r, err);
     if (err == 0) err = mx_run_stopped(r);
-    if (err == 0) err = hand_over_result(r);
-    if (err == 0) err = mx_run_end_traces(r);
-    if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
-        mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
-                strerror(-err));
+    if (err == 0) err = timed(r, MX_PHASE_OUTPUT, hand_over_result);
+    r->report.phase[MX_PHASE_OUTPUT].write_bytes += r->fuse.written_bytes;
+    mx_run_drop_fuse(r);
+    if (err == 0) err = timed(r, MX_PHASE_FINISH, end_traces);
     /* Nobody removes a store that another run of all ranks would need. */
     if (err == 0) err = mx_run_collect_reports(r);
     if (err == 0) err = mx_run_meet(r);
     r->ranks.well = err == 0;
-    return err < 0 ? err : finish(r);
+    return err < 0 ? err : timed(r, MX_PHASE_FINISH, finish);
 }
 
 void mx_run_release(struct mx_run *r) {
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
+    mx_run_release_fuse(r);
     mx_run_close_ranks(r);
     mx_accel_close(r->accel);
     for (int i = 0; i < MX_BUFFERS; i++) {

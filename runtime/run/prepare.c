@@ -325,6 +325,24 @@ static int take_stored_frames(struct mx_run *r, const char *place) {
     return err;
 }
 
+/* Of a store that holds no state yet: what the run begins with is read once more (fuse.c says whether it is
+ * what it was). */
+static int open_pending(struct mx_run *r) {
+    const char *path = r->note.input;
+    int err = r->system == NULL ? open_former_source(r)
+              : r->o.verify     ? open_fields(r, true)
+                                : mx_fields_open_state(&r->fields, &r->o.problem, &r->why);
+    for (int32_t i = 0; i < r->fields.n && path[0] == 0; i++) path = r->fields.field[i].path;
+    if (err == -EINVAL || err == -ENOENT) {
+        const mx_why reason = r->why;
+        mx_fail(&r->why, err,
+                "nothing was committed since this run began, and what it began with cannot be read as it "
+                "was (%.600s): start again without --resume",
+                reason.text[0] != 0 ? reason.text : path);
+    }
+    return err;
+}
+
 /* Problem, layout and origin are those of the store; backend and plan are, unless others are asked for. */
 static int take_store(struct mx_run *r) {
     struct mx_store_facts *store = calloc(1, sizeof *store);
@@ -360,7 +378,10 @@ static int take_store(struct mx_run *r) {
         r->resumed = r->committed = true;
         r->report.resumed_from = r->note.time;
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
-        if (err == 0 && r->o.verify) err = r->system != NULL ? open_fields(r, true) : open_former_source(r);
+        if (err == 0 && r->note.pending)
+            err = open_pending(r);
+        else if (err == 0 && r->o.verify)
+            err = r->system != NULL ? open_fields(r, true) : open_former_source(r);
     }
     free(store);
     return err;
@@ -563,8 +584,55 @@ static void report_commits(struct mx_run *r) {
                               : r->tuned.shape.init_both
                                   ? mx_run_buffers(r) * p->layout.buffer_bytes
                                   : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
+    if (r->note.pending && r->resumed)
+        p->predicted_init_bytes = (r->tuned.shape.init_both ? r->n_buffers : 1) * p->layout.buffer_bytes;
+    if (r->fuse.source) p->predicted_init_bytes = r->fuse.init_bytes;
+    p->predicted_read_bytes += r->fuse.fed_bytes - r->fuse.saved_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
         p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
+}
+
+/* What passes over the Buffers of the result an output takes. */
+static int64_t output_passes(const struct mx_run *r) {
+    int64_t passes = 0;
+    if (r->system == NULL) return r->sink.region != NULL;
+    for (int32_t array = 0; array < 2; array++) {
+        bool wanted = false;
+        for (int32_t i = 0; i < r->fields.n; i++)
+            wanted |= r->fields.field[i].array == array &&
+                      (r->field_sink[i].path != NULL || r->sink.region != NULL);
+        passes += wanted;
+    }
+    return passes;
+}
+
+/* A resumed run whose Buffers do not all have the frame yet copies it. */
+static int64_t copied_bytes(const struct mx_run *r) {
+    const bool frames = r->note.frames && r->n_buffers <= r->note.n_buffers;
+    if (!r->resumed || r->note.pending || !r->tuned.shape.init_both || frames || r->rest.nt == 0) return 0;
+    return (mx_run_buffers(r) - (r->tuned.shape.pairs ? 2 : 1)) * r->report.layout.buffer_bytes;
+}
+
+static void report_phases(struct mx_run *r) {
+    struct mx_report *p = &r->report;
+    const struct mx_run_fuse *u = &r->fuse;
+    const int64_t buffer = p->layout.buffer_bytes, copied = copied_bytes(r);
+    p->fused = (struct mx_report_fused){.source = u->source,
+                                        .checksum = u->checksum,
+                                        .output = u->output,
+                                        .no_source = u->no_source,
+                                        .no_checksum = u->no_checksum,
+                                        .no_output = u->no_output};
+    struct mx_report_phase *init = &p->phase[MX_PHASE_INIT], *stencil = &p->phase[MX_PHASE_STENCIL],
+                           *checksum = &p->phase[MX_PHASE_CHECKSUM], *output = &p->phase[MX_PHASE_OUTPUT];
+    init->predicted_read_bytes = (u->source ? u->init_read_bytes : 0) + copied;
+    init->predicted_write_bytes = p->predicted_init_bytes + copied;
+    stencil->predicted_read_bytes = p->predicted_read_bytes;
+    stencil->predicted_write_bytes = p->predicted_write_bytes;
+    checksum->predicted_read_bytes =
+        u->checksum ? 0 : (mx_form(&r->o.problem) == MX_STAGGERED ? 2 : 1) * buffer;
+    output->predicted_read_bytes = u->output ? u->frame_read_bytes : output_passes(r) * buffer;
+    output->predicted_write_bytes = u->output ? u->output_bytes : 0;
 }
 
 /* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
@@ -636,7 +704,9 @@ int mx_run_plan(struct mx_run *r) {
                        "or stream",
                        r->algorithm->name);
     err = decide_commits(r, capacity);
+    if (err == 0) err = mx_run_decide_fuse(r);
     if (err == 0) report_commits(r);
+    if (err == 0) report_phases(r);
     return err;
 }
 
@@ -714,6 +784,8 @@ int mx_run_request(struct mx_run *r) {
     r->request.problem = &r->rest;
     if ((err = take_accel(r)) < 0) return err;
     r->request.face = mx_face_of(r->backend);
+    r->request.advised = r->o.advice == MX_ADVICE_SCHEDULE;
+    r->request.anonymous = r->backend->anonymous;
     if ((err = mx_run_stopped(r)) == 0)
         err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,
                             &r->request.rates);

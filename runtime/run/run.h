@@ -6,6 +6,7 @@
  *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
+ *     fuse.c       the input read by the first sweep, the result taken from the last
  *     in_place.c   files of C that are read where they are
  *     sides.c      what the frame is on each side
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
@@ -29,6 +30,7 @@
 #include "observe/timeline.h"
 #include "run/fields.h"
 #include "run/frame.h"
+#include "run/fuse.h"
 #include "run/grid_file.h"
 #include "run/norms.h"
 #include "run/note.h"
@@ -99,6 +101,7 @@ struct mx_run {
     struct mx_run_points points;
     struct mx_run_norms norms;
     struct mx_run_snapshots snapshots;
+    struct mx_run_fuse fuse;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
@@ -132,6 +135,8 @@ struct mx_run {
     int err; /* of preparing, or of the run once it has ended */
     struct mx_run_progress progress;
     uint64_t phase_begin_ns;
+    uint64_t begin_ns;     /* it was opened */
+    uint64_t hashed_bytes; /* of --integrity, written with commits of all phases */
 };
 
 /* run.c */
