@@ -65,7 +65,7 @@ def amplitude(states: list[np.ndarray]) -> np.ndarray:
 def pattern(ex: list[np.ndarray], ez: list[np.ndarray], n: int, radius: float) -> tuple[np.ndarray, np.ndarray]:
     """Angle to the wire and amplitude of the field across the line of sight, on a circle; its largest is 1. ex, ez: planes [z][x] at two times."""
     from scipy.ndimage import map_coordinates
-    angle, middle = np.linspace(0.02, 2 * np.pi - 0.02, 361), n // 2
+    angle, middle = (np.arange(360) + 0.5) * np.pi / 180, n // 2  # none along the wire, where the formula is 0 / 0
     x, z = middle + radius * np.sin(angle), middle + radius * np.cos(angle)
     # Of a cell (i, j, k) ex lies at (i+1/2, j, k) and ez at (i, j, k+1/2): the wire's middle is half a cell up.
     across = [map_coordinates(a, [z + 0.5, x - 0.5], order=3) * np.cos(angle) - map_coordinates(c, [z, x], order=3) * np.sin(angle) for a, c in zip(ex, ez)]
@@ -87,7 +87,7 @@ def draw(path: pathlib.Path, ez: list[np.ndarray], angle: np.ndarray, found: np.
     right.plot(angle, found, color="#0072B2", label="computed")
     right.plot(angle, wanted, color="#D55E00", linestyle="--", label="thin half-wave dipole")
     right.set_title("Amplitude around the wire")
-    right.legend(loc="lower right")
+    right.legend(loc="lower left", bbox_to_anchor=(-0.15, -0.15))
     figure.savefig(path, dpi=100)
 
 

@@ -90,7 +90,7 @@ def report(words):
 
 
 def run_words(o, store, steps, *more):
-    return [MEMEXT, "run", "-n", *map(str, o.size), "-t", str(steps), "-d", store, "--stencil", o.stencil, "--dtype", o.dtype,
+    return [MEMEXT, "run", "--no-fuse", "-n", *map(str, o.size), "-t", str(steps), "-d", store, "--stencil", o.stencil, "--dtype", o.dtype,
             "--quiet", "--json", "-", *more]
 
 

@@ -58,7 +58,7 @@ RIVALS = {
     "dask-k": ("dask", "some", "dask + zarr, fused steps"),
     "memext": ("memext", "own", "memext"),
 }
-SCALES = {"quick": {"edge": 160, "steps": 40, "most": 20.0, "limit": 20.0}, "full": {"edge": 400, "steps": 200, "most": 600.0, "limit": 120.0}}
+SCALES = {"quick": {"edge": 256, "steps": 40, "most": 20.0, "limit": 20.0}, "full": {"edge": 400, "steps": 200, "most": 600.0, "limit": 120.0}}
 
 
 class Failed(Exception):
@@ -81,13 +81,14 @@ def options(words=None):
     p.add_argument("--cases", default=",".join(CASES))
     p.add_argument("--factors", default="4,8", help="data against DRAM (default 4,8)")
     p.add_argument("--rivals", default=",".join(RIVALS), help="default: all, " + ",".join(RIVALS))
-    p.add_argument("--edge", type=int, help="cells of an edge of the grid, frame included (quick 160, full 400)")
+    p.add_argument("--edge", type=int, help="cells of an edge of the grid, frame included (quick 256, full 400)")
     p.add_argument("--shape", type=int, nargs=3, metavar=("NZ", "NY", "NX"), help="the grid, frame included, if it is to be no cube")
     p.add_argument("--steps", type=int, help="of a whole run (quick 40, full 200)")
     p.add_argument("--most", type=float, metavar="SECONDS", help="a whole run that would take longer is measured over fewer steps (quick 20, full 600)")
     p.add_argument("--limit", type=float, metavar="SECONDS", help="a run of the search that takes longer is ended (quick 20, full 120)")
     p.add_argument("--repeats", type=int, default=1, help="of every whole run, in turn; the table has medians (default 1)")
     p.add_argument("--settings", type=int, default=99, metavar="N", help="at most so many settings a rival (tests)")
+    p.add_argument("--search", action="store_true", help="only look for settings; a later call has them for its whole runs")
     p.add_argument("--minutes", type=float, help="begin no run after so many; the same command goes on later")
     p.add_argument("--data", default="/var/tmp/memext-experiments", help="directory on the storage to use; what is put there goes")
     p.add_argument("--tools", default=os.path.join(ROOT, "build", "rivals"), help="where the virtual environment and UMap are made, and stay")
@@ -364,7 +365,7 @@ class Runs:
         if not os.path.exists(program):
             library = os.path.join(self.umap, "build", "src", "umap")
             command(["cc", *COMPILE, *case.include, f"-I{HERE}", f"-I{os.path.join(self.umap, 'source', 'src')}", os.path.join(HERE, "umap.c"), "-lm", f"-L{library}", f"-Wl,-rpath,{library}", "-lumap", "-o", program])
-        pages = max(4, int(settings["share"] * dram / settings["page"]))
+        pages = max(24, int(settings["share"] * dram / settings["page"]))
         return [program, str(steps), str(self.o.threads), str(settings["slab"]), output, folder, *case.inputs], {
             "UMAP_PAGESIZE": str(settings["page"]), "UMAP_BUFSIZE": str(pages), "UMAP_PAGE_FILLERS": str(settings["fillers"]), "UMAP_PAGE_EVICTORS": str(settings["fillers"])}  # fmt: skip
 
@@ -461,10 +462,10 @@ class Runs:
 
     def whole(self, case, factor, rival, repeat):
         best = self.best(case, factor, rival)
-        if best is None:
+        if best is None or self.o.search:
             return
         k, steps = best["settings"].get("k", 1), self.o.steps
-        if best["step_s"] * steps > self.o.most:
+        if best["step_s"] * steps > self.o.most and rival != "memext":  # whose import and export are in its seconds
             steps = max(2 * k, 4, int(self.o.most / best["step_s"]) // k * k)
         self.run(case, factor, rival, best["settings"], min(steps, self.o.steps), "whole", repeat)
 

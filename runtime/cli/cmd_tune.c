@@ -7,6 +7,7 @@
 #include "observe/report.h"
 #include "run/fields.h"
 #include "run/output.h"
+#include "run/ranks.h"
 #include "run/raw.h"
 #include "run/request.h"
 #include "run/snapshots.h"
@@ -101,6 +102,15 @@ static void lay_files(struct tune *t) {
     mx_fields_close(&t->fields);
 }
 
+/* What a rank with the most neighbours would do; --dram and --cores are of each. */
+static int take_part(struct tune *t) {
+    const struct mx_problem whole = t->o.problem;
+    const int ranks = t->o.ranks > 1 ? (int)t->o.ranks : 1;
+    const int err = mx_ranks_cut(&whole, mx_ranks_planner(ranks), ranks, &t->why, &t->o.problem);
+    if (ranks > 1) t->request.blocks_only = t->request.resumable = true;
+    return err;
+}
+
 static int check_names(struct tune *t) {
     char input[PATH_MAX], raw[MX_RAW_TEXT];
     if (t->o.input != NULL) mx_raw_split(t->o.input, input, raw);
@@ -137,6 +147,7 @@ static int take_place(struct tune *t) {
     mx_take_request(&t->o, &t->machine, q);
     q->extra_dram_bytes = mx_take_norms_bytes(&t->o.problem, q->threads);
     q->face = mx_face_of(t->backend);
+    q->anonymous = t->backend->anonymous;
     q->offset_align_bytes = mx_place_align(&t->o, t->backend, &capacity);
     if (t->o.align_bytes > 0) q->offset_align_bytes = (uint32_t)t->o.align_bytes;
     q->capacity_bytes = t->o.capacity_bytes > 0 ? t->o.capacity_bytes : capacity;
@@ -187,6 +198,8 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     put(o, "io_s", json_real(s->io_s));
     put(o, "compute_s", json_real(s->compute_s));
     put(o, "copy_s", json_real(s->copy_s));
+    put(o, "stall_s", json_real(s->stall_s));
+    put(o, "cores_s", json_real(s->cores_s));
     put(o, "edge_s", json_real(s->edge_s));
     put(o, "bus_s", json_real(s->bus_s));
     put(o, "total_s", json_real(s->total_s));
@@ -198,6 +211,7 @@ static void put_prediction(json_t *o, const struct mx_traffic *t, const struct m
     put(o, "predicted_read_bytes", whole(t->read_bytes + read_again));
     put(o, "predicted_write_bytes", whole(t->write_bytes));
     put(o, "predicted_init_bytes", whole(t->init_write_bytes));
+    if (t->sent_bytes > 0) put(o, "predicted_sent_bytes", whole(t->sent_bytes));
     put(o, "predicted_updates", whole(t->updates));
     put(o, "predicted_seconds", json_real(s->total_s));
     put(o, "predicted_time", json_seconds(s));
@@ -249,6 +263,8 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "read_bytes_per_s", json_real(r->read_bytes_per_s));
     put(o, "write_bytes_per_s", json_real(r->write_bytes_per_s));
     put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
+    put(o, "request_s", json_real(r->request_s));
+    put(o, "byte_core_s", json_real(r->byte_core_s));
     put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
     put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
     put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
@@ -409,6 +425,7 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = take_place(t);
     if (err == 0) err = take_snapshots(t);
     if (err == 0) lay_files(t);
+    if (err == 0) err = take_part(t);
     if (err == 0) err = take_rates(t);
     if (err == 0) err = mx_take_accel(&t->o, &t->why, &t->accel, &t->there, &t->request);
     if (err == 0) err = make_plan(t);

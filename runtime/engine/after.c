@@ -15,7 +15,9 @@ struct here {
 /* ------------------------------------------------------------------ frames */
 
 static bool copies_in(const struct mx_after *a, int dim) {
-    return !mx_sides_fixed(&a->sides, dim) && !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
+    const uint8_t *side = a->sides.side[dim];
+    return (mx_side_is_copy(side[0]) || mx_side_is_copy(side[1])) &&
+           !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
 }
 
 static int copies_of(const struct mx_after *a, int dim, int64_t i, int64_t out[2]) {
@@ -195,7 +197,7 @@ static bool add_sources(const struct here *w, int64_t zi, int64_t from, int64_t 
  */
 static bool sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
     const struct mx_problem *p = w->p;
-    const int64_t zi = mx_wrap(z - p->h, p->nz);
+    const int64_t zi = mx_plane_of(p, z);
     bool any = false;
     if (!mx_points_in_plane(&w->a->sources->points, zi)) return false;
     for (int64_t y = y0; y < y1;) {
@@ -209,9 +211,10 @@ static bool sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64
 static void probes_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
     const int32_t h = w->p->h;
     const struct mx_points *points = w->a->traces->probes;
+    const int64_t zi = mx_plane_of(w->p, z);
     int64_t i, end;
-    if (!mx_points_in_plane(points, z - h)) return;
-    mx_points_of_rows(points, z - h, y0 - h, y1 - h, &i, &end);
+    if (!mx_points_in_plane(points, zi)) return;
+    mx_points_of_rows(points, zi, y0 - h, y1 - h, &i, &end);
     for (; i < end; i++) {
         enum mx_dtype dtype;
         const char *cell = cell_of(w, &points->point[i], points->point[i].y + h, z, &dtype);
@@ -253,11 +256,11 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
                            .x0 = p->h,
                            .x1 = p->nx + p->h,
                            .y = y - p->h,
-                           .z = z - p->h,
+                           .z = mx_plane_of(p, z),
                            .t = step,
                            .nx = p->nx,
                            .ny = p->ny,
-                           .nz = p->nz};
+                           .nz = mx_all_planes(p)};
     return &k->r;
 }
 

@@ -54,7 +54,7 @@ static const char *fields_of(const struct mx_problem *p, char *text, size_t capa
 int mx_points_add(struct mx_points *points, const struct mx_problem *p, const char *what, const char *field,
                   const int64_t xyz[3], mx_why *why) {
     struct mx_point point = {.x = xyz[0], .y = xyz[1], .z = xyz[2], .number = points->n};
-    const int64_t n[3] = {p->nx, p->ny, p->nz};
+    const int64_t n[3] = {p->nx, p->ny, mx_all_planes(p)};
     char names[160];
     if (!find_field(p, field, &point))
         return mx_fail(why, -EINVAL, "%s: there is no field %s; there is %s", what, field,
@@ -79,12 +79,14 @@ static int compare(const void *pa, const void *pb) {
 }
 
 int mx_points_index(struct mx_points *points, const struct mx_problem *p, mx_why *why) {
-    int64_t *first = calloc((size_t)p->nz + 1, sizeof *first);
+    const int64_t planes = mx_all_planes(p);
+    int64_t *first = calloc((size_t)planes + 1, sizeof *first);
     if (first == NULL)
-        return mx_fail(why, -ENOMEM, "no memory for an index of the points of %lld planes", (long long)p->nz);
+        return mx_fail(why, -ENOMEM, "no memory for an index of the points of %lld planes",
+                       (long long)planes);
     if (points->n > 0) qsort(points->point, (size_t)points->n, sizeof *points->point, compare);
     for (int64_t i = 0; i < points->n; i++) first[points->point[i].z + 1]++;
-    for (int64_t z = 0; z < p->nz; z++) first[z + 1] += first[z];
+    for (int64_t z = 0; z < planes; z++) first[z + 1] += first[z];
     free(points->first);
     points->first = first;
     return 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const side_names[] = {"fixed", "mirror", "periodic"};
+static const char *const side_names[] = {"fixed", "mirror", "periodic", "neighbour"};
 enum { SIDES = 3 };
 
 static int side_find(const char *from, size_t length) {
