@@ -5,7 +5,7 @@
 #   python/wheel.sh --try WHEEL         in a bare Debian 12 that debootstrap makes below $TMPDIR and that is removed again (root): no compiler, no library of
 #                                       memext's: import, a run with its bits, a plan, a sentence where a kernel wants a compiler; with gcc: the kernel
 set -euo pipefail
-work= root=
+work='' root=''
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../experiments/lib.sh"
 
@@ -60,7 +60,7 @@ try() {
     local wheel=$1 mirror
     [ "$(id -u)" -eq 0 ] || mx_die "debootstrap and chroot need root"
     mx_need_packages packages-wheel.txt
-    mirror=$(sed -n 's/^deb \(\[[^]]*\] \)\?\([^ ]*\) bookworm .*/\2/p; s/^URIs: *//p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -n 1)
+    mirror=$(sed -n 's/^deb \(\[[^]]*\] \)\?\([^ ]*\) bookworm .*/\2/p; s/^URIs: *//p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -n 1 || true)
     root=$(mktemp -d)
     chmod 755 "$root"
     # Mounts are those of a name space of their own: they go with it.
@@ -78,6 +78,7 @@ try() {
     cat >"$root/tmp/try.sh" <<'SH'
 set -e
 mount -t proc proc /proc
+mount -t sysfs sysfs /sys
 python3 -m venv /venv
 /venv/bin/pip install -q --no-index --find-links /wheels memext
 cd /tmp

@@ -509,6 +509,8 @@ def _netcdf_file(path: pathlib.Path) -> tuple[Any, dict[str, tuple[Any, dict[str
         def visit(group: Any, before: str) -> None:
             for name, v in group.variables.items():
                 chunks = v.chunking() if file.data_model.startswith("NETCDF4") else None
+                if chunks not in (None, "contiguous"):
+                    v.set_var_chunk_cache(1 << 20)  # chunks are read once, in groups of their own; its default is 64 MiB for each variable
                 found[before + name] = v, {k: v.getncattr(k) for k in v.ncattrs()}, None if chunks in (None, "contiguous") else chunks
             for name, inner in group.groups.items():
                 visit(inner, f"{before}{name}/")

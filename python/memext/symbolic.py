@@ -203,7 +203,7 @@ class _Tree:
 
     def piecewise(self, e: Any) -> Node:
         *pairs, (value, otherwise) = e.args
-        if otherwise != True:  # noqa: E712 - sympy's true
+        if otherwise is not self.sympy.true:
             raise Untranslatable(f"'{e}' has no value where none of its conditions holds: end it with (value, True)")
         result = self.node(value)
         for value, condition in reversed(pairs):

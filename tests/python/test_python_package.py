@@ -813,7 +813,7 @@ def test_files_in_and_out_within_the_budget(mx, environment, place, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert lines["npy"].startswith("same") and lines["h5"].startswith("same"), done.stdout
-    for ending, found in lines.items():
+    for found in lines.values():
         if found != "without":
             what, *shares = found.split()
             assert what == "same" and all(0 <= float(s) < 1 for s in shares), done.stdout

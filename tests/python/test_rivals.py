@@ -103,7 +103,7 @@ def test_blocks_with_their_halo_are_the_reference(kernel):
 
 def command(place, out, *more):
     return [sys.executable, RIVALS / "run.py", "--quick", "--python", PYTHON, "--data", place, "--tools", out / "tools", "--output", out, "--keep-cache", "--umap-source", out / "no-umap",
-            "--settings", 1, "--factors", 4, *more]  # fmt: skip
+            "--settings", 2, "--factors", 4, *more]  # fmt: skip
 
 
 def sh(words, build, **more):
@@ -139,7 +139,7 @@ def test_every_rival_that_is_installed(build, quick_place, tmp_path):
 @needs_root
 def test_a_signal_leaves_nothing(build, quick_place, tmp_path):
     """Ended in the midst of runs: no files, no cgroup, no swap space of it; what was complete is kept."""
-    words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 112, "--steps", 2000, "--most", 10000, "--rivals", "swap")
+    words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 112, "--steps", 1000, "--most", 10000, "--rivals", "swap")
     process = subprocess.Popen([str(w) for w in words] + ["--build", str(build)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 600
     while "swap" not in (open("/proc/swaps").read() if any(quick_place.glob("*/memext-swap-*")) else ""):  # a run with swap space is under way
@@ -168,7 +168,7 @@ def test_a_wrong_result_is_no_result(build, quick_place, tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     failed = {r["rival"]: r.get("failure", "") for r in records(tmp_path)["records"]}
     assert set(failed) == {"memory", "memmap-k"} and failed["memory"] == "" and "another result" in failed["memmap-k"]
-    assert "all 1 settings failed: another result" in (tmp_path / "rivals.md").read_text()
+    assert "all 2 settings failed: another result" in (tmp_path / "rivals.md").read_text()
 
 
 def made_up():
