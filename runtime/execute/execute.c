@@ -395,8 +395,8 @@ static bool depends(const struct run *r, const struct entry *later_entry, const 
 
 /* ------------------------------------------------------------------ events */
 
-static void report(const struct run *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
-                   uint64_t end_ns, uint64_t amount) {
+static void report_of(const struct run *r, const struct mx_step *s, bool waiting, bool file,
+                      uint64_t begin_ns, uint64_t end_ns, uint64_t amount) {
     if (r->x->event == NULL) return;
     struct mx_event e = {.kind = s->kind,
                          .waiting = waiting,
@@ -404,8 +404,14 @@ static void report(const struct run *r, const struct mx_step *s, bool waiting, u
                          .end_ns = end_ns,
                          .amount = amount,
                          .region = moves(s) ? mx_step_in_buffer(s) : s->region,
-                         .faces = s->buffer == MX_FACES};
+                         .faces = s->buffer == MX_FACES,
+                         .file = file};
     r->x->event(r->x->context, &e);
+}
+
+static void report(const struct run *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
+                   uint64_t end_ns, uint64_t amount) {
+    report_of(r, s, waiting, false, begin_ns, end_ns, amount);
 }
 
 static void report_sweep(struct run *r, const struct mx_step *s) {
@@ -730,7 +736,8 @@ static int pass_half(struct run *r, struct entry *e) {
 static void end_transfer(struct run *r, struct entry *e) {
     if (staged(r)) mx_staging_give(&r->staging, e->piece);
     e->state = DONE;
-    report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
+    const bool file = e->fed || (e->step.kind == MX_STEP_STORE && is_only_taken(r, e));
+    report_of(r, &e->step, false, file, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
 }
 
 /* Goes on with transfers whose first half has ended. */

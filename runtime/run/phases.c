@@ -407,6 +407,7 @@ static const char *event_name(const struct mx_event *e) {
     static const char *const face_names[] = {"load-faces", "store-faces"};
     if (e->waiting) return "wait";
     if (e->sweep) return "sweep";
+    if (e->file) return e->kind == MX_STEP_LOAD ? "feed" : "take";
     return e->faces ? face_names[e->kind] : names[e->kind];
 }
 
