@@ -322,6 +322,21 @@ bool mx_after_points(const struct mx_after *a, int64_t level, int64_t y0, int64_
     return added;
 }
 
+uint64_t mx_after_planes_with_points(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0,
+                                     int64_t planes) {
+    const struct mx_points *list[2] = {a->sources != NULL ? &a->sources->points : NULL,
+                                       a->traces != NULL ? a->traces->probes : NULL};
+    const struct mx_problem *p = a->problem;
+    uint64_t some = 0;
+    for (int k = 0; k < 2; k++) {
+        if (list[k] == NULL) continue;
+        const uint64_t parts = mx_points_parts(list[k], y0 - p->h, y1 - p->h);
+        for (int64_t i = 0; i < planes; i++)
+            some |= (uint64_t)((list[k]->near[mx_plane_of(p, z0 + i)] & parts) != 0) << i;
+    }
+    return some;
+}
+
 /* Cells from..end of a dimension have copies. */
 static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t end) {
     const int64_t n = mx_extent_of(a->problem, dim), h = a->problem->h;

@@ -66,6 +66,11 @@ bool mx_after_copies_rows(const struct mx_after *after, int64_t y0, int64_t y1, 
 bool mx_after_points(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z,
                      char *rows, int64_t row_pitch_bytes);
 
+/* Bit i: rows [y0,y1) of plane z0 + i may have a source or a probe; where not, mx_after_points has
+ * nothing to do. planes <= 64. */
+uint64_t mx_after_planes_with_points(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0,
+                                     int64_t planes);
+
 /* Cells [x0,x1), rows [y0,y1), planes [z0,z1), frame counted, that level `level` (absolute) has just written
  * to DRAM array `array` of the view. The interior, and ghost layers. NULL: nothing is asked for. Any thread;
  * cells that another thread writes are not looked at, but for norms of rows in spans (norms.h).

@@ -57,11 +57,16 @@ static void take_norms(const struct mx_resident *r, const struct mx_work *work, 
         }
 }
 
+_Static_assert(MX_TILE_MOST_PLANES <= 64, "a bit each");
+
 /* Of rows that are where the kernel has left them: in two pieces each plane. */
 static void take_points(const struct mx_resident *r, int64_t element, const struct mx_resident_level *l,
                         const struct mx_tile_rows *dst) {
     const int64_t inner = r->rows - 2;
+    const uint64_t some =
+        mx_after_planes_with_points(l->points, l->box.y0, l->box.y0 + r->rows, l->box.z0, r->planes);
     for (int64_t i = 0; i < r->planes; i++) {
+        if ((some >> i & 1) == 0) continue;
         char *const piece[2] = {dst[i].inner, dst[i].top};
         const int64_t rows[2] = {inner, 2};
         for (int k = 0; k < 2; k++) {

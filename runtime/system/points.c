@@ -81,20 +81,28 @@ static int compare(const void *pa, const void *pb) {
 int mx_points_index(struct mx_points *points, const struct mx_problem *p, mx_why *why) {
     const int64_t planes = mx_all_planes(p);
     int64_t *first = calloc((size_t)planes + 1, sizeof *first);
-    if (first == NULL)
+    uint64_t *near = calloc((size_t)planes, sizeof *near);
+    if (first == NULL || near == NULL) {
+        free(first), free(near);
         return mx_fail(why, -ENOMEM, "no memory for an index of the points of %lld planes",
                        (long long)planes);
+    }
     if (points->n > 0) qsort(points->point, (size_t)points->n, sizeof *points->point, compare);
     for (int64_t i = 0; i < points->n; i++) first[points->point[i].z + 1]++;
     for (int64_t z = 0; z < planes; z++) first[z + 1] += first[z];
-    free(points->first);
+    free(points->first), free(points->near);
     points->first = first;
+    points->near = near;
+    points->rows = p->ny;
+    for (int64_t i = 0; i < points->n; i++)
+        near[points->point[i].z] |= mx_points_parts(points, points->point[i].y, points->point[i].y + 1);
     return 0;
 }
 
 void mx_points_free(struct mx_points *points) {
     free(points->point);
     free(points->first);
+    free(points->near);
     *points = (struct mx_points){0};
 }
 

@@ -28,6 +28,8 @@ struct mx_points {
     struct mx_point *point; /* [n], sorted once mx_points_index has been called */
     int64_t n, capacity;
     int64_t *first; /* [nz + 1]: points of plane z are first[z] .. first[z+1]-1 */
+    uint64_t *near; /* [nz]: which of 64 parts of its rows have some (mx_points_parts) */
+    int64_t rows;   /* ny */
 };
 
 /* Adds a point. -EINVAL, with a sentence that begins with `what` ("probe u 3 4 5"): a field that is not
@@ -43,6 +45,13 @@ void mx_points_of_rows(const struct mx_points *points, int64_t z, int64_t y0, in
                        int64_t *end);
 static inline bool mx_points_in_plane(const struct mx_points *points, int64_t z) {
     return points->first[z] != points->first[z + 1];
+}
+/* The parts of a plane, a bit each, that rows [y0,y1) lie in: of `near`, those without are passed by at once.
+ * Rows beyond the interior may be any (of a periodic y). */
+static inline uint64_t mx_points_parts(const struct mx_points *points, int64_t y0, int64_t y1) {
+    if (y0 < 0 || y1 > points->rows || y0 >= y1) return UINT64_MAX;
+    const int64_t first = y0 * 64 / points->rows, last = (y1 - 1) * 64 / points->rows;
+    return (UINT64_MAX << first) & (UINT64_MAX >> (63 - last));
 }
 
 /* ---- sources */
