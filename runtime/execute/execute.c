@@ -477,8 +477,8 @@ static void settle_taking(struct run *r, struct entry *e) {
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
     const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
-    const bool store = t->from_stores && keeps(s) && !is_copy_of_frame(s) &&
-                       holds_state(r, array_of_part(r, s->part), step);
+    const bool store =
+        t->from_stores && keeps(s) && !is_copy_of_frame(s) && holds_state(r, array_of_part(r, s->part), step);
     if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
 }
 
@@ -1179,6 +1179,7 @@ static int make_array(struct run *r, int64_t bytes, int64_t unit, const char *wh
     int err = staged(r) ? mx_staging_array(&r->staging, bytes, what, r->why, base)
                         : make_block(r, bytes, unit, device, block);
     if (err < 0) return err;
+    if (staged(r)) r->out->block_bytes += bytes;
     if (staged(r)) return r->x->poison ? mx_staging_poison(&r->staging, *base, bytes, r->why) : 0;
     *base = mx_block_data(*block);
     if (r->x->poison) memset(*base, 0xff, mx_block_bytes(*block));
@@ -1316,7 +1317,8 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
             const struct mx_accel_counters now = mx_accel_counters(x->accel);
             out->put_bytes = now.put_bytes - before.put_bytes;
             out->get_bytes = now.get_bytes - before.get_bytes;
-            out->block_bytes = (int64_t)mx_accel_used_bytes(x->accel);
+            out->aside_put_bytes = now.aside_put_bytes - before.aside_put_bytes;
+            out->aside_get_bytes = now.aside_get_bytes - before.aside_get_bytes;
         }
     }
     close_run(&r);

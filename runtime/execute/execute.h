@@ -86,6 +86,7 @@ struct mx_executed {
     int64_t updates;
     int64_t block_bytes;           /* of Block arrays and faces, in DRAM or in the accelerator's memory */
     uint64_t put_bytes, get_bytes; /* to the accelerator, and from it */
+    uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
     /* The newest complete sweep, durable or not: the steps that it ends with (0 = none was completed) and the
      * Buffer that holds it (`source` where none was). After an error or an interruption without commits its
      * content may have been overwritten in part. */
@@ -143,7 +144,8 @@ struct mx_verification {
     void *context;
 };
 int mx_verify(const struct mx_verification *verification, mx_why *why);
-/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Of Buffers it only asks whether there is `scratch`. */
+/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Of Buffers it only asks whether there is `scratch`.
+ */
 int mx_verify_fits(const struct mx_verification *verification, mx_why *why);
 
 #endif

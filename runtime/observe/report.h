@@ -23,9 +23,9 @@ struct mx_report_snapshots {
 /* A file of a field that is only read. */
 struct mx_report_file {
     const char *field, *path, *inside; /* inside: the dataset of an HDF5 file, else "" */
-    bool in_place;        /* read where it is; else copied */
-    bool page_cache;      /* in place, but through the page cache */
-    uint32_t align_bytes; /* in place: of its transfers */
+    bool in_place;                     /* read where it is; else copied */
+    bool page_cache;                   /* in place, but through the page cache */
+    uint32_t align_bytes;              /* in place: of its transfers */
 };
 enum { MX_REPORT_FILES = MX_MAX_FIXED };
 
@@ -36,6 +36,11 @@ struct mx_report_accel {
     uint64_t memory_bytes;              /* that may be used; UINT64_MAX = as much as there is DRAM */
     uint64_t used_bytes, staging_bytes; /* there; of DRAM between it and the Buffers */
     uint64_t put_bytes, get_bytes, operations;
+    uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
+    /* The model: what the plan's seconds rest on, and where from ("default" "cached" "measured" "given"). */
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+    const char *bus_source, *kernel_source;
+    double kernel_s, bus_s, flash_s; /* predicted, each by itself */
 };
 
 struct mx_report {

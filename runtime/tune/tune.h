@@ -66,8 +66,9 @@ struct mx_rates {
 #define MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE 3.0e8
 #define MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE 2.0e9
 #define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
-/* In tiles, where cache serves what DRAM otherwise would, kernels of users are this much slower than their bytes
- * say: they compute more for a byte and are compiled, not written by hand. (One core, AVX2, rows in cache: 0.3 to 0.7.) */
+/* In tiles, where cache serves what DRAM otherwise would, kernels of users are this much slower than their
+ * bytes say: they compute more for a byte and are compiled, not written by hand. (One core, AVX2, rows in
+ * cache: 0.3 to 0.7.) */
 #define MX_DEFAULT_TILED_SHARE_OF_KERNELS 0.4
 
 /* Fills the fields that are 0, from those that are set where one follows from another (mixed = the harmonic
@@ -130,6 +131,35 @@ int mx_rates_renew(const struct mx_device_options *device, const struct mx_probl
                    const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
                    struct mx_rates *rates);
 
+/* ------------------------------------------------------------------ rates of accelerators */
+
+/* The bus, both ways at once, and the kernel. 0 = unknown; of one that is here the kernel is the tiled
+ * engine. */
+struct mx_accel_rates {
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+    enum mx_rates_source source;
+};
+/* Measures in about `seconds` (0 = 0.6 s), in up to half of its memory and 1 GiB. What fails there is
+ * remembered by the accelerator (accel.h). */
+int mx_calibrate_accel(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                       struct mx_accel *accel, double seconds, mx_why *why, struct mx_accel_rates *out);
+
+/* In the cache, {"accel": {KEY: rates}}: of the bus, and of a kernel as mx_rates_compute_key has it. */
+struct mx_accel_keys {
+    char bus[192], kernel[704];
+};
+struct mx_accel_facts;
+void mx_accel_rates_keys(const struct mx_machine *machine, const struct mx_problem *problem, int32_t threads,
+                         const struct mx_accel_facts *facts, struct mx_accel_keys *out);
+void mx_accel_rates_load(const char *cache_path, const struct mx_accel_keys *keys,
+                         struct mx_accel_rates *out);
+/* A cache that cannot be written is no error. */
+void mx_accel_rates_store(const char *cache_path, const struct mx_accel_keys *keys,
+                          const struct mx_accel_rates *rates);
+/* What the cache knows; with `measure` what is measured now, and kept there. */
+int mx_accel_rates_take(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                        struct mx_accel *accel, bool measure, mx_why *why, struct mx_accel_rates *out);
+
 /* ------------------------------------------------------------------ request and result */
 
 /* How the backend gives access to Buffers. */
@@ -145,6 +175,7 @@ struct mx_tune_accel {
     uint64_t memory_bytes; /* that Blocks may take there */
     bool here;             /* it is DRAM and counts as such, and the cores of this machine compute */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+    enum mx_rates_source bus_source, kernel_source;
 };
 #define MX_DEFAULT_BUS_BYTES_PER_S 1.2e10
 #define MX_DEFAULT_DEVICE_UPDATES_PER_S 2.0e10
@@ -185,7 +216,9 @@ struct mx_tune_request {
  * plus what never overlaps. */
 struct mx_seconds {
     double io_s, compute_s, copy_s;
-    double bus_s;  /* to and from an accelerator, the longer one; io_s is at least that */
+    double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
+    double flash_s; /* with an accelerator: io_s without the bus */
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */
     double edge_s; /* filling and draining the pipeline of stream, once a sweep */
     double total_s;
 };
@@ -201,7 +234,7 @@ struct mx_tune_candidate {
     struct mx_shape shape;
     struct mx_traffic traffic;
     struct mx_seconds seconds;
-    uint64_t dram_bytes; /* Block arrays, faces, and on dram the Buffers */
+    uint64_t dram_bytes;   /* Block arrays, faces, and on dram the Buffers */
     uint64_t device_bytes; /* with an accelerator: Block arrays and faces there; dram_bytes is what stages
                               them then */
     uint64_t
@@ -216,9 +249,9 @@ struct mx_tune_result {
     struct mx_shape shape;
     struct mx_traffic traffic; /* predicted bytes: read_bytes, write_bytes, init_write_bytes */
     struct mx_seconds seconds;
-    uint64_t dram_bytes; /* what the plan takes for Blocks (and resident Buffers) */
+    uint64_t dram_bytes;   /* what the plan takes for Blocks (and resident Buffers) */
     uint64_t device_bytes; /* and in an accelerator's memory */
-    uint64_t room_bytes; /* what it may take: dram - reserve - overhead */
+    uint64_t room_bytes;   /* what it may take: dram - reserve - overhead */
     uint64_t visible_bytes, reserve_bytes, overhead_bytes;
     struct mx_rates rates; /* complete */
     int64_t z_step;        /* bz is a multiple of this, or nz */
