@@ -166,12 +166,12 @@ def _fig07_pairs(results):
 
 
 def aio_mmap(results, known):
-    return [compare(f"aio / mmap, {name}", a, m, seconds) for name, a, m in _fig07_pairs(results)]
+    return [compare(f"aio / mmap, {name}", a, m) for name, a, m in _fig07_pairs(results)]
 
 
 def aio_mmap_band(results, known):
     v = known["fig07"].value
-    return [compare(f"aio / mmap, {name}", a, m, seconds, near(v("aio-of-mmap-low"), v("aio-of-mmap-high"))) for name, a, m in _fig07_pairs(results)]
+    return [compare(f"aio / mmap, {name}", a, m, per_step, near(v("aio-of-mmap-low"), v("aio-of-mmap-high"))) for name, a, m in _fig07_pairs(results)]
 
 
 def difference_grows(results, known):
@@ -186,7 +186,7 @@ def difference_grows(results, known):
         if gaps:
             yield Part(label, None, LARGER, NOT_RUN if NOT_RUN in gaps else gaps[0])
         else:
-            first, last = (quotient(by_repeat(m, seconds), by_repeat(a, seconds)) for _, a, m in ends)
+            first, last = (quotient(by_repeat(m, per_step), by_repeat(a, per_step)) for _, a, m in ends)
             yield part(label, quotient(last, first), LARGER, _short(*(g for _, a, m in ends for g in (a, m))))
 
 
@@ -541,11 +541,12 @@ def counters_agree(results, known):
 
 
 def prediction(results, known):
-    errors = [p.error for p in predictions.predictions(results) if p.transfer]
+    transfers = [p for p in predictions.predictions(results) if p.transfer]
+    errors = [p.error for p in transfers if p.counts]
     if not errors:
-        return []
+        return [Part(f"no configuration on aio and uring has {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s", gap="too few or too short runs")] if transfers else []
     middle, low, high = predictions.median_error(errors)
-    label = f"median error of the predicted seconds of {len(errors)} configurations on aio and uring: {percent(middle)}" + (f" [{percent(low)} to {percent(high)}]" if low is not None else "")
+    label = f"median error of the predicted seconds of {len(errors)} configurations on aio and uring with {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s or more: {percent(middle)}" + (f" [{percent(low)} to {percent(high)}]" if low is not None else "")
     if low is None:
         return [Part(label, gap="fewer than 6 configurations")]
     return [Part(label, settled=CONFIRMED if high < PREDICTION_ERROR else REFUTED if low > PREDICTION_ERROR else UNDECIDED)]

@@ -82,7 +82,7 @@ def _wave_bars(plan, name, title, label_of, notes):
     figure, ax = style.new(7.4, 3.6)
     values = [cell(g, seconds) for g in groups]
     style.bars(ax, [label_of(g) for g in groups], {"time": values}, "seconds", log=True)
-    ax.tick_params(axis="x", rotation=60, labelsize=7)
+    ax.tick_params(axis="x", rotation=60 if len(groups) > 4 else 0, labelsize=7)
     rows = [[str(wave_key(g, "layout")), _tile(g), str(wave_key(g, "waves")), str(wave_key(g, "threads")), show(v, "{:.2f} s")] for g, v in zip(groups, values)]
     return Drawn(name, title, figure, ["layout", "tile", "waves", "threads", "time"], rows, notes)
 

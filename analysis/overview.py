@@ -2,16 +2,20 @@
 import math
 
 from analysis import predictions, style
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
 from analysis.figures import Drawn, show
 from analysis.stats import median
 from analysis.verdicts import CONFIRMED, NOT_TESTED, REFUTED, UNDECIDED
 
 STATE_COLOUR = {CONFIRMED: style.GREEN, REFUTED: style.RED, UNDECIDED: style.GREY, NOT_TESTED: "#bbbbbb"}
-LOW, HIGH = 0.01, 200.0  # what lies beyond is drawn at the edge, as an arrow
+LOW, HIGH = 1e-4, 1e3  # what lies beyond is drawn at the edge, as an arrow
+NEAR = (0.02, 50.0)  # the axis reaches as far at least
 
 
-def _clip(v):
-    return min(max(v, LOW), HIGH)
+def _ends(drawn):
+    """Of the axis: decades around what is to be seen, bands with two ends too."""
+    seen = [v for d in drawn for p in d.parts if p.effect is not None for v in (p.effect.value, *(p.effect.interval() or ()), *(e for e in p.band if 0 < e < math.inf))]
+    return max(LOW, min(NEAR[0], *seen) / 1.5), min(HIGH, max(NEAR[1], *seen) * 1.5)
 
 
 def findings(decided):
@@ -20,23 +24,28 @@ def findings(decided):
     if not drawn:
         return None
     figure, ax = style.new(7.4, 0.27 * len(drawn) + 0.9)
+    least, most = _ends(drawn)
+
+    def clip(v):
+        return min(max(v, least), most)
+
     for row, v in enumerate(drawn):
         parts = [p for p in v.parts if p.effect is not None]
         step = 0.7 / len(parts)
         for i, p in enumerate(parts):
             y = row - 0.35 + step * (i + 0.5)
-            low, high = max(p.band[0], LOW), min(p.band[1], HIGH)
+            low, high = clip(p.band[0]), clip(p.band[1])
             ax.fill_betweenx([y - step / 2, y + step / 2], low, high, color="#e4e4e4", linewidth=0)
             c, middle = STATE_COLOUR[p.state(len(v.parts))], p.effect.value
             ends = p.effect.interval()
             if ends:
-                ax.plot([_clip(e) for e in ends], [y, y], color=c, linewidth=1.2, solid_capstyle="butt").pop().set_gid(f"interval {v.name}")
-            marker = "<" if middle < LOW else ">" if middle > HIGH else "o"
-            ax.plot([_clip(middle)], [y], marker=marker, markersize=3.2, color=c, markerfacecolor=c if ends else "white", zorder=3, clip_on=False).pop().set_gid(f"effect {v.name}")
+                ax.plot([clip(e) for e in ends], [y, y], color=c, linewidth=1.2, solid_capstyle="butt").pop().set_gid(f"interval {v.name}")
+            marker = "<" if middle < least else ">" if middle > most else "o"
+            ax.plot([clip(middle)], [y], marker=marker, markersize=3.2, color=c, markerfacecolor=c if ends else "white", zorder=3, clip_on=False).pop().set_gid(f"effect {v.name}")
     ax.axvline(1.0, color=style.BLACK, linewidth=0.8)
     ax.set_xscale("log")
-    ax.set_xlim(LOW, HIGH)
-    style.plain_log(ax.xaxis, LOW, HIGH)
+    ax.set_xlim(least, most)
+    style.plain_log(ax.xaxis, least, most)
     ax.set_ylim(len(drawn) - 0.4, -0.6)
     ax.set_yticks(range(len(drawn)), [v.name for v in drawn], fontsize=7)
     for label, v in zip(ax.get_yticklabels(), drawn):
@@ -48,7 +57,7 @@ def findings(decided):
     handles += [style.plt.Line2D([], [], marker="o", color=style.GREY, markerfacecolor="white", linestyle="", markersize=4, label="too few repeats for an interval"), style.plt.Rectangle((0, 0), 1, 1, color="#e4e4e4", label="band of the finding")]
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.36 / figure.get_figheight()))
     figure.legend(handles=handles, loc="upper center", ncols=5, fontsize=7)
-    return Drawn("effects", "Every finding: effect, interval, and the band that it claims", figure, notes=[f"Ratios as in the table of findings, 95 % intervals of paired repeats. What lies beyond {LOW:g} or {HIGH:g} stands at the edge, as an arrow."])
+    return Drawn("effects", "Every finding: effect, interval, and the band that it claims", figure, notes=[f"Ratios as in the table of findings, 95 % intervals of paired repeats. What lies beyond {least:.3g} or {most:.3g} stands at the edge, as an arrow."])
 
 
 def predicted(results):
@@ -64,7 +73,11 @@ def predicted(results):
     left.plot([low, high], [low, high], color=style.BLACK, linewidth=0.8)
     for i, b in enumerate(backends):
         mine = [p for p in found if p.backend == b]
-        left.plot([p.measured.median for p in mine], [p.predicted_s for p in mine], linestyle="", marker=style.MARKERS[i], markersize=3.5, color=style.colour("normal" if b == "dram" else b, i), label=b, alpha=0.8).pop().set_gid(b)
+        for counts in (True, False):  # open: too few runs, or too short ones
+            some, c = [p for p in mine if (p.measured.n >= LEAST_PAIRS and p.measured.median >= LEAST_SECONDS) == counts], style.colour("normal" if b == "dram" else b, i)
+            if some or counts:
+                left.plot([p.measured.median for p in some], [p.predicted_s for p in some], linestyle="", marker=style.MARKERS[i], markersize=3.5, color=c, markerfacecolor=c if counts else "white", alpha=0.8,
+                          label=b if counts else None).pop().set_gid(b if counts else f"{b}, too few or short")  # fmt: skip
     for axis in (left.xaxis, left.yaxis):
         getattr(left, f"set_{axis.axis_name}scale")("log")
         style.plain_log(axis, low, high)
@@ -97,16 +110,16 @@ def predicted(results):
     right.grid(axis="x", color="#dddddd", linewidth=0.6)
     right.set_xlabel("predicted / measured, median and range")
     notes = ["Error: |predicted - measured| / measured, of the median of a configuration's repeats. Predictions reckon with the rates that the command had (memext tune --calibrate measures them). The range at the "
-             "right is over configurations."]  # fmt: skip
-    bad = sorted((p for p in found if p.transfer), key=lambda p: -abs(math.log(p.ratio)))[:3]
+             f"right is over configurations. Open marks: fewer than {LEAST_PAIRS} runs, or shorter than {LEAST_SECONDS:g} s; they do not count."]  # fmt: skip
+    bad = sorted((p for p in found if p.counts), key=lambda p: -abs(math.log(p.ratio)))[:3]
     if bad and bad[0].error > 0.15:
         notes.append("Farthest off on aio and uring: " + "; ".join(f"{p.plan} {p.id} {p.ratio:.2f} times the {p.measured.median:.2f} s measured ({p.why})" for p in bad) + ".")
-    missed = [p for p in found if p.transfer and p.error > 0.15]
+    missed = [p for p in found if p.counts and p.error > 0.15]
     if missed:
         counts = {}
         for p in missed:
             counts[p.why.split(": ")[1]] = counts.get(p.why.split(": ")[1], 0) + 1
-        notes.append(f"Of {len(missed)} configurations on aio and uring that are off by more than 15 %: " + ", ".join(f"{why} in {n}" for why, n in sorted(counts.items(), key=lambda x: -x[1])) + ".")
+        notes.append(f"Of the {sum(p.counts for p in found)} configurations on aio and uring that count, {len(missed)} are off by more than 15 %: " + ", ".join(f"{why} in {n}" for why, n in sorted(counts.items(), key=lambda x: -x[1])) + ".")
     return Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "farthest off", "its seconds"], rows, notes)
 
 
@@ -118,17 +131,18 @@ def regret(results):
     if not found:
         return None
     figure, ax = style.new(7.0, 0.26 * len(found) + 1.0)
-    rows = []
+    rows, seen = [], [1.0]
     for i, r in enumerate(found):
         effect = Effect(tuple(r.ratios.values()))
         ends = effect.interval()
+        seen += [effect.value, *(ends or ())]
         if ends:
             ax.plot(ends, [i, i], color=style.BLUE, linewidth=1.4)
         ax.plot([effect.value], [i], marker="o", color=style.BLUE, markersize=4.5, markerfacecolor=style.BLUE if ends else "white").pop().set_gid(r.label)
         rows.append([r.label, str(r.plans), str(effect.n), effect.say("{:.3f}")])
     ax.axvspan(0, 1.05, color="#e4e4e4", linewidth=0)
     ax.axvline(1.0, color=style.BLACK, linewidth=0.8)
-    ax.set_xlim(min(0.9, *(min(r.ratios.values()) for r in found)), max(1.2, *(max(r.ratios.values()) for r in found)) * 1.02)
+    ax.set_xlim(min(0.9, *seen) / 1.02, max(1.2, *seen) * 1.02)
     ax.set_yticks(range(len(found)), [r.label for r in found], fontsize=7)
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.grid(visible=False, axis="y")

@@ -1,7 +1,7 @@
 """Predicted against measured seconds of every run, and what the tuner's choice costs against the best of all plans that were run (its regret)."""
 from dataclasses import dataclass
 
-from analysis.effects import by_repeat, median_interval
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat, median_interval
 from analysis.stats import Stat, median
 
 TRANSFER = ("aio", "uring")
@@ -26,6 +26,11 @@ class Prediction:
         return self.backend in TRANSFER
 
     @property
+    def counts(self):
+        """Do its runs say how long it takes? By the rule of all findings: repeats enough, and each long enough."""
+        return self.transfer and self.measured.n >= LEAST_PAIRS and self.measured.median >= LEAST_SECONDS
+
+    @property
     def ratio(self):
         return self.predicted_s / self.measured.median
 
@@ -48,7 +53,7 @@ def predictions(results):
         for group in plan.groups.values():
             report = group.done[0].report if group.done else {}
             if report.get("predicted_seconds") and report.get("seconds") and "backend" in report:
-                found.append(Prediction(plan.name, group.id, report["backend"], report.get("plan", {}).get("algorithm", ""), report["predicted_seconds"], group.stat(lambda r: r.report["seconds"]),
+                found.append(Prediction(plan.name, group.id, report["backend"], report.get("plan", {}).get("algorithm", ""), median([r.report["predicted_seconds"] for r in group.done]), group.stat(lambda r: r.report["seconds"]),
                                         median([r.report.get("wait_share") or 0.0 for r in group.done])))  # fmt: skip
     return found
 

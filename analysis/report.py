@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analysis import checks, closeness, overview, predictions, published, results, style, verdicts  # noqa: E402
+from analysis import checks, closeness, overview, predictions, published, results, rivals, style, verdicts  # noqa: E402
 from analysis.figures import FIGURES, GIB, cached_timeline  # noqa: E402
 from analysis.figures_more import MORE  # noqa: E402
 from analysis.stats import median  # noqa: E402
@@ -214,11 +214,11 @@ def failed_runs(found):
 
 def prediction_summary(found):
     """Sentences: how right the predictions were, and what the tuner's choices cost."""
-    errors = [p.error for p in predictions.predictions(found) if p.transfer]
+    errors = [p.error for p in predictions.predictions(found) if p.counts]
     text = []
     if errors:
         middle, low, high = predictions.median_error(errors)
-        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median of {len(errors)} configurations on aio and uring" + (f" (interval {low:.0%} to {high:.0%})." if low is not None else "."))
+        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median of {len(errors)} configurations on aio and uring that have runs enough, and long enough" + (f" (interval {low:.0%} to {high:.0%})." if low is not None else "."))
     costs = [r for r in predictions.regrets(found)]
     if costs:
         middle = median([median(list(r.ratios.values())) for r in costs])
@@ -290,6 +290,7 @@ def build(folder, out, text=None):
 <h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
 <h2 id="figures">Figures</h2>{sections(found, known, figures)}
+<h2 id="rivals">What else is used for this</h2>{rivals.section(folder, figures)}
 <h2 id="counters">Do the counters agree?</h2>{agreement_table(found)}
 <h2 id="failed">Failed runs</h2>{failed_runs(found)}
 <h2>Sources</h2>{table(["", ""], list(next(iter(known.values())).papers.items()))}

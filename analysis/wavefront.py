@@ -1,13 +1,20 @@
-"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided by the records of experiments/plans/wavefront.
+"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided by the records of experiments/plans/wavefront, by the rule of all findings (verdicts.py):
+ratios of paired repeats with an interval; fewer than five repeats decide nothing.
 
     python3 -m analysis.wavefront results/quick/wavefront/raw.jsonl
 """
 import json
+import math
 import statistics
 import sys
 from pathlib import Path
 
-CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from analysis.effects import Effect, quotient  # noqa: E402
+from analysis.predictions import best_of  # noqa: E402
+from analysis.verdicts import CONFIRMED, REFUTED, UNDECIDED, Part  # noqa: E402
+
 TABLE_1 = {4096: 512, 512: 32 << 10, 64: 2 << 20, 8: 128 << 20}  # bytes of copies, 16384 x 16384 doubles
 
 
@@ -17,25 +24,33 @@ def records(path):
     return [r for r in lines if r.get("kind") == "run" and r["status"] == "done" and r["report"]]
 
 
-def per_wave(runs, **params):
-    """{id: median seconds of an iteration} of the runs with these parameters."""
+def repeats(runs, **params):
+    """{id: {repeat: seconds of an iteration}} of the runs with these parameters."""
     found = {}
     for r in runs:
         if all(r["params"].get(k) == v for k, v in params.items()) and r["report"].get("seconds_per_wave"):
-            found.setdefault(r["id"], []).append(r["report"]["seconds_per_wave"])
-    return {name: statistics.median(values) for name, values in found.items()}
+            found.setdefault(r["id"], {})[r["repeat"]] = r["report"]["seconds_per_wave"]
+    return found
+
+
+def per_wave(runs, **params):
+    """{id: median of these}."""
+    return {name: statistics.median(values.values()) for name, values in repeats(runs, **params).items()}
 
 
 def best(runs, **params):
-    return min(per_wave(runs, **params).values(), default=None)
+    """{repeat: seconds} of the best configuration with these parameters, {} without any; which is best is said by the other repeats."""
+    found = list(repeats(runs, **params).values())
+    return best_of(found) if found else {}
 
 
 def _claim(name, text, slow, fast, least):
     """Is `slow` at least `least` times `fast`?"""
-    if slow is None or fast is None:
+    ratios = tuple(quotient(slow, fast).values())
+    if not ratios:
         return {"name": name, "claim": text, "ratio": None, "state": UNDECIDED}
-    ratio = slow / fast
-    return {"name": name, "claim": text, "ratio": ratio, "state": CONFIRMED if ratio >= least else REFUTED}
+    part = Part(text, Effect(ratios), (least, math.inf))
+    return {"name": name, "claim": text, "ratio": part.effect.say(), "state": part.state()}
 
 
 def claims(runs):
@@ -49,8 +64,8 @@ def claims(runs):
     for backend in ("mmap", "uring"):
         sides = {layout: best(runs, figure="7a", backend=backend, layout=layout) for layout in ("row", "block", "frontier")}
         found.append(_claim(f"frontier-{backend}", f"{backend}: frontier layout 20 % faster than block", sides["block"], sides["frontier"], 1.2))
-        same = per_wave([r for r in runs if r["params"].get("tile") == "128x1024"], figure="7a", backend=backend)
-        row, block = same.get(f"fig7a-{backend}-row-128x1024"), same.get(f"fig7a-{backend}-block-128x1024")
+        same = repeats([r for r in runs if r["params"].get("tile") == "128x1024"], figure="7a", backend=backend)
+        row, block = (same.get(f"fig7a-{backend}-{layout}-128x1024", {}) for layout in ("row", "block"))
         found.append(_claim(f"row-{backend}", f"{backend}: row-major 10 times slower than block, tiles of 128 x 1024", row, block, 10))
         found.append(_claim(f"row-sequential-{backend}", f"{backend}: row-major 10 times slower than sequential at best", sides["row"], line, 10))
     copies = {r["params"]["tile"]: r["report"]["space"]["copy_bytes"] for r in runs if r["params"].get("figure") == "table1"}
@@ -66,7 +81,7 @@ def main(path):
         if r["params"].get("figure") == "4":
             print(f"{r['id']:36} {r['report']['preprocess']['za']:9.4f} s to the layout, {r['report']['postprocess']['za']:.4f} s back")
     for c in claims(runs):
-        print(f"{c['state']:10} {c['claim']}" + (f": factor {c['ratio']:.2f}" if c["ratio"] else ""))
+        print(f"{c['state']:10} {c['claim']}" + (f": factor {c['ratio']}" if c["ratio"] else ""))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 
 usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/kernel.md]
 
---run first runs what of the plan has not been run (experiments/run.py kernel, which says what it changes on the machine: about 2
-minutes a round). The sentences follow from the figures: a difference is called one only where all rounds agree on its sign. What
-was not run, or needs what this kernel was built without, is said to be so.
+--run first runs what of the plan has not been run (experiments/run.py kernel, which says what it changes on the machine: about 3
+minutes a round). The sentences follow from the figures: a difference is called one only where its interval of 95 % leaves 1 out, by the
+same rule as in the report (analysis/effects.py). What was not run, was too short, or needs what this kernel was built without, is said to
+be so.
 """
 import argparse
 import gzip
@@ -20,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
+from analysis import effects  # noqa: E402
 from runner import record  # noqa: E402
 
 MIB = 2**20
@@ -27,8 +29,6 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#888888"
 
 
 # ------------------------------------------------------------------ what was measured
-
-LEAST_ROUNDS = 4
 
 
 class Missing(Exception):
@@ -99,24 +99,20 @@ class Effect:
     def __init__(self, study, a, b, of=step_ms):
         first, second = study.done(a), study.done(b)
         self.ratios = sorted(of(first[k]) / of(second[k]) for k in first.keys() & second.keys())
-        self.n = len(self.ratios)
-        if self.n == 0:
+        if not self.ratios:
             missing = a if not first else b
             raise Missing(f"`{missing}` has no result ({study.why_not(missing)})")
-
-    @property
-    def middle(self):
-        return statistics.median(self.ratios)
+        self.effect = effects.Effect(tuple(self.ratios))
 
     @property
     def sign(self):
-        """1 more, -1 less, 0 where the rounds do not agree or are too few."""
-        if self.n < LEAST_ROUNDS:
-            return 0
-        return 1 if self.ratios[0] > 1 else -1 if self.ratios[-1] < 1 else 0
+        """1 more, -1 less, 0 where the interval holds 1 or there are too few rounds for one."""
+        low, high = self.effect.interval() or (0.0, 2.0)
+        return 1 if low > 1 else -1 if high < 1 else 0
 
     def __str__(self):
-        return f"{self.middle:.2f} times [{self.ratios[0]:.2f} to {self.ratios[-1]:.2f}, n = {self.n}]"
+        low, high = self.effect.interval() or (self.ratios[0], self.ratios[-1])
+        return f"{self.effect.value:.2f} times [{low:.2f} to {high:.2f}, n = {self.effect.n}]"
 
 
 def takes(study, a, b, than):
@@ -330,6 +326,13 @@ def rounds(s):
     return max(len(s.done(name)) for name in s.runs)
 
 
+def too_short(s, names):
+    """A sentence where a finding rests on runs that are too short for it, "" where it does not. A measurement of faults is one pass over a file, however fast."""
+    timed = [(s.median(n, lambda r: report(r)["seconds"]), n) for n in names if s.done(n) and "store_us" not in report(next(iter(s.done(n).values())))]
+    short = [f"`{n}` {t:.1f} s" for t, n in sorted(timed) if t < effects.LEAST_SECONDS]
+    return f"Too short to rest on: {', '.join(short)}." if short else ""
+
+
 def origin(s):
     session = s.sessions[-1]
     m, storage = session["machine"], session["machine"]["storage"]
@@ -356,13 +359,15 @@ def page(s, folder, out):
              "Written by `experiments/kernel.py` from the runs of `experiments/plans/kernel.toml`; `experiments/kernel.py --run` measures again, in minutes, and writes this page for another machine. "
              "The patterns are the papers': whole planes in long runs (`stream`), runs of rows in each plane (`skewed-min`), and plane by plane on the mapping (no Blocks).", "",
              origin(s), "",
-             "A ratio is the median of the rounds' own ratios, with the least and most of them in brackets. A difference is claimed where all rounds agree on its sign: where there is none, "
-             f"{rounds(s)} rounds do so in 1 of {2 ** (rounds(s) - 1)} cases. One such sentence is weak evidence (`--thorough` has 9 rounds); a factor of two that all rounds show is not. Dots are runs, lines medians.", ""]  # fmt: skip
+             f"A ratio is that of the rounds' own ratios (Hodges and Lehmann's estimate), with an interval of 95 % in brackets. A difference is claimed where the interval leaves 1 out: between equals that happens "
+             f"in at most 1 of 20 cases, so of the many sentences below one may be chance; `--thorough` has 9 rounds. Runs that count take {effects.LEAST_SECONDS:g} s or more. Dots are runs, lines medians.", ""]  # fmt: skip
     for q in QUESTIONS:
         rows = q["rows"](s) if callable(q["rows"]) else q["rows"]
         lines += [f"## {q['title']}", "", f"*Question.* {q['asked']} {q['papers']}", ""]
         try:
             lines += ["*Finding.* " + "\n\n".join(q["findings"](s)), ""]
+            short = too_short(s, [name for _, name in rows])
+            lines += [f"**{short}**", ""] if short else []
         except Missing as why:
             lines += [f"*Finding.* Not tested here: {why}.", ""]
         if any(s.done(name) for _, name in rows):

@@ -7,19 +7,21 @@
 #
 # --data DIR: directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments). Interrupted, or more repeats wanted? The same command goes on where it stopped.
 # --no-system: change nothing on the machine (no memory limits, swap files, kernel settings, dropped caches, packages); what needs it is skipped.
+# --rivals: measure what is used in place of memext too (experiments/rivals/run.py), for the report: Python packages into build/rivals, and hours with --full.
 # Everything else is passed to experiments/run.py (see its --help), e.g. plan names or --retry-failed.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-scale=quick system=yes data=${MEMEXT_DATA:-/var/tmp/memext-experiments}
+scale=quick system=yes rivals= data=${MEMEXT_DATA:-/var/tmp/memext-experiments}
 rest=()
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) scale=quick ;;
     --full) scale=full ;;
     --thorough) scale=thorough ;;
+    --rivals) rivals=yes ;;
     -h | --help)
-        sed -n '2,11s/^# \{0,1\}//p' "$0"
+        sed -n '2,12s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     --no-system)
@@ -49,9 +51,9 @@ mx_build release
 
 # --quick repeats the comparisons that the papers begin with, then one group after the other as far as its time goes: a few that are decided say more than all of them run
 # once. What is only planned takes seconds.
-groups=("table2 fig24 fig05 fig07" "fig19" "regret" "before-after layout")
+groups=("table2 fig24 divisions fig05 fig07" "fig19" "regret" "before-after layout")
 others=(fig06 fig12 fig22 uring queue advice readahead dirty share)
-for plan in divisions enough devices largest hhrt fig4w fig7a fig7b; do
+for plan in enough devices largest hhrt fig4w fig7a fig7b; do
     [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
 done
 named=
@@ -62,35 +64,45 @@ done
 run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" "$@" "${rest[@]+"${rest[@]}"}"; }
 
 # All of --quick, from a bare machine on, is to end within 20 minutes: what of the plans' repeats does not fit is left out, and what it would
-# have decided stays undecided. Installing and building count; the report takes the last two.
+# have decided stays undecided. Installing and building count; the report takes the last one and a half.
 minutes_left() {
-    local left=$(((18 * 60 - SECONDS) / 60))
+    local left=$(((18 * 60 + 30 - SECONDS) / 60))
     echo $((left > 1 ? left : 1))
 }
 
-# The predicted seconds of a run rest on rates of this machine: measured once, into a cache of these results' own.
+# The predicted seconds of a run rest on rates of this machine, in a cache of these results' own. measure_rates "BACKEND STENCIL"...
 export XDG_CACHE_HOME=$mx_root/results/$scale/cache
 case $scale in full) rows=(2046 4094) ;; *) rows=(510) ;; esac
-if [ ! -e "$XDG_CACHE_HOME/memext/rates.json" ]; then
+measure_rates() {
+    local n of backend stencil
     mkdir -p "$data"
     for n in "${rows[@]}"; do
-        for of in "aio star7" "aio edge19" "uring star7"; do
+        for of in "$@"; do
             read -r backend stencil <<<"$of"
             "$mx_root/build/release/memext" tune --size "$n" 510 254 --steps 64 --stencil "$stencil" --backend "$backend" --device "$data" --dram 512MiB --calibrate --quiet >/dev/null ||
                 mx_say "reproduce.sh: the rates of $stencil on $backend were not measured; predictions take assumed ones"
         done
     done
-fi
+}
+[ -e "$XDG_CACHE_HOME/memext/rates.json" ] || measure_rates "aio star7" "aio edge19" "uring star7"
 
 if [ -n "$named" ]; then
     run_plans
 elif [ "$scale" = quick ]; then
     for group in "${groups[@]}" "${others[*]}"; do
+        # Minutes later a shared machine may be half as fast: what decides about predictions gets rates of its own time.
+        case $group in
+        fig19) measure_rates "aio star7" ;;
+        regret) measure_rates "uring star7" ;;
+        esac
         # shellcheck disable=SC2086
         run_plans $group --minutes "$(minutes_left)"
     done
 else
     # shellcheck disable=SC2086
     run_plans ${groups[*]} "${others[@]}"
+fi
+if [ -n "$rivals" ]; then
+    "$mx_python" "$mx_root/experiments/rivals/run.py" "--${scale/thorough/full}" --output "$mx_root/results/$scale/rivals" --data "$data" $([ -n "$system" ] || echo --no-system)
 fi
 exec "$mx_python" "$mx_root/analysis/report.py" "$mx_root/results/$scale" --markdown "$mx_root/docs/results.md"

@@ -90,7 +90,7 @@ def report(words):
 
 
 def run_words(o, store, steps, *more):
-    return [MEMEXT, "run", "-n", *map(str, o.size), "-t", str(steps), "-d", store, "--stencil", o.stencil, "--dtype", o.dtype,
+    return [MEMEXT, "run", "--no-fuse", "-n", *map(str, o.size), "-t", str(steps), "-d", store, "--stencil", o.stencil, "--dtype", o.dtype,
             "--quiet", "--json", "-", *more]
 
 
@@ -104,7 +104,7 @@ def configurations(o, store):
         def go():
             r = report([BENCH, "--modes", mode, "--stencil", o.stencil, "--dtype", o.dtype, "--nx", str(o.size[0]), "--ny",
                         str(min(o.size[1], 510)), "--repeats", "1"])
-            return {"gups": r[mode], "isa": r["isa"]}
+            return {"gups": r[mode], "isa": r["isa"], "kernels": r.get(f"{mode}_of")}
         return go
 
     def memext(words):

@@ -127,7 +127,7 @@ class Case:
 
     def report(self, *more, kernel=True):
         which = ["--kernel", self.kernel, *self.init] if kernel else ["--init", "random"]
-        return json.loads(output_of([self.o.memext, "run", *which, *self.words, "--quiet", "--json", "-", *more]))
+        return json.loads(output_of([self.o.memext, "run", "--no-fuse", *which, *self.words, "--quiet", "--json", "-", *more]))
 
     def run(self, *more, kernel=True):
         r = self.report(*more, kernel=kernel)

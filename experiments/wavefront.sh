@@ -6,6 +6,7 @@
 # Runs experiments/plans/wavefront/wavefront.toml into results/SCALE/wavefront and prints what became of the paper's claims.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. experiments/lib.sh
 scale=quick
 rest=()
 for word in "$@"; do
@@ -19,5 +20,5 @@ for word in "$@"; do
     *) rest+=("$word") ;;
     esac
 done
-python3 experiments/run.py --scale "$scale" experiments/plans/wavefront/wavefront.toml "${rest[@]+"${rest[@]}"}"
-exec python3 -m analysis.wavefront "results/$scale/wavefront/raw.jsonl"
+"$mx_python" experiments/run.py --scale "$scale" experiments/plans/wavefront/wavefront.toml "${rest[@]+"${rest[@]}"}"
+exec "$mx_python" -m analysis.wavefront "results/$scale/wavefront/raw.jsonl"

@@ -1,5 +1,5 @@
 
-mx_test(run FOLDERS run kernel observe tune schedule execute engine stencil grid system machine core backends)
+mx_test(run FOLDERS run link kernel observe tune schedule execute engine stencil grid system machine core backends)
 # The examples see only the installed headers and the exported functions of the shared library. Exit status 77: the backend cannot work here.
 if(TARGET memext_shared)
   foreach(example fill_and_sum jacobi choose_backend short_run own_grid own_system) # own_grid and own_system run in tests/python/test_run_library.py

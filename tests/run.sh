@@ -29,6 +29,7 @@ mx_need_packages
 # OpenCL on a CPU: the tests say which they skip without it.
 (mx_need_packages packages-opencl.txt) || mx_say "no OpenCL: PoCL (packages-opencl.txt) cannot be had here"
 (mx_need_packages packages-hdf5.txt) || mx_say "HDF5 files are not tested: packages-hdf5.txt cannot be had here"
+(mx_need_packages packages-mpi.txt) || mx_say "ranks under mpirun are not tested: packages-mpi.txt cannot be had here"
 reports=()
 
 # run_ctest PRESET [NAME...]: the C tests, all or these, one at a time, for they use the same disk and cores.

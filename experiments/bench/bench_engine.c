@@ -1,7 +1,9 @@
 /* bench_engine.c - update rates of kernels and engines in DRAM and cache, no I/O. Prints one JSON object.
  *
- *   peak_l1, peak_l2   the best kernel alone, every thread on its own small arrays; of a kernel of a user
- *                      its row function as engines call it
+ *   peak_l1, peak_l2   the best of several kernels alone, every thread on its own small arrays: memext's
+ *                      own, that for tiles in place, and simple ones (peak.h), of the instruction sets that
+ *                      MX_ISA allows; the rate of each is printed too. Of a kernel of a user its row
+ *                      function as engines call it
  *   normal             the whole grid in DRAM, level by level (engine iblock)
  *   tiled              the whole grid in DRAM, engine tiled, bt levels per call
  *   ring               as a stream run: two rings of about bt planes, slab by slab through bt levels
@@ -12,6 +14,7 @@
 #include "engine/work.h"
 #include "grid/grid.h"
 #include "kernel/kernel.h"
+#include "peak.h"
 #include "stencil/stencil.h"
 
 #include <getopt.h>
@@ -24,7 +27,15 @@
 
 enum mode { PEAK_L1, PEAK_L2, NORMAL, TILED, RING, MODES };
 static const char *const mode_names[MODES] = {"peak_l1", "peak_l2", "normal", "tiled", "ring"};
-enum { MOST_REPEATS = 101 };
+enum { MOST_REPEATS = 101, MOST_PEAKS = 16 };
+
+/* A kernel that may be the machine's best: on patches, or on tiles in place. */
+struct candidate {
+    const char *name;
+    mx_kernel_fn *kernel;
+    mx_tile_fn *tile;
+    bool simple; /* wants cell h, not cell 0, at the start of a line */
+};
 
 struct bench {
     struct mx_problem problem;
@@ -41,6 +52,9 @@ struct bench {
     char *base[2];
     int64_t array_planes;
     struct mx_window *window;
+    struct candidate peak[MOST_PEAKS];
+    int32_t peaks;
+    double peak_rate[2][MOST_PEAKS][MOST_REPEATS]; /* in L1, in L2 */
 };
 
 static double now(void) {
@@ -103,10 +117,40 @@ static void fixed_make(struct bench *b) {
 
 struct small {
     const struct bench *b;
+    const struct candidate *peak;
     int32_t core;
     int64_t nx, ny, nz;
     double updates, seconds;
 };
+
+static const struct {
+    const char *isa;
+    peak_find *find;
+} simple[] = {
+#if defined(__x86_64__)
+    {"avx512", peak_find_avx512},
+    {"avx2", peak_find_avx2},
+#endif
+    {"plain", peak_find_plain},
+};
+
+static void find_peaks(struct bench *b) {
+    const enum mx_dtype dtype = b->problem.dtype;
+    const char *isa;
+    struct candidate *c = b->peak;
+    *c++ = (struct candidate){"own", .kernel = mx_stencil_kernel(b->stencil, dtype, &isa)};
+    if (mx_stencil_tile(b->stencil, dtype) != NULL)
+        *c++ = (struct candidate){"own in place", .tile = mx_stencil_tile(b->stencil, dtype)};
+    bool allowed = false;
+    for (size_t i = 0; i < sizeof simple / sizeof simple[0] && b->problem.h == 1; i++) {
+        allowed = allowed || strcmp(simple[i].isa, isa) == 0;
+        if (!allowed || !mx_stencil_has_isa(simple[i].isa)) continue;
+        struct candidate one = {.simple = true};
+        for (int k = 0; (one.kernel = simple[i].find(b->stencil, dtype, k, &one.name)) != NULL; k++)
+            *c++ = one;
+    }
+    b->peaks = (int32_t)(c - b->peak);
+}
 
 /* The arrays are level by level, in the order of the tiled engine's innermost loop. */
 static void *peak_part(void *arg) {
@@ -114,13 +158,23 @@ static void *peak_part(void *arg) {
     mx_machine_pin(s->core);
     const struct bench *b = s->b;
     const int32_t h = b->problem.h;
-    const int64_t row = ((s->nx + 2 * h) * mx_dtype_bytes(b->problem.dtype) + 63) / 64 * 64 + 64;
+    const int64_t element = mx_dtype_bytes(b->problem.dtype), lead = s->peak->simple ? 64 - h * element : 0;
+    const int64_t row = ((s->nx + 2 * h) * element + 63) / 64 * 64 + 64;
     const int64_t plane = row * (s->ny + 2 * h) + 64, n = s->nz + 2 * h;
-    char *base = array_make(2 * plane * n, 1);
+    char *base = array_make(2 * plane * n + 64, 1);
     char *planes[2][128];
-    for (int64_t z = 0; z < n; z++)
-        for (int i = 0; i < 2; i++) planes[i][z] = base + (i * n + z) * plane + h * row;
-    mx_kernel_fn *kernel = mx_stencil_kernel(b->stencil, b->problem.dtype, NULL);
+    struct mx_tile_rows tile_rows[128];
+    for (int64_t z = 0; z < n; z++) {
+        for (int i = 0; i < 2; i++) planes[i][z] = base + lead + (i * n + z) * plane + h * row;
+        char *first = base + z * plane;
+        tile_rows[z] = (struct mx_tile_rows){first, first + 2 * row, first + s->ny * row};
+    }
+    const struct mx_tile tile = {.src = tile_rows,
+                                 .dst = tile_rows + 2,
+                                 .rows = (int32_t)s->ny,
+                                 .planes = (int32_t)s->nz,
+                                 .row_pitch_bytes = row,
+                                 .nx = s->nx};
     int64_t steps = 0;
     const double start = now();
     do {
@@ -135,7 +189,10 @@ static void *peak_part(void *arg) {
                                  .nx = s->nx,
                                  .x0 = h,
                                  .x1 = s->nx + h};
-            kernel(&p, b->problem.coef);
+            if (s->peak->tile != NULL)
+                s->peak->tile(&tile, b->problem.coef);
+            else
+                s->peak->kernel(&p, b->problem.coef);
         }
         s->seconds = now() - start;
     } while (s->seconds < b->seconds / 4);
@@ -195,14 +252,14 @@ static void shrink(const struct bench *b, struct small *s, bool l1) {
     while (cell * 128 * (s->ny + 1 + h2) * (s->nz + 1 + h2) < room) s->ny++, s->nz++;
 }
 
-static double peak(const struct bench *b, bool l1) {
+static double peak_of(const struct bench *b, const struct candidate *c, bool l1) {
     struct small part[64];
     pthread_t id[64];
     double rate = 0;
     const int64_t wide = b->problem.dtype == MX_F64 ? 1 : 2;
     for (int32_t i = 0; i < b->threads; i++) {
         part[i] = (struct small){
-            .b = b, .core = i, .nx = (l1 ? 62 : 126) * wide, .ny = l1 ? 6 : 12, .nz = l1 ? 2 : 12};
+            .b = b, .peak = c, .core = i, .nx = (l1 ? 62 : 126) * wide, .ny = l1 ? 6 : 12, .nz = l1 ? 2 : 12};
         if (b->system != NULL) shrink(b, &part[i], l1);
         pthread_create(&id[i], NULL, b->system != NULL ? peak_system_part : peak_part, &part[i]);
     }
@@ -211,6 +268,17 @@ static double peak(const struct bench *b, bool l1) {
         rate += part[i].updates / part[i].seconds;
     }
     return rate;
+}
+
+static double peak(struct bench *b, bool l1, int32_t repeat) {
+    if (b->system != NULL) return peak_of(b, NULL, l1);
+    double best = 0;
+    for (int32_t i = 0; i < b->peaks; i++) {
+        const double rate = peak_of(b, &b->peak[i], l1);
+        b->peak_rate[!l1][i][repeat] = rate;
+        if (rate > best) best = rate;
+    }
+    return best;
 }
 
 /* ---- engines */
@@ -297,8 +365,8 @@ static double ring(const struct bench *b) {
     return (double)updates / (double)mx_levels_a_step(p) / seconds;
 }
 
-static double measure(const struct bench *b, enum mode mode) {
-    return mode <= PEAK_L2  ? peak(b, mode == PEAK_L1)
+static double measure(struct bench *b, enum mode mode, int32_t repeat) {
+    return mode <= PEAK_L2  ? peak(b, mode == PEAK_L1, repeat)
            : mode == NORMAL ? whole(b, "iblock", 4)
            : mode == TILED  ? whole(b, "tiled", b->bt)
                             : ring(b);
@@ -309,11 +377,22 @@ static int ascending(const void *a, const void *b) {
     return (d > 0) - (d < 0);
 }
 
+static double median(double *rate, int32_t n) {
+    qsort(rate, (size_t)n, sizeof rate[0], ascending);
+    return rate[n / 2];
+}
+
+static void print_peaks(struct bench *b, int in_l2) {
+    for (int32_t i = 0; i < b->peaks; i++)
+        printf("%s\"%s\": %.3f", i > 0 ? ", " : "", b->peak[i].name,
+               1e-9 * median(b->peak_rate[in_l2][i], b->repeats));
+}
+
 static void run(struct bench *b) {
     static double rate[MODES][MOST_REPEATS];
     for (int32_t r = 0; r < b->repeats; r++)
         for (int m = 0; m < MODES; m++)
-            if (b->wanted[m]) rate[m][r] = measure(b, m);
+            if (b->wanted[m]) rate[m][r] = measure(b, m, r);
     struct mx_engine_options o;
     mx_engine *engine =
         engine_make(b, mx_engine_find("tiled"), b->bt, b->wanted[RING] ? 0 : b->problem.nz, &o);
@@ -333,8 +412,11 @@ static void run(struct bench *b) {
         (long long)plan.tile, (long long)plan.ct, (long long)plan.column);
     for (int m = 0; m < MODES; m++)
         if (b->wanted[m]) {
-            qsort(rate[m], (size_t)b->repeats, sizeof rate[m][0], ascending);
-            printf(", \"%s\": %.3f", mode_names[m], 1e-9 * rate[m][b->repeats / 2]);
+            printf(", \"%s\": %.3f", mode_names[m], 1e-9 * median(rate[m], b->repeats));
+            if (m > PEAK_L2 || b->system != NULL) continue;
+            printf(", \"%s_of\": {", mode_names[m]);
+            print_peaks(b, m == PEAK_L2);
+            printf("}");
         }
     printf("}\n");
 }
@@ -438,7 +520,7 @@ static void options(int argc, char **argv, struct bench *b) {
 }
 
 int main(int argc, char **argv) {
-    struct bench b = {
+    static struct bench b = {
         .problem = {.nx = 510, .ny = 510, .nz = 510}, .bt = 128, .repeats = 3, .seconds = 0.5, .threads = 2};
     for (int m = 0; m < MODES; m++) b.wanted[m] = true;
     b.stencil = mx_stencil_find("star7");
@@ -455,6 +537,7 @@ int main(int argc, char **argv) {
         strcpy(b.problem.stencil, b.stencil->name);
         memcpy(b.problem.coef, b.stencil->coef, sizeof b.problem.coef);
     }
+    if (b.stencil != NULL) find_peaks(&b);
     const int64_t h = b.problem.h;
     if (mx_layout_make(&b.problem, 4096, false, NULL, &b.layout) != 0) return 2;
     b.row_pitch = b.layout.row_pitch_bytes + b.pad_bytes;

@@ -6,6 +6,7 @@ from .arrays import Array, Store, open
 from .errors import KernelError, MemextError, MemoryRefused
 from .kernel import Kernel, Reduced, Reduction, kernel, reduce, staggered
 from .looking import view
+from .pyramids import pyramid
 from .report import Plan, Report, timeline
 from .run import Run, plan
 from .saving import link, save
@@ -14,7 +15,7 @@ from .translate import maximum, minimum, sqrt, where
 
 __version__ = "0.1.0"
 __all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
-           "kernel", "link", "maximum", "minimum", "open", "plan", "ramp", "reduce", "save", "sqrt", "staggered", "timeline", "view", "where"]
+           "kernel", "link", "maximum", "minimum", "open", "plan", "pyramid", "ramp", "reduce", "save", "sqrt", "staggered", "timeline", "view", "where"]
 
 
 def info(path: object = None) -> dict:

@@ -19,11 +19,16 @@ def _info(words: argparse.Namespace) -> None:
     print(json.dumps(memext.info(words.path), indent=2))
 
 
+def view_main() -> int:
+    """The command memext-view, which `memext view` starts."""
+    return main(["view", *sys.argv[1:]])
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m memext", description="looks at stores, files of arrays, and the machine")
     commands = parser.add_subparsers(required=True, metavar="view|info")
     view = commands.add_parser("view", help="a PNG with three slices and a histogram of each field")
-    view.add_argument("path", help="a store (directory, file, block device), or a file that memext.open reads")
+    view.add_argument("path", help="a store (directory, file, block device), a directory of snapshots, or a file that memext.open reads")
     view.add_argument("-o", "--output", type=pathlib.Path, help="the picture (default: beside, NAME.png)")
     view.add_argument("--dataset", help="one field of a store, or dataset of a file")
     view.set_defaults(call=_view)

@@ -37,6 +37,9 @@ class Array:
         """The cells of three slices with positive steps, within the shape."""
         raise NotImplementedError
 
+    def release(self) -> None:
+        """Gives up what is held in memory to be read again."""
+
     # ---- what all have
 
     def __len__(self) -> int:
@@ -81,6 +84,11 @@ class Array:
         """Writes .npy, .h5, .zarr or raw cells, plane by plane; see memext.save."""
         from .saving import save
         return save(self, path, dataset, **options)
+
+    def pyramid(self, path: Any, levels: int = 3, **options: Any) -> dict[str, list[Array]]:
+        """Coarse copies, 2, 4 and 8 times smaller, for napari and ParaView; see memext.pyramid."""
+        from .pyramids import pyramid
+        return pyramid(self, path, levels, **options)
 
     def _repr_html_(self) -> str:
         from .looking import array_html
@@ -179,29 +187,32 @@ class RawArray(Array):
 
 class ObjectArray(Array):
     """Anything with shape, dtype and slices: h5py and zarr datasets, arrays of numpy. Planes that are read in order come in groups as deep as
-    the chunks, up to 32 MiB, so that chunks are decoded once and not for every plane."""
-    GROUP_BYTES = 32 << 20
+    the chunks, so that chunks are decoded once and not for every plane: up to group_bytes, which a run makes a quarter of its DRAM."""
+    group_bytes = 32 << 20
 
     def __init__(self, source: Any, name: str = "array", path: Any = None, keep: Any = None):
         super().__init__(source.shape, source.dtype)
         self.source, self.name, self.path, self.keep = source, name, None if path is None else pathlib.Path(path), keep
         chunks = getattr(source, "chunks", None)
-        deep = chunks[0] if isinstance(chunks, tuple) and isinstance(chunks[0], int) else 1
-        a_plane = max(1, self.nbytes // max(1, self.shape[0]))
-        self._depth = max(1, min(deep, self.GROUP_BYTES // a_plane))
+        self._deep = chunks[0] if isinstance(chunks, tuple) and isinstance(chunks[0], int) else 1
         self._held: tuple[int, np.ndarray] | None = None
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
         return np.ascontiguousarray(self.source[z, y, x])
 
     def plane(self, z: int) -> np.ndarray:
-        if self._depth == 1:
+        depth = max(1, min(self._deep, self.group_bytes // max(1, self.nbytes // max(1, self.shape[0]))))
+        if depth == 1:
             return super().plane(z)
-        first = z - z % self._depth
-        if self._held is None or self._held[0] != first:
-            self._held = None  # one group at a time
-            self._held = first, self.planes(first, min(first + self._depth, self.shape[0]))
-        return self._held[1][z - first]
+        held = self._held  # other threads may read other planes
+        if held is None or not held[0] <= z < held[0] + len(held[1]):
+            held = self._held = None  # one group at a time
+            first = z - z % depth
+            held = self._held = first, self.planes(first, min(first + depth, self.shape[0]))
+        return held[1][z - held[0]]
+
+    def release(self) -> None:
+        self._held = None
 
 
 class PagesArray(Array):
@@ -292,6 +303,11 @@ class Store:
         """A small .h5 (and .xdmf) beside the store that shows its fields without a copy; see memext.link."""
         from .saving import link
         return link(self, path, **options)
+
+    def pyramid(self, path: Any, levels: int = 3, **options: Any) -> dict[str, list[Array]]:
+        """Coarse copies, 2, 4 and 8 times smaller, for napari and ParaView; see memext.pyramid."""
+        from .pyramids import pyramid
+        return pyramid(self, path, levels, **options)
 
     def __repr__(self) -> str:
         return f"<memext Store {self.path}: {self.state}, step {self.step}, fields {', '.join(self.fields)}>"
@@ -420,20 +436,144 @@ def _choose(names: list[str], wanted: str | None, path: Any) -> str:
 
 
 def _hdf5(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
-    """HDF5 and NetCDF4; contiguous datasets are read without the library, others through it."""
+    """HDF5; contiguous datasets are read without the library, others through it."""
     h5py = _module("h5py", path)
     file = h5py.File(path, "r")
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 3 else None)
     name = _choose(names, dataset, path)
     data = file[name]
-    offset = data.id.get_offset()
-    plain = data.chunks is None and offset is not None and data.id.get_create_plist().get_external_count() == 0 and not data.is_virtual
-    if plain and data.dtype.kind in "fiu":
-        made: Array = RawArray(path, data.shape, data.dtype, offset, name=name)
+    made = _raw_dataset(data, name, path)
+    if made is not None:
         file.close()
         return made
     return ObjectArray(data, name, path, file)
+
+
+def _raw_dataset(data: Any, name: str, path: pathlib.Path) -> Array | None:
+    offset = data.id.get_offset()
+    plain = data.chunks is None and offset is not None and data.id.get_create_plist().get_external_count() == 0 and not data.is_virtual
+    return RawArray(path, data.shape, data.dtype, offset, name=name) if plain and data.dtype.kind in "fiu" else None
+
+
+_FLOAT_FILL = 9.969209968386869e36  # NC_FILL_FLOAT and NC_FILL_DOUBLE, netcdf.h: cells that nobody wrote
+
+
+class _Variable:
+    """A variable of NetCDF as the array of numbers that it stands for (CF conventions 1.11, section 8.1 packed data and 2.5.1 missing data):
+    scale_factor and add_offset are applied, and cells without a value are refused. index: of a first dimension, time, that is not taken along."""
+
+    def __init__(self, source: Any, attributes: dict[str, Any], chunks: Any, index: int | None, name: str, path: pathlib.Path):
+        self.source, self.index, self.name, self.path = source, index, name, path
+        self.shape = tuple(source.shape[1:] if index is not None else source.shape)
+        stored = np.dtype(source.dtype)
+        self.unsigned = stored.kind == "i" and str(attributes.get("_Unsigned", "")).lower() == "true"
+        fills = [np.asarray(attributes[key]).ravel() for key in ("_FillValue", "missing_value") if key in attributes]
+        self.fills = np.concatenate(fills) if fills else np.asarray([_FLOAT_FILL] if stored.kind == "f" else [], stored)
+        packed = [attributes[key] for key in ("scale_factor", "add_offset") if key in attributes]
+        self.scale, self.offset = attributes.get("scale_factor"), attributes.get("add_offset")
+        self.dtype = np.result_type(*[np.asarray(p).dtype for p in packed]) if packed else np.dtype(stored.str.replace("i", "u") if self.unsigned else stored)
+        self.chunks = tuple(int(c) for c in chunks)[-3:] if chunks else None
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        stored = np.asarray(self.source[key if self.index is None else (self.index, *key)])
+        for fill in self.fills:
+            missing = np.isnan(stored) if fill != fill else stored == fill
+            if missing.any():
+                where = np.argwhere(missing)[0]
+                z = key[0].start + int(where[0]) * key[0].step
+                raise _refuse(f"{self.path}: {self.name} has {int(missing.sum())} cells without a value ({fill}) from plane {z} on: fill them in a copy")
+        if self.unsigned:
+            stored = stored.view(stored.dtype.str.replace("i", "u"))
+        if self.scale is None and self.offset is None:
+            return stored
+        out = stored.astype(self.dtype)
+        if self.scale is not None:
+            out *= self.dtype.type(self.scale)
+        if self.offset is not None:
+            out += self.dtype.type(self.offset)
+        return out
+
+
+def _netcdf_file(path: pathlib.Path) -> tuple[Any, dict[str, tuple[Any, dict[str, Any], Any]]]:
+    """{name: (variable, attributes, chunks)}, by netCDF4, h5netcdf or h5py, which is there; what they convert of their own is turned off."""
+    try:
+        import netCDF4
+    except ImportError:
+        netCDF4 = None
+    found: dict[str, tuple[Any, dict[str, Any], Any]] = {}
+    if netCDF4 is not None:
+        file = netCDF4.Dataset(path, "r")
+        file.set_auto_maskandscale(False)
+
+        def visit(group: Any, before: str) -> None:
+            for name, v in group.variables.items():
+                chunks = v.chunking() if file.data_model.startswith("NETCDF4") else None
+                if chunks not in (None, "contiguous"):
+                    v.set_var_chunk_cache(1 << 20)  # chunks are read once, in groups of their own; its default is 64 MiB for each variable
+                found[before + name] = v, {k: v.getncattr(k) for k in v.ncattrs()}, None if chunks in (None, "contiguous") else chunks
+            for name, inner in group.groups.items():
+                visit(inner, f"{before}{name}/")
+        visit(file, "")
+        return file, found
+    try:
+        import h5netcdf
+    except ImportError:
+        h5py = _module("h5py", path)
+        if not h5py.is_hdf5(path):
+            raise _refuse(f"{path} is no NetCDF4 file but an older one, which the package netCDF4 reads: pip install netCDF4", errno.ENOTSUP) from None
+        file = h5py.File(path, "r")
+        file.visititems(lambda name, item: found.update({name: (item, dict(item.attrs), item.chunks)}) if isinstance(item, h5py.Dataset) else None)
+        return file, found
+    file = h5netcdf.File(path, "r")
+    for name, v in file.variables.items():
+        found[name] = v, dict(v.attrs), v.chunks
+    return file, found
+
+
+def _netcdf(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+    """Variables of three dimensions, or NAME[STEP] of one of four; contiguous ones without packing are read without the library, in place."""
+    try:
+        file, variables = _netcdf_file(path)
+    except OSError as error:
+        raise _refuse(f"{path} cannot be read as NetCDF: {error}", error.errno if error.errno and error.errno > 0 else errno.EINVAL) from None
+    wanted, index = dataset, None
+    if dataset is not None and dataset not in variables and dataset.endswith("]") and "[" in dataset:
+        wanted, _, step = dataset[:-1].rpartition("[")
+        index = int(step) if step.isdigit() else -1
+    ranks = {n: len(v.shape) for n, (v, _attributes, _chunks) in variables.items()}
+    if wanted in ranks and ranks[wanted] == 4 and index is None:
+        steps = variables[wanted][0].shape[0]
+        if steps != 1:
+            raise _refuse(f"{path}: {wanted} has four dimensions: name one of its {steps} steps, open(path, '{wanted}[0]')")
+        index = 0
+    if index is None:
+        name = _choose([n for n, rank in ranks.items() if rank == 3], wanted, path)
+    else:
+        name = _choose([n for n, rank in ranks.items() if rank == 4], wanted, path)
+        if not 0 <= index < variables[name][0].shape[0]:
+            raise _refuse(f"{path}: {dataset}: {name} has steps 0 to {variables[name][0].shape[0] - 1}")
+    source, attributes, chunks = variables[name]
+    plain = not {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"} & set(attributes)
+    if plain and index is None and chunks is None and np.dtype(source.dtype).kind in "iu":
+        raw = _contiguous(path, name)
+        if raw is not None:
+            file.close()
+            return raw
+    made = ObjectArray(_Variable(source, attributes, chunks, index, name, path), name, path, file)
+    return made
+
+
+def _contiguous(path: pathlib.Path, name: str) -> Array | None:
+    """A dataset of an HDF5 file where it lies; None where it is no plain piece of the file."""
+    try:
+        import h5py
+    except ImportError:
+        return None
+    if not h5py.is_hdf5(path):
+        return None
+    with h5py.File(path, "r") as file:
+        return _raw_dataset(file[name], name, path)
 
 
 def _zarr(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
@@ -441,7 +581,14 @@ def _zarr(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     data = zarr.open(str(path), mode="r")
     if hasattr(data, "shape"):
         return ObjectArray(data, path.name, path)
-    name = _choose([n for n, a in data.arrays() if a.ndim == 3], dataset, path)
+    names: list[str] = []
+
+    def visit(group: Any, before: str) -> None:
+        names.extend(before + n for n, a in group.arrays() if a.ndim == 3)
+        for n, inner in group.groups():
+            visit(inner, f"{before}{n}/")
+    visit(data, "")
+    name = _choose(names, dataset, path)
     return ObjectArray(data[name], name, path)
 
 
@@ -480,12 +627,12 @@ def _raw(path: pathlib.Path, dtype: Any = None, shape: Any = None, offset: int =
 
 
 _READERS: dict[str, Callable[..., Array]] = {
-    ".npy": _npy, ".nhdr": _nrrd, ".nrrd": _nrrd, ".mhd": _mhd, ".mha": _mhd, ".h5": _hdf5, ".hdf5": _hdf5, ".hdf": _hdf5, ".nc": _hdf5,
-    ".nc4": _hdf5, ".zarr": _zarr, ".tif": _tiff, ".tiff": _tiff, ".sgy": _segy, ".segy": _segy}
+    ".npy": _npy, ".nhdr": _nrrd, ".nrrd": _nrrd, ".mhd": _mhd, ".mha": _mhd, ".h5": _hdf5, ".hdf5": _hdf5, ".hdf": _hdf5, ".nc": _netcdf,
+    ".nc4": _netcdf, ".cdf": _netcdf, ".zarr": _zarr, ".tif": _tiff, ".tiff": _tiff, ".sgy": _segy, ".segy": _segy}
 
 
 def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any = None, offset: int = 0) -> Any:
-    """Opens a store, or a file of an array, without reading it: .npy, .nhdr .nrrd .mhd .mha (raw cells), HDF5 and NetCDF4 (h5py), Zarr, TIFF
+    """Opens a store, or a file of an array, without reading it: .npy, .nhdr .nrrd .mhd .mha (raw cells), HDF5 (h5py), NetCDF (netCDF4, h5netcdf or h5py), Zarr, TIFF
     stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file), SEG-Y (segyio), and raw cells with dtype and shape.
 
     dataset: which array of a file that has several. What is not three-dimensional is refused."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import expressions as ex
 from .errors import KernelError
+from .symbolic import SymbolicPart, is_symbolic
 from .translate import RESERVED, Cell, FieldRef, Translator, Untranslatable
 
 FORMS = {"jacobi": None, "leapfrog": "MX_LEAPFROG", "staggered": "MX_STAGGERED"}
@@ -239,7 +240,8 @@ class _Code:
             statements, values = _named(reduction.translate(self))
             body = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
             bodies.append("\n".join([f"MX_REDUCE({reduction.name})", *body, f"    RESULT({writer.text(values[0])});", "MX_END\n"]))
-        lines = [f"/* {k.name}: made from a Python function by the package memext. */", f'#define MX_NAME "{k.name}"',
+        made_from = "SymPy expressions" if isinstance(k._parts[0], SymbolicPart) else "a Python function"
+        lines = [f"/* {k.name}: made from {made_from} by the package memext. */", f'#define MX_NAME "{k.name}"',
                  f"#define MX_RADIUS {self.radius}"]
         if self.fixed_radius > 0:
             lines.append(f"#define MX_FIXED_RADIUS {self.fixed_radius}")
@@ -434,7 +436,7 @@ def _cache() -> pathlib.Path:
     return folder
 
 
-def kernel(function: Callable | None = None, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Any:
+def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Any:
     """Makes a kernel of a function over one cell.
 
     Its arguments are fields, numbers that a run may set (`params`: names and defaults), and x, y, z, t, nx, ny, nz: index of the cell from 0,
@@ -445,11 +447,19 @@ def kernel(function: Callable | None = None, *, fixed: Any = (), params: Mapping
         @memext.kernel(fixed="k", params={"dt": 0.1})
         def heat(u, k, dt):
             return u + dt * k * (u[-1,0,0] + u[1,0,0] + u[0,-1,0] + u[0,1,0] + u[0,0,-1] + u[0,0,1] - 6 * u)
+
+    Or of SymPy expressions, {field: its new value}: fields are sympy.IndexedBase("u")[dx, dy, dz], symbols u for u[0, 0, 0] and u_old, or
+    functions u(x + 1, y, z), as finite differences come; params and coordinates are symbols of their names.
+
+        u, k = sympy.IndexedBase("u"), sympy.IndexedBase("k")
+        heat = memext.kernel({u: u[0,0,0] + dt * k[0,0,0] * (...)}, fixed="k", params={"dt": 0.1}, name="heat")
     """
-    def make(function: Callable) -> Kernel:
+    def make(function: Any) -> Kernel:
         values = {n: float(v) for n, v in (params or {}).items()}
         names = _words(fixed)
-        part = _Part(function, names, values)
+        part: Any = SymbolicPart(function, names, values, name) if is_symbolic(function) else _Part(function, names, values)
+        for field in part.fields:
+            _check_name(field, "a field", part.name)
         if not part.fields:
             raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
         made = Kernel([part], names, values, name or part.name, part.fields, [], None)

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import base64
+import errno
 import html
+import json
 import pathlib
 import struct
 import zlib
@@ -85,13 +87,31 @@ def _pyplot() -> Any:
     return pyplot
 
 
+def newest_snapshots(path: Any, field: str | None = None) -> list[Array] | None:
+    """The arrays of the last step that a run has written there, while it goes on too; None where it is no directory of snapshots."""
+    folder = pathlib.Path(path)
+    note = folder / "memext.snapshots"
+    if not note.is_file():
+        return None
+    fields = json.loads(note.read_text())["fields"]
+    if field is not None and field not in fields:
+        raise MemextError(f"{folder} has snapshots of {', '.join(fields)}, not of {field}", errno.EINVAL)
+    steps = [{int(p.stem.rpartition("-")[2]) for p in folder.glob(f"{n}-*.npy")} for n in fields]
+    whole = set.intersection(*steps)
+    if not whole:
+        raise MemextError(f"{folder} holds no snapshot yet", errno.ENOENT)
+    return [open_any(folder / f"{n}-{max(whole):06d}.npy") for n in fields if field in (None, n)]
+
+
 def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> pathlib.Path:
-    """Writes a PNG with three orthogonal slices and a histogram of each field of a store, or of an array or a file of one. The histogram is of
-    the cells of some planes, where the array is large."""
+    """Writes a PNG with three orthogonal slices and a histogram of each field of a store, of the newest snapshots in a directory (option snapshot),
+    or of an array or a file of one. The histogram is of the cells of some planes, where the array is large."""
     pyplot = _pyplot()
-    if not isinstance(what, (Array, Store)):
-        what = open_any(what, dataset)
-    arrays = [what[n] for n in ([dataset] if dataset else what.fields)] if isinstance(what, Store) else [what]
+    arrays = None if isinstance(what, (Array, Store)) else newest_snapshots(what, dataset)
+    if arrays is None:
+        if not isinstance(what, (Array, Store)):
+            what = open_any(what, dataset)
+        arrays = [what[n] for n in ([dataset] if dataset else what.fields)] if isinstance(what, Store) else [what]
     if not arrays:
         raise MemextError(f"{what.path} holds no state: {what.info['why']}")
     figure, axes = pyplot.subplots(len(arrays), 4, figsize=(16, 4 * len(arrays)), squeeze=False, constrained_layout=True)

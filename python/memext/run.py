@@ -141,6 +141,19 @@ def _word(value: Any) -> str:
     return os.fspath(value) if isinstance(value, os.PathLike) else repr(value) if isinstance(value, float) else str(value)
 
 
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+
+
+def _size(value: Any) -> int:
+    """Bytes of "16GiB" or a number; the library refuses what is no size."""
+    text = str(value).strip().lower().replace("ib", "")
+    number = text.rstrip("bkmgt ")
+    try:
+        return int(float(number) * _UNITS[text[len(number):].strip()])
+    except (KeyError, ValueError):
+        return _core.dram_bytes()
+
+
 def _options(given: Mapping[str, Any]) -> list[str]:
     """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic"}, source=[...]."""
     out = []
@@ -331,11 +344,12 @@ class Run:
         if self._old is None:
             source = Source({name: value}, {name: np.dtype("<" + self._state[name])}, self.framed_shape, self.radius, self.frame)
             path = self._place() / f".{name}-{os.getpid()}.npy"
-            out = np.lib.format.open_memmap(path, "w+", source.dtypes[name], self.framed_shape)
-            for z in range(self.framed_shape[0]):
-                out[z] = source._plane(name, value, z, source.dtypes[name])
-            out.flush()
-            del out
+            dtype = source.dtypes[name]
+            with open(path, "wb") as file:
+                np.lib.format.write_array_header_1_0(file, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": self.framed_shape})
+                for z in range(self.framed_shape[0]):
+                    file.write(np.ascontiguousarray(source._plane(name, value, z, dtype)).data)
+            source.close()
             self._old = path
         return self._old
 
@@ -432,6 +446,8 @@ class Run:
             extra["resume"] = True
             extra.pop("force", None)
         first = self.step
+        if source is not None:
+            source.limit(_size(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
         job = _Job([*words, f"steps={target}", *_options(extra)], source, sink)
 
         def on_progress(p: Any) -> None:

@@ -4,23 +4,33 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from .arrays import Array, Store, _module, as_array
+from .arrays import Array, RawArray, Store, _module, as_array
 from .errors import MemextError
 
-_GROUP_BYTES = 16 << 20
+_GROUP_BYTES = 8 << 20
 
 
-def _groups(array: Array, multiple: int = 1) -> Any:
-    """(z0, planes) of a few MiB each, z0 a multiple."""
+def _groups(array: Array, multiple: int = 1) -> Iterator[tuple[int, int, np.ndarray]]:
+    """(z0, z1, planes) of a few MiB each, z0 a multiple. Where cells lie in a file as they are, the next are read while these are written; objects of
+    libraries are read by the thread that writes."""
     a_plane = max(1, array.nbytes // max(array.shape[0], 1))
     count = max(multiple, _GROUP_BYTES // a_plane // multiple * multiple)
-    for z in range(0, array.shape[0], count):
-        end = min(z + count, array.shape[0])
-        yield z, end, array.planes(z, end)
+    pieces = [(z, min(z + count, array.shape[0])) for z in range(0, array.shape[0], count)]
+    if not isinstance(array, RawArray):
+        yield from ((z, end, array.planes(z, end)) for z, end in pieces)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(array.planes, *pieces[0]) if pieces else None
+        for i, (z, end) in enumerate(pieces):
+            planes = reading.result()  # type: ignore[union-attr]
+            reading = pool.submit(array.planes, *pieces[i + 1]) if i + 1 < len(pieces) else None
+            yield z, end, planes
 
 
 def _npy(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
@@ -29,8 +39,6 @@ def _npy(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> Non
         np.lib.format.write_array_header_1_0(file, header)
         for _z, _end, planes in _groups(array):
             file.write(memoryview(np.ascontiguousarray(planes)).cast("B"))
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _raw(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
@@ -84,6 +92,7 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
     beside = _beside(path)
     try:
         writer(array, beside, dataset, **options)
+        _sync(beside)
         _replace(beside, path)
     finally:
         _remove(beside)
@@ -100,6 +109,14 @@ def _check(path: pathlib.Path, overwrite: bool, source: pathlib.Path | None) -> 
 
 def _is_zarr(path: pathlib.Path) -> bool:
     return any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")) or not any(path.iterdir())
+
+
+def _sync(path: pathlib.Path) -> None:
+    """What is there is on the disk before it gets its name."""
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb") as opened:
+                os.fsync(opened.fileno())
 
 
 def _beside(path: pathlib.Path) -> pathlib.Path:
@@ -140,7 +157,7 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     beside, drawn_beside = _beside(path), _beside(drawn)
     try:
         shapes = _link(h5py, store, beside, frame)
-        _xdmf(drawn_beside, path.name, shapes)
+        xdmf(drawn_beside, path.name, "memext", 1, 0, {name: (name, *shape) for name, shape in shapes.items()})
         os.replace(beside, path)
         os.replace(drawn_beside, drawn)
     finally:
@@ -175,17 +192,19 @@ def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str,
     return shapes
 
 
-def _xdmf(path: pathlib.Path, cells: str, shapes: dict[str, Any]) -> None:
-    """Cells as points of a uniform grid of spacing 1."""
-    (nz, ny, nx), _ = next(iter(shapes.values()))
+def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: float, fields: dict[str, Any]) -> None:
+    """Cells of the HDF5 file `cells` as points of a uniform grid; fields: {field: (dataset, shape, dtype)}."""
+    _, (nz, ny, nx), _ = next(iter(fields.values()))
     kinds = {"f": "Float", "i": "Int", "u": "UInt"}
-    fields = "".join(
-        f'      <Attribute Name="{name}" AttributeType="Scalar" Center="Node">\n'
+    attributes = "".join(
+        f'      <Attribute Name="{field}" AttributeType="Scalar" Center="Node">\n'
         f'        <DataItem Format="HDF" NumberType="{kinds[dtype.kind] if dtype.str[1:] != "u1" else "UChar"}" Precision="{dtype.itemsize}" '
-        f'Dimensions="{" ".join(map(str, shape))}">{cells}:/{name}</DataItem>\n      </Attribute>\n' for name, (shape, dtype) in shapes.items())
+        f'Dimensions="{" ".join(map(str, shape))}">{cells}:/{dataset}</DataItem>\n      </Attribute>\n'
+        for field, (dataset, shape, dtype) in fields.items())
     path.write_text(
-        '<?xml version="1.0"?>\n<Xdmf Version="2.0">\n  <Domain>\n    <Grid Name="memext" GridType="Uniform">\n'
+        f'<?xml version="1.0"?>\n<Xdmf Version="2.0">\n  <Domain>\n    <Grid Name="{name}" GridType="Uniform">\n'
         f'      <Topology TopologyType="3DCORECTMesh" Dimensions="{nz} {ny} {nx}"/>\n'
-        '      <Geometry GeometryType="ORIGIN_DXDYDZ">\n        <DataItem Format="XML" Dimensions="3">0 0 0</DataItem>\n'
-        '        <DataItem Format="XML" Dimensions="3">1 1 1</DataItem>\n      </Geometry>\n'
-        f'{fields}    </Grid>\n  </Domain>\n</Xdmf>\n')
+        '      <Geometry GeometryType="ORIGIN_DXDYDZ">\n'
+        f'        <DataItem Format="XML" Dimensions="3">{origin:g} {origin:g} {origin:g}</DataItem>\n'
+        f'        <DataItem Format="XML" Dimensions="3">{spacing:g} {spacing:g} {spacing:g}</DataItem>\n      </Geometry>\n'
+        f'{attributes}    </Grid>\n  </Domain>\n</Xdmf>\n')

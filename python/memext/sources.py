@@ -9,7 +9,7 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core
-from .arrays import Array, RawArray, as_array
+from .arrays import Array, ObjectArray, RawArray, as_array
 from .errors import MemextError
 
 INITS = ("random", "gauss", "linear", "corner", "zero")  # the library's own
@@ -173,6 +173,15 @@ class Source:
     def open(self, grid: Any) -> None:
         grid.nz, grid.ny, grid.nx = self.shape
 
+    def limit(self, dram_bytes: int) -> None:
+        """A quarter of a run's DRAM for what is decoded at a time: the sweeps have not begun yet."""
+        for value in self._arrays():
+            if isinstance(value, ObjectArray):
+                value.group_bytes = max(4 << 20, dram_bytes // 4)
+
+    def _arrays(self) -> list[Array]:
+        return [a for v in self.fields.values() for a in (v, getattr(v, "where", None)) if isinstance(a, Array)]
+
     def region(self, box: Any) -> None:
         name = _core.ffi.string(box.field).decode() or "u"
         dtype = self.dtypes[name]
@@ -191,7 +200,8 @@ class Source:
         return np.broadcast_to(_converted(plane, dtype, name), self.shape[1:])
 
     def close(self) -> None:
-        pass
+        for value in self._arrays():
+            value.release()
 
 
 def _converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:

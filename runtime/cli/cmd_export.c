@@ -43,6 +43,20 @@ static int look(struct export *e) {
     if (!e->stored.have_note)
         return mx_fail(&e->why, -EINVAL, "%.300s holds no state that could be exported: %.150s",
                        e->stored.facts.place, e->stored.why.text);
+    if (e->stored.note.pending && !e->stored.facts.in_use)
+        return mx_fail(
+            &e->why, -EINVAL,
+            "%.300s holds no state yet: of step 0 there is only what the run began with; go on with "
+            "memext run --resume",
+            e->stored.facts.place);
+    if (e->stored.note.ranks > 0)
+        return mx_fail(
+            &e->why, -EINVAL,
+            "%.300s holds planes %lld to %lld of a run of %d ranks, and not the grid: resume that run with "
+            "--output FILE",
+            e->stored.facts.place, (long long)e->stored.note.problem.first_plane,
+            (long long)(e->stored.note.problem.first_plane + e->stored.note.problem.nz - 1),
+            e->stored.note.ranks);
     if (e->stored.note.different)
         return mx_fail(
             &e->why, -EINVAL,

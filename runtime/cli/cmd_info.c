@@ -47,6 +47,11 @@ static void print(const struct mx_machine *m, json_t *all) {
         printf("%-10s %-6s %s%s%s\n", i == 0 ? "accels" : "", text(o, "name"), text(o, "summary"),
                works ? ": " : " - NOT HERE: ", text(o, works ? "device" : "why"));
     }
+    json_array_foreach(json_object_get(all, "links"), i, o) {
+        const bool works = json_is_true(json_object_get(o, "works"));
+        printf("%-10s %-6s %s%s%s\n", i == 0 ? "links" : "", text(o, "name"), text(o, "summary"),
+               works ? "" : " - NOT HERE: ", text(o, "why"));
+    }
     json_array_foreach(json_object_get(all, "algorithms"), i, o)
         printf("%-10s %-17s %s%s\n", i == 0 ? "algorithms" : "", text(o, "name"), text(o, "summary"),
                json_is_true(json_object_get(o, "resumable")) ? " (resumable)" : "");

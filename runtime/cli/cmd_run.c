@@ -11,6 +11,7 @@
 
 struct command {
     const char *program;
+    char name[64];
     mx_run *run;
     struct mx_output json; /* of the report */
     struct mx_progress bar;
@@ -39,7 +40,7 @@ static void say_plan(struct command *c) {
     struct mx_run *r = c->run;
     FILE *to = on_standard_output(c) ? stderr : stdout;
     say_explanation(r);
-    r->report.problem = r->o.problem;
+    r->report.problem = r->whole;
     c->told = true;
     if (r->o.quiet) return;
     mx_report_print_plan(&r->report, to);
@@ -62,6 +63,7 @@ static void say_interrupted(const struct command *c) {
 static void say_failed(const struct command *c, int err) {
     struct mx_run *r = c->run;
     if (r->why.text[0] == 0) mx_fail(&r->why, err, "%s", strerror(-err));
+    if (r->ranks.silent) return;
     fprintf(stderr, "%s: %s\n", c->program, r->why.text);
     if (err < 0 && r->moving && r->committed)
         fprintf(stderr, "%s: step %lld of %lld is committed in %s; go on with --resume\n", c->program,
@@ -158,6 +160,18 @@ static int end(struct command *c, int err) {
     return mx_exit_status(err < 0 ? err : reported, r->moving);
 }
 
+/* --ranks P, by itself: this process becomes P of them. */
+static bool wants_processes(const struct mx_options *o) {
+    const bool local = o->link == NULL || strcmp(o->link, "local") == 0;
+    return o->ranks > 1 && local && !o->dry_run && mx_link_of_process() == NULL;
+}
+
+/* Whatever a rank says, says which. */
+static void name_rank(struct command *c) {
+    snprintf(c->name, sizeof c->name, "%.40s: rank %d", c->program, c->run->ranks.rank);
+    c->program = c->name;
+}
+
 int mx_cmd_run(int argc, char **argv) {
     struct mx_options options;
     const char *slash = strrchr(argv[0], '/');
@@ -166,13 +180,19 @@ int mx_cmd_run(int argc, char **argv) {
     c.program = strcmp(argv[0], "run") == 0 ? "memext run" : slash != NULL ? slash + 1 : argv[0];
     int err = mx_options_parse(MX_CMD_RUN, argc, argv, &why, &options);
     if (err == 1) return mx_options_help(MX_CMD_RUN, c.program), MX_EXIT_OK;
+    int status = MX_EXIT_REFUSED;
+    if (err == 0 && wants_processes(&options) &&
+        (err = mx_local_fork((int)options.ranks, &why, &status)) == 1)
+        return status;
     if (mx_run_make(&options, &c.run) < 0) return MX_EXIT_REFUSED;
     c.run->why = why;
     c.run->remark = say;
     c.run->context = &c;
     mx_signals_stop(c.run);
+    if (err == 0) err = mx_run_open_ranks(c.run);
+    if (err == 0 && c.run->ranks.ranks > 1) name_rank(&c);
     if (err == 0) err = plan_and_run(&c);
-    int status = end(&c, err);
+    status = end(&c, err);
     mx_signals_stop(NULL);
     mx_output_drop(&c.json);
     mx_run_close(c.run);

@@ -7,8 +7,10 @@
 #include "observe/report.h"
 #include "run/fields.h"
 #include "run/output.h"
+#include "run/ranks.h"
 #include "run/raw.h"
 #include "run/request.h"
+#include "run/snapshots.h"
 #include "system/sides.h"
 #include "tune/tune.h"
 
@@ -18,6 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Plans until the DRAM of snapshots is that of the plan: each takes at most a plane more. */
+enum { MOST_PLANS = 8 };
 
 struct tune {
     struct mx_options o;
@@ -30,6 +35,7 @@ struct tune {
     mx_accel *accel;          /* of --accel, or NULL */
     struct mx_tune_accel there;
     struct mx_run_fields fields;
+    struct mx_run_snapshots snapshots;
     struct mx_fixed_layout fixed[MX_MAX_FIXED]; /* of files that would be read in place */
     bool offline;                               /* another machine, described by options or a topology file */
 };
@@ -96,6 +102,15 @@ static void lay_files(struct tune *t) {
     mx_fields_close(&t->fields);
 }
 
+/* What a rank with the most neighbours would do; --dram and --cores are of each. */
+static int take_part(struct tune *t) {
+    const struct mx_problem whole = t->o.problem;
+    const int ranks = t->o.ranks > 1 ? (int)t->o.ranks : 1;
+    const int err = mx_ranks_cut(&whole, mx_ranks_planner(ranks), ranks, &t->why, &t->o.problem);
+    if (ranks > 1) t->request.blocks_only = t->request.resumable = true;
+    return err;
+}
+
 static int check_names(struct tune *t) {
     char input[PATH_MAX], raw[MX_RAW_TEXT];
     if (t->o.input != NULL) mx_raw_split(t->o.input, input, raw);
@@ -119,9 +134,7 @@ static int check_field_names(struct tune *t) {
 }
 
 static int take_sides(struct tune *t) {
-    int err = 0;
-    for (int32_t i = 0; i < t->o.sides.n && err == 0; i++)
-        err = mx_sides_parse(t->o.sides.word[i], &t->why, &t->o.problem.sides);
+    int err = mx_sides_read(t->o.sides.word, t->o.sides.n, &t->why, &t->o.problem.sides);
     return err < 0 ? err : mx_sides_check(&t->o.problem.sides, &t->o.problem, &t->why);
 }
 
@@ -134,10 +147,32 @@ static int take_place(struct tune *t) {
     mx_take_request(&t->o, &t->machine, q);
     q->extra_dram_bytes = mx_take_norms_bytes(&t->o.problem, q->threads);
     q->face = mx_face_of(t->backend);
+    q->anonymous = t->backend->anonymous;
     q->offset_align_bytes = mx_place_align(&t->o, t->backend, &capacity);
     if (t->o.align_bytes > 0) q->offset_align_bytes = (uint32_t)t->o.align_bytes;
     q->capacity_bytes = t->o.capacity_bytes > 0 ? t->o.capacity_bytes : capacity;
     return 0;
+}
+
+/* Their steps end sweeps, and they take DRAM. */
+static int take_snapshots(struct tune *t) {
+    int err = mx_snapshots_plan(&t->o, &t->o.problem, &t->fields, &t->why, &t->snapshots);
+    if (err < 0) return err;
+    t->o.problem.due[1] = t->snapshots.asked.every;
+    t->request.extra_dram_bytes += mx_snapshots_bytes(&t->snapshots);
+    return 0;
+}
+
+/* Of algorithms that rewrite their Buffers snapshots are read, a plane at a time, as run counts it. */
+static int make_plan(struct tune *t) {
+    int err = mx_tune(&t->request, &t->why, &t->result);
+    for (int again = 0; again < MOST_PLANS && err == 0; again++) {
+        const uint64_t before = mx_snapshots_bytes(&t->snapshots);
+        if (mx_snapshots_fit(&t->snapshots, t->result.plan.algorithm, &t->result.layout)) break;
+        t->request.extra_dram_bytes += mx_snapshots_bytes(&t->snapshots) - before;
+        err = mx_tune(&t->request, &t->why, &t->result);
+    }
+    return err;
 }
 
 static int take_rates(struct tune *t) {
@@ -163,6 +198,8 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     put(o, "io_s", json_real(s->io_s));
     put(o, "compute_s", json_real(s->compute_s));
     put(o, "copy_s", json_real(s->copy_s));
+    put(o, "stall_s", json_real(s->stall_s));
+    put(o, "cores_s", json_real(s->cores_s));
     put(o, "edge_s", json_real(s->edge_s));
     put(o, "bus_s", json_real(s->bus_s));
     put(o, "flash_s", json_real(s->flash_s));
@@ -171,10 +208,11 @@ static json_t *json_seconds(const struct mx_seconds *s) {
 }
 
 static void put_prediction(json_t *o, const struct mx_traffic *t, const struct mx_seconds *s, uint64_t dram,
-                           int64_t side_file) {
-    put(o, "predicted_read_bytes", whole(t->read_bytes));
+                           int64_t side_file, int64_t read_again) {
+    put(o, "predicted_read_bytes", whole(t->read_bytes + read_again));
     put(o, "predicted_write_bytes", whole(t->write_bytes));
     put(o, "predicted_init_bytes", whole(t->init_write_bytes));
+    if (t->sent_bytes > 0) put(o, "predicted_sent_bytes", whole(t->sent_bytes));
     put(o, "predicted_updates", whole(t->updates));
     put(o, "predicted_seconds", json_real(s->total_s));
     put(o, "predicted_time", json_seconds(s));
@@ -182,7 +220,11 @@ static void put_prediction(json_t *o, const struct mx_traffic *t, const struct m
     put(o, "side_file_bytes", whole(side_file));
 }
 
-static json_t *json_candidate(const struct mx_tune_candidate *c) {
+static int64_t read_again(const struct tune *t, const char *algorithm, const struct mx_layout *layout) {
+    return mx_snapshots_read_bytes(&t->snapshots, &t->o.problem, algorithm, layout);
+}
+
+static json_t *json_candidate(const struct tune *t, const struct mx_tune_candidate *c) {
     char line[MX_PLAN_LINE_BYTES];
     json_t *o = json_object();
     put(o, "algorithm", json_string(c->algorithm));
@@ -192,7 +234,7 @@ static json_t *json_candidate(const struct mx_tune_candidate *c) {
         put(o, "plan", mx_json_plan(&c->plan));
         put(o, "plan_line", json_string(mx_plan_print(&c->plan, line, sizeof line)));
         put_prediction(o, &c->traffic, &c->seconds, c->dram_bytes,
-                       mx_execute_face_bytes(&c->shape, &c->layout));
+                       mx_execute_face_bytes(&c->shape, &c->layout), read_again(t, c->algorithm, &c->layout));
     } else {
         put(o, "why", json_string(c->why));
         put(o, "smallest_dram_bytes", bytes(c->smallest_dram_bytes));
@@ -222,6 +264,8 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "read_bytes_per_s", json_real(r->read_bytes_per_s));
     put(o, "write_bytes_per_s", json_real(r->write_bytes_per_s));
     put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
+    put(o, "request_s", json_real(r->request_s));
+    put(o, "byte_core_s", json_real(r->byte_core_s));
     put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
     put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
     put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
@@ -302,7 +346,8 @@ static json_t *json_result(const struct tune *t) {
     put(o, "plan", mx_json_plan(&r->plan));
     put(o, "plan_line", json_string(mx_plan_print(&r->plan, line, sizeof line)));
     put(o, "layout", json_layout(&r->layout));
-    put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes, mx_execute_face_bytes(&r->shape, &r->layout));
+    put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes, mx_execute_face_bytes(&r->shape, &r->layout),
+                   read_again(t, r->plan.algorithm, &r->layout));
     put(o, "dram_limit_bytes", bytes(r->visible_bytes));
     put(o, "dram_budget_bytes", bytes(r->visible_bytes - r->reserve_bytes));
     put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));
@@ -311,7 +356,8 @@ static json_t *json_result(const struct tune *t) {
     if (t->accel != NULL) put(o, "accelerator_rates", json_accel_rates(t));
     put(o, "search", json_search(r));
     put(o, "rates", json_rates(&r->rates));
-    for (int i = 0; i < r->n_candidates; i++) json_array_append_new(list, json_candidate(&r->candidates[i]));
+    for (int i = 0; i < r->n_candidates; i++)
+        json_array_append_new(list, json_candidate(t, &r->candidates[i]));
     put(o, "candidates", list);
     if (naive != NULL) put(o, "naive_log", naive);
     return o;
@@ -392,12 +438,15 @@ int mx_cmd_tune(int argc, char **argv) {
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);
     if (err == 0) err = take_place(t);
+    if (err == 0) err = take_snapshots(t);
     if (err == 0) lay_files(t);
+    if (err == 0) err = take_part(t);
     if (err == 0) err = take_rates(t);
     if (err == 0) err = mx_take_accel(&t->o, &t->why, &t->accel, &t->there, &t->request);
-    if (err == 0) err = mx_tune(&t->request, &t->why, &t->result);
+    if (err == 0) err = make_plan(t);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
+    mx_snapshots_forget(&t->snapshots);
     mx_fields_close(&t->fields);
     mx_kernel_close(t->system);
     mx_accel_close(t->accel);

@@ -1,4 +1,5 @@
-/* main.c - the command: memext run | tune | info | export | kernel | wavefront, and the papers' program names. */
+/* main.c - the command: memext run | tune | info | export | kernel | view | wavefront, and the papers'
+ * program names. */
 #include "cli/options.h"
 #include "cli/signals.h"
 
@@ -18,6 +19,7 @@ static const struct {
      mx_cmd_info},
     {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
     {"kernel", "build, check or show a kernel that a user wrote", mx_cmd_kernel},
+    {"view", "draw slices and a histogram of a store or a file as PNG, by the Python package", mx_cmd_view},
     {"wavefront", "run the Livermore loop 23, a 2D implicit sweep, out of core and report", mx_cmd_wavefront},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -70,7 +72,9 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout), 0;
     if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
-    fprintf(stderr, "memext: '%s' is no command; it is run, tune, info, export, kernel or wavefront (memext --help)\n",
+    fprintf(stderr,
+            "memext: '%s' is no command; it is run, tune, info, export, kernel, view or wavefront (memext "
+            "--help)\n",
             argv[1]);
     return MX_EXIT_REFUSED;
 }

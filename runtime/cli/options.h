@@ -21,6 +21,7 @@ int mx_cmd_tune(int argc, char **argv);
 int mx_cmd_info(int argc, char **argv);
 int mx_cmd_export(int argc, char **argv);
 int mx_cmd_kernel(int argc, char **argv);
+int mx_cmd_view(int argc, char **argv);
 int mx_cmd_wavefront(int argc, char **argv);
 /* memext tune --wavefront: is that word there, and the command itself. */
 bool mx_wavefront_is_meant(int argc, char **argv);

@@ -15,7 +15,9 @@ struct here {
 /* ------------------------------------------------------------------ frames */
 
 static bool copies_in(const struct mx_after *a, int dim) {
-    return !mx_sides_fixed(&a->sides, dim) && !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
+    const uint8_t *side = a->sides.side[dim];
+    return (mx_side_is_copy(side[0]) || mx_side_is_copy(side[1])) &&
+           !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
 }
 
 static int copies_of(const struct mx_after *a, int dim, int64_t i, int64_t out[2]) {
@@ -175,11 +177,12 @@ static char *cell_of(const struct here *w, const struct mx_point *pt, int64_t y,
 }
 
 /* Rows [from, from + rows) of interior plane zi stand at y, in plane z of the view. */
-static void add_sources(const struct here *w, int64_t zi, int64_t from, int64_t rows, int64_t y, int64_t z,
+static bool add_sources(const struct here *w, int64_t zi, int64_t from, int64_t rows, int64_t y, int64_t z,
                         int64_t step) {
     const struct mx_points *points = &w->a->sources->points;
     int64_t i, end;
     mx_points_of_rows(points, zi, from, from + rows, &i, &end);
+    const bool any = i < end;
     for (; i < end; i++) {
         enum mx_dtype dtype;
         double amplitude;
@@ -187,26 +190,31 @@ static void add_sources(const struct here *w, int64_t zi, int64_t from, int64_t 
         if (cell != NULL && mx_source_amplitude(w->a->sources, i, step, &amplitude))
             add_to_cell(cell, dtype, amplitude);
     }
+    return any;
 }
 
-/* Ghost rows are those of the cells that they stand for: in pieces that do not wrap. */
-static void sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
+/* Ghost rows are those of the cells that they stand for: in pieces that do not wrap. Whether there are any.
+ */
+static bool sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
     const struct mx_problem *p = w->p;
-    const int64_t zi = mx_wrap(z - p->h, p->nz);
-    if (!mx_points_in_plane(&w->a->sources->points, zi)) return;
+    const int64_t zi = mx_plane_of(p, z);
+    bool any = false;
+    if (!mx_points_in_plane(&w->a->sources->points, zi)) return false;
     for (int64_t y = y0; y < y1;) {
         const int64_t from = mx_wrap(y - p->h, p->ny), rows = mx_min(y1 - y, p->ny - from);
-        add_sources(w, zi, from, rows, y, z, step);
+        any |= add_sources(w, zi, from, rows, y, z, step);
         y += rows;
     }
+    return any;
 }
 
 static void probes_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
     const int32_t h = w->p->h;
     const struct mx_points *points = w->a->traces->probes;
+    const int64_t zi = mx_plane_of(w->p, z);
     int64_t i, end;
-    if (!mx_points_in_plane(points, z - h)) return;
-    mx_points_of_rows(points, z - h, y0 - h, y1 - h, &i, &end);
+    if (!mx_points_in_plane(points, zi)) return;
+    mx_points_of_rows(points, zi, y0 - h, y1 - h, &i, &end);
     for (; i < end; i++) {
         enum mx_dtype dtype;
         const char *cell = cell_of(w, &points->point[i], points->point[i].y + h, z, &dtype);
@@ -248,11 +256,11 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
                            .x0 = p->h,
                            .x1 = p->nx + p->h,
                            .y = y - p->h,
-                           .z = z - p->h,
+                           .z = mx_plane_of(p, z),
                            .t = step,
                            .nx = p->nx,
                            .ny = p->ny,
-                           .nz = p->nz};
+                           .nz = mx_all_planes(p)};
     return &k->r;
 }
 
@@ -298,21 +306,20 @@ void mx_after_box(const struct mx_after *a, const struct mx_view *view, int arra
     }
 }
 
-/* Whether a point of the list lies in these rows, which may be ghosts. */
-static bool has_points(const struct mx_points *points, const struct mx_problem *p, int64_t y0, int64_t y1,
-                       int64_t z0, int64_t z1) {
-    for (int64_t z = z0; z < z1; z++) {
-        const int64_t zi = mx_wrap(z - p->h, p->nz);
-        if (!mx_points_in_plane(points, zi)) continue;
-        for (int64_t y = y0; y < y1;) {
-            const int64_t from = mx_wrap(y - p->h, p->ny), rows = mx_min(y1 - y, p->ny - from);
-            int64_t i, end;
-            mx_points_of_rows(points, zi, from, from + rows, &i, &end);
-            if (i < end) return true;
-            y += rows;
-        }
-    }
-    return false;
+bool mx_after_points(const struct mx_after *a, int64_t level, int64_t y0, int64_t y1, int64_t z, char *rows,
+                     int64_t row_pitch_bytes) {
+    const struct mx_problem *p = a->problem;
+    const struct mx_view view = {.base = {rows, rows},
+                                 .slots = {1, 1},
+                                 .row_pitch_bytes = row_pitch_bytes,
+                                 .y_offset = -y0,
+                                 .z_offset = -z};
+    const struct here w = {a, p, &view, 0, level % 2 == 0, p->h, p->nx + p->h};
+    const int64_t step = level / mx_levels_a_step(p);
+    const int64_t in0 = mx_max(y0, p->h), in1 = mx_min(y1, p->ny + p->h);
+    const bool added = a->sources != NULL && sources_of_plane(&w, y0, y1, z, step);
+    if (a->traces != NULL && in_grid(p, z) && in0 < in1) probes_of_plane(&w, in0, in1, z, step);
+    return added;
 }
 
 /* Cells from..end of a dimension have copies. */
@@ -321,19 +328,7 @@ static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t 
     return copies_in(a, dim) && from < end && (from < 2 * h || end > n);
 }
 
-bool mx_after_wants_more(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+bool mx_after_copies_rows(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     if (a == NULL || y0 >= y1 || z0 >= z1) return false;
-    return has_copies(a, MX_DIM_Y, y0, y1) || has_copies(a, MX_DIM_Z, z0, z1) ||
-           (a->sources != NULL && has_points(&a->sources->points, a->problem, y0, y1, z0, z1)) ||
-           (a->traces != NULL && has_points(a->traces->probes, a->problem, y0, y1, z0, z1));
-}
-
-bool mx_after_wants_cells(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
-    if (a == NULL || y0 >= y1 || z0 >= z1) return false;
-    return copies_in(a, MX_DIM_X) || mx_after_wants_more(a, y0, y1, z0, z1);
-}
-
-bool mx_after_wants(const struct mx_after *a, int64_t level, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
-    if (a == NULL || y0 >= y1 || z0 >= z1) return false;
-    return mx_after_wants_cells(a, y0, y1, z0, z1) || (a->norms != NULL && mx_norms_due(a->norms, level));
+    return has_copies(a, MX_DIM_Y, y0, y1) || has_copies(a, MX_DIM_Z, z0, z1);
 }

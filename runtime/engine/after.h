@@ -55,16 +55,16 @@ struct mx_after {
     struct mx_reach reach;
 };
 
-/* Is anything asked of cells of these rows and planes (frame counted) at this level, or are they as kernels
- * leave them? Where not, an engine may compute them as it likes (in place, in memory of its own). */
-bool mx_after_wants(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z0,
-                    int64_t z1);
+/* Do frames in y or z copy any of these rows and planes (frame counted)? Where they do not, an engine may
+ * compute them in memory of its own, with mx_after_points, copies in x, and norms of the last level. */
+bool mx_after_copies_rows(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
 
-/* The same, but for norms: those of the last level of a sweep can be taken of tiles that are computed
- * anywhere, as long as the row is in the view and what it is compared with is given as `old`. */
-bool mx_after_wants_cells(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
-/* The same, but for frames in x as well, which whoever writes whole rows can make as they are written. */
-bool mx_after_wants_more(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
+/* Sources and probes alone, of rows [y0,y1) of plane z (frame counted, ghost layers too) that level `level`
+ * has just written, whole, one behind the other: cell 0 of row y0 is at `rows`, that of the next
+ * `row_pitch_bytes` behind. True: a source has added something, so that frames in x that copy these rows are
+ * to be made again. */
+bool mx_after_points(const struct mx_after *after, int64_t level, int64_t y0, int64_t y1, int64_t z,
+                     char *rows, int64_t row_pitch_bytes);
 
 /* Cells [x0,x1), rows [y0,y1), planes [z0,z1), frame counted, that level `level` (absolute) has just written
  * to DRAM array `array` of the view. The interior, and ghost layers. NULL: nothing is asked for. Any thread;

@@ -57,6 +57,22 @@ static void take_norms(const struct mx_resident *r, const struct mx_work *work, 
         }
 }
 
+/* Of rows that are where the kernel has left them: in two pieces each plane. */
+static void take_points(const struct mx_resident *r, int64_t element, const struct mx_resident_level *l,
+                        const struct mx_tile_rows *dst) {
+    const int64_t inner = r->rows - 2;
+    for (int64_t i = 0; i < r->planes; i++) {
+        char *const piece[2] = {dst[i].inner, dst[i].top};
+        const int64_t rows[2] = {inner, 2};
+        for (int k = 0; k < 2; k++) {
+            const int64_t y = l->box.y0 + k * inner;
+            if (mx_after_points(l->points, l->level, y, y + rows[k], l->box.z0 + i, piece[k], r->row_pitch))
+                for (int64_t j = 0; j < rows[k]; j++)
+                    mx_sides_copy_x(l->x_copy, l->x_copies, element, piece[k] + j * r->row_pitch);
+        }
+    }
+}
+
 void mx_resident_level(const struct mx_resident *r, const struct mx_work *work, const struct mx_view *view,
                        int thread, const struct mx_resident_level *level, struct mx_ahead *ahead) {
     struct mx_tile_rows src[MX_TILE_MOST_PLANES + 2], dst[MX_TILE_MOST_PLANES];
@@ -70,19 +86,19 @@ void mx_resident_level(const struct mx_resident *r, const struct mx_work *work, 
         dst[i] = in_view(r, view, 1 - level->from, level->box.y0, level->box.z0 + i);
         if (!level->last && i < r->planes - 2) dst[i].inner = own + i * r->plane_pitch;
     }
-    const struct mx_tile tile = {.src = src,
-                                 .dst = dst,
-                                 .rows = (int32_t)r->rows,
-                                 .planes = (int32_t)r->planes,
-                                 .row_pitch_bytes = r->row_pitch,
-                                 .nx = work->nx,
-                                 .ahead = ahead};
+    struct mx_tile tile = {.src = src,
+                           .dst = dst,
+                           .rows = (int32_t)r->rows,
+                           .planes = (int32_t)r->planes,
+                           .row_pitch_bytes = r->row_pitch,
+                           .nx = work->nx,
+                           .ahead = ahead,
+                           .x_copies = level->x_copies};
+    for (int i = 0; i < level->x_copies; i++) /* h = 1: a cell each */
+        tile.x_copy[i].to = level->x_copy[i].x0, tile.x_copy[i].from = level->x_copy[i].from;
     r->kernel(&tile, work->coef);
-    const int64_t element = mx_dtype_bytes(work->problem->dtype), inner = r->rows - 2;
-    for (int64_t i = 0; i < r->planes && level->x_copies > 0; i++)
-        for (int64_t y = 0; y < r->rows; y++)
-            mx_sides_copy_x(level->x_copy, level->x_copies, element,
-                            y < inner ? dst[i].inner + y * r->row_pitch
-                                      : dst[i].top + (y - inner) * r->row_pitch);
-    if (level->norms != NULL) take_norms(r, work, view, level, src);
+    if (level->norms != NULL)
+        take_norms(r, work, view, level, src);
+    else if (level->points != NULL)
+        take_points(r, mx_dtype_bytes(work->problem->dtype), level, dst);
 }

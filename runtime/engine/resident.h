@@ -32,8 +32,9 @@ struct mx_resident_level {
     bool first, last;
     const struct mx_x_copy *x_copy; /* [x_copies]: made of every row */
     int x_copies;
-    const struct mx_after *norms; /* the last: rows are handed to these norms; NULL = not */
-    int64_t level;                /* of the run, for that */
+    const struct mx_after *points; /* its sources and probes act; NULL = there are none */
+    const struct mx_after *norms;  /* the last level: rows are handed to all that is asked; NULL = not */
+    int64_t level;                 /* of the run, for these */
 };
 void mx_resident_level(const struct mx_resident *resident, const struct mx_work *work,
                        const struct mx_view *view, int thread, const struct mx_resident_level *level,

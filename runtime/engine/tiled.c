@@ -15,7 +15,7 @@
  * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
  * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
  * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
- * place (resident.h), unless something is asked of their cells besides but frames in x (after.h).
+ * place (resident.h), unless frames in y or z copy rows of them (after.h).
  */
 #include "engine/after.h"
 #include "engine/ahead.h"
@@ -173,7 +173,7 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (!within(&j->a.window[l], &box)) return false;
-        if (mx_after_wants_more(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
+        if (mx_after_copies_rows(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
 }
@@ -185,10 +185,12 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
     const int x_copies =
         a->after != NULL ? mx_sides_x_copies(&a->after->sides, e->work.nx, e->work.h, all, x_copy) : 0;
     const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
+    const bool points = a->after != NULL && (a->after->sources != NULL || a->after->traces != NULL);
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const bool due = l == a->levels - 1 && norms != NULL && mx_norms_due(norms, a->first_level + l);
-        const struct mx_resident_level level = {.norms = due ? a->after : NULL,
+        const struct mx_resident_level level = {.points = points ? a->after : NULL,
+                                                .norms = due ? a->after : NULL,
                                                 .level = a->first_level + l,
                                                 .box = box_of(e, line, tile, l),
                                                 .from = (a->parity + l) & 1,
@@ -391,8 +393,8 @@ static void tiled_wait(mx_engine *e, int64_t number) { mx_flow_wait(e->flow, num
  *
  * Systems (runtime/system) are done in two arrays. A cell's row is then the rows of all fields, and half of
  * what it takes in C; columns are wide enough for the rows of each field to be more than a few lines. With
- * h > 1 what a tile reads beside its own cells outweighs L2: higher tiles of fewer planes were 1.3 times as
- * fast for a wave of order 8. */
+ * h > 1 what a tile reads beside its own cells outweighs L2, which need hold no more than the 2h+1 planes
+ * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it. */
 enum {
     PLACE_ROWS = 6,
     PLACE_LEAST_PLANES = 12,
@@ -408,7 +410,8 @@ enum {
     COLUMN_FIELD_BYTES = 512,
     HIGH_TILE_ROWS = 4, /* for each h */
     HIGH_LEAST_PLANES = 12,
-    HIGH_MOST_PLANES = 16,
+    HIGH_MOST_PLANES = 24,
+    HIGH_CHUNK_LEVELS = 8,
     COMMON_L2_BYTES = 1 << 20
 };
 
@@ -442,6 +445,10 @@ static int64_t tiled_tile(const struct mx_engine_options *o) {
     return is_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
 }
 
+static int64_t tiled_chunk(const struct mx_engine_options *o) {
+    return o->ct > 0 ? o->ct : has_high_tiles(o) ? HIGH_CHUNK_LEVELS : CHUNK_LEVELS;
+}
+
 static int64_t even(double planes) { return (int64_t)((planes + 1) / 2) * 2; }
 
 static int64_t tiled_slab(const struct mx_engine_options *o) {
@@ -454,25 +461,28 @@ static int64_t tiled_slab(const struct mx_engine_options *o) {
     const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
     const double tile = (state + fixed) * (double)tiled_tile(o);
     if (is_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(0.4 * l2 / tile), PLACE_MOST_PLANES));
-    if (has_high_tiles(o)) return mx_max(HIGH_LEAST_PLANES, mx_min(even(l2 / 4 / tile), HIGH_MOST_PLANES));
+    if (has_high_tiles(o)) return mx_max(HIGH_LEAST_PLANES, mx_min(even(1.6 * l2 / tile), HIGH_MOST_PLANES));
     return mx_max(LEAST_PLANES, mx_min(even(l2 / 4 / tile), MOST_PLANES));
 }
 
 /* A tile of s planes and c levels reads, beside what it computes, 2h planes below each level and, from DRAM,
  * its first level; r rows make few tiles, and the threads share them badly; rows of whole pages compete for
  * L1. Measured on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows): time per update
- * goes as (1 + 2.7 h/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows. */
-static double tile_seconds(int64_t slab, int64_t levels, int64_t rows, int64_t h) {
-    return (1 + 2.7 * (double)h / (double)slab) * (1 + 2.4 / (double)levels) * (1 + 8 / (double)rows);
+ * goes as (1 + 2.7 h/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows. High tiles, which lie in L3 and do
+ * more for each line, lose less with few planes: 1 + 0.8 h/s (wave of order 8, s = 12 to 24). */
+static double tile_seconds(const struct mx_engine_options *o, int64_t slab, int64_t levels, int64_t rows) {
+    const double planes = has_high_tiles(o) ? 0.8 : 2.7;
+    return (1 + planes * (double)o->problem->h / (double)slab) * (1 + 2.4 / (double)levels) *
+           (1 + 8 / (double)rows);
 }
 
 static double tiled_efficiency(const struct mx_engine_options *o) {
     struct mx_engine_options own = *o;
     own.slab = 0;
-    const int64_t ct = o->ct > 0 ? o->ct : CHUNK_LEVELS, h = o->problem->h, most = tiled_slab(&own);
+    const int64_t ct = tiled_chunk(o), most = tiled_slab(&own);
     const int64_t slab = mx_min(tiled_slab(o), most), levels = mx_max(1, mx_min(o->levels, ct));
-    const double best = tile_seconds(most, ct, o->problem->ny, h);
-    const double given = tile_seconds(slab, levels, mx_max(1, mx_min(o->rows, o->problem->ny)), h);
+    const double best = tile_seconds(o, most, ct, o->problem->ny);
+    const double given = tile_seconds(o, slab, levels, mx_max(1, mx_min(o->rows, o->problem->ny)));
     return best / given / (o->row_pitch_bytes % 4096 == 0 ? 1.15 : 1);
 }
 
@@ -501,7 +511,7 @@ static int tiled_create(const struct mx_engine_options *o, mx_why *why, mx_engin
     e->threads = o->threads;
     e->slab = tiled_slab(o);
     e->tile = tiled_tile(o);
-    e->ct = o->ct > 0 ? o->ct : CHUNK_LEVELS;
+    e->ct = tiled_chunk(o);
     e->column = o->column > 0 ? o->column : default_column(o);
     err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, why, &e->resident) : 0;
     if (err == 0) err = mx_flow_create(o->threads, one_tile, e, why, &e->flow);

@@ -155,10 +155,11 @@ static void copy_x_frames(const struct mx_work *work, const struct row_call *c, 
     }
 }
 
-/* Ghost cells have the coordinates of those that they stand for; as many rows as go on without a wrap. */
+/* Cells of a rank have those of the whole grid. Ghost cells have the coordinates of those that they stand
+ * for; as many rows as go on without a wrap. */
 static void name_ghosts(const struct mx_problem *p, struct mx_row *row) {
     row->y = mx_wrap(row->y, p->ny);
-    row->z = mx_wrap(row->z, p->nz);
+    row->z = mx_plane_of(p, row->z + p->h);
     row->rows = mx_min(row->rows, p->ny - row->y);
 }
 
@@ -169,7 +170,8 @@ static void system_planes(const struct mx_work *work, const struct mx_advance *a
     const struct mx_problem *p = work->problem;
     const int64_t level = a->first_level + l, planes = box.z1 - box.z0;
     const int64_t rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
-    const bool ghosts = a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]);
+    const bool ghosts =
+        p->all_nz > 0 || (a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]));
     struct box_planes at;
     point_to_planes(work, &a->view, (a->parity + l + 1) & 1, box.y0, box.z0, planes, &at);
     for (int64_t z = 0; z < planes; z++)
@@ -201,7 +203,7 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
                             .t = (a->first_level + l) / mx_levels_a_step(p),
                             .nx = p->nx,
                             .ny = p->ny,
-                            .nz = p->nz};
+                            .nz = mx_all_planes(p)};
     for (int32_t i = 0; i < s->n_fixed; i++) c.fixed_pitch[i] = a->view.fixed[i].row_pitch_bytes;
     for (struct mx_box part = box; part.z0 < box.z1; part.z0 = part.z1) {
         part.z1 = mx_min(part.z0 + MOST_PLANES, box.z1);

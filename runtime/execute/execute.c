@@ -15,7 +15,7 @@
  * reads the old value each of them is a pair of Buffers, one for either array, which go through all this
  * together. Fields of C have a ring and a Buffer each, and are only read.
  */
-#include "execute/execute.h"
+#include "execute/exchange.h"
 
 #include "core/device.h"
 
@@ -50,8 +50,11 @@ struct entry {
     bool durable;             /* COMMIT: the sweep is to be made durable */
     int32_t source;           /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
     int32_t frees;            /* COMMIT: Buffer that is given up when this is durable; -1 = none */
+    int64_t sweep;            /* that the step is of, from 0 */
     int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
     struct mx_take *take; /* STORE under way: its rows */
+    bool fed;             /* LOAD: not from its Buffer */
+    struct mx_feed *feed; /* such a one under way */
     uint64_t begin_ns;
 };
 
@@ -99,8 +102,13 @@ struct run {
     struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
     struct committer committer;
     struct mx_taker *taker;
-    mx_block *plane;   /* of states that are taken from Buffers */
-    int64_t sweep_end; /* level of the run that the sweep of the newest ADVANCE ends with */
+    struct mx_feeder *feeder;
+    bool first_sweep;             /* the schedule is in it */
+    mx_block *plane;              /* of states that are taken from Buffers */
+    int64_t sweep_end;            /* level of the run that the sweep of the newest ADVANCE ends with */
+    int64_t sweeps, taken;        /* that were taken from the schedule; that are complete */
+    struct mx_exchange *exchange; /* NULL = no neighbours */
+    bool given_up;                /* what neighbours send is not waited for any more */
 };
 
 uint64_t mx_clock_ns(void) {
@@ -137,6 +145,7 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
     int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes += shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
+    bytes += 2 * (shape->pairs ? 2 : 1) * (shape->given[0] + shape->given[1]) * layout->plane_pitch_bytes;
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 
@@ -291,8 +300,8 @@ static bool moves(const struct mx_step *s) { return s->kind == MX_STEP_LOAD || s
 
 static bool buffers_meet(const struct mx_step *a, const struct mx_step *b) {
     const struct mx_region p = mx_step_in_buffer(a), q = mx_step_in_buffer(b);
-    return a->buffer == b->buffer && a->part == b->part && p.y0 < q.y1 && q.y0 < p.y1 && p.z0 < q.z1 &&
-           q.z0 < p.z1;
+    return a->neighbour == 0 && b->neighbour == 0 && a->buffer == b->buffer && a->part == b->part &&
+           p.y0 < q.y1 && q.y0 < p.y1 && p.z0 < q.z1 && q.z0 < p.z1;
 }
 
 /* A STORE that a commit makes durable; faces are of no use to a later run. */
@@ -343,6 +352,8 @@ static bool waits_for_taking(const struct run *r, const struct entry *later, con
 static bool waits_for_commit(const struct run *r, const struct entry *later, const struct entry *commit) {
     const int32_t buffer = later->step.buffer;
     if (waits_for_taking(r, later, commit)) return true;
+    if (later->step.kind == MX_STEP_STORE && later->step.next_given > 0 && is_undecided(r, commit))
+        return true;
     if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
     if (overwrites(r, &later->step, &commit->step) && is_undecided(r, commit)) return true;
     if (later->step.kind == MX_STEP_ADVANCE) return commit->state == WAITING && is_too_far(r, &later->step);
@@ -352,14 +363,24 @@ static bool waits_for_commit(const struct run *r, const struct entry *later, con
            (commit->durable && buffer == commit->frees);
 }
 
+/* Whole boxes are handed out in the order of the schedule. */
+static bool waits_its_turn(const struct run *r, const struct entry *later, const struct entry *earlier) {
+    return later->take_step > 0 && earlier->take_step > 0 && earlier->state == WAITING &&
+           r->x->taking->box != NULL && later->step.kind == MX_STEP_STORE &&
+           earlier->step.kind == MX_STEP_STORE;
+}
+
 /* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
 static bool depends(const struct run *r, const struct entry *later_entry, const struct entry *earlier_entry) {
     const struct mx_step *later = &later_entry->step, *earlier = &earlier_entry->step;
     const bool advances = earlier->kind == MX_STEP_ADVANCE;
     if (earlier->kind == MX_STEP_COMMIT) return waits_for_commit(r, later_entry, earlier_entry);
     if (later->kind == MX_STEP_COMMIT) return keeps(earlier) || advances;
+    if (later->neighbour > 0 && earlier->neighbour == later->neighbour &&
+        earlier_entry->sweep < later_entry->sweep)
+        return true; /* the message that it is of has no room yet */
     if (later->kind == MX_STEP_ADVANCE && advances) return !can_be_under_way_together(r, later, earlier);
-    if (r->shape->rows == 0) return true;
+    if (r->shape->rows == 0 || waits_its_turn(r, later_entry, earlier_entry)) return true;
     if (moves(later) && moves(earlier) && (later->kind == MX_STEP_STORE || earlier->kind == MX_STEP_STORE) &&
         buffers_meet(later, earlier))
         return true;
@@ -477,8 +498,8 @@ static void settle_taking(struct run *r, struct entry *e) {
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
     const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
-    const bool store =
-        t->from_stores && keeps(s) && !is_copy_of_frame(s) && holds_state(r, array_of_part(r, s->part), step);
+    const bool store = t->from_stores && keeps(s) && (t->box != NULL || !is_copy_of_frame(s)) &&
+                       holds_state(r, array_of_part(r, s->part), step);
     if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
 }
 
@@ -489,6 +510,8 @@ static int take_store(struct run *r, struct entry *e) {
                                .array = s->array,
                                .of = array_of_part(r, s->part),
                                .region = s->region,
+                               .buffer_y = s->buffer_y,
+                               .buffer_z = s->buffer_z,
                                .step = e->take_step};
     if (e->take_step == 0) return 0;
     box.view.y_offset = s->at.y_offset;
@@ -583,16 +606,68 @@ static int start_bus(struct run *r, struct entry *e, int64_t n) {
     return e->number < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
 }
 
+static int start_feed(struct run *r, struct entry *e) {
+    struct mx_view view = r->view;
+    view.y_offset = e->step.at.y_offset;
+    view.z_offset = e->step.at.z_offset;
+    e->begin_ns = mx_clock_ns();
+    e->feed = mx_feeder_post(r->feeder, &e->step, &view);
+    if (e->feed == NULL) return mx_fail(r->why, -ENOMEM, "no memory to feed the first sweep");
+    e->state = RUNNING;
+    return 0;
+}
+
+static int finish_feed(struct run *r, struct entry *e) {
+    mx_why why = {""};
+    const int err = mx_feeder_finish(r->feeder, e->feed, &why);
+    e->feed = NULL;
+    return err < 0 ? mx_fail(r->why, err, "%s", why.text) : 0;
+}
+
+/* ------------------------------------------------------------------ what neighbours send */
+
+static bool is_given(const struct entry *e) { return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0; }
+
+static bool given_is_here(const struct run *r, const struct entry *e) {
+    return r->given_up || mx_exchange_here(r->exchange, &e->step, e->sweep, false, NULL) != 0;
+}
+
+/* A LOAD that takes a copy of it. */
+static int finish_given(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    int err = r->given_up ? -EINTR : mx_exchange_here(r->exchange, s, e->sweep, true, r->why);
+    e->state = DONE;
+    if (err <= 0) return err == 0 || r->given_up ? 0 : err;
+    for (int64_t z = s->region.z0; z < s->region.z1; z++)
+        memcpy(row_address(r, s->array, s->region.y0, z, s->at),
+               mx_exchange_row(r->exchange, s, e->sweep, s->region.y0 + s->buffer_y, z),
+               (size_t)((s->region.y1 - s->region.y0) * r->view.row_pitch_bytes));
+    report(r, s, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, s));
+    return mx_exchange_loaded(r->exchange, s, e->sweep, r->why);
+}
+
+/* Rows that a neighbour needs, while they are being stored. */
+static int give_store(struct run *r, struct entry *e) {
+    struct mx_view view = r->view;
+    if (r->exchange == NULL || !keeps(&e->step)) return 0;
+    view.y_offset = e->step.at.y_offset;
+    view.z_offset = e->step.at.z_offset;
+    return mx_exchange_store(r->exchange, &e->step, e->sweep, &view, r->why);
+}
+
 static int start_transfer(struct run *r, struct entry *e) {
     const bool load = e->step.kind == MX_STEP_LOAD;
     if (mx_region_rows(e->step.region) == 0) return e->state = DONE, 0;
+    if (e->fed) return start_feed(r, e);
+    if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->state = RUNNING, 0;
     if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
     e->begin_ns = mx_clock_ns();
     int err = staged(r) && !load ? start_bus(r, e, n) : start_io(r, e, n);
     if (err < 0) return err;
     e->state = RUNNING;
-    return take_store(r, e);
+    err = take_store(r, e);
+    return err < 0 || load ? err : give_store(r, e);
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
@@ -628,6 +703,7 @@ static bool on_bus(const struct run *r, const struct entry *e) {
 
 static bool half_ended(const struct run *r, const struct entry *e) {
     const enum mx_accel_queue queue = e->step.kind == MX_STEP_LOAD ? MX_ACCEL_PUT : MX_ACCEL_GET;
+    if (e->feed != NULL) return mx_feed_done(e->feed);
     return on_bus(r, e) ? mx_accel_is_done(r->x->accel, queue, e->number) : mx_test(e->ticket);
 }
 
@@ -658,8 +734,10 @@ static int pass_halves(struct run *r) {
 }
 
 static int finish_transfer(struct run *r, struct entry *e) {
+    if (is_given(e)) return finish_given(r, e);
     int err = staged(r) && !e->halfway ? pass_half(r, e) : 0;
-    if (err == 0) err = on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
+    if (err == 0)
+        err = e->feed != NULL ? finish_feed(r, e) : on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
     end_transfer(r, e);
     return err;
 }
@@ -680,7 +758,12 @@ static int take_sweep(struct run *r, const struct entry *e) {
     const int64_t steps = steps_of(r, e->step.time);
     int err = r->x->sweep != NULL ? r->x->sweep(r->x->context, steps, r->why) : 0;
     if (err < 0) return err;
+    r->taken++;
     r->out->ended = err > 0;
+    /* Of a run that may end here nobody asks for more than what was sent before it was decided. */
+    if (r->exchange != NULL && r->x->decides != NULL)
+        err = mx_exchange_ask(r->exchange, r->taken, e->step.next_given, r->why);
+    if (err < 0) return err;
     report_sweep(r, &e->step);
     r->out->steps_done = steps;
     r->out->result = e->step.buffer;
@@ -720,8 +803,8 @@ static int finish_commit(struct run *r, struct entry *e) {
 }
 
 /* The run was stopped, or has ended before its last step, and nothing is under way. Sweeps that were
- * completed by what was under way then are taken up, and the newest of all is made durable: the STOREs of the
- * sweep after it go to another Buffer, and those of the one after that wait (waits_for_commit). */
+ * completed by what was under way then are taken up, and the newest of all is made durable: the STOREs of
+ * the sweep after it go to another Buffer, and those of the one after that wait (waits_for_commit). */
 static int commit_newest(struct run *r) {
     struct mx_step s = {.kind = MX_STEP_COMMIT};
     for (uint64_t i = r->first; i < r->end && !r->out->ended; i++) {
@@ -843,8 +926,8 @@ static void advise_planes(const struct run *r, int64_t z0, int64_t z1, enum mx_a
     }
 }
 
-/* Mapped Buffers that a schedule works on directly: while ADVANCE i computes, the planes that the next one
- * adds are read; planes that the next one has left behind are given up. */
+/* Mapped Buffers that a schedule works on directly: while ADVANCE i computes, the planes that the next
+ * one adds are read; planes that the next one has left behind are given up. */
 static void advise_around(const struct run *r, uint64_t i, bool before) {
     const struct mx_step *s = &at(r, i)->step, *next = next_advance(r, i);
     if (!r->x->advise || r->shape->rows != 0 || next == NULL) return;
@@ -948,8 +1031,8 @@ static bool is_due(struct run *r, int64_t time) {
     return true;
 }
 
-/* The end of a sweep was taken from the schedule. The Buffer committed before is given up when this sweep is
- * durable, which is why the next sweep does not write it yet: it may start before. */
+/* The end of a sweep was taken from the schedule. The Buffer committed before is given up when this sweep
+ * is durable, which is why the next sweep does not write it yet: it may start before. */
 static void end_sweep(struct run *r, struct entry *e) {
     const int32_t next = free_buffer(r, r->target, r->committed);
     e->durable = is_due(r, e->step.time);
@@ -965,9 +1048,21 @@ static void end_sweep(struct run *r, struct entry *e) {
 
 static void settle_buffer(struct run *r, struct entry *e) {
     struct mx_step *s = &e->step;
-    if (s->kind == MX_STEP_COMMIT) end_sweep(r, e);
+    e->fed = r->feeder != NULL && r->first_sweep && s->kind == MX_STEP_LOAD && s->buffer < MX_FACES;
+    e->feed = NULL;
+    if (s->kind == MX_STEP_COMMIT) r->first_sweep = false, end_sweep(r, e);
     if (moves(s) && s->buffer < MX_FACES && !r->shape->in_place)
         s->buffer = s->buffer == r->called ? r->source : r->target;
+}
+
+/* Steps of one sweep are of one message. */
+static int settle_exchange(struct run *r, struct entry *e) {
+    e->sweep = r->sweeps;
+    if (e->step.kind == MX_STEP_COMMIT) r->sweeps++;
+    if (r->exchange == NULL) return 0;
+    if (is_given(e)) mx_exchange_load(r->exchange, &e->step, e->sweep);
+    if (e->step.kind != MX_STEP_COMMIT || r->x->decides != NULL) return 0;
+    return mx_exchange_ask(r->exchange, r->sweeps, e->step.next_given, r->why);
 }
 
 /* ------------------------------------------------------------------ filling and emptying the window */
@@ -984,6 +1079,7 @@ static int fill_window(struct run *r) {
         if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
         settle_buffer(r, e);
         settle_taking(r, e);
+        if (settle_exchange(r, e) < 0) return -EIO;
         e->state = WAITING;
         e->ticket = NULL;
         r->advances += e->step.kind == MX_STEP_ADVANCE;
@@ -998,6 +1094,7 @@ static bool has_ended(const struct run *r, const struct entry *e) {
     if (e->step.kind == MX_STEP_COMMIT)
         return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
     if (e->step.kind == MX_STEP_COPY) return mx_accel_is_done(r->x->accel, MX_ACCEL_COPY, e->number);
+    if (is_given(e)) return given_is_here(r, e);
     return (e->halfway || !staged(r)) && half_ended(r, e) && mx_take_done(e->take);
 }
 
@@ -1029,8 +1126,8 @@ static uint64_t oldest_staged(const struct run *r, enum mx_step_kind kind) {
     return i;
 }
 
-/* First unfinished step before i that step i must wait for, or a transfer that has the staging memory which
- * it needs; i itself if there is none. */
+/* First unfinished step before i that step i must wait for, or a transfer that has the staging memory
+ * which it needs; i itself if there is none. */
 static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
         if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
@@ -1057,8 +1154,8 @@ static uint64_t waiting_advance(const struct run *r) {
     return i;
 }
 
-/* Starts every step that depends on nothing unfinished; an ADVANCE last, for there are engines that return
- * only when it is done. *some: whether something was started. */
+/* Starts every step that depends on nothing unfinished; an ADVANCE last, for there are engines that
+ * return only when it is done. *some: whether something was started. */
 static int start_ready(struct run *r, bool *some) {
     int err = 0;
     *some = false;
@@ -1094,8 +1191,11 @@ static uint64_t oldest_advance(const struct run *r) {
     return i;
 }
 
-/* With an accelerator: until something has ended, whatever it is, for then something else can start; halves
- * are passed on meanwhile. What ended is taken up by who collects. */
+/* With an accelerator or neighbours: until something has ended, whatever it is, for then something else
+ * can start, which others may be waiting for; halves are passed on meanwhile. What ended is taken up by
+ * who collects. */
+static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange != NULL; }
+
 static int wait_for_any(struct run *r) {
     for (;;) {
         int err = pass_halves(r);
@@ -1110,7 +1210,7 @@ static int wait_for_any(struct run *r) {
 static int wait_idle(struct run *r) {
     const uint64_t i = awaited(r), begin = mx_clock_ns();
     int err = 0;
-    if (staged(r))
+    if (waits_for_any(r))
         err = wait_for_any(r);
     else
         err = finish(r, i);
@@ -1125,16 +1225,17 @@ static int wait_busy(struct run *r) {
     const uint64_t a = oldest_advance(r), i = awaited(r);
     const bool transfer = r->under_way < ADVANCES_UNDER_WAY && at(r, i)->state == RUNNING &&
                           at(r, i)->step.kind != MX_STEP_ADVANCE;
-    if (staged(r)) return wait_for_any(r);
+    if (waits_for_any(r)) return wait_for_any(r);
     while (transfer && !has_ended(r, at(r, a)) && !has_ended(r, at(r, i)))
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 
-/* After the last step, an interruption or an error: nothing may be under way when the Blocks are freed. The
- * first error counts, with its sentence, and an interruption is none. */
+/* After the last step, an interruption or an error: nothing may be under way when the Blocks are freed.
+ * The first error counts, with its sentence, and an interruption is none. */
 static int drain(struct run *r, int err) {
     mx_why *why = r->why;
+    r->given_up = true;
     for (uint64_t i = r->first; i < r->end; i++) {
         const bool failed = err < 0 && err != -EINTR;
         if (failed) r->why = NULL;
@@ -1143,6 +1244,7 @@ static int drain(struct run *r, int err) {
     }
     r->why = why;
     if (err != -EINTR && (err < 0 || !r->out->ended)) return err;
+    if (err == -EINTR && r->exchange != NULL) return err; /* what all ranks have committed last stays */
     const int committed = commit_newest(r);
     if (committed < 0) return committed;
     return r->out->ended ? 0 : err;
@@ -1172,7 +1274,8 @@ static int make_block(struct run *r, int64_t bytes, int64_t unit, mx_device *dev
     return mx_block_create(&o, (uint64_t)bytes, r->why, out);
 }
 
-/* An array: a Block, or memory of the accelerator. Poison: whatever is used without having been loaded shows.
+/* An array: a Block, or memory of the accelerator. Poison: whatever is used without having been loaded
+ * shows.
  */
 static int make_array(struct run *r, int64_t bytes, int64_t unit, const char *what, mx_device *device,
                       mx_block **block, char **base) {
@@ -1268,6 +1371,14 @@ static int open_arrays(struct run *r) {
     return err;
 }
 
+static int open_exchange(struct run *r) {
+    r->exchange = calloc(1, sizeof *r->exchange);
+    if (r->exchange == NULL) return mx_fail(r->why, -ENOMEM, "no memory for what neighbours exchange");
+    r->out->block_bytes += 2 * (r->shape->pairs ? 2 : 1) * (r->shape->given[0] + r->shape->given[1]) *
+                           r->x->layout->plane_pitch_bytes;
+    return mx_exchange_open(r->exchange, r->x, r->schedule, r->why);
+}
+
 static void close_run(struct run *r) {
     for (int i = 0; i < WINDOW_STEPS && r->entries != NULL; i++) {
         free(r->entries[i].window);
@@ -1276,6 +1387,8 @@ static void close_run(struct run *r) {
     free(r->entries);
     free(r->spans);
     if (staged(r)) mx_staging_close(&r->staging);
+    if (r->exchange != NULL) mx_exchange_close(r->exchange);
+    free(r->exchange);
     mx_block_free(r->staging_block);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_block_free(r->fixed_block[i]);
     mx_block_free(r->plane);
@@ -1294,6 +1407,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                     .why = why,
                     .out = out,
                     .shape = &schedule->shape,
+                    .first_sweep = true,
                     .source = x->source,
                     .committed = x->committed,
                     .decided_ns = mx_clock_ns()};
@@ -1306,12 +1420,15 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     int err = r.entries == NULL || r.spans == NULL
                   ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
                   : open_arrays(&r);
+    if (err == 0 && x->feeding != NULL) err = mx_feeder_start(x->feeding, why, &r.feeder);
     if (err == 0) err = open_taking(&r);
+    if (err == 0 && schedule->first_given > 0) err = open_exchange(&r);
     if (err == 0) {
         const struct mx_accel_counters before =
             staged(&r) ? mx_accel_counters(x->accel) : (struct mx_accel_counters){0};
         uint64_t begin = mx_clock_ns();
         err = mx_taker_stop(r.taker, drain(&r, loop(&r)), why);
+        if (err == 0 && r.exchange != NULL) err = mx_exchange_end(r.exchange, r.taken, why);
         out->total_ns = mx_clock_ns() - begin;
         if (staged(&r)) {
             const struct mx_accel_counters now = mx_accel_counters(x->accel);
@@ -1321,6 +1438,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
             out->aside_get_bytes = now.aside_get_bytes - before.aside_get_bytes;
         }
     }
+    mx_feeder_stop(r.feeder);
     close_run(&r);
     return err;
 }

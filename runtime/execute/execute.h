@@ -5,10 +5,13 @@
 
 #include "accel/accel.h"
 #include "engine/after.h"
+#include "execute/feed.h"
 #include "execute/staging.h"
 #include "execute/step.h"
 #include "execute/take.h"
 #include "grid/grid.h"
+
+#include <sys/uio.h>
 
 /* What happened when, for traces. Times are mx_clock_ns(). amount: bytes of LOAD, STORE and COPY, updates of
  * ADVANCE, time steps done of COMMIT. */
@@ -19,6 +22,21 @@ struct mx_event {
     struct mx_region region; /* of faces: rows of slabs */
     bool faces;              /* LOAD, STORE: from or to the side file */
     bool sweep;              /* COMMIT: the sweep that ends with it, not what makes it durable */
+};
+
+/* What a rank of several asks of its neighbours, at end 0 and 1 of z (exchange.h). Messages of an end arrive
+ * whole and in the order in which they were sent. */
+struct mx_neighbours_ops {
+    /* Posts a message of n parts, which stay as they are until it is done; one at a time at each end and in
+     * each direction. 0, or < 0 with a sentence. */
+    int (*send)(void *link, int end, const struct iovec *part, int n, mx_why *why);
+    int (*receive)(void *link, int end, const struct iovec *part, int n, mx_why *why);
+    /* Of the one that was posted last: 1 = done, 0 = under way (not with `wait`); < 0 with a sentence: the
+     * neighbour is gone. */
+    int (*sent)(void *link, int end, bool wait, mx_why *why);
+    int (*received)(void *link, int end, bool wait, mx_why *why);
+    /* Of an execution that failed: nothing is under way when it returns, and the neighbours end too. */
+    void (*quit)(void *link);
 };
 
 struct mx_execution {
@@ -56,9 +74,15 @@ struct mx_execution {
     bool (*decides)(void *context, int64_t steps);
     const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none. From
                                        STOREs only where the arrays are in DRAM */
+    /* Where the first sweep's LOADs of A come from, in place of Buffer `source`, which holds nothing then;
+     * NULL = from there. Of forms that do not read the old value, where the arrays are in DRAM. */
+    const struct mx_feeding *feeding;
     /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
      * in DRAM, engine is one of it ("device"). Faces are there too. */
     mx_accel *accel;
+    const struct mx_neighbours_ops *neighbours; /* where the shape has neighbours: of all ranks that compute
+                                                   this problem together, each with the same bt */
+    void *link;
     bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
     bool poison;               /* tests: Blocks start as NaN */
     const volatile int
@@ -87,6 +111,7 @@ struct mx_executed {
     int64_t block_bytes;           /* of Block arrays and faces, in DRAM or in the accelerator's memory */
     uint64_t put_bytes, get_bytes; /* to the accelerator, and from it */
     uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
+    int64_t sent_bytes;                        /* to neighbours */
     /* The newest complete sweep, durable or not: the steps that it ends with (0 = none was completed) and the
      * Buffer that holds it (`source` where none was). After an error or an interruption without commits its
      * content may have been overwritten in part. */

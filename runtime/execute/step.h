@@ -70,6 +70,13 @@ struct mx_step {
      * Not 0 for ghost layers, which are read from the other end, and for frames that are stored as copies of
      * it (schedule/ends.h) */
     int64_t buffer_y, buffer_z;
+    /* LOAD of A or B: 0, or ghost layers of a rank, which its neighbour at end 0 (1) or 1 (2) of z has sent;
+     * last_given: no other LOAD of this sweep is of them. */
+    int32_t neighbour;
+    bool last_given;
+    /* STORE, COMMIT: planes at either end of the state with which this sweep ends that the next one of a
+     * neighbour needs; 0 = there is none */
+    int64_t next_given;
     struct mx_placement at; /* LOAD, STORE, ADVANCE; COPY: from */
     struct mx_placement to; /* COPY */
     bool frame; /* COPY: constant frame for the other array, same placement; not a hand-over between Blocks */
@@ -114,6 +121,8 @@ struct mx_shape {
     int64_t max_levels; /* largest levels of an ADVANCE */
     int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
                                                    level. 0 = no faces */
+    int64_t given[2]; /* planes that a neighbour at this end of z sends before the longest sweep, of each live
+                         array, and gets: each has room for them in DRAM. 0 = there is no neighbour */
     int64_t face_slots; /* slabs of the array of faces: face_slabs, or, where LOADs and STOREs exchange them
                            with a side file of face_slabs, those in use, read ahead and written behind */
     bool faces_in_file;
@@ -128,6 +137,7 @@ struct mx_schedule_ops {
 struct mx_schedule {
     const struct mx_schedule_ops *ops;
     struct mx_shape shape;
+    int64_t first_given; /* next_given of the state that the first sweep begins with */
 };
 
 #endif

@@ -46,6 +46,7 @@ struct mx_taker {
 static int work_on(struct mx_taker *t, const struct mx_take *take) {
     if (t->err < 0) return t->err;
     if (take->end) return t->taking->whole(t->taking->context, take->box.step, &t->why);
+    if (t->taking->box != NULL) return t->taking->box(t->taking->context, &take->box, &t->why);
     return mx_take_box(t->taking, t->problem, &take->box, &t->why);
 }
 

@@ -12,6 +12,16 @@
 #include "engine/engine.h"
 #include "execute/step.h"
 
+/* Rows of a box, handed out. `array`: of the view; `of`: of the system. Row y of plane z is row y + buffer_y
+ * of plane z + buffer_z of the Buffer. */
+struct mx_taken_box {
+    struct mx_view view;
+    int32_t array, of;
+    struct mx_region region;
+    int64_t buffer_y, buffer_z;
+    int64_t step;
+};
+
 /* What is asked for. Steps and levels are those of the run, first_level of the execution included. */
 struct mx_taking {
     int64_t every; /* multiples of it are taken; each ends a sweep */
@@ -25,16 +35,12 @@ struct mx_taking {
     int (*rows)(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1, const char *rows,
                 int64_t row_pitch_bytes, mx_why *why);
     int (*whole)(void *context, int64_t step, mx_why *why);
+    /* In place of `rows`, from STOREs alone: all that is stored at this step, the frame included, and what is
+     * stored once more as a frame that copies it. Boxes come in the order of the schedule. */
+    int (*box)(void *context, const struct mx_taken_box *box, mx_why *why);
     void *context;
 };
 
-/* Rows of a box, handed out. `array`: of the view; `of`: of the system. */
-struct mx_taken_box {
-    struct mx_view view;
-    int32_t array, of;
-    struct mx_region region;
-    int64_t step;
-};
 int mx_take_box(const struct mx_taking *taking, const struct mx_problem *problem,
                 const struct mx_taken_box *box, mx_why *why);
 

@@ -324,12 +324,13 @@ bool mx_array_data(const char *path, char out[PATH_MAX]) {
 }
 
 /* A dataset says that it is HDF5, whose files may begin with something else. */
-static const struct mx_array_format *format_of(int fd, const char *inside) {
+static int format_of(int fd, const char *inside, const struct mx_array_format **out) {
     char head[HEAD_BYTES];
     const ssize_t n = mx_retry(mx_sys->pread(fd, head, sizeof head, 0));
-    for (const struct mx_array_format *f = mx_array_formats; f->name != NULL; f++)
-        if (inside[0] != 0 ? f->open == mx_hdf5_open : f->is(head, n > 0 ? (size_t)n : 0)) return f;
-    return NULL;
+    if (n < 0) return (int)n;
+    for (const struct mx_array_format *f = mx_array_formats; f->name != NULL && *out == NULL; f++)
+        if (inside[0] != 0 ? f->open == mx_hdf5_open : f->is(head, (size_t)n)) *out = f;
+    return 0;
 }
 
 int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
@@ -340,9 +341,11 @@ int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, s
     const int fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
     if (fd < 0) return mx_fail(why, fd, "cannot open %.300s: %s", path, strerror(-fd));
     const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    const struct mx_array_format *f = regular ? format_of(fd, inside) : NULL;
+    const struct mx_array_format *f = NULL;
+    const int err = regular ? format_of(fd, inside, &f) : 0;
     if (f != NULL) return f->open(fd, path, inside, any, why, out, data);
     close(fd);
+    if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", path, strerror(-err));
     return mx_fail(
         why, -EINVAL,
         "%.300s is no .npy file, nor .nrrd, .mhd or HDF5; write it with numpy.save, or name its cells: "

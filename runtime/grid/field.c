@@ -142,8 +142,8 @@ static void put_cell(enum mx_dtype dtype, char *row, int64_t x, double value) {
     }
 }
 
-static void fill_row(const struct mx_problem *p, const struct mx_plane_field *field, int64_t y, int64_t z,
-                     char *row) {
+void mx_fill_field_row(const struct mx_problem *p, const struct mx_plane_field *field, int64_t y, int64_t z,
+                       char *row) {
     for (int64_t x = 0; x < p->nx + 2 * p->h; x++)
         put_cell(field->dtype, row, x, field->init->value(p, x, y, z));
 }
@@ -164,7 +164,7 @@ enum { SHARED_CELLS = 16384 };
 void mx_fill_field_plane(const struct mx_problem *p, const struct mx_layout *l,
                          const struct mx_plane_field *field, int64_t z, char *plane) {
 #pragma omp parallel for schedule(static) if (p->nx * l->rows > SHARED_CELLS)
-    for (int64_t y = 0; y < l->rows; y++) fill_row(p, field, y, z, plane + y * l->row_pitch_bytes);
+    for (int64_t y = 0; y < l->rows; y++) mx_fill_field_row(p, field, y, z, plane + y * l->row_pitch_bytes);
 }
 
 int mx_fill_plane(void *context, int64_t z, char *plane) {

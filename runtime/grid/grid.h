@@ -91,6 +91,10 @@ mx_source_fn mx_fill_plane;
 void mx_fill_field_plane(const struct mx_problem *problem, const struct mx_layout *layout,
                          const struct mx_plane_field *field, int64_t z, char *plane);
 
+/* Row y of it alone, on the calling thread. */
+void mx_fill_field_row(const struct mx_problem *problem, const struct mx_plane_field *field, int64_t y,
+                       int64_t z, char *row);
+
 /* A sink that writes fields of planes to .npy files; context is a struct mx_drain. */
 struct mx_drain {
     const struct mx_layout *layout;

@@ -87,12 +87,21 @@ static int parse_header(const char *path, const char *header, bool any, int rank
     return parse_shape(path, shape, rank, npy->shape, why);
 }
 
+/* Errors of a device are not those of a file that is too short (-ENODATA), which is the user's. */
+static int fail_read(const char *path, int err, mx_why *why) {
+    return mx_fail(why, err, "%s cannot be read: %s", path, strerror(-err));
+}
+
 int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, struct mx_npy *out) {
     struct mx_npy npy = {.fd = fd};
     unsigned char head[12];
     char *header = NULL;
-    int err;
-    if (mx_read_all(npy.fd, head, sizeof head, 0) < 0 || memcmp(head, magic, sizeof magic) != 0) {
+    int err = mx_read_all(npy.fd, head, sizeof head, 0);
+    if (err < 0 && err != -ENODATA) {
+        fail_read(path, err, why);
+        goto fail;
+    }
+    if (err < 0 || memcmp(head, magic, sizeof magic) != 0) {
         err = mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
         goto fail;
     }
@@ -101,8 +110,11 @@ int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, st
                            : (uint32_t)(head[8] | head[9] << 8);
     npy.data_offset_bytes = (wide ? 12 : 10) + (int64_t)length;
     header = length <= MAX_HEADER ? calloc(length + 1, 1) : NULL;
-    if (header == NULL || mx_read_all(npy.fd, header, length, wide ? 12 : 10) < 0) {
-        err = mx_fail(why, -EINVAL, "%s is truncated inside its header of %u bytes", path, length);
+    err = header == NULL ? -ENODATA : mx_read_all(npy.fd, header, length, wide ? 12 : 10);
+    if (err < 0) {
+        err = err == -ENODATA
+                  ? mx_fail(why, -EINVAL, "%s is truncated inside its header of %u bytes", path, length)
+                  : fail_read(path, err, why);
         goto fail;
     }
     if ((err = parse_header(path, header, any, rank, &npy, why)) < 0 ||

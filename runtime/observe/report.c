@@ -199,6 +199,39 @@ static json_t *json_accel(const struct mx_report_accel *a) {
     return o;
 }
 
+static const char *const phase_names[MX_PHASES] = {"prepare", "init",   "stencil", "checksum",
+                                                   "verify",  "output", "finish"};
+
+static json_t *json_phases(const struct mx_report *r) {
+    json_t *all = json_object();
+    const bool planned = strcmp(r->status, "planned") == 0;
+    for (int i = 0; i < MX_PHASES; i++) {
+        const struct mx_report_phase *p = &r->phase[i];
+        const bool moves = i != MX_PHASE_PREPARE && i != MX_PHASE_FINISH;
+        json_t *o = json_object();
+        if (!planned) put(o, "seconds", json_real(p->seconds));
+        if (!planned && moves) put(o, "read_bytes", whole(p->read_bytes));
+        if (!planned && moves) put(o, "write_bytes", whole(p->write_bytes));
+        if (moves && i != MX_PHASE_VERIFY) put(o, "predicted_read_bytes", whole(p->predicted_read_bytes));
+        if (moves && i != MX_PHASE_VERIFY) put(o, "predicted_write_bytes", whole(p->predicted_write_bytes));
+        put(all, phase_names[i], o);
+    }
+    return all;
+}
+
+/* true, or in a few words why not. */
+static json_t *yes_or_why(bool yes, const char *why) {
+    return yes ? json_true() : json_string(why != NULL ? why : "");
+}
+
+static json_t *json_fused(const struct mx_report_fused *f) {
+    json_t *o = json_object();
+    put(o, "source", yes_or_why(f->source, f->no_source));
+    put(o, "checksum", yes_or_why(f->checksum, f->no_checksum));
+    put(o, "output", yes_or_why(f->output, f->no_output));
+    return o;
+}
+
 static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
     put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
@@ -206,6 +239,8 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_updates", whole(r->predicted_updates));
     put(o, "predicted_seconds", json_real(r->predicted_seconds));
     put(o, "side_file_bytes", whole(r->side_file_bytes));
+    put(o, "fused", json_fused(&r->fused));
+    put(o, "phases", json_phases(r));
     if (r->accel.name[0] != 0) {
         put(o, "accelerator", json_accel(&r->accel));
         put(o, "predicted_host_to_device_bytes", whole(r->predicted_read_bytes));
@@ -216,6 +251,7 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
 
 static void put_measurement(json_t *o, const struct mx_report *r) {
     put(o, "seconds", json_real(r->seconds));
+    put(o, "wall_seconds", json_real(r->wall_seconds));
     put(o, "init_seconds", json_real(r->init_seconds));
     put(o, "verify_seconds", r->verified < 0 ? json_null() : json_real(r->verify_seconds));
     put(o, "updates_per_second", json_real(rate(r)));
@@ -322,6 +358,30 @@ int mx_json_write(json_t *object, FILE *to, mx_why *why) {
 
 static double gib(double bytes) { return bytes / 1073741824.0; }
 
+/* Passes besides the sweeps, and what is done without one. */
+static void print_fused(const struct mx_report *r, FILE *to) {
+    static const enum mx_report_phases passes[] = {MX_PHASE_INIT, MX_PHASE_CHECKSUM, MX_PHASE_OUTPUT};
+    static const char *const words[] = {"initialisation", "hash of the result", "output"};
+    const struct mx_report_fused *f = &r->fused;
+    const char *sep = "";
+    fputs("passes     ", to);
+    if (f->source) fputs("the first sweep reads the input", to), sep = "; ";
+    if (f->checksum || f->output)
+        fprintf(to, "%sthe last one is %s", sep,
+                !f->output     ? "hashed"
+                : !f->checksum ? "written to the output"
+                               : "hashed and written to the output"),
+            sep = "; ";
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        const struct mx_report_phase *p = &r->phase[passes[i]];
+        const int64_t bytes = p->predicted_read_bytes + p->predicted_write_bytes;
+        if (bytes == 0) continue;
+        fprintf(to, "%s%s %.4f GiB", sep, words[i], gib((double)bytes));
+        sep = ", ";
+    }
+    fputs(sep[0] == 0 ? "none besides the sweeps\n" : "\n", to);
+}
+
 static void print_commits(const struct mx_report *r, FILE *to) {
     if (!r->commits)
         fprintf(to, "commits    none: an interrupted run starts again\n");
@@ -375,6 +435,7 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     fprintf(to, "predicted  read %.4f GiB, write %.4f GiB, initialisation %.4f GiB; about %.3g s\n",
             gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
             gib((double)r->predicted_init_bytes), r->predicted_seconds);
+    print_fused(r, to);
     print_commits(r, to);
     if (r->check > 0) {
         fprintf(to, "checks     every %lld steps", (long long)r->check);
@@ -413,9 +474,10 @@ void mx_report_print_result(const struct mx_report *r, FILE *to) {
         fprintf(to, "bus        %.4f GiB to the accelerator, %.4f GiB from it\n",
                 gib((double)r->accel.put_bytes), gib((double)r->accel.get_bytes));
     fprintf(to,
-            "time       %.3f s (+ %.3f s initialisation): update %.3f, copy %.3f, waiting %.3f (%.1f %%); "
+            "time       %.3f s of %.3f s (initialisation %.3f s): update %.3f, copy %.3f, waiting %.3f (%.1f "
+            "%%); "
             "reads under way %.3f, writes %.3f\n",
-            r->seconds, r->init_seconds, r->update_s, r->blk2blk_s, r->wait_s,
+            r->seconds, r->wall_seconds, r->init_seconds, r->update_s, r->blk2blk_s, r->wait_s,
             r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
             (double)r->counters.write_ns * 1e-9);
     fprintf(to, "rate       %.4f Gupdates/s, peak RSS %.3f GiB, %llu major faults\n", rate(r) * 1e-9,

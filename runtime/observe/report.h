@@ -43,6 +43,30 @@ struct mx_report_accel {
     double kernel_s, bus_s, flash_s; /* predicted, each by itself */
 };
 
+/* What a run does from open to close, one after the other. Bytes: of Buffers, of files that are read in place
+ * or by the first sweep, and of outputs that the last sweep writes (which count as of the output). Files that
+ * are read or written in a pass of their own, through the page cache, are not counted. */
+enum mx_report_phases {
+    MX_PHASE_PREPARE,
+    MX_PHASE_INIT,
+    MX_PHASE_STENCIL,
+    MX_PHASE_CHECKSUM,
+    MX_PHASE_VERIFY, /* its bytes are not predicted */
+    MX_PHASE_OUTPUT,
+    MX_PHASE_FINISH,
+    MX_PHASES
+};
+struct mx_report_phase {
+    double seconds;
+    int64_t read_bytes, write_bytes, predicted_read_bytes, predicted_write_bytes;
+};
+
+/* What is done while sweeps go on, or else why not. */
+struct mx_report_fused {
+    bool source, checksum, output;
+    const char *no_source, *no_checksum, *no_output;
+};
+
 struct mx_report {
     struct mx_report_accel accel;
     struct mx_problem problem;
@@ -55,6 +79,9 @@ struct mx_report {
     const char *status;          /* "planned" "done" "interrupted" "failed" "different" */
     const char *error;           /* a sentence, when it failed; NULL or "" = none */
     double seconds, init_seconds, verify_seconds;
+    double wall_seconds; /* since the run was opened */
+    struct mx_report_phase phase[MX_PHASES];
+    struct mx_report_fused fused;
     double update_s, blk2blk_s, wait_s;
     int64_t updates; /* cells computed, redundant ones included */
     int64_t steps_done, resumed_from;

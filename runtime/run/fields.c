@@ -422,6 +422,15 @@ int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *p, 
     return err;
 }
 
+int mx_fields_open_state(struct mx_run_fields *fields, struct mx_problem *p, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < fields->n && err == 0; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (f->array != MX_FIELD_OF_C && f->path[0] != 0) err = open_field(f, p, true, why);
+    }
+    return err;
+}
+
 int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *o, mx_why *why) {
     int err = 0;
     for (int32_t i = 0; i < o->fields.n && err == 0; i++) {

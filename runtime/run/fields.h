@@ -74,6 +74,8 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
 /* Opens the files; extents of the problem that are 0 follow from them. Identities are taken, or, with
  * `former`, compared with what they were. */
 int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *problem, bool former, mx_why *why);
+/* With `former`, those of the state alone. */
+int mx_fields_open_state(struct mx_run_fields *fields, struct mx_problem *problem, mx_why *why);
 void mx_fields_close(struct mx_run_fields *fields);
 /* Of a resumed run, the files that it reads in place: they must be what they were. */
 int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *problem, mx_why *why);

@@ -3,8 +3,10 @@
 #include "grid/array.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <memext/backend.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The planes of a box, which are whole ones: all that a run asks for. */
@@ -96,8 +98,31 @@ static int sink_region(void *context, const struct mx_grid_box *box, mx_why *why
     return mx_npy_write(&f->npy, box->z0, box->z1 - box->z0, box->data, &layout, why);
 }
 
+int mx_grid_file_join(struct mx_grid_file *f, const char *path, const struct mx_grid *grid, mx_why *why) {
+    struct mx_npy *n = &f->npy;
+    const int fd = mx_retry(mx_sys->open(path, O_WRONLY | O_CLOEXEC, 0));
+    if (fd < 0)
+        return mx_fail(
+            why, fd,
+            "%.300s, in which all ranks write the result, cannot be opened: %s; it has to be on a file "
+            "system that they share",
+            path, strerror(-fd));
+    *n = (struct mx_npy){.fd = fd, .shape = {grid->nz, grid->ny, grid->nx}, .data_offset_bytes = HEAD_BYTES};
+    mx_dtype_find(grid->dtype, &n->dtype);
+    f->output = (struct mx_output){.fd = fd};
+    f->joined = true;
+    return 0;
+}
+
+static int close_joined(struct mx_grid_file *f, mx_why *why) {
+    const int err = mx_retry(mx_sys->fsync(f->output.fd));
+    mx_output_drop(&f->output);
+    return err < 0 ? mx_fail(why, err, "the result cannot be written: %s", strerror(-err)) : 0;
+}
+
 static int sink_close(void *context, bool whole, mx_why *why) {
     struct mx_grid_file *f = context;
+    if (whole && f->joined) return close_joined(f, why);
     if (whole) return mx_output_publish(&f->output, "the result", why);
     mx_output_drop(&f->output);
     return 0;

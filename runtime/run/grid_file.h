@@ -13,11 +13,15 @@ struct mx_grid_file {
     bool replace;            /* of a sink: a file that is there */
     struct mx_npy npy;       /* open while npy.fd >= 0 */
     char data[PATH_MAX];     /* of a source: the file of its cells, where a header names one; else "" */
+    bool joined;             /* of a sink: another rank's file */
     struct mx_output output; /* of a sink; published when the whole result is there */
 };
 
 /* file: of the caller, outlives what is made of it, as path and raw do. */
 void mx_grid_file_source(struct mx_grid_file *file, const char *path, const char *raw, struct mx_source *out);
 void mx_grid_file_sink(struct mx_grid_file *file, const char *path, bool replace, struct mx_sink *out);
+/* A rank joins in the file that another one has made, and which has this name for the time being: closed
+ * whole it is durable, and the name is the other's business. */
+int mx_grid_file_join(struct mx_grid_file *file, const char *path, const struct mx_grid *grid, mx_why *why);
 
 #endif

@@ -87,6 +87,12 @@ int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides 
 /* Of a new run: in place where that is possible. */
 static int choose(struct mx_run *r, struct mx_run_field *f) {
     if (r->backend->anonymous || r->o.field_copy) return 0;
+    if (mx_is_rank(&r->ranks) && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
+        mx_run_remark(r,
+                      "%.300s is copied into the stores: ranks around a periodic z cannot read it in place",
+                      f->path);
+        return 0;
+    }
     if (mx_fields_check_sides(r->system, &r->sides, r->backend, &r->why) == 0 && begin(r, f) == 0) return 0;
     mx_run_remark(r, "%.300s is copied into the store: %.300s", f->path, r->why.text);
     r->why.text[0] = 0;
@@ -116,7 +122,7 @@ int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why) {
         struct mx_run_field *f = &r->fields.field[i];
         if (f->in_place && f->npy.fd >= 0) err = mx_field_unchanged(f, why);
     }
-    return err;
+    return err == 0 ? mx_run_fuse_unchanged(r, why) : err;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -135,4 +141,5 @@ void mx_run_counters(const struct mx_run *r, struct mx_counters *out) {
         out->read_ns = larger(out->read_ns, c.read_ns);
         out->peak_in_flight += c.peak_in_flight;
     }
+    mx_run_fuse_counters(r, out);
 }

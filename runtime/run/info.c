@@ -2,6 +2,7 @@
 #include "accel/accel.h"
 #include "engine/engine.h"
 #include "grid/array.h"
+#include "link/link.h"
 #include "observe/report.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
@@ -40,6 +41,21 @@ static json_t *accelerators(void) {
         put(o, "name", json_string((*a)->name));
         put(o, "summary", json_string((*a)->summary));
         put(o, "device", json_string(device));
+        put(o, "works", json_boolean(err == 0));
+        put(o, "why", json_string(why.text));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *links(void) {
+    json_t *list = json_array();
+    for (const struct mx_link_ops *const *l = mx_links; *l != NULL; l++) {
+        mx_why why = {""};
+        const int err = (*l)->probe(&why);
+        json_t *o = json_object();
+        put(o, "name", json_string((*l)->name));
+        put(o, "summary", json_string((*l)->summary));
         put(o, "works", json_boolean(err == 0));
         put(o, "why", json_string(why.text));
         json_array_append_new(list, o);
@@ -125,6 +141,7 @@ int mx_info_json(const struct mx_machine *m, const char *path, uint64_t dram_byt
     put(all, "reserve_bytes", json_integer((json_int_t)reserve));
     put(all, "backends", backends());
     put(all, "accelerators", accelerators());
+    put(all, "links", links());
     put(all, "algorithms", algorithms());
     put(all, "stencils", stencils());
     put(all, "formats", formats());

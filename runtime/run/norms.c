@@ -63,8 +63,9 @@ int mx_run_take_norms(struct mx_run *r) {
 
 int mx_run_open_norms(struct mx_run *r) {
     struct mx_run_norms *n = &r->norms;
-    const struct mx_norms_options o =
+    struct mx_norms_options o =
         mx_take_norms(&r->o.problem, r->report.plan.threads, r->report.layout.row_pitch_bytes);
+    if (mx_is_rank(&r->ranks)) o.join = mx_run_join_norms, o.context = r;
     if (o.every == 0 || r->rest.nt == 0) return 0;
     int err = mx_norms_make(&o, &r->why, &n->norms);
     r->points.after.norms = n->norms;

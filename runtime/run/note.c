@@ -236,18 +236,45 @@ static json_t *print_snapshots(const struct mx_snapshots_asked *s) {
     return o;
 }
 
+static json_t *print_samples(const struct mx_note *n) {
+    json_t *all = json_array();
+    char text[17];
+    for (int32_t i = 0; i < mx_field_count(&n->problem, 0); i++) {
+        snprintf(text, sizeof text, "%016llx", (unsigned long long)n->sample[i]);
+        json_array_append_new(all, json_string(text));
+    }
+    return all;
+}
+
+static json_t *print_ranks(const struct mx_note *n) {
+    json_t *o = json_object();
+    put_whole(o, "rank", n->rank);
+    put_whole(o, "ranks", n->ranks);
+    put_whole(o, "first_plane", n->problem.first_plane);
+    put_whole(o, "planes", n->problem.all_nz);
+    put_whole(o, "before_step", n->before_time);
+    put_whole(o, "before_buffer", n->before_buffer);
+    put_whole(o, "fixed_beyond", n->fixed_beyond);
+    return o;
+}
+
 static json_t *print_all(const struct mx_note *n, int32_t kept) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     put(o, "kind", json_string(kind));
-    put_whole(o, "note", any_in_place(n) ? MX_NOTE_VERSION : MX_NOTE_OLDEST);
+    put_whole(o, "note",
+              n->pending || n->ranks > 0 ? MX_NOTE_VERSION
+              : any_in_place(n)          ? MX_NOTE_IN_PLACE
+                                         : MX_NOTE_OLDEST);
     put(o, "memext", json_string(MX_VERSION));
     put(o, "problem", print_problem(&n->problem));
     put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
     put(o, "layout", print_layout(&n->layout, mx_fixed_count(&n->problem)));
     put_whole(o, "step", n->time);
     put_whole(o, "buffer", n->buffer);
+    if (n->ranks > 0) put(o, "ranks", print_ranks(n));
     put_whole(o, "buffers", n->n_buffers);
+    if (n->pending) put(o, "pending", print_samples(n));
     if (n->different) put(o, "different", json_true());
     put(o, "frames", json_boolean(n->frames));
     put_whole(o, "integrity_unit_bytes", n->integrity_unit);
@@ -514,6 +541,17 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
     }
 }
 
+static void parse_ranks(struct reader *r, const json_t *o, struct mx_note *n) {
+    struct mx_problem *p = &n->problem;
+    n->ranks = (int32_t)whole(r, o, "ranks", 2, 1 << 20);
+    n->rank = (int32_t)whole(r, o, "rank", 0, n->ranks - 1);
+    p->all_nz = whole(r, o, "planes", p->nz, INT64_C(1) << 40);
+    p->first_plane = whole(r, o, "first_plane", 0, p->all_nz - p->nz);
+    n->before_time = whole(r, o, "before_step", 0, n->time);
+    n->before_buffer = (int32_t)whole(r, o, "before_buffer", 0, n->n_buffers - 1);
+    n->fixed_beyond = whole(r, o, "fixed_beyond", 0, p->all_nz);
+}
+
 static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
     const json_t *input = json_object_get(o, "input");
     if (input == NULL && json_object_get(o, "source") != NULL) {
@@ -535,6 +573,18 @@ static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
 static void parse_checksum(struct reader *r, const json_t *o, char out[17]) {
     if (json_object_get(o, "checksum") == NULL) return;
     if (strspn(word(r, o, "checksum", out, 17), "0123456789abcdef") != 16) r->ok = false;
+}
+
+static void parse_pending(struct reader *r, const json_t *o, struct mx_note *n) {
+    const json_t *all = json_object_get(o, "pending");
+    n->pending = all != NULL;
+    if (all == NULL) return;
+    if (json_array_size(all) != (size_t)mx_field_count(&n->problem, 0) || n->time != 0) r->ok = false;
+    for (size_t i = 0; i < json_array_size(all) && r->ok; i++) {
+        const char *text = json_string_value(json_array_get(all, i));
+        r->ok = text != NULL && strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+        if (r->ok) n->sample[i] = strtoull(text, NULL, 16);
+    }
 }
 
 static uint64_t parse_identity(struct reader *r, const json_t *o, const char *key) {
@@ -629,6 +679,8 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->time = whole(r, o, "step", 0, n->problem.nt);
     n->n_buffers = (int32_t)whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
     n->buffer = (int32_t)whole(r, o, "buffer", 0, n->n_buffers - 1);
+    parse_pending(r, o, n);
+    if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
     n->different = json_is_true(json_object_get(o, "different"));
     n->frames = truth(r, o, "frames");
     n->integrity_unit = whole(r, o, "integrity_unit_bytes", 0, n->layout.plane_pitch_bytes);

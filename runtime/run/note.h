@@ -18,8 +18,9 @@
 
 #include <limits.h>
 
-/* 5: fields of C may be files that are read in place. Without any a note has version 4. */
-enum { MX_NOTE_OLDEST = 4, MX_NOTE_VERSION = 5, MX_NOTE_MOST_BUFFERS = 3 };
+/* 5: fields of C may be files that are read in place. 6: `pending`, and the store of one rank of several. A
+ * note has the least that says all of it. */
+enum { MX_NOTE_OLDEST = 4, MX_NOTE_IN_PLACE = 5, MX_NOTE_VERSION = 6, MX_NOTE_MOST_BUFFERS = 3 };
 
 /* What the note of a wavefront run (runtime/wavefront) calls itself. */
 #define MX_NOTE_WAVEFRONT "memext wavefront"
@@ -35,11 +36,20 @@ struct mx_snapshots_asked {
 };
 
 struct mx_note {
-    struct mx_problem problem;
+    struct mx_problem
+        problem;             /* of a rank its part: first_plane and all_nz say which; sides are the whole's */
+    int32_t rank, ranks;     /* 0, 0 = by itself */
+    int64_t before_time;     /* of a rank: the state that all had committed before this one, in another */
+    int32_t before_buffer;   /* Buffer, for the others may not have come as far */
+    int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
     struct mx_layout layout; /* of the Buffers: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */
     int32_t buffer, n_buffers;
+    /* No Buffer holds a state: step 0 is what the run begins with, the first sweep reads it there. sample: of
+     * each field's file (fields.h), 0 = it has none. */
+    bool pending;
+    uint64_t sample[MX_MAX_FIELDS];
     bool different;         /* the result was verified, and differs from the plain computation */
     bool frames;            /* every Buffer holds the frame (else that of `buffer` alone is known to) */
     int64_t integrity_unit; /* bytes of one hash of --integrity, a row or a plane; 0 = without */

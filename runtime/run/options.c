@@ -1,5 +1,6 @@
 #include "run/options.h"
 #include "grid/grid.h"
+#include "link/link.h"
 #include "stencil/stencil.h"
 
 #include <memext/backend.h>
@@ -305,6 +306,11 @@ const struct mx_option mx_option_rows[] = {
      "DRAM left to the system (default: auto, 0 with --dram; paper: 1 GiB + 128 MiB per core)"},
     {"threads", 0, BOTH, 1, take_count, AT(threads), 1, 1024, "N",
      "compute threads (default: the cores of this process)"},
+    {"ranks", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_count, AT(ranks), 1, MX_RANKS_MOST, "P",
+     "processes of this machine that share the planes, or how many of mpirun's there are (tune: to plan "
+     "for)"},
+    {"link", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_text, AT(link), 0, 0, "NAME",
+     "how ranks reach one another: local | mpi (default: mpi where mpirun has started them, else local)"},
     {"accel", 0, BOTH, 1, take_text, AT(accel), 0, 0, "NAME[,KEY=VALUE...]",
      "compute in the memory of an accelerator: host | opencl | cuda | auto (memext info lists them)"},
     {"device-memory", 0, BOTH, 1, take_size, AT(device_memory), 1 << 16, UINT64_MAX, "SIZE",
@@ -339,10 +345,10 @@ const struct mx_option mx_option_rows[] = {
     {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE",
      "end at the first check where max-change, rms-change, or a NAME or NAME-spread of the kernel is at most "
      "VALUE (--check 100 if not given); repeated: any of them; none: with --resume, no longer"},
-    {"snapshot", 0, RUN, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
+    {"snapshot", 0, BOTH, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
      "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
      "while the run goes on"},
-    {"snapshot-fields", 0, RUN, 1, take_text, AT(snapshot_fields), 0, 0, "NAME,...",
+    {"snapshot-fields", 0, BOTH, 1, take_text, AT(snapshot_fields), 0, 0, "NAME,...",
      "fields of --snapshot (default: all of the state)"},
     {"frame", 0, BOTH, 1, take_words, AT(frames), 0, 0, "[FIELD=]KIND",
      "files of --input come without a frame (--field: may), and it is made: edge | mirror | periodic | a "
@@ -380,6 +386,9 @@ const struct mx_option mx_option_rows[] = {
     {"uncached", 0, RUN, 0, take_flag, AT(uncached), 0, 0, NULL, "uring: buffered I/O with RWF_DONTCACHE"},
     {"no-register", 0, RUN, 0, take_flag, AT(no_register), 0, 0, NULL,
      "uring: no registered memory and files"},
+    {"no-fuse", 0, RUN, 0, take_flag, AT(no_fuse), 0, 0, NULL,
+     "write the initial grid before the first sweep, and read the result after the last, in passes of their "
+     "own"},
     {"lock", 0, RUN, 0, take_flag, AT(lock), 0, 0, NULL, "mlock the Blocks (swap always does)"},
     {"fault", 0, RUN, 1, take_text, AT(fault), 0, 0, "SPEC",
      "tests: call=N (system call N fails); with --backend fault:NAME e.g. seed=7,eio=0.01,short=0.1"},

@@ -29,8 +29,10 @@ struct mx_options {
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place, field_copy;
-    const char *accel;      /* --accel; NULL = none */
-    uint64_t device_memory; /* --device-memory; 0 = all of it */
+    int64_t ranks;                 /* --ranks; 0 = not given */
+    const char *link;              /* --link; NULL = that of the process */
+    const char *accel;             /* --accel; NULL = none */
+    uint64_t device_memory;        /* --device-memory; 0 = all of it */
     struct mx_words sides;         /* --side */
     struct mx_words frames;        /* --frame */
     bool bare_output;              /* --output-frame none */
@@ -49,7 +51,7 @@ struct mx_options {
     int64_t slab, column, ahead, threads;
     uint64_t dram_bytes, reserve_bytes; /* 0 = not given */
     enum mx_advice advice;
-    bool dry_run, verify, resume, quiet, force, keep, sqpoll, iopoll, uncached, no_register, lock;
+    bool dry_run, verify, resume, quiet, force, keep, sqpoll, iopoll, uncached, no_register, lock, no_fuse;
     uint64_t queue_depth, request_bytes, workers;
     const char *timeline, *trace;
     /* tune */

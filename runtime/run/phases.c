@@ -20,7 +20,8 @@ static int begin_note(struct mx_run *r) {
     struct stat st;
     n->problem = r->o.problem;
     n->layout = r->report.layout;
-    n->sides = r->sides;
+    n->sides = r->whole.sides;
+    if (mx_is_rank(&r->ranks)) n->rank = r->ranks.rank, n->ranks = r->ranks.ranks;
     n->started_s = (int64_t)time(NULL);
     n->frames = r->tuned.shape.init_both;
     if (r->system != NULL) {
@@ -77,6 +78,7 @@ int mx_run_check_note(struct mx_run *r) {
     int err = begin_note(r);
     if (err < 0) return err;
     renew_note(r);
+    r->note.pending = r->fuse.source;
     if (mx_note_print(&r->note, text, sizeof text - MORE_BYTES) != -ENOSPC) return 0;
     return mx_fail(&r->why, -ENAMETOOLONG,
                    "a store names the files that its run began with in %d bytes, and these need more: use "
@@ -94,6 +96,7 @@ static int write_note(struct mx_run *r) {
 /* How often that happens is decided by the clock: it is counted by itself, no part of what is predicted. */
 static int save_hashes(struct mx_run *r, mx_buffer *buffer) {
     r->report.hash_bytes += mx_buffer_integrity_bytes(buffer);
+    r->hashed_bytes += mx_buffer_integrity_bytes(buffer);
     return mx_buffer_integrity_save(buffer);
 }
 
@@ -107,12 +110,18 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0) err = mx_run_sync_traces(r);
     if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
     if (err < 0) return err;
+    r->note.before_time = r->note.time;
+    r->note.before_buffer = r->note.buffer;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
     mx_run_note_norms(r);
+    r->note.pending = r->fuse.source && r->note.time == 0;
     err = write_note(r);
+    if (err == 0) r->fuse.unfinished = r->note.pending;
+    /* What was committed before may be overwritten when no rank can need it any more. */
+    if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
     pthread_mutex_lock(&r->lock);
     r->committed |= err == 0;
     pthread_mutex_unlock(&r->lock);
@@ -133,7 +142,7 @@ static bool decides(void *context, int64_t steps) {
 
 /* Levels that may be computed beyond the last sweep that was taken; 0 = any. */
 static int64_t most_ahead(const struct mx_run *r) {
-    const int64_t traces = r->points.fd >= 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0;
+    const int64_t traces = r->report.probes > 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0;
     const int64_t norms = r->norms.norms != NULL ? mx_norms_most_ahead(r->norms.norms) : 0;
     return traces == 0 || (norms > 0 && norms < traces) ? norms : traces;
 }
@@ -201,10 +210,12 @@ static struct mx_grid_box box_of(const struct mx_run *r, bool frame, int64_t z, 
 static bool box_out(const struct mx_run *r, enum mx_dtype dtype, int64_t z, char *plane,
                     struct mx_grid_box *box) {
     const struct mx_problem *p = &r->o.problem;
+    const int64_t of_all = z + p->first_plane;
     const int64_t h = p->h, corner = h * r->report.layout.row_pitch_bytes + h * mx_dtype_bytes(dtype);
     const bool bare = r->o.bare_output;
-    if (bare && (z < h || z >= p->nz + h)) return false;
-    *box = bare ? box_of(r, false, z - h, plane + corner) : box_of(r, true, z, plane);
+    if ((bare || mx_has_neighbour(p, 0)) && z < h) return false;
+    if ((bare || mx_has_neighbour(p, 1)) && z >= p->nz + h) return false;
+    *box = bare ? box_of(r, false, of_all - h, plane + corner) : box_of(r, true, of_all, plane);
     return true;
 }
 
@@ -219,13 +230,14 @@ static int ask_source(void *context, int64_t z, char *at) {
 /* One plane of the initial grid, its frame as the source has it, or as it is made. */
 static int plain_plane(void *context, int64_t z, char *plane) {
     struct mx_run *r = context;
-    const struct mx_problem *p = &r->o.problem;
+    const struct mx_problem *p = &r->whole;
     if (r->source.region == NULL) return mx_fill_plane(&r->fill, z, plane);
     if (r->made.kind == MX_FRAME_INCLUDED) return ask_source(r, z, plane);
     return mx_frame_fill(&r->made, p, p->dtype, r->report.layout.row_pitch_bytes, z, plane, ask_source, r);
 }
 
-/* Planes with the frames that the run's sides ask for. */
+/* Planes with the frames that the run's sides ask for. z is this rank's, `fill` is asked for planes of the
+ * whole grid. */
 struct sided {
     struct mx_run *r;
     int array;
@@ -236,9 +248,10 @@ struct sided {
 static int fill_sided(void *context, int64_t z, char *plane) {
     const struct sided *s = context;
     const struct mx_run *r = s->r;
-    const struct mx_problem *p = &r->o.problem;
-    if (mx_sides_all_fixed(&r->sides)) return s->fill(s->context, z, plane);
-    int err = s->fill(s->context, mx_side_source(r->sides.side[MX_DIM_Z], p->nz, p->h, z), plane);
+    const struct mx_problem *p = &r->whole;
+    z += r->o.problem.first_plane;
+    if (mx_sides_all_fixed(&p->sides)) return s->fill(s->context, z, plane);
+    int err = s->fill(s->context, mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z), plane);
     if (err == 0) mx_sides_plane(&r->sides, p, &r->report.layout, s->array, plane);
     return err;
 }
@@ -281,7 +294,7 @@ static int copy_frames(struct mx_run *r) {
 static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t index,
                                      const struct mx_layout *layout) {
     return (struct mx_fields_fill){.fields = &r->fields,
-                                   .problem = &r->o.problem,
+                                   .problem = &r->whole,
                                    .layout = layout,
                                    .array = array,
                                    .index = index,
@@ -296,6 +309,7 @@ struct sided_field {
     const struct mx_layout *layout;
     enum mx_dtype dtype;
     struct mx_fields_fill *fill;
+    int64_t before; /* planes of the Buffer that stand before the rank's own frame */
 };
 
 static int64_t periodic_source(const struct mx_problem *p, int dim, int64_t i) {
@@ -305,7 +319,8 @@ static int64_t periodic_source(const struct mx_problem *p, int dim, int64_t i) {
 
 static int fill_sided_field(void *context, int64_t z, char *plane) {
     const struct sided_field *s = context;
-    const struct mx_problem *p = &s->run->o.problem;
+    const struct mx_problem *p = &s->run->whole;
+    z += s->run->o.problem.first_plane - s->before;
     const int64_t e = mx_dtype_bytes(s->dtype), pitch = s->layout->row_pitch_bytes, all = p->nx + 2 * p->h;
     int err = mx_fields_fill_plane(s->fill, periodic_source(p, MX_DIM_Z, z), plane);
     for (int64_t y = 0; y < s->layout->rows && err == 0 && mx_sides_periodic(&p->sides, MX_DIM_X); y++)
@@ -327,7 +342,10 @@ static int write_fixed(struct mx_run *r) {
         if (r->file[i] != NULL) continue;
         mx_layout_of_fixed(&r->report.layout, i, &layout);
         struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
-        struct sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill};
+        const int64_t pitch = layout.plane_pitch_bytes;
+        struct sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill,
+                                    r->report.layout.fixed[i].offset_bytes / pitch};
+        layout.planes = layout.buffer_bytes / pitch;
         err = pass_layout(r, "fields", r->fixed[i], &layout, true, fill_sided_field, &sided);
     }
     return err;
@@ -336,7 +354,7 @@ static int write_fixed(struct mx_run *r) {
 /* State 0, in as many Buffers as the algorithm wants to find it in; of pairs both arrays. */
 static int write_initial_grid(struct mx_run *r) {
     const int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1, parts = r->tuned.shape.pairs ? 2 : 1;
-    int err = begin_note(r);
+    int err = r->resumed ? 0 : begin_note(r);
     if (err == 0 && r->system == NULL) {
         struct sided sided = {r, 0, plain_plane, r};
         for (int32_t i = 0; i < n && err == 0; i++)
@@ -348,23 +366,36 @@ static int write_initial_grid(struct mx_run *r) {
         struct sided sided = {r, i / n, mx_fields_fill_plane, &fill};
         err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, fill_sided, &sided);
     }
-    return err < 0 ? err : write_fixed(r);
+    return err < 0 || r->resumed ? err : write_fixed(r);
+}
+
+/* The first sweep reads what the run begins with, and no Buffer holds it. */
+static int begin_fused(struct mx_run *r) {
+    int err = r->resumed ? 0 : begin_note(r);
+    for (int32_t i = 0; i < r->fuse.n; i++) r->note.sample[i] = r->fuse.field[i].field.identity.sample;
+    if (err == 0 && r->tuned.shape.init_both) {
+        mx_run_begin_phase(r, "initial", "B", r->report.predicted_init_bytes);
+        err = mx_run_fuse_frames(r);
+        r->note.frames = err == 0;
+    }
+    return err < 0 || r->resumed ? err : write_fixed(r);
 }
 
 static int initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
-    int err = 0;
-    r->fill = (struct mx_fill){.problem = &r->o.problem, .layout = &r->report.layout};
+    const bool fresh = !r->resumed || r->note.pending;
+    int err = mx_run_begin_fuse(r);
+    r->fill = (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout};
     if (r->o.init != NULL) r->fill.init = mx_init_find(r->o.init);
-    if (!r->resumed) err = write_initial_grid(r);
-    if (r->n_buffers > r->note.n_buffers) r->note.frames &= !r->resumed; /* a new Buffer holds nothing */
+    if (err == 0 && fresh) err = r->fuse.source ? begin_fused(r) : write_initial_grid(r);
+    if (r->n_buffers > r->note.n_buffers) r->note.frames &= fresh; /* a new Buffer holds nothing */
     renew_note(r);
     if (err == 0 && r->resumed && r->tuned.shape.init_both && !r->note.frames && r->rest.nt > 0)
         err = copy_frames(r);
     /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
      */
     bool commits = r->report.device.durable && mx_run_resumable(r);
-    if (err == 0 && !r->resumed && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
+    if (err == 0 && fresh && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
     r->report.init_seconds = seconds_since(begin);
     return err;
 }
@@ -492,6 +523,13 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     struct mx_usage usage = mx_usage_now(&files);
     p->hash_bytes = 0;
     int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
+    if (mx_is_rank(&r->ranks) && err == -ECONNRESET && strstr(r->why.text, "rank") == NULL)
+        mx_fail(
+            &r->why, err,
+            "another rank has ended while all committed, so this one ends too; go on with --resume when all "
+            "are back");
+    if (mx_is_rank(&r->ranks))
+        mx_link_counters(r->ranks.link, &r->ranks.sent_bytes, &r->ranks.received_bytes);
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
     p->counters = counters_since(r, &before);
@@ -505,6 +543,12 @@ static bool asks(const struct mx_run *r) {
     return r->points.after.sources != NULL || r->points.after.traces != NULL || r->norms.norms != NULL ||
            !mx_sides_all_fixed(&r->sides);
 }
+
+static const struct mx_neighbours_ops neighbours = {.send = mx_link_send,
+                                                    .receive = mx_link_receive,
+                                                    .sent = mx_link_sent,
+                                                    .received = mx_link_received,
+                                                    .quit = mx_link_quit};
 
 static int compute(struct mx_run *r) {
     struct mx_report *p = &r->report;
@@ -523,11 +567,16 @@ static int compute(struct mx_run *r) {
                              .faces = r->faces,
                              .budget = r->budget,
                              .accel = r->accel,
+                             .neighbours = mx_is_rank(&r->ranks) ? &neighbours : NULL,
+                             .link = r->ranks.link,
                              .after = asks(r) ? &r->points.after : NULL,
                              .most_ahead = most_ahead(r),
                              .sweep = take_sweep,
                              .decides = r->norms.n_until > 0 ? decides : NULL,
-                             .taking = r->snapshots.made ? &r->snapshots.taking : NULL,
+                             .feeding = r->fuse.source ? &r->fuse.feeding : NULL,
+                             .taking = r->snapshots.made                    ? &r->snapshots.taking
+                                       : r->fuse.checksum || r->fuse.output ? &r->fuse.taking
+                                                                            : NULL,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
@@ -592,15 +641,39 @@ static int state_array(const struct mx_run *r) {
     return (int)(mx_levels_of(&r->o.problem, r->report.steps_done) & 1);
 }
 
+/* The digest goes from cell to cell: of ranks each goes on where the one below it has ended; for a second
+ * array the first rank goes on where the last has. */
+static int digest_array(struct mx_run *r, struct digest *d, bool first) {
+    mx_link *link = r->ranks.link;
+    const unsigned char *secret = d->state->extSecret; /* an address of this process */
+    int err = link != NULL && !first ? mx_link_share(link, MX_CHANNEL_RUN, r->ranks.ranks - 1, d->state,
+                                                     sizeof *d->state, &r->why)
+                                     : 0;
+    if (err == 0 && link != NULL) err = mx_link_take_turn(link, d->state, sizeof *d->state, &r->why);
+    d->state->extSecret = secret;
+    if (err == 0) err = pass(r, "checksum", mx_run_buffer(r, r->result, d->array), false, digest_plane, d);
+    return err == 0 && link != NULL ? mx_link_pass_turn(link, d->state, sizeof *d->state, &r->why) : err;
+}
+
 static int take_checksum(struct mx_run *r) {
+    if (r->fuse.checksum && r->fuse.whole) {
+        snprintf(r->report.checksum, sizeof r->report.checksum, "%016llx",
+                 (unsigned long long)mx_run_fuse_checksum(r));
+        return 0;
+    }
     struct digest d = {r, XXH3_createState(), state_array(r)};
     if (d.state == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the checksum");
     XXH3_64bits_reset(d.state);
-    int err = pass(r, "checksum", mx_run_buffer(r, r->result, d.array), false, digest_plane, &d);
+    const unsigned char *secret = d.state->extSecret;
+    int err = digest_array(r, &d, true);
     if (err == 0 && mx_form(&r->o.problem) == MX_STAGGERED) {
         d.array = 1;
-        err = pass(r, "checksum", mx_run_buffer(r, r->result, 1), false, digest_plane, &d);
+        err = digest_array(r, &d, false);
     }
+    if (err == 0 && mx_is_rank(&r->ranks)) /* the last rank has seen all */
+        err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, r->ranks.ranks - 1, d.state, sizeof *d.state,
+                            &r->why);
+    d.state->extSecret = secret;
     if (err == 0)
         snprintf(r->report.checksum, sizeof r->report.checksum, "%016llx",
                  (unsigned long long)XXH3_64bits_digest(d.state));
@@ -681,6 +754,10 @@ static int close_sink(struct mx_run *r) {
     return err > 0 ? -EIO : err;
 }
 
+/* Rank 0 gives the files that all have written to their names, when all have. */
+static int meet_before(struct mx_run *r) { return r->ranks.rank == 0 ? mx_run_meet(r) : 0; }
+static int meet_after(struct mx_run *r) { return r->ranks.rank > 0 ? mx_run_meet(r) : 0; }
+
 /* A plane of one array, to the files of its fields, or a program's sink. */
 struct fields_out {
     struct mx_run *run;
@@ -707,6 +784,14 @@ static int hand_over_fields(void *context, int64_t z, char *plane) {
     return err;
 }
 
+/* The last sweep may have written all of it. */
+static bool is_written(const struct mx_run *r) { return r->fuse.output && r->fuse.whole; }
+
+static int writing_failed(struct mx_run *r) {
+    if (r->fuse.output_err < 0) r->why = r->fuse.output_why;
+    return r->fuse.output_err;
+}
+
 static int hand_over_array(struct mx_run *r, int array) {
     const bool leapfrog = mx_form(&r->o.problem) == MX_LEAPFROG;
     struct fields_out o = {r, array, leapfrog ? array ^ state_array(r) : array};
@@ -719,21 +804,25 @@ static int hand_over_array(struct mx_run *r, int array) {
 
 /* All files of a system are whole before the first of them appears. */
 static int hand_over_system(struct mx_run *r) {
-    int err = hand_over_array(r, 0);
-    if (err == 0) err = hand_over_array(r, 1);
+    int err = is_written(r) ? writing_failed(r) : hand_over_array(r, 0);
+    if (err == 0 && !is_written(r)) err = hand_over_array(r, 1);
+    if (err == 0) err = meet_before(r);
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_field_sink *s = &r->field_sink[i];
         if (!s->open) continue;
         s->open = false;
         err = s->sink.close(s->sink.context, true, &r->why);
     }
-    return err == 0 && r->sink_open ? close_sink(r) : err;
+    if (err == 0 && r->sink_open) err = close_sink(r);
+    return err < 0 ? err : meet_after(r);
 }
 
 static int hand_over_grid(struct mx_run *r) {
-    int err = pass(r, "output", r->buffer[r->result], false, hand_over_plane, r);
-    if (err < 0) return err;
-    return close_sink(r);
+    int err = is_written(r) ? writing_failed(r)
+                            : pass(r, "output", r->buffer[r->result], false, hand_over_plane, r);
+    if (err == 0) err = meet_before(r);
+    if (err == 0) err = close_sink(r);
+    return err < 0 ? err : meet_after(r);
 }
 
 /* A result that differs from the plain computation is none. */
@@ -771,28 +860,62 @@ static int explain(struct mx_run *r, int err) {
     return -ESTALE;
 }
 
-int mx_run_work(struct mx_run *r) {
-    static int (*const phases[])(struct mx_run *) = {initialise,  make_engine,   compute,
-                                                     check_files, commit_result, take_checksum};
-    int err = 0;
-    for (size_t i = 0; i < sizeof phases / sizeof phases[0] && err == 0; i++) {
-        err = mx_run_stopped(r);
-        if (err == 0) err = phases[i](r);
-    }
-    if (err == 0 && r->o.verify) err = verify(r);
-    err = explain(r, err);
-    if (err == 0) err = mx_run_stopped(r);
-    if (err == 0) err = hand_over_result(r);
-    if (err == 0) err = mx_run_end_traces(r);
+/* One phase of the report: how long it takes, and what it moves. */
+static int timed(struct mx_run *r, enum mx_report_phases phase, int (*work)(struct mx_run *)) {
+    struct mx_report_phase *p = &r->report.phase[phase];
+    const uint64_t begin = mx_clock_ns(), hashed = r->hashed_bytes;
+    struct mx_counters before, after;
+    mx_run_counters(r, &before);
+    const int err = work(r);
+    mx_run_counters(r, &after);
+    p->seconds += seconds_since(begin);
+    p->read_bytes += (int64_t)(after.read_bytes - before.read_bytes);
+    p->write_bytes += (int64_t)(after.write_bytes - before.write_bytes - (r->hashed_bytes - hashed));
+    return err;
+}
+
+static int end_traces(struct mx_run *r) {
+    int err = mx_run_end_traces(r);
     if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
         mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
                 strerror(-err));
-    return err < 0 ? err : finish(r);
+    return err;
+}
+
+int mx_run_work(struct mx_run *r) {
+    static const struct {
+        enum mx_report_phases phase;
+        int (*work)(struct mx_run *);
+    } steps[] = {{MX_PHASE_INIT, initialise},       {MX_PHASE_PREPARE, make_engine},
+                 {MX_PHASE_STENCIL, compute},       {MX_PHASE_FINISH, check_files},
+                 {MX_PHASE_FINISH, commit_result},  {MX_PHASE_OUTPUT, mx_run_end_fuse},
+                 {MX_PHASE_CHECKSUM, take_checksum}};
+    int err = 0;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && err == 0; i++) {
+        err = mx_run_stopped(r);
+        if (err == 0) err = timed(r, steps[i].phase, steps[i].work);
+    }
+    if (err == 0 && r->o.verify) err = timed(r, MX_PHASE_VERIFY, verify);
+    if (mx_is_rank(&r->ranks) && r->stop && (err == -ECONNRESET || err == -ECANCELED))
+        err = -EINTR; /* all were asked to end, and this one was not the first */
+    err = explain(r, err);
+    if (err == 0) err = mx_run_stopped(r);
+    if (err == 0) err = timed(r, MX_PHASE_OUTPUT, hand_over_result);
+    r->report.phase[MX_PHASE_OUTPUT].write_bytes += r->fuse.written_bytes;
+    mx_run_drop_fuse(r);
+    if (err == 0) err = timed(r, MX_PHASE_FINISH, end_traces);
+    /* Nobody removes a store that another run of all ranks would need. */
+    if (err == 0) err = mx_run_collect_reports(r);
+    if (err == 0) err = mx_run_meet(r);
+    r->ranks.well = err == 0;
+    return err < 0 ? err : timed(r, MX_PHASE_FINISH, finish);
 }
 
 void mx_run_release(struct mx_run *r) {
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
+    mx_run_release_fuse(r);
+    mx_run_close_ranks(r);
     mx_accel_close(r->accel);
     for (int i = 0; i < MX_BUFFERS; i++) {
         mx_buffer_close(r->buffer[i]);

@@ -17,6 +17,11 @@ struct mx_run_points {
     struct mx_after after;
     int64_t capacity; /* steps that the ring of traces has room for */
     int fd;           /* of the file of traces; -1 = none */
+    /* Of a rank: `probes` are those of its planes, of `all` in the run, at most `most` of a rank. Rank 0,
+     * which writes the file, knows whose they are: number i of rank k is column[k * most + i] of the traces.
+     */
+    int64_t all, most;
+    int64_t *column;
 };
 
 /* All with r->why. */

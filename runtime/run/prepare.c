@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
 enum { LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
 enum { MOST_PLANS = 4 }; /* until traces have room for the steps of a sweep */
 
@@ -31,6 +33,7 @@ static const double longest_sweep_s = 600, longest_step_s = 5;
 static int take_limits(struct mx_run *r) {
     const struct mx_machine *m = &r->report.machine;
     uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
+    if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_ranks_here(&r->ranks);
     char a[32], b[32];
     if (limit > visible && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
@@ -107,12 +110,25 @@ static int take_place(struct mx_run *r) {
 /* What was given with --resume has to be what the store holds. */
 static int check_problem(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
-    if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != b->nz))
+    if (b->all_nz > 0 && !mx_is_rank(&r->ranks))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds planes %lld to %lld of a run of %d ranks: resume it with --ranks %d, or mpirun "
+            "-n %d, and the -d that it began with",
+            place, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1), r->note.ranks,
+            r->note.ranks, r->note.ranks);
+    if (mx_is_rank(&r->ranks) && (r->note.ranks != r->ranks.ranks || r->note.rank != r->ranks.rank))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s is the store of rank %d of %d, and this is rank %d of %d: a run of ranks is resumed "
+            "with as many as it began with",
+            place, r->note.rank, r->note.ranks, r->ranks.rank, r->ranks.ranks);
+    if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != mx_all_planes(b)))
         return mx_fail(
             &r->why, -EINVAL,
             "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
             "-n out with --resume",
-            place, (long long)b->nx, (long long)b->ny, (long long)b->nz, (long long)b->nt);
+            place, (long long)b->nx, (long long)b->ny, (long long)mx_all_planes(b), (long long)b->nt);
     if (mx_option_given(&r->o, "steps") && a->nt < r->note.time)
         return mx_fail(
             &r->why, -EINVAL,
@@ -310,6 +326,24 @@ static int take_stored_frames(struct mx_run *r, const char *place) {
     return err;
 }
 
+/* Of a store that holds no state yet: what the run begins with is read once more (fuse.c says whether it is
+ * what it was). */
+static int open_pending(struct mx_run *r) {
+    const char *path = r->note.input;
+    int err = r->system == NULL ? open_former_source(r)
+              : r->o.verify     ? open_fields(r, true)
+                                : mx_fields_open_state(&r->fields, &r->o.problem, &r->why);
+    for (int32_t i = 0; i < r->fields.n && path[0] == 0; i++) path = r->fields.field[i].path;
+    if (err == -EINVAL || err == -ENOENT) {
+        const mx_why reason = r->why;
+        mx_fail(&r->why, err,
+                "nothing was committed since this run began, and what it began with cannot be read as it "
+                "was (%.600s): start again without --resume",
+                reason.text[0] != 0 ? reason.text : path);
+    }
+    return err;
+}
+
 /* Problem, layout and origin are those of the store; backend and plan are, unless others are asked for. */
 static int take_store(struct mx_run *r) {
     struct mx_store_facts *store = calloc(1, sizeof *store);
@@ -317,8 +351,11 @@ static int take_store(struct mx_run *r) {
     int err = r->o.path == NULL
                   ? mx_fail(&r->why, -EINVAL, "--resume needs the place of the store: give it with -d PATH")
                   : read_note(r, store);
+    r->note_time = r->note.time;
+    r->note_buffer = r->note.buffer;
     if (err == 0) err = check_kernel(r, store->place);
     if (err == 0) err = check_problem(r, store->place);
+    if (err == 0) err = mx_run_agree_state(r);
     if (err == 0) err = check_origin(r, store->place);
     if (err == 0) err = take_stored_frames(r, store->place);
     if (err == 0) {
@@ -329,6 +366,8 @@ static int take_store(struct mx_run *r) {
         if (store->finished == 2) r->o.keep = true;
         const int64_t nt = mx_option_given(&r->o, "steps") ? r->o.problem.nt : r->note.problem.nt;
         r->o.problem = r->note.problem;
+        r->o.problem.nz = mx_all_planes(&r->note.problem); /* cut again once all is known */
+        r->o.problem.first_plane = r->o.problem.all_nz = 0;
         r->o.problem.nt = nt;
         if (r->note.problem.system != NULL) err = take_stored_system(r, store->place);
         r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;
@@ -340,7 +379,10 @@ static int take_store(struct mx_run *r) {
         r->resumed = r->committed = true;
         r->report.resumed_from = r->note.time;
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
-        if (err == 0 && r->o.verify) err = r->system != NULL ? open_fields(r, true) : open_former_source(r);
+        if (err == 0 && r->note.pending)
+            err = open_pending(r);
+        else if (err == 0 && r->o.verify)
+            err = r->system != NULL ? open_fields(r, true) : open_former_source(r);
     }
     free(store);
     return err;
@@ -433,7 +475,7 @@ static int merge_options(struct mx_run *r, struct mx_plan *plan) {
     return err;
 }
 
-static int make_plan(struct mx_run *r) {
+static int plan_alone(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     struct mx_plan given;
     if (r->resumed && r->o.plan == NULL && !plan_is_asked_for(&r->o)) return plan_as_before(r);
@@ -458,6 +500,8 @@ static double longest_sweep(const struct mx_run *r) {
                : most;
 }
 
+static int make_plan(struct mx_run *r) { return mx_run_agree_plan(r, plan_alone); }
+
 /* Seconds of the longest sweep: due steps leave sweeps of very different lengths. */
 static double longest_of_plan(const struct mx_run *r) {
     const double levels = (double)mx_levels_of(&r->rest, r->rest.nt);
@@ -470,7 +514,7 @@ static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
-    if (!free || r->resident || sweep <= most || r->tuned.plan.bt <= 1) return 0;
+    if (!free || mx_is_rank(&r->ranks) || r->resident || sweep <= most || r->tuned.plan.bt <= 1) return 0;
     const struct mx_tune_result former = r->tuned;
     q->most_bt = (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
     if (make_plan(r) < 0) r->tuned = former;
@@ -501,7 +545,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
             "%s",
             r->algorithm->name,
             r->algorithm->resumable ? "--in-place" : "take --algorithm stream or redundant");
-    if (!possible) return 0;
+    if (!possible || mx_is_rank(&r->ranks)) return 0;
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
         if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
@@ -558,19 +602,91 @@ static void report_commits(struct mx_run *r) {
                               : r->tuned.shape.init_both
                                   ? mx_run_buffers(r) * p->layout.buffer_bytes
                                   : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
+    if (r->note.pending && r->resumed)
+        p->predicted_init_bytes = (r->tuned.shape.init_both ? r->n_buffers : 1) * p->layout.buffer_bytes;
+    if (r->fuse.source) p->predicted_init_bytes = r->fuse.init_bytes;
+    p->predicted_read_bytes += r->fuse.fed_bytes - r->fuse.saved_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
         p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
 }
 
+/* What passes over the Buffers of the result an output takes. */
+static int64_t output_passes(const struct mx_run *r) {
+    int64_t passes = 0;
+    if (r->system == NULL) return r->sink.region != NULL;
+    for (int32_t array = 0; array < 2; array++) {
+        bool wanted = false;
+        for (int32_t i = 0; i < r->fields.n; i++)
+            wanted |= r->fields.field[i].array == array &&
+                      (r->field_sink[i].path != NULL || r->sink.region != NULL);
+        passes += wanted;
+    }
+    return passes;
+}
+
+/* A resumed run whose Buffers do not all have the frame yet copies it. */
+static int64_t copied_bytes(const struct mx_run *r) {
+    const bool frames = r->note.frames && r->n_buffers <= r->note.n_buffers;
+    if (!r->resumed || r->note.pending || !r->tuned.shape.init_both || frames || r->rest.nt == 0) return 0;
+    return (mx_run_buffers(r) - (r->tuned.shape.pairs ? 2 : 1)) * r->report.layout.buffer_bytes;
+}
+
+static void report_phases(struct mx_run *r) {
+    struct mx_report *p = &r->report;
+    const struct mx_run_fuse *u = &r->fuse;
+    const int64_t buffer = p->layout.buffer_bytes, copied = copied_bytes(r);
+    p->fused = (struct mx_report_fused){.source = u->source,
+                                        .checksum = u->checksum,
+                                        .output = u->output,
+                                        .no_source = u->no_source,
+                                        .no_checksum = u->no_checksum,
+                                        .no_output = u->no_output};
+    struct mx_report_phase *init = &p->phase[MX_PHASE_INIT], *stencil = &p->phase[MX_PHASE_STENCIL],
+                           *checksum = &p->phase[MX_PHASE_CHECKSUM], *output = &p->phase[MX_PHASE_OUTPUT];
+    init->predicted_read_bytes = (u->source ? u->init_read_bytes : 0) + copied;
+    init->predicted_write_bytes = p->predicted_init_bytes + copied;
+    stencil->predicted_read_bytes = p->predicted_read_bytes;
+    stencil->predicted_write_bytes = p->predicted_write_bytes;
+    checksum->predicted_read_bytes =
+        u->checksum ? 0 : (mx_form(&r->o.problem) == MX_STAGGERED ? 2 : 1) * buffer;
+    output->predicted_read_bytes = u->output ? u->frame_read_bytes : output_passes(r) * buffer;
+    output->predicted_write_bytes = u->output ? u->output_bytes : 0;
+}
+
 /* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
 static uint64_t extra_bytes(const struct mx_run *r) {
-    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_run_snapshots_bytes(r) +
+    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_snapshots_bytes(&r->snapshots) +
            mx_take_norms_bytes(&r->o.problem, r->request.threads);
 }
 
 static bool extra_fits(struct mx_run *r) {
     const bool points = mx_run_points_fit(r);
-    return mx_run_snapshots_fit(r) && points;
+    return mx_snapshots_fit(&r->snapshots, r->tuned.plan.algorithm, &r->tuned.layout) && points;
+}
+
+/* Fields of C that a rank has a copy of reach as far beyond it as its sweeps do. */
+static int extend_fixed(struct mx_run *r) {
+    const struct mx_problem *p = &r->rest;
+    const int64_t hc = p->system != NULL ? p->system->hc : 0,
+                  need = larger((r->tuned.shape.max_levels - 2) * p->h + hc, 0);
+    const bool low = mx_has_neighbour(p, 0), high = mx_has_neighbour(p, 1);
+    int64_t beyond = r->resumed ? r->note.fixed_beyond : need;
+    if ((!low && !high) || mx_fixed_count(p) == 0) return 0;
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) {
+        struct mx_fixed_layout *f = &r->tuned.layout.fixed[i];
+        if (f->user_file) continue;
+        if (need > beyond)
+            return mx_fail(
+                &r->why, -EINVAL,
+                "the store of a rank has %lld planes of each read-only field beyond its own, and sweeps "
+                "of %lld levels need %lld: take --block with a bt of %lld or less",
+                (long long)beyond, (long long)r->tuned.shape.max_levels, (long long)need,
+                (long long)((beyond - hc) / p->h + 2));
+        f->offset_bytes = low ? beyond * f->plane_pitch_bytes : 0;
+        f->bytes = (r->tuned.layout.planes + (low + high) * beyond) * f->plane_pitch_bytes;
+    }
+    r->note.fixed_beyond = beyond;
+    return 0;
 }
 
 int mx_run_plan(struct mx_run *r) {
@@ -578,7 +694,8 @@ int mx_run_plan(struct mx_run *r) {
     uint64_t capacity = 0;
     q->offset_align_bytes = alignment(r, &capacity);
     q->extra_dram_bytes = extra_bytes(r);
-    q->blocks_only = r->o.integrity;
+    q->blocks_only = r->o.integrity || r->ranks.ranks > 1;
+    q->resumable |= r->ranks.ranks > 1;
     q->fixed = r->file_layout;
     if (r->resumed) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
@@ -595,6 +712,7 @@ int mx_run_plan(struct mx_run *r) {
     }
     if (err < 0) return err;
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
+    if ((err = extend_fixed(r)) < 0) return err;
     report_plan(r);
     mx_run_predict_snapshots(r);
     if (r->o.integrity && !r->algorithm->uses_blocks)
@@ -604,7 +722,9 @@ int mx_run_plan(struct mx_run *r) {
                        "or stream",
                        r->algorithm->name);
     err = decide_commits(r, capacity);
+    if (err == 0) err = mx_run_decide_fuse(r);
     if (err == 0) report_commits(r);
+    if (err == 0) report_phases(r);
     return err;
 }
 
@@ -640,6 +760,7 @@ static int take_accel(struct mx_run *r) {
 int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
+    if (err == 0) err = mx_run_check_ranks(r);
     if (err == 0 && r->o.kernel != NULL && !r->o.resume)
         err = mx_take_kernel(&r->o, NULL, &r->why, &r->system);
     if (err == 0 && r->system != NULL) err = take_fields(r);
@@ -664,13 +785,18 @@ int mx_run_request(struct mx_run *r) {
     if (err < 0) return err;
     if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0 && r->system == NULL)
         r->o.init = mx_inits[0].name;
+    if ((err = mx_run_cut(r)) < 0) return err;
     r->rest = r->o.problem;
     r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
+    if (r->o.threads == 0 && mx_ranks_here(&r->ranks) > 1)
+        r->o.threads = larger(1, r->report.machine.cores / mx_ranks_here(&r->ranks));
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
     if ((err = take_accel(r)) < 0) return err;
     r->request.face = mx_face_of(r->backend);
+    r->request.advised = r->o.advice == MX_ADVICE_SCHEDULE;
+    r->request.anonymous = r->backend->anonymous;
     if ((err = mx_run_stopped(r)) == 0)
         err = mx_take_rates(&r->o, r->backend, &r->report.machine, r->report.dram_limit_bytes, &r->why,
                             &r->request.rates);
@@ -722,7 +848,7 @@ static int check_note(struct mx_run *r) {
     struct mx_note now;
     int64_t n = mx_device_note(r->device, text, sizeof text);
     int err = n > 0 ? mx_note_parse(text, (size_t)n, NULL, &now) : -EBUSY;
-    bool same = err == 0 && now.time == r->note.time && now.buffer == r->note.buffer &&
+    bool same = err == 0 && now.time == r->note_time && now.buffer == r->note_buffer &&
                 now.started_s == r->note.started_s &&
                 now.layout.buffer_bytes == r->note.layout.buffer_bytes &&
                 now.problem.nt == r->note.problem.nt;
@@ -822,7 +948,9 @@ int mx_run_open_store(struct mx_run *r) {
     /* The device's alignment may turn out larger than it looked from outside. */
     bool same = r->backend->face == MX_FACE_MAPPED ||
                 r->report.device.offset_align_bytes == r->request.offset_align_bytes;
-    if (err == 0 && !same) err = mx_run_plan(r);
+    bool again = !same;
+    if (err == 0) err = mx_run_agree_any(r, &again);
+    if (err == 0 && again) err = mx_run_plan(r);
     if (err == 0)
         err = mx_budget_create(r->report.dram_limit_bytes, r->request.reserve_bytes, &r->why, &r->budget);
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
@@ -929,8 +1057,27 @@ int mx_run_check_stored_names(struct mx_run *r) {
     return err;
 }
 
+/* A sink; of ranks a file that rank 0 makes and all write to. */
+static int open_file(struct mx_run *r, struct mx_grid_file *file, struct mx_sink *sink,
+                     struct mx_grid *grid) {
+    char path[PATH_MAX] = "";
+    const bool first = r->ranks.rank == 0;
+    if (!mx_is_rank(&r->ranks)) return sink->open(sink->context, grid, &r->why);
+    int err = first ? sink->open(sink->context, grid, &r->why) : 0;
+    if (err != 0) return err;
+    if (first) mx_output_show(&file->output);
+    if (first) snprintf(path, sizeof path, "%s", file->output.temporary);
+    if ((err = mx_run_share_path(r, path)) < 0) return err;
+    if (path[0] == 0)
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "ranks write to one file, and %.300s has no place in a directory beside which it could grow",
+            file->path);
+    return first ? 0 : mx_grid_file_join(file, path, grid, &r->why);
+}
+
 static int open_field_sinks(struct mx_run *r) {
-    const struct mx_problem *p = &r->o.problem;
+    const struct mx_problem *p = &r->whole;
     const bool program = r->sink.region != NULL;
     int err = 0;
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
@@ -945,18 +1092,18 @@ static int open_field_sinks(struct mx_run *r) {
             r->sink_open = true;
             continue;
         }
-        err = s->sink.open(s->sink.context, &grid, &r->why);
+        err = open_file(r, &s->file, &s->sink, &grid);
         s->open = err == 0;
     }
     return err;
 }
 
 static int open_sink(struct mx_run *r) {
-    const struct mx_problem *p = &r->o.problem;
+    const struct mx_problem *p = &r->whole;
     if (r->system != NULL) return open_field_sinks(r);
     struct mx_grid grid = mx_grid_of(p, r->o.bare_output ? 0 : p->h);
     if (r->sink.region == NULL) return 0;
-    int err = r->sink.open != NULL ? r->sink.open(r->sink.context, &grid, &r->why) : 0;
+    int err = r->sink.open != NULL ? open_file(r, &r->output, &r->sink, &grid) : 0;
     if (err != 0) return err < 0 ? err : -EIO;
     r->sink_open = true;
     return 0;

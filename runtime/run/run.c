@@ -28,6 +28,7 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
         mx_grid_file_source(&r->input, r->input_path, r->input_raw, &r->source);
     }
     if (r->o.output != NULL) mx_grid_file_sink(&r->output, r->o.output, r->o.overwrite, &r->sink);
+    r->begin_ns = mx_clock_ns();
     pthread_mutex_init(&r->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -255,6 +256,7 @@ static void *prepare_alone(void *argument) {
 static void *run(void *argument) {
     struct mx_run *r = argument;
     int err = r->prepared ? 0 : prepare(r);
+    r->report.phase[MX_PHASE_PREPARE].seconds = (double)(mx_clock_ns() - r->begin_ns) * 1e-9;
     if (err == 0) {
         r->moving = true;
         err = mx_run_work(r);
@@ -303,7 +305,8 @@ static const char *status_of(const struct mx_run *r, int err) {
 
 void mx_run_close_report(struct mx_run *r, int err) {
     struct mx_report *p = &r->report;
-    p->problem = r->o.problem;
+    p->problem = r->whole.nx > 0 ? r->whole : r->o.problem;
+    p->wall_seconds = (double)(mx_clock_ns() - r->begin_ns) * 1e-9;
     p->status = status_of(r, err);
     p->error = (err < 0 && err != -EINTR) || p->verified == 0 ? r->why.text : NULL;
     p->peak_rss_bytes = mx_usage_peak_rss_bytes();
@@ -317,6 +320,7 @@ void mx_run_close_report(struct mx_run *r, int err) {
 
 int mx_run_json(const struct mx_run *r, mx_why *why, char **out) {
     json_t *object = mx_report_json(&r->report);
+    mx_run_add_ranks(r, object);
     char *text = json_dumps(object, JSON_INDENT(2));
     json_decref(object);
     if (text == NULL) return mx_fail(why, -ENOMEM, "no memory for the report");

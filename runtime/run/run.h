@@ -6,12 +6,14 @@
  *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
+ *     fuse.c       the input read by the first sweep, the result taken from the last
  *     in_place.c   files of C that are read where they are
  *     sides.c      what the frame is on each side
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
  *     norms.c      checks: norms, their history, what ends a run
  *     snapshots.c  the state every so many steps, as files
+ *     ranks.c      several processes, each with a range of planes
  *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
@@ -28,12 +30,14 @@
 #include "observe/timeline.h"
 #include "run/fields.h"
 #include "run/frame.h"
+#include "run/fuse.h"
 #include "run/grid_file.h"
 #include "run/norms.h"
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
 #include "run/points.h"
+#include "run/ranks.h"
 #include "run/request.h"
 #include "run/snapshots.h"
 #include "schedule/schedule.h"
@@ -63,9 +67,15 @@ struct mx_run {
     mx_why why;
     volatile int stop; /* asked to end; any thread, any signal handler */
 
+    struct mx_run_ranks ranks;
+    struct mx_problem whole; /* o.problem is the part of this rank, this is all of it; the same where a run is
+                                by itself */
     const struct mx_backend *backend;
     struct mx_problem rest; /* what is left to compute: the problem with the steps after `first_time` */
-    int64_t first_time;     /* steps that the store holds already */
+    int64_t
+        note_time; /* what the store says of itself: an older state of a rank may be what is gone on from */
+    int32_t note_buffer;
+    int64_t first_time; /* steps that the store holds already */
     struct mx_tune_request request;
     struct mx_tune_result tuned;
     mx_accel *accel; /* NULL = Blocks are in DRAM */
@@ -91,6 +101,7 @@ struct mx_run {
     struct mx_run_points points;
     struct mx_run_norms norms;
     struct mx_run_snapshots snapshots;
+    struct mx_run_fuse fuse;
     mx_budget *budget;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
@@ -124,6 +135,8 @@ struct mx_run {
     int err; /* of preparing, or of the run once it has ended */
     struct mx_run_progress progress;
     uint64_t phase_begin_ns;
+    uint64_t begin_ns;     /* it was opened */
+    uint64_t hashed_bytes; /* of --integrity, written with commits of all phases */
 };
 
 /* run.c */

@@ -3,9 +3,7 @@
 #include <string.h>
 
 static int read_sides(struct mx_run *r, struct mx_sides *out) {
-    int err = 0;
-    for (int32_t i = 0; i < r->o.sides.n && err == 0; i++)
-        err = mx_sides_parse(r->o.sides.word[i], &r->why, out);
+    int err = mx_sides_read(r->o.sides.word, r->o.sides.n, &r->why, out);
     return err < 0 ? err : mx_sides_check(out, &r->o.problem, &r->why);
 }
 

@@ -116,14 +116,14 @@ static void add_file(struct mx_run_snapshots *s, const char *name, enum mx_dtype
 }
 
 /* Of the state: the step before of leapfrog is none of its own. */
-static int choose_fields(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->snapshots;
+static int choose_fields(const struct mx_problem *p, const struct mx_run_fields *fields, mx_why *why,
+                         struct mx_run_snapshots *s) {
     char left[MX_SNAPSHOT_FIELDS], *rest;
-    s->file = calloc((size_t)(r->fields.n > 0 ? r->fields.n : 1), sizeof *s->file);
-    if (s->file == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of snapshots");
-    if (r->system == NULL && is_chosen(s->asked.fields, "u")) add_file(s, "u", r->o.problem.dtype, 0, 0);
-    for (int32_t i = 0; i < r->fields.n; i++) {
-        const struct mx_run_field *f = &r->fields.field[i];
+    s->file = calloc((size_t)(fields->n > 0 ? fields->n : 1), sizeof *s->file);
+    if (s->file == NULL) return mx_fail(why, -ENOMEM, "no memory for the names of snapshots");
+    if (p->system == NULL && is_chosen(s->asked.fields, "u")) add_file(s, "u", p->dtype, 0, 0);
+    for (int32_t i = 0; i < fields->n; i++) {
+        const struct mx_run_field *f = &fields->field[i];
         if (f->array != MX_FIELD_OF_C && strchr(f->name, '.') == NULL && is_chosen(s->asked.fields, f->name))
             add_file(s, f->name, f->dtype, f->array, f->index);
     }
@@ -133,12 +133,42 @@ static int choose_fields(struct mx_run *r) {
         for (int32_t i = 0; i < s->n_files; i++) found |= strcmp(s->file[i].name, w) == 0;
         if (!found)
             return mx_fail(
-                &r->why, -EINVAL,
+                why, -EINVAL,
                 "--snapshot-fields: '%.60s' is no field of the state; give names with commas between "
                 "them%s",
-                w, r->system == NULL ? " (a built-in stencil has u)" : "");
+                w, p->system == NULL ? " (a built-in stencil has u)" : "");
     }
-    return s->n_files > 0 ? 0 : mx_fail(&r->why, -EINVAL, "--snapshot-fields names no field of the state");
+    return s->n_files > 0 ? 0 : mx_fail(why, -EINVAL, "--snapshot-fields names no field of the state");
+}
+
+static int take_field_names(const struct mx_options *o, mx_why *why, struct mx_snapshots_asked *a) {
+    if (o->snapshot_fields != NULL &&
+        (size_t)snprintf(a->fields, sizeof a->fields, "%s", o->snapshot_fields) >= sizeof a->fields)
+        return mx_fail(why, -EINVAL, "--snapshot-fields has more than %zu bytes", sizeof a->fields - 1);
+    return 0;
+}
+
+/* Extents and files, once the problem is known. */
+static int count_cells(const struct mx_problem *p, const struct mx_run_fields *fields, mx_why *why,
+                       struct mx_run_snapshots *s) {
+    const int64_t extent[3] = {p->nz, p->ny, p->nx};
+    if (s->asked.every > p->nt)
+        return mx_fail(why, -EINVAL,
+                       "--snapshot every %lld steps of %lld: there would be none; give a number up to %lld",
+                       (long long)s->asked.every, (long long)p->nt, (long long)p->nt);
+    for (int i = 0; i < 3; i++) s->cells[i] = (extent[i] + s->asked.stride - 1) / s->asked.stride;
+    return choose_fields(p, fields, why, s);
+}
+
+int mx_snapshots_plan(const struct mx_options *o, const struct mx_problem *p,
+                      const struct mx_run_fields *fields, mx_why *why, struct mx_run_snapshots *s) {
+    *s = (struct mx_run_snapshots){.asked = {.every = o->snapshot_every, .stride = o->snapshot_stride},
+                                   .lock_fd = -1};
+    if (o->snapshot_every == 0) return 0;
+    int err = take_field_names(o, why, &s->asked);
+    if (err == 0) err = count_cells(p, fields, why, s);
+    if (err == 0) s->predicted_count = p->nt / s->asked.every;
+    return err;
 }
 
 static int take_options(struct mx_run *r) {
@@ -155,9 +185,7 @@ static int take_options(struct mx_run *r) {
             o->snapshot_directory, strerror(-err));
     a->every = o->snapshot_every;
     a->stride = o->snapshot_stride;
-    if (o->snapshot_fields != NULL &&
-        (size_t)snprintf(a->fields, sizeof a->fields, "%s", o->snapshot_fields) >= sizeof a->fields)
-        return mx_fail(&r->why, -EINVAL, "--snapshot-fields has more than %zu bytes", sizeof a->fields - 1);
+    if ((err = take_field_names(o, &r->why, a)) < 0) return err;
     if (!r->resumed || former->every == 0) return 0;
     if (a->every == former->every && a->stride == former->stride && strcmp(a->fields, former->fields) == 0)
         return 0;
@@ -279,16 +307,10 @@ static int check_space(struct mx_run *r) {
 int mx_run_take_snapshots(struct mx_run *r) {
     struct mx_run_snapshots *s = &r->snapshots;
     const struct mx_problem *p = &r->o.problem;
-    const int64_t extent[3] = {p->nz, p->ny, p->nx};
     struct found found;
     int err = take_options(r);
     if (err < 0 || s->asked.every == 0) return err;
-    if (s->asked.every > p->nt)
-        return mx_fail(&r->why, -EINVAL,
-                       "--snapshot every %lld steps of %lld: there would be none; give a number up to %lld",
-                       (long long)s->asked.every, (long long)p->nt, (long long)p->nt);
-    for (int i = 0; i < 3; i++) s->cells[i] = (extent[i] + s->asked.stride - 1) / s->asked.stride;
-    err = choose_fields(r);
+    err = count_cells(p, &r->fields, &r->why, s);
     if (err < 0) return err;
     s->predicted_count = p->nt / s->asked.every - r->first_time / s->asked.every;
     s->predicted_bytes = s->predicted_count * bytes_of_step(s);
@@ -302,17 +324,26 @@ int mx_run_take_snapshots(struct mx_run *r) {
     return err == 0 ? check_space(r) : err;
 }
 
-uint64_t mx_run_snapshots_bytes(const struct mx_run *r) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+uint64_t mx_snapshots_bytes(const struct mx_run_snapshots *s) {
     if (s->predicted_count == 0) return 0;
     return GATHER_BYTES + (uint64_t)(s->n_files * (int64_t)sizeof *s->file) + s->plane_bytes;
 }
 
 /* Those of algorithms that rewrite their Buffers in place are read from them, a plane at a time. */
-bool mx_run_snapshots_fit(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->snapshots;
-    const struct mx_algorithm *a = mx_algorithm_find(r->tuned.plan.algorithm);
-    const uint64_t plane = a->uses_blocks && !a->resumable ? (uint64_t)r->tuned.layout.plane_pitch_bytes : 0;
+static bool are_read(const char *algorithm) {
+    const struct mx_algorithm *a = mx_algorithm_find(algorithm);
+    return a->uses_blocks && !a->resumable;
+}
+
+int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *s, const struct mx_problem *p,
+                                const char *algorithm, const struct mx_layout *layout) {
+    if (s->predicted_count == 0 || !are_read(algorithm)) return 0;
+    return s->predicted_count * s->cells[0] * layout->plane_pitch_bytes *
+           (mx_form(p) == MX_STAGGERED ? 2 : 1);
+}
+
+bool mx_snapshots_fit(struct mx_run_snapshots *s, const char *algorithm, const struct mx_layout *layout) {
+    const uint64_t plane = are_read(algorithm) ? (uint64_t)layout->plane_pitch_bytes : 0;
     if (s->predicted_count == 0 || plane <= s->plane_bytes) return true;
     s->plane_bytes = plane;
     return false;
@@ -326,9 +357,7 @@ void mx_run_predict_snapshots(struct mx_run *r) {
                                                 .directory = s->asked.directory,
                                                 .predicted_count = s->predicted_count,
                                                 .predicted_bytes = s->predicted_bytes};
-    if (s->predicted_count > 0 && r->algorithm->uses_blocks && !r->algorithm->resumable)
-        p->predicted_read_bytes += s->predicted_count * s->cells[0] * p->layout.plane_pitch_bytes *
-                                   (mx_form(&r->o.problem) == MX_STAGGERED ? 2 : 1);
+    p->predicted_read_bytes += mx_snapshots_read_bytes(s, &r->o.problem, r->algorithm->name, &p->layout);
 }
 
 /* ------------------------------------------------------------------ begin */
@@ -594,6 +623,12 @@ void mx_run_abandon_snapshots(struct mx_run *r) {
     for (int32_t i = 0; i < r->snapshots.n_files; i++) mx_output_drop(&r->snapshots.file[i].output);
 }
 
+void mx_snapshots_forget(struct mx_run_snapshots *s) {
+    free(s->file);
+    s->file = NULL;
+    s->n_files = 0;
+}
+
 void mx_run_close_snapshots(struct mx_run *r) {
     struct mx_run_snapshots *s = &r->snapshots;
     mx_run_abandon_snapshots(r);
@@ -602,7 +637,5 @@ void mx_run_close_snapshots(struct mx_run *r) {
     mx_block_free(s->block);
     if (s->made) pthread_cond_destroy(&s->changed), pthread_mutex_destroy(&s->lock);
     s->made = false;
-    free(s->file);
-    s->file = NULL;
-    s->n_files = 0;
+    mx_snapshots_forget(s);
 }

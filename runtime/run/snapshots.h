@@ -14,6 +14,7 @@
 
 #include "execute/take.h"
 #include "grid/grid.h"
+#include "run/fields.h"
 #include "run/note.h"
 #include "run/options.h"
 #include "run/output.h"
@@ -52,8 +53,12 @@ struct mx_run_snapshots {
 int mx_run_take_snapshots(mx_run *r);
 /* DRAM besides Blocks; and whether that is enough for the plan, else it has grown and the plan is to be made
  * again. */
-uint64_t mx_run_snapshots_bytes(const mx_run *r);
-bool mx_run_snapshots_fit(mx_run *r);
+uint64_t mx_snapshots_bytes(const struct mx_run_snapshots *snapshots);
+bool mx_snapshots_fit(struct mx_run_snapshots *snapshots, const char *algorithm,
+                      const struct mx_layout *layout);
+/* What an algorithm reads again for them: its Buffers are rewritten in place. */
+int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *snapshots, const struct mx_problem *problem,
+                                const char *algorithm, const struct mx_layout *layout);
 /* Once there is a plan: what is predicted. */
 void mx_run_predict_snapshots(mx_run *r);
 /* Once the store is ours: makes, locks and cleans the directory. */
@@ -68,6 +73,11 @@ void mx_run_report_snapshots(mx_run *r);
 /* For a process that ends at once: removes what has a name already. */
 void mx_run_abandon_snapshots(mx_run *r);
 void mx_run_close_snapshots(mx_run *r);
+
+/* Of options alone, for a plan: what the above need to know. The directory is not looked at. -EINVAL. */
+int mx_snapshots_plan(const struct mx_options *options, const struct mx_problem *problem,
+                      const struct mx_run_fields *fields, mx_why *why, struct mx_run_snapshots *out);
+void mx_snapshots_forget(struct mx_run_snapshots *snapshots);
 
 /* Is this the name of a file that snapshots have in their directory, whatever the field is called? */
 bool mx_snapshot_name(const char *name);

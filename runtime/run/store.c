@@ -104,6 +104,7 @@ static json_t *json_arrays(const struct mx_stored *s) {
     const struct mx_layout *l = &n->layout;
     const bool pairs = mx_reads_old(&n->problem), leapfrog = mx_form(&n->problem) == MX_LEAPFROG;
     json_t *list = json_array();
+    if (n->pending) return list;
     if (n->problem.system == NULL)
         add_array(list, "u", n->problem.dtype, extent_of(&s->facts, mx_note_buffers[n->buffer]), 0,
                   l->row_pitch_bytes, l->plane_pitch_bytes);
@@ -133,7 +134,12 @@ static void put_note(json_t *o, const struct mx_note *n) {
     put(o, "step", json_integer(n->time));
     put(o, "complete", json_boolean(mx_note_complete(n)));
     put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
-    put(o, "buffer", json_string(mx_note_buffers[n->buffer]));
+    put(o, "buffer", n->pending ? json_null() : json_string(mx_note_buffers[n->buffer]));
+    if (n->ranks > 0) {
+        put(o, "rank", json_integer(n->rank));
+        put(o, "ranks", json_integer(n->ranks));
+        put(o, "first_plane", json_integer(n->problem.first_plane));
+    }
     put(o, "backend", json_string(n->backend));
     put(o, "host", json_string(n->host));
     put(o, "started_unix_s", json_integer(n->started_s));
@@ -241,9 +247,14 @@ static void print_note(const struct mx_note *n, FILE *to) {
     const struct mx_problem *p = &n->problem;
     print_problem(n, to);
     if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
-    fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
-            (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", mx_note_buffers[n->buffer],
-            mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size));
+    mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size);
+    if (n->pending)
+        fprintf(to, "step       0 of %lld, still in what the run began with; Buffers of %s\n",
+                (long long)p->nt, size);
+    else
+        fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
+                (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", mx_note_buffers[n->buffer],
+                size);
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
     if (n->snapshots.every > 0)
@@ -262,6 +273,7 @@ static void print_way_on(const struct mx_stored *s, FILE *to) {
     const char *place = s->facts.place;
     if (!s->have_note || s->facts.in_use || s->note.different) return;
     if (!mx_note_complete(&s->note)) fprintf(to, "go on      memext run --resume -d %s\n", place);
+    if (s->note.pending) return;
     fprintf(to, "get it     memext export %s -o %sFILE.npy\n", place,
             s->note.problem.system != NULL ? "FIELD=" : "");
 }

@@ -27,6 +27,7 @@ static const struct mx_walk_ops direct_ops = {.begin = direct_begin};
 
 static int direct_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
     int err = mx_check_plan(problem, plan, false, why);
+    if (err == 0) err = mx_check_no_neighbours(problem, plan->algorithm, why);
     if (err < 0 || strcmp(plan->engine, "tiled") != 0) return err;
     return mx_check_not_periodic(problem, "direct with engine tiled", why);
 }

@@ -5,37 +5,71 @@
 
 static int add(struct mx_piece *out, int n, int64_t lo, int64_t hi, int64_t shift) {
     if (lo >= hi) return n;
-    out[n] = (struct mx_piece){lo, hi, shift};
+    out[n] = (struct mx_piece){lo, hi, shift, 0};
     return n + 1;
+}
+
+/* Beyond an end with ghosts: of a neighbour, or of the other end. */
+static int add_beyond(const struct mx_problem *p, int dim, int end, int64_t lo, int64_t hi,
+                      struct mx_piece *out, int n) {
+    const int64_t extent = mx_extent_of(p, dim);
+    const bool neighbour = p->sides.side[dim][end] == MX_SIDE_NEIGHBOUR;
+    const int more = add(out, n, lo, hi, neighbour ? 0 : end == 0 ? extent : -extent);
+    if (more > n && neighbour) out[n].neighbour = end + 1;
+    return more;
 }
 
 int mx_load_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_range r,
                    struct mx_piece out[MX_PIECES]) {
-    const int64_t n = mx_extent_of(p, dim), first = p->h, end = n + p->h;
-    if (!ghost) return add(out, 0, r.lo, r.hi, 0);
-    int pieces = add(out, 0, r.lo, mx_min64(r.hi, first), n);
-    pieces = add(out, pieces, mx_max64(r.lo, first), mx_min64(r.hi, end), 0);
-    return add(out, pieces, mx_max64(r.lo, end), r.hi, -n);
+    const int64_t first = p->h, end = mx_extent_of(p, dim) + p->h;
+    const bool low = mx_end_ghost(p, ghost, dim, 0), high = mx_end_ghost(p, ghost, dim, 1);
+    int pieces = low ? add_beyond(p, dim, 0, r.lo, mx_min64(r.hi, first), out, 0) : 0;
+    pieces = add(out, pieces, low ? mx_max64(r.lo, first) : r.lo, high ? mx_min64(r.hi, end) : r.hi, 0);
+    return high ? add_beyond(p, dim, 1, mx_max64(r.lo, end), r.hi, out, pieces) : pieces;
 }
 
 int mx_store_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_range r,
                     struct mx_piece out[MX_PIECES]) {
     const int64_t n = mx_extent_of(p, dim), first = p->h, end = n + p->h;
-    if (!ghost) return add(out, 0, r.lo, r.hi, 0);
-    r = (struct mx_range){mx_max64(r.lo, first), mx_min64(r.hi, end)};
+    if (mx_end_ghost(p, ghost, dim, 0)) r.lo = mx_max64(r.lo, first);
+    if (mx_end_ghost(p, ghost, dim, 1)) r.hi = mx_min64(r.hi, end);
     int pieces = add(out, 0, r.lo, r.hi, 0);
+    if (!ghost) return pieces;
     pieces = add(out, pieces, r.lo, mx_min64(r.hi, first + p->h), n);
     return add(out, pieces, mx_max64(r.lo, n), r.hi, -n);
 }
 
 int64_t mx_copied_layers(const struct mx_problem *p, int dim) {
     const uint8_t *side = p->sides.side[dim];
-    return p->h * ((side[0] != MX_SIDE_FIXED) + (side[1] != MX_SIDE_FIXED));
+    return p->h * (mx_side_is_copy(side[0]) + mx_side_is_copy(side[1]));
 }
 
 /* ------------------------------------------------------------------ refusals */
 
 static const char *unit(int dim) { return dim == MX_DIM_Y ? "rows" : "planes"; }
+
+int mx_check_neighbours(const struct mx_problem *p, int64_t levels, mx_why *why) {
+    const int64_t n = mx_min64(p->least_nz, p->nz), a_step = mx_levels_a_step(p), need = levels * p->h;
+    if (mx_neighbours(p) == 0 || need <= n) return 0;
+    if (a_step * p->h > n)
+        return mx_fail(why, -EINVAL,
+                       "a rank has %lld planes, and a step needs %lld of its neighbour: take fewer ranks, at "
+                       "most %lld",
+                       (long long)n, (long long)(a_step * p->h),
+                       (long long)mx_max64(1, p->all_nz / (a_step * p->h)));
+    return mx_fail(why, -EINVAL,
+                   "a sweep of %lld levels needs %lld planes of a neighbour, and a rank has %lld: take bt = "
+                   "%lld or less, or fewer ranks",
+                   (long long)levels, (long long)need, (long long)n, (long long)(n / p->h / a_step * a_step));
+}
+
+int mx_check_no_neighbours(const struct mx_problem *p, const char *what, mx_why *why) {
+    if (mx_neighbours(p) == 0) return 0;
+    return mx_fail(why, -ENOTSUP,
+                   "%s cannot be shared among ranks, whose neighbours' planes it has no place for; take "
+                   "--algorithm stream or redundant",
+                   what);
+}
 
 int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why *why) {
     const int64_t n = mx_extent_of(p, dim), a_step = mx_levels_a_step(p);

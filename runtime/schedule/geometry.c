@@ -1,9 +1,11 @@
 #include "schedule/geometry.h"
 
+#include <stddef.h>
+
 /* ------------------------------------------------------------------ time-skewed blocks */
 
 struct mx_cut mx_skew_cut(int64_t n, int64_t b, int64_t h) {
-    return (struct mx_cut){n, mx_min64(b, n), h, b >= n ? 1 : mx_ceil_div64(n + h, b), false};
+    return (struct mx_cut){n, mx_min64(b, n), h, b >= n ? 1 : mx_ceil_div64(n + h, b), {false, false}};
 }
 
 struct mx_range mx_skew_window(const struct mx_cut *c, int64_t j, int64_t level) {
@@ -73,14 +75,13 @@ int64_t mx_skew_offset(const struct mx_cut *c, int64_t j, int64_t levels) {
 /* ------------------------------------------------------------------ overlapped blocks */
 
 struct mx_cut mx_lap_cut(int64_t n, int64_t b, int64_t h) {
-    return (struct mx_cut){n, mx_min64(b, n), h, mx_ceil_div64(n, mx_min64(b, n)), false};
+    return (struct mx_cut){n, mx_min64(b, n), h, mx_ceil_div64(n, mx_min64(b, n)), {false, false}};
 }
 
 /* With ghost layers a halo goes on behind the ends of the grid. */
 static void bounds(const struct mx_cut *c, int64_t g, int64_t *lo, int64_t *hi) {
-    if (!c->ghost) return;
-    *lo = c->h - g;
-    *hi = c->n + c->h + g;
+    if (c->ghost[0]) *lo = c->h - g;
+    if (c->ghost[1]) *hi = c->n + c->h + g;
 }
 
 /* Block j with a halo of g, kept inside [lo,hi). */
@@ -123,19 +124,30 @@ int64_t mx_lap_span_sum(const struct mx_cut *c, int64_t levels) {
     return lap_sum(c, levels * c->h, 0, c->n + 2 * c->h);
 }
 
-/* The middle block reaches farthest to both sides; with two or three blocks it is an outer one. */
+/* The middle block reaches farthest to both sides; with two or three blocks it is an outer one, and with
+ * ghosts at one end alone one at that end. */
 int64_t mx_lap_span_max(const struct mx_cut *c, int64_t levels) {
+    const int64_t middle = (c->count - 1) / 2,
+                  some[] = {0, middle - 1, middle, middle + 1, middle + 2, c->count - 2, c->count - 1};
     int64_t best = 0;
-    for (int64_t j = (c->count - 1) / 2 - 1; j <= c->count / 2 + 1; j++)
-        if (j >= 0 && j < c->count) best = mx_max64(best, mx_length(mx_lap_span(c, j, levels)));
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
+        if (some[i] >= 0 && some[i] < c->count)
+            best = mx_max64(best, mx_length(mx_lap_span(c, some[i], levels)));
     return best;
+}
+
+int64_t mx_lap_beyond_sum(const struct mx_cut *c, int end, int64_t levels) {
+    const int64_t g = levels * c->h, last = c->n - (c->count - 1) * c->b; /* cells of the last block */
+    if (!c->ghost[end]) return 0;
+    if (end == 0) return ramp_sum(g, c->b, c->count);
+    return mx_max64(g, 0) + ramp_sum(g - last, c->b, c->count - 1);
 }
 
 /* ------------------------------------------------------------------ y-strips */
 
 struct mx_cut mx_strip_cut(int64_t n, int64_t b, int64_t h) {
     b = mx_min64(b, n);
-    return (struct mx_cut){n, b, h, mx_ceil_div64(n, b), false};
+    return (struct mx_cut){n, b, h, mx_ceil_div64(n, b), {false, false}};
 }
 
 struct mx_range mx_strip_loaded(const struct mx_cut *c, int64_t j) {

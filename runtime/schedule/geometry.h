@@ -21,7 +21,7 @@ static inline int64_t mx_length(struct mx_range r) { return r.hi > r.lo ? r.hi -
 struct mx_cut {
     int64_t n, b, h; /* interior cells, block, halo */
     int64_t count;   /* blocks */
-    bool ghost;      /* overlapped blocks: those at the ends have a halo too (ends.h) */
+    bool ghost[2];   /* overlapped blocks: that at this end has a halo too (ends.h) */
 };
 
 /* ---- time-skewed blocks (Algorithm 2 of Midorikawa & Tan; models/blocked_schedules.py)
@@ -61,6 +61,8 @@ struct mx_range mx_lap_own(const struct mx_cut *cut, int64_t j);
 int64_t mx_lap_window_sum(const struct mx_cut *cut, int64_t level, int64_t levels); /* O(1) */
 int64_t mx_lap_span_sum(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
 int64_t mx_lap_span_max(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
+/* Of these spans what lies beyond an end of the grid that has ghosts. */
+int64_t mx_lap_beyond_sum(const struct mx_cut *cut, int end, int64_t levels);
 
 /* ---- y-strips of stream: windows and spans as of time-skewed blocks, but as many strips as n alone asks
  * for, so that the last one owns all of the upper frame. What lies left of a strip's windows comes as faces.

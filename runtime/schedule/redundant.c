@@ -18,8 +18,10 @@
 static void cuts(const struct mx_problem *p, const struct mx_plan *plan, struct mx_cut *y, struct mx_cut *z) {
     *y = mx_lap_cut(p->ny, plan->by, p->h);
     *z = mx_lap_cut(p->nz, plan->bz, p->h);
-    y->ghost = mx_sides_periodic(&p->sides, MX_DIM_Y);
-    z->ghost = mx_sides_periodic(&p->sides, MX_DIM_Z);
+    for (int end = 0; end < 2; end++) {
+        y->ghost[end] = mx_end_ghost(p, true, MX_DIM_Y, end);
+        z->ghost[end] = mx_end_ghost(p, true, MX_DIM_Z, end);
+    }
 }
 
 static void redundant_begin(struct mx_walk *w) {
@@ -80,7 +82,19 @@ static void redundant_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     if (w->base.shape.pairs) mx_walk_move(w, MX_STEP_STORE, 1 - mx_walk_last_array(w), 1 - w->buffer, done);
 }
 
-static const struct mx_walk_ops redundant_ops = {redundant_begin, redundant_load, redundant_store, NULL};
+/* Of all blocks. */
+static int64_t redundant_given(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels,
+                               int end) {
+    struct mx_cut y, z;
+    if (!mx_has_neighbour(p, end)) return 0;
+    cuts(p, plan, &y, &z);
+    int64_t rows = mx_lap_span_sum(&y, levels) * mx_lap_beyond_sum(&z, end, levels);
+    if (mx_reads_old(p)) rows += mx_lap_span_sum(&y, levels - 1) * mx_lap_beyond_sum(&z, end, levels - 1);
+    return rows;
+}
+
+static const struct mx_walk_ops redundant_ops = {
+    .begin = redundant_begin, .load = redundant_load, .store = redundant_store, .given = redundant_given};
 
 static int check_ends(const struct mx_problem *p, const struct mx_plan *plan, mx_why *why) {
     struct mx_cut cut[2];
@@ -88,10 +102,10 @@ static int check_ends(const struct mx_problem *p, const struct mx_plan *plan, mx
     int err = 0;
     for (int i = 0; i < 2 && err == 0; i++) {
         const int dim = MX_DIM_Y + i;
-        err = cut[i].ghost ? mx_check_ghosts(p, dim, mx_sweep_levels(p, plan->bt), why)
-                           : mx_check_lapped_ends(p, dim, &cut[i], why);
+        err = mx_sides_periodic(&p->sides, dim) ? mx_check_ghosts(p, dim, mx_sweep_levels(p, plan->bt), why)
+                                                : mx_check_lapped_ends(p, dim, &cut[i], why);
     }
-    return err;
+    return err < 0 ? err : mx_check_neighbours(p, mx_sweep_levels(p, plan->bt), why);
 }
 
 static int redundant_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
@@ -114,9 +128,11 @@ static void redundant_shape(const struct mx_problem *problem, const struct mx_pl
                              .slots = {slots, slots},
                              .fixed_slots = mx_fixed_count(problem) > 0 ? slots : 0,
                              .init_both = true,
-                             .ghost = {[MX_DIM_Y] = y.ghost, [MX_DIM_Z] = z.ghost},
+                             .ghost = {[MX_DIM_Y] = mx_sides_periodic(&problem->sides, MX_DIM_Y),
+                                       [MX_DIM_Z] = mx_sides_periodic(&problem->sides, MX_DIM_Z)},
                              .max_levels = levels};
     mx_shape_of_form(problem, out);
+    mx_shape_of_neighbours(problem, out);
 }
 
 static void redundant_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
@@ -133,6 +149,7 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
         int64_t rows = 0, read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
         int64_t fixed = mx_fixed_traffic(problem, layout, &y, mx_lap_window, &z, mx_lap_window, levels);
         if (shape.pairs) read += mx_lap_span_sum(&y, levels - 1) * mx_lap_span_sum(&z, levels - 1);
+        for (int end = 0; end < 2; end++) read -= redundant_given(problem, plan, levels, end);
         for (int64_t l = 1; l <= levels; l++)
             rows += mx_lap_window_sum(&y, l, levels) * mx_lap_window_sum(&z, l, levels);
         t.read_bytes += sweeps * (read * layout->row_pitch_bytes + fixed);
@@ -141,6 +158,7 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
         t.updates += sweeps * rows * problem->nx;
     }
     t.updates /= mx_levels_a_step(problem);
+    mx_add_neighbours(problem, plan, layout, &t);
     *out = t;
 }
 

@@ -15,8 +15,10 @@ struct mx_traffic {
                                         direct algorithms on mapped Buffers */
     int64_t fixed_read_bytes;        /* of C; part of read_bytes. 0 on mapped Buffers */
     int64_t face_read_bytes, face_write_bytes; /* stream with strips: of faces, in DRAM or in a side file */
-    int64_t init_write_bytes;                  /* of A and B; where C comes from is not known here */
-    int64_t copy_bytes;                        /* blk2blk, DRAM to DRAM; without the constant frames */
+    int64_t
+        sent_bytes; /* to neighbours, and as many are received: layers of the state that every sweep needs */
+    int64_t init_write_bytes; /* of A and B; where C comes from is not known here */
+    int64_t copy_bytes;       /* blk2blk, DRAM to DRAM; without the constant frames */
     int64_t updates; /* cells computed, redundant ones included: of all levels, divided by those that a step
                         has, so that a step of a staggered system counts a cell once */
 };
@@ -83,6 +85,7 @@ struct mx_step_counts {
     int64_t steps[MX_STEP_COMMIT + 1]; /* by kind */
     int64_t read_rows, write_rows; /* LOAD, STORE; whole planes count their ny+2h rows; faces in a file too */
     int64_t fixed_rows;            /* LOAD of C, all fields; not in read_rows */
+    int64_t given_rows;            /* LOAD of what neighbours have sent; not in read_rows */
     int64_t copy_rows, frame_rows; /* COPY: handed over, constant frames */
     int64_t window_rows;           /* ADVANCE: rows computed */
     int64_t face_reads, face_writes; /* ADVANCE: face slabs */

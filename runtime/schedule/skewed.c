@@ -106,6 +106,7 @@ static int check_sides(const struct mx_problem *p, const struct mx_plan *plan, b
     const int64_t levels = mx_sweep_levels(p, plan->bt);
     int err = mx_check_plan(p, plan, true, why);
     if (err == 0) err = mx_check_not_periodic(p, plan->algorithm, why);
+    if (err == 0) err = mx_check_no_neighbours(p, plan->algorithm, why);
     if (err < 0 || mapped) return err;
     const struct place o = place_of(p, plan, 0);
     err = mx_check_skewed_ends(p, MX_DIM_Y, &o.y, levels, why);
@@ -178,7 +179,7 @@ static int open_of(const struct mx_walk_ops *ops, const struct mx_problem *probl
 /* One algorithm of the family: its functions are those above with its variant. */
 #define SKEWED_FUNCTIONS(id, load, store, ...)                                                               \
     static const struct variant id = {__VA_ARGS__};                                                          \
-    static const struct mx_walk_ops id##_ops = {skewed_begin, load, store, &id};                             \
+    static const struct mx_walk_ops id##_ops = {skewed_begin, load, store, &id, NULL};                       \
     static void id##_shape(const struct mx_problem *problem, const struct mx_plan *plan,                     \
                            struct mx_shape *out) {                                                           \
         shape_of(&id, problem, plan, out);                                                                   \

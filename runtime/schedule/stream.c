@@ -56,7 +56,8 @@ static bool ghosts_in_y(const struct mx_problem *p, const struct mx_plan *plan) 
     const bool level_by_level = plan->by >= p->ny && strcmp(plan->engine, "iblock") == 0;
     return mx_sides_periodic(&p->sides, MX_DIM_Y) && !level_by_level;
 }
-static bool ghosts_in_z(const struct mx_problem *p) { return mx_sides_periodic(&p->sides, MX_DIM_Z); }
+static bool periodic_z(const struct mx_problem *p) { return mx_sides_periodic(&p->sides, MX_DIM_Z); }
+static bool ghosts_in_z(const struct mx_problem *p, int end) { return mx_end_ghost(p, true, MX_DIM_Z, end); }
 
 /* Ghost rows that level 1 of a sweep computes at either end: the cut counts them as interior, and so many
  * rows more than the Buffer has. */
@@ -67,7 +68,7 @@ static int64_t more_rows(const struct mx_problem *p, const struct mx_plan *plan,
 static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
     const int64_t rows = p->ny + 2 * more_rows(p, plan, levels);
     struct mx_cut cut = mx_strip_cut(rows, plan->by >= p->ny ? rows : plan->by, p->h);
-    cut.ghost = ghosts_in_y(p, plan);
+    cut.ghost[0] = cut.ghost[1] = ghosts_in_y(p, plan);
     return cut;
 }
 
@@ -84,13 +85,14 @@ static struct mx_range used_up(struct mx_range r, int64_t n, int64_t h, int64_t 
 
 /* Planes of the Block. */
 static struct mx_range planes_of_pass(const struct mx_problem *p, int64_t levels) {
-    const int64_t more = ghosts_in_z(p) ? (levels - 1) * p->h : 0;
-    return (struct mx_range){-more, p->nz + 2 * p->h + more};
+    const int64_t more = (levels - 1) * p->h;
+    return (struct mx_range){ghosts_in_z(p, 0) ? -more : 0,
+                             p->nz + 2 * p->h + (ghosts_in_z(p, 1) ? more : 0)};
 }
 
 /* Moves of the front that a pass of so many levels takes: it ends where the last level does. */
 static int64_t fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
-    const int64_t planes = ghosts_in_z(p) ? p->nz + 2 * levels * p->h : p->nz + p->h + levels * p->h;
+    const int64_t planes = p->nz + p->h + levels * p->h - planes_of_pass(p, levels).lo;
     return mx_ceil_div64(planes, mx_plan_slab(p, plan));
 }
 
@@ -110,7 +112,7 @@ static void face_table(const struct mx_cut *y, int64_t more, int64_t strip, int3
 
 static struct mx_range window_of(const struct mx_cut *c, int64_t j, int64_t level, int64_t levels) {
     struct mx_range r = mx_skew_window(c, j, level);
-    if (!c->ghost) return r;
+    if (!c->ghost[0]) return r;
     const int64_t more = (levels - 1) * c->h;
     return used_up(in_rows(r, more), c->n - 2 * more, c->h, level, levels);
 }
@@ -127,9 +129,10 @@ static void stream_begin(struct mx_walk *w) {
     w->parity = 0;
     for (int32_t l = 0; l < w->levels; l++) {
         const struct mx_range r = window_of(&y, w->pass, l + 1, w->levels);
-        const int64_t left = ghosts_in_z(p) ? (w->levels - l - 1) * h : 0;
-        w->whole[l] = (struct mx_window){(int32_t)r.lo, (int32_t)r.hi, (int32_t)(inner.lo - left),
-                                         (int32_t)(inner.hi + left)};
+        const int64_t left = (w->levels - l - 1) * h;
+        w->whole[l] = (struct mx_window){(int32_t)r.lo, (int32_t)r.hi,
+                                         (int32_t)(inner.lo - (ghosts_in_z(p, 0) ? left : 0)),
+                                         (int32_t)(inner.hi + (ghosts_in_z(p, 1) ? left : 0))};
     }
     if (y.count == 1) return;
     int64_t store = fronts(p, &w->plan, w->max_levels);
@@ -143,18 +146,16 @@ static void stream_begin(struct mx_walk *w) {
 /* Frame planes with all rows of the strip's Block, the others with those that no other strip loads. */
 static void load_array(struct mx_walk *w, int32_t array, struct mx_range rows, int64_t z0, int64_t z1) {
     struct mx_region all = {w->block.y0, w->block.y1, z0, z1}, part = all;
-    int64_t h = w->problem.h, top = w->problem.nz + h;
+    int64_t low = w->problem.h, top = w->problem.nz + low;
+    if (ghosts_in_z(&w->problem, 0)) low = z0; /* no frame there */
+    if (ghosts_in_z(&w->problem, 1)) top = z1;
     if (w->base.shape.whole_planes) {
         mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, all);
         return;
     }
-    if (w->base.shape.ghost[MX_DIM_Z]) {
-        mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, (struct mx_region){rows.lo, rows.hi, z0, z1});
-        return;
-    }
-    part.z1 = mx_min64(z1, h);
+    part.z1 = mx_min64(z1, low);
     mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
-    part = (struct mx_region){rows.lo, rows.hi, mx_max64(z0, h), mx_min64(z1, top)};
+    part = (struct mx_region){rows.lo, rows.hi, mx_max64(z0, low), mx_min64(z1, top)};
     mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
     part = all;
     part.z0 = mx_max64(z0, top);
@@ -184,7 +185,14 @@ static void stream_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     mx_walk_move(w, MX_STEP_STORE, 1 - last, to, (struct mx_region){rows.lo, rows.hi, z0, z1});
 }
 
-static const struct mx_walk_ops stream_ops = {stream_begin, stream_load, stream_store, NULL};
+/* Every strip loads its part of every row, in ghost planes too. */
+static int64_t stream_given(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels, int end) {
+    const struct mx_cut y = strips(p, plan, levels);
+    return mx_has_neighbour(p, end) ? (mx_reads_old(p) ? 2 : 1) * (y.n + 2 * p->h) * levels * p->h : 0;
+}
+
+static const struct mx_walk_ops stream_ops = {
+    .begin = stream_begin, .load = stream_load, .store = stream_store, .given = stream_given};
 
 /* ------------------------------------------------------------------ what it needs */
 
@@ -196,8 +204,13 @@ static int check_ends(const struct mx_problem *p, const struct mx_plan *plan, mx
         err = mx_check_ghosts(p, MX_DIM_Y, levels, why);
     else
         err = mx_check_skewed_ends(p, MX_DIM_Y, &y, levels, why);
-    if (err == 0 && ghosts_in_z(p)) err = mx_check_ghosts(p, MX_DIM_Z, levels, why);
-    if (err < 0 || !plan->in_place || !(ghosts_in_y(p, plan) || ghosts_in_z(p))) return err;
+    if (err == 0 && periodic_z(p)) err = mx_check_ghosts(p, MX_DIM_Z, levels, why);
+    if (err == 0) err = mx_check_neighbours(p, levels, why);
+    if (err == 0 && plan->in_place && mx_neighbours(p) > 0)
+        return mx_fail(why, -EINVAL,
+                       "in-place: a rank of several goes on from states that all ranks have committed, and "
+                       "keeps none in place; leave it out");
+    if (err < 0 || !plan->in_place || !(ghosts_in_y(p, plan) || periodic_z(p))) return err;
     return mx_fail(why, -EINVAL,
                    "in-place: periodic sides read the other end of the grid, which a sweep in place would "
                    "have rewritten; leave it out");
@@ -219,10 +232,10 @@ static int stream_check(const struct mx_problem *problem, const struct mx_plan *
 /* Beyond what windows reach: the frame planes before the first that are stored late, and those behind the
  * last that are loaded early. */
 static int64_t below(const struct mx_problem *p) {
-    return mx_end_copies(p, ghosts_in_z(p), MX_DIM_Z, 0) ? p->h : 0;
+    return mx_end_copies(p, periodic_z(p), MX_DIM_Z, 0) ? p->h : 0;
 }
 static int64_t above(const struct mx_problem *p) {
-    return mx_end_copies(p, ghosts_in_z(p), MX_DIM_Z, 1) ? p->h - 1 : 0;
+    return mx_end_copies(p, periodic_z(p), MX_DIM_Z, 1) ? p->h - 1 : 0;
 }
 
 /* Planes that a pass of the longest sweep has. */
@@ -259,14 +272,14 @@ static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan
 static void stream_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {
     int64_t levels = mx_sweep_levels(problem, plan->bt);
     struct mx_cut y = strips(problem, plan, levels);
-    struct mx_shape s = {
-        .rows = mx_skew_span_max(&y, levels),
-        .slots = {ring_slots(problem, plan, 0), ring_slots(problem, plan, 1)},
-        .ghost = {[MX_DIM_Y] = ghosts_in_y(problem, plan), [MX_DIM_Z] = ghosts_in_z(problem)},
-        .whole_planes = y.count == 1 && !y.ghost,
-        .in_place = plan->in_place,
-        .max_levels = levels};
+    struct mx_shape s = {.rows = mx_skew_span_max(&y, levels),
+                         .slots = {ring_slots(problem, plan, 0), ring_slots(problem, plan, 1)},
+                         .ghost = {[MX_DIM_Y] = ghosts_in_y(problem, plan), [MX_DIM_Z] = periodic_z(problem)},
+                         .whole_planes = y.count == 1 && !y.ghost[0],
+                         .in_place = plan->in_place,
+                         .max_levels = levels};
     mx_shape_of_form(problem, &s);
+    mx_shape_of_neighbours(problem, &s);
     if (mx_fixed_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);
     if (y.count > 1) {
         s.face_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
@@ -280,18 +293,22 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
 
 /* Moves of the front that bring about level l of an interior plane, summed over l = 0..levels-1. */
 static int64_t face_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
-    int64_t s = mx_plan_slab(p, plan);
-    if (ghosts_in_z(p)) return levels * fronts(p, plan, levels) - mx_floor_sum(levels, s, 2 * p->h, 0);
-    return mx_floor_sum(levels, s, p->h, p->nz + p->h + s - 1) - mx_floor_sum(levels, s, p->h, p->h);
+    const int64_t s = mx_plan_slab(p, plan), h = p->h, first = -planes_of_pass(p, levels).lo;
+    const bool low = ghosts_in_z(p, 0), high = ghosts_in_z(p, 1);
+    /* In planes that the front has moved, level l begins at `before` and ends at `end`. */
+    const int64_t before = low ? mx_floor_sum(levels, s, 2 * h, 0) : mx_floor_sum(levels, s, h, h);
+    const int64_t end =
+        high ? levels * fronts(p, plan, levels) : mx_floor_sum(levels, s, h, first + p->nz + h + s - 1);
+    return end - before;
 }
 
 /* Cells that a sweep computes, ghosts included. */
 static int64_t cells(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
     int64_t rows = 0;
-    if (!ghosts_in_y(p, plan) && !ghosts_in_z(p)) return levels * p->nx * p->ny * p->nz;
+    const int ends = ghosts_in_z(p, 0) + ghosts_in_z(p, 1);
+    if (!ghosts_in_y(p, plan) && ends == 0) return levels * p->nx * p->ny * p->nz;
     for (int64_t left = 0; left < levels; left++)
-        rows += (p->ny + (ghosts_in_y(p, plan) ? 2 * left * p->h : 0)) *
-                (p->nz + (ghosts_in_z(p) ? 2 * left * p->h : 0));
+        rows += (p->ny + (ghosts_in_y(p, plan) ? 2 * left * p->h : 0)) * (p->nz + ends * left * p->h);
     return rows * p->nx;
 }
 
@@ -304,17 +321,19 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
         const int64_t levels = all.levels, sweeps = all.count;
         const struct mx_cut y = strips(problem, plan, levels);
         const int64_t planes = mx_length(planes_of_pass(problem, levels)), rows = y.n + frame;
-        int64_t read = planes * layout->plane_pitch_bytes, write = layout->buffer_bytes, faces = 0;
-        if (y.count > 1 || y.ghost) {
-            const int64_t with_all = ghosts_in_z(problem) ? 0 : frame; /* frame planes */
-            read = ((planes - with_all) * rows + with_all * mx_skew_span_sum(&y, levels)) *
-                   layout->row_pitch_bytes;
-            write = (problem->nz + frame) * stored_rows * layout->row_pitch_bytes;
+        const int64_t stored = problem->nz + frame - mx_neighbours(problem) * h,
+                      own = planes - mx_neighbours(problem) * levels * h;
+        int64_t read = own * layout->plane_pitch_bytes, write = stored * layout->plane_pitch_bytes, faces = 0;
+        if (y.count > 1 || y.ghost[0]) {
+            const int64_t with_all = (!ghosts_in_z(problem, 0) + !ghosts_in_z(problem, 1)) * h; /* frames */
+            read =
+                ((own - with_all) * rows + with_all * mx_skew_span_sum(&y, levels)) * layout->row_pitch_bytes;
+            write = stored * stored_rows * layout->row_pitch_bytes;
             faces = (y.count - 1) * face_fronts(problem, plan, levels) * mx_plan_slab(problem, plan) * frame *
                     layout->row_pitch_bytes;
         }
         struct mx_cut z = mx_lap_cut(problem->nz, problem->nz, h);
-        z.ghost = ghosts_in_z(problem);
+        for (int end = 0; end < 2; end++) z.ghost[end] = ghosts_in_z(problem, end);
         int64_t fixed = mx_fixed_traffic(problem, layout, &y, window_of, &z, mx_lap_window, levels);
         int64_t filed = faces_in_file(plan) ? faces : 0;
         t.read_bytes += sweeps * (arrays * read + fixed + filed);
@@ -325,6 +344,7 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
         t.updates += sweeps * cells(problem, plan, levels);
     }
     t.updates /= mx_levels_a_step(problem);
+    mx_add_neighbours(problem, plan, layout, &t);
     *out = t;
 }
 

@@ -47,7 +47,10 @@ int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const str
 static void count_step(const struct mx_step *s, struct mx_step_counts *n) {
     int64_t rows = mx_region_rows(s->region);
     n->steps[s->kind]++;
-    if (s->kind == MX_STEP_LOAD) *(s->array >= MX_FIXED_ARRAY ? &n->fixed_rows : &n->read_rows) += rows;
+    if (s->kind == MX_STEP_LOAD)
+        *(s->array >= MX_FIXED_ARRAY ? &n->fixed_rows
+          : s->neighbour > 0         ? &n->given_rows
+                                     : &n->read_rows) += rows;
     if (s->kind == MX_STEP_STORE) n->write_rows += rows;
     if (s->kind == MX_STEP_COPY) *(s->frame ? &n->frame_rows : &n->copy_rows) += rows;
     if (s->kind != MX_STEP_ADVANCE) return;

@@ -15,6 +15,23 @@ void mx_walk_push(struct mx_walk *w, const struct mx_step *step) {
     w->queue[w->count++] = *step;
 }
 
+/* A LOAD of what a neighbour has sent. The last of a sweep says so. */
+static void push_given(struct mx_walk *w, struct mx_step *s, int32_t neighbour) {
+    int64_t *left = &w->given[neighbour - 1];
+    s->neighbour = neighbour;
+    *left -= mx_region_rows(s->region);
+    s->last_given = *left == 0;
+    mx_walk_push(w, s);
+    s->neighbour = 0;
+    s->last_given = false;
+}
+
+/* Planes that a sweep which begins at level `time` needs of its neighbours. */
+static int64_t given_planes(const struct mx_walk *w, int64_t time) {
+    if (mx_neighbours(&w->problem) == 0 || time >= w->all_levels) return 0;
+    return mx_min64(w->max_levels, mx_sweep_end(&w->problem, time) - time) * w->problem.h;
+}
+
 /* A LOAD or STORE as one step for each piece of it that lies in one place of the Buffer. */
 static void push_pieces(struct mx_walk *w, const struct mx_step *step) {
     const struct mx_region *g = &step->region;
@@ -30,7 +47,10 @@ static void push_pieces(struct mx_walk *w, const struct mx_step *step) {
             s.region = (struct mx_region){y[j].lo, y[j].hi, z[k].lo, z[k].hi};
             s.buffer_y = y[j].shift;
             s.buffer_z = z[k].shift;
-            mx_walk_push(w, &s);
+            if (z[k].neighbour > 0 && step->kind == MX_STEP_LOAD && step->array < MX_FACES)
+                push_given(w, &s, z[k].neighbour);
+            else
+                mx_walk_push(w, &s);
         }
 }
 
@@ -44,6 +64,7 @@ void mx_walk_move(struct mx_walk *w, enum mx_step_kind kind, int32_t array, int3
                                      .region = region,
                                      .at = w->at,
                                      .whole_planes = w->base.shape.whole_planes,
+                                     .next_given = given_planes(w, w->time + w->levels),
                                      .face_in = -1,
                                      .face_out = -1});
 }
@@ -104,16 +125,19 @@ static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, 
 
 void mx_walk_copy_z_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
     int64_t h = w->problem.h, top = w->problem.nz + h;
-    if (w->base.shape.ghost[MX_DIM_Z]) return;
-    push_frame(w, from, r.y0, r.y1, r.z0, mx_min64(r.z1, h));
-    push_frame(w, from, r.y0, r.y1, mx_max64(r.z0, top), r.z1);
+    const bool ghost = w->base.shape.ghost[MX_DIM_Z];
+    if (!mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 0))
+        push_frame(w, from, r.y0, r.y1, r.z0, mx_min64(r.z1, h));
+    if (!mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 1))
+        push_frame(w, from, r.y0, r.y1, mx_max64(r.z0, top), r.z1);
 }
 
 void mx_walk_copy_y_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
     int64_t h = w->problem.h, end = w->problem.ny + h;
     const bool *ghost = w->base.shape.ghost;
-    int64_t z0 = ghost[MX_DIM_Z] ? r.z0 : mx_max64(r.z0, h),
-            z1 = ghost[MX_DIM_Z] ? r.z1 : mx_min64(r.z1, w->problem.nz + h);
+    int64_t z0 = mx_end_ghost(&w->problem, ghost[MX_DIM_Z], MX_DIM_Z, 0) ? r.z0 : mx_max64(r.z0, h),
+            z1 = mx_end_ghost(&w->problem, ghost[MX_DIM_Z], MX_DIM_Z, 1) ? r.z1
+                                                                         : mx_min64(r.z1, w->problem.nz + h);
     if (ghost[MX_DIM_Y]) return;
     push_frame(w, from, r.y0, mx_min64(r.y1, h), z0, z1);
     push_frame(w, from, mx_max64(r.y0, end), r.y1, z0, z1);
@@ -161,11 +185,13 @@ static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_s
  * the levels that have some: they follow one another. */
 static struct mx_range cut_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
     const int64_t h = w->problem.h;
+    const bool ghost = w->base.shape.ghost[MX_DIM_Z], low = mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 0),
+               high = mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 1);
     struct mx_range levels = {0, 0};
     for (int32_t l = 0; l <= w->levels; l++) {
-        const int64_t layers = w->base.shape.ghost[MX_DIM_Z] ? (w->levels - l) * h : 0;
-        const int64_t top = w->problem.nz + h + layers;
-        int64_t z0 = mx_max64(h - layers, from - l * h), z1 = mx_min64(top, to - l * h);
+        const int64_t layers = (w->levels - l) * h;
+        const int64_t top = w->problem.nz + h + (high ? layers : 0);
+        int64_t z0 = mx_max64(h - (low ? layers : 0), from - l * h), z1 = mx_min64(top, to - l * h);
         bool some = l < w->levels && z0 < z1;
         w->face_z[l] = (int32_t)mx_min64(z0, top);
         w->face_nz[l] = some ? (int32_t)(z1 - z0) : 0;
@@ -273,6 +299,8 @@ static void move_front(struct mx_walk *w) {
 static void begin_pass(struct mx_walk *w) {
     w->slab = mx_plan_slab(&w->problem, &w->plan);
     w->levels = (int32_t)mx_min64(w->max_levels, mx_sweep_end(&w->problem, w->time) - w->time);
+    for (int end = 0; end < 2 && w->pass == 0 && w->ops->given != NULL; end++)
+        w->given[end] = w->ops->given(&w->problem, &w->plan, w->levels, end);
     w->face_in = w->face_out = -1;
     w->ops->begin(w);
     w->front = w->loaded = w->stored = w->block.z0;
@@ -292,9 +320,12 @@ static void end_pass(struct mx_walk *w) {
     w->time += w->levels;
     const bool in_place = w->base.shape.in_place;
     if (!in_place || !w->base.shape.pairs) w->buffer = in_place ? (w->buffer + w->levels) & 1 : 1 - w->buffer;
-    mx_walk_push(
-        w, &(struct mx_step){
-               .kind = MX_STEP_COMMIT, .buffer = w->buffer, .time = w->time, .face_in = -1, .face_out = -1});
+    mx_walk_push(w, &(struct mx_step){.kind = MX_STEP_COMMIT,
+                                      .buffer = w->buffer,
+                                      .time = w->time,
+                                      .next_given = given_planes(w, w->time),
+                                      .face_in = -1,
+                                      .face_out = -1});
 }
 
 /* One move of the front, or, when all is computed, one slab stored. Returns false at the end. */
@@ -347,6 +378,7 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
     int32_t *tables = (int32_t *)(w->window + n), **table[] = {&w->face_z,    &w->face_nz,    &w->face_in_y,
                                                                &w->face_in_n, &w->face_out_y, &w->face_out_n};
     for (int i = 0; i < 6; i++) *table[i] = tables + (size_t)i * (n + 1);
+    w->base.first_given = given_planes(w, first_time);
     *out = &w->base;
     return 0;
 }
@@ -363,6 +395,21 @@ void mx_shape_of_form(const struct mx_problem *problem, struct mx_shape *shape) 
     if (shape->pairs && shape->in_place) shape->init_both = false;
 }
 
+void mx_shape_of_neighbours(const struct mx_problem *p, struct mx_shape *shape) {
+    for (int end = 0; end < 2; end++)
+        if (mx_has_neighbour(p, end)) shape->given[end] = shape->max_levels * p->h;
+}
+
+/* Whole planes are sent, of both arrays where both are live. Before the first sweep as many are read as the
+ * longest sends: what a STORE does not bring of them, fixed frames, stays as it was. */
+void mx_add_neighbours(const struct mx_problem *p, const struct mx_plan *plan, const struct mx_layout *layout,
+                       struct mx_traffic *t) {
+    const int64_t bytes = mx_neighbours(p) * (mx_reads_old(p) ? 2 : 1) * p->h * layout->plane_pitch_bytes;
+    for (struct mx_sweeps all = mx_sweeps_of(p, plan->bt); mx_sweeps_next(&all);)
+        t->sent_bytes += all.count * all.levels * bytes;
+    if (t->sent_bytes > 0) t->read_bytes += mx_sweep_levels(p, plan->bt) * bytes;
+}
+
 int64_t mx_initial_buffers(const struct mx_shape *shape) {
     return (shape->init_both ? 2 : 1) * (shape->pairs ? 2 : 1);
 }
@@ -371,7 +418,8 @@ int64_t mx_initial_buffers(const struct mx_shape *shape) {
 static struct mx_range fixed_range(const struct mx_cut *c, int64_t j, mx_window_fn *window, int64_t levels,
                                    int64_t hc) {
     struct mx_range r = between(window(c, j, 1, levels), window(c, j, levels, levels));
-    for (int64_t l = 2; l <= levels && c->ghost; l++) r = hull(r, window(c, j, l, levels));
+    for (int64_t l = 2; l <= levels && (c->ghost[0] || c->ghost[1]); l++)
+        r = hull(r, window(c, j, l, levels));
     return wider(r, hc);
 }
 
@@ -403,11 +451,12 @@ int64_t mx_fixed_traffic(const struct mx_problem *p, const struct mx_layout *lay
             const struct mx_range r = fixed_range(z, k, window_z, levels, hc);
             planes += mx_length(r);
             for (int64_t j = 0; j < y->count && !alike; j++)
-                total += fixed_bytes(p, f, y->ghost, z->ghost, fixed_range(y, j, window_y, levels, hc), r);
+                total += fixed_bytes(p, f, y->ghost[0], z->ghost[0] && mx_sides_periodic(&p->sides, MX_DIM_Z),
+                                     fixed_range(y, j, window_y, levels, hc), r);
         }
         for (int64_t j = 0; j < y->count && alike; j++)
             total +=
-                planes * fixed_bytes(p, f, y->ghost, false, fixed_range(y, j, window_y, levels, hc), one);
+                planes * fixed_bytes(p, f, y->ghost[0], false, fixed_range(y, j, window_y, levels, hc), one);
     }
     return total;
 }

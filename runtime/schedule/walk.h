@@ -23,6 +23,9 @@ struct mx_walk_ops {
     void (*load)(struct mx_walk *walk, int64_t z0, int64_t z1);
     void (*store)(struct mx_walk *walk, int64_t z0, int64_t z1);
     const void *variant; /* the algorithm's own */
+    /* Rows that a sweep of so many levels LOADs of what the neighbour at this end of z has sent; NULL: none
+     * is allowed there. */
+    int64_t (*given)(const struct mx_problem *problem, const struct mx_plan *plan, int64_t levels, int end);
 };
 
 enum { MX_WALK_QUEUE = 192 }; /* steps of a front: pieces of two arrays and of all fields of C */
@@ -47,6 +50,7 @@ struct mx_walk {
     int32_t parity;           /* array that holds level 0 */
     struct mx_window *whole;  /* [max_levels]: everything that each level computes in this pass */
     int64_t slab;             /* planes that the front moves on */
+    int64_t given[2];         /* rows of neighbours that this sweep has still to LOAD */
     int64_t front, front_end; /* planes below front are loaded */
     int64_t loaded, stored;   /* planes below have been loaded, stored */
     int64_t planes_before; /* of Blocks of earlier passes, all together: a ring goes on from pass to pass */
@@ -100,6 +104,11 @@ int mx_check_plan(const struct mx_problem *problem, const struct mx_plan *plan, 
 /* In place: one pair of Buffers where the form reads the old value, two Buffers that are never written anew
  * otherwise. */
 void mx_shape_of_form(const struct mx_problem *problem, struct mx_shape *shape);
+/* What ranks exchange; after max_levels and pairs. */
+void mx_shape_of_neighbours(const struct mx_problem *problem, struct mx_shape *shape);
+/* The same of traffic: what is sent, and read to be sent before the first sweep. */
+void mx_add_neighbours(const struct mx_problem *problem, const struct mx_plan *plan,
+                       const struct mx_layout *layout, struct mx_traffic *traffic);
 /* Buffers that hold the initial grid, 1, 2 or 4. */
 int64_t mx_initial_buffers(const struct mx_shape *shape);
 int64_t mx_updates_once(const struct mx_problem *problem); /* nx ny nz nt */

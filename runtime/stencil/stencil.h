@@ -64,13 +64,18 @@ struct mx_tile_rows {
 /* One level of a tile in skewed coordinates, stencils of h = 1: row r of plane s is computed from the rows
  * around row r-1 of plane s-1 of what is read. What has been computed may thus replace what was read in the
  * same place: rows are done from the last to the first in z and y, so nothing is overwritten that is still to
- * be read. In x the whole row is done, its frame cells copied. */
+ * be read. In x the whole row is done, its frame cells copied: from what was read, and then, while the row is
+ * in L1, from the row itself where `x_copies` say so (sides that are not fixed). */
 struct mx_tile {
     const struct mx_tile_rows *src; /* [planes + 2]: planes -2 .. planes-1 */
     const struct mx_tile_rows *dst; /* [planes]: planes 0 .. planes-1, `below` not used */
     int32_t rows, planes;           /* rows even; up to MX_TILE_MOST_ROWS, MX_TILE_MOST_PLANES */
     int64_t row_pitch_bytes, nx;
     struct mx_ahead *ahead; /* NULL: nothing */
+    int32_t x_copies;       /* 0..2 */
+    struct {
+        int64_t to, from; /* cells of a row, frame counted */
+    } x_copy[2];
 };
 enum { MX_TILE_MOST_ROWS = 12, MX_TILE_MOST_PLANES = 32 };
 

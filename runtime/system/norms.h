@@ -42,6 +42,12 @@ struct mx_norms_options {
     int64_t row_bytes; /* of such a row */
     int32_t n_reduce;  /* 0..MX_MAX_REDUCES */
     const struct mx_reduce *reduce;
+    /* Of a rank of several: every rank calls it for every check, in order. planes: [quantities * all planes
+     * of the grid], of which this rank has filled its own of each; *most: bits of a number >= 0, or of a NaN.
+     * Fills all of them, of all ranks, and makes *most the greatest. < 0 with a sentence. NULL = by itself.
+     */
+    int (*join)(void *context, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
+    void *context;
 };
 
 struct mx_norms;
@@ -54,7 +60,8 @@ struct mx_norms_result {
     double reduce[MX_MAX_REDUCES]; /* over the whole interior */
     double
         spread[MX_MAX_REDUCES]; /* (greatest - least of the planes) / |mean of the planes|: of slice fluxes */
-    const double *plane[MX_MAX_REDUCES]; /* [nz]: of each plane; valid until the next mx_norms_take */
+    const double *plane[MX_MAX_REDUCES]; /* [nz]: of each plane of the grid; valid until the next
+                                            mx_norms_take */
 };
 
 /* Of the check after `step` steps: 1, 2, 3 ... */

@@ -54,7 +54,7 @@ static const char *fields_of(const struct mx_problem *p, char *text, size_t capa
 int mx_points_add(struct mx_points *points, const struct mx_problem *p, const char *what, const char *field,
                   const int64_t xyz[3], mx_why *why) {
     struct mx_point point = {.x = xyz[0], .y = xyz[1], .z = xyz[2], .number = points->n};
-    const int64_t n[3] = {p->nx, p->ny, p->nz};
+    const int64_t n[3] = {p->nx, p->ny, mx_all_planes(p)};
     char names[160];
     if (!find_field(p, field, &point))
         return mx_fail(why, -EINVAL, "%s: there is no field %s; there is %s", what, field,
@@ -79,12 +79,14 @@ static int compare(const void *pa, const void *pb) {
 }
 
 int mx_points_index(struct mx_points *points, const struct mx_problem *p, mx_why *why) {
-    int64_t *first = calloc((size_t)p->nz + 1, sizeof *first);
+    const int64_t planes = mx_all_planes(p);
+    int64_t *first = calloc((size_t)planes + 1, sizeof *first);
     if (first == NULL)
-        return mx_fail(why, -ENOMEM, "no memory for an index of the points of %lld planes", (long long)p->nz);
+        return mx_fail(why, -ENOMEM, "no memory for an index of the points of %lld planes",
+                       (long long)planes);
     if (points->n > 0) qsort(points->point, (size_t)points->n, sizeof *points->point, compare);
     for (int64_t i = 0; i < points->n; i++) first[points->point[i].z + 1]++;
-    for (int64_t z = 0; z < p->nz; z++) first[z + 1] += first[z];
+    for (int64_t z = 0; z < planes; z++) first[z + 1] += first[z];
     free(points->first);
     points->first = first;
     return 0;
@@ -204,7 +206,10 @@ static const char *value_of(const char *head, const char *key) {
 static int npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, int64_t shape[2],
                     mx_why *why) {
     unsigned char start[12];
-    if (mx_read_all(fd, start, sizeof start, 0) < 0 || memcmp(start, "\x93NUMPY", 6) != 0)
+    const int read = mx_read_all(fd, start, sizeof start, 0);
+    if (read < 0 && read != -ENODATA)
+        return mx_fail(why, read, "%s cannot be read: %s", path, strerror(-read));
+    if (read < 0 || memcmp(start, "\x93NUMPY", 6) != 0)
         return mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
     const bool wide = start[6] >= 2;
     const uint32_t low = start[8] | (uint32_t)start[9] << 8;
@@ -215,7 +220,8 @@ static int npy_head(int fd, const char *path, int64_t *data_at, int64_t *element
     if (head == NULL) return mx_fail(why, -ENOMEM, "no memory for the head of %s", path);
     int rank = mx_read_all(fd, head, length, wide ? 12 : 10);
     if (rank < 0) {
-        mx_fail(why, rank = -EINVAL, "%s is truncated inside its head", path);
+        rank = rank == -ENODATA ? mx_fail(why, -EINVAL, "%s is truncated inside its head", path)
+                                : mx_fail(why, rank, "%s cannot be read: %s", path, strerror(-rank));
         goto out;
     }
     const char *descr = value_of(head, "'descr'"), *extents = value_of(head, "'shape'");

@@ -146,6 +146,7 @@ int mx_traces_take(struct mx_traces *traces, int64_t end, double *rows, mx_why *
 /* The file: .npy, '<f8', shape (nt, probes); a row a step. It is written while the run goes on: rows
  * [0, committed) of it are durable before a commit says so, and what stands behind them does not count. */
 
+enum { MX_TRACES_HEAD_BYTES = 128 };
 /* Writes the head, and the length that nt rows have; rows that are there stay. */
 int mx_traces_file_begin(int fd, int64_t nt, int64_t probes, mx_why *why);
 /* Takes steps [taken, end) and writes them to their rows. Before the commit of `end`: fdatasync. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const side_names[] = {"fixed", "mirror", "periodic"};
+static const char *const side_names[] = {"fixed", "mirror", "periodic", "neighbour"};
 enum { SIDES = 3 };
 
 static int side_find(const char *from, size_t length) {
@@ -37,6 +37,23 @@ int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides) {
                        text[0]);
     for (int i = 0; i < 2; i++) sides->side[text[0] - 'x'][i] = (uint8_t)side[i];
     return 0;
+}
+
+int mx_sides_read(const char *const *word, int32_t n, mx_why *why, struct mx_sides *sides) {
+    struct mx_sides read = *sides;
+    const char *named[3] = {NULL, NULL, NULL};
+    for (int32_t i = 0; i < n; i++) {
+        const struct mx_sides before = read;
+        int err = mx_sides_parse(word[i], why, &read);
+        if (err < 0) return err;
+        const int d = word[i][0] - 'x';
+        if (named[d] != NULL && memcmp(before.side[d], read.side[d], sizeof read.side[d]) != 0)
+            return mx_fail(why, -EINVAL,
+                           "the sides in %c are given twice, as '%s' and as '%s'; leave one of them out",
+                           'x' + d, named[d], word[i]);
+        named[d] = word[i];
+    }
+    return *sides = read, 0;
 }
 
 const char *mx_sides_text(const struct mx_sides *sides, char text[MX_SIDES_TEXT]) {

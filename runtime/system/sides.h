@@ -18,12 +18,20 @@
 
 #include "system/system.h"
 
-enum mx_side { MX_SIDE_FIXED, MX_SIDE_MIRROR, MX_SIDE_PERIODIC };
+enum mx_side {
+    MX_SIDE_FIXED,
+    MX_SIDE_MIRROR,
+    MX_SIDE_PERIODIC,
+    MX_SIDE_NEIGHBOUR /* of z: another rank has what lies beyond (struct mx_problem). Nothing is copied: there
+                         are ghost layers, of which the Buffers have none. No user says so */
+};
 enum { MX_DIM_X, MX_DIM_Y, MX_DIM_Z };
 
 /* "x=periodic" (both ends), "z=fixed,mirror" (end 0, end 1): changes the dimension that is named and leaves
  * the others. -EINVAL, with a sentence, for anything else, and for periodic at one end only. */
 int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides);
+/* n of them. -EINVAL, with a sentence, too where two say different things of one dimension. */
+int mx_sides_read(const char *const *word, int32_t n, mx_why *why, struct mx_sides *sides);
 /* "x=periodic z=fixed,mirror": the dimensions that are not fixed at both ends, "" if there is none; what
  * mx_sides_parse takes, word by word. Never more than MX_SIDES_TEXT bytes. */
 enum { MX_SIDES_TEXT = 80 };
@@ -48,6 +56,20 @@ static inline int64_t mx_extent_of(const struct mx_problem *p, int dim) {
 static inline int64_t mx_wrap(int64_t i, int64_t n) {
     if ((uint64_t)i < (uint64_t)n) return i;
     return ((i % n) + n) % n;
+}
+
+/* The interior plane of the whole grid, from 0, that stands at z, frame counted. Ghost planes, of a periodic
+ * z or of a neighbour, are those of the cells that they stand for. */
+static inline int64_t mx_plane_of(const struct mx_problem *p, int64_t z) {
+    return mx_wrap(z - p->h + p->first_plane, mx_all_planes(p));
+}
+/* Another rank goes on at this end of z. */
+static inline bool mx_has_neighbour(const struct mx_problem *p, int end) {
+    return p->sides.side[MX_DIM_Z][end] == MX_SIDE_NEIGHBOUR;
+}
+/* Mirror or periodic: the frame at this end is a copy. */
+static inline bool mx_side_is_copy(uint8_t side) {
+    return side == MX_SIDE_MIRROR || side == MX_SIDE_PERIODIC;
 }
 
 /* Frame cells that copy cell i of a dimension: out[0 .. result), 0 to 2. None for a cell of the frame. */

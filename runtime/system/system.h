@@ -80,7 +80,13 @@ struct mx_problem {
     int64_t due[2]; /* steps: sweeps end at every multiple of each; 0 = none. [0]: checks, [1]: snapshots */
     int64_t done;   /* steps of the run before the first of these, where one is resumed: multiples count from
                        the run's beginning */
+    /* A rank of several has planes first_plane .. first_plane + nz of a grid of all_nz, and the side of z
+     * where another rank goes on is MX_SIDE_NEIGHBOUR (sides.h). all_nz 0: the grid is whole. */
+    int64_t first_plane, all_nz;
+    int64_t least_nz; /* planes of the rank that has the fewest: what a neighbour can give */
 };
+
+static inline int64_t mx_all_planes(const struct mx_problem *p) { return p->all_nz > 0 ? p->all_nz : p->nz; }
 
 static inline int mx_form(const struct mx_problem *p) {
     return p->system != NULL ? p->system->form : MX_JACOBI;

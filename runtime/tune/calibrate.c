@@ -14,78 +14,126 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* ------------------------------------------------------------------ the device
  *
- * Long sequential transfers, several under way, as the executor makes them. First writes (the region may be a
- * hole before), then reads of what was written, then both.
+ * Long sequential transfers, several under way, as the executor makes them, and short ones. First writes once
+ * (the region may be a hole before), then in turns reads, writes and both.
  */
 
 enum { IN_FLIGHT = 4, CHUNK_BYTES = 4 << 20, DEFAULT_BYTES = 256 << 20 };
+enum { SHORT_IN_FLIGHT = 32, SHORT_BYTES = 64 << 10, TURNS = 3, TRIALS = 4 };
 
 struct trial {
     mx_buffer *buffer;
-    char *memory;    /* IN_FLIGHT chunks */
-    uint64_t chunks; /* in the region */
+    char *memory;   /* IN_FLIGHT chunks */
+    uint64_t bytes; /* of the region */
     uint64_t limit_ns;
 };
 
-/* Transfers chunk after chunk, round and round, until the time is over or each was moved once; which(i) says
- * whether the i-th is a write. Returns chunks moved, or -errno; *seconds covers their completion. */
-static int64_t transfer(const struct trial *t, uint64_t chunks, bool (*is_write)(uint64_t), double *seconds) {
-    mx_ticket *ticket[IN_FLIGHT] = {NULL};
-    uint64_t begin = mx_clock_ns(), i = 0;
+/* How it is gone through. */
+struct pattern {
+    uint64_t chunk_bytes;
+    size_t in_flight;
+    bool (*is_write)(uint64_t); /* says whether the i-th is a write */
+    bool once;                  /* each chunk at most once, else round and round */
+};
+
+/* Transfers chunk after chunk until the time is over. Returns bytes moved, or -errno; *seconds covers their
+ * completion. */
+static int64_t transfer(const struct trial *t, const struct pattern *p, double *seconds) {
+    mx_ticket *ticket[SHORT_IN_FLIGHT] = {NULL};
+    const uint64_t begin = mx_clock_ns(), chunks = t->bytes / p->chunk_bytes;
+    uint64_t i = 0;
     int err = 0;
-    for (; i < chunks && err == 0 && mx_clock_ns() - begin < t->limit_ns; i++) {
-        size_t at = i % IN_FLIGHT;
-        struct mx_span span = {i * CHUNK_BYTES, CHUNK_BYTES, t->memory + at * CHUNK_BYTES};
+    for (; err == 0 && (i < chunks || !p->once) && (i == 0 || mx_clock_ns() - begin < t->limit_ns); i++) {
+        const size_t at = i % p->in_flight;
+        const struct mx_span span = {i % chunks * p->chunk_bytes, p->chunk_bytes,
+                                     t->memory + at * p->chunk_bytes};
         err = mx_wait(ticket[at]);
         ticket[at] = NULL;
         if (err == 0)
-            err = (is_write(i) ? mx_buffer_write : mx_buffer_read)(t->buffer, &span, 1, &ticket[at]);
+            err = (p->is_write(i) ? mx_buffer_write : mx_buffer_read)(t->buffer, &span, 1, &ticket[at]);
     }
-    for (int k = 0; k < IN_FLIGHT; k++) {
-        int e = mx_wait(ticket[k]);
+    for (size_t k = 0; k < p->in_flight; k++) {
+        const int e = mx_wait(ticket[k]);
         if (err == 0) err = e;
     }
     *seconds = (double)(mx_clock_ns() - begin) * 1e-9;
-    return err < 0 ? err : (int64_t)i;
+    return err < 0 ? err : (int64_t)(i * p->chunk_bytes);
 }
 
 static bool always(uint64_t i) { return (void)i, true; }
 static bool never(uint64_t i) { return (void)i, false; }
 static bool every_other(uint64_t i) { return i & 1; }
 
-static int64_t measure(const struct trial *t, uint64_t chunks, bool (*is_write)(uint64_t), double *rate) {
-    double seconds;
-    int64_t n = transfer(t, chunks, is_write, &seconds);
-    if (n > 0 && seconds > 0) *rate = (double)n * CHUNK_BYTES / seconds;
-    return n;
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double least_zero(double x) { return x > 0 ? x : 0; }
+
+static double middle_of(double *values, size_t n) {
+    qsort(values, n, sizeof values[0], by_value);
+    return values[n / 2];
+}
+
+/* Seconds of all cores that this process has used. */
+static double used_core_s(void) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+/* Of the region as far as it is written: rate[] = medians of read, write, mixed, mixed in short requests, and
+ * core seconds a byte of all of them. */
+static int take_turns(const struct trial *t, double rate[TRIALS], double *byte_core_s) {
+    static const struct pattern patterns[TRIALS] = {{CHUNK_BYTES, IN_FLIGHT, never, false},
+                                                    {CHUNK_BYTES, IN_FLIGHT, always, false},
+                                                    {CHUNK_BYTES, IN_FLIGHT, every_other, false},
+                                                    {SHORT_BYTES, SHORT_IN_FLIGHT, every_other, false}};
+    double found[TRIALS][TURNS], seconds, bytes = 0;
+    const double before = used_core_s();
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < TRIALS; i++) {
+            const int64_t n = transfer(t, &patterns[i], &seconds);
+            if (n < 0) return (int)n;
+            found[i][turn] = (double)n / (seconds > 0 ? seconds : 1e-9);
+            bytes += (double)n;
+        }
+    *byte_core_s = (used_core_s() - before) / bytes;
+    for (int i = 0; i < TRIALS; i++) rate[i] = middle_of(found[i], TURNS);
+    return 0;
 }
 
 static int run_trial(mx_device *device, double seconds, uint64_t bytes, mx_why *why, struct mx_rates *rates) {
+    static const struct pattern first = {CHUNK_BYTES, IN_FLIGHT, always, true};
     struct mx_block_options b = {.device = device};
-    struct mx_rates measured = {0};
     mx_buffer *buffer = NULL;
     mx_block *block = NULL;
-    int64_t n = 0;
+    double rate[TRIALS], spent, byte_core_s = 0;
     int err = mx_buffer_create(device, "calibration", bytes, why, &buffer);
     if (err == 0) err = mx_block_create(&b, (uint64_t)IN_FLIGHT * CHUNK_BYTES, why, &block);
     if (err < 0) goto end;
-    struct trial t = {buffer, mx_block_data(block), bytes / CHUNK_BYTES, (uint64_t)(seconds / 3 * 1e9)};
-    n = measure(&t, t.chunks, always, &measured.write_bytes_per_s);
-    if (n > 0) n = measure(&t, (uint64_t)n, never, &measured.read_bytes_per_s);
-    if (n > 0) n = measure(&t, (uint64_t)n, every_other, &measured.mixed_bytes_per_s);
-    if (n <= 0) {
-        err = n < 0 ? (int)n : -EIO;
+    struct trial t = {buffer, mx_block_data(block), bytes, (uint64_t)(seconds / 4 * 1e9)};
+    const int64_t written = transfer(&t, &first, &spent);
+    t.bytes = (uint64_t)(written > 0 ? written : 0);
+    t.limit_ns = (uint64_t)(seconds * 3 / 4 / (TURNS * TRIALS) * 1e9);
+    err = written < 0 ? (int)written : take_turns(&t, rate, &byte_core_s);
+    if (err < 0) {
         mx_fail(why, err, "the device could not be measured: %s", strerror(-err));
         goto end;
     }
-    rates->write_bytes_per_s = measured.write_bytes_per_s;
-    rates->read_bytes_per_s = measured.read_bytes_per_s;
-    rates->mixed_bytes_per_s = measured.mixed_bytes_per_s;
+    rates->read_bytes_per_s = rate[0];
+    rates->write_bytes_per_s = rate[1];
+    rates->mixed_bytes_per_s = rate[2];
+    rates->request_s = least_zero(SHORT_BYTES / rate[3] - SHORT_BYTES / rate[2]);
+    rates->byte_core_s = byte_core_s;
     rates->device_source = MX_RATES_MEASURED;
 end:
     mx_block_free(block);
@@ -193,7 +241,7 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
     struct mx_device_options o = *options;
     struct mx_device_facts facts = {.size = sizeof facts};
     mx_device *device = NULL;
-    if (!(seconds > 0)) seconds = 1;
+    if (!(seconds > 0)) seconds = 2;
     if (bytes == 0) bytes = DEFAULT_BYTES;
     if (is_block_device(o.path)) return calibrate_block_device(o.path, seconds, bytes, why, rates);
     o.resume = o.keep = false;
@@ -213,7 +261,7 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
 
 /* ------------------------------------------------------------------ the engines */
 
-enum { DEFAULT_MEMORY_BYTES = 128 << 20, TRIAL_ROWS = 256, TRIAL_LEVELS = 32, LINE_BYTES = 64 };
+enum { DEFAULT_MEMORY_BYTES = 128 << 20, TRIAL_ROWS = 512, TRIAL_LEVELS = 32, LINE_BYTES = 64 };
 
 struct bench {
     struct mx_problem problem;
@@ -362,23 +410,34 @@ static double copy_rate(const struct bench *b, int32_t threads) {
     return (double)b->layout.buffer_bytes / ((double)(mx_clock_ns() - begin + 1) * 1e-9);
 }
 
+/* What is measured of the computation, in turns. */
+enum { TILED, IBLOCK, SLAB, COPY, N_OF_COMPUTE };
+
+static int one_turn(const struct bench *b, const struct mx_machine *machine, int32_t threads, double seconds,
+                    mx_why *why, double rate[N_OF_COMPUTE]) {
+    int err = engine_rate("tiled", b, machine, threads, TRIAL_LEVELS, seconds, why, &rate[TILED]);
+    if (err == 0) err = engine_rate("iblock", b, machine, threads, 1, seconds, why, &rate[IBLOCK]);
+    if (err == 0) err = slab_rate(b, machine, threads, seconds, why, &rate[SLAB]);
+    if (err == 0) rate[COPY] = copy_rate(b, threads);
+    return err;
+}
+
 int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                          double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates) {
     struct bench b = {.block = NULL};
-    struct mx_rates r = *rates;
-    if (!(seconds > 0)) seconds = 0.6;
+    double found[N_OF_COMPUTE][TURNS], rate[N_OF_COMPUTE] = {0};
+    if (!(seconds > 0)) seconds = 2;
     int err = make_bench(problem, memory_bytes > 0 ? memory_bytes : DEFAULT_MEMORY_BYTES, why, &b);
-    if (err == 0)
-        err = engine_rate("tiled", &b, machine, threads, TRIAL_LEVELS, seconds / 2, why,
-                          &r.tiled_updates_per_s);
-    if (err == 0)
-        err = engine_rate("iblock", &b, machine, threads, 1, seconds / 2, why, &r.iblock_updates_per_s);
-    if (err == 0) err = slab_rate(&b, machine, threads, seconds / 2, why, &r.slab_updates_per_s);
+    for (int turn = 0; turn < TURNS && err == 0; turn++) {
+        err = one_turn(&b, machine, threads, seconds / (3 * TURNS), why, rate);
+        for (int i = 0; i < N_OF_COMPUTE; i++) found[i][turn] = rate[i];
+    }
     if (err == 0) {
-        copy_rate(&b, threads);
-        r.copy_bytes_per_s = copy_rate(&b, threads);
-        r.compute_source = MX_RATES_MEASURED;
-        *rates = r;
+        rates->tiled_updates_per_s = middle_of(found[TILED], TURNS);
+        rates->iblock_updates_per_s = middle_of(found[IBLOCK], TURNS);
+        rates->slab_updates_per_s = middle_of(found[SLAB], TURNS);
+        rates->copy_bytes_per_s = middle_of(found[COPY], TURNS);
+        rates->compute_source = MX_RATES_MEASURED;
     }
     mx_block_free(b.block);
     return err;

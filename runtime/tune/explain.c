@@ -64,8 +64,9 @@ static void say_candidate(FILE *f, const struct mx_tune_candidate *c, const stru
              (long long)c->plan.bt);
     fprintf(f, "  %-18s %-18s %7.0f %10.2f %10.2f %9.2f %9.1f %9.1f %9.1f%s\n", c->algorithm, block, sweeps,
             gib((double)c->traffic.read_bytes) / sweeps, gib((double)c->traffic.write_bytes) / sweeps,
-            gib((double)c->dram_bytes), c->seconds.io_s, c->seconds.compute_s + c->seconds.copy_s,
-            c->seconds.total_s, c->shape.faces_in_file ? "  (side file)" : "");
+            gib((double)c->dram_bytes), c->seconds.io_s + c->seconds.stall_s,
+            c->seconds.compute_s + c->seconds.copy_s + c->seconds.cores_s, c->seconds.total_s,
+            c->shape.faces_in_file ? "  (side file)" : "");
 }
 
 static void say_candidates(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
@@ -80,12 +81,13 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
     const struct mx_tune_candidate *w = &r->candidates[0], *next = NULL;
     const struct mx_seconds *s = &w->seconds;
     if (r->n_candidates > 1 && r->candidates[1].fits) next = &r->candidates[1];
-    bool io = s->io_s > s->compute_s + s->copy_s;
+    const double moving = s->io_s + s->stall_s, computing = s->compute_s + s->cores_s;
+    bool io = moving > computing + s->copy_s;
     fprintf(f,
             "\n%s takes %.1f s by prediction: %s decides (I/O %.1f s, compute %.1f s, copies %.1f s), and "
             "%.1f s at "
             "the ends of sweeps.\n",
-            w->algorithm, s->total_s, io ? "I/O" : "computing", s->io_s, s->compute_s, s->copy_s, s->edge_s);
+            w->algorithm, s->total_s, io ? "I/O" : "computing", moving, computing, s->copy_s, s->edge_s);
     if (next == NULL) return;
     double more =
         next->seconds.total_s > 0 ? 100 * (next->seconds.total_s / (s->total_s > 0 ? s->total_s : 1) - 1) : 0;

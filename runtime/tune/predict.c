@@ -2,6 +2,7 @@
  * what takes longer decides; what remains are the ends of each sweep. */
 #include "tune/search.h"
 
+#include <math.h>
 #include <string.h>
 
 static double update_rate(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
@@ -19,9 +20,34 @@ static double update_rate(const struct job *job, const struct mx_plan *plan, con
 
 static double greater(double a, double b) { return a > b ? a : b; }
 
+/* The core's default (memext.h, mx_device_options). */
+static const double most_request_bytes = 1 << 20;
+
 static double io_seconds(const struct mx_rates *r, double read_bytes, double write_bytes) {
     double s = greater(read_bytes / r->read_bytes_per_s, write_bytes / r->write_bytes_per_s);
     return greater(s, (read_bytes + write_bytes) / r->mixed_bytes_per_s);
+}
+
+/* Requests that so many bytes are moved in: the rows of a Block in each plane by themselves, or where whole
+ * planes are moved as many as a front moves on by, in pieces of what a request takes at most. */
+static double requests(const struct mx_plan *plan, const struct mx_layout *layout,
+                       const struct mx_shape *shape, double bytes) {
+    const double rows = (double)tune_min(shape->rows, layout->rows) * (double)layout->row_pitch_bytes;
+    const double planes = (double)tune_max(plan->slab, 1) * (double)layout->plane_pitch_bytes;
+    const double span = shape->whole_planes ? planes : rows;
+    return span > 0 ? bytes / span * ceil(span / most_request_bytes) : 0;
+}
+
+/* Blocks that are gone through one after the other have one set of planes: a plane of the next is loaded when
+ * that of the one before is stored, and from its load to its store the front moves on by all levels, a slab
+ * being loaded as a whole and one stored as a whole. As far as these planes are of all, reading and writing
+ * take turns. A ring (stream) goes on from pass to pass. */
+static double share_in_turns(const struct job *job, const struct mx_plan *plan,
+                             const struct mx_shape *shape) {
+    const double between = (double)(shape->max_levels * job->problem.h + 2 * tune_max(plan->slab, 1));
+    const double planes = (double)shape->slots[0];
+    if (job->strategy->thin_slabs || planes <= 0) return 0;
+    return between < planes ? between / planes : 1;
 }
 
 /* The first store to a page of a mapped file is a fault, in which the file system reserves and journals the
@@ -56,21 +82,62 @@ static bool is_cached(const struct job *job, const struct mx_layout *layout, con
     return taken < q->dram_bytes && bytes < q->dram_bytes - taken;
 }
 
+/* What the kernel's paging reaches of the device's rate: it reads what is faulted on and writes back what it
+ * reclaims, with few requests under way; swap space in clusters of a few pages. Linux 6.18 on a virtual disk
+ * of 1.7 GB/s, in a cgroup: 0.8 to 1.1 GB/s of a mapped file, 0.2 to 0.4 of swap space. */
+static const double file_paging = 0.55, swap_paging = 0.18;
+
+static double paging_rate(const struct job *job) {
+    return job->request->anonymous ? swap_paging : file_paging;
+}
+
+/* Where parts of planes are wanted of a mapped file, read-ahead brings in all that lies between them, unless
+ * the schedule says what is wanted (advice). */
+static double read_ahead(const struct job *job, const struct mx_layout *layout,
+                         const struct mx_shape *shape) {
+    const bool told = job->request->advised || job->request->anonymous;
+    return told || shape->rows <= 0 ? 1 : greater((double)layout->rows / (double)shape->rows, 1);
+}
+
 /* Bytes that the device transfers: a mapped page that is stored to is read first, also where all of it is
- * about to be replaced; but not in the second Buffer of a new store, which nothing has been written to. */
+ * about to be replaced; but not in the second Buffer of a new store, which nothing has been written to. And
+ * `far` times as many are read. */
 static double device_seconds(const struct job *job, const struct mx_layout *layout,
-                             const struct mx_shape *shape, const struct mx_traffic *t) {
+                             const struct mx_shape *shape, const struct mx_traffic *t, double far) {
     const double read = (double)t->read_bytes, written = (double)t->write_bytes;
     if (!is_mapped(job)) return io_seconds(&job->rates, read, written);
     if (is_cached(job, layout, shape)) return 0;
     const double fresh = (shape->pairs ? 2 : 1) * (double)layout->buffer_bytes;
-    return io_seconds(&job->rates, read + greater(written - fresh, 0), written);
+    return io_seconds(&job->rates, (read + greater(written - fresh, 0)) * far, written);
 }
 
+/* What Blocks take beside the time of their bytes: of explicit transfers turns and requests, of mapped
+ * Buffers what comes with them and slower. */
+static double stall_seconds(const struct job *job, const struct mx_plan *plan, const struct mx_layout *layout,
+                            const struct mx_shape *shape, const struct mx_traffic *t,
+                            const struct mx_seconds *s) {
+    const double bytes = (double)t->read_bytes + (double)t->write_bytes;
+    /* Of what is computed in that time half goes on beside the writing; the other half waits for what is
+     * read. */
+    const double turns = greater(s->io_s - (s->compute_s + s->copy_s) / 2, 0);
+    if (is_mapped(job))
+        return device_seconds(job, layout, shape, t, read_ahead(job, layout, shape)) / paging_rate(job) -
+               s->io_s;
+    return turns * share_in_turns(job, plan, shape) +
+           requests(plan, layout, shape, bytes) * job->rates.request_s;
+}
+
+/* The tiled engine goes on while overlaps are handed over (blk2blk), by threads that take its cores and
+ * caches from it: skewed-min in 240 MiB, 510 x 510 x 254, spends 7 times as long on it as alone, half of it
+ * at the cost of the computation. */
+static const double copies_beside = 3;
+
 /* Blocks of a mapped backend are filled and emptied by cores, as those of dram. */
-static double copy_seconds(const struct job *job, const struct mx_shape *shape, const struct mx_traffic *t) {
+static double copy_seconds(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape,
+                           const struct mx_traffic *t) {
     const double moved = (double)t->read_bytes + (double)t->write_bytes;
-    double bytes = (double)t->copy_bytes + (double)t->face_read_bytes + (double)t->face_write_bytes;
+    double bytes = (double)t->face_read_bytes + (double)t->face_write_bytes;
+    bytes += (double)t->copy_bytes * (strcmp(plan->engine, "tiled") == 0 ? copies_beside : 1);
     const bool copied = is_mapped(job) && shape->rows > 0;
     if (copied || job->request->face == MX_TUNE_RESIDENT) bytes += moved;
     if (job->request->accel != NULL && job->request->accel->here) bytes += moved;
@@ -86,7 +153,8 @@ static double paging_seconds(const struct job *job, const struct mx_layout *layo
     double passes = (double)mx_sweep_count(&job->problem, shape->max_levels);
     for (int i = 0; i < MX_MAX_FIXED; i++) fixed += (double)layout->fixed[i].bytes;
     if (2 * buffer + fixed < (double)job->room_bytes) return 0;
-    return io_seconds(&job->rates, passes * (2 * buffer + fixed), passes * (shape->pairs ? 2 : 1) * buffer);
+    return io_seconds(&job->rates, passes * (2 * buffer + fixed), passes * (shape->pairs ? 2 : 1) * buffer) /
+           paging_rate(job);
 }
 
 /* Ends of the sweeps of a pipeline. Until the front has moved so far that its levels take as long to compute
@@ -148,12 +216,17 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
                              const struct mx_traffic *t) {
     struct mx_seconds s = {.compute_s = (double)t->updates / update_rate(job, plan, shape)};
     bool resident = job->request->face == MX_TUNE_RESIDENT;
-    s.copy_s = copy_seconds(job, shape, t);
+    s.copy_s = copy_seconds(job, plan, shape, t);
     if (!resident)
         s.io_s =
-            shape->rows == 0 ? paging_seconds(job, layout, shape) : device_seconds(job, layout, shape, t);
+            shape->rows == 0 ? paging_seconds(job, layout, shape) : device_seconds(job, layout, shape, t, 1);
     if (shape->rows > 0 && !resident) s.edge_s = edge_seconds(job, plan, layout, shape);
-    s.total_s = greater(s.io_s, s.compute_s + s.copy_s) + s.edge_s;
+    if (shape->rows > 0 && !resident) s.stall_s = stall_seconds(job, plan, layout, shape, t, &s);
+    if (shape->rows > 0 && job->request->face == MX_TUNE_TRANSFER) {
+        s.cores_s =
+            ((double)t->read_bytes + (double)t->write_bytes) * job->rates.byte_core_s / (double)job->threads;
+    }
+    s.total_s = greater(s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s) + s.edge_s;
     if (job->request->accel != NULL) predict_there(job, plan, layout, shape, t, &s);
     return s;
 }

@@ -24,9 +24,11 @@ struct rate_row {
 #define RATE(field, is_device)                                                                               \
     { #field, is_device, offsetof(struct mx_rates, field) }
 static const struct rate_row rate_rows[] = {
-    RATE(read_bytes_per_s, true),    RATE(write_bytes_per_s, true),     RATE(mixed_bytes_per_s, true),
-    RATE(copy_bytes_per_s, false),   RATE(iblock_updates_per_s, false), RATE(tiled_updates_per_s, false),
-    RATE(slab_updates_per_s, false),
+    RATE(read_bytes_per_s, true),      RATE(write_bytes_per_s, true),
+    RATE(mixed_bytes_per_s, true),     RATE(copy_bytes_per_s, false),
+    RATE(iblock_updates_per_s, false), RATE(tiled_updates_per_s, false),
+    RATE(slab_updates_per_s, false),   RATE(request_s, true),
+    RATE(byte_core_s, true),
 };
 enum { N_RATES = sizeof rate_rows / sizeof rate_rows[0] };
 
@@ -58,6 +60,8 @@ void mx_rates_complete(struct mx_rates *r, int32_t threads) {
                                MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE * threads,
                                MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * threads,
                                MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * threads,
+                               0,
+                               0,
                                0};
     for (int i = 0; i < N_RATES; i++)
         if (!(*rate_at(r, &rate_rows[i]) > 0)) *rate_at(r, &rate_rows[i]) = fallback[i];

@@ -89,7 +89,7 @@ static inline int64_t mx_job_unit(const struct job *job) { return mx_levels_a_st
 /* Redundant cells cost seconds and no bytes: overlapped blocks, and ghost layers of any algorithm. */
 static inline bool mx_job_by_seconds(const struct job *job) {
     return job->strategy->by_seconds || mx_sides_periodic(&job->problem.sides, MX_DIM_Y) ||
-           mx_sides_periodic(&job->problem.sides, MX_DIM_Z);
+           mx_sides_periodic(&job->problem.sides, MX_DIM_Z) || job->problem.all_nz > 0;
 }
 /* Buffers of the state on the device, 2 or 4, and what is there in all: with the side file, and C but for
  * files of the user. */

@@ -50,7 +50,10 @@ struct mx_refined {
  * = unknown (mx_rates_complete fills it). */
 struct mx_rates {
     double read_bytes_per_s, write_bytes_per_s;
-    double mixed_bytes_per_s;                         /* reads and writes under way together: sum of both */
+    double mixed_bytes_per_s; /* reads and writes under way together: sum of both */
+    double request_s;   /* that a request takes of the device's time beside its bytes, many being under way */
+    double byte_core_s; /* core seconds that a byte transferred takes from whatever computes meanwhile; of
+                           these two 0 = none */
     double copy_bytes_per_s;                          /* DRAM to DRAM (blk2blk) */
     double iblock_updates_per_s, tiled_updates_per_s; /* iblock: a level of a grid that no cache holds */
     double slab_updates_per_s; /* iblock in Blocks: several levels of a slab of planes, one behind the other,
@@ -101,15 +104,16 @@ int mx_rates_load(const char *cache_path, const char *device_key, const char *co
 int mx_rates_store(const char *cache_path, const char *device_key, const char *compute_key,
                    const struct mx_rates *rates, mx_why *why);
 
-/* Measures sequential reads, writes and both together through the public device API, at most about
- * `seconds` and `bytes` of the place (0 = 1 s, 256 MiB). Opens a store of its own at options->path and
+/* Measures sequential reads, writes and both together, in long and in short requests, through the public
+ * device API, in about `seconds` on `bytes` of the place (0 = 2 s, 256 MiB). A device is not equally fast at
+ * any time: all are measured in turns, and medians count. Opens a store of its own at options->path and
  * removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be called on a place whose
  * content counts. Fills the device rates of *rates. A block device is only read, and not as a store: the read
  * rate is filled, the others stay, and why says so though 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
-/* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in at most
- * memory_bytes of DRAM (0 = 128 MiB) and about `seconds` (0 = 0.6 s). */
+/* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in turns, of
+ * which medians count, in at most memory_bytes of DRAM (0 = 128 MiB) and about `seconds` (0 = 2 s). */
 int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                          double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates);
 
@@ -190,6 +194,8 @@ struct mx_tune_request {
     const char *tuner;  /* "blk" "naive" "manual"; NULL = manual if a Block size is given, else blk */
     const char *engine; /* "iblock" "tiled"; NULL = the faster one by rates */
     enum mx_tune_face face;
+    bool advised;   /* mapped: the schedule says what comes next, so that the kernel does not read ahead */
+    bool anonymous; /* mapped: on swap space, not in a file */
     struct mx_plan manual; /* by, bz, bt: the manual tuner's Block (0 = simulate the papers' manual choice);
                               iy, iz, slab, tile, ct, column, ahead, in_place: override the tuner where not
                               0 */
@@ -212,10 +218,14 @@ struct mx_tune_request {
     int32_t threads; /* 0 = machine->cores */
 };
 
-/* Predicted duration of the stencil phase. total_s = max(I/O, compute) where they overlap, else their sum,
- * plus what never overlaps. */
+/* Predicted duration of the stencil phase. total_s = max(io + stall, compute + copy + cores) where they
+ * overlap, else their sum, plus what never overlaps. */
 struct mx_seconds {
     double io_s, compute_s, copy_s;
+    double stall_s; /* of Blocks, beside the time of their bytes: requests, and that reading and writing take
+                       turns where Block follows Block; of mapped Buffers what read-ahead brings in too, and
+                       that the kernel pages slowly */
+    double cores_s; /* that transfers take from the computation */
     double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
     double flash_s; /* with an accelerator: io_s without the bus */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */

@@ -655,22 +655,40 @@ def kernel_study(folder, **seconds):
     return kernel
 
 
-def test_a_difference_of_kernels_page_is_one_of_all_rounds(project):
-    kernel = kernel_study(project / "kernel", slow=[2, 3, 4, 2, 9], base=[1, 2, 3, 1, 1], mixed=[1, 1, 4, 2, 9], few=[5, 5, 5], fast=[0.5, 1, 1, 0.5, 0.1])
+def test_a_difference_of_kernels_page_is_one_of_its_interval(project):
+    """`apart` is larger in all rounds, and so unevenly that its interval still holds 1; three rounds have none."""
+    kernel = kernel_study(project / "kernel", slow=[2, 4, 6, 2, 3], base=[1, 2, 3, 1, 1], mixed=[1, 1, 4, 2, 9], apart=[1.01, 2.02, 9, 1.01, 9], few=[5, 5, 5], fast=[0.5, 1, 1, 0.5, 0.1])
     study = kernel.Study(project / "kernel")
-    signs = {name: kernel.Effect(study, name, "base").sign for name in ("slow", "mixed", "few", "fast")}
-    assert signs == {"slow": 1, "mixed": 0, "few": 0, "fast": -1}
+    signs = {name: kernel.Effect(study, name, "base").sign for name in ("slow", "mixed", "apart", "few", "fast")}
+    assert signs == {"slow": 1, "mixed": 0, "apart": 0, "few": 0, "fast": -1}
     assert "cannot be told from" in kernel.takes(study, "mixed", "base", "it") and "takes 2.00 times" in kernel.takes(study, "slow", "base", "it")
     with pytest.raises(kernel.Missing, match="absent"):
         kernel.Effect(study, "absent", "base")
 
 
 def test_what_was_not_run_is_said_on_kernels_page(project):
-    """Dirty limits have all their runs and a finding, MGLRU the kernel's reason, the others the name of a run that is missing."""
-    kernel = kernel_study(project / "kernel", mmap_stream_none=[1.0] * 5, dirty_1048576=[2.0, 2.1, 2.2, 2.3, 2.4])
+    """Dirty limits and read-ahead have all their runs and a finding, MGLRU the kernel's reason, the others the name of a run that is missing."""
+    kernel = kernel_study(project / "kernel", mmap_stream_none=[1.0] * 5, dirty_1048576=[2.0, 2.1, 2.2, 2.3, 2.4], ahead_128=[3.0] * 5, ahead_1024=[2.5] * 5)
     out = project / "page.md"
     kernel.page(kernel.Study(project / "kernel"), project / "kernel", out)
     text = out.read_text()
+    assert "Too short to rest on: `mmap-stream-none` 1.0 s." in text and text.count("Too short") == 1, "and no run of 2 s or more is"
     assert "`vm.dirty_bytes` of 1 MiB a run takes 2.20 times [2.00 to 2.40, n = 5]" in text and (project / "page" / "dirty.png").stat().st_size > 0
     assert "Not tested here: `mglru-on` has no result (this kernel has no mglru)" in text
-    assert text.count("Not tested here") == len(kernel.QUESTIONS) - 1 and "`uring-stream` has no result (it was not run)" in text
+    assert text.count("Not tested here") == len(kernel.QUESTIONS) - 2 and "`uring-stream` has no result (it was not run)" in text
+
+
+# ------------------------------------------------------------------ predict.py
+
+def test_recorded_runs_are_predicted_again():
+    """The recorded command without its limiter, with the plan of its report in place of what chose it, the limit said in words, and --dry-run: nothing is written."""
+    import predict
+    from made_up import report, run
+    words = ["/x/limit-memory", "128MiB", "--quiet", "--", "/y/memext", "run", "-n", "510", "126", "126", "-t", "64", "-d", "/gone/run-1", "--quiet", "--json", "/gone/report.json", "--timeline", "/gone/t",
+             "--backend", "aio", "--algorithm", "redundant", "--engine", "iblock", "--block", "32", "32", "8", "--stencil", "edge19"]  # fmt: skip
+    recorded = run("a", {}, 0, report(4.0, plan={"by": 32, "bz": 30, "bt": 8}), limit="128MiB", command=words)
+    expected = ["/z/memext", "run", "-n", "510", "126", "126", "-t", "64", "--backend", "aio", "--stencil", "edge19", "--dram", "128MiB", "-d", "/data", "--plan",
+                "redundant engine=iblock by=32 bz=30 bt=8 iy=1 iz=8 slab=8 threads=2 tuner=manual", "--dry-run", "--quiet", "--json", "-"]  # fmt: skip
+    assert predict.command(recorded, "/z/memext", "/data") == expected
+    recorded.record["command"] += ["--dram", "120MiB"]
+    assert predict.command(recorded, "/z/memext", "/data").count("--dram") == 1

@@ -68,7 +68,7 @@ def test_every_call_fails_once(memext, folders, whole, backend, plan, resumed):
         more = [*GRID, *words]
         if resumed:
             made = memext("run", *GRID, *words[:2], "-d", folders[0], "--commit-every", 0, "--backend", f"fault:{backend}", "--fault", "fail_after=14",
-                          "--quiet")
+                          "--no-fuse", "--quiet")
             assert made.returncode == 3
             more = ["--resume", "--backend", backend]
         status, error, report = run(memext, folders, *more, "--fault", f"call={n},errno={5 if n % 2 else 28}")

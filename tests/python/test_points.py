@@ -86,7 +86,7 @@ def test_a_run_whose_device_died_goes_on(memext, place, points, whole, tmp_path,
     plain = [w for w in PLANS[plan] if w not in ("--backend", "uring", "aio", "--commit-every", 0)]
     while step == 0:
         done = memext("run", *GRID, *plain, "-d", place, "--backend", "fault:uring", "--fault", f"fail_after={fail_after}", *words, "--commit-every", 0,
-                      "--quiet", "--force", "--overwrite")
+                      "--quiet", "--force", "--overwrite", "--no-fuse")
         assert done.returncode == 3, done.stderr
         looked = memext("info", place, "--json", "-")
         step = json.loads(looked.stdout)["store"]["step"] if looked.returncode == 0 and (place / "memext.store").exists() else 0
@@ -339,7 +339,7 @@ def test_plans_of_systems_with_periodic_sides(memext, place, tmp_path):
     words = ["--kernel", systems / "diffusion.c", "--field", f"k={tmp_path}/k.npy", "-n", 30, 11, 20, "-t", 6, "--side", "y=periodic", "-d", place, "--threads", 2]
     for backend in "mmap", "aio":
         tuned = json.loads(memext("tune", *words, "--backend", backend, "--algorithm", "stream", "--json", "-", "--quiet", env=environment).stdout)
-        done = memext.run(*words, "--init", "random", "--backend", backend, "--plan", tuned["plan_line"], env=environment)
+        done = memext.run(*words, "--init", "random", "--backend", backend, "--plan", tuned["plan_line"], "--no-fuse", env=environment)
         assert done["read_bytes"] == done["predicted_read_bytes"] == tuned["predicted_read_bytes"]
     numpy.save(tmp_path / "eps.npy", numpy.ones((22, 3, 32), "f4"))
     words = ["--kernel", systems / "fdtd.c", "--init", "random", "--field", f"eps={tmp_path}/eps.npy", "-n", 30, 1, 20, "-t", 6, "--side", "y=periodic", "-d", place]

@@ -2,11 +2,15 @@
 import ast
 import functools
 import importlib.util
+import json
 import math
+import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -287,6 +291,45 @@ def test_what_cannot_be_translated_is_refused_with_its_line(mx, tmp_path, body, 
     assert line == 2 or error.text == path.read_text().splitlines()[line - 1].strip()
 
 
+def test_kernels_of_sympy_expressions(mx, systems, quick_place):
+    """Expressions with branches, fixed fields, parameters, coordinates, two fields; finite differences of functions, leapfrog: a run gives the bits of
+    the reference in numpy, and what sympy itself computes of them within 1e-12. The text is the same in another process."""
+    sympy = need("sympy")
+    u, v, c = map(sympy.IndexedBase, "uvc")
+    dt, x = sympy.symbols("dt x")
+    around = [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1)]
+    heat = u[0, 0, 0] + dt * (sum(u[d] for d in around) - 6 * u[0, 0, 0]) / (2 + v[0, 0, 0] ** 2)
+    other = sympy.Piecewise((sympy.sqrt(sympy.Abs(u[1, 0, 0])) + v[0, 0, 1] / 3, (c[0, 0, 0] > 2) & sympy.Eq(sympy.Mod(x, 2), 1)),
+                            (sympy.Max(u[0, 0, 0], v[0, -1, 0], sympy.Rational(1, 4)), True))
+    kernel = mx.kernel({u: heat, "v": other}, fixed="c", params={"dt": 0.05}, name="pair")
+    rng = np.random.default_rng(7)
+    a = {"u": rng.random((6, 7, 11)), "v": rng.random((6, 7, 11)), "c": rng.integers(0, 5, (6, 7, 11)).astype("u1")}
+    with mx.Run(kernel, **a, params={"dt": 0.07}, device=quick_place, dram="64MiB", verify=True) as run:
+        run.advance(3)
+        assert all(run[n][...].tobytes() == kernel.reference(3, params={"dt": 0.07}, **a)[n].tobytes() for n in "uv")
+    s = (slice(1, -1),) * 3
+    near = {f[d]: np.roll(a[f.label.name], [-i for i in d[::-1]], (0, 1, 2))[s] for f in (u, v, c) for d in [*around, (0, 0, 0)]}
+    symbols = {e: sympy.Symbol(f"q{i}") for i, e in enumerate(near)}
+    once = kernel.reference(1, params={"dt": 0.07}, **a)
+    for name, expression in (("u", heat), ("v", other)):
+        call = sympy.lambdify([*symbols.values(), dt, x], expression.xreplace(symbols), "math")
+        values = [call(*(float(n[at]) for n in near.values()), 0.07, at[2]) for at in np.ndindex(4, 5, 9)]
+        assert np.allclose(once[name][s].ravel(), values, rtol=1e-12, atol=0), name
+    assert "AT(u, -1, 0, 0)" in kernel.source and "MX_FIXED(F) F(c, " in kernel.source
+    p, (x, y, z, w) = sympy.Function("p"), sympy.symbols("x y z w")
+    laplace = sum(p(x, y, z).diff(n, 2).as_finite_difference([n - 1, n, n + 1], n) for n in (x, y, z))
+    wave = mx.kernel({p: 2 * p(x, y, z) - sympy.Symbol("p_old") + w**2 * laplace}, params={"w": 0.4}, name="wave7")
+    first, before = rng.random((6, 7, 11)), rng.random((6, 7, 11))
+    with mx.Run(wave, p=first, p_old=before, device=quick_place, dram="64MiB") as run:
+        run.advance(2)
+        assert wave.form == "leapfrog" and run["p"][...].tobytes() == wave.reference(2, p=first, p_old=before)["p"].tobytes()
+    for update, naming in (({"u": u[9, 0, 0]}, "9 cells away"), ({"u": u[x, 0, 0]}, "three whole numbers"), ({"u": sympy.Symbol("q")}, "q is neither computed"),
+                           ({"u": sympy.gamma(u[0, 0, 0])}, "gamma"), ({"u": sympy.Piecewise((1, u[0, 0, 0] > 1))}, "(value, True)"),
+                           ({"T": u[0, 0, 0]}, "u is neither computed|cannot be called T"), ({"u": sympy.Mod(u[0, 0, 0], 2)}, "whole numbers")):
+        with pytest.raises(mx.KernelError, match=naming.replace("(", r"\(").replace(")", r"\)")):
+            mx.kernel(update)
+
+
 @pytest.mark.parametrize("arguments, keywords, naming", [
     ("T", {}, "cannot be called T"), ("double", {}, "double"), ("u, w", {"params": {"k": 1}}, "k is no argument"), ("x", {}, "no field"),
     ("u=3", {}, "without defaults"), ("*u", {}, "without defaults"), ("u_23_characters_and_more", {}, "23 at most")])
@@ -343,7 +386,7 @@ def test_a_built_in_stencil_without_a_device(mx, tmp_path, monkeypatch):
 
 def test_a_plan_touches_nothing(mx, quick_place):
     plan = mx.plan(u="random", shape=(62, 46, 78), steps=30, device=quick_place, dram="64MiB")
-    assert plan["status"] == "planned" and plan["problem"]["nx"] == 78 and plan["predicted_read_bytes"] > 0
+    assert plan["status"] == "planned" and plan["problem"]["nx"] == 78 and plan["predicted_write_bytes"] > 0
     assert list(quick_place.iterdir()) == [] and "plan" in plan._repr_html_() and "stream" in str(plan) + "stream"
     other = mx.Run(u="random", shape=(62, 46, 78), device=quick_place, dram="64MiB").plan(30, algorithm="redundant")
     assert other["plan"]["algorithm"] == "redundant"
@@ -615,6 +658,56 @@ def test_files_of_libraries(mx, tmp_path):
     check_array(mx, mx.open(tmp_path / "slice-*.tif"), want)
 
 
+def test_variables_of_netcdf(mx, tmp_path, monkeypatch):
+    """NetCDF4 by netCDF4, h5netcdf or h5py: chunked and contiguous variables, packed ones, steps of a fourth dimension, groups; cells without a value
+    are refused and not read as numbers; older files by netCDF4 alone."""
+    netcdf = need("netCDF4")
+    rng = np.random.default_rng(12)
+    want, series = rng.random((7, 8, 9)).astype("f4"), rng.random((3, 7, 8, 9))
+    packed = rng.integers(-1000, 1000, (7, 8, 9)).astype("i2")
+    with netcdf.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, n in (("t", None), ("z", 7), ("y", 8), ("x", 9)):
+            file.createDimension(name, n)
+        file.createVariable("u", "f4", ("z", "y", "x"), chunksizes=(2, 4, 5), zlib=True)[:] = want
+        file.createVariable("plain", "u2", ("z", "y", "x"))[:] = packed.astype("u2")
+        v = file.createVariable("packed", "i2", ("z", "y", "x"))
+        v.set_auto_maskandscale(False)
+        v.scale_factor, v.add_offset = 0.25, 10.0
+        v[:] = packed
+        file.createVariable("series", "f8", ("t", "z", "y", "x"))[:] = series
+        holes = file.createVariable("holes", "f4", ("z", "y", "x"), fill_value=-1.0)
+        holes[:] = want
+        holes[4, 2, 3] = np.ma.masked
+        file.createGroup("deep").createVariable("u", "f8", ("z", "y", "x"))[:] = series[0]
+    with netcdf.Dataset(tmp_path / "old.nc", "w", format="NETCDF3_CLASSIC") as file:
+        for name, n in zip("zyx", want.shape):
+            file.createDimension(name, n)
+        file.createVariable("u", "f4", ("z", "y", "x"))[:] = want
+    check_array(mx, mx.open(tmp_path / "old.nc"), want)
+    readers = ["netCDF4", "h5netcdf", "h5py"]
+    for i, reader in enumerate(readers):
+        for other in readers[:i]:
+            monkeypatch.setitem(sys.modules, other, None)  # as if it were not there
+        if importlib.util.find_spec(reader) is None:
+            continue
+        check_array(mx, mx.open(tmp_path / "a.nc", "u"), want)
+        check_array(mx, mx.open(tmp_path / "a.nc", "plain"), packed.astype("u2"))
+        assert type(mx.open(tmp_path / "a.nc", "plain")).__name__ == "RawArray"
+        check_array(mx, mx.open(tmp_path / "a.nc", "packed"), packed * 0.25 + 10.0)
+        check_array(mx, mx.open(tmp_path / "a.nc", "series[2]"), series[2])
+        if reader != "h5netcdf":
+            check_array(mx, mx.open(tmp_path / "a.nc", "deep/u"), series[0])
+        holes = mx.open(tmp_path / "a.nc", "holes")
+        assert np.array_equal(holes[:4], want[:4])
+        with pytest.raises(mx.MemextError, match="1 cells without a value.*plane 4"):
+            holes[3:6]
+        for name, naming in (("series", "3 steps"), ("series[3]", "steps 0 to 2"), ("none", "holes")):
+            with pytest.raises(mx.MemextError, match=naming):
+                mx.open(tmp_path / "a.nc", name)
+    with pytest.raises(mx.MemextError, match="netCDF4"):
+        mx.open(tmp_path / "old.nc")
+
+
 def test_fields_from_chunked_files(mx, systems, quick_place, tmp_path):
     """A run whose fields come from HDF5 chunks and a TIFF stack, plane by plane: the bits of a run from memory; the sources are as they were."""
     h5py, tifffile = need("h5py"), need("tifffile")
@@ -627,6 +720,103 @@ def test_fields_from_chunked_files(mx, systems, quick_place, tmp_path):
         run.advance(3)
         assert run["u"][...].tobytes() == systems.diffusion.reference(3, u=u, k=k)["u"].tobytes()
     assert before == [(tmp_path / n).read_bytes() for n in ("u.h5", "k.tif")]
+
+
+IN_AND_OUT = '''
+import gc, hashlib, importlib.util, pathlib, sys
+import numpy as np
+import memext as mx
+folder, n = pathlib.Path(sys.argv[1]), 320  # 125 MiB of cells
+BUDGET = 48 << 20
+def status(key):
+    return next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith(key))
+def digest(path):
+    h = hashlib.sha256()
+    for p in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if p.is_file():
+            with open(p, "rb") as file:
+                while piece := file.read(1 << 20):
+                    h.update(piece)
+    return h.hexdigest()
+def planes():
+    for z in range(n):
+        yield np.full((n, n), z, "f4") + np.arange(n, dtype="f4") / 512
+def npy(path):
+    out = np.lib.format.open_memmap(path, "w+", "f4", (n, n, n))
+    for z, plane in enumerate(planes()): out[z] = plane
+def h5(path):
+    import h5py
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("u", (n, n, n), "f4", chunks=(16, 160, 160), compression="gzip", compression_opts=1)
+        for z in range(0, n, 16): data[z:z + 16] = np.stack([np.full((n, n), i, "f4") + np.arange(n, dtype="f4") / 512 for i in range(z, z + 16)])
+def nc(path):
+    import netCDF4
+    with netCDF4.Dataset(path, "w") as file:
+        for name in "zyx": file.createDimension(name, n)
+        data = file.createVariable("u", "f4", ("z", "y", "x"), chunksizes=(4, 160, 160))
+        for z, plane in enumerate(planes()): data[z] = plane
+def zarr(path):
+    import zarr
+    data = zarr.open(str(path), mode="w", shape=(n, n, n), dtype="f4", chunks=(16, 160, 160))
+    for z in range(0, n, 16): data[z:z + 16] = np.stack([np.full((n, n), i, "f4") + np.arange(n, dtype="f4") / 512 for i in range(z, z + 16)])
+def tif(path):
+    import tifffile
+    with tifffile.TiffWriter(path) as file:
+        for plane in planes(): file.write(plane, contiguous=True)
+def sgy(path):
+    import segyio
+    spec = segyio.spec()
+    spec.ilines, spec.xlines, spec.samples, spec.sorting, spec.format = range(n), range(n), range(n), 2, 5
+    with segyio.create(str(path), spec) as file:
+        for z, plane in enumerate(planes()):
+            for y in range(n):
+                file.header[z * n + y] = {segyio.TraceField.INLINE_3D: z, segyio.TraceField.CROSSLINE_3D: y}
+                file.trace[z * n + y] = plane[y]
+for ending, write, module in (("npy", npy, "numpy"), ("h5", h5, "h5py"), ("nc", nc, "netCDF4"), ("zarr", zarr, "zarr"), ("tif", tif, "tifffile"),
+                              ("sgy", sgy, "segyio")):
+    if importlib.util.find_spec(module) is None:
+        print(ending, "without")
+        continue
+    path = folder / f"source.{ending}"
+    write(path)
+    before = digest(path)
+    def measured(call):
+        gc.collect()
+        open("/proc/self/clear_refs", "w").write("5")
+        rss = status("VmRSS")
+        call()
+        return (status("VmHWM") - rss) / BUDGET
+    mx.open(path)[0, 0, 0]  # what libraries load when they are first used
+    with mx.Run(u=path, dtype="f4", device=folder / "store", dram=BUDGET) as run:
+        shares = [measured(lambda: run.advance(0))]
+        assert run["u"][n - 1, 5, 256] == n - 1 + 0.5 and run["u"][3, 7, 0] == 3
+        if ending in ("npy", "h5", "zarr"):
+            out = folder / f"result.{ending}"
+            out_options = {} if ending == "npy" else {"chunks": (16, 160, 160)}
+            small = mx.save(np.zeros((2, 2, 2), "f4"), folder / f"small.{ending}")
+            mx.pyramid(small, folder / f"small-coarse.{ending if ending != 'npy' else 'h5'}", overwrite=True)
+            shares.append(measured(lambda: run["u"].save(out, **out_options)))
+            shares.append(measured(lambda: mx.pyramid(run.store, folder / f"coarse.{ending if ending != 'npy' else 'h5'}", 3, overwrite=True)))
+            assert mx.open(out)[n - 1, 5, 256] == n - 1 + 0.5
+    print(ending, "same" if digest(path) == before else "CHANGED", *(f"{s:.2f}" for s in shares), flush=True)
+'''
+
+
+def test_files_in_and_out_within_the_budget(mx, environment, place, tmp_path):
+    """125 MiB in and out of every format, 48 MiB of DRAM for each: the resident set grows by less, whatever chunks there are, and the sources are as they were."""
+    need("h5py")
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("this kernel keeps no peak that can be reset: /proc/self/clear_refs")
+    (tmp_path / "in_and_out.py").write_text(IN_AND_OUT)
+    (place / "store").mkdir()
+    done = sh(environment, tmp_path / "in_and_out.py", place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert lines["npy"].startswith("same") and lines["h5"].startswith("same"), done.stdout
+    for found in lines.values():
+        if found != "without":
+            what, *shares = found.split()
+            assert what == "same" and all(0 <= float(s) < 1 for s in shares), done.stdout
 
 
 def test_what_does_not_fit_into_dram_is_refused(mx, tmp_path, monkeypatch):
@@ -709,6 +899,116 @@ def test_results_where_they_lie(mx, finished, tmp_path):
     assert "link.h5:/u" in text and 'Dimensions="8 9 21"' in text
 
 
+def halved(a):
+    """Means of 2 x 2 x 2 cells; where one is alone at the end, of it alone."""
+    a = np.pad(a, [(0, n % 2) for n in a.shape], mode="edge")
+    for axis in (2, 1, 0):
+        a = (np.take(a, range(0, a.shape[axis], 2), axis) + np.take(a, range(1, a.shape[axis], 2), axis)) * a.dtype.type(0.5)
+    return a
+
+
+@pytest.mark.parametrize("ending", [".h5", ".zarr"])
+def test_pyramids(mx, finished, tmp_path, ending):
+    """2, 4 and 8 times smaller: the means, to the bit, of the interior and of what is in a file; whole numbers are rounded once; nothing is written over."""
+    need({".h5": "h5py", ".zarr": "zarr"}[ending])
+    run, want = finished
+    found = run.store.pyramid(tmp_path / f"p{ending}")
+    for n in "uv":
+        expected = [want[n][1:-1, 1:-1, 1:-1]]
+        while len(expected) < 4:
+            expected.append(halved(expected[-1]))
+        assert [a.shape for a in found[n]] == [(6, 7, 19), (3, 4, 10), (2, 2, 5), (1, 1, 3)]
+        assert all(a[...].tobytes() == e.tobytes() for a, e in zip(found[n], expected))
+    with pytest.raises(mx.MemextError, match="there already"):
+        mx.pyramid(run.store, tmp_path / f"p{ending}")
+    image = np.random.default_rng(3).integers(0, 256, (9, 8, 33)).astype("u1")
+    np.save(tmp_path / "image.npy", image)
+    levels = mx.pyramid(tmp_path / "image.npy", tmp_path / f"image{ending}", 2)["image"]
+    half = halved(image.astype("f4"))
+    assert np.array_equal(levels[1], np.rint(half).astype("u1")) and np.array_equal(levels[2], np.rint(halved(half)).astype("u1"))
+    with pytest.raises(mx.MemextError, match="ending"):
+        run["u"].pyramid(tmp_path / "p.npy")
+    if ending == ".zarr":
+        of = json.loads((tmp_path / "p.zarr/u/.zattrs").read_text())["multiscales"][0]
+        assert [d["path"] for d in of["datasets"]] == ["2x", "4x", "8x"] and of["datasets"][1]["coordinateTransformations"] == [
+            {"type": "scale", "scale": [4.0] * 3}, {"type": "translation", "translation": [1.5] * 3}]
+    assert not [p.name for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+PARAVIEW = '''
+import pathlib
+import sys
+import numpy
+from paraview import servermanager
+from paraview.simple import GetActiveViewOrCreate, OpenDataFile, Render, SaveScreenshot, Show, UpdatePipeline
+from vtkmodules.util.numpy_support import vtk_to_numpy
+out, grids = sys.argv[1], {}
+for path in sys.argv[2:]:
+    reader, name = OpenDataFile(path), pathlib.Path(path).stem
+    UpdatePipeline(proxy=reader)
+    grid = servermanager.Fetch(reader)
+    while not hasattr(grid, "GetDimensions"):
+        grid = grid.GetPiece(0) if hasattr(grid, "GetPiece") else grid.GetBlock(0)
+    for i in range(grid.GetPointData().GetNumberOfArrays()):
+        array = grid.GetPointData().GetArray(i)
+        grids[f"{name}/{array.GetName()}"] = vtk_to_numpy(array).reshape(grid.GetDimensions()[::-1])
+    grids[f"{name}/where"] = numpy.array([*grid.GetSpacing(), *grid.GetOrigin()])
+numpy.savez(out, **grids)
+print("read", flush=True)
+view = GetActiveViewOrCreate("RenderView")
+view.ViewSize = [320, 240]
+shown = Show(reader, view)
+shown.SetRepresentationType("Surface")
+Render(view)
+SaveScreenshot(out + ".png", view)
+print("shown", flush=True)
+'''
+
+
+@pytest.fixture
+def display():
+    """For ParaView, a display that nobody sees. It says its number when it is ready."""
+    if shutil.which("pvpython") is None:
+        pytest.skip("pvpython is not installed: packages-paraview.txt has it")
+    if os.environ.get("DISPLAY"):
+        yield os.environ["DISPLAY"]
+        return
+    if shutil.which("Xvfb") is None:
+        pytest.skip("ParaView draws on a display, and there is none: packages-paraview.txt has xvfb")
+    server = subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+    try:
+        number = server.stdout.readline().strip()
+        if not number:
+            pytest.skip("Xvfb cannot be started here")
+        yield f":{number}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_results_in_paraview(mx, finished, display, tmp_path):
+    """ParaView, off screen, opens the file that shows the store where it lies and the pyramid: the numbers of h5py, at their places, and a picture."""
+    need("h5py")
+    run, want = finished
+    run.store.link(tmp_path / "u.h5")
+    levels = run.store.pyramid(tmp_path / "p.h5")
+    (tmp_path / "look.py").write_text(PARAVIEW)
+    done = sh("pvpython", "--force-offscreen-rendering", tmp_path / "look.py", tmp_path / "seen",
+              *(tmp_path / f"p-{k}x.xdmf" for k in (2, 4, 8)), tmp_path / "u.xdmf", cwd=tmp_path, env={**os.environ, "DISPLAY": display})
+    assert "read\n" in done.stdout, done.stdout + done.stderr
+    with np.load(tmp_path / "seen.npz") as seen:
+        for n in "uv":
+            assert np.array_equal(seen[f"u/{n}"], want[n][1:-1, 1:-1, 1:-1])
+            for k in (1, 2, 3):
+                assert np.array_equal(seen[f"p-{2**k}x/{n}"], levels[n][k]), (n, k)
+                assert seen[f"p-{2**k}x/where"].tolist() == [2**k] * 3 + [(2**k - 1) / 2] * 3
+    assert "shown\n" in done.stdout, done.stdout + done.stderr
+    import matplotlib.image
+    picture = matplotlib.image.imread(tmp_path / "seen.png")
+    assert picture.shape[:2] == (240, 320) and picture.std() > 0
+
+
 def test_a_store_that_went_on_is_not_read_by_mistake(mx, systems, quick_place):
     u = np.ones((6, 6, 6))
     with mx.Run(systems.gray_scott, u=u, v=u, device=quick_place, dram="64MiB") as run:
@@ -734,7 +1034,7 @@ def test_tables(mx, finished, quick_place):
     assert len(samples) >= 1 and {"advance", "load", "store"} <= set(events["what"]) and (events["end_s"] >= events["begin_s"]).all()
 
 
-def test_pictures(mx, environment, finished, quick_place, tmp_path):
+def test_pictures(mx, environment, build, finished, quick_place, tmp_path):
     """Notebooks get a plan and three slices; the command writes a PNG."""
     plt = need("matplotlib.pyplot")
     run, want = finished
@@ -743,8 +1043,31 @@ def test_pictures(mx, environment, finished, quick_place, tmp_path):
     done = sh(environment, "-m", "memext", "view", quick_place, "--dataset", "v", "-o", tmp_path / "u.png")
     assert done.returncode == 0, done.stderr
     assert plt.imread(tmp_path / "u.png").shape[:2] == (400, 1600)
+    path = f"{environment.parent}:{os.environ['PATH']}"
+    done = sh(build / "memext", "view", quick_place, "--dataset", "u", "-o", tmp_path / "u2.png", env={**os.environ, "PATH": path})
+    assert done.returncode == 0 and (tmp_path / "u2.png").stat().st_size > 1000, done.stderr
+    absent = sh(build / "memext", "view", quick_place, env={**os.environ, "PATH": "/nonexistent"})
+    assert absent.returncode == 2 and "Python package" in absent.stderr
+    with mx.Run(u="random", shape=(6, 7, 8), device=tmp_path, snapshot=f"2:{tmp_path / 'snaps'}", dram="64MiB") as other:
+        other.advance(5)
+        newest, = mx.looking.newest_snapshots(tmp_path / "snaps")
+        assert newest.name == "u-000004.npy" and newest.shape == (6, 7, 8)
+    done = sh(environment, "-m", "memext", "view", tmp_path / "snaps", "-o", tmp_path / "snaps.png")
+    assert done.returncode == 0 and plt.imread(tmp_path / "snaps.png").shape[:2] == (400, 1600), done.stderr
+    (tmp_path / "snaps.png").unlink()
     refused = sh(environment, "-m", "memext", "view", tmp_path)
     assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("name, words, said", [
+    ("antenna", ["--cells", 64, "--wave", 12, "--picture", "antenna.png"], r"within 0\.0\d+ of the thin half-wave dipole's"),
+    ("rock_flow", ["--check", "--steps", 2000], r"0\.\d+% apart"), ("rock_flow", ["--cells", 16, "--steps", 100, "--picture", "flow.png"], r"permeability 0\.\d*[1-9]")])
+def test_the_other_examples(mx, environment, place, name, words, said):
+    """The antenna's pattern and the flow between plates are those of their formulas; the rock lets something through; pictures."""
+    need("matplotlib"), need("scipy")
+    done = sh(environment, ROOT / "examples" / f"{name}.py", "--device", ".", "--dram", "64MiB", *words, cwd=place)
+    assert done.returncode == 0 and re.search(said, done.stdout), done.stdout + done.stderr
+    assert [p.suffix for p in place.iterdir()] == [".png"] * ("--picture" in words)
 
 
 def test_the_example(mx, environment, place):

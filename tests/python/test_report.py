@@ -49,7 +49,7 @@ def test_predicted_bytes_are_moved(memext, quick_place, backend, algorithm):
         blocks = [[], ["--block", 29, 31, 3], ["--block", 10, 31, 3], ["--plan", "stream by=10 bt=3 faces=side-file"],
                   ["--plan", "stream by=1 bt=5 slab=2 faces=side-file"]]
     for block in blocks:
-        report = memext.run(*SMALL, "-d", quick_place, "--backend", backend, "--algorithm", algorithm, *block, "--verify").report
+        report = memext.run(*SMALL, "-d", quick_place, "--backend", backend, "--algorithm", algorithm, *block, "--verify", "--no-fuse").report
         assert report["verified"] is True
         assert report["read_bytes"] == report["predicted_read_bytes"] > 0
         assert report["write_bytes"] == report["predicted_write_bytes"] > 0
@@ -61,7 +61,7 @@ def test_predicted_bytes_are_moved(memext, quick_place, backend, algorithm):
 def test_the_slides_problem(memext, quick_place):
     """110.25 GiB read, 64.00 GiB written, 64.19 GiB initialised, as measured in the slides; nothing is touched."""
     done = memext("run", "-n", 2046, 2048, 1024, "-t", 256, "--block", 512, 512, 128, "--algorithm", "redundant",
-                  "--dram", "64GiB", "-d", quick_place, "--dry-run", "--json", "-")
+                  "--dram", "64GiB", "-d", quick_place, "--dry-run", "--no-fuse", "--json", "-")
     report = json.loads(done.stdout)
     assert done.returncode == 0 and list(quick_place.iterdir()) == []
     assert [round(report[f"predicted_{what}_bytes"] / GIB, 2) for what in ("read", "write", "init")] == [110.25, 64.00, 64.19]

@@ -150,7 +150,7 @@ def test_an_input_that_changed(memext, place):
     """--verify of a resumed run needs the grid that it began with; without --verify nothing reads it."""
     numpy.save(place / "in.npy", random_grid(NX, NY, NZ))
     done = memext("run", "--input", place / "in.npy", "-t", NT, *PLANS["stream"], "-d", place, "--commit-every", 0, "--backend", "fault:aio",
-                  "--fault", "fail_after=12", "--quiet")
+                  "--fault", "fail_after=12", "--quiet", "--no-fuse")
     assert done.returncode == 3 and stored(memext, place)["step"] >= 0
     numpy.save(place / "in.npy", random_grid(NX, NY, NZ, seed=8))
     memext.refused("run", "--resume", "-d", place, "--verify", naming=["in.npy", "changed"])

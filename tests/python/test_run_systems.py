@@ -205,7 +205,8 @@ def interrupted(memext, s, place, nt, *words):
     """A run whose device dies between two commits, after as many requests as that takes: the step that its store holds."""
     none, all_of_them, n = 4, None, 24
     while True:
-        done = memext("run", *s.words(nt), "-d", place, "--backend", "fault:uring", "--fault", f"fail_after={n}", "--quiet", "--force", *words)
+        done = memext("run", *s.words(nt), "-d", place, "--backend", "fault:uring", "--fault", f"fail_after={n}", "--quiet", "--force", "--no-fuse",
+                      *words)
         assert done.returncode in (0, 3), done.stderr
         step = stored(memext, place)["step"] if (place / "memext.store").exists() else 0
         if done.returncode == 3 and 0 < step < nt:
@@ -469,7 +470,7 @@ def test_tune(memext, system, place, tmp_path):
         done = memext("tune", "--kernel", kernel, "-n", *s.n, "-t", 6, "-d", place, "--threads", 2, "--explain")
         assert done.returncode == 0 and name.replace("_", "-") in done.stdout, (done.stdout, done.stderr)
         plan = done.stdout.splitlines()[-1]
-        ran = memext.run(*s.words(6), "--field-copy", *s.outputs(tmp_path), "--overwrite", "-d", place, "--threads", 2, "--plan", plan)
+        ran = memext.run(*s.words(6), "--field-copy", *s.outputs(tmp_path), "--overwrite", "-d", place, "--threads", 2, "--plan", plan, "--no-fuse")
         s.check(tmp_path, 6)
         report = json.loads(memext("tune", "--kernel", kernel, "-n", *s.n, "-t", 6, "-d", place, "--threads", 2, "--json", "-").stdout)
         assert report["plan_line"] == plan and report["problem"]["kernel"] == ran["problem"]["kernel"] | {"params": report["problem"]["kernel"]["params"]}

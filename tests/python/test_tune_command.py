@@ -91,6 +91,30 @@ def test_predicted_bytes_are_measured_bytes(memext, place, seed):
             assert run["checksum"] == in_core["checksum"], words
 
 
+@pytest.mark.parametrize("plan", [["--algorithm", "stream"], ["--block", 20, 20, 2, "--algorithm", "redundant"], ["--algorithm", "skewed-min"]])
+def test_snapshots_are_planned_for(memext, place, plan):
+    """With --snapshot tune gives the plan of run, adds the bytes that run adds, and has less DRAM for Blocks than without; a step, and a field, that are not there
+    are refused as run refuses them."""
+    words = ["-n", 200, 60, 70, "-t", 40, "-d", place, "--backend", "aio", "--dram", "30MiB", *plan]
+    snapshot = ["--snapshot", f"9:{place.parent}/never-made:2"]
+    a, without = tune(memext, *words, *snapshot), tune(memext, *words)
+    b, plain = memext.run(*words, *snapshot, "--dry-run"), memext.run(*words, "--dry-run")
+    assert a["plan"] == b["plan"]
+    assert all(a[k] - without[k] == b[k] - plain[k] for k in ("predicted_read_bytes", "predicted_write_bytes"))
+    assert a["dram_for_blocks_bytes"] + (1 << 20) <= without["dram_for_blocks_bytes"]
+    assert a["predicted_read_bytes"] > without["predicted_read_bytes"] or a["plan"] != without["plan"]
+    memext.refused("tune", *words, "--snapshot", "41:no", naming=["41", "40"])
+    memext.refused("tune", *words, "--snapshot", "4:no", "--snapshot-fields", "w", naming="'w'")
+
+
+def test_a_side_is_said_once(memext):
+    """The same of one dimension twice is no harm; two things of it are refused, by tune and by run, and neither wins unseen."""
+    words = ["-n", 40, 30, 20, "-t", 4, "--backend", "dram", "--side", "x=mirror"]
+    for command in "tune", "run":
+        memext.refused(command, *words, "--side", "x=periodic", naming=["x=mirror", "x=periodic", "twice"])
+    tune(memext, *words, "--side", "x=mirror,mirror")
+
+
 def test_refusals_name_values(memext, place):
     grid = ["-n", 510, 510, 1022, "-t", 64]
     memext.refused("tune", *grid, "--dram", "20MiB", naming=["smallest DRAM", "--dram"])

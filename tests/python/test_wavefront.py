@@ -250,25 +250,26 @@ def test_timeline(memext, place):
 
 
 def test_claims_are_decided_by_records():
-    """A claim is confirmed by records that bear it out, refuted by those that do not, undecided without them."""
+    """A claim is confirmed by records that bear it out, refuted by those that do not, undecided without them or with fewer than five repeats."""
     sys.path.insert(0, str(ROOT))
     from analysis.wavefront import claims
 
-    def record(name, seconds, **params):
-        return {"id": name, "params": params, "report": {"seconds_per_wave": seconds}}
+    def records(name, seconds, n=5, **params):
+        return [{"id": name, "params": params, "repeat": k, "report": {"seconds_per_wave": seconds * (1 + 0.002 * (k % 3))}} for k in range(n)]
 
     def states(runs):
         return {c["name"]: c["state"] for c in claims(runs)}
 
     assert set(states([]).values()) == {"undecided"}
-    line, out = record("sequential", 2.0, figure="line"), record("fig7b-8", 1.5, figure="7b")
-    assert states([line, out])["sequential"] == "confirmed"
-    assert states([line, record("fig7b-8", 2.5, figure="7b")])["sequential"] == "refuted"
-    block = record("fig7a-uring-block-64", 1.3, figure="7a", backend="uring", layout="block", tile="64")
-    for seconds, state in [(1.0, "confirmed"), (1.2, "refuted")]:
-        frontier = record("fig7a-uring-frontier-64", seconds, figure="7a", backend="uring", layout="frontier", tile="64")
-        assert states([block, frontier])["frontier-uring"] == state
-    assert {c["state"] for c in claims([line, out, block]) if c["name"] == "frontier-uring"} == {"undecided"}
+    line, out = records("sequential", 2.0, figure="line"), records("fig7b-8", 1.5, figure="7b")
+    assert states([*line, *out])["sequential"] == "confirmed"
+    assert states([*line, *records("fig7b-8", 1.5, 4, figure="7b")])["sequential"] == "undecided"
+    assert states([*line, *records("fig7b-8", 2.5, figure="7b")])["sequential"] == "refuted"
+    block = records("fig7a-uring-block-64", 1.3, figure="7a", backend="uring", layout="block", tile="64")
+    for seconds, state in [(1.0, "confirmed"), (1.25, "refuted")]:
+        frontier = records("fig7a-uring-frontier-64", seconds, figure="7a", backend="uring", layout="frontier", tile="64")
+        assert states([*block, *frontier])["frontier-uring"] == state
+    assert {c["state"] for c in claims([*line, *out, *block]) if c["name"] == "frontier-uring"} == {"undecided"}
 
 
 def test_a_report_is_not_written_over_a_stored_input(memext, place, tmp_path):

@@ -166,10 +166,12 @@ static char *report_of(mx_run *run) {
 }
 
 /* The value of a key, as text. */
+/* Of the last one of this name: those of objects inside the report come first. */
 static void value_of(const char *json, const char *key, char *value, size_t capacity) {
     char quoted[64];
     snprintf(quoted, sizeof quoted, "\"%s\": ", key);
-    const char *at = strstr(json, quoted);
+    const char *at = NULL;
+    for (const char *next = json; (next = strstr(next, quoted)) != NULL; next++) at = next;
     cr_assert(at != NULL, "no %s in %s", key, json);
     at += strlen(quoted);
     at += *at == '"';

@@ -2,6 +2,7 @@
  * order and in pieces, against a plain transcription of the model (levels, planes, whole frames), bit by bit.
  */
 #include "engine/after.h"
+#include "engine/work.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -823,9 +824,21 @@ Test(after, copies_outside_the_reach_are_left_out) {
     free_world();
 }
 
-/* Whatever rows that are not asked for anything hold, mx_after_box leaves every byte as it was. */
-Test(after, what_wants_nothing_is_left_alone) {
-    int64_t idle = 0;
+/* Row y of plane z as mx_after_points and copies in x leave it. */
+static void points_and_copies(const struct trial *t, int64_t y, int64_t z, char *row) {
+    const struct mx_cells all = {w.p.h, w.p.nx + w.p.h};
+    struct mx_x_copy copy[2];
+    const int n = mx_sides_x_copies(&t->after.sides, w.p.nx, w.p.h, all, copy);
+    mx_after_points(&t->after, 0, y, y + 1, z, row, t->view.row_pitch_bytes);
+    for (int32_t f = 0; f < mx_field_count(&w.p, 1); f++)
+        mx_sides_copy_x(copy, n, mx_dtype_bytes(mx_field_dtype(&w.p, 1, f)),
+                        row + t->after.layout->field_offset_bytes[1][f]);
+}
+
+/* Of rows that no frame in y or z copies mx_after_box leaves what sources, probes and copies in x make of
+ * them, and every other byte as it was. */
+Test(after, rows_without_copies_have_points_alone) {
+    int64_t idle = 0, points = 0;
     for (int trial = 0; trial < 40; trial++) {
         static struct oracle o;
         static struct trial t;
@@ -838,19 +851,28 @@ Test(after, what_wants_nothing_is_left_alone) {
         for (int64_t z = w.p.h; z < w.p.nz + w.p.h; z++)
             for (int64_t y = w.p.h; y < w.p.ny + w.p.h; y++) {
                 const size_t bytes = (size_t)(t.view.slots[1] * t.view.plane_pitch_bytes);
-                if (w.levels == 1 || mx_after_wants(&t.after, 0, y, y + 1, z, z + 1)) continue;
+                const size_t row_bytes = (size_t)t.view.row_pitch_bytes;
+                if (w.levels == 1 || mx_after_copies_rows(&t.after, y, y + 1, z, z + 1)) continue;
                 idle++;
-                char *before = malloc(bytes);
+                char *before = malloc(bytes), *row = malloc(row_bytes),
+                     *there = mx_view_row(&t.view, 1, y, z);
                 memcpy(before, t.view.base[1], bytes);
+                memcpy(row, there, row_bytes);
                 mx_after_row(&t.after, &t.view, 1, 0, y, z, w.p.h, w.p.nx + w.p.h);
+                points_and_copies(&t, y, z, row);
+                cr_assert_eq(memcmp(row, there, row_bytes), 0);
+                points += memcmp(row, before + (there - t.view.base[1]), row_bytes) != 0;
+                memcpy(there, before + (there - t.view.base[1]), row_bytes);
                 cr_assert_eq(memcmp(before, t.view.base[1], bytes), 0);
                 free(before);
+                free(row);
             }
         free_trial(&t);
         o_free(&o);
         free_world();
     }
     cr_assert_gt(idle, 100);
+    cr_assert_gt(points, 10);
 }
 
 Test(after, touched_ranges_contain_every_copy) {
@@ -905,6 +927,11 @@ Test(sides, words) {
     refused(mx_sides_parse("y=reflect", &why, &s), &why, -EINVAL, "'reflect'");
     refused(mx_sides_parse("y=mirror,", &why, &s), &why, -EINVAL, "z=fixed,mirror");
     refused(mx_sides_parse("y=mirror,fixed,fixed", &why, &s), &why, -EINVAL, "'fixed,fixed'");
+    cr_assert_eq(memcmp(&before, &s, sizeof s), 0);
+    /* A side that is named twice is one side, or refused. */
+    static const char *const twice[] = {"x=mirror", "z=fixed,mirror", "x=mirror,mirror", "x=fixed"};
+    cr_assert_eq(mx_sides_read(twice, 3, &why, &s), 0, "%s", why.text);
+    refused(mx_sides_read(twice, 4, &why, &s), &why, -EINVAL, "'x=mirror,mirror' and as 'x=fixed'");
     cr_assert_eq(memcmp(&before, &s, sizeof s), 0);
     struct mx_problem small = plain;
     small.ny = 1;
@@ -1239,8 +1266,8 @@ Test(norms, what_is_wrong_is_seen) {
     }
 }
 
-/* However many checks there are: at most so many are kept, evenly spaced, and always the newest; what was kept
- * up to a step is what it was then, and can be made shorter in the same way. */
+/* However many checks there are: at most so many are kept, evenly spaced, and always the newest; what was
+ * kept up to a step is what it was then, and can be made shorter in the same way. */
 Test(norms, history_is_bounded) {
     static struct mx_norms_history all, part;
     memset(&all, 0, sizeof all);

@@ -1,10 +1,12 @@
 /* Layouts, initial grids, whole-plane streams, .npy files. */
+#include "grid/array.h"
 #include "grid/grid.h"
 #include "random_system.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +224,42 @@ Test(grid, npy_refusals_name_the_fault) {
     struct mx_npy npy;
     mx_why why = {""};
     cr_expect(mx_npy_open("/nonexistent/x.npy", &why, &npy) == -ENOENT && why.text[0] != 0);
+    unlink(path);
+    rmdir(dir);
+}
+
+/* A device that fails while a head is read: its error, for all calls that read; what is too short stays the
+ * user's. */
+static struct mx_sys sick = {NULL};
+static int sick_calls;
+static ssize_t sick_pread(int fd, void *to, size_t bytes, off_t at) {
+    return sick_calls-- == 0 ? -EIO : mx_sys_kernel.pread(fd, to, bytes, at);
+}
+
+Test(grid, errors_of_the_device_are_none_of_the_head) {
+    char dir[256], path[300], inside[PATH_MAX], bytes[1024] = {0};
+    struct mx_npy npy;
+    mx_why why = {""};
+    int failed = 0;
+    make_dir(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/good.npy", dir);
+    write_file(path, bytes,
+               header(bytes, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 3, 3), }\n") + 27 * 8);
+    sick = mx_sys_kernel;
+    sick.pread = sick_pread;
+    mx_sys = &sick;
+    for (int call = 0, err = -EIO; err != 0; call++) {
+        sick_calls = call;
+        err = mx_array_open(path, "", false, &why, &npy, inside);
+        cr_expect(err == 0 || (err == -EIO && strstr(why.text, "good.npy cannot be read: Input/output")),
+                  "call %d: %d '%s'", call, err, why.text);
+        if (err == 0) close(npy.fd);
+        failed += err != 0;
+    }
+    mx_sys = &mx_sys_kernel;
+    cr_expect_eq(failed, 3, "the format, the length of the head, the head: %d", failed);
+    write_file(path, bytes, 8);
+    cr_expect_eq(mx_array_open(path, "", false, &why, &npy, inside), -EINVAL);
     unlink(path);
     rmdir(dir);
 }

@@ -131,6 +131,13 @@ static void tile_field_make(struct tile_field *f, int64_t nx, enum mx_dtype dtyp
     t->rows = 2 * (int32_t)pick(1, MX_TILE_MOST_ROWS / 2);
     t->planes = (int32_t)pick(1, pick(0, 5) == 0 ? MX_TILE_MOST_PLANES : 5);
     t->row_pitch_bytes = pitch_for(1, nx, dtype, 0);
+    const bool mirror = pick(0, 1);
+    for (int end = 0; end < 2; end++) { /* of both frame cells none, one or both */
+        if (pick(0, 2) == 0) continue;
+        const int64_t near = end == 0 ? 1 : nx, far = end == 0 ? nx : 1;
+        t->x_copy[t->x_copies].to = end == 0 ? 0 : nx + 1;
+        t->x_copy[t->x_copies++].from = mirror ? near : far;
+    }
     f->home_bytes = (size_t)(t->row_pitch_bytes * (t->rows + 2) * (t->planes + 2));
     /* the last home ends where its last row ends, so that asan sees a read beyond */
     f->bytes = HOMES * f->home_bytes - (size_t)(t->row_pitch_bytes - (nx + 2) * mx_dtype_bytes(dtype));
@@ -175,6 +182,9 @@ static void plain_tile(const struct tile_field *f, const struct mx_stencil *s, e
                                  .x0 = 1,
                                  .x1 = t->nx + 1};
             mx_stencil_plain(s, dtype)(&p, s->coef);
+            const int64_t cell = mx_dtype_bytes(dtype);
+            for (int i = 0; i < t->x_copies; i++)
+                memcpy(p.dst + t->x_copy[i].to * cell, p.dst + t->x_copy[i].from * cell, (size_t)cell);
             free(rows);
         }
 }

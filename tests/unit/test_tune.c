@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -730,19 +731,99 @@ Test(tune, mapped_blocks_read_what_they_store) {
     struct mx_tune_result explicit, mapped;
     mx_why why = {""};
     cr_assert(mx_tune(&q, &why, &explicit) == 0, "%s", why.text);
-    q.face = MX_TUNE_MAPPED;
+    q.face = MX_TUNE_MAPPED, q.advised = true;
     cr_assert(mx_tune(&q, &why, &mapped) == 0, "%s", why.text);
     const double read = (double)mapped.traffic.read_bytes, written = (double)mapped.traffic.write_bytes;
     cr_assert(mapped.traffic.read_bytes == explicit.traffic.read_bytes && read > written && written > 0);
     cr_expect(explicit.seconds.io_s == read / 1e6);
     const double stored = written - (double)mapped.layout.buffer_bytes;
     cr_assert(stored > 0);
-    cr_expect(mapped.seconds.io_s == (read + stored) / 1e6);
+    cr_expect(mapped.seconds.io_s == (read + stored) / 1e6 && mapped.seconds.cores_s == 0);
+    const double paged = mapped.seconds.io_s / 0.55; /* slower than explicit transfers */
+    cr_expect_float_eq(mapped.seconds.io_s + mapped.seconds.stall_s, paged, 1e-6);
+    /* The kernel's read-ahead, which nobody tells what is wanted, brings in the whole of each plane. */
+    struct mx_tune_result other;
+    q.advised = false;
+    cr_assert(mx_tune(&q, &why, &other) == 0, "%s", why.text);
+    cr_expect_float_eq(other.seconds.io_s + other.seconds.stall_s, paged * 512 / (128 + 2 * 32), 1e-6);
+    q.anonymous = true; /* swap space is read in clusters, slowly */
+    cr_assert(mx_tune(&q, &why, &other) == 0, "%s", why.text);
+    cr_expect_float_eq(other.seconds.io_s + other.seconds.stall_s, paged * 0.55 / 0.18, 1e-6);
+    q.anonymous = false;
     cr_expect(mapped.seconds.copy_s >
               explicit.seconds.copy_s + (read + written) / mapped.rates.copy_bytes_per_s);
     q.dram_bytes = 8 * GIB;
     cr_assert(mx_tune(&q, &why, &mapped) == 0, "%s", why.text);
-    cr_expect(mapped.seconds.io_s == 0 && mapped.seconds.copy_s > explicit.seconds.copy_s);
+    cr_expect(mapped.seconds.io_s == 0 && mapped.seconds.stall_s == 0 &&
+              mapped.seconds.copy_s > explicit.seconds.copy_s);
+}
+
+/* Explicit transfers take more than their bytes: a request each for the rows of a Block in a plane; reading
+ * and writing in turns as far as levels and two slabs are of a Block's planes, where Block follows Block,
+ * less half of what is computed then; cores that the computation has not then. What decides is the longer of
+ * both sums. */
+Test(tune, transfers_stall) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 254, 64, 1, 8);
+    struct mx_tune_request q = {.problem = &p,
+                                .machine = &m,
+                                .dram_bytes = 512 * MIB,
+                                .algorithm = "redundant",
+                                .manual = {.by = 128, .bz = 100, .bt = 16, .slab = 8},
+                                .threads = 2,
+                                .rates = {.read_bytes_per_s = 1e8,
+                                          .write_bytes_per_s = 1e8,
+                                          .mixed_bytes_per_s = 2e8,
+                                          .request_s = 1e-3,
+                                          .byte_core_s = 1e-9}};
+    struct mx_tune_result r;
+    mx_why why = {""};
+    cr_assert(mx_tune(&q, &why, &r) == 0, "%s", why.text);
+    const double bytes = (double)(r.traffic.read_bytes + r.traffic.write_bytes);
+    const double span = (128 + 2 * 16) * (double)r.layout.row_pitch_bytes;
+    const double planes = 100 + 2 * 16, between = 16 + 2 * 8;
+    cr_assert(span < 1048576 && r.shape.slots[0] == (int64_t)planes && r.seconds.io_s > 0);
+    const double turns = r.seconds.io_s - (r.seconds.compute_s + r.seconds.copy_s) / 2;
+    cr_expect_float_eq(r.seconds.stall_s, turns * between / planes + bytes / span * 1e-3, 1e-6);
+    cr_expect_float_eq(r.seconds.cores_s, bytes * 1e-9 / 2, 1e-9);
+    cr_assert(r.seconds.io_s > r.seconds.compute_s + r.seconds.copy_s + r.seconds.cores_s);
+    cr_expect_float_eq(r.seconds.total_s, r.seconds.io_s + r.seconds.stall_s + r.seconds.edge_s, 1e-9);
+    q.rates.read_bytes_per_s = q.rates.write_bytes_per_s = q.rates.mixed_bytes_per_s = 1e12;
+    q.rates.request_s = 1e-9;
+    cr_assert(mx_tune(&q, &why, &r) == 0, "%s", why.text);
+    cr_expect_float_eq(r.seconds.total_s,
+                       r.seconds.compute_s + r.seconds.copy_s + r.seconds.cores_s + r.seconds.edge_s, 1e-9);
+    /* A ring takes no turns; whole planes are moved a slab at a time, in requests of 1 MiB at most. */
+    q.rates.request_s = 1e-3;
+    q.algorithm = "stream", q.manual = (struct mx_plan){.by = 510, .bz = 254, .bt = 16, .slab = 8};
+    cr_assert(mx_tune(&q, &why, &r) == 0, "%s", why.text);
+    const double slab = 8 * (double)r.layout.plane_pitch_bytes;
+    cr_assert(r.shape.whole_planes);
+    cr_expect_float_eq(
+        r.seconds.stall_s,
+        (double)(r.traffic.read_bytes + r.traffic.write_bytes) / slab * ceil(slab / 1048576) * 1e-3, 1e-6);
+}
+
+/* Overlaps that are handed over beside a computation that goes on cost it more than between two of its steps.
+ */
+Test(tune, copies_beside_the_computation) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 254, 64, 1, 8);
+    struct mx_tune_request q = {.problem = &p,
+                                .machine = &m,
+                                .dram_bytes = 512 * MIB,
+                                .algorithm = "skewed-y",
+                                .engine = "iblock",
+                                .manual = {.by = 128, .bz = 100, .bt = 16},
+                                .rates = {.copy_bytes_per_s = 1e9}};
+    struct mx_tune_result between, beside;
+    mx_why why = {""};
+    cr_assert(mx_tune(&q, &why, &between) == 0, "%s", why.text);
+    q.engine = "tiled";
+    cr_assert(mx_tune(&q, &why, &beside) == 0, "%s", why.text);
+    cr_assert(between.traffic.copy_bytes > 0 && beside.traffic.copy_bytes == between.traffic.copy_bytes);
+    cr_expect_float_eq(between.seconds.copy_s, (double)between.traffic.copy_bytes / 1e9, 1e-9);
+    cr_expect_float_eq(beside.seconds.copy_s, 3 * between.seconds.copy_s, 1e-9);
 }
 
 static struct mx_tune_result tuned(const struct mx_tune_request *q, const char *faces) {
@@ -1017,8 +1098,17 @@ Test(tune, rates_cache) {
     char folder[] = "/tmp/memext-rates-XXXXXX", path[128];
     cr_assert(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/deep/er/rates.json", folder);
-    struct mx_rates a = {1e9,      2e9, 1.5e9, 8e9, 3e8, 1.25e9, 5e8, MX_RATES_MEASURED, MX_RATES_MEASURED,
-                         {.nx = 0}},
+    struct mx_rates a = {.read_bytes_per_s = 1e9,
+                         .write_bytes_per_s = 2e9,
+                         .mixed_bytes_per_s = 1.5e9,
+                         .request_s = 2e-5,
+                         .byte_core_s = 1e-10,
+                         .copy_bytes_per_s = 8e9,
+                         .iblock_updates_per_s = 3e8,
+                         .tiled_updates_per_s = 1.25e9,
+                         .slab_updates_per_s = 5e8,
+                         .device_source = MX_RATES_MEASURED,
+                         .compute_source = MX_RATES_MEASURED},
                     b = a, out = {0};
     b.read_bytes_per_s = 7e9;
     mx_why why = {""};
@@ -1027,6 +1117,7 @@ Test(tune, rates_cache) {
     cr_assert(mx_rates_store(path, "d2", NULL, &b, &why) == 0, "%s", why.text);
     cr_expect(mx_rates_load(path, "d1", "c1", &out) == 0);
     cr_expect(out.read_bytes_per_s == 1e9 && out.write_bytes_per_s == 2e9 && out.mixed_bytes_per_s == 1.5e9);
+    cr_expect(out.request_s == 2e-5 && out.byte_core_s == 1e-10);
     cr_expect(out.copy_bytes_per_s == 8e9 && out.iblock_updates_per_s == 3e8 &&
               out.slab_updates_per_s == 5e8 && out.tiled_updates_per_s == 1.25e9);
     cr_expect(out.device_source == MX_RATES_CACHED && out.compute_source == MX_RATES_CACHED);

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""Table and picture of what experiments/rivals/run.py recorded: memext beside what is used in its place.
+
+    analysis/rivals.py results/full/rivals/rivals.json [-o FILE.png]
+
+Writes the table (FILE.md), a PNG and an SVG, by default beside the record. Seconds are for all steps, from .npy to .npy: where fewer were measured ("whole" is
+false), import and export as measured and the seconds of a step times all steps.
+"""
+import argparse
+import html
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from analysis import style  # noqa: E402
+from analysis.stats import median  # noqa: E402
+
+GIB, MIB = 1 << 30, 1 << 20
+OURS = "memext"
+HEADER = ["run", "best of its settings", "steps measured", "seconds for all steps", "Mupdates/s", "s a step", "GiB moved a step", "DRAM + own, MiB", "of memext's time", "bits"]
+
+
+def words(settings):
+    """Settings as a reader wants them."""
+    if "words" in settings:
+        return " ".join([*settings["words"], *(["measured rates"] if settings.get("calibrated") else [])]) or "as it comes"
+    return ", ".join(k if v is True else f"{k} {v}" for k, v in settings.items() if v is not False) or "as it comes"
+
+
+def moved_bytes(r):
+    """Read and written by the process, and swapped."""
+    return sum(r.get(k, 0) for k in ("read_bytes", "write_bytes", "swapped_out_bytes")) + max(0, r.get("swapped_in_bytes", 0) - r.get("read_bytes", 0))
+
+
+def groups(record):
+    """[(case, shape, factor)] in the order of measuring."""
+    return list(dict.fromkeys((r["case"], tuple(r["shape"]), r["factor"]) for r in record["records"] if r["factor"]))
+
+
+def summary(record, group):
+    """Rows of one comparison: [{name, title, why | settings, steps, whole, seconds, least, most, rate, step_s, moved, dram, own, ratio}], in the order of `rivals`."""
+    mine = [r for r in record["records"] if (r["case"], tuple(r["shape"]), r["factor"]) == group]
+    rows = []
+    for name, title in record["rivals"].items():
+        runs, row = [r for r in mine if r["rival"] == name], {"name": name, "title": title}
+        done = [r for r in runs if r["kind"] == "whole" and not r.get("failure")]
+        if not runs and name not in record["absent"]:
+            continue
+        rows.append(row)
+        if not done:
+            said = [r["failure"] for r in runs if r.get("failure")]
+            row["why"] = record["absent"].get(name) if not runs else f"all {len(said)} settings failed: {said[-1]}" if len(said) == len(runs) else "only looked for settings"
+            continue
+        best = done[-1]
+        done = [r for r in done if r["settings"] == best["settings"]]
+        total = record["steps"]
+        seconds = [r["import_s"] + r["export_s"] + r["step_s"] * total for r in done]
+        row |= {"settings": words(best["settings"]), "tried": len({json.dumps(r["settings"], sort_keys=True) for r in runs}), "steps": best["steps"], "whole": best["steps"] == total,
+                "seconds": median(seconds), "least": min(seconds), "most": max(seconds), "n": len(seconds), "step_s": median([r["step_s"] for r in done]),
+                "rate": best["cells"] * total / median(seconds), "moved": moved_bytes(best) / best["steps"], "dram": best["dram_bytes"], "own": best["limit_bytes"] - best["dram_bytes"]}  # fmt: skip
+    ours = next((r["seconds"] for r in rows if r["name"] == OURS and "seconds" in r), None)
+    for row in rows:
+        if ours and "seconds" in row:
+            row["ratio"] = row["seconds"] / ours
+    return rows
+
+
+def fused(row):
+    return row["name"].endswith("-k")
+
+
+def findings(rows):
+    """Sentences: memext against the best of the others, and against the best of those that do a step a pass."""
+    others = [r for r in rows if "ratio" in r and r["name"] != OURS]
+    one = [r for r in others if not fused(r)]
+    said = []
+    for which, some, wanted in (("of all others", others, 3), ("of those that do a step a pass", one, 20)):
+        if some:
+            best = min(some, key=lambda r: r["seconds"])
+            said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext ({wanted} times is wanted).")
+    return said
+
+
+def cells(row):
+    if "why" in row:
+        return [row["title"], row["why"], *[""] * (len(HEADER) - 2)]
+    spread = f" ({row['least']:.1f} .. {row['most']:.1f})" if row["n"] > 1 else ""
+    return [row["title"], f"{row['settings']} (of {row['tried']})", f"{row['steps']}" + ("" if row["whole"] else ", the rest computed"), f"{row['seconds']:.1f}{spread}", f"{row['rate'] / 1e6:.0f}",
+            f"{row['step_s']:.3f}", f"{row['moved'] / GIB:.3f}", f"{row['dram'] / MIB:.0f} + {row['own'] / MIB:.0f}", f"{row['ratio']:.1f}" if "ratio" in row else "", "same"]  # fmt: skip
+
+
+def title(record, group):
+    case, shape, factor = group
+    r = next(r for r in record["records"] if (r["case"], tuple(r["shape"]), r["factor"]) == group)
+    return f"{case}, {' x '.join(map(str, reversed(shape)))} with frame, {record['steps']} steps, data of {r['data_bytes'] / GIB:.2f} GiB, {factor:g} times the DRAM"
+
+
+def plain_loop(record, group):
+    """A sentence on the loop that everything is compared with; "" where it was not run."""
+    found = [r for r in record["records"] if r["kind"] == "reference" and (r["case"], tuple(r["shape"])) == group[:2] and r["steps"] == record["steps"] and not r.get("failure")]
+    return f"The plain loop with all of it in DRAM, without a limit: {found[-1]['seconds']:.1f} s from .npy to .npy, {found[-1]['cells'] / found[-1]['step_s'] / 1e6:.0f} Mupdates/s." if found else ""
+
+
+def markdown(record):
+    m = record["machine"]
+    lines = [f"Commit {record['commit']}, {m.get('cpu')}, {m.get('cores')} cores, Linux {record['kernel']}; " + ", ".join(f"{k} {v}" for k, v in record["versions"].items()) + f". `{record['command']}`", ""]
+    for group in groups(record):
+        rows = summary(record, group)
+        line = lambda row: "| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in row) + " |"
+        lines += [f"### {title(record, group)}", "", line(HEADER), line(["---"] * len(HEADER)), *(line(cells(r)) for r in rows), ""]
+        lines += [" ".join([*findings(rows), plain_loop(record, group)]).strip(), ""]
+    return "\n".join(lines)
+
+
+def draw(record):
+    """A panel for each comparison, logarithmic; bars of what was measured over fewer steps are hatched."""
+    found = groups(record)
+    count = max((len(summary(record, g)) for g in found), default=1)
+    figure, axes = style.new(9.5, max(1, len(found)) * (0.24 * count + 0.9), rows=max(1, len(found)), squeeze=False)
+    for ax, group in zip(axes[:, 0], found):
+        rows = summary(record, group)
+        rates = [r["rate"] / 1e6 for r in rows if "rate" in r] or [1.0]
+        low, high = min(rates) / 2, max(rates) * 6
+        for i, r in enumerate(rows):
+            if "rate" not in r:
+                ax.annotate(f"× {r['why'][:110]}", (low, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=7, color=style.RED)
+                continue
+            colour = style.GREEN if r["name"] == OURS else style.BLUE if fused(r) else style.ORANGE
+            ax.barh(i, r["rate"] / 1e6 - low, 0.7, left=low, color=colour, hatch="" if r["whole"] else "//", edgecolor="white", linewidth=0.4)
+            ratio = f", {r['ratio']:.1f} times memext's time" if "ratio" in r and r["name"] != OURS else ""
+            ax.annotate(f"{r['rate'] / 1e6:.0f}{ratio}" + ("" if r["whole"] else f" ({r['steps']} steps measured)"), (r["rate"] / 1e6, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7.5)
+        ax.set_yticks(range(len(rows)), [r["title"] for r in rows])
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.set_xscale("log")
+        ax.set_xlim(low, high)
+        style.plain_log(ax.xaxis, low, high)
+        ax.grid(visible=False, axis="y")
+        ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+        ax.set_title(title(record, group), fontsize=9, loc="left")
+    axes[-1, 0].set_xlabel("1e6 updates per second of the time from .npy to .npy")
+    return figure
+
+
+def read(path):
+    record = json.loads(Path(path).read_text())
+    if not isinstance(record.get("records"), list):
+        raise ValueError("it has no records")
+    return record
+
+
+def section(folder, figures):
+    """HTML for the report, of folder/rivals/rivals.json; says so where there is none. Writes the pictures."""
+    import base64
+
+    path = Path(folder) / "rivals" / "rivals.json"
+    if not path.exists():
+        return "<p class='note'>Not run: experiments/rivals/run.py makes these results.</p>\n"
+    record = read(path)
+    images(record, Path(figures) / "rivals.png")
+    png = base64.b64encode((Path(figures) / "rivals.png").read_bytes()).decode()
+    text = f'<img alt="memext and what is used in its place" src="data:image/png;base64,{png}">\n'
+    for group in groups(record):
+        rows = summary(record, group)
+        row = lambda kind, values: "<tr>" + "".join(f"<{kind}>{html.escape(str(v))}</{kind}>" for v in values) + "</tr>\n"
+        text += f"<h3>{html.escape(title(record, group))}</h3><table>{row('th', HEADER)}{''.join(row('td', cells(r)) for r in rows)}</table>\n"
+        text += f"<p>{html.escape(' '.join([*findings(rows), plain_loop(record, group)]))}</p>\n"
+    return text + f"<p class='note'>Commit {html.escape(record['commit'])}; {html.escape(', '.join(f'{k} {v}' for k, v in record['versions'].items()))}; <code>{html.escape(record['command'])}</code></p>\n"
+
+
+def images(record, path):
+    """The PNG at path, an SVG beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = draw(record)
+    for kind in ("png", "svg"):
+        path.with_suffix(f".{kind}").write_bytes(style.image(figure, kind))
+    style.close(figure)
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser(prog="analysis/rivals.py", description=__doc__.splitlines()[0])
+    p.add_argument("record", type=Path, help="rivals.json that experiments/rivals/run.py wrote")
+    p.add_argument("-o", "--output", type=Path, metavar="FILE.png", help="the picture (default: beside the record)")
+    o = p.parse_args(argv)
+    try:
+        record = read(o.record)
+    except (OSError, ValueError, AttributeError) as error:
+        print(f"rivals.py: {o.record}: {error}; name a file that experiments/rivals/run.py wrote", file=sys.stderr)
+        return 2
+    path = (o.output or o.record).with_suffix(".png")
+    images(record, path)
+    path.with_suffix(".md").write_text(markdown(record))
+    print(f"{path}, .svg and .md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

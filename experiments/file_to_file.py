@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""From file to file: how much longer does a run take than its stencil phase?
+
+Runs in turn and several times over, from one .npy file to another on the same storage: the program before (--before; else this one
+with --no-fuse), and this one. Per round: the stencil phase and the wall time of the one before, the wall time of this one, and
+the ratios of both walls to the stencil phase before; at the end their medians, and where the time goes. The input is dropped from the
+page cache before every run, --cached leaves it there. All checksums must be the same, and every phase must have moved what
+was predicted; else the exit status is 1.
+
+usage: experiments/file_to_file.py [--before MEMEXT] [--size NX NY NZ] [--steps 128,64] [--factor 8] [--repeats 5] [--cached]
+                                   [--no-limit] [--device DIR] [--json FILE]
+       experiments/file_to_file.py --steps 128 --repeats 5 --before /tmp/memext-before
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LIMIT = ROOT / "experiments" / "limit-memory"
+MIB = 1 << 20
+SLACK = 64 * MIB  # what a process needs besides --dram
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"))
+    p.add_argument("--before", metavar="MEMEXT", help="the program to compare with")
+    p.add_argument("--size", nargs=3, type=int, default=[510, 510, 1022], metavar=("NX", "NY", "NZ"))
+    p.add_argument("--steps", default="128,64")
+    p.add_argument("--factor", type=float, default=8, help="Buffers against DRAM budget")
+    p.add_argument("--repeats", type=int, default=5)
+    p.add_argument("--cached", action="store_true")
+    p.add_argument("--no-limit", action="store_true", help="--dram alone, no memory limit around the runs")
+    p.add_argument("--device", default=str(ROOT / "build"))
+    p.add_argument("--json", metavar="FILE", help="every run")
+    return p.parse_args()
+
+
+def make_input(path, size):
+    nx, ny, nz = (extent + 2 for extent in size)
+    grid = numpy.lib.format.open_memmap(path, mode="w+", dtype="<f8", shape=(nz, ny, nx))
+    numbers = numpy.random.default_rng(1)
+    for plane in grid:
+        plane[:] = numbers.random((ny, nx))
+    grid.flush()
+
+
+def drop(path):
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def budget(o):
+    nx, ny, nz = o.size
+    return int(2 * 8 * (nx + 2) * (ny + 2) * (nz + 2) / o.factor)
+
+
+def run(o, folder, program, steps, more):
+    source, result, report = folder / "in.npy", folder / "out.npy", folder / "report.json"
+    result.unlink(missing_ok=True)
+    os.sync()
+    if not o.cached:
+        drop(source)
+    words = [program, "run", "--input", source, "--output", result, "-t", steps, "-d", folder, "--dram", budget(o), "--quiet", "--json",
+             report, *more]
+    if not o.no_limit:
+        words = [LIMIT, budget(o) + SLACK, "--quiet", "--keep-cache", "--", *words]
+    begin = time.monotonic()
+    subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL)
+    wall = time.monotonic() - begin
+    told = json.loads(report.read_text())
+    return {"wall": wall, "stencil": told["seconds"], "init": told["init_seconds"], "checksum": told["checksum"], "fused": told.get("fused"),
+            "plan": told["plan"], "phases": told.get("phases"), "wait_share": told["wait_share"], "peak_rss_bytes": told["peak_rss_bytes"],
+            "inside": told.get("wall_seconds")}
+
+
+def as_predicted(result):
+    return all(phase.get(way) == phase.get(f"predicted_{way}") for name, phase in (result["phases"] or {}).items() if name != "verify"
+               for way in ("read_bytes", "write_bytes"))
+
+
+def compare(o, folder, steps):
+    rounds, good = [], True
+    for number in range(o.repeats):
+        order = [(o.before or o.memext, [] if o.before else ["--no-fuse"]), (o.memext, [])]
+        pair = [None, None]
+        for k in (0, 1) if number % 2 == 0 else (1, 0):
+            pair[k] = run(o, folder, order[k][0], steps, order[k][1])
+        before, now = pair
+        good &= before["checksum"] == now["checksum"] and as_predicted(now) and as_predicted(before)
+        rounds.append(pair)
+        print(f"{steps} steps: before stencil {before['stencil']:.2f} s, wall {before['wall']:.2f} s ({before['wall'] / before['stencil']:.2f}); "
+              f"now stencil {now['stencil']:.2f} s, wall {now['wall']:.2f} s: {now['wall'] / before['stencil']:.2f} of the stencil phase before",
+              flush=True)
+    ratios = [[pair[k]["wall"] / pair[0]["stencil"] for pair in rounds] for k in (0, 1)]
+    print(f"{steps} steps, medians of {len(rounds)}: wall / stencil phase before {statistics.median(ratios[0]):.2f}, now {statistics.median(ratios[1]):.2f}; "
+          f"wall now / wall before {statistics.median(pair[1]['wall'] / pair[0]['wall'] for pair in rounds):.2f}")
+    for name, phase in rounds[-1][1]["phases"].items():
+        print(f"  {name:9} {phase['seconds']:7.3f} s  read {phase.get('read_bytes', 0) / 1e9:6.2f} GB, write {phase.get('write_bytes', 0) / 1e9:6.2f} GB")
+    return rounds, good
+
+
+def main():
+    o = options()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="file-to-file-", dir=o.device))
+    results, good = {}, True
+    try:
+        make_input(folder / "in.npy", o.size)
+        for steps in o.steps.split(","):
+            results[steps], fine = compare(o, folder, int(steps))
+            good &= fine
+    finally:
+        shutil.rmtree(folder)
+    if o.json:
+        pathlib.Path(o.json).write_text(json.dumps(results, indent=1))
+    if not good:
+        print("checksums differ, or bytes are not those that were predicted", file=sys.stderr)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

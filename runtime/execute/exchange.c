@@ -1,0 +1,219 @@
+#include "execute/exchange.h"
+#include "engine/work.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Planes that the room to send holds, frame counted: those of this rank at this end. */
+static int64_t first_plane(const struct mx_exchange *e, int end) {
+    const struct mx_problem *p = e->x->problem;
+    return end == 0 ? p->h : p->nz + p->h - e->end[end].planes;
+}
+
+/* A message of so many planes: the ones at the very end. */
+static int parts_out(const struct mx_exchange *e, int end, int64_t planes, struct iovec part[2]) {
+    const struct mx_exchange_end *n = &e->end[end];
+    const int64_t skip = end == 0 ? 0 : (n->planes - planes) * e->plane_bytes;
+    for (int i = 0; i < e->arrays; i++)
+        part[i] = (struct iovec){n->out[i] + skip, (size_t)(planes * e->plane_bytes)};
+    return e->arrays;
+}
+
+static int64_t depth_of(const struct mx_exchange *e, int end, int64_t number) {
+    return e->end[end].depth[number % MX_MESSAGES_KNOWN];
+}
+
+/* ------------------------------------------------------------------ receiving */
+
+static int post_receive(struct mx_exchange *e, int end, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    struct iovec part[2];
+    if (n->posted > n->used || n->posted == n->asked) return 0;
+    const int64_t bytes = depth_of(e, end, n->posted) * e->plane_bytes;
+    for (int i = 0; i < e->arrays; i++) part[i] = (struct iovec){n->in[i], (size_t)bytes};
+    const int err = e->x->neighbours->receive(e->x->link, end, part, e->arrays, why);
+    if (err == 0) n->posted++;
+    return err;
+}
+
+int mx_exchange_ask(struct mx_exchange *e, int64_t number, int64_t planes, mx_why *why) {
+    int err = 0;
+    for (int end = 0; end < 2 && err == 0; end++) {
+        struct mx_exchange_end *n = &e->end[end];
+        if (n->planes == 0 || planes == 0) continue;
+        n->depth[number % MX_MESSAGES_KNOWN] = planes;
+        n->asked = number + 1;
+        err = post_receive(e, end, why);
+    }
+    return err;
+}
+
+void mx_exchange_load(struct mx_exchange *e, const struct mx_step *s, int64_t number) {
+    struct mx_exchange_end *n = &e->end[s->neighbour - 1];
+    n->loads[number % MX_MESSAGES_KNOWN]++;
+    if (s->last_given) n->all[number % MX_MESSAGES_KNOWN] = true;
+}
+
+int mx_exchange_here(struct mx_exchange *e, const struct mx_step *s, int64_t number, bool wait, mx_why *why) {
+    const int end = s->neighbour - 1;
+    struct mx_exchange_end *n = &e->end[end];
+    if (n->arrived > number) return 1;
+    if (n->posted <= number && !wait) return 0;
+    if (n->posted <= number)
+        return mx_fail(why, -EPROTO, "layers of a neighbour are used before the ones before them are done");
+    const int done = e->x->neighbours->received(e->x->link, end, wait, why);
+    if (done > 0) n->arrived++;
+    return done;
+}
+
+const char *mx_exchange_row(const struct mx_exchange *e, const struct mx_step *s, int64_t number, int64_t y,
+                            int64_t z) {
+    const int end = s->neighbour - 1;
+    const struct mx_problem *p = e->x->problem;
+    const int64_t first = end == 0 ? p->h - depth_of(e, end, number) : p->nz + p->h;
+    return e->end[end].in[s->part] + (z - first) * e->plane_bytes + y * e->x->layout->row_pitch_bytes;
+}
+
+int mx_exchange_loaded(struct mx_exchange *e, const struct mx_step *s, int64_t number, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[s->neighbour - 1];
+    const int64_t at = number % MX_MESSAGES_KNOWN;
+    if (--n->loads[at] > 0 || !n->all[at]) return 0;
+    n->all[at] = false;
+    n->used = number + 1;
+    return post_receive(e, s->neighbour - 1, why);
+}
+
+/* ------------------------------------------------------------------ sending */
+
+static int wait_sent(struct mx_exchange *e, int end, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    const int done = n->sending ? e->x->neighbours->sent(e->x->link, end, true, why) : 1;
+    if (done < 0) return done;
+    n->sending = false;
+    return 0;
+}
+
+static int send_message(struct mx_exchange *e, int end, int64_t planes, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    struct iovec part[2];
+    const int parts = parts_out(e, end, planes, part);
+    const int err = e->x->neighbours->send(e->x->link, end, part, parts, why);
+    if (err < 0) return err;
+    n->sending = true;
+    n->number++;
+    n->rows = 0;
+    return 0;
+}
+
+/* What a STORE has of the planes at an end. */
+static int gather(struct mx_exchange *e, int end, const struct mx_step *s, int64_t sweep,
+                  const struct mx_view *view, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    const struct mx_problem *p = e->x->problem;
+    const int64_t h = p->h, planes = s->next_given, pitch = e->x->layout->row_pitch_bytes;
+    const int64_t last = end == 0 ? h + planes : p->nz + h, zero = first_plane(e, end);
+    const int64_t z0 = greater(s->region.z0, last - planes), z1 = lesser(s->region.z1, last);
+    const int64_t in0 = greater(s->region.y0, h), in1 = lesser(s->region.y1, p->ny + h);
+    if (z0 >= z1) return 0;
+    if (n->number != sweep + 1)
+        return mx_fail(why, -EPROTO, "rows of sweep %lld come before those of message %lld were sent",
+                       (long long)sweep, (long long)n->number);
+    int err = n->rows == 0 ? wait_sent(e, end, why) : 0;
+    for (int64_t z = z0; z < z1 && err == 0; z++)
+        memcpy(n->out[s->part] + (z - zero) * e->plane_bytes + s->region.y0 * pitch,
+               mx_view_row(view, s->array, s->region.y0, z), (size_t)((s->region.y1 - s->region.y0) * pitch));
+    if (in0 < in1) n->rows += (in1 - in0) * (z1 - z0);
+    return err == 0 && n->rows == e->arrays * planes * p->ny ? send_message(e, end, planes, why) : err;
+}
+
+int mx_exchange_store(struct mx_exchange *e, const struct mx_step *s, int64_t sweep,
+                      const struct mx_view *view, mx_why *why) {
+    int err = 0;
+    if (s->next_given == 0 || s->buffer_y != 0 || s->buffer_z != 0) return 0;
+    for (int end = 0; end < 2 && err == 0; end++)
+        if (e->end[end].planes > 0) err = gather(e, end, s, sweep, view, why);
+    return err;
+}
+
+/* ------------------------------------------------------------------ from the beginning to the end */
+
+static int open_end(struct mx_exchange *e, int end, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    const int64_t room = e->shape->given[end] * e->plane_bytes;
+    const struct mx_block_options o = {.budget = e->x->budget, .device = e->x->mapped ? NULL : e->x->device};
+    int err = mx_block_create(&o, (uint64_t)(2 * e->arrays * room), why, &n->block);
+    if (err < 0) return err;
+    n->planes = e->shape->given[end];
+    for (int i = 0; i < e->arrays; i++) {
+        n->out[i] = (char *)mx_block_data(n->block) + 2 * i * room;
+        n->in[i] = n->out[i] + room;
+    }
+    return 0;
+}
+
+/* All planes that there is room for: STOREs do not bring all of a plane. */
+static int read_state(struct mx_exchange *e, int end, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    const struct mx_execution *x = e->x;
+    int err = 0;
+    for (int i = 0; i < e->arrays && err == 0; i++) {
+        const struct mx_span span = {(uint64_t)(first_plane(e, end) * e->plane_bytes),
+                                     (uint64_t)(n->planes * e->plane_bytes), n->out[i]};
+        mx_buffer *buffer = i == 1 ? x->partner[x->source] : x->buffer[x->source];
+        mx_ticket *ticket = NULL;
+        err = mx_buffer_read(buffer, &span, 1, &ticket);
+        if (err == 0) err = mx_wait(ticket);
+        if (err == -EBADMSG) return mx_field_damaged(buffer, x->layout, "planes for a neighbour", why);
+        if (err < 0)
+            mx_fail(why, err, "reading %lld planes for a neighbour failed: %s", (long long)n->planes,
+                    strerror(-err));
+    }
+    return err;
+}
+
+int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const struct mx_schedule *schedule,
+                     mx_why *why) {
+    *e = (struct mx_exchange){.x = x,
+                              .shape = &schedule->shape,
+                              .arrays = schedule->shape.pairs ? 2 : 1,
+                              .plane_bytes = x->layout->plane_pitch_bytes};
+    int err = 0;
+    if (schedule->shape.given[0] + schedule->shape.given[1] > 0 &&
+        (x->neighbours == NULL || x->accel != NULL))
+        return mx_fail(why, -EINVAL, "a rank of several needs its neighbours, and no accelerator");
+    for (int end = 0; end < 2 && err == 0; end++)
+        if (schedule->shape.given[end] > 0 && schedule->first_given > 0) err = open_end(e, end, why);
+    if (err == 0) err = mx_exchange_ask(e, 0, schedule->first_given, why);
+    for (int end = 0; end < 2 && err == 0; end++) {
+        if (e->end[end].planes == 0) continue;
+        err = read_state(e, end, why);
+        if (err == 0) err = send_message(e, end, schedule->first_given, why);
+    }
+    return err;
+}
+
+int mx_exchange_end(struct mx_exchange *e, int64_t sweeps, mx_why *why) {
+    int err = 0;
+    for (int end = 0; end < 2 && err == 0; end++) {
+        struct mx_exchange_end *n = &e->end[end];
+        while (n->planes > 0 && n->arrived < lesser(n->asked, sweeps + 1) && err >= 0) {
+            n->used = n->arrived;
+            err = n->posted > n->arrived ? 0 : post_receive(e, end, why);
+            if (err == 0) err = e->x->neighbours->received(e->x->link, end, true, why);
+            n->arrived++;
+        }
+        err = err < 0 ? err : wait_sent(e, end, why);
+    }
+    return err;
+}
+
+void mx_exchange_close(struct mx_exchange *e) {
+    bool busy = false;
+    for (int end = 0; end < 2; end++) busy |= e->end[end].sending || e->end[end].posted > e->end[end].arrived;
+    if (busy) e->x->neighbours->quit(e->x->link);
+    for (int end = 0; end < 2; end++) mx_block_free(e->end[end].block);
+}

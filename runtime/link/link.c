@@ -1,0 +1,261 @@
+/* link.c - what all links share: collectives, and messages that are posted and done by threads. */
+#include "link/link.h"
+
+#include "machine/machine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct mx_link_ops mx_link_local, mx_link_mpi;
+const struct mx_link_ops *const mx_links[] = {&mx_link_local, &mx_link_mpi, NULL};
+
+const struct mx_link_ops *mx_link_find(const char *name) {
+    for (int i = 0; mx_links[i] != NULL; i++)
+        if (strcmp(mx_links[i]->name, name) == 0) return mx_links[i];
+    return NULL;
+}
+
+enum { MOST_PARTS = 2 };
+
+/* One direction at one end: a thread that does one message after the other. */
+struct lane {
+    struct mx_link *link;
+    pthread_t thread;
+    pthread_mutex_t lock; /* the rest */
+    pthread_cond_t changed;
+    bool begun, ending, busy;
+    struct iovec part[MOST_PARTS];
+    int n, err;
+    uint64_t bytes;
+    int peer;
+    enum mx_channel channel;
+    bool sends;
+};
+
+struct mx_link {
+    const struct mx_link_ops *ops;
+    void *state;
+    int rank, ranks;
+    struct lane lane[2][2]; /* [end][sends] */
+};
+
+/* ------------------------------------------------------------------ lanes */
+
+static int transfer(struct lane *n) {
+    const struct mx_link *l = n->link;
+    int err = 0;
+    for (int i = 0; i < n->n && err == 0; i++) {
+        struct iovec *p = &n->part[i];
+        err = n->sends ? l->ops->send(l->state, n->peer, n->channel, p->iov_base, p->iov_len)
+                       : l->ops->receive(l->state, n->peer, n->channel, p->iov_base, p->iov_len);
+        if (err == 0) n->bytes += p->iov_len;
+    }
+    return err;
+}
+
+static void *work(void *argument) {
+    struct lane *n = argument;
+    pthread_mutex_lock(&n->lock);
+    for (;;) {
+        while (!n->busy && !n->ending) pthread_cond_wait(&n->changed, &n->lock);
+        if (!n->busy) break;
+        pthread_mutex_unlock(&n->lock);
+        const int err = transfer(n);
+        pthread_mutex_lock(&n->lock);
+        n->busy = false;
+        if (err < 0) n->err = err;
+        pthread_cond_broadcast(&n->changed);
+    }
+    pthread_mutex_unlock(&n->lock);
+    return NULL;
+}
+
+static int gone(const mx_link *l, int peer, int err, mx_why *why) {
+    if (err == -ECANCELED) return mx_fail(why, err, "the exchange with rank %d was given up", peer);
+    if (err == -ECONNRESET)
+        return mx_fail(why, err,
+                       "rank %d of %d has ended, so this one ends too; go on with --resume when all are back",
+                       peer, l->ranks);
+    return mx_fail(why, err, "the link %s to rank %d of %d failed: %s", l->ops->name, peer, l->ranks,
+                   strerror(-err));
+}
+
+static int post(struct lane *n, const struct iovec *part, int parts, mx_why *why) {
+    int err = 0;
+    pthread_mutex_lock(&n->lock);
+    if (!n->begun) {
+        err = mx_thread_start(&n->thread, work, n);
+        n->begun = err == 0;
+    }
+    if (err == 0 && n->err < 0) {
+        err = gone(n->link, n->peer, n->err, why);
+    } else if (err < 0) {
+        mx_fail(why, err, "no thread for the link to rank %d: %s", n->peer, strerror(-err));
+    } else if (n->busy || parts > MOST_PARTS) {
+        err = mx_fail(why, -EBUSY, "a message to or from rank %d is under way already", n->peer);
+    } else {
+        memcpy(n->part, part, (size_t)parts * sizeof *part);
+        n->n = parts;
+        n->busy = true;
+        pthread_cond_broadcast(&n->changed);
+    }
+    pthread_mutex_unlock(&n->lock);
+    return err;
+}
+
+static int done(struct lane *n, bool wait, mx_why *why) {
+    pthread_mutex_lock(&n->lock);
+    while (n->busy && wait) pthread_cond_wait(&n->changed, &n->lock);
+    const int err = n->busy ? 0 : n->err;
+    const bool through = !n->busy;
+    pthread_mutex_unlock(&n->lock);
+    return err < 0 ? gone(n->link, n->peer, err, why) : through;
+}
+
+int mx_link_send(void *link, int end, const struct iovec *part, int n, mx_why *why) {
+    return post(&((mx_link *)link)->lane[end][1], part, n, why);
+}
+int mx_link_receive(void *link, int end, const struct iovec *part, int n, mx_why *why) {
+    return post(&((mx_link *)link)->lane[end][0], part, n, why);
+}
+int mx_link_sent(void *link, int end, bool wait, mx_why *why) {
+    return done(&((mx_link *)link)->lane[end][1], wait, why);
+}
+int mx_link_received(void *link, int end, bool wait, mx_why *why) {
+    return done(&((mx_link *)link)->lane[end][0], wait, why);
+}
+void mx_link_quit(void *link) { mx_link_stop(link); }
+
+void mx_link_counters(const mx_link *l, uint64_t *sent, uint64_t *received) {
+    *received = l->lane[0][0].bytes + l->lane[1][0].bytes;
+    *sent = l->lane[0][1].bytes + l->lane[1][1].bytes;
+}
+
+/* ------------------------------------------------------------------ open, close */
+
+int mx_link_open(const struct mx_link_ops *ops, mx_why *why, mx_link **out) {
+    mx_link *l = calloc(1, sizeof *l);
+    if (l == NULL) return mx_fail(why, -ENOMEM, "no memory for the link %s", ops->name);
+    l->ops = ops;
+    int err = ops->open(why, &l->state, &l->rank, &l->ranks);
+    if (err < 0) return free(l), err;
+    for (int end = 0; end < 2; end++)
+        for (int sends = 0; sends < 2; sends++) {
+            struct lane *n = &l->lane[end][sends];
+            n->link = l;
+            n->sends = sends;
+            n->peer = (l->rank + (end == 0 ? l->ranks - 1 : 1)) % l->ranks;
+            n->channel = (end == 1) == (sends == 1) ? MX_CHANNEL_UP : MX_CHANNEL_DOWN;
+            pthread_mutex_init(&n->lock, NULL);
+            pthread_cond_init(&n->changed, NULL);
+        }
+    return *out = l, 0;
+}
+
+static void end_lane(struct lane *n) {
+    pthread_mutex_lock(&n->lock);
+    n->ending = true;
+    pthread_cond_broadcast(&n->changed);
+    pthread_mutex_unlock(&n->lock);
+    if (n->begun) pthread_join(n->thread, NULL);
+    n->begun = false;
+}
+
+void mx_link_stop(mx_link *l) {
+    if (l == NULL) return;
+    l->ops->stop(l->state);
+    for (int i = 0; i < 4; i++) {
+        struct lane *n = &l->lane[i / 2][i % 2];
+        pthread_mutex_lock(&n->lock);
+        while (n->busy) pthread_cond_wait(&n->changed, &n->lock);
+        pthread_mutex_unlock(&n->lock);
+    }
+}
+
+void mx_link_close(mx_link *l, bool well) {
+    if (l == NULL) return;
+    if (!well) l->ops->stop(l->state);
+    for (int i = 0; i < 4; i++) {
+        struct lane *n = &l->lane[i / 2][i % 2];
+        end_lane(n);
+        pthread_cond_destroy(&n->changed);
+        pthread_mutex_destroy(&n->lock);
+    }
+    l->ops->close(l->state, well);
+    free(l);
+}
+
+const char *mx_link_name(const mx_link *l) { return l->ops->name; }
+int mx_link_rank(const mx_link *l) { return l->rank; }
+int mx_link_ranks(const mx_link *l) { return l->ranks; }
+
+/* ------------------------------------------------------------------ collectives */
+
+static int give(mx_link *l, int peer, enum mx_channel c, const void *data, size_t bytes, mx_why *why) {
+    const int err = l->ops->send(l->state, peer, c, data, bytes);
+    return err < 0 ? gone(l, peer, err, why) : 0;
+}
+
+static int take(mx_link *l, int peer, enum mx_channel c, void *data, size_t bytes, mx_why *why) {
+    const int err = l->ops->receive(l->state, peer, c, data, bytes);
+    return err < 0 ? gone(l, peer, err, why) : 0;
+}
+
+int mx_link_gather(mx_link *l, enum mx_channel c, const void *mine, size_t bytes, void *all, mx_why *why) {
+    char *to = all;
+    int err = 0;
+    if (l->rank > 0) err = give(l, 0, c, mine, bytes, why);
+    if (l->rank > 0) return err < 0 ? err : take(l, 0, c, all, bytes * (size_t)l->ranks, why);
+    memmove(to, mine, bytes);
+    for (int i = 1; i < l->ranks && err == 0; i++) err = take(l, i, c, to + (size_t)i * bytes, bytes, why);
+    for (int i = 1; i < l->ranks && err == 0; i++) err = give(l, i, c, all, bytes * (size_t)l->ranks, why);
+    return err;
+}
+
+int mx_link_share(mx_link *l, enum mx_channel c, int from, void *data, size_t bytes, mx_why *why) {
+    int err = 0;
+    if (l->rank != from) return take(l, from, c, data, bytes, why);
+    for (int i = 0; i < l->ranks && err == 0; i++)
+        if (i != from) err = give(l, i, c, data, bytes, why);
+    return err;
+}
+
+int mx_link_meet(mx_link *l, enum mx_channel c, mx_why *why) {
+    char *all = malloc((size_t)l->ranks), mine = 1;
+    if (all == NULL) return mx_fail(why, -ENOMEM, "no memory for %d ranks", l->ranks);
+    const int err = mx_link_gather(l, c, &mine, 1, all, why);
+    free(all);
+    return err;
+}
+
+static int collect_one(mx_link *l, int peer, char **text, mx_why *why) {
+    uint64_t bytes = 0;
+    int err = take(l, peer, MX_CHANNEL_RUN, &bytes, sizeof bytes, why);
+    if (err < 0) return err;
+    if ((*text = calloc(1, bytes + 1)) == NULL) return mx_fail(why, -ENOMEM, "no memory for rank %d", peer);
+    return take(l, peer, MX_CHANNEL_RUN, *text, bytes, why);
+}
+
+int mx_link_collect(mx_link *l, const char *mine, char **text, mx_why *why) {
+    const uint64_t bytes = strlen(mine);
+    int err = 0;
+    if (l->rank > 0) {
+        err = give(l, 0, MX_CHANNEL_RUN, &bytes, sizeof bytes, why);
+        return err < 0 ? err : give(l, 0, MX_CHANNEL_RUN, mine, bytes, why);
+    }
+    for (int i = 0; i < l->ranks; i++) text[i] = NULL;
+    if ((text[0] = strdup(mine)) == NULL) err = mx_fail(why, -ENOMEM, "no memory for the ranks");
+    for (int i = 1; i < l->ranks && err == 0; i++) err = collect_one(l, i, &text[i], why);
+    for (int i = 0; i < l->ranks && err < 0; i++) free(text[i]), text[i] = NULL;
+    return err;
+}
+
+int mx_link_take_turn(mx_link *l, void *data, size_t bytes, mx_why *why) {
+    return l->rank == 0 ? 0 : take(l, l->rank - 1, MX_CHANNEL_RUN, data, bytes, why);
+}
+
+int mx_link_pass_turn(mx_link *l, const void *data, size_t bytes, mx_why *why) {
+    return l->rank == l->ranks - 1 ? 0 : give(l, l->rank + 1, MX_CHANNEL_RUN, data, bytes, why);
+}

@@ -1,0 +1,103 @@
+/* link.h - how the ranks of a run reach one another. What they exchange is decided elsewhere
+ * (execute/exchange.h, run/ranks.h): here bytes go from rank to rank, whole and in order.
+ *
+ * A link is one `const struct` of functions: blocking transfers that several threads may be in at a time,
+ * each in a channel and direction of its own. Posting, collectives and counting are done once for all links.
+ *
+ *     local   processes or threads of one machine, over socket pairs: for tests, and for a machine by itself
+ *     mpi     ranks that mpirun (or srun, ...) has started; a module beside the program, loaded when it is
+ * asked for, so that a program that was built with it runs where there is no MPI
+ */
+#ifndef MX_LINK_H
+#define MX_LINK_H
+
+#include <memext/backend.h>
+#include <memext/memext.h>
+
+#include <sys/uio.h>
+
+enum { MX_RANKS_MOST = 4096 };
+
+/* Every pair of ranks has one ordered stream of bytes in each channel and direction. */
+enum mx_channel {
+    MX_CHANNEL_RUN,    /* collectives of the run's thread */
+    MX_CHANNEL_COMMIT, /* those of the thread that commits */
+    MX_CHANNEL_UP,     /* layers to the rank above, */
+    MX_CHANNEL_DOWN,   /* and below */
+};
+enum { MX_CHANNELS = 4 };
+
+struct mx_link_ops {
+    const char *name, *summary;
+    /* 0, or < 0 with a sentence: why it cannot be used in this process. */
+    int (*probe)(mx_why *why);
+    int (*open)(mx_why *why, void **state, int *rank, int *ranks);
+    /* Return when the bytes may be changed, or are there. -ECONNRESET: that rank is gone; -ECANCELED: stop
+     * was called. */
+    int (*send)(void *state, int peer, enum mx_channel channel, const void *data, size_t bytes);
+    int (*receive)(void *state, int peer, enum mx_channel channel, void *data, size_t bytes);
+    /* Ends all transfers under way and to come, here and, since nothing comes from here any more, over there.
+     * Any thread. */
+    void (*stop)(void *state);
+    /* well: every rank closes well, and nothing is under way. Else the others are to end too: of mpi this
+     * does not return. */
+    void (*close)(void *state, bool well);
+};
+
+extern const struct mx_link_ops *const mx_links[]; /* NULL-terminated */
+const struct mx_link_ops *mx_link_find(const char *name);
+/* The link that this process was started with (by mpirun, or as one of several processes by mx_local_fork);
+ * NULL = it is by itself. */
+const struct mx_link_ops *mx_link_of_process(void);
+
+typedef struct mx_link mx_link;
+
+/* ring: the last rank is below the first. */
+int mx_link_open(const struct mx_link_ops *ops, mx_why *why, mx_link **out);
+void mx_link_close(mx_link *link, bool well); /* NULL allowed */
+void mx_link_stop(mx_link *link);             /* NULL allowed; also waits until no message is under way */
+const char *mx_link_name(const mx_link *link);
+int mx_link_rank(const mx_link *link);
+int mx_link_ranks(const mx_link *link);
+
+/* ---- collectives: called by all ranks, in the same order in a channel. 0, or < 0 with a sentence: a rank is
+ * gone. */
+
+/* `bytes` of every rank, in their order, to every rank. all: [ranks * bytes]. */
+int mx_link_gather(mx_link *link, enum mx_channel channel, const void *mine, size_t bytes, void *all,
+                   mx_why *why);
+/* Of the rank `from`, to all. */
+int mx_link_share(mx_link *link, enum mx_channel channel, int from, void *data, size_t bytes, mx_why *why);
+/* Nobody returns before all have called. */
+int mx_link_meet(mx_link *link, enum mx_channel channel, mx_why *why);
+/* Bytes of any number from every rank to rank 0, which gets ranks of them in text[], each with a closing 0,
+ * to be freed; others get nothing. */
+int mx_link_collect(mx_link *link, const char *mine, char **text, mx_why *why);
+/* One after the other: rank r begins with what rank r - 1 left in data. */
+int mx_link_take_turn(mx_link *link, void *data, size_t bytes, mx_why *why);
+int mx_link_pass_turn(mx_link *link, const void *data, size_t bytes, mx_why *why);
+
+/* ---- messages to neighbours, at end 0 (below) and 1 (above), as execute.h asks for them (context: a link)
+ */
+
+int mx_link_send(void *link, int end, const struct iovec *part, int n, mx_why *why);
+int mx_link_receive(void *link, int end, const struct iovec *part, int n, mx_why *why);
+int mx_link_sent(void *link, int end, bool wait, mx_why *why);
+int mx_link_received(void *link, int end, bool wait, mx_why *why);
+void mx_link_quit(void *link); /* mx_link_stop */
+/* Bytes of messages that have been sent to neighbours, and received. */
+void mx_link_counters(const mx_link *link, uint64_t *sent, uint64_t *received);
+
+/* ---- local */
+
+/* Makes this process `ranks` of them: forks, and returns 0 in each rank, whose link is local then. In the
+ * process that called it waits until all have ended and returns 1 and the exit status: the worst of theirs,
+ * where one that was killed counts as 128 + the signal. To be called before there are threads. */
+int mx_local_fork(int ranks, mx_why *why, int *status);
+/* The same for threads of one process, for tests: ends [ranks], for mx_local_use on the thread that opens the
+ * link. */
+struct mx_local_end;
+int mx_local_make(int ranks, mx_why *why, struct mx_local_end **ends);
+void mx_local_use(struct mx_local_end *ends, int rank);
+
+#endif

@@ -1,0 +1,24 @@
+/* mpi_module.h - what stands between link/mpi.c and the modules that are built with an MPI
+ * (links/mpi/module.c). Only whole numbers and bytes pass: the two were compiled apart. */
+#ifndef MX_MPI_MODULE_H
+#define MX_MPI_MODULE_H
+
+#include <stddef.h>
+
+enum { MX_MPI_MODULE_VERSION = 1 };
+#define MX_MPI_MODULE_SYMBOL "mx_mpi_module"
+
+struct mx_mpi_module {
+    int version;
+    const char *library; /* "Open MPI 4.1.4" */
+    /* 0, or -1: MPI could not be started. */
+    int (*open)(int *rank, int *ranks);
+    /* Under way until test says otherwise; NULL: it could not be posted. */
+    void *(*send)(int peer, int tag, const void *data, size_t bytes);
+    void *(*receive)(int peer, int tag, void *data, size_t bytes);
+    int (*test)(void *transfer); /* 1 = done and freed, 0 = under way, -1 = failed and freed */
+    void (*close)(void);         /* all ranks */
+    void (*abort)(int status);   /* ends all ranks */
+};
+
+#endif

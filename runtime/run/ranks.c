@@ -1,0 +1,366 @@
+#include "run/run.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ------------------------------------------------------------------ the part of a rank */
+
+int mx_ranks_cut(const struct mx_problem *whole, int rank, int ranks, mx_why *why, struct mx_problem *out) {
+    const int64_t least = whole->nz / ranks, more = whole->nz % ranks;
+    struct mx_problem p = *whole;
+    uint8_t *side = p.sides.side[MX_DIM_Z];
+    if (ranks < 2) return *out = p, 0;
+    if (least < whole->h * mx_levels_a_step(whole))
+        return mx_fail(
+            why, -EINVAL,
+            "%lld planes among %d ranks are %lld for each, and a step needs %lld of a neighbour: take "
+            "%lld ranks or fewer",
+            (long long)whole->nz, ranks, (long long)least, (long long)(whole->h * mx_levels_a_step(whole)),
+            (long long)(whole->nz / (whole->h * mx_levels_a_step(whole))));
+    const bool ring = mx_sides_periodic(&whole->sides, MX_DIM_Z);
+    p.all_nz = whole->nz;
+    p.least_nz = least;
+    p.first_plane = rank * least + (rank < more ? rank : more);
+    p.nz = least + (rank < more);
+    if (rank > 0 || ring) side[0] = MX_SIDE_NEIGHBOUR;
+    if (rank < ranks - 1 || ring) side[1] = MX_SIDE_NEIGHBOUR;
+    return *out = p, 0;
+}
+
+int mx_run_cut(struct mx_run *r) {
+    r->whole = r->o.problem;
+    if (!mx_is_rank(&r->ranks) && r->o.dry_run && r->o.ranks > 1) { /* what one of them would do */
+        r->ranks.ranks = (int)r->o.ranks;
+        r->ranks.rank = mx_ranks_planner(r->ranks.ranks);
+        r->ranks.link_name = r->o.link != NULL ? r->o.link : "local";
+    }
+    if (r->ranks.ranks < 2) return 0;
+    int err = mx_ranks_cut(&r->whole, r->ranks.rank, r->ranks.ranks, &r->why, &r->o.problem);
+    if (err < 0) return r->ranks.silent = r->ranks.rank > 0, err;
+    r->sides = r->o.problem.sides;
+    for (int i = 0; i < MX_MAX_FIXED; i++) /* files that are read in place are of the whole grid */
+        r->file_layout[i].offset_bytes += r->o.problem.first_plane * r->file_layout[i].plane_pitch_bytes;
+    const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
+    if (r->resumed && (a->first_plane != b->first_plane || a->nz != b->nz))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "the store of rank %d holds planes %lld to %lld of %lld, and of %d ranks it has %lld to "
+            "%lld: a run of ranks is resumed with as many as it began with",
+            r->ranks.rank, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1),
+            (long long)mx_all_planes(b), r->ranks.ranks, (long long)a->first_plane,
+            (long long)(a->first_plane + a->nz - 1));
+    return 0;
+}
+
+/* ------------------------------------------------------------------ link and place */
+
+int mx_run_open_ranks(struct mx_run *r) {
+    const struct mx_link_ops *ops = mx_link_of_process();
+    struct mx_run_ranks *q = &r->ranks;
+    if (r->o.link != NULL && mx_link_find(r->o.link) == NULL)
+        return mx_fail(&r->why, -EINVAL, "--link '%.40s' is not known; it is local or mpi", r->o.link);
+    if (r->o.link != NULL && strcmp(r->o.link, "mpi") == 0 && (ops == NULL || strcmp(ops->name, "mpi") != 0))
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "--link mpi is for ranks that mpirun has started: mpirun -n P memext run ..., or --ranks "
+            "P with the link local");
+    if (ops == NULL || (r->o.link != NULL && strcmp(r->o.link, ops->name) != 0)) return 0;
+    int err = mx_link_open(ops, &r->why, &q->link);
+    if (err < 0) return err;
+    q->rank = mx_link_rank(q->link);
+    q->ranks = mx_link_ranks(q->link);
+    q->planner = mx_ranks_planner(q->ranks);
+    q->link_name = mx_link_name(q->link);
+    if (q->ranks == 1) { /* a run by itself, but for what mpirun wants at the end */
+        mx_link_close(q->link, true);
+        q->link = NULL;
+        return 0;
+    }
+    if (mx_option_given(&r->o, "ranks") && r->o.ranks != q->ranks)
+        return mx_fail(&r->why, -EINVAL, "--ranks says %lld, and %d were started; leave it out",
+                       (long long)r->o.ranks, q->ranks);
+    if (q->rank > 0) {
+        r->o.quiet = true;
+        r->o.json = NULL;
+        r->o.timeline = r->o.trace = NULL;
+    }
+    return 0;
+}
+
+/* "%r" is the rank; in a directory without it each has one of its own. */
+static int take_place(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    const char *path = r->o.path, *at = path != NULL ? strstr(path, "%r") : NULL;
+    struct stat st;
+    int n;
+    if (path == NULL) return 0;
+    if (at != NULL) {
+        n = snprintf(q->path, sizeof q->path, "%.*s%d%s", (int)(at - path), path, q->rank, at + 2);
+        /* A directory that is named so is made; a file is its store's own business. */
+        if (n > 0 && at[2] == 0 && stat(q->path, &st) != 0 && !r->o.dry_run) mkdir(q->path, 0777);
+    } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        n = snprintf(q->path, sizeof q->path, "%s/rank-%d", path, q->rank);
+        if (!r->o.dry_run && !r->o.resume && mkdir(q->path, 0777) != 0 && errno != EEXIST)
+            return mx_fail(&r->why, -errno, "%.300s cannot be made: %s", q->path, strerror(errno));
+    } else {
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s would be the place of every rank: give a directory, or one with %%r, which is the "
+            "rank's number",
+            path);
+    }
+    if (n >= (int)sizeof q->path) return mx_fail(&r->why, -ENAMETOOLONG, "the path of -d is too long");
+    r->o.path = q->path;
+    return 0;
+}
+
+int mx_run_check_ranks(struct mx_run *r) {
+    static const struct {
+        const char *option, *why;
+    } refused[] = {
+        {"verify", "no rank has the whole grid; compare the checksum with that of a run by itself"},
+        {"accel", "the layers of neighbours go through DRAM"},
+        {"snapshot", "files that ranks write together are not there yet"},
+        {"in-place", "ranks go on from states that all of them have committed"},
+        {"commit-every", "ranks commit every sweep, all together"},
+    };
+    if (!mx_is_rank(&r->ranks)) return 0;
+    r->ranks.silent = r->ranks.rank > 0; /* what all find wrong one says */
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (mx_option_given(&r->o, refused[i].option))
+            return mx_fail(&r->why, -ENOTSUP, "--%s is not for several ranks: %s; leave it out",
+                           refused[i].option, refused[i].why);
+    const int err = take_place(r);
+    if (err == 0) r->ranks.silent = false;
+    return err;
+}
+
+/* ------------------------------------------------------------------ what all agree on */
+
+int mx_run_meet(struct mx_run *r) {
+    return mx_is_rank(&r->ranks) ? mx_link_meet(r->ranks.link, MX_CHANNEL_RUN, &r->why) : 0;
+}
+
+int mx_run_share_path(struct mx_run *r, char path[PATH_MAX]) {
+    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, path, PATH_MAX, &r->why)
+                                 : 0;
+}
+
+int mx_run_agree_any(struct mx_run *r, bool *any) {
+    if (!mx_is_rank(&r->ranks)) return 0;
+    bool *all = calloc((size_t)r->ranks.ranks, sizeof *all);
+    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, any, sizeof *any, all, &r->why);
+    for (int i = 0; i < r->ranks.ranks && err == 0; i++) *any |= all[i];
+    free(all);
+    return err;
+}
+
+/* The plan of another rank, whose planes are as many or one more or less. */
+static int take_plan(struct mx_run *r, const struct mx_plan *of_planner, int64_t planes) {
+    struct mx_plan plan = *of_planner;
+    plan.threads = r->request.threads;
+    if (plan.bz >= planes) plan.bz = r->rest.nz;
+    int err = mx_tune_plan(&r->request, &plan, &r->why, &r->tuned);
+    if (err == 0) memcpy(r->tuned.plan.tuner, of_planner->tuner, sizeof r->tuned.plan.tuner);
+    return err;
+}
+
+int mx_run_agree_plan(struct mx_run *r, int (*make)(struct mx_run *r)) {
+    enum { TRIES = 12 };
+    struct mx_run_ranks *q = &r->ranks;
+    struct {
+        struct mx_plan plan;
+        int64_t planes;
+        int err;
+        bool last; /* the planner does not try again */
+    } shared;
+    if (!mx_is_rank(q)) return make(r);
+    for (int i = 0; i < TRIES; i++) {
+        bool refused = false;
+        memset(&shared, 0, sizeof shared);
+        if (q->rank == q->planner) {
+            shared.err = make(r);
+            shared.plan = r->tuned.plan;
+            shared.planes = r->rest.nz;
+            const bool free = r->o.plan == NULL && r->o.bt == 0;
+            shared.last = i == TRIES - 1 || !free || shared.plan.bt <= mx_levels_a_step(&r->rest);
+        }
+        int err = mx_link_share(q->link, MX_CHANNEL_RUN, q->planner, &shared, sizeof shared, &r->why);
+        if (err < 0) return err;
+        r->ranks.silent = shared.err < 0 && q->rank != q->planner;
+        if (shared.err < 0)
+            return q->rank == q->planner ? shared.err
+                                         : mx_fail(&r->why, shared.err,
+                                                   "rank %d, which plans for all, found no plan", q->planner);
+        const int mine = q->rank == q->planner ? 0 : take_plan(r, &shared.plan, shared.planes);
+        refused = mine < 0;
+        mx_why reason = r->why;
+        err = mx_run_agree_any(r, &refused);
+        if (err < 0) return err;
+        if (!refused) return r->request.most_bt = 0, 0;
+        if (shared.last) {
+            if (mine < 0) return r->why = reason, mine;
+            q->silent = true;
+            return mx_fail(&r->why, -EINVAL, "the plan does not do for another rank, which says why");
+        }
+        r->request.most_bt = shared.plan.bt - shared.plan.bt / 8 - 1;
+        if (r->request.most_bt < 1) r->request.most_bt = 1;
+    }
+    return mx_fail(&r->why, -EINVAL, "no plan does for all ranks");
+}
+
+int mx_run_agree_state(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    struct mx_note *n = &r->note;
+    int64_t mine = n->time, least = INT64_MAX;
+    if (!mx_is_rank(q)) return 0;
+    int64_t *all = calloc((size_t)q->ranks, sizeof *all);
+    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    for (int i = 0; i < q->ranks && err == 0; i++)
+        if (all[i] < least) least = all[i];
+    free(all);
+    if (err < 0 || least == mine) return err;
+    if (n->before_time != least)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "the store of rank %d holds the steps %lld and %lld, and that of another rank %lld: they are "
+            "not of one run",
+            q->rank, (long long)n->time, (long long)n->before_time, (long long)least);
+    /* This rank was a commit ahead when the run ended: that one is done again. */
+    n->time = n->before_time;
+    n->buffer = n->before_buffer;
+    n->checksum[0] = 0;
+    n->met = (struct mx_met){.step = 0};
+    struct mx_norms_history history = n->history;
+    mx_history_up_to(&history, n->time, MX_HISTORY_MOST, &n->history);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ norms */
+
+/* Each rank gives as many planes of each quantity as the largest has, and the greatest change behind them. */
+int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why) {
+    const struct mx_run *r = run;
+    const struct mx_problem *p = &r->o.problem;
+    const int64_t all = p->all_nz, room = p->least_nz + 1, n = quantities * room + 1;
+    const int ranks = r->ranks.ranks;
+    double *mine = calloc((size_t)n, sizeof *mine), *of_all = calloc((size_t)(n * ranks), sizeof *of_all);
+    int err =
+        mine == NULL || of_all == NULL ? mx_fail(why, -ENOMEM, "no memory for the norms of the ranks") : 0;
+    for (int64_t q = 0; q < quantities && err == 0; q++)
+        memcpy(mine + q * room, planes + q * all + p->first_plane, (size_t)p->nz * sizeof *mine);
+    if (err == 0) memcpy(mine + n - 1, most, sizeof *most);
+    if (err == 0)
+        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)n * sizeof *mine, of_all, why);
+    for (int i = 0; i < ranks && err == 0; i++) {
+        struct mx_problem part;
+        uint64_t theirs;
+        mx_ranks_cut(&r->whole, i, ranks, NULL, &part);
+        for (int64_t q = 0; q < quantities; q++)
+            memcpy(planes + q * all + part.first_plane, of_all + i * n + q * room,
+                   (size_t)part.nz * sizeof *mine);
+        memcpy(&theirs, of_all + (i + 1) * n - 1, sizeof theirs);
+        if (theirs > *most) *most = theirs;
+    }
+    free(mine);
+    free(of_all);
+    return err;
+}
+
+/* ------------------------------------------------------------------ one report */
+
+static void put_whole(json_t *o, const char *key, int64_t value) {
+    json_object_set_new(o, key, json_integer(value));
+}
+static void put_real(json_t *o, const char *key, double value) {
+    json_object_set_new(o, key, json_real(value));
+}
+
+static json_t *summary(const struct mx_run *r) {
+    const struct mx_report *p = &r->report;
+    json_t *o = json_object();
+    put_whole(o, "rank", r->ranks.rank);
+    put_whole(o, "first_plane", r->o.problem.first_plane);
+    put_whole(o, "planes", r->o.problem.nz);
+    put_real(o, "seconds", p->seconds);
+    put_real(o, "init_seconds", p->init_seconds);
+    put_real(o, "update_s", p->update_s);
+    put_real(o, "wait_s", p->wait_s);
+    put_whole(o, "updates", p->updates);
+    put_whole(o, "read_bytes", (int64_t)p->counters.read_bytes);
+    put_whole(o, "write_bytes", (int64_t)p->counters.write_bytes);
+    put_whole(o, "predicted_read_bytes", p->predicted_read_bytes);
+    put_whole(o, "predicted_write_bytes", p->predicted_write_bytes);
+    put_whole(o, "sent_bytes", (int64_t)r->ranks.sent_bytes);
+    put_whole(o, "received_bytes", (int64_t)r->ranks.received_bytes);
+    put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    put_whole(o, "block_bytes", (int64_t)p->block_bytes);
+    put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
+    return o;
+}
+
+int mx_run_collect_reports(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (!mx_is_rank(q)) return 0;
+    json_t *o = summary(r);
+    char *text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    if (q->rank == 0) q->reports = calloc((size_t)q->ranks, sizeof *q->reports);
+    int err = text == NULL || (q->rank == 0 && q->reports == NULL)
+                  ? mx_fail(&r->why, -ENOMEM, "no memory for the reports of the ranks")
+                  : mx_link_collect(q->link, text, q->reports, &r->why);
+    free(text);
+    return err;
+}
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Least, middle and greatest of a number of all ranks. */
+static json_t *spread(json_t *each, const char *key, double *value) {
+    const size_t n = json_array_size(each);
+    for (size_t i = 0; i < n; i++)
+        value[i] = json_number_value(json_object_get(json_array_get(each, i), key));
+    qsort(value, n, sizeof *value, compare);
+    json_t *o = json_object();
+    put_real(o, "min", value[0]);
+    put_real(o, "median", (value[(n - 1) / 2] + value[n / 2]) / 2);
+    put_real(o, "max", value[n - 1]);
+    return o;
+}
+
+void mx_run_add_ranks(const struct mx_run *r, void *object) {
+    static const char *const keys[] = {"seconds",    "update_s",    "wait_s",     "updates",
+                                       "read_bytes", "write_bytes", "sent_bytes", "received_bytes"};
+    const struct mx_run_ranks *q = &r->ranks;
+    if (q->ranks < 2) return;
+    json_t *o = json_object(), *each = json_array(), *over = json_object();
+    put_whole(o, "ranks", q->ranks);
+    json_object_set_new(o, "link", json_string(q->link_name));
+    put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    for (int i = 0; i < q->ranks && q->reports != NULL; i++)
+        json_array_append_new(each, json_loads(q->reports[i], 0, NULL));
+    double *value = calloc((size_t)q->ranks, sizeof *value);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && q->reports != NULL && value != NULL; i++)
+        json_object_set_new(over, keys[i], spread(each, keys[i], value));
+    free(value);
+    json_object_set_new(o, "each", each);
+    json_object_set_new(o, "spread", over);
+    json_object_set_new(object, "ranks", o);
+}
+
+void mx_run_close_ranks(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    for (int i = 0; i < q->ranks && q->reports != NULL; i++) free(q->reports[i]);
+    free(q->reports);
+    q->reports = NULL;
+    mx_link_close(q->link, q->well);
+    q->link = NULL;
+}

@@ -1,0 +1,68 @@
+/* ranks.h - a run of several ranks: each is a process with a range of planes, its own store and its own plan
+ * of the same sweeps; neighbours exchange layers (execute/exchange.h) over a link (link/link.h). What a run
+ * does once for the whole grid, it does together here: initial grid and result by ranges, commits that are
+ * kept when all have made them, one checksum, one report. Of a run that is by itself all of these do nothing.
+ */
+#ifndef MX_RUN_RANKS_H
+#define MX_RUN_RANKS_H
+
+#include "link/link.h"
+#include "system/sides.h"
+#include "system/system.h"
+
+#include <limits.h>
+#include <string.h>
+
+struct mx_run;
+
+struct mx_run_ranks {
+    mx_link *link; /* NULL = one rank */
+    int rank, ranks;
+    int planner;         /* whose plan all take */
+    char path[PATH_MAX]; /* -d of this rank */
+    bool silent;         /* another rank says why this one ends */
+    bool well;           /* everything was done together to the end */
+    uint64_t sent_bytes, received_bytes;
+    const char *link_name;
+    char **reports; /* of rank 0: the summaries of all, as text; NULL = none */
+};
+
+static inline bool mx_is_rank(const struct mx_run_ranks *q) { return q->link != NULL; }
+
+/* Ranks that share this machine, as far as is known: DRAM and cores that are not asked for are divided. */
+static inline int mx_ranks_here(const struct mx_run_ranks *q) {
+    return q->link != NULL && strcmp(mx_link_name(q->link), "local") == 0 ? q->ranks : 1;
+}
+
+/* The part of the problem of rank `rank`, with the sides that it has: as many planes as the others or one
+ * more, from the first on. -EINVAL with a sentence. */
+int mx_ranks_cut(const struct mx_problem *whole, int rank, int ranks, mx_why *why, struct mx_problem *out);
+/* A rank that has the most neighbours. */
+static inline int mx_ranks_planner(int ranks) { return ranks > 2 ? 1 : 0; }
+
+/* All: 0, or -errno with a sentence in r->why. */
+
+/* Opens the link of this process, if it has one. Before anything else. */
+int mx_run_open_ranks(struct mx_run *r);
+/* What a rank cannot do yet. And its place. */
+int mx_run_check_ranks(struct mx_run *r);
+/* r->o.problem becomes this rank's part. */
+int mx_run_cut(struct mx_run *r);
+/* One plan for all, made by one: the others take it as it is. */
+int mx_run_agree_plan(struct mx_run *r, int (*plan)(struct mx_run *r));
+/* Is it so for any? */
+int mx_run_agree_any(struct mx_run *r, bool *any);
+/* --resume: the newest state that all have committed. */
+int mx_run_agree_state(struct mx_run *r);
+/* norms.h, join: sums of planes from the ranks that have them. */
+int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
+/* Rank 0 has opened a file that all write to: its name. */
+int mx_run_share_path(struct mx_run *r, char path[PATH_MAX]);
+int mx_run_meet(struct mx_run *r);
+/* The summaries of all ranks, to rank 0. */
+int mx_run_collect_reports(struct mx_run *r);
+/* What a report says of ranks, into its object (json_t). */
+void mx_run_add_ranks(const struct mx_run *r, void *object);
+void mx_run_close_ranks(struct mx_run *r);
+
+#endif

@@ -1,0 +1,221 @@
+"""Several ranks: the same bits as one, bytes as predicted, commits of all, an end for all when one dies."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+
+import numpy
+import pytest
+from conftest import random_grid, wait_until
+from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+
+NX, NY, NZ, NT = 21, 18, 53, 17
+GRID = ["-n", NX, NY, NZ, "-t", NT]
+PLANS = {
+    "stream": ["--algorithm", "stream", "--block", NY, NZ, 4],
+    "strips": ["--algorithm", "stream", "--block", 7, NZ, 4],
+    "side-file": ["--plan", "stream by=7 bt=3 slab=2 faces=side-file"],
+    "iblock": ["--algorithm", "stream", "--engine", "iblock", "--block", NY, NZ, 3],
+    "redundant": ["--algorithm", "redundant", "--block", 7, 5, 4],
+}
+EACH = ["--threads", 1, "--dram", "64MiB"]
+MPIS = [mpi for mpi in ["openmpi", "mpich"] if shutil.which(f"mpirun.{mpi}")]
+
+
+def ranks(memext, place, n, *words, **more):
+    return memext.run(*words, "-d", place, "--ranks", n, *EACH, **more)
+
+
+def alone(memext, *words):
+    return memext.run(*words, "--backend", "dram", "--algorithm", "direct", "--engine", "iblock", "--threads", 1)
+
+
+def check_bytes(result, n):
+    """What was read, written and sent by each rank is what its plan says."""
+    each = result["ranks"]["each"]
+    assert [one["rank"] for one in each] == list(range(n))
+    assert sum(one["planes"] for one in each) == result["problem"]["nz"]
+    for one in each:
+        for kind in ["read", "write", "sent"]:
+            assert one[f"{kind}_bytes"] == one[f"predicted_{kind}_bytes"], (one, kind)
+    assert sum(one["sent_bytes"] for one in each) == sum(one["received_bytes"] for one in each) > 0
+
+
+@pytest.fixture
+def place(quick_place):
+    return quick_place
+
+
+@pytest.fixture(scope="module")
+def whole(memext):
+    return alone(memext, *GRID)["checksum"]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_same_bits(memext, place, whole, plan):
+    """Of 2 to 6 ranks that 53 planes do not divide among: checksum and bytes."""
+    for n in range(2, 7) if plan == "stream" else [2, 3]:
+        result = ranks(memext, place, n, *GRID, *PLANS[plan])
+        assert result["checksum"] == whole, n
+        check_bytes(result, n)
+
+
+@pytest.mark.parametrize("backend", ["aio", "mmap", "dram"])
+def test_backends(memext, place, whole, backend):
+    result = memext.run(*GRID, *PLANS["stream"], *(["-d", place] if backend != "dram" else []), "--backend", backend, "--ranks", 3, *EACH)
+    assert result["checksum"] == whole
+
+
+@pytest.mark.parametrize("sides", [["z=periodic"], ["z=mirror,fixed", "y=mirror"], ["z=periodic", "y=periodic", "x=periodic"]])
+def test_sides(memext, place, sides):
+    """The ranks at the ends have the sides of the grid; around a periodic z there are none."""
+    words = [*GRID, *(w for s in sides for w in ("--side", s))]
+    wanted = alone(memext, *words)["checksum"]
+    for plan, n in [("stream", 2), ("stream", 4), ("strips", 3), ("redundant", 3)]:
+        result = ranks(memext, place, n, *words, *PLANS[plan])
+        assert result["checksum"] == wanted, (plan, n)
+        check_bytes(result, n)
+
+
+@pytest.mark.parametrize("name", ["diffusion", "wave", "fdtd", "gray_scott", "lattice_boltzmann"])
+def test_systems(memext, place, tmp_path, name):
+    """Every form, with several fields and C: files of fields read and written by three ranks, bit by bit as numpy has them."""
+    system, nt = System(name, tmp_path), 5
+    plans = [["--algorithm", "stream", "--block", 200, 200, 2], ["--plan", "stream by=9 bt=2 slab=2"], ["--algorithm", "redundant", "--block", 7, 8, 2]]
+    for i, plan in enumerate(plans):
+        copy = ["--field-copy"] if i == 1 and system.fixed else []
+        result = ranks(memext, place, 3, *system.words(nt), *plan, *system.outputs(tmp_path), *copy, "--overwrite")
+        system.check(tmp_path, nt)
+        check_bytes(result, 3)
+
+
+def test_input_and_output(memext, place, tmp_path):
+    """One file in, one file out, with its frame and without."""
+    grid = random_grid(NX, NY, NZ)
+    numpy.save(tmp_path / "in.npy", grid)
+    words = ["--input", tmp_path / "in.npy", "-t", NT]
+    wanted = alone(memext, *words, "--output", tmp_path / "one.npy")
+    for frame in ["included", "none"]:
+        out = tmp_path / f"{frame}.npy"
+        result = ranks(memext, place, 4, *words, *PLANS["stream"], "--output", out, "--output-frame", frame)
+        assert result["checksum"] == wanted["checksum"]
+        one = numpy.load(tmp_path / "one.npy")
+        assert numpy.load(out).tobytes() == (one if frame == "included" else one[1:-1, 1:-1, 1:-1]).tobytes()
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_norms_and_points(memext, place, tmp_path):
+    """Norms have the same bits for any number of ranks, a criterion ends all of them, and probes of all ranks are in one file."""
+    numpy.save(tmp_path / "pulse.npy", numpy.linspace(1, 2, NT))
+    points = [(3, 4, z) for z in (0, 12, 13, 26, 27, 52)]
+    (tmp_path / "probes").write_text("".join(f"u {x} {y} {z}\n" for x, y, z in reversed(points)))
+    words = [*GRID, "--check", 3, "--probes", tmp_path / "probes"]
+    for x, y, z in points:
+        words += ["--source", f"u@{x},{y},{z}={tmp_path / 'pulse.npy'}"]
+
+    def trace(name):
+        return ["--probes-out", tmp_path / name]
+
+    one = alone(memext, *words, *trace("one.npy"))
+    limit = one["norms"][3]["rms_change"]
+    for n in [2, 4]:
+        result = ranks(memext, place, n, *words, *PLANS["strips"], *trace(f"{n}.npy"))
+        assert result["checksum"] == one["checksum"] and result["norms"] == one["norms"]
+        assert numpy.load(tmp_path / f"{n}.npy").tobytes() == numpy.load(tmp_path / "one.npy").tobytes()
+        check_bytes(result, n)
+        until = ranks(memext, place, n, *words, *PLANS["stream"], *trace(f"{n}-until.npy"), "--until", f"rms-change={limit!r}")
+        assert until["met"]["step"] == until["steps_done"] < NT
+        rows = numpy.load(tmp_path / f"{n}-until.npy")
+        assert rows.tobytes() == numpy.load(tmp_path / "one.npy")[: until["steps_done"]].tobytes()
+
+
+def steps_of(memext, place, n):
+    """Committed steps of the stores of the ranks; -1: there is none, or it has no note."""
+    found = []
+    for i in range(n):
+        done = memext("info", place / f"rank-{i}", "--json", "-")
+        found.append(json.loads(done.stdout)["store"]["step"] if done.returncode == 0 else -1)
+    return found
+
+
+def children(pid):
+    path = f"/proc/{pid}/task/{pid}/children"
+    try:
+        with open(path) as file:
+            return [int(word) for word in file.read().split()]
+    except FileNotFoundError:
+        return []
+
+
+def test_killed_and_resumed(memext, place):
+    """kill -9 of a random rank after a random number of commits, again and again on one run: nobody hangs, everybody who is left
+    says why, and what comes of it has the bits of an undisturbed run."""
+    draw, n, resumed, grid = random.Random(11), 3, 0, ["-n", NX, NY, NZ, "-t", 60]
+    words = [str(w) for w in [memext.program, "run", "-d", place, "--ranks", n, *EACH, "--quiet", "--keep"]]
+    new = [str(w) for w in [*grid, "--algorithm", "stream", "--block", NY, NZ, 1, "--force"]]
+    slow = ["--backend", "fault:aio", "--fault", "delay_us=9000"]  # so that there is time to look while ranks work
+    for _ in range(12):
+        before = steps_of(memext, place, n)
+        more = ["--resume"] if min(before) >= 0 else new
+        run = subprocess.Popen([*words, *more, *slow], stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: len(children(run.pid)) == n, "ranks", run)
+        victim, goal = draw.choice(children(run.pid) or [0]), draw.randint(0, 4)
+        wait_until(lambda: max(steps_of(memext, place, n)) >= max(before) + goal, "a commit", run)
+        if victim and run.poll() is None:
+            os.kill(victim, signal.SIGKILL)
+        err = run.communicate(timeout=600)[1]
+        if run.returncode == 0:
+            break
+        assert run.returncode == 128 + signal.SIGKILL, err
+        assert goal == 0 or err.count("has ended") == n - 1, err
+        resumed += more != new
+        steps = steps_of(memext, place, n)
+        assert min(steps) < 0 or max(steps) - min(steps) <= 1, steps
+    assert resumed > 0
+    done = memext("run", "-d", place, "--ranks", n, *EACH, "--resume", "--quiet", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["checksum"] == alone(memext, *grid)["checksum"]
+
+
+def test_refusals(memext, place, tmp_path):
+    """What ranks cannot do is said in a sentence, before anything is done."""
+    words = [*GRID, "-d", place, "--ranks"]
+    memext.refused(*("run", *words, 6, *EACH, "--algorithm", "stream", "--block", NY, NZ, 9), naming=["bt = 8 or less"])
+    memext.refused(*("run", *words, 64, *EACH), naming=["53 ranks or fewer"])
+    for option in [["--verify"], ["--snapshot", f"2:{tmp_path}/shots"], ["--accel", "host"]]:
+        done = memext("run", *words, 2, *EACH, *option)
+        assert done.returncode == 2 and "not for several ranks" in done.stderr, done.stderr
+    done = memext("run", *words, 2, *EACH, "--algorithm", "skewed", "--block", 9, 9, 2)
+    assert done.returncode == 2 and "stream" in done.stderr, done.stderr
+    ranks(memext, place, 2, *GRID, *PLANS["stream"], "--keep")
+    for n, naming in [(3, "with as many as it began with"), (0, "--ranks 2")]:
+        where = ["--ranks", n, "-d", place] if n else ["-d", place / "rank-0"]
+        done = memext("run", "--resume", *where, "--threads", 1)
+        assert done.returncode == 2 and naming in done.stderr, done.stderr
+
+
+def test_plans(memext, place, whole):
+    """A dry run says what a rank sends; the tuner finds a plan that all ranks take."""
+    dry = memext.run(*GRID, "--ranks", 4, "--dry-run", *PLANS["stream"])
+    result = ranks(memext, place, 4, *GRID, *PLANS["stream"])
+    assert dry["ranks"]["predicted_sent_bytes"] == result["ranks"]["each"][1]["sent_bytes"]
+    assert ranks(memext, place, 4, *GRID)["checksum"] == whole
+    done = memext("tune", "-n", 1022, 1022, 8192, "-t", 1000, "--ranks", 64, "--dram", "4GiB", "--cores", 16, "--sockets", 1, "--l2", "1MiB", "--l3",
+                  "32MiB", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    tuned = json.loads(done.stdout)
+    assert tuned["predicted_sent_bytes"] > 0 and tuned["plan"]["bt"] <= 128
+
+
+@pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
+def test_mpi(memext, build, place, whole, mpi):
+    """Under mpirun of each MPI: the same bits and bytes."""
+    if not (build / f"memext-{mpi}.so").exists():
+        pytest.skip(f"memext was built without {mpi}")
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    launcher = [f"mpirun.{mpi}", "-n", "3", *(["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else [])]
+    result = memext.run(*GRID, *PLANS["stream"], "-d", place, *EACH, prefix=launcher, env=environment)
+    assert result["checksum"] == whole and result["ranks"]["link"] == "mpi"
+    check_bytes(result, 3)

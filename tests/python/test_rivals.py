@@ -1,0 +1,203 @@
+"""experiments/rivals: every way of going over the grid has the bits of the plain loop, runs are complete and go on, nothing is left, and the table says what was measured."""
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import ROOT, needs_root
+
+RIVALS = ROOT / "experiments" / "rivals"
+# An interpreter that has the packages of requirements.txt; the system's has some of them.
+PYTHON = os.environ.get("MEMEXT_RIVALS_PYTHON", sys.executable)
+KERNELS = {"star7": RIVALS / "star7.c", "wave": ROOT / "systems" / "wave.c"}
+
+sys.path.insert(0, str(ROOT))
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"rivals_{name}", RIVALS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+worker = load("worker")
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def kernel(request, tmp_path_factory):
+    """The rows of a kernel as a library, and its name."""
+    library = tmp_path_factory.mktemp("rows") / f"{request.param}.so"
+    words = ["cc", "-O2", "-ffp-contract=off", "-fopenmp", "-std=gnu17", "-shared", "-fPIC", f"-I{ROOT / 'runtime' / 'include'}", f'-DKERNEL="{KERNELS[request.param]}"', RIVALS / "rows.c", "-lm", "-o", library]
+    subprocess.run([str(w) for w in words], check=True)
+    return worker.Kernel(str(library)), request.param, library
+
+
+def arrays(kernel, shape, seed=1):
+    """State, fields of C."""
+    r = np.random.default_rng(seed)
+    state = r.random(shape).astype(f"f{kernel.cell_bytes}")
+    return state, [(1500 + 3000 * r.random(shape)).astype("f4"), (0.1 * r.random(shape)).astype("f4")][:kernel.n_fixed]
+
+
+def in_numpy(name, state, fixed, steps):
+    """Owes nothing to rows.c. star7 in numpy; the wave is systems/wave.py, which its own tests compare with the C kernel."""
+    if name == "wave":
+        spec = importlib.util.spec_from_file_location("wave_in_numpy", ROOT / "systems" / "wave.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.run(steps, state, state, *fixed)["p"]
+    a, b, i = state.copy(), state.copy(), (slice(1, -1),) * 3
+    at = lambda z, y, x: a[tuple(slice(1 + d, n - 1 + d) for d, n in zip((z, y, x), a.shape))]
+    for _ in range(steps):
+        b[i] = 0.4 * a[i] + 0.1 * ((at(0, 0, -1) + at(0, 0, 1)) + ((at(0, -1, 0) + at(0, 1, 0)) + (at(-1, 0, 0) + at(1, 0, 0))))
+        a, b = b, a
+    return a
+
+
+def test_a_step_a_pass_is_the_reference(kernel):
+    k, name, _ = kernel
+    state, fixed = arrays(k, (21, 18, 23))
+    for steps in (1, 2, 5):
+        wanted = in_numpy(name, state, fixed, steps)
+        for slab, alternate, with_last in ((1, True, True), (4, False, True), (50, True, False)):
+            work, last = [np.zeros_like(state) for _ in range(2)], np.zeros_like(state) if with_last else None
+            got = worker.direct(k, state, work, last, fixed, {"slab": slab, "alternate": alternate, "threads": 2}, steps)
+            assert (got is last) == with_last and got.tobytes() == wanted.tobytes(), (steps, slab)
+
+
+def test_fused_steps_are_the_reference(kernel):
+    """Any k, slab and number of steps, with and without keeping overlaps: the bits of single steps, and nothing written outside the grid."""
+    k, name, _ = kernel
+    r, state_count = random.Random(7), 2 if k.leapfrog else 1
+    for trial in range(25):
+        shape = r.randint(2 * k.h + 1, 40), r.randint(2 * k.h + 1, 2 * k.h + 9), r.randint(2 * k.h + 1, 2 * k.h + 12)
+        steps, o = r.randint(1, 9), {"k": r.randint(1, 5), "slab": r.randint(1, 24), "keep": r.random() < 0.5, "ahead": True, "threads": 1}
+        state, fixed = arrays(k, shape, trial)
+        before = state.copy()
+        work = [[worker.Mapped(np.full_like(state, np.nan)) for _ in range(state_count)] for _ in range(2)]
+        last = worker.Mapped(np.full_like(state, np.nan))
+        worker.fused(k, worker.Mapped(state), work, last, [worker.Mapped(f) for f in fixed], shape, [state.dtype, *(f.dtype for f in fixed)], o, steps)
+        assert last.array.tobytes() == in_numpy(name, state, fixed, steps).tobytes(), (shape, steps, o)
+        assert state.tobytes() == before.tobytes()
+
+
+def test_blocks_with_their_halo_are_the_reference(kernel):
+    """What a task of dask does, at an edge of the grid and within it."""
+    k, name, _ = kernel
+    state, fixed = arrays(k, (44, 14, 15))
+    for steps, lo, hi in ((2, 0, 12), (3, 14, 20), (2, 30, 44)):
+        wanted = in_numpy(name, state, fixed, steps)[lo:hi]
+        begin, end = max(0, lo - steps * k.h), min(44, hi + steps * k.h)
+        x, _ = worker.advance_block(k, state[begin:end].copy(), state[begin:end].copy() if k.leapfrog else None, [np.ascontiguousarray(f[begin:end]) for f in fixed],
+                                    [(begin == 0, end == 44), (True, True), (True, True)], steps)  # fmt: skip
+        assert x[lo - begin:hi - begin].tobytes() == wanted.tobytes(), (steps, lo)
+
+
+def command(place, out, *more):
+    return [sys.executable, RIVALS / "run.py", "--quick", "--python", PYTHON, "--data", place, "--tools", out / "tools", "--output", out, "--keep-cache", "--umap-source", out / "no-umap",
+            "--settings", 2, "--factors", 4, *more]  # fmt: skip
+
+
+def sh(words, build, **more):
+    return subprocess.run([str(w) for w in words] + ["--build", str(build)], capture_output=True, text=True, timeout=900, **more)
+
+
+def records(out):
+    return json.loads((out / "rivals.json").read_text())
+
+
+@needs_root
+def test_every_rival_that_is_installed(build, quick_place, tmp_path):
+    """One setting each, under the limit: whole runs with the bits of the plain loop. A second time nothing is run again."""
+    words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 112, "--steps", 5, "--rivals", "swap,memmap,memmap-numba,h5py-k,dask-k,umap,memext")
+    done = sh(words, build)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = records(tmp_path)
+    for rival, why in found["absent"].items():
+        print(f"not compared here: {rival}: {why}")
+    assert "umap" in found["absent"] and "memext" not in found["absent"]
+    whole = {r["rival"]: r for r in found["records"] if r["kind"] == "whole"}
+    assert sorted(whole) == sorted({"swap", "memmap", "memmap-numba", "h5py-k", "dask-k", "memext"} - set(found["absent"])), done.stderr
+    for name, r in whole.items():
+        assert not r.get("failure") and r["same"] and r["seconds"] > 0, (name, r)
+        assert r["dram_bytes"] * 4 <= r["data_bytes"] < r["limit_bytes"] * 4, name
+    table = (tmp_path / "rivals.md").read_text()
+    assert table.strip() in done.stdout and "fastest of all others" in table and "UMap was not built" in table
+    again = sh(words, build)
+    assert again.returncode == 0 and records(tmp_path)["records"] == found["records"]
+    assert list(quick_place.iterdir()) == []
+
+
+@needs_root
+def test_a_signal_leaves_nothing(build, quick_place, tmp_path):
+    """Ended in the midst of runs: no files, no cgroup, no swap space of it; what was complete is kept."""
+    words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 112, "--steps", 1000, "--most", 10000, "--rivals", "swap")
+    process = subprocess.Popen([str(w) for w in words] + ["--build", str(build)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 600
+    while "swap" not in (open("/proc/swaps").read() if any(quick_place.glob("*/memext-swap-*")) else ""):  # a run with swap space is under way
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=600)
+    assert process.returncode != 0 and "interrupted" in err, err
+    assert list(quick_place.iterdir()) == [] and str(quick_place) not in open("/proc/swaps").read()
+    assert all(not r.get("failure") for r in records(tmp_path)["records"])
+
+
+def test_a_wrong_result_is_no_result(build, quick_place, tmp_path, monkeypatch):
+    """With a kernel of other bits in the hands of the rivals alone every one of their runs fails, and the table has no number for it."""
+    folder = tmp_path / "tree"
+    shutil.copytree(ROOT / "experiments", folder / "experiments")
+    for name in ("analysis", "runtime", "systems"):
+        (folder / name).symlink_to(ROOT / name)
+    path = folder / "experiments" / "rivals" / "worker.py"
+    text = path.read_text()
+    assert text.count("kernel.level(y, x, [f[:m]") == 1
+    path.write_text(text.replace("kernel.level(y, x, [f[:m]", "kernel.level(y, x * 1.0000001, [f[:m]"))
+    words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 64, "--steps", 4, "--rivals", "memmap-k", "--no-system")
+    words[1] = path.parent / "run.py"
+    done = sh(words, build)
+    assert done.returncode == 0, done.stderr
+    failed = {r["rival"]: r.get("failure", "") for r in records(tmp_path)["records"]}
+    assert set(failed) == {"memory", "memmap-k"} and failed["memory"] == "" and "another result" in failed["memmap-k"]
+    assert "all 2 settings failed: another result" in (tmp_path / "rivals.md").read_text()
+
+
+def made_up():
+    """A record with all that a table has to show."""
+    common = {"case": "star7", "shape": [10, 10, 10], "factor": 4.0, "cells": 512, "data_bytes": 16000, "dram_bytes": 4000, "limit_bytes": 5000, "import_s": 1.0, "export_s": 2.0, "read_bytes": 800, "write_bytes": 800,
+              "same": True, "hash": "0", "repeat": 0}  # fmt: skip
+    run = lambda rival, kind, steps, step_s, **more: {**common, "rival": rival, "kind": kind, "steps": steps, "step_s": step_s, "seconds": 3 + steps * step_s, "settings": {"slab": 8}, **more}
+    rows = [run("memmap", "search", 4, 9.0), run("memmap", "whole", 10, 1.0), run("memmap-k", "whole", 100, 0.12), run("memext", "whole", 100, 0.0), run("memext", "whole", 100, 0.01, repeat=1),
+            run("memext", "whole", 100, 0.02, repeat=2), {**run("h5py", "search", 4, 1.0), "failure": "out of memory"}]  # fmt: skip
+    return {"records": rows, "absent": {"umap": "UMap was not built: no compiler"}, "rivals": {n: n for n in ("memmap", "h5py", "umap", "memmap-k", "memext")}, "steps": 100, "commit": "abc", "kernel": "6",
+            "machine": {"cpu": "a CPU", "cores": 2}, "versions": {"numpy": "2"}, "command": "run.py --quick"}  # fmt: skip
+
+
+def test_the_table(tmp_path):
+    """Seconds of all steps from those measured, ratios to memext's median, reasons in place of numbers."""
+    from analysis import rivals
+
+    record = made_up()
+    rows = {r["name"]: r for r in rivals.summary(record, rivals.groups(record)[0])}
+    assert rows["memmap"]["seconds"] == pytest.approx(103) and not rows["memmap"]["whole"] and rows["memext"]["seconds"] == pytest.approx(4) and rows["memext"]["n"] == 3
+    assert rows["memmap"]["ratio"] == pytest.approx(103 / 4) and rows["memmap-k"]["ratio"] == pytest.approx(15 / 4) and rows["memmap"]["moved"] == 160
+    assert "out of memory" in rows["h5py"]["why"] and "no compiler" in rows["umap"]["why"]
+    said = rivals.findings(list(rows.values()))
+    assert "memmap-k, takes 3.8 times" in said[0] and "memmap, takes 25.8 times" in said[1]
+    (tmp_path / "rivals").mkdir()
+    (tmp_path / "rivals" / "rivals.json").write_text(json.dumps(record))
+    assert rivals.main([str(tmp_path / "rivals" / "rivals.json")]) == 0
+    text = (tmp_path / "rivals" / "rivals.md").read_text()
+    assert "10, the rest computed" in text and "| umap | UMap was not built" in text
+    page = rivals.section(tmp_path, tmp_path / "figures")
+    assert "<img" in page and "25.8" in page and (tmp_path / "figures" / "rivals.png").stat().st_size > 5000
+    assert "Not run" in rivals.section(tmp_path / "nothing", tmp_path / "figures")
