@@ -149,9 +149,11 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 
-int64_t mx_execute_piece_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
-                               const struct mx_plan *plan) {
-    const int64_t planes = lesser(greater(plan->slab, 1), layout->planes), page = 4096;
+/* A frame that copies planes comes with the last of them, and goes with the first. */
+int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
+                               const struct mx_layout *layout, const struct mx_plan *plan) {
+    const int64_t more = mx_sides_fixed(&problem->sides, MX_DIM_Z) ? 0 : 2 * problem->h;
+    const int64_t planes = lesser(greater(plan->slab, 1) + more, layout->planes), page = 4096;
     int64_t bytes = block_plane_bytes(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes = greater(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
@@ -1321,7 +1323,7 @@ static int open_fixed(struct run *r, int32_t field) {
 }
 
 static int open_staging(struct run *r) {
-    const int64_t piece = mx_execute_piece_bytes(r->shape, r->x->layout, r->x->plan);
+    const int64_t piece = mx_execute_piece_bytes(r->x->problem, r->shape, r->x->layout, r->x->plan);
     if (r->shape->rows == 0)
         return mx_fail(r->why, -EINVAL,
                        "an algorithm that works on mapped Buffers cannot use an accelerator");

@@ -133,9 +133,9 @@ int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedul
  * file leaves of them in DRAM. */
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 /* With an accelerator that is what its memory holds, and DRAM has MX_STAGING_PIECES of so many bytes: the
- * largest LOAD or STORE, of up to plan->slab planes. */
-int64_t mx_execute_piece_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
-                               const struct mx_plan *plan);
+ * largest LOAD or STORE, of up to plan->slab planes, and where their frames are copies 2h more. */
+int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
+                               const struct mx_layout *layout, const struct mx_plan *plan);
 /* The side file of faces that a shape needs; 0 = none. */
 int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 

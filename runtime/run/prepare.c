@@ -587,8 +587,8 @@ static void report_plan(struct mx_run *r) {
     if (r->accel != NULL) report_model(r);
     p->accel.staging_bytes =
         r->accel == NULL ? 0
-                         : MX_STAGING_PIECES *
-                               (uint64_t)mx_execute_piece_bytes(&r->tuned.shape, &r->tuned.layout, &p->plan);
+                         : MX_STAGING_PIECES * (uint64_t)mx_execute_piece_bytes(&r->rest, &r->tuned.shape,
+                                                                                &r->tuned.layout, &p->plan);
 }
 
 static void report_commits(struct mx_run *r) {
