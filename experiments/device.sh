@@ -2,6 +2,7 @@
 # What an accelerator does, on a machine with one: each step alone, under 8 minutes, one result file each and a summary.
 #   experiments/device.sh STEP [ACCEL]        ACCEL as of --accel, default auto
 #     bus      bytes per second to the device, from it, both at once; updates per second in its memory (star7 f64; $DEVICE_N^3)
+#     fuse     updates per second with one and with two levels in one launch (opencl, cuda)
 #     stencils updates per second in its memory, of other stencils and f32
 #     inside   a whole run in its memory: --algorithm direct
 #     host     Buffers in DRAM, at most 4 GiB of its memory: out of core of the device
@@ -45,6 +46,12 @@ run() { # run FILE WORDS...
 
 case $step in
 bus) $limit "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json" && cat "$out/bus.json" ;;
+fuse)
+    # One and two levels in one launch, of the same cells.
+    for levels in 1 2; do
+        timeout 220 "$build/bench_accel" "$accel,fuse=$levels" star7 f64 "$n" 32 || exit
+    done >"$out/fuse.jsonl" && cat "$out/fuse.jsonl"
+    ;;
 stencils)
     for one in "star7 f32" "box27 f64" "star13 f64" "star25 f64"; do
         # shellcheck disable=SC2086
@@ -89,6 +96,9 @@ if bus:
     print(f"kernel     {bus['updates_per_second'] / 1e9:.2f} Gupdates/s, {bus['stencil']} {bus['dtype']} (aim on an H200: 160)")
 for one in (json.loads(line) for line in (folder / "stencils.jsonl").read_text().splitlines()) if load("bus") and (folder / "stencils.jsonl").exists() else ():
     print(f"kernel     {one['updates_per_second'] / 1e9:.2f} Gupdates/s, {one['stencil']} {one['dtype']}")
+fuse = folder / "fuse.jsonl"
+for levels, one in enumerate((json.loads(line) for line in fuse.read_text().splitlines()) if fuse.exists() else (), 1):
+    print(f"fuse       {one['updates_per_second'] / 1e9:.2f} Gupdates/s with {levels} level{'s' if levels > 1 else ''} a launch (aim on an H200: 300 with two)")
 for name, result in (("inside", inside), ("host", host), ("flash", flash)):
     if not result:
         print(f"{name:10} not run")
@@ -100,7 +110,7 @@ for name, result in (("inside", inside), ("host", host), ("flash", flash)):
 PYTHON
     ;;
 *)
-    sed -n '2,15s/^# \{0,1\}//p' "$0"
+    sed -n '2,16s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

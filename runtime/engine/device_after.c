@@ -245,16 +245,23 @@ static void record(const struct mx_device_after *d, const struct gathered *g) {
             mx_traces_record(d->after.traces, g->step, g->from + i, d->host_value[g->base + i]);
 }
 
-void mx_device_after_done(struct mx_device_after *d, int64_t call) {
-    const struct gathered *first = d != NULL ? &d->gathered[d->first % PENDING] : NULL, *last = NULL;
-    if (d == NULL || mx_accel_error(d->accel, NULL) < 0) return;
+/* One get for each call, so that how many there are does not depend on when somebody looks. */
+static int get_call(struct mx_device_after *d) {
+    const struct gathered *first = &d->gathered[d->first % PENDING], *last = first;
     int64_t end = d->first;
-    for (; end < d->end && d->gathered[end % PENDING].call <= call; end++) last = &d->gathered[end % PENDING];
-    if (last == NULL) return;
+    for (; end < d->end && d->gathered[end % PENDING].call == first->call; end++)
+        last = &d->gathered[end % PENDING];
     const int64_t n = last->base + last->n - first->base, cell = (int64_t)sizeof(double);
-    if (transfer(d, false, d->value + first->base * cell, d->host_value + first->base, n * cell) < 0) return;
-    for (; d->first < end; d->first++) record(d, &d->gathered[d->first % PENDING]);
+    const int err = transfer(d, false, d->value + first->base * cell, d->host_value + first->base, n * cell);
+    for (; d->first < end && err == 0; d->first++) record(d, &d->gathered[d->first % PENDING]);
     if (d->first == d->end) d->next = 0;
+    return err;
+}
+
+void mx_device_after_done(struct mx_device_after *d, int64_t call) {
+    if (d == NULL || mx_accel_error(d->accel, NULL) < 0) return;
+    while (d->first < d->end && d->gathered[d->first % PENDING].call <= call)
+        if (get_call(d) < 0) return;
 }
 
 /* Room for n values more: where there is none what was gathered is waited for. */

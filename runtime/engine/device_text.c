@@ -117,6 +117,7 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
         const struct mx_fixed_view *c = &v->fixed[i];
         number(f, "PITCH_", s->fixed[i].name, c->row_pitch_bytes);
         number(f, "SLOT_PITCH_", s->fixed[i].name, c->slot_pitch_bytes);
+        number(f, "GHOSTS_", s->fixed[i].name, c->period_planes > 0);
         number(f, "ORIGIN_", s->fixed[i].name, c->offset_bytes);
         number(f, "FILE_PITCH_", s->fixed[i].name, c->file_plane_pitch_bytes);
         number(f, "ALIGN_", s->fixed[i].name, c->align_bytes);

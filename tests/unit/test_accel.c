@@ -189,12 +189,13 @@ static struct ended run_asking(const char *accel, const char *place, const char 
                                bool resume, const char *const *more) {
     char word[8][320];
     const char *words[20], *const fixed[] = {"size=22 17 11", "steps=4", "plan=stream bt=2 slab=13 by=9"};
+    const bool own = more != NULL && strncmp(*more, "size=", 5) == 0;
     struct ended e = {0};
     mx_run *run = NULL;
     int n = 0;
     snprintf(word[0], sizeof word[0], "device=%s", place);
     words[n++] = word[0];
-    for (int i = 0; i < 3 && !resume; i++) words[n++] = fixed[i];
+    for (int i = 0; i < 3 && !resume && !own; i++) words[n++] = fixed[i];
     if (resume) words[n++] = "resume";
     snprintf(word[1], sizeof word[1], "stencil=%s", stencil);
     if (!resume) words[n++] = word[1];
@@ -268,7 +269,7 @@ Test(accel, what_follows_a_level_may_fail) {
     snprintf(word[1], sizeof word[1], "probes-out=%s", path[2]);
     const char *const asked[] = {word[0],         word[1],   "overwrite", "side=x=periodic",
                                  "side=z=mirror", "check=2", NULL},
-                      *const again_asked[] = {word[1], NULL};
+                      *const again_asked[] = {word[0], word[1], NULL};
     const struct ended plain = run_asking(NULL, dir, "star7", "f64", false, asked),
                        whole = run_asking("opencl", dir, "star7", "f64", false, asked);
     cr_assert_eq(whole.err, 1, "%s", whole.why.text);
@@ -300,6 +301,30 @@ Test(accel, stencils_have_the_bits_of_the_cpu) {
                            there = run_with("opencl", dir, runs[i][0], runs[i][1], false);
         cr_assert_eq(there.err, 1, "%s: %s", runs[i][0], there.why.text);
         cr_assert_str_eq(cpu.checksum, there.checksum, "%s %s", runs[i][0], runs[i][1]);
+    }
+    cr_assert_eq(rmdir(dir), 0);
+}
+
+/* Two levels in one launch, of grids that are no multiple of a group's cells, with levels left over. */
+Test(accel, fused_levels_have_the_bits_of_the_cpu) {
+    static const char *const runs[][2] = {{"star7", "f64"}, {"box27", "f32"}, {"star13", "f64"}};
+    const char *const asked[] = {"size=75 21 70", "steps=7", "plan=resident bt=7", NULL};
+    char dir[256];
+    mx_accel_close(open_accel("opencl", 0));
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        char operations[2][32];
+        const struct ended cpu = run_asking(NULL, dir, runs[i][0], runs[i][1], false, asked);
+        for (int fuse = 1; fuse <= 2; fuse++) {
+            char spec[32];
+            snprintf(spec, sizeof spec, "opencl,fuse=%d", fuse);
+            const struct ended there = run_asking(spec, dir, runs[i][0], runs[i][1], false, asked);
+            cr_assert_eq(there.err, 1, "%s: %s", runs[i][0], there.why.text);
+            cr_assert_str_eq(cpu.checksum, there.checksum, "%s %s, %d", runs[i][0], runs[i][1], fuse);
+            snprintf(operations[fuse - 1], sizeof operations[0], "%s", there.operations);
+        }
+        /* Four levels of seven take two launches. */
+        cr_assert_eq(atoi(operations[1]), atoi(operations[0]) - 2, "%s and %s", operations[0], operations[1]);
     }
     cr_assert_eq(rmdir(dir), 0);
 }

@@ -930,7 +930,7 @@ Test(systems, on_host) {
     many_there("resident", "host", 25, 25, true);
 }
 
-enum { OPENCL_SETTINGS = 2 }; /* each is compiled anew */
+enum { OPENCL_SETTINGS = 3 }; /* each is compiled anew */
 
 Test(systems, on_opencl) {
     mx_accel *accel;

@@ -3,7 +3,7 @@
  *
  * The text before this one (engine/device_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_ROW_PITCH and
  * MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field of C MX_D_PITCH_name,
- * MX_D_SLOT_PITCH_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name (engine.h, mx_fixed_view);
+ * MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name (engine.h, mx_fixed_view);
  * MX_D_VALUE_name of a parameter. Bits are the CPU's: no contraction, no flush to zero, and + - * / and sqrt
  * correctly rounded, which the options of the compiler see to.
  */
@@ -156,6 +156,9 @@ MX_D_FUNCTION int64_t mx_wrap(int64_t slot, int64_t slots) {
     return slot < 0 ? slot + slots : slot >= slots ? slot - slots : slot;
 }
 
+/* Ghost layers are the cells that they stand for; they go around the grid at most once. */
+MX_D_FUNCTION int64_t mx_inside(int64_t i, int64_t n) { return i < 0 ? i + n : i >= n ? i - n : i; }
+
 /* Where a plane of a field begins: of A and B, and of C, whose planes stand at the offset that they have in
  * their file modulo its alignment. */
 #define MX_D_STATE_PLANE(name, type)                                                                         \
@@ -164,7 +167,8 @@ MX_D_FUNCTION int64_t mx_wrap(int64_t slot, int64_t slots) {
     }
 #define MX_D_FIXED_PLANE(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_plane_##name(int64_t slot, int64_t slots, int64_t z, int64_t y_offset) {        \
-        const int64_t at = MX_D_ORIGIN_##name + z * MX_D_FILE_PITCH_##name - y_offset * MX_D_PITCH_##name;   \
+        const int64_t plane = MX_D_GHOSTS_##name ? MX_RADIUS + mx_inside(z - MX_RADIUS, MX_D_NZ) : z;        \
+        const int64_t at = MX_D_ORIGIN_##name + plane * MX_D_FILE_PITCH_##name - y_offset * MX_D_PITCH_##name; \
         return mx_wrap(slot, slots) * MX_D_SLOT_PITCH_##name +                                               \
                (at % MX_D_ALIGN_##name + MX_D_ALIGN_##name) % MX_D_ALIGN_##name;                             \
     }
@@ -212,6 +216,9 @@ enum { MX_D_RING = 2 * MX_RADIUS + 1, MX_D_WIDE = MX_D_TILE_X + 2 * MX_RADIUS, M
 #define MX_D_IS_STATE(name, type) enum { mx_is_state_##name = 1 };
 #define MX_D_IS_FIXED(name, type) enum { mx_is_state_##name = 0 };
 MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
+#define MX_D_NO_STAGE                                                                                        \
+    const int mx_stage = MX_D_ONLY, mx_ring = 0;                                                             \
+    MX_D_REDUCED(MX_D_NOWHERE) MX_FIXED(MX_D_NOWHERE)
 #define MX_D_NOWHERE(name, type) MX_D_LOCAL const mx_type_##name *const mx_in_##name = 0;
 MX_D_INLINE int mx_around(int slot) { return slot < 0 ? slot + MX_D_RING : slot >= MX_D_RING ? slot - MX_D_RING : slot; }
 #define AT(name, dx, dy, dz)                                                                                 \
@@ -222,6 +229,7 @@ MX_D_INLINE int mx_around(int slot) { return slot < 0 ? slot + MX_D_RING : slot 
     ((void)(mx_stage == MX_D_FIRST ? (*mx_in_##name = (mx_type_##name)(value))                               \
                                    : (mx_out_##name[mx_x] = (mx_type_##name)(value))))
 #else
+#define MX_D_NO_STAGE
 #define AT(name, dx, dy, dz) MX_D_AT(name, dx, dy, dz)
 #define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
 #endif
@@ -374,6 +382,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
         const int64_t mx_row = 0, mx_plane = 0, mx_y = mx_y0, mx_z = mx_z0;                                  \
         MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                    \
         const int mx_sums = 0;                                                                               \
+        MX_D_NO_STAGE                                                                                        \
         MX_D_GLOBAL double *const mx_taken = mx_result;                                                      \
         for (int64_t mx_x = MX_RADIUS; mx_x < MX_D_NX; mx_x += 8) {
 #endif
@@ -498,8 +507,8 @@ MX_D_FRAME_X(mx_frame, MX_STATE)
 #endif
 
 #define X (mx_x - MX_RADIUS)
-#define Y (mx_y - MX_RADIUS)
-#define Z (mx_z - MX_RADIUS)
+#define Y mx_inside(mx_y - MX_RADIUS, MX_D_NY)
+#define Z mx_inside(mx_z - MX_RADIUS, MX_D_NZ)
 #define T mx_t
 #define NX ((int64_t)MX_D_NX)
 #define NY ((int64_t)MX_D_NY)
