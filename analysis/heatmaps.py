@@ -7,7 +7,8 @@ from analysis import style
 from analysis.timeline import is_whole
 
 GIB = 1 << 30
-LAYERS = (("advance", style.GREEN, 0.35), ("load", style.BLUE, 0.85), ("store", style.ORANGE, 0.85))
+LAYERS = (("advance", style.GREEN, 0.35), ("load", style.BLUE, 0.85), ("store", style.ORANGE, 0.85), ("feed", style.SKY, 0.85), ("take", style.PINK, 0.85))
+RARE = ("feed", "take")  # in the legend only where a run has them
 
 
 def rectangles(timeline, kind, buffer_gib):
@@ -41,7 +42,7 @@ def draw(picked):
         ax.set_title(title, loc="left")
     for ax in axes[-1]:
         ax.set_xlabel("seconds")
-    handles = [Patch(color=c, alpha=a, label=k) for k, c, a in LAYERS]
+    handles = [Patch(color=c, alpha=a, label=k) for k, c, a in LAYERS if k not in RARE or any(line.of_kind(k) for _, line in picked)]
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.3 / figure.get_figheight()))
     figure.legend(handles=handles, loc="upper left", ncols=3)
     figure.colorbar(mesh, ax=axes, shrink=min(0.9, 2.5 / figure.get_figheight()), pad=0.01, label="% resident")

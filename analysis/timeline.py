@@ -8,7 +8,7 @@ import numpy as np
 VERSION = 1
 NEEDED_COLUMNS = ("t_s", "user_s", "system_s", "updates", "read_bytes", "write_bytes", "storage_read_bytes", "storage_write_bytes",
                   "device_read_bytes", "device_write_bytes", "major_faults", "swap_in_bytes", "swap_out_bytes")  # fmt: skip
-EVENTS = ("advance", "load", "store", "copy", "wait", "commit", "sweep", "load-faces", "store-faces")
+EVENTS = ("advance", "load", "store", "copy", "wait", "commit", "sweep", "load-faces", "store-faces", "feed", "take")
 
 
 class TimelineError(ValueError):

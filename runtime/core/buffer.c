@@ -46,7 +46,9 @@ static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
                        mx_size(room).text);
     if (d->inner->anonymous || d->found.place.block_device) return 0;
     int fd = d->found.place.fd;
-    int err = mx_retry(mx_sys->fallocate(fd, 0, (off_t)extent->offset_bytes, (off_t)extent->bytes));
+    int err = d->unused
+                  ? mx_retry(mx_sys->ftruncate(fd, (off_t)(extent->offset_bytes + extent->bytes)))
+                  : mx_retry(mx_sys->fallocate(fd, 0, (off_t)extent->offset_bytes, (off_t)extent->bytes));
     if (err == 0)
         err = mx_retry(mx_sys->fsync(fd)); /* the size is durable before a superblock relies on it */
     if (err == 0) return 0;
@@ -141,6 +143,28 @@ int mx_buffer_create(mx_device *device, const char *name, uint64_t bytes, mx_why
     }
     pthread_mutex_unlock(&device->lock);
     return err;
+}
+
+int mx_buffer_create_unused(mx_device *device, const char *name, uint64_t bytes, mx_why *why,
+                            mx_buffer **out) {
+    pthread_mutex_lock(&device->lock);
+    device->unused = true;
+    pthread_mutex_unlock(&device->lock);
+    const int err = mx_buffer_create(device, name, bytes, why, out);
+    pthread_mutex_lock(&device->lock);
+    device->unused = false;
+    pthread_mutex_unlock(&device->lock);
+    return err;
+}
+
+int mx_buffer_allocate(mx_buffer *b, mx_why *why) {
+    mx_device *d = b->device;
+    if (d->inner->anonymous || d->found.place.block_device) return 0;
+    const int err = mx_retry(
+        mx_sys->fallocate(d->found.place.fd, 0, (off_t)b->offset_bytes, (off_t)mx_round_up(b->bytes, 4096)));
+    return err == 0 ? 0
+                    : mx_fail(why, err, "%s for the Buffer \"%.15s\" cannot be had in %.300s: %s",
+                              mx_size(b->bytes).text, b->name, d->found.path, strerror(-err));
 }
 
 int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer **out) {

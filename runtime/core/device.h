@@ -20,6 +20,7 @@ struct mx_device {
     pthread_mutex_t lock; /* superblock, extents, Buffers, note */
     bool done;            /* mx_device_finish succeeded in this process */
     bool extent_open[MX_EXTENTS];
+    bool unused;            /* the extent that is being made takes no space yet */
     bool told_registration; /* the note tells already that memory could not be registered */
     int failed;             /* the first error of a write or flush, other than of the queue's own writes */
     mx_why failure;         /* and its sentence */
@@ -32,6 +33,11 @@ struct mx_device {
  * refused it is read through the page cache (facts.bypasses_page_cache). -ENOTSUP (the backend is anonymous,
  * or cannot work here), -ENOTBLK (no regular file), -EINVAL. */
 int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why *why, mx_device **out);
+/* mx_buffer_create for a Buffer that nothing will be written to as things are: in a file it takes no space
+ * yet. mx_buffer_allocate takes it, should that change (0 where it has it already; -ENOSPC). */
+int mx_buffer_create_unused(mx_device *device, const char *name, uint64_t bytes, mx_why *why,
+                            mx_buffer **out);
+int mx_buffer_allocate(mx_buffer *buffer, mx_why *why);
 /* The device that a Buffer is on. */
 mx_device *mx_buffer_device(const mx_buffer *buffer);
 

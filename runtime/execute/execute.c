@@ -323,6 +323,11 @@ static bool can_be_under_way_together(const struct run *r, const struct mx_step 
            ends_fit(a->touches[1], b->touches[1], slots(r, 1));
 }
 
+/* Nowhere but to who takes it. */
+static bool is_only_taken(const struct run *r, const struct entry *e) {
+    return e->take_step > 0 && r->x->taking->only;
+}
+
 /* Does it compute levels that are too far from the sweeps that were taken? */
 static bool is_too_far(const struct run *r, const struct mx_step *advance) {
     const int64_t taken = r->out->steps_done * mx_levels_a_step(r->x->problem);
@@ -357,6 +362,7 @@ static bool waits_for_commit(const struct run *r, const struct entry *later, con
     if (later->step.kind == MX_STEP_STORE && later->step.next_given > 0 && is_undecided(r, commit))
         return true;
     if (later->step.kind == MX_STEP_COMMIT) return later->durable || commit->state == WAITING;
+    if (is_only_taken(r, later)) return false;
     if (overwrites(r, &later->step, &commit->step) && is_undecided(r, commit)) return true;
     if (later->step.kind == MX_STEP_ADVANCE) return commit->state == WAITING && is_too_far(r, &later->step);
     if (!keeps(&later->step) || r->x->commit == NULL) return false;
@@ -391,8 +397,8 @@ static bool depends(const struct run *r, const struct entry *later_entry, const 
 
 /* ------------------------------------------------------------------ events */
 
-static void report(const struct run *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
-                   uint64_t end_ns, uint64_t amount) {
+static void report_of(const struct run *r, const struct mx_step *s, bool waiting, bool file,
+                      uint64_t begin_ns, uint64_t end_ns, uint64_t amount) {
     if (r->x->event == NULL) return;
     struct mx_event e = {.kind = s->kind,
                          .waiting = waiting,
@@ -400,8 +406,14 @@ static void report(const struct run *r, const struct mx_step *s, bool waiting, u
                          .end_ns = end_ns,
                          .amount = amount,
                          .region = moves(s) ? mx_step_in_buffer(s) : s->region,
-                         .faces = s->buffer == MX_FACES};
+                         .faces = s->buffer == MX_FACES,
+                         .file = file};
     r->x->event(r->x->context, &e);
+}
+
+static void report(const struct run *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
+                   uint64_t end_ns, uint64_t amount) {
+    report_of(r, s, waiting, false, begin_ns, end_ns, amount);
 }
 
 static void report_sweep(struct run *r, const struct mx_step *s) {
@@ -661,6 +673,11 @@ static int start_transfer(struct run *r, struct entry *e) {
     const bool load = e->step.kind == MX_STEP_LOAD;
     if (mx_region_rows(e->step.region) == 0) return e->state = DONE, 0;
     if (e->fed) return start_feed(r, e);
+    if (!load && is_only_taken(r, e)) {
+        e->begin_ns = mx_clock_ns();
+        e->state = RUNNING;
+        return take_store(r, e);
+    }
     if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->state = RUNNING, 0;
     if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
@@ -721,7 +738,8 @@ static int pass_half(struct run *r, struct entry *e) {
 static void end_transfer(struct run *r, struct entry *e) {
     if (staged(r)) mx_staging_give(&r->staging, e->piece);
     e->state = DONE;
-    report(r, &e->step, false, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
+    const bool file = e->fed || (e->step.kind == MX_STEP_STORE && is_only_taken(r, e));
+    report_of(r, &e->step, false, file, e->begin_ns, mx_clock_ns(), moved_bytes(r, &e->step));
 }
 
 /* Goes on with transfers whose first half has ended. */
@@ -812,11 +830,15 @@ static int commit_newest(struct run *r) {
     for (uint64_t i = r->first; i < r->end && !r->out->ended; i++) {
         const struct entry *e = at(r, i);
         if (e->state == DONE) continue;
-        if (keeps(&e->step) || e->step.kind == MX_STEP_ADVANCE) break;
+        if (keeps(&e->step) || e->step.kind == MX_STEP_ADVANCE || is_only_taken(r, e)) break;
         const int err = e->step.kind == MX_STEP_COMMIT ? take_sweep(r, e) : 0;
         if (err < 0) return err;
     }
-    if (r->x->commit == NULL || r->shape->in_place || r->out->steps_done <= r->out->committed_steps) return 0;
+    const bool nowhere =
+        r->x->taking != NULL && r->x->taking->only && r->out->steps_done == r->x->problem->nt;
+    if (r->x->commit == NULL || r->shape->in_place || nowhere ||
+        r->out->steps_done <= r->out->committed_steps)
+        return 0;
     s.buffer = r->out->result;
     r->committer = (struct committer){.x = r->x, .time = r->out->steps_done, .buffer = s.buffer};
     commit_thread(&r->committer);
@@ -1037,7 +1059,7 @@ static bool is_due(struct run *r, int64_t time) {
  * is durable, which is why the next sweep does not write it yet: it may start before. */
 static void end_sweep(struct run *r, struct entry *e) {
     const int32_t next = free_buffer(r, r->target, r->committed);
-    e->durable = is_due(r, e->step.time);
+    e->durable = !is_only_taken(r, e) && is_due(r, e->step.time);
     e->source = r->source;
     e->frees = r->x->n_buffers < MX_BUFFERS ? r->source : r->committed;
     if (r->shape->in_place) return;
@@ -1079,8 +1101,8 @@ static int fill_window(struct run *r) {
         if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
         if (more == 0) return r->exhausted = true, 0;
         if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
-        settle_buffer(r, e);
         settle_taking(r, e);
+        settle_buffer(r, e);
         if (settle_exchange(r, e) < 0) return -EIO;
         e->state = WAITING;
         e->ticket = NULL;

@@ -21,6 +21,7 @@ struct mx_event {
     uint64_t begin_ns, end_ns, amount;
     struct mx_region region; /* of faces: rows of slabs */
     bool faces;              /* LOAD, STORE: from or to the side file */
+    bool file;               /* LOAD, STORE: by no Buffer, but from `feeding`, to `taking` only */
     bool sweep;              /* COMMIT: the sweep that ends with it, not what makes it durable */
 };
 

@@ -38,6 +38,9 @@ struct mx_taking {
     /* In place of `rows`, from STOREs alone: all that is stored at this step, the frame included, and what is
      * stored once more as a frame that copies it. Boxes come in the order of the schedule. */
     int (*box)(void *context, const struct mx_taken_box *box, mx_why *why);
+    /* With box: what is handed out is not stored besides. The sweep that ends with this step is the last one;
+     * no Buffer holds its state, and it is not committed. */
+    bool only;
     void *context;
 };
 

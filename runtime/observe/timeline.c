@@ -280,7 +280,8 @@ static const struct row {
     bool overlaps;
 } rows[] = {{"sweep", "time_steps", false}, {"advance", "updates", false},  {"copy", "bytes", false},
             {"wait", "bytes", false},       {"commit", "time_steps", true}, {"load", "bytes", true},
-            {"store", "bytes", true},       {"load-faces", "bytes", true},  {"store-faces", "bytes", true}};
+            {"store", "bytes", true},       {"load-faces", "bytes", true},  {"store-faces", "bytes", true},
+            {"feed", "bytes", true},        {"take", "bytes", true}};
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static void trace_event(const mx_timeline *t, const struct event *e, uint64_t id) {

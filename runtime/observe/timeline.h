@@ -8,9 +8,10 @@
  * absent from samples where looking would have taken more than 0.5 % of a core since the last look, and of
  * anonymous Buffers without `mapped`.
  *   {"e":"advance","t":[b,e],"y":[y0,y1],"z":[z0,z1],"n":updates}  what was done: advance, load, store, copy
- * (n: bytes), load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), wait (the computing
- * thread waited for the transfer), sweep (from its first step to the last ADVANCE; n: time steps done since
- * the start), commit (of a sweep, to the superblock).
+ * (n: bytes), load-faces, store-faces (of a side file: y counts rows of slabs, z slabs), feed and take (a
+ * load and a store that went by no Buffer, but from the initial grid and to the output; n: bytes that the
+ * Buffer would have moved), wait (the computing thread waited for the transfer), sweep (from its first step
+ * to the last ADVANCE; n: time steps done since the start), commit (of a sweep, to the superblock).
  *
  * Memory: MX_TIMELINE_EVENT_BYTES for events and some KiB for the two files, however long the run. Samples
  * are written as they are taken, events with the next sample, and at once when there is no room left for

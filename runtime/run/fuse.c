@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
 enum { PIECE_BYTES = 1 << 20, OUTPUT_BYTES = 8 << 20, LEAST_PIECE_BYTES = 64 << 10, FRAME_GROUP = 64 };
-enum { FILE_THREADS = 4, HEAD_BYTES = 128, LONGEST_ROW_BYTES = 2 << 20 };
+enum { FILE_THREADS = 4, HEAD_BYTES = 128, LONGEST_ROW_BYTES = 2 << 20, MADE_AGAIN_S = 30 };
+/* A sweep of 1e6 levels takes minutes to look at: that many windows (a level of a step) are looked at, which
+ * takes a tenth of a second. */
+enum { MOST_WINDOWS = 16 << 20 };
+static const char many_windows[] = "a sweep has too many levels to be looked at";
 
 static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -307,6 +312,7 @@ static bool clip(const struct mx_problem *p, struct mx_region *g) {
 struct order {
     int64_t z, interior_z, rows;
     bool file, interior;
+    int64_t bytes; /* in Buffers */
 };
 
 static void follow_store(const struct mx_run *r, const struct mx_step *s, struct order *o) {
@@ -314,6 +320,8 @@ static void follow_store(const struct mx_run *r, const struct mx_step *s, struct
     const struct mx_region all = mx_step_in_buffer(s);
     const bool copy = s->buffer_y != 0 || s->buffer_z != 0;
     struct mx_region g = all;
+    o->bytes += (all.z1 - all.z0) * (s->whole_planes ? r->report.layout.plane_pitch_bytes
+                                                     : (all.y1 - all.y0) * r->report.layout.row_pitch_bytes);
     if (!r->o.bare_output) {
         o->rows += mx_region_rows(all);
         o->file &= !copy && all.y0 == 0 && all.y1 == p->ny + 2 * p->h && all.z0 == o->z;
@@ -332,15 +340,20 @@ static int open_schedule(struct mx_run *r, int64_t level, struct mx_schedule **o
                    : 0;
 }
 
+static int64_t windows(const struct mx_step *s) { return 1 + (s->kind == MX_STEP_ADVANCE ? s->levels : 0); }
+
+/* 1: there is too much to look at. */
 static int follow_first(struct mx_run *r) {
     struct mx_schedule *schedule;
     struct mx_step s;
+    int64_t n = 0;
     int more, err = open_schedule(r, 0, &schedule);
     if (err < 0) return err;
-    while ((more = schedule->ops->next(schedule, &s)) == 1 && s.kind != MX_STEP_COMMIT)
+    while ((more = schedule->ops->next(schedule, &s)) == 1 && s.kind != MX_STEP_COMMIT &&
+           (n += windows(&s)) <= MOST_WINDOWS)
         if (moves_state(&s, MX_STEP_LOAD)) count_load(r, &s);
     schedule->ops->close(schedule);
-    return more < 0 ? mx_fail(&r->why, more, "the schedule failed: %s", strerror(-more)) : 0;
+    return more < 0 ? mx_fail(&r->why, more, "the schedule failed: %s", strerror(-more)) : n > MOST_WINDOWS;
 }
 
 /* The level, of the steps that are left, with which the last sweep begins. */
@@ -354,15 +367,17 @@ static int64_t last_sweep(const struct mx_run *r) {
     }
 }
 
+/* 1: there is too much to look at. */
 static int follow_last(struct mx_run *r, struct order *o) {
     struct mx_schedule *schedule;
     struct mx_step s;
+    int64_t n = 0;
     int more, err = open_schedule(r, last_sweep(r), &schedule);
     if (err < 0) return err;
-    while ((more = schedule->ops->next(schedule, &s)) == 1)
+    while ((more = schedule->ops->next(schedule, &s)) == 1 && (n += windows(&s)) <= MOST_WINDOWS)
         if (moves_state(&s, MX_STEP_STORE)) follow_store(r, &s, o);
     schedule->ops->close(schedule);
-    return more < 0 ? mx_fail(&r->why, more, "the schedule failed: %s", strerror(-more)) : 0;
+    return more < 0 ? mx_fail(&r->why, more, "the schedule failed: %s", strerror(-more)) : n > MOST_WINDOWS;
 }
 
 /* ------------------------------------------------------------------ the last sweep */
@@ -536,9 +551,22 @@ static int decide_source(struct mx_run *r) {
     struct mx_run_fuse *u = &r->fuse;
     int err = open_files(r);
     if (err == 0) err = follow_first(r);
+    if (err > 0) {
+        u->source = say(many_windows, u->no_source);
+        u->saved_bytes = u->fed_bytes = 0;
+        return 0;
+    }
     if (err < 0 || !r->tuned.shape.init_both) return err;
     u->init_bytes = r->n_buffers * all_frame_rows(&r->o.problem) * r->report.layout.row_pitch_bytes;
     return use_frames(r, count_group);
+}
+
+/* No store is kept, nobody reads the result from a Buffer, and making the last sweep again, should the output
+ * not be had in the end, costs no more than what may be lost between two commits. */
+static bool leaves_nothing_else(const struct mx_run *r) {
+    struct stat st;
+    return mx_run_seconds_a_sweep(r) < MADE_AGAIN_S && !r->o.verify && !r->o.keep &&
+           r->o.probes_out == NULL && r->o.path != NULL && stat(r->o.path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static int decide_result(struct mx_run *r) {
@@ -548,11 +576,18 @@ static int decide_result(struct mx_run *r) {
     struct order o = {.interior_z = p->h, .file = true, .interior = true};
     int err = follow_last(r, &o);
     if (err < 0) return err;
+    if (err > 0) {
+        u->checksum = u->checksum && say(many_windows, u->no_checksum);
+        u->output = u->output && say(many_windows, u->no_output);
+        return 0;
+    }
     o.interior &= o.interior_z == p->nz + p->h;
     if (u->checksum) u->checksum = say(o.interior ? NULL : "rows are not stored in order", u->no_checksum);
     u->in_order = r->o.bare_output ? o.interior : o.file && o.rows == rows;
     u->add_frame = !r->o.bare_output && o.rows < rows;
     u->output_bytes = u->frame_read_bytes = 0;
+    u->only = u->output && u->checksum && !u->add_frame && leaves_nothing_else(r);
+    u->unstored_bytes = u->only ? o.bytes : 0;
     if (u->output && u->add_frame) {
         u->frame_read_bytes = all_frame_rows(p) * r->report.layout.row_pitch_bytes;
         o.rows += all_frame_rows(p);
@@ -564,18 +599,28 @@ static int decide_result(struct mx_run *r) {
     return 0;
 }
 
+/* Two Buffers take turns, and the first sweep is said to read the first of them and writes the second. */
+static int32_t unused_buffers(const struct mx_run *r) {
+    const int64_t sweeps = mx_sweep_count(&r->rest, r->report.plan.bt);
+    return sweeps == 1 ? 2 : sweeps == 2 ? 1 : 0;
+}
+
 int mx_run_decide_fuse(struct mx_run *r) {
     struct mx_run_fuse *u = &r->fuse;
     const bool again = r->resumed && r->note.pending;
     u->source = say(source_hindrance(r), u->no_source);
     u->checksum = say(result_hindrance(r), u->no_checksum);
     u->output = say(output_hindrance(r), u->no_output);
-    u->saved_bytes = u->fed_bytes = u->init_bytes = u->init_read_bytes = u->output_bytes = 0;
+    u->only = false;
+    u->unstored_bytes = u->saved_bytes = u->fed_bytes = u->init_bytes = u->init_read_bytes = u->output_bytes =
+        0;
     if (!u->opened) take_fields(r);
     int err = again && !u->opened ? mx_run_check_pending(r) : 0;
     take_outputs(r);
     if (err == 0 && u->source) err = decide_source(r);
     if (err == 0 && (u->checksum || u->output)) err = decide_result(r);
+    const bool empty = u->source && u->only && r->n_buffers == 2 && !r->tuned.shape.init_both;
+    u->unused_buffers = empty ? unused_buffers(r) : 0;
     return err;
 }
 
@@ -644,6 +689,7 @@ int mx_run_begin_fuse(struct mx_run *r) {
                                    .stride = 1,
                                    .from_stores = true,
                                    .box = take_box,
+                                   .only = u->only,
                                    .whole = take_whole,
                                    .context = r};
     return err;

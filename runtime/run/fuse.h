@@ -9,6 +9,10 @@
  *     checksum  is taken from the last sweep's STOREs, which must come in the order z, y, x for that
  *     output    likewise, in any order: the file is written beside, and named when the result is committed
  *
+ * Where the output is all that is to be left (the store is removed at the end, nothing reads the result
+ * again), the last sweep goes nowhere else: until the file has its name, a run goes on from the commit before
+ * it.
+ *
  * mx_run_decide_fuse alone says which of them a run does. What it predicts it counts step by step along the
  * schedule's first and last sweep.
  */
@@ -46,8 +50,11 @@ struct mx_run_fuse {
     bool opened;     /* the files of `source` */
     bool unfinished; /* nothing was committed since: what the run began with has to stay as it is */
     bool in_order;   /* all that is stored comes as the output has it, byte after byte */
-    bool add_frame;  /* the output's frame is not stored by the last sweep */
+    bool only;       /* the last sweep goes to the output and to no Buffer: nothing of it is kept besides */
+    int32_t unused_buffers;              /* the first so many are never written */
+    bool add_frame;                      /* the output's frame is not stored by the last sweep */
     int64_t saved_bytes, fed_bytes;      /* of the first sweep's LOADs: in Buffers, and in files instead */
+    int64_t unstored_bytes;              /* of the last sweep's STOREs that are not made */
     int64_t output_bytes;                /* of all files, with what is written twice */
     int64_t init_read_bytes, init_bytes; /* of frames that are written before the first sweep */
     int64_t frame_read_bytes;            /* of add_frame */

@@ -407,6 +407,7 @@ static const char *event_name(const struct mx_event *e) {
     static const char *const face_names[] = {"load-faces", "store-faces"};
     if (e->waiting) return "wait";
     if (e->sweep) return "sweep";
+    if (e->file) return e->kind == MX_STEP_LOAD ? "feed" : "take";
     return e->faces ? face_names[e->kind] : names[e->kind];
 }
 
@@ -831,7 +832,10 @@ static int hand_over_result(struct mx_run *r) {
     int err = r->system != NULL ? hand_over_system(r) : hand_over_grid(r);
     if (err < 0 && err != -EINTR && r->report.device.durable) {
         mx_why reason = r->why;
-        mx_fail(&r->why, err, "%.300s; the result is safe in the store: memext export %.150s -o FILE",
+        mx_fail(&r->why, err,
+                r->fuse.only
+                    ? "%.300s; the last sweep can be made again: memext run --resume -d %.150s --output FILE"
+                    : "%.300s; the result is safe in the store: memext export %.150s -o FILE",
                 reason.text[0] != 0 ? reason.text : strerror(-err), r->report.device.place);
     }
     return err;

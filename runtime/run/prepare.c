@@ -606,6 +606,7 @@ static void report_commits(struct mx_run *r) {
         p->predicted_init_bytes = (r->tuned.shape.init_both ? r->n_buffers : 1) * p->layout.buffer_bytes;
     if (r->fuse.source) p->predicted_init_bytes = r->fuse.init_bytes;
     p->predicted_read_bytes += r->fuse.fed_bytes - r->fuse.saved_bytes;
+    p->predicted_write_bytes -= r->fuse.unstored_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
         p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
 }
@@ -859,10 +860,13 @@ static int check_note(struct mx_run *r) {
 
 /* A run that ended before its first commit may have left a Buffer that the note does not know of yet: noted
  * says whether it has to be there. */
-static int open_extent(struct mx_run *r, const char *name, int64_t size, bool noted, mx_buffer **out) {
+static int open_extent(struct mx_run *r, const char *name, int64_t size, bool noted, bool unused,
+                       mx_buffer **out) {
     const uint64_t bytes = (uint64_t)size;
     int err = r->resumed ? mx_buffer_open(r->device, name, &r->why, out) : -ENOENT;
-    if (err == -ENOENT && !noted) return mx_buffer_create(r->device, name, bytes, &r->why, out);
+    if (err == -ENOENT && !noted)
+        return (unused ? mx_buffer_create_unused : mx_buffer_create)(r->device, name, bytes, &r->why, out);
+    if (err == 0 && r->rest.nt > 0) err = mx_buffer_allocate(*out, &r->why);
     if (err == 0 && mx_buffer_bytes(*out) < bytes)
         err = mx_fail(&r->why, -EIO,
                       "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged", name,
@@ -873,9 +877,9 @@ static int open_extent(struct mx_run *r, const char *name, int64_t size, bool no
 static int open_buffer(struct mx_run *r, int32_t i) {
     const int64_t bytes = r->report.layout.buffer_bytes;
     const bool noted = r->resumed && i < r->note.n_buffers;
-    int err = open_extent(r, mx_note_buffers[i], bytes, noted, &r->buffer[i]);
+    int err = open_extent(r, mx_note_buffers[i], bytes, noted, i < r->fuse.unused_buffers, &r->buffer[i]);
     if (err == 0 && r->tuned.shape.pairs)
-        err = open_extent(r, mx_note_partners[i], bytes, noted, &r->partner[i]);
+        err = open_extent(r, mx_note_partners[i], bytes, noted, false, &r->partner[i]);
     return err;
 }
 
@@ -886,7 +890,7 @@ static int open_fixed(struct mx_run *r) {
         if (r->file[i] != NULL)
             err = mx_buffer_open(r->file[i], MX_FILE_BUFFER, &r->why, &r->fixed[i]);
         else if (!r->report.layout.fixed[i].user_file) /* of a run that is done no file is opened */
-            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed,
+            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed, false,
                               &r->fixed[i]);
     }
     return err;

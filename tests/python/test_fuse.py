@@ -97,6 +97,22 @@ def test_a_generated_grid_costs_no_transfer(memext, place):
     assert report["write_bytes"] == report["layout"]["buffer_bytes"] and report["phases"]["checksum"]["read_bytes"] == 0
 
 
+@pytest.mark.parametrize("more, buffers", [([], 0), (["--keep"], 1)])
+def test_one_sweep_from_file_to_file(memext, place, more, buffers):
+    """Without --keep no Buffer is touched: what is read is the file, what is written the file. With it the result is also in the store."""
+    grid = random_grid(40, 30, 50)
+    numpy.save(place / "in.npy", grid)
+    report = memext.run("--input", place / "in.npy", "--output", place / "out.npy", "-t", 4, "--block", 30, 50, 4, "--algorithm", "stream",
+                        "-d", place, *more).report
+    as_predicted(report)
+    assert report["write_bytes"] == buffers * report["layout"]["buffer_bytes"]
+    assert report["phases"]["output"]["write_bytes"] == (place / "out.npy").stat().st_size
+    assert report["read_bytes"] >= grid.nbytes and report["read_bytes"] < grid.nbytes + 8192 * 52
+    if buffers:
+        assert memext("export", place, "-o", place / "again.npy", "-q").returncode == 0
+        assert (place / "again.npy").read_bytes() == (place / "out.npy").read_bytes()
+
+
 def test_several_fields(memext, place):
     """A kernel with two fields, one from a file and one from a formula, each to a file of its own."""
     numpy.save(place / "u.npy", random_grid(21, 18, 33, seed=3))

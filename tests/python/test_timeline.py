@@ -31,6 +31,7 @@ def test_events_add_up(memext, quick_place, backend, algorithm):
     report, line, _ = observed(memext, quick_place, *PROBLEM, "--backend", backend, "--algorithm", algorithm)
     assert line.header["backend"] == backend and line.header["plan"]["algorithm"] == algorithm and line.header["interval_s"] <= 0.1
     assert (amount(line, "load"), amount(line, "store")) == (report["read_bytes"], report["write_bytes"])
+    assert (amount(line, "feed") > 0) == (report["fused"]["source"] is True) and amount(line, "take") == 0
     assert amount(line, "advance") == report["updates"]
     sweeps = line.of_kind("sweep")
     assert len(sweeps) == -(-10 // report["plan"]["bt"]) and [e["n"] for e in sweeps][-1] == 10
@@ -51,9 +52,22 @@ def test_the_trace_holds_the_same_events(memext, quick_place, backend):
     assert all(begins[key]["ts"] <= ends[key]["ts"] for key in begins)
     for name, key in (("load", "read_bytes"), ("store", "write_bytes")):
         assert sum(e["args"]["bytes"] for (n, _), e in begins.items() if n == name) == report[key] > 0
+    assert report["fused"]["source"] is True and any(name == "feed" for name, _ in begins)
     whole = [e for e in trace if e["ph"] == "X"]
     assert {"advance", "sweep"} <= {e["name"] for e in whole} and all(e["dur"] >= 0 for e in whole)
     assert len(begins) + len(whole) == len(line.events)
+
+
+@pytest.mark.parametrize("algorithm", ["redundant", "stream"])
+def test_what_goes_by_no_buffer(memext, quick_place, algorithm):
+    """From the initial grid and to the output only: as many bytes as otherwise go through Buffers, under names of their own."""
+    words = [*PROBLEM, "--algorithm", algorithm, "--output", quick_place / "out.npy", "--overwrite"]
+    report, line, _ = observed(memext, quick_place, *words)
+    whole, unfused, _ = observed(memext, quick_place, *words, "--no-fuse")
+    assert amount(unfused, "feed") == amount(unfused, "take") == 0 < amount(line, "feed") and (amount(line, "take") > 0) == (algorithm == "stream")
+    assert amount(line, "load") + amount(line, "feed") == amount(unfused, "load") == whole["read_bytes"]
+    assert amount(line, "store") + amount(line, "take") == amount(unfused, "store") == whole["write_bytes"]
+    assert (amount(line, "load"), amount(line, "store")) == (report["read_bytes"], report["write_bytes"])
 
 
 def test_residency_of_what_the_page_cache_holds(memext, place):

@@ -81,7 +81,7 @@ def test_predicted_bytes_are_measured_bytes(memext, place, seed):
             plan.write_text(done.stdout)  # comments and the line, as printed
             planned = tune(memext, *words)
             start = words.index("--tuner")
-            run = memext.run(*words[:start], *words[start + 2 :], "--plan", plan)
+            run = memext.run(*words[:start], *words[start + 2 :], "--plan", plan, "--no-fuse")
             plan.unlink()
             for key in ["by", "bz", "bt", "algorithm", "tuner"]:
                 assert run["plan"][key] == planned["plan"][key], words
