@@ -72,6 +72,27 @@ def hhrt(plan, published):
     return Drawn("hhrt", "HHRT's table of k: speed beyond the upper memory", figure, ["k", "time a step", "speed, of that in memory"], rows, ["DRAM and flash stand for the GPU's and the host's memory of the slides. k is the width of the halo that is recomputed: algorithm-1 with bt = k."])
 
 
+def ktable(plan, published):
+    """Speed by k, a line for each size, and the slides' points in its colour."""
+    base = cell(plan.one(gib=6), gupdates)
+    sizes = sorted({int(g["gib"]) for g in plan.groups.values()} - {6})
+    ks = sorted({int(g["k"]) for g in plan.groups.values()})
+    series = {f"{gib} GiB": [over(cell(plan.one(gib=gib, k=k), gupdates), base) for k in ks] for gib in sizes}
+    figure, ax = style.new(7.0, 3.8)
+    style.lines(ax, ks, series, "speed, of that inside the device")
+    inside, rows = published.value("6-1"), []
+    for i, gib in enumerate(sizes):
+        given = {k: published.value(f"{gib}-{k}") for k in ks if f"{gib}-{k}" in published.values}
+        ax.plot([k for k, v in given.items() if v], [v / inside for v in given.values() if v], linestyle="", marker="D", markerfacecolor="white", markeredgecolor=style.colour(f"{gib} GiB", i)).pop().set_gid(f"published {gib}")
+        for k, v in zip(ks, series[f"{gib} GiB"]):
+            group = plan.one(gib=gib, k=k)
+            rows.append([str(gib), str(k), group["tier"] if group else "", show(cell(group, gupdates), "{:.3f}"), show(v, "{:.2f}"), f"{given[k] / inside:.2f}" if given.get(k) else "out of memory"])
+    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
+    style.size_axis(ax, ks, ks, "temporal block size (k; bt in memext); diamonds: HHRT")
+    return Drawn("ktable", "HHRT's table of k: device, DRAM, flash", figure, ["size in GiB, scaled down", "k", "Buffers on", "Gupdates/s", "of that inside", "HHRT"], rows,
+                 ["Sizes are the slides', scaled down with the memory of all tiers. On `host`, DRAM stands for a device whose bus has a rate; a sweep of stream recomputes nothing, where a process of HHRT recomputes a halo of k planes."])  # fmt: skip
+
+
 def _tile(group):
     tile = wave_key(group, "tile")
     return " x ".join(str(x) for x in tile) if isinstance(tile, list) else str(tile)
@@ -106,5 +127,6 @@ def fig4w(plan, published):
 
 MORE = (
     (divisions, "divisions", None), (enough, "enough", None), (largest, "largest", None), (layout, "layout", None), (devices, "devices", None), (hhrt, "hhrt", "hhrt"),
+    (ktable, "ktable", "ktable"),
     (fig4w, "fig4w", "fig4w"), (fig7a, "fig7a", "fig7a"), (fig7b, "fig7b", "fig7b"),
 )  # fmt: skip

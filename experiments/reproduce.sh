@@ -53,7 +53,7 @@ mx_build release
 # once. What is only planned takes seconds.
 groups=("table2 fig24 divisions fig05 fig07" "fig19" "regret" "before-after layout")
 others=(fig06 fig12 fig22 uring queue advice readahead dirty share)
-for plan in enough devices largest hhrt fig4w fig7a fig7b; do
+for plan in enough devices largest hhrt ktable fig4w fig7a fig7b; do
     [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
 done
 named=

@@ -15,7 +15,9 @@ const struct mx_accel_ops *const mx_accels[] = {&mx_accel_cuda, &mx_accel_opencl
 
 const char mx_accel_keys[] =
     "device=N (opencl, cuda: the N-th), rate=BYTES/S (host: of copies each way; else to plan with), "
-    "updates=N/S (to plan with), memory=SIZE (host: what the device has); tests: fault=N, late=N (operation "
+    "updates=N/S (to plan with), memory=SIZE (host: what the device has), fuse=1|2 (opencl, cuda: levels in "
+    "one launch, "
+    "by default what turns out to be faster); tests: fault=N, late=N (operation "
     "N "
     "fails, at once or when it is done)";
 
@@ -31,6 +33,7 @@ struct mx_accel {
         uint64_t bytes;
     } allocation[MOST_ALLOCATIONS];
     uint64_t used_bytes;
+    bool aside;
     int64_t taken[MX_ACCEL_QUEUES], done[MX_ACCEL_QUEUES];
     /* Faults: the operation that fails, 0 = none. */
     uint64_t fault, late;
@@ -78,7 +81,7 @@ int mx_accel_quantity(const char *text, double *out) {
 }
 
 static int check_keys(const char *spec, mx_why *why) {
-    static const char *const known[] = {"device", "rate", "updates", "memory", "fault", "late"};
+    static const char *const known[] = {"device", "rate", "updates", "memory", "fuse", "fault", "late"};
     for (const char *at = strchr(spec, ','); at != NULL; at = strchr(at, ',')) {
         const size_t n = strcspn(++at, "=,");
         bool found = false;
@@ -98,6 +101,11 @@ static int check_use(const struct mx_accel_ops *ops, const char *keys, mx_why *w
     if (host && mx_accel_key(keys, "device", text, sizeof text))
         return mx_fail(why, -EINVAL,
                        "--accel host: device=%.40s means nothing to it, it is one; leave it out", text);
+    if (host && mx_accel_key(keys, "fuse", text, sizeof text))
+        return mx_fail(why, -EINVAL,
+                       "--accel host: fuse=%.40s means nothing to it, engine tiled takes many levels at "
+                       "once; leave it out",
+                       text);
     if (!host && mx_accel_key(keys, "memory", text, sizeof text))
         return mx_fail(why, -EINVAL,
                        "--accel %s: memory=%.40s is for host alone; give --device-memory %.40s instead",
@@ -134,7 +142,7 @@ static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) 
 }
 
 static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char *keys, mx_why *why) {
-    double fault = 0, late = 0, rate = 0;
+    double fault = 0, late = 0, rate = 0, fuse = 0;
     struct mx_accel_facts *f = &a->facts;
     a->ops->facts(a->state, f);
     snprintf(f->name, sizeof f->name, "%s", a->ops->name);
@@ -142,7 +150,13 @@ static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char 
     if (err == 0) err = take_number(keys, "late", &late, why);
     if (err == 0) err = take_number(keys, "rate", &rate, why);
     if (err == 0) err = take_number(keys, "updates", &f->updates_per_s, why);
+    if (err == 0) err = take_number(keys, "fuse", &fuse, why);
     if (err < 0) return err;
+    if (fuse != 0 && fuse != 1 && fuse != 2)
+        return mx_fail(why, -EINVAL,
+                       "--accel %s: fuse=%g levels in one launch are not possible; it is 1 or 2", o->spec,
+                       fuse);
+    f->fuse = (int32_t)fuse;
     a->fault = (uint64_t)fault, a->late = (uint64_t)late;
     if (rate > 0) f->put_bytes_per_s = f->get_bytes_per_s = rate;
     if (o->memory_bytes > f->memory_bytes)
@@ -182,6 +196,7 @@ struct mx_accel_counters mx_accel_counters(const mx_accel *a) {
     return a->counters;
 }
 uint64_t mx_accel_used_bytes(const mx_accel *a) { return a->used_bytes; }
+void mx_accel_aside(mx_accel *a, bool aside) { a->aside = aside; }
 
 /* ---- memory */
 
@@ -279,7 +294,7 @@ int64_t mx_accel_put(mx_accel *a, const struct mx_accel_span *span, size_t n) {
     mx_why why = {""};
     int err = begin(a, MX_ACCEL_PUT);
     if (err < 0) return err;
-    a->counters.put_bytes += bytes_of(span, n);
+    *(a->aside ? &a->counters.aside_put_bytes : &a->counters.put_bytes) += bytes_of(span, n);
     err = a->ops->put(a->state, span, n, &why);
     return end(a, MX_ACCEL_PUT, err, &why);
 }
@@ -288,7 +303,7 @@ int64_t mx_accel_get(mx_accel *a, const struct mx_accel_span *span, size_t n) {
     mx_why why = {""};
     int err = begin(a, MX_ACCEL_GET);
     if (err < 0) return err;
-    a->counters.get_bytes += bytes_of(span, n);
+    *(a->aside ? &a->counters.aside_get_bytes : &a->counters.get_bytes) += bytes_of(span, n);
     err = a->ops->get(a->state, span, n, &why);
     return end(a, MX_ACCEL_GET, err, &why);
 }

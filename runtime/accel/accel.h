@@ -33,6 +33,7 @@ struct mx_accel_facts {
     char device[128];      /* what it calls itself */
     uint64_t memory_bytes; /* that may be used; UINT64_MAX = as much as there is DRAM */
     uint64_t most_bytes;   /* of one allocation */
+    int32_t fuse; /* levels in one launch where that is possible: 1, 2; 0 = what turns out to be faster */
     bool here; /* its memory is DRAM of this process, and kernels are functions of it: mx_accel_launch_here */
     /* To plan with; 0 = unknown. Bytes per second each way, updates per second. */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;
@@ -40,8 +41,9 @@ struct mx_accel_facts {
 
 /* Since it was opened. */
 struct mx_accel_counters {
-    uint64_t put_bytes, get_bytes; /* host to device, device to host */
-    uint64_t operations;           /* puts, gets, copies and launches */
+    uint64_t put_bytes, get_bytes;             /* host to device, device to host */
+    uint64_t aside_put_bytes, aside_get_bytes; /* of what mx_accel_aside says, not counted in those */
+    uint64_t operations;                       /* puts, gets, copies and launches */
 };
 
 struct mx_accel_span {
@@ -56,7 +58,7 @@ struct mx_accel_copy {
     int64_t to_pitch, from_pitch, bytes, n;
 };
 
-enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 2 + MX_MAX_FIXED };
+enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 3 + MX_MAX_FIXED, MX_ACCEL_KERNELS = 32 };
 
 /* One launch of a kernel that was built: its arguments are `arrays` addresses of allocations, then
  * MX_ACCEL_NUMBERS int64_t. */
@@ -65,13 +67,14 @@ struct mx_accel_level {
     int32_t arrays;
     char *array[MX_ACCEL_ARRAYS];
     int64_t number[MX_ACCEL_NUMBERS];
-    int64_t size[3]; /* work items in x, y, z */
+    int64_t size[3];  /* work items in x, y, z */
+    int64_t group[2]; /* of so many in x and y; 0 = as the device likes */
 };
 
 struct mx_accel_program {
     const char *text;         /* memext/cell_device.h and a cell */
     const char *const *names; /* of kernels */
-    int32_t n_names;
+    int32_t n_names;          /* up to MX_ACCEL_KERNELS */
 };
 
 /* ---- the table */
@@ -128,6 +131,8 @@ int64_t mx_accel_put(mx_accel *accel, const struct mx_accel_span *span, size_t n
 int64_t mx_accel_get(mx_accel *accel, const struct mx_accel_span *span, size_t n);
 int64_t mx_accel_copy(mx_accel *accel, enum mx_accel_queue queue, const struct mx_accel_copy *copy);
 int64_t mx_accel_level(mx_accel *accel, const struct mx_accel_level *level);
+/* Puts and gets from here on are none of LOADs and STOREs, or are again: points and norms. */
+void mx_accel_aside(mx_accel *accel, bool aside);
 /* Of a device that is here: a call of an engine stands for a launch. 0 or -errno. */
 int mx_accel_launch_here(mx_accel *accel);
 

@@ -135,7 +135,7 @@ static int fail(mx_why *why, CUresult err) {
 
 /* ---- a device */
 
-enum { MOST_KERNELS = 2 };
+enum { MOST_KERNELS = MX_ACCEL_KERNELS };
 
 struct queue {
     CUstream stream;
@@ -270,7 +270,8 @@ static int copy(void *state, enum mx_accel_queue queue, const struct mx_accel_co
 static unsigned groups(int64_t n, unsigned of) { return (unsigned)((n + of - 1) / of); }
 
 static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
-    enum { X = 64, Y = 4 }; /* rows of 64 cells, 4 of them, so that a line is read by few groups */
+    /* Rows of 64 cells, 4 of them, so that a line is read by few groups. */
+    const int64_t x = l->group[0] > 0 ? l->group[0] : 64, y = l->group[0] > 0 ? l->group[1] : 4;
     struct cuda *c = state;
     struct queue *q = &c->queue[MX_ACCEL_WORK];
     CUdeviceptr array[MX_ACCEL_ARRAYS];
@@ -281,8 +282,8 @@ static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
     for (int32_t i = 0; i < l->arrays; i++) array[i] = there(l->array[i]), argument[n++] = &array[i];
     for (int i = 0; i < MX_ACCEL_NUMBERS; i++) number[i] = l->number[i], argument[n++] = &number[i];
     return end(q,
-               cu.launch(c->kernel[l->kernel], groups(l->size[0], X), groups(l->size[1], Y),
-                         (unsigned)l->size[2], X, Y, 1, 0, q->stream, argument, NULL),
+               cu.launch(c->kernel[l->kernel], groups(l->size[0], x), groups(l->size[1], y),
+                         (unsigned)l->size[2], (unsigned)x, (unsigned)y, 1, 0, q->stream, argument, NULL),
                why);
 }
 

@@ -131,7 +131,7 @@ static int probe(char *device, mx_why *why) {
 
 /* ---- a device */
 
-enum { MOST = 32, MOST_KERNELS = 2 };
+enum { MOST = 32, MOST_KERNELS = MX_ACCEL_KERNELS };
 
 /* Events of operations under way: number i at i % capacity. */
 struct queue {
@@ -279,7 +279,8 @@ static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
     /* Always the same, for PoCL compiles for each size anew. Of a GPU rows of 64 cells, 4 of them, so that a
      * line is read by few groups. */
     const bool cpu = (o->found.type & CL_DEVICE_TYPE_CPU) != 0;
-    const size_t local[3] = {64, cpu ? 1 : 4, 1};
+    const bool given = l->group[0] > 0;
+    const size_t local[3] = {given ? (size_t)l->group[0] : 64, given ? (size_t)l->group[1] : cpu ? 1 : 4, 1};
     const size_t global[3] = {round_up(l->size[0], local[0]), round_up(l->size[1], local[1]),
                               (size_t)l->size[2]};
     const cl_kernel kernel = o->kernel[l->kernel];

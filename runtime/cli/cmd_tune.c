@@ -202,6 +202,7 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     put(o, "cores_s", json_real(s->cores_s));
     put(o, "edge_s", json_real(s->edge_s));
     put(o, "bus_s", json_real(s->bus_s));
+    put(o, "flash_s", json_real(s->flash_s));
     put(o, "total_s", json_real(s->total_s));
     return o;
 }
@@ -322,6 +323,19 @@ static json_t *json_naive(const struct tune *t) {
     return o;
 }
 
+/* Of the plan: kernel, and bus both ways at once. */
+static json_t *json_accel_rates(const struct tune *t) {
+    static const char *const sources[] = {"default", "cached", "measured", "given"};
+    const struct mx_seconds *s = &t->result.seconds;
+    json_t *o = json_object();
+    put(o, "updates_per_s", json_real(s->updates_per_s));
+    put(o, "put_bytes_per_s", json_real(s->put_bytes_per_s));
+    put(o, "get_bytes_per_s", json_real(s->get_bytes_per_s));
+    put(o, "bus_source", json_string(sources[t->there.bus_source]));
+    put(o, "kernel_source", json_string(sources[t->there.kernel_source]));
+    return o;
+}
+
 static json_t *json_result(const struct tune *t) {
     const struct mx_tune_result *r = &t->result;
     char line[MX_PLAN_LINE_BYTES];
@@ -339,6 +353,7 @@ static json_t *json_result(const struct tune *t) {
     put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));
     if (t->accel != NULL) put(o, "device_memory_bytes", bytes(t->there.memory_bytes));
     if (t->accel != NULL) put(o, "device_used_bytes", bytes(r->device_bytes));
+    if (t->accel != NULL) put(o, "accelerator_rates", json_accel_rates(t));
     put(o, "search", json_search(r));
     put(o, "rates", json_rates(&r->rates));
     for (int i = 0; i < r->n_candidates; i++)

@@ -2,6 +2,7 @@
  * the user's kernel; the built-in stencils are written as such cells, by the expression of stencil/stencil.c.
  */
 #include "engine/device_text.h"
+#include "engine/after.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,12 +14,39 @@
 
 extern const char mx_cell_device_text[];
 
-static const char *const names_of_one[] = {"mx_cell"}, *const names_of_two[] = {"mx_cell_b", "mx_cell_a"};
+static void add_name(struct mx_device_names *out, const char *kernel, const char *tail) {
+    snprintf(out->text[out->n], sizeof out->text[out->n], "mx_%s%s", kernel, tail);
+    out->name[out->n] = out->text[out->n];
+    out->n++;
+}
 
-int32_t mx_device_kernels(const struct mx_problem *p, const char *const **names) {
-    const bool two = mx_form(p) == MX_STAGGERED;
-    *names = two ? names_of_two : names_of_one;
-    return two ? 2 : 1;
+void mx_device_names(const struct mx_problem *p, const struct mx_after *after, bool fused,
+                     struct mx_device_names *out) {
+    static const char *const kernels[] = {"cell", "sources", "probes", "frame"};
+    out->n = 0;
+    for (int i = 0; i < (after != NULL ? 4 : 1); i++) {
+        const bool two = mx_form(p) == MX_STAGGERED;
+        add_name(out, kernels[i], two ? "_b" : "");
+        if (two) add_name(out, kernels[i], "_a");
+    }
+    if (fused) add_name(out, "fused", "");
+    if (after == NULL) return;
+    add_name(out, "change", "");
+    if (after->norms == NULL) return;
+    const struct mx_norms_options *o = mx_norms_asked(after->norms);
+    for (int32_t i = 0; i < o->n_reduce; i++) add_name(out, "reduce_", o->reduce[i].name);
+}
+
+int32_t mx_device_kernel(const struct mx_problem *p, enum mx_device_kernel kernel, int64_t level) {
+    const int32_t forms = mx_form(p) == MX_STAGGERED ? 2 : 1, k = (int32_t)kernel;
+    if (k >= MX_DEVICE_CHANGE) return MX_DEVICE_CHANGE * forms + k - MX_DEVICE_CHANGE;
+    return k * forms + (forms == 2 ? (int32_t)(level & 1) : 0);
+}
+
+bool mx_device_fuses(const struct mx_problem *p) {
+    enum { GROUP_BYTES = 40 << 10 }; /* of the 48 KiB that a kernel may have without asking */
+    const int64_t h = p->h, cells = (2 * h + 1) * (MX_DEVICE_TILE_X + 2 * h) * (MX_DEVICE_TILE_Y + 2 * h);
+    return mx_form(p) == MX_JACOBI && cells * mx_cell_bytes(p, 0) <= GROUP_BYTES;
 }
 
 /* ---- built-in stencils */
@@ -89,12 +117,22 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
         const struct mx_fixed_view *c = &v->fixed[i];
         number(f, "PITCH_", s->fixed[i].name, c->row_pitch_bytes);
         number(f, "SLOT_PITCH_", s->fixed[i].name, c->slot_pitch_bytes);
+        number(f, "GHOSTS_", s->fixed[i].name, c->period_planes > 0);
         number(f, "ORIGIN_", s->fixed[i].name, c->offset_bytes);
         number(f, "FILE_PITCH_", s->fixed[i].name, c->file_plane_pitch_bytes);
         number(f, "ALIGN_", s->fixed[i].name, c->align_bytes);
     }
     for (int32_t i = 0; s != NULL && i < s->n_param; i++)
         fprintf(f, "#define MX_D_VALUE_%s (%.16e)\n", s->param_name[i], s->param[i]);
+}
+
+/* Fields by number, for points. */
+static void after_numbers(FILE *f, const struct mx_problem *p) {
+    const struct mx_system *s = p->system;
+    fprintf(f, "#define MX_D_AFTER\n");
+    if (s == NULL) number(f, "INDEX_", "u", 0);
+    for (int array = 0; s != NULL && array < (s->form == MX_STAGGERED ? 2 : 1); array++)
+        for (int32_t i = 0; i < s->n_field[array]; i++) number(f, "INDEX_", s->field[array][i].name, i);
 }
 
 /* ---- all of it */
@@ -131,7 +169,8 @@ static void insert(FILE *f, const char *cell) {
     }
 }
 
-int mx_device_text(const struct mx_work *w, const struct mx_view *v, mx_why *why, char **out) {
+int mx_device_text(const struct mx_work *w, const struct mx_view *v, const struct mx_after *after, bool fused,
+                   mx_why *why, char **out) {
     const struct mx_problem *p = w->problem;
     char *cell = NULL, *text = NULL;
     size_t bytes;
@@ -152,7 +191,15 @@ int mx_device_text(const struct mx_work *w, const struct mx_view *v, mx_why *why
         return mx_fail(why, -ENOMEM, "no memory for the text of a kernel");
     }
     numbers(f, w, v);
+    if (after != NULL) after_numbers(f, p);
+    if (fused) {
+        fprintf(f, "#define MX_D_FUSED\n");
+        number(f, "TILE_", "X", MX_DEVICE_TILE_X);
+        number(f, "TILE_", "Y", MX_DEVICE_TILE_Y);
+        number(f, "TILE_", "Z", MX_DEVICE_TILE_Z);
+    }
     insert(f, p->system != NULL ? p->system->text : cell);
+    if (fused) fprintf(f, "\nMX_D_KERNELS\n");
     fclose(f);
     free(cell);
     return *out = text, 0;

@@ -4,11 +4,38 @@
 
 #include "engine/work.h"
 
-/* The whole text for a problem whose arrays lie as in this view, to be freed. -ENOMEM; -ENOTSUP with a
- * sentence where there is no text: a kernel that was built elsewhere. */
-int mx_device_text(const struct mx_work *work, const struct mx_view *view, mx_why *why, char **out);
+struct mx_after;
 
-/* Names of the kernels in it: of all levels, or of even and of odd ones. */
-int32_t mx_device_kernels(const struct mx_problem *problem, const char *const **names);
+/* The whole text for a problem whose arrays lie as in this view, to be freed; with `after` also the kernels
+ * of what happens to rows that a level has written. -ENOMEM; -ENOTSUP with a sentence where there is no text:
+ * a kernel that was built elsewhere. */
+int mx_device_text(const struct mx_work *work, const struct mx_view *view, const struct mx_after *after,
+                   bool fused, mx_why *why, char **out);
+
+/* Kernels in it. MX_DEVICE_REDUCE + i: reduction i of the norms that are asked for. */
+enum mx_device_kernel {
+    MX_DEVICE_CELL,
+    MX_DEVICE_SOURCES,
+    MX_DEVICE_PROBES,
+    MX_DEVICE_FRAME,
+    MX_DEVICE_CHANGE,
+    MX_DEVICE_REDUCE
+};
+/* Two levels in one launch: cells of a group of work items and planes that it goes through, and the kernel's
+ * number, where it is there and nothing is asked of rows. */
+enum { MX_DEVICE_TILE_X = 32, MX_DEVICE_TILE_Y = 8, MX_DEVICE_TILE_Z = 64, MX_DEVICE_FUSED = 1 };
+/* Can there be one? Jacobi, and a group's memory holds what it keeps. */
+bool mx_device_fuses(const struct mx_problem *problem);
+
+enum { MX_DEVICE_KERNELS = 9 + MX_MAX_REDUCES };
+struct mx_device_names {
+    char text[MX_DEVICE_KERNELS][48];
+    const char *name[MX_DEVICE_KERNELS];
+    int32_t n;
+};
+void mx_device_names(const struct mx_problem *problem, const struct mx_after *after, bool fused,
+                     struct mx_device_names *out);
+/* The number of a kernel in these names; of staggered systems that of the level. */
+int32_t mx_device_kernel(const struct mx_problem *problem, enum mx_device_kernel kernel, int64_t level);
 
 #endif

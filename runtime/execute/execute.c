@@ -149,9 +149,11 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 
-int64_t mx_execute_piece_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
-                               const struct mx_plan *plan) {
-    const int64_t planes = lesser(greater(plan->slab, 1), layout->planes), page = 4096;
+/* A frame that copies planes comes with the last of them, and goes with the first. */
+int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
+                               const struct mx_layout *layout, const struct mx_plan *plan) {
+    const int64_t more = mx_sides_fixed(&problem->sides, MX_DIM_Z) ? 0 : 2 * problem->h;
+    const int64_t planes = lesser(greater(plan->slab, 1) + more, layout->planes), page = 4096;
     int64_t bytes = block_plane_bytes(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes = greater(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
@@ -1304,6 +1306,7 @@ static int make_array(struct run *r, int64_t bytes, int64_t unit, const char *wh
     int err = staged(r) ? mx_staging_array(&r->staging, bytes, what, r->why, base)
                         : make_block(r, bytes, unit, device, block);
     if (err < 0) return err;
+    if (staged(r)) r->out->block_bytes += bytes;
     if (staged(r)) return r->x->poison ? mx_staging_poison(&r->staging, *base, bytes, r->why) : 0;
     *base = mx_block_data(*block);
     if (r->x->poison) memset(*base, 0xff, mx_block_bytes(*block));
@@ -1342,7 +1345,7 @@ static int open_fixed(struct run *r, int32_t field) {
 }
 
 static int open_staging(struct run *r) {
-    const int64_t piece = mx_execute_piece_bytes(r->shape, r->x->layout, r->x->plan);
+    const int64_t piece = mx_execute_piece_bytes(r->x->problem, r->shape, r->x->layout, r->x->plan);
     if (r->shape->rows == 0)
         return mx_fail(r->why, -EINVAL,
                        "an algorithm that works on mapped Buffers cannot use an accelerator");
@@ -1455,7 +1458,8 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
             const struct mx_accel_counters now = mx_accel_counters(x->accel);
             out->put_bytes = now.put_bytes - before.put_bytes;
             out->get_bytes = now.get_bytes - before.get_bytes;
-            out->block_bytes = (int64_t)mx_accel_used_bytes(x->accel);
+            out->aside_put_bytes = now.aside_put_bytes - before.aside_put_bytes;
+            out->aside_get_bytes = now.aside_get_bytes - before.aside_get_bytes;
         }
     }
     mx_feeder_stop(r.feeder);

@@ -111,7 +111,8 @@ struct mx_executed {
     int64_t updates;
     int64_t block_bytes;           /* of Block arrays and faces, in DRAM or in the accelerator's memory */
     uint64_t put_bytes, get_bytes; /* to the accelerator, and from it */
-    int64_t sent_bytes;            /* to neighbours */
+    uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
+    int64_t sent_bytes;                        /* to neighbours */
     /* The newest complete sweep, durable or not: the steps that it ends with (0 = none was completed) and the
      * Buffer that holds it (`source` where none was). After an error or an interruption without commits its
      * content may have been overwritten in part. */
@@ -133,9 +134,9 @@ int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedul
  * file leaves of them in DRAM. */
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 /* With an accelerator that is what its memory holds, and DRAM has MX_STAGING_PIECES of so many bytes: the
- * largest LOAD or STORE, of up to plan->slab planes. */
-int64_t mx_execute_piece_bytes(const struct mx_shape *shape, const struct mx_layout *layout,
-                               const struct mx_plan *plan);
+ * largest LOAD or STORE, of up to plan->slab planes, and where their frames are copies 2h more. */
+int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
+                               const struct mx_layout *layout, const struct mx_plan *plan);
 /* The side file of faces that a shape needs; 0 = none. */
 int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 

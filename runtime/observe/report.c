@@ -165,6 +165,26 @@ static json_t *json_snapshots(const struct mx_report_snapshots *s) {
     return o;
 }
 
+/* What takes longest, by prediction. */
+static const char *slowest(const struct mx_report_accel *a) {
+    if (a->kernel_s >= a->bus_s && a->kernel_s >= a->flash_s) return "kernel";
+    return a->bus_s >= a->flash_s ? "bus" : "flash";
+}
+
+static json_t *json_model(const struct mx_report_accel *a) {
+    json_t *o = json_object();
+    put(o, "updates_per_s", json_real(a->updates_per_s));
+    put(o, "put_bytes_per_s", json_real(a->put_bytes_per_s));
+    put(o, "get_bytes_per_s", json_real(a->get_bytes_per_s));
+    put(o, "kernel_source", json_string(a->kernel_source));
+    put(o, "bus_source", json_string(a->bus_source));
+    put(o, "kernel_s", json_real(a->kernel_s));
+    put(o, "bus_s", json_real(a->bus_s));
+    put(o, "flash_s", json_real(a->flash_s));
+    put(o, "decides", json_string(slowest(a)));
+    return o;
+}
+
 static json_t *json_accel(const struct mx_report_accel *a) {
     json_t *o = json_object();
     put(o, "name", json_string(a->name));
@@ -173,6 +193,9 @@ static json_t *json_accel(const struct mx_report_accel *a) {
     put(o, "used_bytes", whole((int64_t)a->used_bytes));
     put(o, "staging_bytes", whole((int64_t)a->staging_bytes));
     put(o, "operations", whole((int64_t)a->operations));
+    put(o, "aside_host_to_device_bytes", whole((int64_t)a->aside_put_bytes));
+    put(o, "aside_device_to_host_bytes", whole((int64_t)a->aside_get_bytes));
+    put(o, "model", json_model(a));
     return o;
 }
 
@@ -398,6 +421,14 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     if (r->accel.name[0] != 0)
         fprintf(to, "accel      %s: %s; %.3f GiB of its memory, staged by %.3f GiB of DRAM\n", r->accel.name,
                 r->accel.device, gib((double)r->accel.used_bytes), gib((double)r->accel.staging_bytes));
+    if (r->accel.name[0] != 0)
+        fprintf(to,
+                "model      kernel %.3g Gupdates/s (%s) %.3g s, bus %.3g and %.3g GB/s (%s) %.3g s, flash "
+                "%.3g s: %s "
+                "decides\n",
+                r->accel.updates_per_s * 1e-9, r->accel.kernel_source, r->accel.kernel_s,
+                r->accel.put_bytes_per_s * 1e-9, r->accel.get_bytes_per_s * 1e-9, r->accel.bus_source,
+                r->accel.bus_s, r->accel.flash_s, slowest(&r->accel));
     if (r->side_file_bytes > 0)
         fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
                 gib((double)r->side_file_bytes));

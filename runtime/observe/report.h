@@ -36,6 +36,11 @@ struct mx_report_accel {
     uint64_t memory_bytes;              /* that may be used; UINT64_MAX = as much as there is DRAM */
     uint64_t used_bytes, staging_bytes; /* there; of DRAM between it and the Buffers */
     uint64_t put_bytes, get_bytes, operations;
+    uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
+    /* The model: what the plan's seconds rest on, and where from ("default" "cached" "measured" "given"). */
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+    const char *bus_source, *kernel_source;
+    double kernel_s, bus_s, flash_s; /* predicted, each by itself */
 };
 
 /* What a run does from open to close, one after the other. Bytes: of Buffers, of files that are read in place

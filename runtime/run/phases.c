@@ -508,6 +508,8 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done) {
     p->block_bytes = (uint64_t)done->block_bytes;
     p->accel.put_bytes = done->put_bytes;
     p->accel.get_bytes = done->get_bytes;
+    p->accel.aside_put_bytes = done->aside_put_bytes;
+    p->accel.aside_get_bytes = done->aside_get_bytes;
     if (r->accel != NULL) p->accel.operations = mx_accel_counters(r->accel).operations;
     p->steps_done = r->first_time + done->steps_done;
     r->result = done->result;

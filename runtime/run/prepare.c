@@ -1,6 +1,7 @@
 /* prepare.c - a run before anything is touched: what it may use, where it works, by which plan; and its
  * store. */
 #include "core/device.h"
+#include "engine/device.h"
 #include "machine/machine.h"
 #include "run/run.h"
 #include "run/store.h"
@@ -555,6 +556,22 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     return 0;
 }
 
+/* The kernel of one that is here is the tiled engine's. */
+static void report_model(struct mx_run *r) {
+    static const char *const sources[] = {"default", "cached", "measured", "given"};
+    struct mx_report_accel *a = &r->report.accel;
+    const struct mx_seconds *s = &r->tuned.seconds;
+    const bool here = r->there.here && r->there.updates_per_s == 0;
+    a->put_bytes_per_s = s->put_bytes_per_s;
+    a->get_bytes_per_s = s->get_bytes_per_s;
+    a->updates_per_s = s->updates_per_s;
+    a->bus_source = sources[r->there.bus_source];
+    a->kernel_source = sources[here ? r->tuned.rates.compute_source : r->there.kernel_source];
+    a->kernel_s = s->compute_s;
+    a->bus_s = s->bus_s;
+    a->flash_s = s->flash_s;
+}
+
 static void report_plan(struct mx_run *r) {
     struct mx_report *p = &r->report;
     p->plan = r->tuned.plan;
@@ -567,10 +584,11 @@ static void report_plan(struct mx_run *r) {
     p->side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
     p->moves = r->algorithm->uses_blocks;
     p->accel.used_bytes = r->tuned.device_bytes;
+    if (r->accel != NULL) report_model(r);
     p->accel.staging_bytes =
         r->accel == NULL ? 0
-                         : MX_STAGING_PIECES *
-                               (uint64_t)mx_execute_piece_bytes(&r->tuned.shape, &r->tuned.layout, &p->plan);
+                         : MX_STAGING_PIECES * (uint64_t)mx_execute_piece_bytes(&r->rest, &r->tuned.shape,
+                                                                                &r->tuned.layout, &p->plan);
 }
 
 static void report_commits(struct mx_run *r) {
@@ -711,26 +729,8 @@ int mx_run_plan(struct mx_run *r) {
     return err;
 }
 
-/* What an accelerator cannot do yet is done in DRAM. */
 static int take_accel(struct mx_run *r) {
-    static const char *const others[] = {"source", "sources", "probes", "side", "until", "check"};
     if (r->o.accel == NULL) return 0;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (mx_option_given(&r->o, others[i]))
-            return mx_fail(&r->why, -ENOTSUP,
-                           "--%s cannot be done on an accelerator: leave --accel %.40s out, or --%s",
-                           others[i], r->o.accel, others[i]);
-    if (r->report.check > 0)
-        return mx_fail(&r->why, -ENOTSUP,
-                       "this run has checks every %lld steps, which cannot be done on an accelerator: leave "
-                       "--accel %.40s out",
-                       (long long)r->report.check, r->o.accel);
-    if (!mx_sides_all_fixed(&r->sides))
-        return mx_fail(
-            &r->why, -ENOTSUP,
-            "the sides of this run are not all fixed, which cannot be done on an accelerator: leave "
-            "--accel %.40s out",
-            r->o.accel);
     if (!r->resident && is_mapped(r->backend))
         return mx_fail(
             &r->why, -ENOTSUP,
@@ -741,6 +741,17 @@ static int take_accel(struct mx_run *r) {
     if (err < 0) return err;
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);
     struct mx_report_accel *p = &r->report.accel;
+    if (!f->here) { /* points and norms have some of its memory */
+        const uint64_t extra =
+            mx_device_extra_bytes(&r->o.problem, &r->points.sources, &r->points.probes, r->report.check > 0);
+        if (extra >= f->memory_bytes)
+            return mx_fail(
+                &r->why, -ENOMEM,
+                "sources, probes and norms need %.1f MiB of the accelerator's memory, which has %.1f MiB: "
+                "leave some of them out, or --accel %.40s",
+                (double)extra / 1048576, (double)f->memory_bytes / 1048576, r->o.accel);
+        r->there.memory_bytes -= extra;
+    }
     snprintf(p->name, sizeof p->name, "%s", f->name);
     snprintf(p->device, sizeof p->device, "%s", f->device);
     p->memory_bytes = f->memory_bytes;

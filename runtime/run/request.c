@@ -262,11 +262,22 @@ int mx_take_accel(const struct mx_options *o, mx_why *why, mx_accel **out, struc
     int err = *out == NULL ? mx_accel_open(&a, why, out) : 0;
     if (err < 0) return err;
     const struct mx_accel_facts *f = mx_accel_facts(*out);
+    struct mx_accel_rates known;
+    err = mx_accel_rates_take(q->problem, q->machine, q->threads, *out, o->calibrate && !o->resume, why,
+                              &known);
+    if (err < 0) return err;
+    const bool bus = f->put_bytes_per_s > 0, kernel = f->updates_per_s > 0;
     *there = (struct mx_tune_accel){.memory_bytes = f->memory_bytes,
                                     .here = f->here,
-                                    .put_bytes_per_s = f->put_bytes_per_s,
-                                    .get_bytes_per_s = f->get_bytes_per_s,
-                                    .updates_per_s = f->updates_per_s};
+                                    .put_bytes_per_s = bus ? f->put_bytes_per_s : known.put_bytes_per_s,
+                                    .get_bytes_per_s = bus ? f->get_bytes_per_s : known.get_bytes_per_s,
+                                    .updates_per_s = kernel ? f->updates_per_s : known.updates_per_s,
+                                    .bus_source = bus                         ? MX_RATES_GIVEN
+                                                  : known.put_bytes_per_s > 0 ? known.source
+                                                                              : MX_RATES_DEFAULT,
+                                    .kernel_source = kernel                    ? MX_RATES_GIVEN
+                                                     : known.updates_per_s > 0 ? known.source
+                                                                               : MX_RATES_DEFAULT};
     snprintf(there->device, sizeof there->device, "%s", f->device);
     q->accel = there;
     q->algorithm = algorithm_there(q->algorithm);

@@ -136,8 +136,8 @@ static void resident_close(struct mx_schedule *schedule) { free(schedule); }
 static int resident_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
     int err = mx_check_plan(problem, plan, true, why);
     if (err == 0) err = mx_check_no_neighbours(problem, plan->algorithm, why);
-    if (err < 0 || strcmp(plan->engine, "iblock") == 0) return err;
-    return mx_check_not_periodic(problem, "resident but with engine iblock", why);
+    if (err < 0 || strcmp(plan->engine, "iblock") == 0 || strcmp(plan->engine, "device") == 0) return err;
+    return mx_check_not_periodic(problem, "resident but with engine iblock or device", why);
 }
 
 static void resident_shape(const struct mx_problem *p, const struct mx_plan *plan, struct mx_shape *out) {

@@ -268,11 +268,19 @@ static void reduce_cells(bool sum, const double *value, int64_t n, double lane[L
     }
 }
 
+/* Sum or maximum of a row's lanes, kept as that of quantity i. */
+static void keep_reduce(struct mx_norms *n, struct slot *s, int32_t i, int64_t at, const double lane[LANES]) {
+    double value = -INFINITY;
+    for (int k = 0; k < LANES; k++) value = most_of(value, lane[k]);
+    if (n->reduce[i].kind == MX_SUM) value = sum_of_lanes(lane);
+    atomic_store_explicit(&s->sum[(n->squares + i) * n->rows + at], bits_of(value), memory_order_relaxed);
+}
+
 static void reduce_row(struct mx_norms *n, struct slot *s, const struct mx_norm_row *row, int64_t at) {
     enum { CELLS = 64 * LANES };
     for (int32_t i = 0; i < n->o.n_reduce; i++) {
         const bool sum = n->reduce[i].kind == MX_SUM;
-        double lane[LANES], of_cell[CELLS], value = -INFINITY;
+        double lane[LANES], of_cell[CELLS];
         struct mx_row r = *row->r;
         for (int k = 0; k < LANES; k++) lane[k] = sum ? 0 : -INFINITY;
         for (; r.x0 < row->r->x1; r.x0 = r.x1) {
@@ -280,9 +288,7 @@ static void reduce_row(struct mx_norms *n, struct slot *s, const struct mx_norm_
             n->reduce[i].value(&r, of_cell);
             reduce_cells(sum, of_cell, r.x1 - r.x0, lane);
         }
-        for (int k = 0; k < LANES && !sum; k++) value = most_of(value, lane[k]);
-        if (sum) value = sum_of_lanes(lane);
-        atomic_store_explicit(&s->sum[(n->squares + i) * n->rows + at], bits_of(value), memory_order_relaxed);
+        keep_reduce(n, s, i, at, lane);
     }
 }
 
@@ -311,6 +317,22 @@ void mx_norms_row(struct mx_norms *n, const struct mx_norm_row *row) {
     if (s == NULL || !is_whole(n, s, row, at)) return;
     if (n->o.max_change || n->o.rms_change) change_row(n, s, row, at);
     if (n->o.n_reduce > 0) reduce_row(n, s, row, at);
+    atomic_fetch_add_explicit(&s->rows, 1, memory_order_release);
+}
+
+const struct mx_norms_options *mx_norms_asked(const struct mx_norms *n) { return &n->o; }
+
+void mx_norms_lanes(struct mx_norms *n, const struct mx_norm_lanes *row) {
+    const int64_t step = (row->level + 1) / n->levels_a_step, at = row->z * n->o.problem->ny + row->y;
+    struct slot *s = slot_of(n, step);
+    if (s == NULL) return;
+    for (int32_t f = 0; f < n->squares; f++)
+        atomic_store_explicit(&s->sum[f * n->rows + at], bits_of(sum_of_lanes(row->squares + f * LANES)),
+                              memory_order_relaxed);
+    double most = 0;
+    for (int k = 0; k < LANES && n->o.max_change; k++) most = most_of(most, row->most[k]);
+    if (n->o.max_change) raise_to(&s->most, fabs(most));
+    for (int32_t i = 0; i < n->o.n_reduce; i++) keep_reduce(n, s, i, at, row->reduce[i]);
     atomic_fetch_add_explicit(&s->rows, 1, memory_order_release);
 }
 

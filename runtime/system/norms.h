@@ -100,6 +100,19 @@ struct mx_norm_row {
 };
 void mx_norms_row(struct mx_norms *norms, const struct mx_norm_row *row);
 
+/* A row whose lanes were added elsewhere, as mx_norms_row adds them: cell x to lane x mod 8, from left to
+ * right, each from 0, of maxima from -infinity. Whole rows. */
+struct mx_norm_lanes {
+    int64_t level, y, z;
+    const double
+        *squares; /* [fields of the state][8]: of the change; with `most` where the change is asked for */
+    const double *most;                   /* [8]: the greatest |change| of all fields */
+    const double *reduce[MX_MAX_REDUCES]; /* [8] each */
+};
+void mx_norms_lanes(struct mx_norms *norms, const struct mx_norm_lanes *row);
+/* What it was made for. */
+const struct mx_norms_options *mx_norms_asked(const struct mx_norms *norms);
+
 /* The result of the check after `step` steps, when all rows of it have come. To be called, by one thread, for
  * every check in order, before the third one after it begins (mx_norms_most_ahead). -EIO, with a sentence:
  * rows are missing, or two checks met. */

@@ -194,6 +194,10 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
     const struct mx_rates *r = &job->rates;
     double in, out;
     s->bus_s = bus_seconds(job, t, &in, &out);
+    s->flash_s = s->io_s;
+    s->put_bytes_per_s = bus_rate(job, job->request->accel->put_bytes_per_s);
+    s->get_bytes_per_s = bus_rate(job, job->request->accel->get_bytes_per_s);
+    s->updates_per_s = update_rate(job, plan, shape);
     if (strcmp(plan->algorithm, "resident") == 0) {
         const bool dram = job->request->face == MX_TUNE_RESIDENT;
         if (!dram) in = greater(in, (double)t->read_bytes / r->read_bytes_per_s);

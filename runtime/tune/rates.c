@@ -228,27 +228,66 @@ static void make_parents(const char *path) {
     }
 }
 
-int mx_rates_store(const char *cache_path, const char *device_key, const char *compute_key,
-                   const struct mx_rates *rates, mx_why *why) {
+/* A new file, renamed. */
+static int write_cache(const char *cache_path, json_t *root, mx_why *why) {
     char next[PATH_MAX];
-    struct mx_rates copy = *rates;
-    int saved = errno, err = 0, n = snprintf(next, sizeof next, "%s.%ld", cache_path, (long)getpid());
+    const int n = snprintf(next, sizeof next, "%s.%ld", cache_path, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof next)
         return mx_fail(why, -ENAMETOOLONG, "%s: path too long", cache_path);
-    json_t *root = read_cache(cache_path);
-    if (put(root, true, device_key, &copy) != 0 || put(root, false, compute_key, &copy) != 0) {
-        err = mx_fail(why, -ENOMEM, "no memory for the cache of rates");
-        goto end;
-    }
     make_parents(cache_path);
     errno = 0;
-    if (json_dump_file(root, next, JSON_INDENT(2)) != 0 || rename(next, cache_path) != 0) {
-        err = errno != 0 ? -errno : -EIO;
-        mx_fail(why, err, "%s cannot be written: %s", cache_path, strerror(-err));
-        unlink(next);
-    }
-end:
+    if (json_dump_file(root, next, JSON_INDENT(2)) == 0 && rename(next, cache_path) == 0) return 0;
+    const int err = errno != 0 ? -errno : -EIO;
+    mx_fail(why, err, "%s cannot be written: %s", cache_path, strerror(-err));
+    unlink(next);
+    return err;
+}
+
+int mx_rates_store(const char *cache_path, const char *device_key, const char *compute_key,
+                   const struct mx_rates *rates, mx_why *why) {
+    struct mx_rates copy = *rates;
+    int saved = errno;
+    json_t *root = read_cache(cache_path);
+    int err = put(root, true, device_key, &copy) != 0 || put(root, false, compute_key, &copy) != 0
+                  ? mx_fail(why, -ENOMEM, "no memory for the cache of rates")
+                  : write_cache(cache_path, root, why);
     json_decref(root);
     errno = saved;
     return err;
+}
+
+/* ------------------------------------------------------------------ accelerators */
+
+static double known(const json_t *root, const char *key, const char *name) {
+    const double v =
+        json_number_value(json_object_get(json_object_get(json_object_get(root, "accel"), key), name));
+    return v > 0 ? v : 0;
+}
+
+void mx_accel_rates_load(const char *cache_path, const struct mx_accel_keys *keys,
+                         struct mx_accel_rates *out) {
+    const int saved = errno;
+    json_t *root = read_cache(cache_path);
+    out->put_bytes_per_s = known(root, keys->bus, "put_bytes_per_s");
+    out->get_bytes_per_s = known(root, keys->bus, "get_bytes_per_s");
+    out->updates_per_s = known(root, keys->kernel, "updates_per_s");
+    json_decref(root);
+    errno = saved;
+}
+
+void mx_accel_rates_store(const char *cache_path, const struct mx_accel_keys *keys,
+                          const struct mx_accel_rates *r) {
+    const int saved = errno;
+    json_t *root = read_cache(cache_path), *all = json_object_get(root, "accel"), *bus = json_object(),
+           *kernel = json_object();
+    if (!json_is_object(all)) json_object_set_new(root, "accel", all = json_object());
+    json_object_set_new(bus, "put_bytes_per_s", json_real(r->put_bytes_per_s));
+    json_object_set_new(bus, "get_bytes_per_s", json_real(r->get_bytes_per_s));
+    json_object_set_new(all, keys->bus, bus);
+    json_object_set_new(kernel, "updates_per_s", json_real(r->updates_per_s));
+    if (r->updates_per_s > 0) json_object_set(all, keys->kernel, kernel);
+    json_decref(kernel);
+    write_cache(cache_path, root, NULL);
+    json_decref(root);
+    errno = saved;
 }

@@ -96,7 +96,8 @@ uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, co
     const struct mx_layout *layout = mx_job_layout(job, plan);
     const struct mx_tune_accel *accel = job->request->accel;
     uint64_t blocks = accel == NULL || accel->here ? (uint64_t)mx_execute_block_bytes(shape, layout) : 0;
-    if (accel != NULL) blocks += MX_STAGING_PIECES * (uint64_t)mx_execute_piece_bytes(shape, layout, plan);
+    if (accel != NULL)
+        blocks += MX_STAGING_PIECES * (uint64_t)mx_execute_piece_bytes(&job->problem, shape, layout, plan);
     return blocks + (job->resident ? mx_job_resident_bytes(layout, shape) : 0);
 }
 

@@ -135,6 +135,35 @@ int mx_rates_renew(const struct mx_device_options *device, const struct mx_probl
                    const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
                    struct mx_rates *rates);
 
+/* ------------------------------------------------------------------ rates of accelerators */
+
+/* The bus, both ways at once, and the kernel. 0 = unknown; of one that is here the kernel is the tiled
+ * engine. */
+struct mx_accel_rates {
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+    enum mx_rates_source source;
+};
+/* Measures in about `seconds` (0 = 0.6 s), in up to half of its memory and 1 GiB. What fails there is
+ * remembered by the accelerator (accel.h). */
+int mx_calibrate_accel(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                       struct mx_accel *accel, double seconds, mx_why *why, struct mx_accel_rates *out);
+
+/* In the cache, {"accel": {KEY: rates}}: of the bus, and of a kernel as mx_rates_compute_key has it. */
+struct mx_accel_keys {
+    char bus[192], kernel[704];
+};
+struct mx_accel_facts;
+void mx_accel_rates_keys(const struct mx_machine *machine, const struct mx_problem *problem, int32_t threads,
+                         const struct mx_accel_facts *facts, struct mx_accel_keys *out);
+void mx_accel_rates_load(const char *cache_path, const struct mx_accel_keys *keys,
+                         struct mx_accel_rates *out);
+/* A cache that cannot be written is no error. */
+void mx_accel_rates_store(const char *cache_path, const struct mx_accel_keys *keys,
+                          const struct mx_accel_rates *rates);
+/* What the cache knows; with `measure` what is measured now, and kept there. */
+int mx_accel_rates_take(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                        struct mx_accel *accel, bool measure, mx_why *why, struct mx_accel_rates *out);
+
 /* ------------------------------------------------------------------ request and result */
 
 /* How the backend gives access to Buffers. */
@@ -150,6 +179,7 @@ struct mx_tune_accel {
     uint64_t memory_bytes; /* that Blocks may take there */
     bool here;             /* it is DRAM and counts as such, and the cores of this machine compute */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;
+    enum mx_rates_source bus_source, kernel_source;
 };
 #define MX_DEFAULT_BUS_BYTES_PER_S 1.2e10
 #define MX_DEFAULT_DEVICE_UPDATES_PER_S 2.0e10
@@ -197,7 +227,9 @@ struct mx_seconds {
                        that the kernel pages slowly */
     double cores_s; /* that transfers take from the computation */
     double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
-    double edge_s;  /* filling and draining the pipeline of stream, once a sweep */
+    double flash_s; /* with an accelerator: io_s without the bus */
+    double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */
+    double edge_s; /* filling and draining the pipeline of stream, once a sweep */
     double total_s;
 };
 

@@ -1,7 +1,9 @@
 """memext run with an accelerator: every system and the built-in stencils have the bits that they have without one, on host and on OpenCL (PoCL),
-in rings that fit and in strips that do not; bytes on the bus are those predicted; what cannot be done is refused; a run that fails there goes on."""
+in rings that fit and in strips that do not, with sides, sources, probes, norms and snapshots; bytes on the bus are those predicted; a run that fails
+there goes on; what was measured of an accelerator enters the model."""
 import json
 
+import numpy
 import pytest
 from test_run_systems import System
 from test_systems import CASES
@@ -68,6 +70,64 @@ def test_system(memext, place, tmp_path, name, accel):
     check_bus(result)
 
 
+@pytest.mark.parametrize("accel", ["host", "opencl"])
+@pytest.mark.parametrize("plan, sides", [
+    ("stream bt=3 slab=5", ["x=periodic", "y=mirror", "z=fixed,mirror"]), ("stream by=19 bt=2 slab=3", ["x=mirror", "y=mirror", "z=mirror"]),
+    ("stream bt=2 slab=9", ["y=periodic", "z=periodic"]), ("resident bt=4", ["x=periodic", "y=periodic", "z=periodic"]),
+])
+def test_sides_points_norms_snapshots(memext, place, tmp_path, accel, plan, sides):
+    """All that can be asked of rows that were computed: cells, traces, norms and snapshots are those of a run in DRAM."""
+    if not works(memext, accel)["works"]:
+        pytest.skip(works(memext, accel)["why"])
+    rng = numpy.random.default_rng(5)
+    numpy.save(tmp_path / "w.npy", rng.random(7) - 0.5)
+    cells = rng.integers(0, (41, 37, 29), (60, 3))
+    cells[1] = cells[0]
+    (tmp_path / "sources").write_text("".join(f"u@{x},{y},{z}={tmp_path}/w.npy\n" for x, y, z in cells[:30]))
+    (tmp_path / "probes").write_text("".join(f"u {x} {y} {z}\n" for x, y, z in cells[20:]))
+    words = [*GRID, "-d", place, "--sources", tmp_path / "sources", "--probes", tmp_path / "probes", "--check", 4, *(w for s in sides for w in ("--side", s))]
+    results = []
+    for name, how in (("cpu", []), ("there", ["--accel", accel, "--plan", plan])):
+        result = memext.run(*words, *how, "--probes-out", tmp_path / f"{name}.npy", "--snapshot", f"5:{tmp_path}/{name}")
+        results.append((result["checksum"], result["norms"], (tmp_path / f"{name}.npy").read_bytes(), (tmp_path / name / "u-000005.npy").read_bytes()))
+    assert results[0] == results[1]
+    assert result["host_to_device_bytes"] == result["predicted_host_to_device_bytes"]
+    assert result["device_to_host_bytes"] == result["predicted_device_to_host_bytes"]
+    aside = result["accelerator"]
+    assert (aside["aside_device_to_host_bytes"] > 0) == (accel == "opencl")
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl"])
+def test_until(memext, place, accel):
+    """A run that a criterion ends ends at the same step, with the same state."""
+    if not works(memext, accel)["works"]:
+        pytest.skip(works(memext, accel)["why"])
+    words = ["-n", 23, 19, 17, "-t", 60, "-d", place, "--check", 5, "--until", "rms-change=0.02"]
+    expected, result = memext.run(*words), memext.run(*words, "--accel", accel, "--plan", "stream bt=3 slab=4")
+    assert 0 < result["steps_done"] < 60
+    assert (result["checksum"], result["steps_done"], result["norms"]) == (expected["checksum"], expected["steps_done"], expected["norms"])
+
+
+def test_calibrated(memext, tmp_path, monkeypatch):
+    """What was measured of an accelerator is known to later runs, and a rate that is given is not kept as the machine's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    words = ["-n", 64, 48, 40, "-t", 20, "--quiet"]
+
+    def model(*more):
+        return json.loads(memext("run", *words, "--backend", "dram", "--dry-run", "--json", "-", *more).stdout)["accelerator"]["model"]
+
+    assert model("--accel", "host")["bus_source"] == "default"
+    memext("tune", *words, "--calibrate", "--accel", "host,rate=100MB/s")
+    assert model("--accel", "host")["bus_source"] == "default"
+    memext("tune", *words, "--calibrate", "--accel", "host")
+    known = json.loads((tmp_path / "memext" / "rates.json").read_text())["accel"]
+    assert model("--accel", "host")["put_bytes_per_s"] == known["host host (DRAM of this machine)"]["put_bytes_per_s"] > 0
+    assert model("--accel", "host")["bus_source"] == model("--accel", "host")["kernel_source"] == "cached"
+    given = model("--accel", "host,rate=2GB/s,updates=1e6")
+    assert (given["bus_source"], given["kernel_source"], given["put_bytes_per_s"]) == ("given", "given", 2e9)
+    assert given["decides"] == "kernel" and model("--accel", "host,rate=1kB/s")["decides"] == "bus"
+
+
 @pytest.mark.parametrize("word", ["fault=7", "late=12"])
 def test_fault_and_resume(memext, place, word):
     """An operation that fails ends the run with status 3 and a sentence; the store goes on without the accelerator, or with it."""
@@ -87,7 +147,6 @@ def test_fault_and_resume(memext, place, word):
     (["--accel", "host,rate=fast"], "rate=fast"),
     (["--accel", "host", "--algorithm", "redundant"], "leave --accel out"),
     (["--accel", "host", "--engine", "tiled"], "engine device"),
-    (["--accel", "host", "--side", "z=mirror"], "--side"),
     (["--accel", "host,memory=1MiB", "--device-memory", "2MiB"], "ask for less"),
     (["--accel", "host", "--backend", "mmap"], "backend mmap"),
     (["--device-memory", "1MiB"], "--accel"),

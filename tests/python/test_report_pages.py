@@ -145,7 +145,7 @@ def test_the_page_is_written_where_the_command_says(tmp_path):
 
 # ------------------------------------------------------------------ figures of plans that are not recorded
 
-MADE = {"enough": made.enough, "largest": made.largest, "layout": made.layout, "devices": made.devices, "hhrt": made.hhrt, "fig7a": made.fig7a, "fig7b": made.fig7b, "fig4w": made.fig4w, "divisions": made.divisions}
+MADE = {"enough": made.enough, "largest": made.largest, "layout": made.layout, "devices": made.devices, "hhrt": made.hhrt, "ktable": made.ktable, "fig7a": made.fig7a, "fig7b": made.fig7b, "fig4w": made.fig4w, "divisions": made.divisions}
 
 
 @pytest.mark.parametrize("draw, name, values", figures_more.MORE, ids=[m[1] for m in figures_more.MORE])

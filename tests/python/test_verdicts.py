@@ -138,6 +138,14 @@ def hhrt(best=0.6, one=0.01, ends=0.8):
     return plan("hhrt", *groups, *(group({"place": "beyond", "k": k}, 3.0 / best / factor) for k, factor in ((1, one), (8, 0.7), (16, 1.0), (64, ends))))
 
 
+def ktable(device=0.97, flash=0.6, one=0.01, ends=0.7):
+    """Speeds relative to inside: of the best k beyond the device and beyond DRAM; of k = 1 and of the largest, of the best."""
+    groups = [group({"gib": 6, "k": 1, "tier": "device"}, 6.0)]
+    for gib, best in ((16, device), (48, device), (96, flash), (192, flash)):
+        groups += [group({"gib": gib, "k": k, "tier": "dram" if gib < 64 else "flash"}, 6.0 / best / factor) for k, factor in ((1, one), (8, 0.7), (32, 1.0), (96, ends))]
+    return plan("ktable", *groups)
+
+
 def fig7a(rows=50.0, frontier=0.8, ends=3.0):
     def one(layout, threads, tile, seconds):
         return group({"run": f"{layout}{threads}-{tile}"}, seconds, plan={"layout": layout, "threads": threads, "tile": tile, "waves": 1})
@@ -208,6 +216,10 @@ CASES = {
     "hhrt-speed": (hhrt(), hhrt(best=0.2), None),
     "hhrt-k1": (hhrt(), hhrt(one=0.3), None),
     "hhrt-optimum": (hhrt(), hhrt(ends=1.6), None),
+    "ktable-device": (ktable(), ktable(device=0.5), None),
+    "ktable-flash": (ktable(), ktable(flash=0.05), None),
+    "ktable-k1": (ktable(), ktable(one=0.3), None),
+    "ktable-optimum": (ktable(), ktable(ends=1.6), None),
     "wave-conversion": (fig4w(), fig4w(into=0.5), None),
     "wave-rows": (fig7a(), fig7a(rows=6.0), None),
     "wave-frontier": (fig7a(), fig7a(frontier=1.3), None),

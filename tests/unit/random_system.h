@@ -194,6 +194,20 @@ static void text_of_cell(FILE *f, const struct random_system *rs, int odd, const
     fprintf(f, "MX_END\n");
 }
 
+/* The reductions of random_norms.h. */
+static void text_of_reduce(FILE *f, const struct random_system *rs, const char *name, const char *form) {
+    const struct mx_system *s = &rs->system;
+    const int read = s->form == MX_STAGGERED;
+    const struct update *u = &rs->update[read][0];
+    fprintf(f, "MX_REDUCE(%s)\n    double v = PARAM(scale) * (double)(X + 3 * Y + 7 * Z + 11 * T);\n", name);
+    for (int32_t k = 0; k < u->taps; k++) {
+        const struct tap *t = &u->tap[k];
+        fprintf(f, "    v = v + (%.17e) * (double)AT(%s, %d, %d, %d);\n", t->weight,
+                (t->fixed ? s->fixed : s->field[read])[t->field].name, t->dx, t->dy, t->dz);
+    }
+    fprintf(f, "    RESULT(%s);\nMX_END\n", form);
+}
+
 static inline char *text_of_system(const struct random_system *rs) {
     static const char *const forms[] = {"MX_JACOBI", "MX_LEAPFROG", "MX_STAGGERED"};
     const struct mx_system *s = &rs->system;
@@ -207,9 +221,11 @@ static inline char *text_of_system(const struct random_system *rs) {
     text_of_fields(f, "MX_STATE", s->field[0], s->n_field[0]);
     if (two) text_of_fields(f, "MX_PARTNER", s->field[1], s->n_field[1]);
     text_of_fields(f, "MX_FIXED", s->fixed, s->n_fixed);
-    fprintf(f, "#include <memext/cell.h>\n");
+    fprintf(f, "#define MX_REDUCES(R) R(flux, MX_SUM) R(top, MX_MAX)\n#include <memext/cell.h>\n");
     text_of_cell(f, rs, 0, two ? "MX_CELL_B" : "MX_CELL");
     if (two) text_of_cell(f, rs, 1, "MX_CELL_A");
+    text_of_reduce(f, rs, "flux", "v");
+    text_of_reduce(f, rs, "top", "fabs(v - 0.01)");
     fclose(f);
     return text;
 }

@@ -17,7 +17,8 @@ static mx_accel *open_accel(const char *spec, uint64_t memory_bytes) {
     mx_accel *a = NULL;
     mx_why why = {""};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    if (strcmp(spec, "opencl") == 0) cr_skip_test("the sanitizers take what PoCL and its compiler do for ours");
+    if (strcmp(spec, "opencl") == 0)
+        cr_skip_test("the sanitizers take what PoCL and its compiler do for ours");
 #endif
     if (mx_accel_open(&o, &why, &a) < 0) cr_skip_test("%s", why.text);
     return a;
@@ -183,16 +184,18 @@ struct ended {
     mx_why why;
 };
 
-static struct ended run_with(const char *accel, const char *place, const char *stencil, const char *dtype,
-                             bool resume) {
+/* more: words of a run beside these, up to NULL; or NULL. */
+static struct ended run_asking(const char *accel, const char *place, const char *stencil, const char *dtype,
+                               bool resume, const char *const *more) {
     char word[8][320];
-    const char *words[10], *const fixed[] = {"size=22 17 11", "steps=4", "plan=stream bt=2 slab=13 by=9"};
+    const char *words[20], *const fixed[] = {"size=22 17 11", "steps=4", "plan=stream bt=2 slab=13 by=9"};
+    const bool own = more != NULL && strncmp(*more, "size=", 5) == 0;
     struct ended e = {0};
     mx_run *run = NULL;
     int n = 0;
     snprintf(word[0], sizeof word[0], "device=%s", place);
     words[n++] = word[0];
-    for (int i = 0; i < 3 && !resume; i++) words[n++] = fixed[i];
+    for (int i = 0; i < 3 && !resume && !own; i++) words[n++] = fixed[i];
     if (resume) words[n++] = "resume";
     snprintf(word[1], sizeof word[1], "stencil=%s", stencil);
     if (!resume) words[n++] = word[1];
@@ -200,6 +203,7 @@ static struct ended run_with(const char *accel, const char *place, const char *s
     if (!resume) words[n++] = word[2];
     snprintf(word[3], sizeof word[3], "accel=%s", accel != NULL ? accel : "");
     if (accel != NULL) words[n++] = word[3];
+    for (; more != NULL && *more != NULL; more++) words[n++] = *more;
     words[n] = NULL;
     const struct mx_run_options o = {.size = sizeof o, .options = words};
     cr_assert(mx_run_open(&o, &e.why, &run) == 0, "%s", e.why.text);
@@ -211,6 +215,11 @@ static struct ended run_with(const char *accel, const char *place, const char *s
     free(json);
     mx_run_close(run);
     return e;
+}
+
+static struct ended run_with(const char *accel, const char *place, const char *stencil, const char *dtype,
+                             bool resume) {
+    return run_asking(accel, place, stencil, dtype, resume, NULL);
 }
 
 static void make_dir(char *dir, size_t capacity) {
@@ -243,6 +252,44 @@ Test(accel, every_operation_may_fail) {
     cr_assert_eq(rmdir(dir), 0);
 }
 
+/* The same where sources, probes, norms and frames are kernels and copies there, for some operations of all
+ * kinds. */
+Test(accel, what_follows_a_level_may_fail) {
+    enum { FAULTS = 14 };
+    char dir[256], spec[64], path[3][300], word[2][400];
+    mx_accel_close(open_accel("opencl", 0));
+    make_dir(dir, sizeof dir);
+    snprintf(path[1], sizeof path[1], "%s.probes", dir);
+    snprintf(path[2], sizeof path[2], "%s.traces.npy", dir);
+    FILE *f = fopen(path[1], "w");
+    cr_assert(f != NULL);
+    for (int i = 0; i < 11; i++) fprintf(f, "u %d %d %d\n", 2 * i, i, i);
+    fclose(f);
+    snprintf(word[0], sizeof word[0], "probes=%s", path[1]);
+    snprintf(word[1], sizeof word[1], "probes-out=%s", path[2]);
+    const char *const asked[] = {word[0],         word[1],   "overwrite", "side=x=periodic",
+                                 "side=z=mirror", "check=2", NULL},
+                      *const again_asked[] = {word[0], word[1], NULL};
+    const struct ended plain = run_asking(NULL, dir, "star7", "f64", false, asked),
+                       whole = run_asking("opencl", dir, "star7", "f64", false, asked);
+    cr_assert_eq(whole.err, 1, "%s", whole.why.text);
+    cr_assert_str_eq(plain.checksum, whole.checksum);
+    const int operations = atoi(whole.operations);
+    for (int i = 0; i < FAULTS; i++) {
+        const int at = 1 + i * (operations - 1) / (FAULTS - 1);
+        snprintf(spec, sizeof spec, "opencl,%s=%d", i % 2 ? "fault" : "late", at);
+        const struct ended failed = run_asking(spec, dir, "star7", "f64", false, asked);
+        cr_assert_eq(failed.err, -EIO, "%s of %d: %d %s", spec, operations, failed.err, failed.why.text);
+        cr_assert(strstr(failed.why.text, "the fault that was asked for") != NULL, "%s: %s", spec,
+                  failed.why.text);
+        const struct ended again = run_asking(NULL, dir, "", "", true, again_asked);
+        cr_assert_eq(again.err, 1, "%s: %s", spec, again.why.text);
+        cr_assert_str_eq(again.checksum, plain.checksum, "%s", spec);
+    }
+    for (int i = 1; i < 3; i++) cr_assert_eq(unlink(path[i]), 0);
+    cr_assert_eq(rmdir(dir), 0);
+}
+
 /* Stencils that are built in are cells of text to a device. */
 Test(accel, stencils_have_the_bits_of_the_cpu) {
     static const char *const runs[][2] = {{"box27", "f32"}, {"star19", "f64"}};
@@ -254,6 +301,30 @@ Test(accel, stencils_have_the_bits_of_the_cpu) {
                            there = run_with("opencl", dir, runs[i][0], runs[i][1], false);
         cr_assert_eq(there.err, 1, "%s: %s", runs[i][0], there.why.text);
         cr_assert_str_eq(cpu.checksum, there.checksum, "%s %s", runs[i][0], runs[i][1]);
+    }
+    cr_assert_eq(rmdir(dir), 0);
+}
+
+/* Two levels in one launch, of grids that are no multiple of a group's cells, with levels left over. */
+Test(accel, fused_levels_have_the_bits_of_the_cpu) {
+    static const char *const runs[][2] = {{"star7", "f64"}, {"box27", "f32"}, {"star13", "f64"}};
+    const char *const asked[] = {"size=75 21 70", "steps=7", "plan=resident bt=7", NULL};
+    char dir[256];
+    mx_accel_close(open_accel("opencl", 0));
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        char operations[2][32];
+        const struct ended cpu = run_asking(NULL, dir, runs[i][0], runs[i][1], false, asked);
+        for (int fuse = 1; fuse <= 2; fuse++) {
+            char spec[32];
+            snprintf(spec, sizeof spec, "opencl,fuse=%d", fuse);
+            const struct ended there = run_asking(spec, dir, runs[i][0], runs[i][1], false, asked);
+            cr_assert_eq(there.err, 1, "%s: %s", runs[i][0], there.why.text);
+            cr_assert_str_eq(cpu.checksum, there.checksum, "%s %s, %d", runs[i][0], runs[i][1], fuse);
+            snprintf(operations[fuse - 1], sizeof operations[0], "%s", there.operations);
+        }
+        /* Four levels of seven take two launches. */
+        cr_assert_eq(atoi(operations[1]), atoi(operations[0]) - 2, "%s and %s", operations[0], operations[1]);
     }
     cr_assert_eq(rmdir(dir), 0);
 }
