@@ -906,6 +906,17 @@ def test_results_in_files(mx, finished, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["v.h5", "v.npy", "v.raw", "v.zarr"]
 
 
+@pytest.mark.parametrize("shape", [(130, 130, 130), (1, 129, 5), (9, 257, 128), (700, 3, 2)])
+def test_chunks_of_results_are_full(mx, tmp_path, shape):
+    """Whatever the extents, a file of HDF5 has hardly more bytes than its cells; chunks are no larger than 1 MiB."""
+    need("h5py")
+    path = mx.save(np.ones(shape, "f4"), tmp_path / "u.h5")
+    cells = 4 * math.prod(shape)
+    assert cells < path.stat().st_size < 1.1 * cells + 20_000
+    chunks = mx.saving._chunks(mx.arrays.Array(shape, "f4"))
+    assert 4 * math.prod(chunks) <= 1 << 20 and all(c <= max(n, 1) for c, n in zip(chunks, shape))
+
+
 def test_results_take_the_place_of_nothing_else(mx, finished, tmp_path):
     """overwrite=True replaces one file, not a folder, the store that is read or what a link leads to; nothing else is written over at all."""
     run, _want = finished
