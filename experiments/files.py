@@ -252,7 +252,7 @@ def measure_export(field, a, ending, more, o, place, memory):
         drop(field.path)
         before = rss("VmRSS")
         peak_reset()
-        exporting.append(timed(lambda: (field.save(path, "u", **more), sync(path))))
+        exporting.append(timed(lambda: field.save(path, "u", **more)))  # which ends with fsync of all files
         peaks.append(rss("VmHWM") - before)
         count = size_of(path)
         (shutil.rmtree if path.is_dir() else os.unlink)(path)

@@ -1,9 +1,10 @@
 #!/bin/bash
 # The one test command: installs what is missing, builds, runs every test, adds up.
-#   tests/run.sh [--quick] [--tsan] [--long]
-#     --quick  neither sanitizers nor fuzz targets
-#     --tsan   all C tests under the thread sanitizer, not only those with threads
-#     --long   10 minutes for each fuzz target instead of seconds
+#   tests/run.sh [--quick] [--tsan] [--long] [--paraview]
+#     --quick     neither sanitizers nor fuzz targets
+#     --tsan      all C tests under the thread sanitizer, not only those with threads
+#     --long      10 minutes for each fuzz target instead of seconds
+#     --paraview  installs ParaView too (packages-paraview.txt says what that costs); where it is installed its test runs in any case
 # The last line is `N passed, N failed, N skipped`; the exit status is 0 only when none failed.
 set -u
 . "$(dirname "$0")/../experiments/lib.sh"
@@ -14,13 +15,15 @@ export OMP_WAIT_POLICY=passive
 presets=(release asan tsan fuzz)
 tsan_tests=(flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
 tsan_all=
+paraview=
 fuzz_options=()
 for option in "$@"; do
     case $option in
     --quick) presets=(release) ;;
     --tsan) tsan_all=yes ;;
     --long) fuzz_options=(--seconds 600 --jobs "$(nproc)") ;;
-    *) mx_die "unknown option $option; there are --quick, --tsan and --long" ;;
+    --paraview) paraview=yes ;;
+    *) mx_die "unknown option $option; there are --quick, --tsan, --long and --paraview" ;;
     esac
 done
 
@@ -48,6 +51,11 @@ run_pytest() {
     local report=$mx_root/build/release/pytest.xml
     rm -f "$report"
     (mx_need_packages packages-python.txt) || mx_say "not all of packages-python.txt can be had here"
+    if [ -n "$paraview" ]; then
+        (mx_need_packages packages-paraview.txt) || mx_say "results are not opened in ParaView: packages-paraview.txt cannot be had here"
+    elif [ -n "$(mx_missing_packages packages-paraview.txt)" ]; then
+        mx_say "results are not opened in ParaView, which is large (packages-paraview.txt): tests/run.sh --paraview installs it"
+    fi
     MEMEXT_BUILD=$mx_root/build/release "$mx_python" -m pytest -q -rs --junit-xml "$report" tests/python
     reports+=("$report")
 }

@@ -5,7 +5,9 @@ import errno
 import glob
 import os
 import pathlib
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Callable
 
 import numpy as np
@@ -185,34 +187,63 @@ class RawArray(Array):
             view, at = view[n:], at + n
 
 
+_LIBRARIES = threading.RLock()  # HDF5 and NetCDF are for one thread at a time, whichever array it reads
+_pool: list[ThreadPoolExecutor] = []
+
+
+def _ahead() -> ThreadPoolExecutor:
+    """One thread for all arrays: they would wait for each other."""
+    if not _pool:
+        _pool.append(ThreadPoolExecutor(1, "memext-ahead"))
+    return _pool[0]
+
+
 class ObjectArray(Array):
     """Anything with shape, dtype and slices: h5py and zarr datasets, arrays of numpy. Planes that are read in order come in groups as deep as
-    the chunks, so that chunks are decoded once and not for every plane: up to group_bytes, which a run makes a quarter of its DRAM."""
+    the chunks, so that chunks are decoded once and not for every plane, and where two groups have room the next one is decoded while this one is
+    used: up to group_bytes, which a run makes a quarter of its DRAM."""
     group_bytes = 32 << 20
 
     def __init__(self, source: Any, name: str = "array", path: Any = None, keep: Any = None):
         super().__init__(source.shape, source.dtype)
         self.source, self.name, self.path, self.keep = source, name, None if path is None else pathlib.Path(path), keep
         chunks = getattr(source, "chunks", None)
-        self._deep = chunks[0] if isinstance(chunks, tuple) and isinstance(chunks[0], int) else 1
+        self._chunked = isinstance(chunks, tuple) and isinstance(chunks[0], int)
+        self._deep = chunks[0] if self._chunked else 1  # type: ignore[index]
         self._held: tuple[int, np.ndarray] | None = None
+        self._next: tuple[int, Future] | None = None
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
-        return np.ascontiguousarray(self.source[z, y, x])
+        if isinstance(self.source, np.ndarray):
+            return np.ascontiguousarray(self.source[z, y, x])
+        with _LIBRARIES:
+            return np.ascontiguousarray(self.source[z, y, x])
 
     def plane(self, z: int) -> np.ndarray:
-        depth = max(1, min(self._deep, self.group_bytes // max(1, self.nbytes // max(1, self.shape[0]))))
-        if depth == 1:
+        if not self._chunked:
             return super().plane(z)
+        a_plane = max(1, self.nbytes // max(1, self.shape[0]))
+        depth = max(1, min(self._deep, self.group_bytes // a_plane))
         held = self._held  # other threads may read other planes
         if held is None or not held[0] <= z < held[0] + len(held[1]):
-            held = self._held = None  # one group at a time
+            held = self._held = None  # this group goes before the next but one is made
             first = z - z % depth
-            held = self._held = first, self.planes(first, min(first + depth, self.shape[0]))
+            held = self._held = first, self._group(first, depth, 2 * depth * a_plane <= self.group_bytes)
         return held[1][z - held[0]]
 
+    def _group(self, first: int, depth: int, ahead: bool) -> np.ndarray:
+        """Planes from `first` on, that were perhaps begun already; and those after them are begun."""
+        asked, self._next = self._next, None
+        planes = asked[1].result() if asked is not None and asked[0] == first else self.planes(first, min(first + depth, self.shape[0]))
+        after = first + depth
+        if ahead and after < self.shape[0]:
+            self._next = after, _ahead().submit(self.planes, after, min(after + depth, self.shape[0]))
+        return planes
+
     def release(self) -> None:
-        self._held = None
+        asked, self._held, self._next = self._next, None, None
+        if asked is not None and not asked[1].cancel():
+            wait([asked[1]])  # the file may be closed next
 
 
 class PagesArray(Array):

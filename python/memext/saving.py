@@ -47,11 +47,15 @@ def _raw(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> Non
             file.write(memoryview(np.ascontiguousarray(planes)).cast("B"))
 
 
+def _even(n: int, most: int) -> int:
+    """Cells of a chunk, `most` at most, so that the last one of n cells is nearly as full as the others: chunks at the end are stored whole."""
+    return -(-n // -(-n // most))
+
+
 def _chunks(array: Array) -> tuple[int, int, int]:
     """About 1 MiB each, a few planes deep, so that writing plane by plane fills them in turn."""
-    edge = [min(n, 128) for n in array.shape[1:]]
-    depth = max(1, min(array.shape[0], (1 << 20) // (edge[0] * edge[1] * array.dtype.itemsize)))
-    return depth, edge[0], edge[1]
+    ny, nx = (_even(max(n, 1), 128) for n in array.shape[1:])
+    return _even(max(array.shape[0], 1), max(1, (1 << 20) // (ny * nx * array.dtype.itemsize))), ny, nx
 
 
 def _hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
@@ -112,11 +116,13 @@ def _is_zarr(path: pathlib.Path) -> bool:
 
 
 def _sync(path: pathlib.Path) -> None:
-    """What is there is on the disk before it gets its name."""
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if file.is_file():
-            with file.open("rb") as opened:
-                os.fsync(opened.fileno())
+    """What is there is on the disk before it gets its name. Several files at a time: a file system writes their names and sizes down together."""
+    def one(file: pathlib.Path) -> None:
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+    files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+    with ThreadPoolExecutor(max(1, min(16, len(files)))) as pool:
+        list(pool.map(one, files))
 
 
 def _beside(path: pathlib.Path) -> pathlib.Path:

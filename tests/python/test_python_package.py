@@ -96,6 +96,18 @@ def test_types_and_info(mx, quick_place):
 
 # ------------------------------------------------------------------ kernels
 
+def test_a_kernel_of_python_is_the_c_file_that_it_writes(mx, systems, memext, quick_place, cache):
+    """One text for the package and the command: after a run from Python the command finds it compiled, and has the same checksum."""
+    kernel = systems.gray_scott
+    with mx.Run(kernel, u="random", v="random", shape=(6, 7, 19), device=quick_place, dram="64MiB") as run:
+        ours = run.advance(4).report["checksum"]
+    compiled = cache / "memext" / "kernels"
+    before = {p.name: p.stat().st_mtime_ns for p in compiled.iterdir()}
+    theirs = memext.run("--kernel", kernel.write(), "-n", 19, 7, 6, "-t", 4, "--init", "random", "-d", quick_place, "--dram", "64MiB")
+    after = {p.name: p.stat().st_mtime_ns for p in compiled.iterdir()}
+    assert theirs["checksum"] == ours and after == before != {}
+
+
 def arrays(names, shape, dtype, seed=3, low=0.0):
     rng = np.random.default_rng(seed)
     return {n: (low + rng.random(shape) * (1 - low)).astype(dtype) for n in names.split()}
@@ -722,6 +734,43 @@ def test_fields_from_chunked_files(mx, systems, quick_place, tmp_path):
     assert before == [(tmp_path / n).read_bytes() for n in ("u.h5", "k.tif")]
 
 
+def test_chunks_are_decoded_once_and_ahead(mx):
+    """Planes in order: every group once, the next one begun while one is used if both have room; an error comes with its planes; given up in between."""
+    want = np.random.default_rng(3).random((10, 4, 4))
+
+    class Chunks:
+        shape, dtype, chunks = want.shape, want.dtype, (4, 2, 4)
+
+        def __init__(self, broken=None):
+            self.asked, self.broken = [], broken
+
+        def __getitem__(self, key):
+            self.asked.append((key[0].start, key[0].stop))
+            if key[0].start == self.broken:
+                raise OSError("a chunk is damaged")
+            return want[key]
+
+    source = Chunks()
+    array = mx.arrays.ObjectArray(source)
+    array.group_bytes = 2 * 4 * want[0].nbytes
+    assert np.array_equal(array.plane(1), want[1])
+    array._next[1].result(600)
+    assert source.asked == [(0, 4), (4, 8)]
+    assert np.array_equal(np.stack([array.plane(z) for z in range(10)]), want) and source.asked == [(0, 4), (4, 8), (8, 10)]
+    array.plane(0)
+    array.release()
+    assert array._held is None and array._next is None and np.array_equal(array.plane(7), want[7])
+    source = Chunks()
+    array = mx.arrays.ObjectArray(source)
+    array.group_bytes = 2 * 4 * want[0].nbytes - 1
+    array.plane(1)
+    assert array._next is None and source.asked == [(0, 4)]
+    array = mx.arrays.ObjectArray(Chunks(broken=4))
+    assert np.array_equal(array.plane(3), want[3])
+    with pytest.raises(OSError, match="damaged"):
+        array.plane(4)
+
+
 IN_AND_OUT = '''
 import gc, hashlib, importlib.util, pathlib, sys
 import numpy as np
@@ -857,6 +906,17 @@ def test_results_in_files(mx, finished, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["v.h5", "v.npy", "v.raw", "v.zarr"]
 
 
+@pytest.mark.parametrize("shape", [(130, 130, 130), (1, 129, 5), (9, 257, 128), (700, 3, 2)])
+def test_chunks_of_results_are_full(mx, tmp_path, shape):
+    """Whatever the extents, a file of HDF5 has hardly more bytes than its cells; chunks are no larger than 1 MiB."""
+    need("h5py")
+    path = mx.save(np.ones(shape, "f4"), tmp_path / "u.h5")
+    cells = 4 * math.prod(shape)
+    assert cells < path.stat().st_size < 1.1 * cells + 20_000
+    chunks = mx.saving._chunks(mx.arrays.Array(shape, "f4"))
+    assert 4 * math.prod(chunks) <= 1 << 20 and all(c <= max(n, 1) for c, n in zip(chunks, shape))
+
+
 def test_results_take_the_place_of_nothing_else(mx, finished, tmp_path):
     """overwrite=True replaces one file, not a folder, the store that is read or what a link leads to; nothing else is written over at all."""
     run, _want = finished
@@ -935,6 +995,42 @@ def test_pyramids(mx, finished, tmp_path, ending):
     assert not [p.name for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
+OME_ZARR = '''
+import json
+import sys
+import numpy
+from ome_zarr.io import parse_url
+from ome_zarr.reader import Reader
+nodes = list(Reader(parse_url(sys.argv[1], mode="r"))())
+assert len(nodes) == 1, nodes
+said = nodes[0].metadata
+numpy.savez(sys.argv[2], *(numpy.asarray(level) for level in nodes[0].data))
+print(json.dumps({"name": said["name"], "axes": [a["name"] for a in said["axes"]], "types": [a["type"] for a in said["axes"]],
+                  "transformations": said["coordinateTransformations"]}))
+'''
+
+
+def test_pyramids_in_ome_zarr(finished, tmp_path):
+    """ome-zarr-py, by which napari's plugin opens such files, takes a field's group for one image of three levels: axes, places and numbers."""
+    need("zarr")
+    python = os.environ.get("MEMEXT_OME_ZARR_PYTHON", sys.executable)
+    (tmp_path / "read.py").write_text(OME_ZARR)
+    if sh(python, "-c", "import ome_zarr.reader").returncode != 0:
+        pytest.skip("ome-zarr is not installed: pip install ome-zarr into an environment whose python MEMEXT_OME_ZARR_PYTHON names")
+    run, _ = finished
+    levels = run.store.pyramid(tmp_path / "p.zarr")
+    for n in "uv":
+        done = sh(python, tmp_path / "read.py", tmp_path / "p.zarr" / n, tmp_path / f"{n}.npz")
+        assert done.returncode == 0, done.stdout + done.stderr
+        said = json.loads(done.stdout.splitlines()[-1])
+        assert (said["name"], said["axes"], said["types"]) == (n, ["z", "y", "x"], ["space"] * 3)
+        with np.load(tmp_path / f"{n}.npz") as found:
+            assert len(found.files) == 3
+            for k in (1, 2, 3):
+                assert np.array_equal(found[f"arr_{k - 1}"], levels[n][k][...])
+                assert said["transformations"][k - 1] == [{"type": "scale", "scale": [2.0**k] * 3}, {"type": "translation", "translation": [(2**k - 1) / 2] * 3}]
+
+
 PARAVIEW = '''
 import pathlib
 import sys
@@ -969,12 +1065,12 @@ print("shown", flush=True)
 def display():
     """For ParaView, a display that nobody sees. It says its number when it is ready."""
     if shutil.which("pvpython") is None:
-        pytest.skip("pvpython is not installed: packages-paraview.txt has it")
+        pytest.skip("pvpython is not installed: tests/run.sh --paraview installs packages-paraview.txt")
     if os.environ.get("DISPLAY"):
         yield os.environ["DISPLAY"]
         return
     if shutil.which("Xvfb") is None:
-        pytest.skip("ParaView draws on a display, and there is none: packages-paraview.txt has xvfb")
+        pytest.skip("ParaView draws on a display, and there is none: tests/run.sh --paraview installs packages-paraview.txt, which has xvfb")
     server = subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True)
     try:
