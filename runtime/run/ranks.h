@@ -52,6 +52,8 @@ int mx_run_cut(struct mx_run *r);
 int mx_run_agree_plan(struct mx_run *r, int (*plan)(struct mx_run *r));
 /* Is it so for any? */
 int mx_run_agree_any(struct mx_run *r, bool *any);
+/* A number of this run alone, where *run is 0. */
+int mx_run_agree_number(struct mx_run *r, uint64_t *run);
 /* --resume: the newest state that all have committed. */
 int mx_run_agree_state(struct mx_run *r);
 /* norms.h, join: sums of planes from the ranks that have them. */

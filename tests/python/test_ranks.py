@@ -189,11 +189,6 @@ def test_refusals(memext, place, tmp_path):
         assert done.returncode == 2 and "not for several ranks" in done.stderr, done.stderr
     done = memext("run", *words, 2, *EACH, "--algorithm", "skewed", "--block", 9, 9, 2)
     assert done.returncode == 2 and "stream" in done.stderr, done.stderr
-    ranks(memext, place, 2, *GRID, *PLANS["stream"], "--keep")
-    for n, naming in [(3, "with as many as it began with"), (0, "--ranks 2")]:
-        where = ["--ranks", n, "-d", place] if n else ["-d", place / "rank-0"]
-        done = memext("run", "--resume", *where, "--threads", 1)
-        assert done.returncode == 2 and naming in done.stderr, done.stderr
 
 
 def test_plans(memext, place, whole):
