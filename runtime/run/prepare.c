@@ -789,6 +789,7 @@ int mx_run_request(struct mx_run *r) {
         r->o.threads = larger(1, r->report.machine.cores / mx_ranks_here(&r->ranks));
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
+    if ((err = mx_run_measure_link(r)) < 0) return err;
     if ((err = take_accel(r)) < 0) return err;
     r->request.face = mx_face_of(r->backend);
     r->request.advised = r->o.advice == MX_ADVICE_SCHEDULE;

@@ -61,8 +61,6 @@ int mx_run_cut(struct mx_run *r) {
 int mx_run_open_ranks(struct mx_run *r) {
     const struct mx_link_ops *ops = mx_link_of_process();
     struct mx_run_ranks *q = &r->ranks;
-    if (r->o.link != NULL && mx_link_find(r->o.link) == NULL)
-        return mx_fail(&r->why, -EINVAL, "--link '%.40s' is not known; it is local or mpi", r->o.link);
     if (r->o.link != NULL && strcmp(r->o.link, "mpi") == 0 && (ops == NULL || strcmp(ops->name, "mpi") != 0))
         return mx_fail(
             &r->why, -ENOTSUP,
@@ -89,6 +87,14 @@ int mx_run_open_ranks(struct mx_run *r) {
         r->o.timeline = r->o.trace = NULL;
     }
     return 0;
+}
+
+int mx_run_measure_link(struct mx_run *r) {
+    struct mx_tune_link *l = &r->request.link;
+    *l = mx_take_link(&r->o, r->ranks.ranks);
+    if (!mx_is_rank(&r->ranks) || r->o.dry_run || l->bytes_per_s > 0) return 0;
+    r->ranks.link_measured = true;
+    return mx_link_measure(r->ranks.link, &l->bytes_per_s, &l->latency_s, &r->why);
 }
 
 /* "%r" is the rank; in a directory without it each has one of its own. */
@@ -349,6 +355,19 @@ static json_t *spread(json_t *each, const char *key, double *value) {
     return o;
 }
 
+static void put_link(const struct mx_run *r, json_t *o) {
+    const struct mx_tune_link *l = &r->request.link;
+    const bool known = l->bytes_per_s > 0;
+    put_real(o, "link_bytes_per_s", known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S);
+    put_real(o, "link_latency_s", known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S);
+    json_object_set_new(o, "link_source",
+                        json_string(r->ranks.link_measured      ? "measured"
+                                    : r->o.link_bytes_per_s > 0 ? "given"
+                                                                : "default"));
+    put_real(o, "predicted_link_s", r->tuned.seconds.link_s);
+    put_real(o, "predicted_lag_s", r->tuned.seconds.lag_s);
+}
+
 void mx_run_add_ranks(const struct mx_run *r, void *object) {
     static const char *const keys[] = {"seconds",    "update_s",    "wait_s",     "updates",
                                        "read_bytes", "write_bytes", "sent_bytes", "received_bytes"};
@@ -358,6 +377,7 @@ void mx_run_add_ranks(const struct mx_run *r, void *object) {
     put_whole(o, "ranks", q->ranks);
     json_object_set_new(o, "link", json_string(q->link_name));
     put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    put_link(r, o);
     for (int i = 0; i < q->ranks && q->reports != NULL; i++)
         json_array_append_new(each, json_loads(q->reports[i], 0, NULL));
     double *value = calloc((size_t)q->ranks, sizeof *value);
