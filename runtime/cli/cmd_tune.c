@@ -108,6 +108,7 @@ static int take_part(struct tune *t) {
     const int ranks = t->o.ranks > 1 ? (int)t->o.ranks : 1;
     const int err = mx_ranks_cut(&whole, mx_ranks_planner(ranks), ranks, &t->why, &t->o.problem);
     if (ranks > 1) t->request.blocks_only = t->request.resumable = true;
+    t->request.link = mx_take_link(&t->o, ranks);
     return err;
 }
 
@@ -203,6 +204,8 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     put(o, "edge_s", json_real(s->edge_s));
     put(o, "bus_s", json_real(s->bus_s));
     put(o, "flash_s", json_real(s->flash_s));
+    put(o, "link_s", json_real(s->link_s));
+    put(o, "lag_s", json_real(s->lag_s));
     put(o, "total_s", json_real(s->total_s));
     return o;
 }
@@ -273,6 +276,16 @@ static json_t *json_rates(const struct mx_rates *r) {
     put(o, "tiled_sizes", json_refined(&r->refined));
     put(o, "device_source", json_string(sources[r->device_source]));
     put(o, "compute_source", json_string(sources[r->compute_source]));
+    return o;
+}
+
+static json_t *json_link(const struct mx_tune_link *l) {
+    json_t *o = json_object();
+    const bool known = l->bytes_per_s > 0;
+    put(o, "ranks", whole(l->ranks));
+    put(o, "bytes_per_s", json_real(known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S));
+    put(o, "latency_s", json_real(known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S));
+    put(o, "source", json_string(known ? "given" : "default"));
     return o;
 }
 
@@ -356,6 +369,7 @@ static json_t *json_result(const struct tune *t) {
     if (t->accel != NULL) put(o, "accelerator_rates", json_accel_rates(t));
     put(o, "search", json_search(r));
     put(o, "rates", json_rates(&r->rates));
+    if (t->request.link.ranks > 1) put(o, "link", json_link(&t->request.link));
     for (int i = 0; i < r->n_candidates; i++)
         json_array_append_new(list, json_candidate(t, &r->candidates[i]));
     put(o, "candidates", list);

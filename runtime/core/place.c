@@ -107,8 +107,10 @@ bool mx_place_in_use(int fd) {
     return record_lock(fd, F_OFD_GETLK, F_WRLCK, &found) == 0 && found != F_UNLCK;
 }
 
-static int wait_for_requests(const char *path, int fd, mx_why *why) {
-    for (int i = 0; mx_place_in_use(fd); i++) {
+/* Who only reads waits for nobody: requests of a process that was killed are not for what it had committed,
+ * and other readers change nothing. */
+static int wait_for_requests(const char *path, int fd, bool read_only, mx_why *why) {
+    for (int i = 0; !read_only && mx_place_in_use(fd); i++) {
         if (i == MOST_WAITS)
             return mx_fail(
                 why, -EBUSY,
@@ -121,8 +123,10 @@ static int wait_for_requests(const char *path, int fd, mx_why *why) {
     return 0;
 }
 
-static int lock_file(const char *path, int fd, mx_why *why) {
-    int err = mx_retry(flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno);
+/* Several may read a store at a time, as ranks do that go on from the stores of others. */
+static int lock_file(const char *path, int fd, bool read_only, mx_why *why) {
+    const int how = read_only ? LOCK_SH : LOCK_EX;
+    int err = mx_retry(flock(fd, how | LOCK_NB) == 0 ? 0 : -errno);
     if (err == 0) return 0;
     if (err == -EWOULDBLOCK)
         return mx_fail(why, -EBUSY, "%.400s is in use by another memext; wait for it or name another place",
@@ -194,7 +198,7 @@ static int try_file(struct mx_found *f, const struct mx_device_options *options,
     int err = fstat(fd, &st) == 0 ? 0 : explain_open(f->path, errno, why);
     if (err == 0 && !S_ISREG(st.st_mode))
         err = mx_fail(why, -EBUSY, "%.400s was replaced while it was being opened", f->path);
-    if (err == 0) err = lock_file(f->path, fd, why);
+    if (err == 0) err = lock_file(f->path, fd, options->read_only, why);
     f->device = st.st_dev;
     f->inode = st.st_ino;
     if (err != 0 || !is_named(f)) {
@@ -204,7 +208,7 @@ static int try_file(struct mx_found *f, const struct mx_device_options *options,
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK); /* io_uring would give EAGAIN instead of waiting */
     f->place.fd = fd;
     /* Only now that it is locked nobody else changes it. */
-    err = fstat(fd, &st) == 0 ? wait_for_requests(f->path, fd, why) : -errno;
+    err = fstat(fd, &st) == 0 ? wait_for_requests(f->path, fd, options->read_only, why) : -errno;
     f->place.bytes = (uint64_t)st.st_size;
     if (err == 0) err = check_file(f, &st, options->force, why);
     return err != 0 ? err : 1;
@@ -245,8 +249,9 @@ static int open_device(struct mx_found *f, dev_t device, mx_why *why) {
     struct stat st;
     err = fstat(fd, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != device ? -EBUSY : 0;
     if (err != 0) mx_fail(why, err, "%.400s was replaced while it was being opened", f->path);
-    if (err == 0) err = lock_file(f->path, fd, why);
-    if (err == 0) err = wait_for_requests(f->path, fd, why);
+    const bool read_only = f->place.options->read_only;
+    if (err == 0) err = lock_file(f->path, fd, read_only, why);
+    if (err == 0) err = wait_for_requests(f->path, fd, read_only, why);
     if (err != 0) {
         mx_sys->close(fd);
         return err;

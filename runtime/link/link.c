@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 extern const struct mx_link_ops mx_link_local, mx_link_mpi;
 const struct mx_link_ops *const mx_links[] = {&mx_link_local, &mx_link_mpi, NULL};
@@ -18,6 +19,7 @@ const struct mx_link_ops *mx_link_find(const char *name) {
 }
 
 enum { MOST_PARTS = 2 };
+enum { LEAST_TRIAL = 64 << 10, MOST_TRIAL = 16 << 20, SHORT_TRIALS = 20 };
 
 /* One direction at one end: a thread that does one message after the other. */
 struct lane {
@@ -251,6 +253,81 @@ int mx_link_collect(mx_link *l, const char *mine, char **text, mx_why *why) {
     for (int i = 0; i < l->ranks && err < 0; i++) free(text[i]), text[i] = NULL;
     return err;
 }
+
+/* ------------------------------------------------------------------ what it does */
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* There and back: seconds, the least of some. */
+static int turn_around(mx_link *l, int peer, char *data, size_t bytes, int times, mx_why *why,
+                       double *seconds) {
+    const bool first = l->rank < peer;
+    *seconds = 1e9;
+    for (int i = 0; i < times; i++) {
+        const double begin = now_s();
+        int err = first ? give(l, peer, MX_CHANNEL_RUN, data, bytes, why)
+                        : take(l, peer, MX_CHANNEL_RUN, data, bytes, why);
+        if (err == 0)
+            err = first ? take(l, peer, MX_CHANNEL_RUN, data, bytes, why)
+                        : give(l, peer, MX_CHANNEL_RUN, data, bytes, why);
+        if (err < 0) return err;
+        const double s = now_s() - begin;
+        if (s < *seconds) *seconds = s;
+    }
+    return 0;
+}
+
+/* As many bytes as take a while; the lower rank says when it is enough. */
+static int measure_pair(mx_link *l, int peer, char *data, double *bytes_per_s, double *latency_s,
+                        mx_why *why) {
+    static const double enough_s = 0.02;
+    double there_and_back = 0, shortest;
+    size_t bytes = LEAST_TRIAL;
+    char more = 1;
+    int err = turn_around(l, peer, data, 1, SHORT_TRIALS, why, &shortest);
+    while (err == 0 && more) {
+        err = turn_around(l, peer, data, bytes, 2, why, &there_and_back);
+        more = there_and_back < enough_s && bytes < MOST_TRIAL;
+        if (err == 0)
+            err = l->rank < peer ? give(l, peer, MX_CHANNEL_RUN, &more, 1, why)
+                                 : take(l, peer, MX_CHANNEL_RUN, &more, 1, why);
+        if (more) bytes *= 4;
+    }
+    if (err < 0) return err;
+    const double moving = there_and_back - shortest;
+    const double rate = 2 * (double)bytes / (moving > there_and_back / 16 ? moving : there_and_back / 16);
+    if (rate < *bytes_per_s) *bytes_per_s = rate;
+    if (shortest / 2 > *latency_s) *latency_s = shortest / 2;
+    return 0;
+}
+
+int mx_link_measure(mx_link *l, double *bytes_per_s, double *latency_s, mx_why *why) {
+    struct found {
+        double bytes_per_s, latency_s;
+    } mine = {1e15, 0}, *all = calloc((size_t)l->ranks, sizeof *all);
+    char *data = calloc(1, MOST_TRIAL);
+    int err = all == NULL || data == NULL ? mx_fail(why, -ENOMEM, "no memory to measure the link") : 0;
+    for (int odd = 0; odd < 2 && err == 0; odd++) { /* 0-1, 2-3, ... and then 1-2, 3-4, ... */
+        const int peer = (l->rank & 1) == odd ? l->rank + 1 : l->rank - 1;
+        if (peer >= 0 && peer < l->ranks)
+            err = measure_pair(l, peer, data, &mine.bytes_per_s, &mine.latency_s, why);
+    }
+    if (err == 0) err = mx_link_gather(l, MX_CHANNEL_RUN, &mine, sizeof mine, all, why);
+    for (int i = 0; i < l->ranks && err == 0; i++) {
+        if (all[i].bytes_per_s < mine.bytes_per_s) mine.bytes_per_s = all[i].bytes_per_s;
+        if (all[i].latency_s > mine.latency_s) mine.latency_s = all[i].latency_s;
+    }
+    free(all);
+    free(data);
+    if (err == 0) *bytes_per_s = mine.bytes_per_s, *latency_s = mine.latency_s;
+    return err;
+}
+
+/* ------------------------------------------------------------------ in turns */
 
 int mx_link_take_turn(mx_link *l, void *data, size_t bytes, mx_why *why) {
     return l->rank == 0 ? 0 : take(l, l->rank - 1, MX_CHANNEL_RUN, data, bytes, why);

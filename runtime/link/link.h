@@ -77,6 +77,10 @@ int mx_link_collect(mx_link *link, const char *mine, char **text, mx_why *why);
 int mx_link_take_turn(mx_link *link, void *data, size_t bytes, mx_why *why);
 int mx_link_pass_turn(mx_link *link, const void *data, size_t bytes, mx_why *why);
 
+/* What a link does between two neighbours, one pair at a time on each rank and the worst of all: measured in
+ * some 0.1 s, before any messages. Both directions are not used at once. */
+int mx_link_measure(mx_link *link, double *bytes_per_s, double *latency_s, mx_why *why);
+
 /* ---- messages to neighbours, at end 0 (below) and 1 (above), as execute.h asks for them (context: a link)
  */
 

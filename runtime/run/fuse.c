@@ -161,6 +161,7 @@ static const char *hindrance(const struct mx_run *r) {
 static const char *source_hindrance(const struct mx_run *r) {
     const char *why = hindrance(r);
     if (why != NULL) return why;
+    if (r->recut.asked) return "the state is in the stores of another number of ranks";
     if (r->resumed && !r->note.pending) return "the store holds the state";
     if (r->report.layout.row_bytes > LONGEST_ROW_BYTES) return "rows are too long";
     return from_program(r) ? "a program gives the grid" : NULL;

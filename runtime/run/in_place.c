@@ -101,7 +101,8 @@ static int choose(struct mx_run *r, struct mx_run_field *f) {
 
 int mx_run_take_in_place(struct mx_run *r) {
     /* Of a run that is done they are needed no more. */
-    const bool needed = !r->resumed || r->first_time < r->o.problem.nt || r->o.verify || r->o.fields.n > 0;
+    const bool needed =
+        !mx_run_has_store(r) || r->first_time < r->o.problem.nt || r->o.verify || r->o.fields.n > 0;
     int err = 0;
     if (r->resumed && needed) err = mx_fields_open_in_place(&r->fields, &r->o.problem, &r->why);
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {

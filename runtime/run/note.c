@@ -273,6 +273,8 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     put_whole(o, "step", n->time);
     put_whole(o, "buffer", n->buffer);
     if (n->ranks > 0) put(o, "ranks", print_ranks(n));
+    put_identity(o, "run", n->run);
+    if (n->cut > 0) put_whole(o, "cut", n->cut);
     put_whole(o, "buffers", n->n_buffers);
     if (n->pending) put(o, "pending", print_samples(n));
     if (n->different) put(o, "different", json_true());
@@ -681,6 +683,8 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->buffer = (int32_t)whole(r, o, "buffer", 0, n->n_buffers - 1);
     parse_pending(r, o, n);
     if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
+    n->run = parse_identity(r, o, "run");
+    if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)whole(r, o, "cut", 1, 1 << 24);
     n->different = json_is_true(json_object_get(o, "different"));
     n->frames = truth(r, o, "frames");
     n->integrity_unit = whole(r, o, "integrity_unit_bytes", 0, n->layout.plane_pitch_bytes);

@@ -39,6 +39,8 @@ struct mx_note {
     struct mx_problem
         problem;             /* of a rank its part: first_plane and all_nz say which; sides are the whole's */
     int32_t rank, ranks;     /* 0, 0 = by itself */
+    uint64_t run;            /* a number of this run alone, of all its ranks; 0 = none (older memext) */
+    int32_t cut;             /* which set of its stores this is one of (recut.h) */
     int64_t before_time;     /* of a rank: the state that all had committed before this one, in another */
     int32_t before_buffer;   /* Buffer, for the others may not have come as far */
     int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */

@@ -162,6 +162,56 @@ static int take_size(const struct mx_option *row, const char *value, struct mx_o
     return *(uint64_t *)field_of(row, o) = size, 0;
 }
 
+/* A number and its unit, which is one of a table; -1 = it is none. */
+struct unit {
+    const char *name;
+    double value;
+};
+
+static double with_unit(const char *text, size_t length, const struct unit *units, size_t n) {
+    char *end;
+    const double value = strtod(text, &end);
+    const size_t left = (size_t)(text + length - end);
+    if (end == text || end > text + length || !(value >= 0) || !isfinite(value)) return -1;
+    for (size_t i = 0; i < n; i++)
+        if (strlen(units[i].name) == left && strncmp(end, units[i].name, left) == 0)
+            return value * units[i].value;
+    return -1;
+}
+
+static double link_rate(const char *text, size_t length) {
+    static const struct unit units[] = {{"bit", 0.125},  {"Kbit", 125},      {"Mbit", 125e3},
+                                        {"Gbit", 125e6}, {"Tbit", 125e9},    {"B", 1},
+                                        {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},
+                                        {"KiB", 1024},   {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+    return with_unit(text, length, units, sizeof units / sizeof units[0]);
+}
+
+static double link_latency(const char *text, size_t length) {
+    static const struct unit units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    return with_unit(text, length, units, sizeof units / sizeof units[0]);
+}
+
+/* [NAME,]RATE[,LATENCY], or NAME. */
+static int take_link(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *word = value;
+    size_t length = strcspn(word, ",");
+    (void)row;
+    o->link_latency_s = -1;
+    for (const struct mx_link_ops *const *l = mx_links; *l != NULL; l++)
+        if (strlen((*l)->name) == length && strncmp((*l)->name, word, length) == 0) o->link = (*l)->name;
+    if (o->link != NULL && word[length] == 0) return 0;
+    if (o->link != NULL) word += length + 1, length = strcspn(word, ",");
+    o->link_bytes_per_s = link_rate(word, length);
+    if (word[length] == ',') o->link_latency_s = link_latency(word + length + 1, strlen(word + length + 1));
+    if (o->link_bytes_per_s > 0 && (word[length] == 0 || o->link_latency_s >= 0)) return 0;
+    return mx_fail(
+        why, -EINVAL,
+        "--link '%.60s' is neither local nor mpi, nor what a link does: give [NAME,]RATE[,LATENCY], as "
+        "10Gbit,20us or mpi,100Mbit",
+        value);
+}
+
 static int take_coef(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     const char *p = value;
     (void)row;
@@ -309,8 +359,10 @@ const struct mx_option mx_option_rows[] = {
     {"ranks", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_count, AT(ranks), 1, MX_RANKS_MOST, "P",
      "processes of this machine that share the planes, or how many of mpirun's there are (tune: to plan "
      "for)"},
-    {"link", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_text, AT(link), 0, 0, "NAME",
-     "how ranks reach one another: local | mpi (default: mpi where mpirun has started them, else local)"},
+    {"link", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_link, 0, 0, 0, "[NAME][,RATE[,LATENCY]]",
+     "how ranks reach one another: local | mpi (default: mpi where mpirun has started them, else local); "
+     "what it "
+     "does, as 10Gbit,20us (default: measured)"},
     {"accel", 0, BOTH, 1, take_text, AT(accel), 0, 0, "NAME[,KEY=VALUE...]",
      "compute in the memory of an accelerator: host | opencl | cuda | auto (memext info lists them)"},
     {"device-memory", 0, BOTH, 1, take_size, AT(device_memory), 1 << 16, UINT64_MAX, "SIZE",

@@ -29,14 +29,15 @@ struct mx_options {
     const char *kernel;
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place, field_copy;
-    int64_t ranks;                 /* --ranks; 0 = not given */
-    const char *link;              /* --link; NULL = that of the process */
-    const char *accel;             /* --accel; NULL = none */
-    uint64_t device_memory;        /* --device-memory; 0 = all of it */
-    struct mx_words sides;         /* --side */
-    struct mx_words frames;        /* --frame */
-    bool bare_output;              /* --output-frame none */
-    struct mx_words point_sources; /* --source */
+    int64_t ranks;                           /* --ranks; 0 = not given */
+    const char *link;                        /* --link; NULL = that of the process */
+    double link_bytes_per_s, link_latency_s; /* what it says of the link; 0 and < 0 = nothing */
+    const char *accel;                       /* --accel; NULL = none */
+    uint64_t device_memory;                  /* --device-memory; 0 = all of it */
+    struct mx_words sides;                   /* --side */
+    struct mx_words frames;                  /* --frame */
+    bool bare_output;                        /* --output-frame none */
+    struct mx_words point_sources;           /* --source */
     const char *sources, *probes, *probes_out;
     int64_t check;          /* --check; 0 = not given */
     struct mx_words untils; /* --until */

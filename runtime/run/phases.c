@@ -24,6 +24,8 @@ static int begin_note(struct mx_run *r) {
     if (mx_is_rank(&r->ranks)) n->rank = r->ranks.rank, n->ranks = r->ranks.ranks;
     n->started_s = (int64_t)time(NULL);
     n->frames = r->tuned.shape.init_both;
+    const int numbered = mx_run_agree_number(r, &n->run);
+    if (numbered < 0) return numbered;
     if (r->system != NULL) {
         n->system = *r->system;
         n->problem.system = &n->system;
@@ -182,6 +184,11 @@ static int pass_layout(struct mx_run *r, const char *label, mx_buffer *buffer, c
     mx_run_begin_phase(r, label, "B", layout->buffer_bytes);
     return (write ? mx_field_write : mx_field_read)(buffer, layout, r->budget, &r->stop, pass_plane, &p,
                                                     &r->why);
+}
+
+int mx_run_pass(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
+                mx_source_fn *source, void *context) {
+    return pass_layout(r, label, buffer, layout, true, source, context);
 }
 
 static int pass(struct mx_run *r, const char *label, mx_buffer *buffer, bool write, mx_source_fn *use,
@@ -351,10 +358,31 @@ static int write_fixed(struct mx_run *r) {
     return err;
 }
 
+/* The note of a store that another cut of the run goes on in. */
+static int turn_note(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    n->problem = r->o.problem;
+    if (r->system != NULL) n->problem.system = &n->system;
+    n->layout = r->report.layout;
+    n->rank = mx_is_rank(&r->ranks) ? r->ranks.rank : 0;
+    n->ranks = mx_is_rank(&r->ranks) ? r->ranks.ranks : 0;
+    n->cut = r->recut.to;
+    n->frames = r->tuned.shape.init_both;
+    return mx_run_agree_number(r, &n->run);
+}
+
+static int turn(struct mx_run *r) {
+    int err = turn_note(r);
+    if (err == 0) err = mx_run_read_former(r);
+    r->report.phase[MX_PHASE_INIT].read_bytes += (int64_t)r->recut.read_bytes;
+    return err;
+}
+
 /* State 0, in as many Buffers as the algorithm wants to find it in; of pairs both arrays. */
 static int write_initial_grid(struct mx_run *r) {
     const int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1, parts = r->tuned.shape.pairs ? 2 : 1;
-    int err = r->resumed ? 0 : begin_note(r);
+    int err = r->recut.asked ? turn(r) : r->resumed ? 0 : begin_note(r);
+    if (r->recut.asked && !r->note.pending) return err;
     if (err == 0 && r->system == NULL) {
         struct sided sided = {r, 0, plain_plane, r};
         for (int32_t i = 0; i < n && err == 0; i++)
@@ -383,19 +411,20 @@ static int begin_fused(struct mx_run *r) {
 
 static int initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
-    const bool fresh = !r->resumed || r->note.pending;
+    const bool fresh = !mx_run_has_store(r) || r->note.pending;
     int err = mx_run_begin_fuse(r);
     r->fill = (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout};
     if (r->o.init != NULL) r->fill.init = mx_init_find(r->o.init);
     if (err == 0 && fresh) err = r->fuse.source ? begin_fused(r) : write_initial_grid(r);
     if (r->n_buffers > r->note.n_buffers) r->note.frames &= fresh; /* a new Buffer holds nothing */
     renew_note(r);
-    if (err == 0 && r->resumed && r->tuned.shape.init_both && !r->note.frames && r->rest.nt > 0)
+    if (err == 0 && mx_run_has_store(r) && r->tuned.shape.init_both && !r->note.frames && r->rest.nt > 0)
         err = copy_frames(r);
     /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
      */
     bool commits = r->report.device.durable && mx_run_resumable(r);
     if (err == 0 && fresh && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
+    if (err == 0 && r->resumed) mx_run_remove_former(r);
     r->report.init_seconds = seconds_since(begin);
     return err;
 }
@@ -934,6 +963,7 @@ void mx_run_release(struct mx_run *r) {
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);
     mx_device_close(r->device);
+    mx_run_close_former(r);
     mx_budget_free(r->budget);
     mx_output_drop(&r->outputs.timeline);
     mx_output_drop(&r->outputs.trace);

@@ -110,18 +110,18 @@ static int take_place(struct mx_run *r) {
 /* What was given with --resume has to be what the store holds. */
 static int check_problem(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
-    if (b->all_nz > 0 && !mx_is_rank(&r->ranks))
+    if (b->all_nz > 0 && !mx_is_rank(&r->ranks) && !r->recut.asked)
         return mx_fail(
             &r->why, -EINVAL,
-            "%.300s holds planes %lld to %lld of a run of %d ranks: resume it with --ranks %d, or mpirun "
-            "-n %d, and the -d that it began with",
-            place, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1), r->note.ranks,
-            r->note.ranks, r->note.ranks);
-    if (mx_is_rank(&r->ranks) && (r->note.ranks != r->ranks.ranks || r->note.rank != r->ranks.rank))
+            "%.300s holds planes %lld to %lld of a run of %d ranks: resume it with the -d that it began "
+            "with, which has the stores of all",
+            place, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1), r->note.ranks);
+    if (mx_is_rank(&r->ranks) && !r->recut.asked &&
+        (r->note.ranks != r->ranks.ranks || r->note.rank != r->ranks.rank))
         return mx_fail(
             &r->why, -EINVAL,
-            "%.300s is the store of rank %d of %d, and this is rank %d of %d: a run of ranks is resumed "
-            "with as many as it began with",
+            "%.300s is the store of rank %d of %d, and this is rank %d of %d: a run goes on with another "
+            "number of ranks where all of its stores are seen",
             place, r->note.rank, r->note.ranks, r->ranks.rank, r->ranks.ranks);
     if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != mx_all_planes(b)))
         return mx_fail(
@@ -293,9 +293,10 @@ static int take_stored_system(struct mx_run *r, const char *place) {
 
 static int read_note(struct mx_run *r, struct mx_store_facts *store) {
     mx_why reason = {""};
-    int err = mx_store_look(r->o.path, &r->why, store);
+    const char *place = mx_run_noted_place(r);
+    int err = mx_store_look(place, &r->why, store);
     if (err == -ENOENT)
-        return mx_fail(&r->why, err, "%.300s holds no memext store: nothing to resume", r->o.path);
+        return mx_fail(&r->why, err, "%.300s holds no memext store: nothing to resume", place);
     if (err < 0) return err;
     if (store->note_bytes == 0)
         return mx_fail(&r->why, -EINVAL,
@@ -350,12 +351,15 @@ static int take_store(struct mx_run *r) {
     if (store == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of the store");
     int err = r->o.path == NULL
                   ? mx_fail(&r->why, -EINVAL, "--resume needs the place of the store: give it with -d PATH")
-                  : read_note(r, store);
+                  : mx_run_name_former(r);
+    if (err == 0) err = read_note(r, store);
     r->note_time = r->note.time;
     r->note_buffer = r->note.buffer;
+    r->ranks.silent = r->recut.asked && r->ranks.rank > 0; /* of one note all say the same */
     if (err == 0) err = check_kernel(r, store->place);
     if (err == 0) err = check_problem(r, store->place);
-    if (err == 0) err = mx_run_agree_state(r);
+    if (err == 0) r->ranks.silent = false;
+    if (err == 0) err = r->recut.asked ? mx_run_take_former(r) : mx_run_agree_state(r);
     if (err == 0) err = check_origin(r, store->place);
     if (err == 0) err = take_stored_frames(r, store->place);
     if (err == 0) {
@@ -424,6 +428,7 @@ static int plan_as_before(struct mx_run *r) {
     int err = -EINVAL;
     if (strcmp(plan.tuner, "manual") == 0) {
         plan.threads = q->threads;
+        if (r->recut.asked && plan.bz >= r->note.problem.nz) plan.bz = r->rest.nz;
         const int64_t levels = mx_levels_of(&r->rest, r->rest.nt);
         if (plan.bt > levels && levels > 0) plan.bt = levels;
         err = mx_tune_plan(q, &plan, &r->why, &r->tuned);
@@ -534,10 +539,10 @@ static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
 static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     bool possible = mx_run_resumable(r) && !r->backend->anonymous;
     const int32_t least = r->tuned.shape.pairs && r->tuned.shape.in_place ? 1 : 2;
-    r->n_buffers = r->resumed ? r->note.n_buffers : least;
+    r->n_buffers = mx_run_has_store(r) ? r->note.n_buffers : least;
     /* A run in place that is done has one; more steps of it are taken from there to another. */
-    if (r->resumed && r->rest.nt > 0 && r->n_buffers < least) r->n_buffers = least;
-    r->commit_every_s = r->resumed ? r->note.commit_every : 0;
+    if (mx_run_has_store(r) && r->rest.nt > 0 && r->n_buffers < least) r->n_buffers = least;
+    r->commit_every_s = mx_run_has_store(r) ? r->note.commit_every : 0;
     if (!possible && mx_option_given(&r->o, "commit-every"))
         return mx_fail(
             &r->why, -EINVAL,
@@ -549,7 +554,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
         if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
-    } else if (!r->resumed && wants_third(r, capacity_bytes)) {
+    } else if (!mx_run_has_store(r) && wants_third(r, capacity_bytes)) {
         r->commit_every_s = commit_every_s;
         r->n_buffers = MX_BUFFERS;
     }
@@ -598,16 +603,16 @@ static void report_commits(struct mx_run *r) {
     p->commit_every_s = r->commit_every_s;
     p->seconds_a_sweep = mx_run_seconds_a_sweep(r);
     p->integrity = r->o.integrity || r->note.integrity_unit > 0;
-    p->predicted_init_bytes = r->resumed ? 0
+    p->predicted_init_bytes = mx_run_has_store(r) ? 0
                               : r->tuned.shape.init_both
                                   ? mx_run_buffers(r) * p->layout.buffer_bytes
                                   : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
-    if (r->note.pending && r->resumed)
+    if (r->note.pending && mx_run_has_store(r))
         p->predicted_init_bytes = (r->tuned.shape.init_both ? r->n_buffers : 1) * p->layout.buffer_bytes;
     if (r->fuse.source) p->predicted_init_bytes = r->fuse.init_bytes;
     p->predicted_read_bytes += r->fuse.fed_bytes - r->fuse.saved_bytes;
     p->predicted_write_bytes -= r->fuse.unstored_bytes;
-    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !r->resumed; i++)
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && !mx_run_has_store(r); i++)
         p->predicted_init_bytes += p->layout.fixed[i].user_file ? 0 : p->layout.fixed[i].bytes;
 }
 
@@ -628,7 +633,8 @@ static int64_t output_passes(const struct mx_run *r) {
 /* A resumed run whose Buffers do not all have the frame yet copies it. */
 static int64_t copied_bytes(const struct mx_run *r) {
     const bool frames = r->note.frames && r->n_buffers <= r->note.n_buffers;
-    if (!r->resumed || r->note.pending || !r->tuned.shape.init_both || frames || r->rest.nt == 0) return 0;
+    if (!mx_run_has_store(r) || r->note.pending || !r->tuned.shape.init_both || frames || r->rest.nt == 0)
+        return 0;
     return (mx_run_buffers(r) - (r->tuned.shape.pairs ? 2 : 1)) * r->report.layout.buffer_bytes;
 }
 
@@ -644,7 +650,7 @@ static void report_phases(struct mx_run *r) {
                                         .no_output = u->no_output};
     struct mx_report_phase *init = &p->phase[MX_PHASE_INIT], *stencil = &p->phase[MX_PHASE_STENCIL],
                            *checksum = &p->phase[MX_PHASE_CHECKSUM], *output = &p->phase[MX_PHASE_OUTPUT];
-    init->predicted_read_bytes = (u->source ? u->init_read_bytes : 0) + copied;
+    init->predicted_read_bytes = (u->source ? u->init_read_bytes : 0) + copied + mx_run_former_bytes(r);
     init->predicted_write_bytes = p->predicted_init_bytes + copied;
     stencil->predicted_read_bytes = p->predicted_read_bytes;
     stencil->predicted_write_bytes = p->predicted_write_bytes;
@@ -671,7 +677,7 @@ static int extend_fixed(struct mx_run *r) {
     const int64_t hc = p->system != NULL ? p->system->hc : 0,
                   need = larger((r->tuned.shape.max_levels - 2) * p->h + hc, 0);
     const bool low = mx_has_neighbour(p, 0), high = mx_has_neighbour(p, 1);
-    int64_t beyond = r->resumed ? r->note.fixed_beyond : need;
+    int64_t beyond = mx_run_has_store(r) ? r->note.fixed_beyond : need;
     if ((!low && !high) || mx_fixed_count(p) == 0) return 0;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &r->tuned.layout.fixed[i];
@@ -696,9 +702,9 @@ int mx_run_plan(struct mx_run *r) {
     q->offset_align_bytes = alignment(r, &capacity);
     q->extra_dram_bytes = extra_bytes(r);
     q->blocks_only = r->o.integrity || r->ranks.ranks > 1;
-    q->resumable |= r->ranks.ranks > 1;
+    q->resumable |= r->ranks.ranks > 1 || r->recut.asked; /* the former stores go when these hold the state */
     q->fixed = r->file_layout;
-    if (r->resumed) {
+    if (mx_run_has_store(r)) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
         q->layout = &r->note.layout; /* of files that are read in place q->fixed */
         q->resumable = true;
@@ -794,6 +800,7 @@ int mx_run_request(struct mx_run *r) {
         r->o.threads = larger(1, r->report.machine.cores / mx_ranks_here(&r->ranks));
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
+    if ((err = mx_run_measure_link(r)) < 0) return err;
     if ((err = take_accel(r)) < 0) return err;
     r->request.face = mx_face_of(r->backend);
     r->request.advised = r->o.advice == MX_ADVICE_SCHEDULE;
@@ -822,7 +829,7 @@ static int open_device(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     struct mx_device_options d = {.backend = o->backend,
                                   .path = o->path,
-                                  .expect_bytes = r->resumed ? 0 : stored_bytes(r),
+                                  .expect_bytes = mx_run_has_store(r) ? 0 : stored_bytes(r),
                                   .queue_depth = (uint32_t)o->queue_depth,
                                   .max_request_bytes = (uint32_t)o->request_bytes,
                                   .workers = (uint32_t)o->workers,
@@ -832,7 +839,7 @@ static int open_device(struct mx_run *r) {
                                   .uncached = o->uncached,
                                   .no_register = o->no_register,
                                   .force = o->force,
-                                  .resume = o->resume,
+                                  .resume = mx_run_has_store(r),
                                   .keep = o->keep,
                                   .fault = o->fault};
     int err = mx_device_open(&d, &r->why, &r->device);
@@ -863,7 +870,7 @@ static int check_note(struct mx_run *r) {
 static int open_extent(struct mx_run *r, const char *name, int64_t size, bool noted, bool unused,
                        mx_buffer **out) {
     const uint64_t bytes = (uint64_t)size;
-    int err = r->resumed ? mx_buffer_open(r->device, name, &r->why, out) : -ENOENT;
+    int err = mx_run_has_store(r) ? mx_buffer_open(r->device, name, &r->why, out) : -ENOENT;
     if (err == -ENOENT && !noted)
         return (unused ? mx_buffer_create_unused : mx_buffer_create)(r->device, name, bytes, &r->why, out);
     if (err == 0 && r->rest.nt > 0) err = mx_buffer_allocate(*out, &r->why);
@@ -876,7 +883,7 @@ static int open_extent(struct mx_run *r, const char *name, int64_t size, bool no
 
 static int open_buffer(struct mx_run *r, int32_t i) {
     const int64_t bytes = r->report.layout.buffer_bytes;
-    const bool noted = r->resumed && i < r->note.n_buffers;
+    const bool noted = mx_run_has_store(r) && i < r->note.n_buffers;
     int err = open_extent(r, mx_note_buffers[i], bytes, noted, i < r->fuse.unused_buffers, &r->buffer[i]);
     if (err == 0 && r->tuned.shape.pairs)
         err = open_extent(r, mx_note_partners[i], bytes, noted, false, &r->partner[i]);
@@ -890,8 +897,8 @@ static int open_fixed(struct mx_run *r) {
         if (r->file[i] != NULL)
             err = mx_buffer_open(r->file[i], MX_FILE_BUFFER, &r->why, &r->fixed[i]);
         else if (!r->report.layout.fixed[i].user_file) /* of a run that is done no file is opened */
-            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, r->resumed, false,
-                              &r->fixed[i]);
+            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, mx_run_has_store(r),
+                              false, &r->fixed[i]);
     }
     return err;
 }
@@ -904,7 +911,7 @@ static int open_faces(struct mx_run *r) {
     for (int i = 1; r->faces == NULL; i++) {
         char name[16];
         snprintf(name, sizeof name, i == 1 ? "faces" : "faces-%d", i);
-        err = r->resumed ? mx_buffer_open(r->device, name, &r->why, &r->faces) : -ENOENT;
+        err = mx_run_has_store(r) ? mx_buffer_open(r->device, name, &r->why, &r->faces) : -ENOENT;
         if (err == -ENOENT) return mx_buffer_create(r->device, name, bytes, &r->why, &r->faces);
         if (err < 0) return err;
         if (mx_buffer_bytes(r->faces) >= bytes) return 0;
@@ -919,8 +926,9 @@ static int take_integrity(struct mx_run *r) {
     int64_t unit = r->note.integrity_unit;
     int err = 0;
     const bool stored = unit != 0;
-    if (!stored && (!r->o.integrity ||
-                    (r->resumed && r->rest.nt == 0))) { /* of a complete result nothing is stored any more */
+    if (!stored &&
+        (!r->o.integrity ||
+         (mx_run_has_store(r) && r->rest.nt == 0))) { /* of a complete result nothing is stored any more */
         r->report.integrity = false;
         return 0;
     }
@@ -947,7 +955,8 @@ static int take_integrity(struct mx_run *r) {
 
 int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
-    if (err == 0 && r->resumed) err = check_note(r);
+    if (err == 0 && r->o.force) mx_run_discard_former(r);
+    if (err == 0 && mx_run_has_store(r)) err = check_note(r);
     if (r->resumed) r->note.problem.nt = r->o.problem.nt; /* from the next commit on */
     /* The device's alignment may turn out larger than it looked from outside. */
     bool same = r->backend->face == MX_FACE_MAPPED ||

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 /* ------------------------------------------------------------------ the part of a rank */
@@ -44,11 +45,11 @@ int mx_run_cut(struct mx_run *r) {
     for (int i = 0; i < MX_MAX_FIXED; i++) /* files that are read in place are of the whole grid */
         r->file_layout[i].offset_bytes += r->o.problem.first_plane * r->file_layout[i].plane_pitch_bytes;
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
-    if (r->resumed && (a->first_plane != b->first_plane || a->nz != b->nz))
+    if (mx_run_has_store(r) && (a->first_plane != b->first_plane || a->nz != b->nz))
         return mx_fail(
             &r->why, -EINVAL,
             "the store of rank %d holds planes %lld to %lld of %lld, and of %d ranks it has %lld to "
-            "%lld: a run of ranks is resumed with as many as it began with",
+            "%lld: the store is damaged",
             r->ranks.rank, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1),
             (long long)mx_all_planes(b), r->ranks.ranks, (long long)a->first_plane,
             (long long)(a->first_plane + a->nz - 1));
@@ -60,8 +61,6 @@ int mx_run_cut(struct mx_run *r) {
 int mx_run_open_ranks(struct mx_run *r) {
     const struct mx_link_ops *ops = mx_link_of_process();
     struct mx_run_ranks *q = &r->ranks;
-    if (r->o.link != NULL && mx_link_find(r->o.link) == NULL)
-        return mx_fail(&r->why, -EINVAL, "--link '%.40s' is not known; it is local or mpi", r->o.link);
     if (r->o.link != NULL && strcmp(r->o.link, "mpi") == 0 && (ops == NULL || strcmp(ops->name, "mpi") != 0))
         return mx_fail(
             &r->why, -ENOTSUP,
@@ -90,7 +89,25 @@ int mx_run_open_ranks(struct mx_run *r) {
     return 0;
 }
 
+int mx_run_measure_link(struct mx_run *r) {
+    struct mx_tune_link *l = &r->request.link;
+    *l = mx_take_link(&r->o, r->ranks.ranks);
+    if (!mx_is_rank(&r->ranks) || r->o.dry_run || l->bytes_per_s > 0) return 0;
+    r->ranks.link_measured = true;
+    return mx_link_measure(r->ranks.link, &l->bytes_per_s, &l->latency_s, &r->why);
+}
+
 /* "%r" is the rank; in a directory without it each has one of its own. */
+static int check_place(struct mx_run *r) {
+    struct stat st;
+    const char *path = r->o.path;
+    if (path == NULL || strstr(path, "%r") != NULL || (stat(path, &st) == 0 && S_ISDIR(st.st_mode))) return 0;
+    return mx_fail(&r->why, -EINVAL,
+                   "%.300s would be the place of every rank: give a directory, or one with %%r, which is the "
+                   "rank's number",
+                   path);
+}
+
 static int take_place(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
     const char *path = r->o.path, *at = path != NULL ? strstr(path, "%r") : NULL;
@@ -101,16 +118,10 @@ static int take_place(struct mx_run *r) {
         n = snprintf(q->path, sizeof q->path, "%.*s%d%s", (int)(at - path), path, q->rank, at + 2);
         /* A directory that is named so is made; a file is its store's own business. */
         if (n > 0 && at[2] == 0 && stat(q->path, &st) != 0 && !r->o.dry_run) mkdir(q->path, 0777);
-    } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+    } else {
         n = snprintf(q->path, sizeof q->path, "%s/rank-%d", path, q->rank);
         if (!r->o.dry_run && !r->o.resume && mkdir(q->path, 0777) != 0 && errno != EEXIST)
             return mx_fail(&r->why, -errno, "%.300s cannot be made: %s", q->path, strerror(errno));
-    } else {
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s would be the place of every rank: give a directory, or one with %%r, which is the "
-            "rank's number",
-            path);
     }
     if (n >= (int)sizeof q->path) return mx_fail(&r->why, -ENAMETOOLONG, "the path of -d is too long");
     r->o.path = q->path;
@@ -127,15 +138,16 @@ int mx_run_check_ranks(struct mx_run *r) {
         {"in-place", "ranks go on from states that all of them have committed"},
         {"commit-every", "ranks commit every sweep, all together"},
     };
-    if (!mx_is_rank(&r->ranks)) return 0;
+    if (!mx_is_rank(&r->ranks)) return mx_run_find_state(r);
     r->ranks.silent = r->ranks.rank > 0; /* what all find wrong one says */
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         if (mx_option_given(&r->o, refused[i].option))
             return mx_fail(&r->why, -ENOTSUP, "--%s is not for several ranks: %s; leave it out",
                            refused[i].option, refused[i].why);
-    const int err = take_place(r);
+    int err = check_place(r);
     if (err == 0) r->ranks.silent = false;
-    return err;
+    if (err == 0) err = mx_run_find_state(r);
+    return err < 0 || r->recut.found ? err : take_place(r);
 }
 
 /* ------------------------------------------------------------------ what all agree on */
@@ -157,6 +169,13 @@ int mx_run_agree_any(struct mx_run *r, bool *any) {
     for (int i = 0; i < r->ranks.ranks && err == 0; i++) *any |= all[i];
     free(all);
     return err;
+}
+
+int mx_run_agree_number(struct mx_run *r, uint64_t *run) {
+    while (*run == 0)
+        if (getrandom(run, sizeof *run, 0) < 0) *run = mx_clock_ns();
+    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, run, sizeof *run, &r->why)
+                                 : 0;
 }
 
 /* The plan of another rank, whose planes are as many or one more or less. */
@@ -336,6 +355,19 @@ static json_t *spread(json_t *each, const char *key, double *value) {
     return o;
 }
 
+static void put_link(const struct mx_run *r, json_t *o) {
+    const struct mx_tune_link *l = &r->request.link;
+    const bool known = l->bytes_per_s > 0;
+    put_real(o, "link_bytes_per_s", known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S);
+    put_real(o, "link_latency_s", known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S);
+    json_object_set_new(o, "link_source",
+                        json_string(r->ranks.link_measured      ? "measured"
+                                    : r->o.link_bytes_per_s > 0 ? "given"
+                                                                : "default"));
+    put_real(o, "predicted_link_s", r->tuned.seconds.link_s);
+    put_real(o, "predicted_lag_s", r->tuned.seconds.lag_s);
+}
+
 void mx_run_add_ranks(const struct mx_run *r, void *object) {
     static const char *const keys[] = {"seconds",    "update_s",    "wait_s",     "updates",
                                        "read_bytes", "write_bytes", "sent_bytes", "received_bytes"};
@@ -345,6 +377,7 @@ void mx_run_add_ranks(const struct mx_run *r, void *object) {
     put_whole(o, "ranks", q->ranks);
     json_object_set_new(o, "link", json_string(q->link_name));
     put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    put_link(r, o);
     for (int i = 0; i < q->ranks && q->reports != NULL; i++)
         json_array_append_new(each, json_loads(q->reports[i], 0, NULL));
     double *value = calloc((size_t)q->ranks, sizeof *value);

@@ -24,6 +24,7 @@ struct mx_run_ranks {
     bool well;           /* everything was done together to the end */
     uint64_t sent_bytes, received_bytes;
     const char *link_name;
+    bool link_measured;
     char **reports; /* of rank 0: the summaries of all, as text; NULL = none */
 };
 
@@ -48,10 +49,14 @@ int mx_run_open_ranks(struct mx_run *r);
 int mx_run_check_ranks(struct mx_run *r);
 /* r->o.problem becomes this rank's part. */
 int mx_run_cut(struct mx_run *r);
+/* What the link does: as --link says, or measured, by all. */
+int mx_run_measure_link(struct mx_run *r);
 /* One plan for all, made by one: the others take it as it is. */
 int mx_run_agree_plan(struct mx_run *r, int (*plan)(struct mx_run *r));
 /* Is it so for any? */
 int mx_run_agree_any(struct mx_run *r, bool *any);
+/* A number of this run alone, where *run is 0. */
+int mx_run_agree_number(struct mx_run *r, uint64_t *run);
 /* --resume: the newest state that all have committed. */
 int mx_run_agree_state(struct mx_run *r);
 /* norms.h, join: sums of planes from the ranks that have them. */

@@ -183,6 +183,13 @@ static void take_given_rates(const struct mx_options *o, struct mx_rates *r) {
         r->compute_source = MX_RATES_GIVEN;
 }
 
+struct mx_tune_link mx_take_link(const struct mx_options *o, int ranks) {
+    struct mx_tune_link link = {.ranks = ranks, .bytes_per_s = o->link_bytes_per_s};
+    link.latency_s =
+        o->link_bytes_per_s > 0 && o->link_latency_s >= 0 ? o->link_latency_s : MX_DEFAULT_LINK_LATENCY_S;
+    return link;
+}
+
 int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
                   const struct mx_machine *machine, uint64_t dram_bytes, mx_why *why,
                   struct mx_rates *rates) {

@@ -27,6 +27,8 @@ enum mx_tune_face mx_face_of(const struct mx_backend *backend);
 uint32_t mx_place_align(const struct mx_options *options, const struct mx_backend *backend,
                         uint64_t *capacity_bytes);
 /* Cached, measured (--calibrate), or given rates. */
+/* What --link says of it. */
+struct mx_tune_link mx_take_link(const struct mx_options *options, int ranks);
 int mx_take_rates(const struct mx_options *options, const struct mx_backend *backend,
                   const struct mx_machine *machine, uint64_t dram_bytes, mx_why *why, struct mx_rates *rates);
 /* Norms of a problem, due[0] of it, as runs take them: all there are. threads and row_bytes may be as yet

@@ -14,6 +14,7 @@
  *     norms.c      checks: norms, their history, what ends a run
  *     snapshots.c  the state every so many steps, as files
  *     ranks.c      several processes, each with a range of planes
+ *     recut.c      --resume with another number of them
  *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
@@ -38,6 +39,7 @@
 #include "run/output.h"
 #include "run/points.h"
 #include "run/ranks.h"
+#include "run/recut.h"
 #include "run/request.h"
 #include "run/snapshots.h"
 #include "schedule/schedule.h"
@@ -68,6 +70,7 @@ struct mx_run {
     volatile int stop; /* asked to end; any thread, any signal handler */
 
     struct mx_run_ranks ranks;
+    struct mx_run_recut recut;
     struct mx_problem whole; /* o.problem is the part of this rank, this is all of it; the same where a run is
                                 by itself */
     const struct mx_backend *backend;
@@ -181,6 +184,8 @@ void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
 int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's; r->o.problem has them then */
 int mx_run_check_frames(struct mx_run *r); /* do --frame and they agree? */
 
+/* The store is there already, with the state in it. */
+static inline bool mx_run_has_store(const struct mx_run *r) { return r->resumed && !r->recut.asked; }
 /* A finished sweep is a commit. */
 static inline bool mx_run_resumable(const struct mx_run *r) {
     return r->algorithm->resumable && !r->tuned.shape.in_place;
@@ -199,6 +204,9 @@ static inline mx_buffer *mx_run_buffer(const struct mx_run *r, int32_t number, i
 int mx_run_check_note(
     struct mx_run *r);             /* -ENAMETOOLONG: of a new run, whose files' paths a store cannot hold */
 int mx_run_work(struct mx_run *r); /* from the initial grid to the result in the sink */
+/* Fills a new Buffer plane by plane, with progress. */
+int mx_run_pass(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
+                mx_source_fn *source, void *context);
 void mx_run_release(struct mx_run *r);
 
 #endif

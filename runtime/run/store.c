@@ -139,7 +139,9 @@ static void put_note(json_t *o, const struct mx_note *n) {
         put(o, "rank", json_integer(n->rank));
         put(o, "ranks", json_integer(n->ranks));
         put(o, "first_plane", json_integer(n->problem.first_plane));
+        put(o, "before_step", json_integer(n->before_time));
     }
+    put(o, "cut", json_integer(n->cut));
     put(o, "backend", json_string(n->backend));
     put(o, "host", json_string(n->host));
     put(o, "started_unix_s", json_integer(n->started_s));

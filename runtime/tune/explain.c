@@ -87,7 +87,14 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
             "\n%s takes %.1f s by prediction: %s decides (I/O %.1f s, compute %.1f s, copies %.1f s), and "
             "%.1f s at "
             "the ends of sweeps.\n",
-            w->algorithm, s->total_s, io ? "I/O" : "computing", moving, computing, s->copy_s, s->edge_s);
+            w->algorithm, s->total_s,
+            s->link_s > moving && s->link_s > computing + s->copy_s ? "the link"
+            : io                                                    ? "I/O"
+                                                                    : "computing",
+            moving, computing, s->copy_s, s->edge_s);
+    if (s->link_s > 0)
+        fprintf(f, "To neighbours it sends %.2f GiB in %.1f s, and waits %.3f s for theirs.\n",
+                gib((double)w->traffic.sent_bytes), s->link_s, s->lag_s);
     if (next == NULL) return;
     double more =
         next->seconds.total_s > 0 ? 100 * (next->seconds.total_s / (s->total_s > 0 ? s->total_s : 1) - 1) : 0;

@@ -211,6 +211,24 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
     s->total_s = greater(s->io_s, busy) + s->edge_s;
 }
 
+/* A message goes each sweep from either end to the neighbour there, and a sweep needs the one of the sweep
+ * before: along z each rank lags behind the one below by a message, once, and around a periodic z every sweep
+ * waits for one. Sent and received bytes pass each other; the ends share the link. */
+static void predict_link(const struct job *job, const struct mx_shape *shape, const struct mx_traffic *t,
+                         struct mx_seconds *s) {
+    const struct mx_tune_link *l = &job->request->link;
+    const bool ring = mx_sides_periodic(&job->problem.sides, MX_DIM_Z);
+    const double rate = l->bytes_per_s > 0 ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S;
+    const double latency = l->bytes_per_s > 0 ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S;
+    const int ends = mx_has_neighbour(&job->problem, 0) + mx_has_neighbour(&job->problem, 1);
+    const double sweeps = (double)mx_sweep_count(&job->problem, shape->max_levels);
+    if (l->ranks < 2 || ends == 0 || sweeps < 1) return;
+    const double message = latency + (double)t->sent_bytes / (sweeps * ends * rate);
+    const double behind = (double)(l->ranks - 1) < sweeps - 1 ? (double)(l->ranks - 1) : sweeps - 1;
+    s->link_s = sweeps * latency + (double)t->sent_bytes / rate;
+    s->lag_s = message * (ring ? sweeps : 1 + behind);
+}
+
 struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
                              const struct mx_layout *layout, const struct mx_shape *shape,
                              const struct mx_traffic *t) {
@@ -226,7 +244,9 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
         s.cores_s =
             ((double)t->read_bytes + (double)t->write_bytes) * job->rates.byte_core_s / (double)job->threads;
     }
-    s.total_s = greater(s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s) + s.edge_s;
+    predict_link(job, shape, t, &s);
+    s.total_s = greater(greater(s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s), s.link_s) +
+                s.edge_s + s.lag_s;
     if (job->request->accel != NULL) predict_there(job, plan, layout, shape, t, &s);
     return s;
 }

@@ -184,6 +184,14 @@ struct mx_tune_accel {
 #define MX_DEFAULT_BUS_BYTES_PER_S 1.2e10
 #define MX_DEFAULT_DEVICE_UPDATES_PER_S 2.0e10
 
+/* The link of a rank to its neighbours; bytes_per_s 0 = the default. */
+struct mx_tune_link {
+    int32_t ranks;                 /* 0 or 1 = there is none */
+    double bytes_per_s, latency_s; /* each way; of a message */
+};
+#define MX_DEFAULT_LINK_BYTES_PER_S 1.25e9
+#define MX_DEFAULT_LINK_LATENCY_S 2e-5
+
 struct mx_tune_request {
     const struct mx_problem *problem;
     const struct mx_machine *machine; /* cores, sockets, caches of the tuner's rules */
@@ -214,11 +222,12 @@ struct mx_tune_request {
     int64_t most_bt;                     /* levels of a sweep at most; 0 = no bound. For blk */
     uint64_t extra_dram_bytes;           /* that the run takes besides Blocks (hashes of --integrity) */
     const struct mx_tune_accel *accel;   /* NULL = Blocks are in DRAM */
+    struct mx_tune_link link;            /* of one of several ranks, whose part the problem is */
     bool exhaustive; /* search every combination instead of the reduced, equally exact set */
     int32_t threads; /* 0 = machine->cores */
 };
 
-/* Predicted duration of the stencil phase. total_s = max(io + stall, compute + copy + cores) where they
+/* Predicted duration of the stencil phase. total_s = max(io + stall, compute + copy + cores, link) where they
  * overlap, else their sum, plus what never overlaps. */
 struct mx_seconds {
     double io_s, compute_s, copy_s;
@@ -229,7 +238,9 @@ struct mx_seconds {
     double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
     double flash_s; /* with an accelerator: io_s without the bus */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */
-    double edge_s; /* filling and draining the pipeline of stream, once a sweep */
+    double edge_s;  /* filling and draining the pipeline of stream, once a sweep */
+    double link_s;  /* of a rank: its messages on the link, which go while it computes */
+    double lag_s;   /* of a rank: messages that the last one waits for, one after the other */
     double total_s;
 };
 

@@ -169,7 +169,7 @@ def test_killed_and_resumed(memext, place):
         if run.returncode == 0:
             break
         assert run.returncode == 128 + signal.SIGKILL, err
-        assert goal == 0 or err.count("has ended") == n - 1, err
+        assert goal == 0 or err.count("has ended") == n - 1 or min(steps_of(memext, place, n)) == 60, err
         resumed += more != new
         steps = steps_of(memext, place, n)
         assert min(steps) < 0 or max(steps) - min(steps) <= 1, steps
@@ -189,11 +189,6 @@ def test_refusals(memext, place, tmp_path):
         assert done.returncode == 2 and "not for several ranks" in done.stderr, done.stderr
     done = memext("run", *words, 2, *EACH, "--algorithm", "skewed", "--block", 9, 9, 2)
     assert done.returncode == 2 and "stream" in done.stderr, done.stderr
-    ranks(memext, place, 2, *GRID, *PLANS["stream"], "--keep")
-    for n, naming in [(3, "with as many as it began with"), (0, "--ranks 2")]:
-        where = ["--ranks", n, "-d", place] if n else ["-d", place / "rank-0"]
-        done = memext("run", "--resume", *where, "--threads", 1)
-        assert done.returncode == 2 and naming in done.stderr, done.stderr
 
 
 def test_plans(memext, place, whole):
@@ -207,6 +202,33 @@ def test_plans(memext, place, whole):
     assert done.returncode == 0, done.stderr
     tuned = json.loads(done.stdout)
     assert tuned["predicted_sent_bytes"] > 0 and tuned["plan"]["bt"] <= 128
+
+
+def tuned(memext, *words):
+    done = memext("tune", "-n", 1022, 1022, 8192, "-t", 1000, "--ranks", 64, "--dram", "64GiB", "--cores", 16, "--sockets", 1, "--l2", "1MiB", "--l3",
+                  "32MiB", *words, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_link_rates(memext, place):
+    """A link is measured, or is what --link says: predicted seconds know it, and where every message costs much fewer go, from deeper ends."""
+    fast, slow = tuned(memext, "--link", "100Gbit"), tuned(memext, "--link", "mpi,10Mbit")
+    assert slow["link"] == {"ranks": 64, "bytes_per_s": 1.25e6, "latency_s": 2e-5, "source": "given"}
+    for one in [fast, slow]:
+        time, link = one["predicted_time"], one["link"]
+        assert time["link_s"] >= one["predicted_sent_bytes"] / link["bytes_per_s"]
+        assert one["predicted_seconds"] >= max(time["link_s"], time["compute_s"], time["io_s"])
+    assert slow["predicted_seconds"] > 10 * fast["predicted_seconds"]
+    computing = ["--read-bw", 1e11, "--write-bw", 1e11, "--rate", 1e8]  # deep ends cost most
+    near, far = [tuned(memext, *computing, "--link", link)["plan"]["bt"] for link in ("100Gbit", "100Gbit,10s")]
+    assert near < far
+    given = memext.run(*GRID, "--ranks", 4, "--dry-run", *PLANS["stream"], "--link", "1GB,5us")["ranks"]
+    assert given["link_source"] == "given" and (given["link_bytes_per_s"], given["link_latency_s"]) == pytest.approx((1e9, 5e-6))
+    measured = ranks(memext, place, 3, *GRID, *PLANS["stream"])["ranks"]
+    assert measured["link_source"] == "measured" and measured["link_bytes_per_s"] > 1e6 and 0 < measured["link_latency_s"] < 1
+    for word in ["pigeon", "10", "10Gbit,5", "local,", "-1Gbit", "mpi,1Gbit,1us,1"]:
+        memext.refused("run", *GRID, "--ranks", 2, "-d", place, "--link", word, naming=["RATE"])
 
 
 @pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])

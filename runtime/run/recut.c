@@ -1,0 +1,686 @@
+#include "run/recut.h"
+
+#include "run/run.h"
+#include "run/store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STORE_NAME "memext.store"
+
+/* A store that planes are read from. */
+struct mx_former {
+    char path[PATH_MAX];
+    int64_t first_plane, planes;
+    int32_t buffer;
+    struct mx_layout layout;
+    int64_t integrity_unit;
+};
+
+/* ------------------------------------------------------------------ places */
+
+static bool is_directory(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The place of a store: of rank `rank` of `ranks`, or (ranks 1) of a run by itself. */
+static int place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char out[PATH_MAX]) {
+    const char *at = strstr(base, "%r");
+    char end[32] = "";
+    int n;
+    if (cut > 0) snprintf(end, sizeof end, "/cut-%d", cut);
+    if (at != NULL && (ranks > 1 || !is_directory(base)))
+        n = snprintf(out, PATH_MAX, "%.*s%d%s%s", (int)(at - base), base, rank, at + 2, end);
+    else if (ranks > 1)
+        n = snprintf(out, PATH_MAX, "%s/rank-%d%s", base, rank, end);
+    else
+        n = snprintf(out, PATH_MAX, "%s%s", base, end);
+    return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* A store as it was seen. */
+struct seen {
+    char path[PATH_MAX]; /* the directory, or the file or device that -d names */
+    uint64_t run;        /* 0 = it has no note */
+    int32_t folder;      /* the number of its directory cut-N, 0 = it is in none */
+    int32_t cut, ranks, rank;
+    int64_t time, before_time;
+    uint32_t finished;
+};
+
+struct sight {
+    struct seen *seen;
+    int32_t n, room;
+    struct mx_stored *stored; /* of one look after the other */
+};
+
+static bool has_file(const char *path) {
+    char file[PATH_MAX + sizeof STORE_NAME];
+    struct stat st;
+    snprintf(file, sizeof file, "%s/%s", path, STORE_NAME);
+    return lstat(file, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Of a directory cut-N also what is no store yet. */
+static void see(struct sight *s, const char *path, int32_t folder) {
+    struct mx_stored *t = s->stored;
+    const int err = mx_stored_look(path, NULL, t);
+    if ((err < 0 && (folder == 0 || !has_file(path))) || (err == 0 && t->wavefront)) return;
+    if (s->n == s->room) {
+        struct seen *more = realloc(s->seen, (size_t)(s->room + 64) * sizeof *more);
+        if (more == NULL) return;
+        s->seen = more;
+        s->room += 64;
+    }
+    struct seen *e = &s->seen[s->n++];
+    *e = (struct seen){.folder = folder};
+    snprintf(e->path, sizeof e->path, "%s", path);
+    if (err < 0 || !t->have_note) return;
+    e->finished = t->facts.finished;
+    const struct mx_note *n = &t->note;
+    e->ranks = n->ranks > 0 ? n->ranks : 1;
+    e->rank = n->rank;
+    e->cut = n->cut;
+    e->run = n->run != 0 ? n->run : (uint64_t)e->ranks;
+    e->time = n->time;
+    e->before_time = n->ranks > 0 ? n->before_time : n->time;
+}
+
+/* The number behind a prefix, as names of ours have it; -1 = none. */
+static int32_t number_of(const char *name, const char *prefix) {
+    const size_t n = strlen(prefix);
+    const char *digits = name + n;
+    if (strncmp(name, prefix, n) != 0 || strspn(digits, "0123456789") != strlen(digits)) return -1;
+    return digits[0] == 0 || strlen(digits) > 7 ? -1 : (int32_t)atoi(digits);
+}
+
+/* A store at `path` and in its directories cut-N. */
+static void see_cuts(struct sight *s, const char *path) {
+    char inside[PATH_MAX];
+    struct dirent *e;
+    see(s, path, 0);
+    DIR *d = opendir(path);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        const int32_t cut = number_of(e->d_name, "cut-");
+        if (cut > 0 && snprintf(inside, sizeof inside, "%s/%s", path, e->d_name) < PATH_MAX)
+            see(s, inside, cut);
+    }
+    if (d != NULL) closedir(d);
+}
+
+/* All that a base holds, as far as it can be seen from here. */
+static int see_all(struct mx_run *r, struct sight *s) {
+    char path[PATH_MAX];
+    struct dirent *e;
+    *s = (struct sight){.stored = calloc(1, sizeof *s->stored)};
+    if (s->stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores");
+    const char *base = r->recut.base;
+    const bool numbered = strstr(base, "%r") != NULL && !is_directory(base);
+    for (int32_t i = 0; numbered && i < MX_RANKS_MOST; i++) {
+        if (place_of(base, 2, i, 0, path) < 0 || access(path, F_OK) != 0) break;
+        see_cuts(s, path);
+    }
+    if (numbered) return 0;
+    see_cuts(s, base);
+    DIR *d = opendir(base);
+    while (d != NULL && (e = readdir(d)) != NULL)
+        if (number_of(e->d_name, "rank-") >= 0 &&
+            snprintf(path, sizeof path, "%s/%s", base, e->d_name) < PATH_MAX)
+            see_cuts(s, path);
+    if (d != NULL) closedir(d);
+    return 0;
+}
+
+static void forget(struct sight *s) {
+    free(s->seen);
+    free(s->stored);
+}
+
+/* ------------------------------------------------------------------ which set */
+
+static const struct seen *find_rank(const struct sight *s, const struct seen *of, int32_t rank) {
+    for (int32_t i = 0; i < s->n; i++) {
+        const struct seen *e = &s->seen[i];
+        if (e->run == of->run && e->cut == of->cut && e->ranks == of->ranks && e->rank == rank) return e;
+    }
+    return NULL;
+}
+
+/* first: of rank 0. The step that all have in common, or -1. */
+static int64_t common_step(const struct sight *s, const struct seen *first) {
+    int64_t least = first->time;
+    for (int32_t k = 0; k < first->ranks; k++) {
+        const struct seen *e = find_rank(s, first, k);
+        if (e == NULL) return -1;
+        if (e->time < least) least = e->time;
+    }
+    for (int32_t k = 0; k < first->ranks; k++) {
+        const struct seen *e = find_rank(s, first, k);
+        if (e->time != least && e->before_time != least) return -1;
+    }
+    return least;
+}
+
+static bool is_whole(const struct sight *s, const struct seen *e) {
+    return e->run != 0 && e->rank == 0 && common_step(s, e) >= 0;
+}
+
+static bool is_newest(const struct sight *s, const struct seen *e) {
+    for (int32_t i = 0; i < s->n; i++)
+        if (s->seen[i].run == e->run && s->seen[i].cut > e->cut && is_whole(s, &s->seen[i])) return false;
+    return true;
+}
+
+static int refuse_several(struct mx_run *r, const struct seen *a, const struct seen *b) {
+    return mx_fail(&r->why, -EINVAL,
+                   "%.200s holds states of two runs, one of %d %s and one of %d: say which by --ranks",
+                   r->recut.base, a->ranks, a->ranks > 1 ? "ranks" : "rank", b->ranks);
+}
+
+/* Of several runs the one that has as many ranks as this one. */
+static int choose(struct mx_run *r, const struct sight *s, int32_t ranks, const struct seen **out) {
+    const struct seen *found = NULL, *other = NULL;
+    for (int same = 1; same >= 0 && found == NULL; same--)
+        for (int32_t i = 0; i < s->n; i++) {
+            const struct seen *e = &s->seen[i];
+            if (!is_whole(s, e) || !is_newest(s, e) || (same && e->ranks != ranks)) continue;
+            if (found == NULL)
+                found = e;
+            else
+                other = e;
+        }
+    if (other != NULL) return refuse_several(r, found, other);
+    *out = found;
+    return 0;
+}
+
+/* What rank 0 found, for all. */
+struct choice {
+    int32_t err, ranks, cut, to;
+    uint64_t run;
+    int64_t time;
+    mx_why why;
+};
+
+static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
+    struct sight s;
+    const struct seen *found = NULL;
+    int err = see_all(r, &s);
+    if (err == 0) err = choose(r, &s, ranks, &found);
+    if (err == 0 && found != NULL) {
+        *out = (struct choice){.ranks = found->ranks, .cut = found->cut, .run = found->run};
+        out->time = common_step(&s, found);
+        out->to = found->cut;
+        for (int32_t i = 0; i < s.n; i++) {
+            if (s.seen[i].cut > out->to) out->to = s.seen[i].cut;
+            if (s.seen[i].folder > out->to) out->to = s.seen[i].folder;
+        }
+        out->to++;
+    }
+    forget(&s);
+    return err;
+}
+
+/* Where all ranks have a store of one newest set that is theirs, nothing else is looked at: disks of other
+ * machines may not be seen from here. */
+struct own {
+    uint64_t run;
+    int32_t cut;
+    bool mine;
+};
+
+static int look_at_own(struct mx_run *r, struct own *out) {
+    struct sight s = {.stored = calloc(1, sizeof *s.stored)};
+    char path[PATH_MAX];
+    const struct seen *newest = NULL;
+    *out = (struct own){.cut = -1};
+    if (s.stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores");
+    if (place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0) see_cuts(&s, path);
+    if (r->ranks.rank == 0 && is_directory(r->recut.base)) see_cuts(&s, r->recut.base);
+    for (int32_t i = 0; i < s.n; i++)
+        if (s.seen[i].run != 0 && (newest == NULL || s.seen[i].cut > newest->cut)) newest = &s.seen[i];
+    for (int32_t i = 0; i < s.n && newest != NULL; i++)
+        if (s.seen[i].run != 0 && s.seen[i].run != newest->run && s.seen[i].ranks == r->ranks.ranks &&
+            s.seen[i].rank == r->ranks.rank)
+            newest = &s.seen[i]; /* of two runs the one that has as many */
+    if (newest != NULL)
+        *out = (struct own){.run = newest->run,
+                            .cut = newest->cut,
+                            .mine = newest->ranks == r->ranks.ranks && newest->rank == r->ranks.rank};
+    forget(&s);
+    return 0;
+}
+
+static int all_have_theirs(struct mx_run *r, struct own *mine, bool *all) {
+    const int ranks = r->ranks.ranks;
+    struct own *own = calloc((size_t)ranks, sizeof *own);
+    *all = false;
+    if (own == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = look_at_own(r, mine);
+    if (err == 0) err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, sizeof *mine, own, &r->why);
+    *all = err == 0;
+    for (int i = 0; i < ranks && *all; i++)
+        *all = own[i].mine && own[i].run == own[0].run && own[i].cut == own[0].cut;
+    free(own);
+    return err;
+}
+
+/* Ranks of this run: those that are there, or, of a dry run, that are asked about. */
+static int32_t ranks_of(const struct mx_run *r) {
+    if (mx_is_rank(&r->ranks)) return r->ranks.ranks;
+    return r->o.dry_run && r->o.ranks > 1 ? (int32_t)r->o.ranks : 1;
+}
+
+static int share_choice(struct mx_run *r, struct choice *c) {
+    int err = 0;
+    if (r->ranks.rank == 0) {
+        c->err = look_around(r, ranks_of(r), c);
+        if (c->err < 0) c->why = r->why;
+    }
+    if (mx_is_rank(&r->ranks)) err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, c, sizeof *c, &r->why);
+    if (err == 0 && c->err < 0) {
+        r->ranks.silent = r->ranks.rank > 0;
+        r->why = c->why;
+        err = c->err;
+    }
+    return err;
+}
+
+static int make_directory(const char *path) {
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return mx_sync_directory(path);
+    return -errno;
+}
+
+/* A place for a new store of this rank. */
+static int make_own(struct mx_run *r) {
+    struct mx_run_recut *c = &r->recut;
+    char outer[PATH_MAX];
+    int err = place_of(c->base, c->ranks, 0, c->cut, outer);
+    if (err == 0 && !is_directory(outer)) {
+        r->ranks.silent = r->ranks.rank > 0; /* all find it so */
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "%.300s holds one store, and a run that goes on with another number of ranks needs its former "
+            "ones beside the new: resume it with %d, or take directories as places",
+            outer, c->ranks);
+    }
+    if (err == 0) err = place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, outer);
+    if (err == 0) err = place_of(c->base, r->ranks.ranks, r->ranks.rank, c->to, c->own);
+    if (err < 0) return mx_fail(&r->why, err, "the path of -d is too long");
+    if (!r->o.dry_run) err = make_directory(outer);
+    if (err == 0 && !r->o.dry_run) err = make_directory(c->own);
+    return err < 0 ? mx_fail(&r->why, err, "%.300s cannot be made: %s", c->own, strerror(-err)) : 0;
+}
+
+static int take_choice(struct mx_run *r, const struct choice *found) {
+    struct mx_run_recut *c = &r->recut;
+    c->ranks = found->ranks, c->cut = found->cut, c->to = found->cut;
+    c->run = found->run, c->time = found->time;
+    c->found = true;
+    c->asked = found->ranks != ranks_of(r);
+    if (c->asked) c->to = found->to;
+    int err = c->asked ? make_own(r) : place_of(c->base, r->ranks.ranks, r->ranks.rank, c->cut, c->own);
+    r->o.path = c->own;
+    return err;
+}
+
+/* A store of a run that --resume would go on with. */
+static int refuse_leftover(struct mx_run *r) {
+    struct sight s = {.stored = calloc(1, sizeof *s.stored)};
+    char path[PATH_MAX];
+    int err = s.stored == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores") : 0;
+    if (err == 0 && place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0) see_cuts(&s, path);
+    for (int32_t i = 0; i < s.n && err == 0; i++)
+        if (s.seen[i].folder > 0 && s.seen[i].run != 0)
+            err = mx_fail(&r->why, -EEXIST, "%.300s holds %s; --resume continues it, --force discards it",
+                          s.seen[i].path, s.seen[i].finished != 0 ? "a finished run" : "an interrupted run");
+    forget(&s);
+    return err;
+}
+
+int mx_run_find_state(struct mx_run *r) {
+    struct mx_run_recut *c = &r->recut;
+    struct choice found = {.ranks = 0};
+    struct own own;
+    bool all = false;
+    if (r->o.path == NULL || strlen(r->o.path) >= sizeof c->base) return 0;
+    if (!is_directory(r->o.path) && strstr(r->o.path, "%r") == NULL) return 0;
+    strcpy(c->base, r->o.path);
+    if (!r->o.resume) return r->o.force || r->o.dry_run ? 0 : refuse_leftover(r);
+    int err = mx_is_rank(&r->ranks) ? all_have_theirs(r, &own, &all) : 0;
+    if (err == 0 && all) {
+        found = (struct choice){.ranks = r->ranks.ranks, .cut = own.cut, .run = own.run};
+        return take_choice(r, &found);
+    }
+    if (err == 0) err = share_choice(r, &found);
+    return err < 0 || found.ranks == 0 ? err : take_choice(r, &found);
+}
+
+/* ------------------------------------------------------------------ notes */
+
+const char *mx_run_noted_place(const struct mx_run *r) {
+    return r->recut.former != NULL ? r->recut.former[0].path : r->o.path;
+}
+
+int mx_run_name_former(struct mx_run *r) {
+    struct mx_run_recut *c = &r->recut;
+    int err = 0;
+    if (!c->asked) return 0;
+    c->former = calloc((size_t)c->ranks, sizeof *c->former);
+    if (c->former == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the stores of %d ranks", c->ranks);
+    for (int32_t k = 0; k < c->ranks && err == 0; k++)
+        err = place_of(c->base, c->ranks, k, c->cut, c->former[k].path);
+    return err < 0 ? mx_fail(&r->why, err, "the path of -d is too long") : 0;
+}
+
+/* The fields of C as they lie in a store: those of a rank reach beyond its planes. */
+static void lay_fixed(const struct mx_note *n, struct mx_layout *l) {
+    const bool ring = mx_sides_periodic(&n->sides, MX_DIM_Z);
+    const bool low = n->ranks > 0 && (n->rank > 0 || ring);
+    for (int32_t i = 0; i < mx_fixed_count(&n->problem); i++)
+        if (low && !l->fixed[i].user_file)
+            l->fixed[i].offset_bytes = n->fixed_beyond * l->fixed[i].plane_pitch_bytes;
+}
+
+static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int64_t next_plane) {
+    struct mx_former *f = &r->recut.former[k];
+    const struct mx_note *n = &s->note;
+    if (!s->have_note || n->run != r->note.run || n->cut != r->note.cut || n->ranks != r->note.ranks ||
+        n->rank != k || n->problem.first_plane != next_plane)
+        return mx_fail(&r->why, -EINVAL, "%.300s is not the store of rank %d that belongs to the others",
+                       f->path, k);
+    const bool newest = n->time == r->recut.time;
+    if (!newest && (n->ranks == 0 || n->before_time != r->recut.time))
+        return mx_fail(&r->why, -EINVAL, "%.300s holds no step %lld, which the others have in common",
+                       f->path, (long long)r->recut.time);
+    f->first_plane = n->problem.first_plane;
+    f->planes = n->problem.nz;
+    f->buffer = newest ? n->buffer : n->before_buffer;
+    f->layout = n->layout;
+    f->integrity_unit = n->integrity_unit;
+    lay_fixed(n, &f->layout);
+    return 0;
+}
+
+/* The note of a run of one cut becomes that of the next one. */
+static void turn_note(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    const bool newest = n->time == r->recut.time;
+    n->time = n->before_time = r->recut.time;
+    n->buffer = n->before_buffer = 0;
+    n->checksum[0] = 0;
+    r->o.integrity |= n->integrity_unit > 0;
+    n->integrity_unit = 0;
+    n->fixed_beyond = 0;
+    n->n_buffers = 0;
+    n->commit_every = 0;
+    if (newest) return;
+    n->met = (struct mx_met){.step = 0};
+    struct mx_norms_history history = n->history;
+    mx_history_up_to(&history, n->time, MX_HISTORY_MOST, &n->history);
+}
+
+/* What the run has that several ranks cannot do. */
+static int check_ability(struct mx_run *r) {
+    const struct mx_note *n = &r->note;
+    if (ranks_of(r) == 1) return 0;
+    if (n->snapshots.every > 0)
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "%.300s holds a run with --snapshot, which several ranks cannot do: resume it by itself",
+            r->recut.base);
+    for (int32_t i = 0; i < n->fields.n && mx_sides_periodic(&n->sides, MX_DIM_Z); i++)
+        if (n->fields.field[i].in_place)
+            return mx_fail(&r->why, -ENOTSUP,
+                           "the run in %.300s reads its field %s in place, which ranks around a periodic z "
+                           "cannot do: resume it by itself",
+                           r->recut.base, n->fields.field[i].name);
+    return 0;
+}
+
+int mx_run_take_former(struct mx_run *r) {
+    struct mx_run_recut *c = &r->recut;
+    struct mx_stored *s = calloc(1, sizeof *s);
+    int64_t next = 0;
+    int err = s == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores") : check_ability(r);
+    for (int32_t k = 0; k < c->ranks && err == 0; k++) {
+        struct mx_former *f = &c->former[k];
+        err = mx_stored_look(f->path, &r->why, s);
+        if (err == -ENOENT)
+            mx_fail(&r->why, err,
+                    "%.300s, the store of rank %d of %d, is not seen from here: a run goes on with another "
+                    "number of ranks where all see all of its stores",
+                    f->path, k, c->ranks);
+        if (err == 0) err = take_one(r, s, k, next);
+        next += f->planes;
+    }
+    if (err == 0 && next != mx_all_planes(&r->note.problem))
+        err = mx_fail(&r->why, -EINVAL, "the stores in %.300s do not hold the whole grid", c->base);
+    free(s);
+    if (err == 0) turn_note(r);
+    return err;
+}
+
+/* ------------------------------------------------------------------ planes */
+
+/* Planes of one array of the state, or of a field of C, from where they are. */
+struct reader {
+    struct mx_run *r;
+    const struct mx_layout *to;
+    int part;       /* array A or B */
+    int32_t fixed;  /* the field of C; -1 = of the state */
+    int64_t before; /* planes of the Buffer that stand before the rank's own frame */
+    int32_t open;   /* the store; -1 = none */
+    mx_device *device;
+    mx_buffer *buffer;
+    mx_block *block;
+};
+
+static void close_store(struct reader *e) {
+    mx_block_free(e->block);
+    mx_buffer_close(e->buffer);
+    mx_device_close(e->device);
+    e->block = NULL, e->buffer = NULL, e->device = NULL;
+    e->open = -1;
+}
+
+static int64_t pitch_of(const struct reader *e, const struct mx_former *f) {
+    return e->fixed < 0 ? f->layout.plane_pitch_bytes : f->layout.fixed[e->fixed].plane_pitch_bytes;
+}
+
+static int open_device(struct reader *e, const struct mx_former *f, const char *backend) {
+    const struct mx_options *o = &e->r->o;
+    const struct mx_device_options d = {.size = sizeof d,
+                                        .backend = backend,
+                                        .path = f->path,
+                                        .queue_depth = (uint32_t)o->queue_depth,
+                                        .max_request_bytes = (uint32_t)o->request_bytes,
+                                        .fault = backend == o->backend ? o->fault : NULL,
+                                        .resume = true,
+                                        .read_only = true,
+                                        .keep = true};
+    struct mx_device_facts facts = {.size = sizeof facts};
+    int err = mx_device_open(&d, &e->r->why, &e->device);
+    if (err < 0) return err;
+    mx_device_facts(e->device, &facts);
+    if (pitch_of(e, f) % facts.offset_align_bytes == 0 && f->integrity_unit % facts.offset_align_bytes == 0)
+        return 0;
+    close_store(e);
+    return -ENOTSUP; /* planes are not transferred one by one there */
+}
+
+static int open_buffer(struct reader *e, const struct mx_former *f) {
+    char field[16];
+    const char *name = e->fixed >= 0  ? mx_note_fixed(e->fixed, field)
+                       : e->part == 1 ? mx_note_partners[f->buffer]
+                                      : mx_note_buffers[f->buffer];
+    mx_why *why = &e->r->why;
+    int err = mx_buffer_open(e->device, name, why, &e->buffer);
+    if (err < 0 || e->fixed >= 0 || f->integrity_unit == 0) return err;
+    err = mx_buffer_integrity(e->buffer, (uint64_t)f->integrity_unit, e->r->budget, why);
+    if (err == 0 && (err = mx_buffer_integrity_load(e->buffer)) < 0)
+        mx_fail(why, err, "the hashes of %.300s cannot be read: %s", f->path, strerror(-err));
+    return err;
+}
+
+static int open_store(struct reader *e, int32_t k) {
+    const struct mx_former *f = &e->r->recut.former[k];
+    close_store(e);
+    const char *backend = e->r->backend->anonymous ? NULL : e->r->o.backend;
+    int err = open_device(e, f, backend);
+    if (err == -ENOTSUP) err = open_device(e, f, "mmap");
+    if (err == 0) err = open_buffer(e, f);
+    const struct mx_block_options o = {.size = sizeof o, .budget = e->r->budget, .device = e->device};
+    if (err == 0) err = mx_block_create(&o, (uint64_t)pitch_of(e, f), &e->r->why, &e->block);
+    if (err < 0) return err;
+    e->open = k;
+    return 0;
+}
+
+/* The rank that had plane z of the whole grid, frame counted; frames are of those at the ends. */
+static int32_t owner_of(const struct mx_run *r, int64_t z) {
+    const struct mx_run_recut *c = &r->recut;
+    int32_t k = 0;
+    while (k + 1 < c->ranks && z - r->whole.h >= c->former[k + 1].first_plane) k++;
+    return k;
+}
+
+static int read_plane(struct reader *e, const struct mx_former *f, int64_t z) {
+    const int64_t pitch = pitch_of(e, f), offset = e->fixed < 0 ? 0 : f->layout.fixed[e->fixed].offset_bytes;
+    const struct mx_span span = {(uint64_t)(offset + (z - f->first_plane) * pitch), (uint64_t)pitch,
+                                 mx_block_data(e->block)};
+    mx_ticket *ticket = NULL;
+    if (span.offset_bytes + span.bytes > mx_buffer_bytes(e->buffer))
+        return mx_fail(&e->r->why, -EIO, "%.300s is shorter than its note says: the store is damaged",
+                       f->path);
+    int err = mx_buffer_read(e->buffer, &span, 1, &ticket);
+    if (err == 0) err = mx_wait(ticket);
+    e->r->recut.read_bytes += span.bytes;
+    if (err == -EBADMSG) return mx_field_damaged(e->buffer, &f->layout, "the state", &e->r->why);
+    return err < 0 ? mx_fail(&e->r->why, err, "plane %lld of %.300s cannot be read: %s",
+                             (long long)(z - f->first_plane), f->path, strerror(-err))
+                   : 0;
+}
+
+static int former_plane(void *context, int64_t z, char *plane) {
+    struct reader *e = context;
+    const struct mx_run *r = e->r;
+    const struct mx_problem *p = &r->whole;
+    z += r->o.problem.first_plane - e->before;
+    if (mx_sides_periodic(&p->sides, MX_DIM_Z)) z = p->h + mx_wrap(z - p->h, p->nz);
+    const int32_t k = owner_of(r, z);
+    const struct mx_former *f = &r->recut.former[k];
+    int err = mx_run_stopped(r);
+    if (err == 0 && e->open != k) err = open_store(e, k);
+    if (err == 0) err = read_plane(e, f, z);
+    const int64_t from_pitch =
+        e->fixed < 0 ? f->layout.row_pitch_bytes : f->layout.fixed[e->fixed].row_pitch_bytes;
+    const char *from = err == 0 ? mx_block_data(e->block) : NULL;
+    for (int64_t y = 0; y < e->to->rows && err == 0; y++)
+        memcpy(plane + y * e->to->row_pitch_bytes, from + y * from_pitch, (size_t)e->to->row_bytes);
+    return err;
+}
+
+static int read_state(struct mx_run *r) {
+    const int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1, parts = r->tuned.shape.pairs ? 2 : 1;
+    int err = 0;
+    for (int32_t i = 0; i < n * parts && err == 0; i++) {
+        struct reader e = {.r = r, .to = &r->report.layout, .part = i / n, .fixed = -1, .open = -1};
+        err = mx_run_pass(r, "state", mx_run_buffer(r, i % n, i / n), e.to, former_plane, &e);
+        close_store(&e);
+    }
+    return err;
+}
+
+static int read_fixed(struct mx_run *r) {
+    int err = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
+        struct mx_layout layout;
+        if (r->file[i] != NULL || r->report.layout.fixed[i].user_file) continue;
+        mx_layout_of_fixed(&r->report.layout, i, &layout);
+        layout.planes = layout.buffer_bytes / layout.plane_pitch_bytes;
+        struct reader e = {.r = r,
+                           .to = &layout,
+                           .fixed = i,
+                           .before = r->report.layout.fixed[i].offset_bytes / layout.plane_pitch_bytes,
+                           .open = -1};
+        err = mx_run_pass(r, "fields", r->fixed[i], &layout, former_plane, &e);
+        close_store(&e);
+    }
+    return err;
+}
+
+int mx_run_read_former(struct mx_run *r) {
+    int err = r->note.pending ? 0 : read_state(r);
+    return err == 0 ? read_fixed(r) : err;
+}
+
+int64_t mx_run_former_bytes(const struct mx_run *r) {
+    const struct mx_former *f = r->recut.former;
+    const struct mx_layout *l = &r->report.layout;
+    int64_t bytes = 0;
+    if (!r->recut.asked) return 0;
+    if (!r->note.pending)
+        bytes = (r->tuned.shape.init_both ? r->n_buffers : 1) * (r->tuned.shape.pairs ? 2 : 1) * l->planes *
+                f[0].layout.plane_pitch_bytes;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
+        if (!l->fixed[i].user_file)
+            bytes +=
+                l->fixed[i].bytes / l->fixed[i].plane_pitch_bytes * f[0].layout.fixed[i].plane_pitch_bytes;
+    return bytes;
+}
+
+/* ------------------------------------------------------------------ the end of a cut */
+
+static void remove_store(const struct seen *e) {
+    char file[PATH_MAX + sizeof STORE_NAME];
+    snprintf(file, sizeof file, "%s/%s", e->path, STORE_NAME);
+    const int fd = has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(file) == 0) mx_sync_directory(file);
+    close(fd);
+    if (e->folder > 0) rmdir(e->path);
+}
+
+void mx_run_remove_former(struct mx_run *r) {
+    const struct mx_run_recut *c = &r->recut;
+    struct sight s;
+    if (!c->found || r->ranks.rank > 0 || see_all(r, &s) < 0) return;
+    for (int32_t i = 0; i < s.n; i++) {
+        const struct seen *e = &s.seen[i];
+        const bool other = e->run != 0 && (e->run == c->run || e->run == r->note.run) && e->cut != c->to;
+        const bool begun = e->run == 0 && e->folder > 0 && e->folder != c->to;
+        if (other || begun) remove_store(e);
+    }
+    forget(&s);
+    for (int32_t k = 0; k < c->ranks && c->ranks > 1; k++) { /* those that are empty now */
+        char path[PATH_MAX];
+        if (strstr(c->base, "%r") == NULL && place_of(c->base, c->ranks, k, 0, path) == 0) rmdir(path);
+    }
+}
+
+void mx_run_discard_former(struct mx_run *r) {
+    struct sight s = {.stored = calloc(1, sizeof *s.stored)};
+    char path[PATH_MAX];
+    if (s.stored != NULL && !r->recut.found && r->recut.base[0] != 0 && !r->o.resume &&
+        place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0)
+        see_cuts(&s, path);
+    for (int32_t i = 0; i < s.n; i++)
+        if (s.seen[i].folder > 0) remove_store(&s.seen[i]);
+    forget(&s);
+}
+
+void mx_run_close_former(struct mx_run *r) {
+    struct mx_run_recut *c = &r->recut;
+    free(c->former);
+    c->former = NULL;
+    /* Its store has been removed, or was never made. */
+    if (c->own[0] != 0 && c->to > 0 && !r->o.dry_run) rmdir(c->own);
+}
