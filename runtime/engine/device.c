@@ -56,7 +56,7 @@ static int build(mx_engine *e, const struct mx_view *v) {
 
 static int launch(mx_engine *e, const struct mx_advance *a, int32_t l) {
     const struct mx_problem *p = e->work.problem;
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const struct mx_view *v = &a->view;
     const int from = (a->parity + l) & 1, to = 1 - from;
     const int64_t level = a->first_level + l, z = w->z0 + v->z_offset, n_fixed = mx_fixed_count(p);
@@ -80,12 +80,12 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
                      int32_t l) {
     const struct mx_view *v = &a->view;
     const int array = (a->parity + l) & 1;
-    const int64_t pitch = v->row_pitch_bytes, end = face->first_z[l] + (int64_t)face->n_planes[l];
-    for (int64_t z = face->first_z[l], n; z < end && face->n_rows[l] > 0; z += n) {
+    const struct mx_face_planes have = mx_face_planes(face, l);
+    const int64_t pitch = v->row_pitch_bytes, end = have.z1;
+    for (int64_t z = have.z0, n; z < end && face->n_rows[l] > 0; z += n) {
         n = mx_min(end - z, v->slots[array] - (z + v->z_offset) % v->slots[array]);
         char *row = mx_view_row(v, array, face->first_y[l], z);
-        char *kept =
-            face->base + (l * face->planes_per_level + (z - face->first_z[l])) * face->face_rows * pitch;
+        char *kept = face->base + (l * face->planes_per_level + (z - have.z0)) * face->face_rows * pitch;
         const struct mx_accel_copy c = {.to = insert ? row : kept,
                                         .from = insert ? kept : row,
                                         .to_pitch = insert ? v->plane_pitch_bytes : face->face_rows * pitch,
@@ -101,11 +101,12 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
 
 /* What fails is remembered by the accelerator, and found by who waits. */
 static void launch_levels(mx_engine *e, const struct mx_advance *a) {
-    int err = a->after == NULL ? build(e, &a->view)
-                               : mx_accel_fail(e->accel, -ENOTSUP,
-                                               "an accelerator does no sides, sources, probes and norms: leave "
-                                               "--accel out, or these");
-    for (int32_t l = 0; l < a->levels && err == 0; l++) {
+    int err = a->after == NULL
+                  ? build(e, &a->view)
+                  : mx_accel_fail(e->accel, -ENOTSUP,
+                                  "an accelerator does no sides, sources, probes and norms: leave "
+                                  "--accel out, or these");
+    for (int32_t l = a->first; l < mx_advance_end(a) && err == 0; l++) {
         if (a->face_in.base != NULL) err = copy_face(e, a, &a->face_in, true, l);
         if (err == 0 && a->face_out.base != NULL) err = copy_face(e, a, &a->face_out, false, l);
         if (err == 0) err = launch(e, a, l);
