@@ -98,7 +98,7 @@ struct mx_accel_level mx_device_launch(const struct mx_problem *p, const struct 
 /* Planes [z0,z1) of the window. `kept`: what they held is wanted afterwards. */
 static int launch_planes(mx_engine *e, const struct mx_advance *a, int32_t l, int64_t z0, int64_t z1,
                          bool kept) {
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const struct mx_accel_level k = mx_device_launch(e->work.problem, a, l, w->y0, w->y1, z0, z1);
     int err = kept ? mx_device_after_keep(e->after, a, l, z0, z1, &e->launched) : 0;
     if (err < 0) return err;
@@ -109,7 +109,7 @@ static int launch_planes(mx_engine *e, const struct mx_advance *a, int32_t l, in
 }
 
 static int launch(mx_engine *e, const struct mx_advance *a, int32_t l) {
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int64_t kept = mx_device_after_kept(e->after, a, l), most = kept > 0 ? kept : w->z1 - w->z0;
     int err = 0;
     if (w->y0 >= w->y1 || w->z0 >= w->z1) return 0;
@@ -124,12 +124,12 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
                      int32_t l) {
     const struct mx_view *v = &a->view;
     const int array = (a->parity + l) & 1;
-    const int64_t pitch = v->row_pitch_bytes, end = face->first_z[l] + (int64_t)face->n_planes[l];
-    for (int64_t z = face->first_z[l], n; z < end && face->n_rows[l] > 0; z += n) {
+    const struct mx_face_planes have = mx_face_planes(face, l);
+    const int64_t pitch = v->row_pitch_bytes, end = have.z1;
+    for (int64_t z = have.z0, n; z < end && face->n_rows[l] > 0; z += n) {
         n = mx_min(end - z, v->slots[array] - (z + v->z_offset) % v->slots[array]);
         char *row = mx_view_row(v, array, face->first_y[l], z);
-        char *kept =
-            face->base + (l * face->planes_per_level + (z - face->first_z[l])) * face->face_rows * pitch;
+        char *kept = face->base + (l * face->planes_per_level + (z - have.z0)) * face->face_rows * pitch;
         const struct mx_accel_copy c = {.to = insert ? row : kept,
                                         .from = insert ? kept : row,
                                         .to_pitch = insert ? v->plane_pitch_bytes : face->face_rows * pitch,
@@ -149,10 +149,10 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
  * read beside it are frames that stay as they are. */
 static bool can_fuse(const mx_engine *e, const struct mx_advance *a, int32_t l) {
     const struct mx_problem *p = e->work.problem;
-    if (!e->fused || a->levels - l < FUSED_LEVELS || a->face_in.base != NULL || a->face_out.base != NULL)
+    if (!e->fused || mx_advance_end(a) - l < FUSED_LEVELS || a->face_in.base != NULL || a->face_out.base != NULL)
         return false;
     for (int32_t i = l; i < l + FUSED_LEVELS; i++) {
-        const struct mx_window *w = &a->window[i];
+        const struct mx_window at = mx_window_at(a, i), *w = &at;
         if (w->y0 != p->h || w->y1 != p->ny + p->h || w->z0 != p->h || w->z1 != p->nz + p->h) return false;
     }
     return true;
@@ -161,7 +161,7 @@ static bool can_fuse(const mx_engine *e, const struct mx_advance *a, int32_t l) 
 /* From one array to the other. `swapped`: the arrays have changed places, for two levels went from one to the
  * other. */
 static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool swapped) {
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     struct mx_advance two = *a;
     two.parity = a->parity ^ (int32_t)swapped;
     struct mx_accel_level k = mx_device_launch(e->work.problem, &two, l, w->y0, w->y1, w->z0, w->z1);
@@ -207,7 +207,7 @@ static int32_t launch_some(mx_engine *e, const struct mx_advance *a, int32_t l) 
 /* What fails is remembered by the accelerator, and found by who waits. */
 static void launch_levels(mx_engine *e, const struct mx_advance *a) {
     int err = build(e, a);
-    for (int32_t l = 0, done; l < a->levels && err == 0; l += done) {
+    for (int32_t l = a->first, done; l < mx_advance_end(a) && err == 0; l += done) {
         done = 1;
         if (a->face_in.base != NULL) err = copy_face(e, a, &a->face_in, true, l);
         if (err == 0 && a->face_in.base != NULL && l > 0 && e->after != NULL)

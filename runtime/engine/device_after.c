@@ -218,7 +218,7 @@ static bool any(const struct mx_points *points, const struct mx_problem *p, int6
 
 static int add_sources(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
                        int64_t z1, int64_t *number) {
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int64_t step = (a->first_level + l) / mx_levels_a_step(d->problem);
     if (d->n_sources == 0 || step >= d->longest || !any(&d->after.sources->points, d->problem, z0, z1))
         return 0;
@@ -274,7 +274,7 @@ static int make_room(struct mx_device_after *d, int64_t n, int64_t number) {
 
 static int see_probes(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t call,
                       int64_t *number) {
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const struct mx_problem *p = d->problem;
     if (d->probe == NULL) return 0;
     const struct mx_points *probes = d->after.traces->probes;
@@ -307,7 +307,7 @@ int64_t mx_device_after_kept(const struct mx_device_after *d, const struct mx_ad
 int mx_device_after_keep(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
                          int64_t z1, int64_t *number) {
     const struct mx_view *v = &a->view;
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int to = written(a, l);
     for (int64_t z = z0, n; z < z1; z += n) {
         n = mx_min(z1 - z, v->slots[to] - slot_of(v, to, z));
@@ -381,7 +381,7 @@ static void hand_over(const struct mx_device_after *d, int64_t level, const stru
 static int take_norms(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
                       int64_t z1, bool old, int64_t *number) {
     const struct mx_problem *p = d->problem;
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int64_t level = a->first_level + l, h = p->h, y0 = mx_max(w->y0, h), y1 = mx_min(w->y1, p->ny + h);
     if (d->after.norms == NULL || !mx_norms_due(d->after.norms, level) || y0 >= y1) return 0;
     const struct mx_norms_options *o = mx_norms_asked(d->after.norms);
@@ -401,7 +401,7 @@ static int take_norms(struct mx_device_after *d, const struct mx_advance *a, int
 /* ---- frames */
 
 static int refresh_x(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t *number) {
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     if (!copies_in(&d->after, MX_DIM_X)) return 0;
     struct mx_accel_level k = window_of(d, a, l, MX_DEVICE_FRAME, w->y0, w->y1, w->z0, w->z1);
     k.number[7] = d->after.sides.side[MX_DIM_X][0];
@@ -483,7 +483,7 @@ int mx_device_after_planes(struct mx_device_after *d, const struct mx_advance *a
 
 int mx_device_after_level(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t call,
                           int64_t *number) {
-    const struct mx_window *w = &a->window[l];
+    const struct mx_window at = mx_window_at(a, l), *w = &at;
     const struct box b = {w->y0, w->y1, w->z0, w->z1};
     int err = see_probes(d, a, l, call, number);
     if (err == 0) err = refresh_x(d, a, l, number);

@@ -71,19 +71,61 @@ struct mx_window {
     int32_t y0, y1, z0, z1; /* of ghost layers too, which may be negative */
 };
 
+/* One move of a front along z: of level l (0 = what is loaded) the planes [from - l*h, to - l*h) come about.
+ * h = 0: there is no front, and windows and faces are what they say. A schedule of very many levels has
+ * tables of all of them for a Block, and moves the front through it again and again: only few levels have
+ * planes. */
+struct mx_front {
+    int64_t from, to;
+    int32_t h;
+};
+
+/* Planes [z0,z1) of level l between the two positions of the front; empty when z0 >= z1. */
+static inline void mx_front_cut(const struct mx_front *f, int64_t level, int64_t *z0, int64_t *z1) {
+    const int64_t behind = level * f->h;
+    if (f->h == 0) return;
+    if (*z0 < f->from - behind) *z0 = f->from - behind;
+    if (*z1 > f->to - behind) *z1 = f->to - behind;
+    if (*z1 < *z0) *z1 = *z0;
+}
+
+/* Window l, which computes level l+1. */
+static inline struct mx_window mx_front_window(const struct mx_front *f, const struct mx_window *window,
+                                               int32_t l) {
+    struct mx_window w = window[l];
+    int64_t z0 = w.z0, z1 = w.z1;
+    mx_front_cut(f, (int64_t)l + 1, &z0, &z1);
+    if (z0 >= z1) z0 = z1 = w.z0;
+    w.z0 = (int32_t)z0, w.z1 = (int32_t)z1;
+    return w;
+}
+
 /* The faces of a y-strip (stream): for level l (0 = the loaded data) and plane z, the 2h rows just left of
  * what this strip owns at that level. Rows are row_pitch apart; plane z of level l starts at base + (l *
- * planes_per_level + (z - first_z[l])) * face_rows * row_pitch. See schedule/stream.c. NULL base = none. */
+ * planes_per_level + (z - z0)) * face_rows * row_pitch, z0 the first plane that the call has of the level.
+ * See schedule/stream.c. NULL base = none. */
 struct mx_face {
     char *base;
     int64_t planes_per_level;
     int64_t face_rows;
+    struct mx_front front;
     const int32_t *first_z;  /* per level 0..levels */
-    const int32_t *n_planes; /* per level: planes from first_z on that this call inserts or saves; levels >=
-                                1: those of the level's window, 0: those loaded for this call; 0 = none */
+    const int32_t *n_planes; /* per level: planes from first_z on that this call, as far as the front cuts
+                                none of them off, inserts or saves; levels >= 1: those of the level's window,
+                                0: those loaded for this call; 0 = none */
     const int32_t *first_y;  /* per level 0..levels: Buffer row of face row 0 */
     const int32_t *n_rows;   /* per level: rows that count, <= face_rows */
 };
+
+/* Planes that a call has of a level's face. */
+struct mx_face_planes {
+    int64_t z0, z1;
+};
+static inline struct mx_face_planes mx_face_planes(const struct mx_face *f, int32_t level) {
+    struct mx_face_planes p = {f->first_z[level], f->first_z[level] + (int64_t)f->n_planes[level]};
+    mx_front_cut(&f->front, level, &p.z0, &p.z1);
+    return p;
+}
 
 struct mx_after; /* engine/after.h */
 
@@ -98,10 +140,18 @@ struct mx_advance {
     const struct mx_window
         *window; /* [levels]: what level l+1 computes. Windows of successive levels allow execution in the
                     order of levels, and shift by at most h per level towards lower z at the upper end */
+    struct mx_front front; /* cuts the windows; of faces likewise */
+    int32_t first, end;    /* windows before the first and from the end on have no planes, and no faces come
+                              with them; end 0: all may have some */
     struct mx_face face_in, face_out; /* stream with strips; zeroed otherwise */
     const struct mx_after *after;     /* what happens to the rows that a level has written, levels counted as
                                          first_level is; NULL = nothing */
 };
+
+static inline struct mx_window mx_window_at(const struct mx_advance *a, int32_t l) {
+    return mx_front_window(&a->front, a->window, l);
+}
+static inline int32_t mx_advance_end(const struct mx_advance *a) { return a->end > 0 ? a->end : a->levels; }
 
 struct mx_engine_options {
     const struct mx_problem *problem;

@@ -32,7 +32,7 @@ static struct range share(int64_t from, int64_t to, int64_t i, int64_t n) {
 
 /* This thread's part of one level. */
 static void level_part(const mx_engine *e, const struct mx_advance *a, int32_t level, int thread) {
-    const struct mx_window w = a->window[level];
+    const struct mx_window w = mx_window_at(a, level);
     if (w.y0 >= w.y1) return;
     const bool by_planes = w.z1 - w.z0 >= e->threads;
     const struct range z = by_planes ? share(w.z0, w.z1, thread, e->threads) : (struct range){w.z0, w.z1};
@@ -52,11 +52,13 @@ static void level_faces(const mx_engine *e, const struct mx_advance *a, int32_t 
     struct mx_box box = {0, e->work.nx + 2 * e->work.h, INT32_MIN, INT32_MAX, 0, 0};
     const struct mx_face *in = &a->face_in, *out = &a->face_out;
     if (in->base != NULL) {
-        box.z0 = in->first_z[level], box.z1 = box.z0 + in->n_planes[level];
+        const struct mx_face_planes z = mx_face_planes(in, level);
+        box.z0 = z.z0, box.z1 = z.z1;
         mx_face_insert(&e->work, a, level, box);
     }
     if (out->base != NULL) {
-        box.z0 = out->first_z[level], box.z1 = box.z0 + out->n_planes[level];
+        const struct mx_face_planes z = mx_face_planes(out, level);
+        box.z0 = z.z0, box.z1 = z.z1;
         mx_face_save(&e->work, a, level, box);
     }
 }
@@ -66,7 +68,7 @@ static void advance_part(void *arg, int thread, int threads) {
     (void)threads;
     const struct mx_advance *a = e->job;
     const bool faces = a->face_in.base != NULL || a->face_out.base != NULL;
-    for (int32_t level = 0; level < a->levels; level++) {
+    for (int32_t level = a->first; level < mx_advance_end(a); level++) {
         if (faces) {
             if (thread == 0) level_faces(e, a, level);
             mx_team_barrier(e->team);

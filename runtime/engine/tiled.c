@@ -53,18 +53,19 @@ static struct job *job_of(mx_engine *e, int64_t number) { return &e->job[number 
 
 /* What is done at level l: rows and planes, the faces that appear as level l+1 included. */
 static struct mx_window reach(const struct mx_advance *a, int32_t l) {
-    struct mx_window w = a->window[l];
+    struct mx_window w = mx_window_at(a, l);
     const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
     const bool empty = w.y0 >= w.y1 || w.z0 >= w.z1;
     if (empty) w = (struct mx_window){INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN};
     for (int i = 0; i < 2; i++) {
         const struct mx_face *f = faces[i];
-        if (f->base == NULL || l + 1 >= a->levels || f->n_planes[l + 1] <= 0 || f->n_rows[l + 1] <= 0)
-            continue;
+        if (f->base == NULL || l + 1 >= a->levels || f->n_rows[l + 1] <= 0) continue;
+        const struct mx_face_planes z = mx_face_planes(f, l + 1);
+        if (z.z0 >= z.z1) continue;
         w.y0 = (int32_t)mx_min(w.y0, f->first_y[l + 1]);
         w.y1 = (int32_t)mx_max(w.y1, f->first_y[l + 1] + f->n_rows[l + 1]);
-        w.z0 = (int32_t)mx_min(w.z0, f->first_z[l + 1]);
-        w.z1 = (int32_t)mx_max(w.z1, f->first_z[l + 1] + f->n_planes[l + 1]);
+        w.z0 = (int32_t)mx_min(w.z0, z.z0);
+        w.z1 = (int32_t)mx_max(w.z1, z.z1);
     }
     return w;
 }
@@ -73,7 +74,7 @@ static bool has_faces(const struct mx_advance *a) { return a->face_in.base || a-
 
 static void cells_at_level(const mx_engine *e, const struct mx_advance *a, int32_t l, struct mx_box box,
                            const struct mx_ahead_list *list) {
-    const struct mx_window w = a->window[l];
+    const struct mx_window w = mx_window_at(a, l);
     box.y0 = mx_max(box.y0, w.y0), box.y1 = mx_min(box.y1, w.y1);
     box.z0 = mx_max(box.z0, w.z0), box.z1 = mx_min(box.z1, w.z1);
     if (box.y0 >= box.y1 || box.z0 >= box.z1) return;
@@ -95,8 +96,9 @@ static void loaded_faces(const mx_engine *e, const struct mx_advance *a) {
     struct mx_box all = {0, e->work.nx + 2 * e->work.h, INT32_MIN, INT32_MAX, INT64_MAX, INT64_MIN};
     for (int i = 0; i < 2; i++)
         if (faces[i]->base != NULL) {
-            all.z0 = mx_min(all.z0, faces[i]->first_z[0]);
-            all.z1 = mx_max(all.z1, faces[i]->first_z[0] + faces[i]->n_planes[0]);
+            const struct mx_face_planes z = mx_face_planes(faces[i], 0);
+            all.z0 = mx_min(all.z0, z.z0);
+            all.z1 = mx_max(all.z1, z.z1);
         }
     faces_at_level(e, a, 0, all);
 }
@@ -125,7 +127,7 @@ static struct mx_box box_of(const mx_engine *e, const struct line *line, int64_t
 
 /* What level l reads: its cells and h around. */
 static struct mx_window read_at_level(const struct mx_advance *a, int32_t l, int32_t h) {
-    const struct mx_window w = a->window[l];
+    const struct mx_window w = mx_window_at(a, l);
     return (struct mx_window){w.y0 - h, w.y1 + h, w.z0 - h, w.z1 + h};
 }
 
@@ -138,16 +140,16 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     const int64_t h = e->work.h;
     list->runs = list->bytes = 0;
     if (l + 1 < line->l1) {
-        const struct mx_window w = read_at_level(a, l + 1, e->work.h);
+        const struct mx_window w = read_at_level(a, l + 1, e->work.h), next = mx_window_at(a, l + 1);
         struct mx_box box = box_of(e, line, tile, l + 1);
         struct mx_box fixed = box;
         box.y1 += h, box.z1 = box.z0 + h, box.z0 -= h;
         mx_ahead_add(list, &e->work, a, l + 1, box, &w);
         fixed.z1 = fixed.z0 + h;
-        mx_ahead_add_fixed(list, &e->work, a, fixed, &a->window[l + 1]);
+        mx_ahead_add_fixed(list, &e->work, a, fixed, &next);
     }
     if (more) {
-        const struct mx_window w = read_at_level(a, line->l0, e->work.h);
+        const struct mx_window w = read_at_level(a, line->l0, e->work.h), first = mx_window_at(a, line->l0);
         const struct mx_box box = box_of(e, line, tile + 1, line->l0);
         const int64_t levels = line->l1 - line->l0, k = l - line->l0, read = line->job->slab + 2 * h;
         struct mx_box from = box, to = box;
@@ -155,8 +157,8 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
         from.z0 = box.z0 - h + k * read / levels, from.z1 = box.z0 - h + (k + 1) * read / levels;
         to.z0 = box.z0 + k * line->job->slab / levels, to.z1 = box.z0 + (k + 1) * line->job->slab / levels;
         mx_ahead_add(list, &e->work, a, line->l0, from, &w);
-        mx_ahead_add(list, &e->work, a, line->l0 + 1, to, &a->window[line->l0]);
-        mx_ahead_add_fixed(list, &e->work, a, to, &a->window[line->l0]);
+        mx_ahead_add(list, &e->work, a, line->l0 + 1, to, &first);
+        mx_ahead_add_fixed(list, &e->work, a, to, &first);
     }
 }
 
@@ -172,7 +174,8 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
         return false;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
-        if (!within(&j->a.window[l], &box)) return false;
+        const struct mx_window w = mx_window_at(&j->a, l);
+        if (!within(&w, &box)) return false;
         if (mx_after_copies_rows(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
@@ -230,7 +233,7 @@ static void one_tile(void *arg, int thread, const struct mx_flow_tile *t) {
 static bool extent(const struct mx_advance *a, int64_t h, int32_t l[2], int64_t z[2]) {
     l[0] = INT32_MAX, l[1] = 0;
     z[0] = INT64_MAX, z[1] = INT64_MIN;
-    for (int32_t k = 0; k < a->levels; k++) {
+    for (int32_t k = a->first; k < mx_advance_end(a); k++) {
         const struct mx_window w = reach(a, k);
         if (w.y0 >= w.y1 || w.z0 >= w.z1) continue;
         l[0] = l[0] < k ? l[0] : k;
@@ -328,6 +331,7 @@ static bool same_view(const struct mx_view *a, const struct mx_view *b) {
 }
 
 static bool same_rows(const struct mx_advance *a, const struct mx_advance *b) {
+    if (a->window == b->window) return true;
     for (int32_t l = 0; l < a->levels; l++)
         if (a->window[l].y0 != b->window[l].y0 || a->window[l].y1 != b->window[l].y1) return false;
     return true;

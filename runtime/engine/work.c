@@ -248,11 +248,12 @@ void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t
 /* The rows of [y0,y1) that the face has for this level and plane: where they are in it, how many. */
 static int64_t face_rows(const struct mx_face *face, int64_t pitch, int32_t level, int64_t y0, int64_t y1,
                          int64_t z, int64_t *y, char **at) {
-    if (face->base == NULL || z < face->first_z[level] || z >= face->first_z[level] + face->n_planes[level])
-        return 0;
+    if (face->base == NULL) return 0;
+    const struct mx_face_planes have = mx_face_planes(face, level);
+    if (z < have.z0 || z >= have.z1) return 0;
     const int64_t first = face->first_y[level];
     const int64_t from = mx_max(y0, first), to = mx_min(y1, first + face->n_rows[level]);
-    const int64_t plane = level * face->planes_per_level + (z - face->first_z[level]);
+    const int64_t plane = level * face->planes_per_level + (z - have.z0);
     *y = from;
     *at = face->base + (plane * face->face_rows + (from - first)) * pitch;
     return to - from;
@@ -297,8 +298,8 @@ static void refresh_planes(const struct mx_work *work, const struct mx_advance *
     const int64_t h = work->h, nz = work->problem->nz;
     if (after == NULL || level == 0 || after->ghost[MX_DIM_Z] || mx_sides_fixed(&after->sides, MX_DIM_Z))
         return;
-    const int64_t z0 = mx_max(box.z0, f->first_z[level]),
-                  z1 = mx_min(box.z1, f->first_z[level] + f->n_planes[level]);
+    const struct mx_face_planes have = mx_face_planes(f, level);
+    const int64_t z0 = mx_max(box.z0, have.z0), z1 = mx_min(box.z1, have.z1);
     const int64_t y0 = mx_max(box.y0, f->first_y[level]),
                   y1 = mx_min(box.y1, f->first_y[level] + f->n_rows[level]);
     const int64_t x0 = mx_max(box.x0, h), x1 = mx_min(box.x1, work->nx + h);

@@ -35,22 +35,28 @@ enum { LOOK_AGAIN_STAGED_NS = 50000 }; /* halves of transfers have to be passed 
 
 enum state { WAITING, RUNNING, DONE };
 
+/* What the schedule has of the levels of a pass, copied: it owns its tables only until the next step. */
+struct tables {
+    int64_t pass, users;
+    struct mx_window *window; /* [levels] */
+    int32_t *face;            /* 6 tables of levels + 1 */
+};
+
 struct entry {
     struct mx_step step;
     enum state state;
     mx_ticket *ticket; /* LOAD, STORE under way */
     int64_t call;      /* ADVANCE under way: its number */
     /* With an accelerator. LOAD: read into the piece, put; STORE: got into it, written; COPY. */
-    int32_t piece;            /* of the staging memory */
-    bool halfway;             /* the second half is under way */
-    int64_t number;           /* in the accelerator's queue */
-    int64_t cells;            /* ADVANCE under way */
-    struct mx_window *window; /* ADVANCE: copy of the schedule's, [max_levels] */
-    int32_t *face_tables;     /* ADVANCE with faces: 6 tables of max_levels + 1 */
-    bool durable;             /* COMMIT: the sweep is to be made durable */
-    int32_t source;           /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
-    int32_t frees;            /* COMMIT: Buffer that is given up when this is durable; -1 = none */
-    int64_t sweep;            /* that the step is of, from 0 */
+    int32_t piece;         /* of the staging memory */
+    bool halfway;          /* the second half is under way */
+    int64_t number;        /* in the accelerator's queue */
+    int64_t cells;         /* ADVANCE under way */
+    struct tables *tables; /* ADVANCE */
+    bool durable;          /* COMMIT: the sweep is to be made durable */
+    int32_t source;        /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
+    int32_t frees;         /* COMMIT: Buffer that is given up when this is durable; -1 = none */
+    int64_t sweep;         /* that the step is of, from 0 */
     int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
     struct mx_take *take; /* STORE under way: its rows */
     bool fed;             /* LOAD: not from its Buffer */
@@ -83,6 +89,7 @@ struct run {
     int64_t face_slab_bytes;
     char *face_base;
     struct entry *entries; /* ring of WINDOW_STEPS */
+    struct tables *newest; /* of the ADVANCE that was taken from the schedule last; NULL = none */
     uint64_t first, end;   /* oldest unfinished, next to generate */
     int64_t advances;      /* ADVANCE steps that have not started */
     int64_t under_way;     /* ADVANCE steps */
@@ -907,9 +914,9 @@ static void do_copy(struct run *r, struct entry *e) {
 
 static int64_t window_cells(const struct run *r, const struct mx_step *s) {
     int64_t rows = 0;
-    for (int32_t l = 0; l < s->levels; l++) {
-        const struct mx_window *w = &s->window[l];
-        if (w->y1 > w->y0 && w->z1 > w->z0) rows += (int64_t)(w->y1 - w->y0) * (w->z1 - w->z0);
+    for (int32_t l = s->first; l < s->end; l++) {
+        const struct mx_window w = mx_step_window(s, l);
+        if (w.y1 > w.y0 && w.z1 > w.z0) rows += (int64_t)(w.y1 - w.y0) * (w.z1 - w.z0);
     }
     return rows * r->x->problem->nx;
 }
@@ -920,6 +927,7 @@ static void face_of(const struct run *r, const struct mx_step *s, int64_t slot, 
     *face = (struct mx_face){.base = r->face_base + slot * r->face_slab_bytes,
                              .planes_per_level = r->shape->face_planes,
                              .face_rows = r->shape->face_rows,
+                             .front = s->front,
                              .first_z = s->face_z,
                              .n_planes = s->face_nz,
                              .first_y = y,
@@ -984,6 +992,9 @@ static void start_advance(struct run *r, uint64_t i) {
                            .parity = s->parity,
                            .levels = s->levels,
                            .window = s->window,
+                           .front = s->front,
+                           .first = s->first,
+                           .end = s->end,
                            .after = after_of(r, &s->block)};
     a.view.y_offset = s->at.y_offset;
     a.view.z_offset = s->at.z_offset;
@@ -1016,23 +1027,53 @@ static void finish_advance(struct run *r, uint64_t i) {
 
 /* ------------------------------------------------------------------ the window */
 
-/* A step of the schedule owns its tables only until the next one: keep a copy. */
+static void drop_tables(struct tables *t) {
+    if (t == NULL || --t->users > 0) return;
+    free(t->window);
+    free(t->face);
+    free(t);
+}
+
+static struct tables *copy_tables(const struct mx_step *s) {
+    const size_t n = (size_t)s->levels + 1;
+    const int32_t *from[6] = {s->face_z,    s->face_nz,    s->face_in_y,
+                              s->face_in_n, s->face_out_y, s->face_out_n};
+    struct tables *t = calloc(1, sizeof *t);
+    if (t == NULL) return NULL;
+    t->pass = s->pass;
+    t->users = 1;
+    t->window = malloc(n * sizeof *t->window);
+    if (s->face_z != NULL) t->face = calloc(6 * n, sizeof *t->face);
+    if (t->window == NULL || (s->face_z != NULL && t->face == NULL)) return drop_tables(t), NULL;
+    memcpy(t->window, s->window, (size_t)s->levels * sizeof *t->window);
+    for (size_t i = 0; i < 6 && t->face != NULL; i++)
+        if (from[i] != NULL) memcpy(t->face + i * n, from[i], n * sizeof *t->face);
+    return t;
+}
+
+/* Whether the tables of the newest step are those of this one: of a pass some ADVANCEs have faces, and some,
+ * at its ends, have none. */
+static bool has_tables(const struct tables *t, const struct mx_step *s) {
+    return t != NULL && t->pass == s->pass && (t->face != NULL || s->face_z == NULL);
+}
+
 static int keep_tables(struct run *r, struct entry *e) {
     struct mx_step *s = &e->step;
-    size_t levels = (size_t)r->shape->max_levels, n = levels + 1;
+    const size_t n = (size_t)s->levels + 1;
+    drop_tables(e->tables);
+    e->tables = NULL;
     if (s->kind != MX_STEP_ADVANCE) return 0;
-    if (e->window == NULL && (e->window = malloc((levels + 1) * sizeof *e->window)) == NULL) return -ENOMEM;
-    memcpy(e->window, s->window, (size_t)s->levels * sizeof *e->window);
-    s->window = e->window;
-    if (s->face_in < 0 && s->face_out < 0) return 0;
-    if (e->face_tables == NULL && (e->face_tables = malloc(6 * n * sizeof(int32_t))) == NULL) return -ENOMEM;
-    const int32_t **tables[6] = {&s->face_z,    &s->face_nz,    &s->face_in_y,
-                                 &s->face_in_n, &s->face_out_y, &s->face_out_n};
-    for (int i = 0; i < 6; i++) {
-        if (*tables[i] == NULL) continue;
-        memcpy(e->face_tables + (size_t)i * n, *tables[i], ((size_t)s->levels + 1) * sizeof(int32_t));
-        *tables[i] = e->face_tables + (size_t)i * n;
+    if (!has_tables(r->newest, s)) {
+        drop_tables(r->newest);
+        if ((r->newest = copy_tables(s)) == NULL) return -ENOMEM;
     }
+    e->tables = r->newest;
+    e->tables->users++;
+    s->window = e->tables->window;
+    const bool faces = s->face_z != NULL;
+    const int32_t **face[6] = {&s->face_z,    &s->face_nz,    &s->face_in_y,
+                               &s->face_in_n, &s->face_out_y, &s->face_out_n};
+    for (size_t i = 0; i < 6 && faces; i++) *face[i] = e->tables->face + i * n;
     return 0;
 }
 
@@ -1404,10 +1445,8 @@ static int open_exchange(struct run *r) {
 }
 
 static void close_run(struct run *r) {
-    for (int i = 0; i < WINDOW_STEPS && r->entries != NULL; i++) {
-        free(r->entries[i].window);
-        free(r->entries[i].face_tables);
-    }
+    for (int i = 0; i < WINDOW_STEPS && r->entries != NULL; i++) drop_tables(r->entries[i].tables);
+    drop_tables(r->newest);
     free(r->entries);
     free(r->spans);
     if (staged(r)) mx_staging_close(&r->staging);

@@ -88,16 +88,26 @@ struct mx_step {
     struct mx_planes writes[2], touches[2];
     struct mx_planes fixed; /* ADVANCE: planes of C that are read, of every field alike; empty without C */
     int32_t parity, levels;
-    int64_t first_level;            /* ADVANCE: as in mx_advance */
-    const struct mx_window *window; /* [levels]; owned by the schedule, valid until the next call of next */
+    int64_t first_level; /* ADVANCE: as in mx_advance */
+    /* [levels]; owned by the schedule, valid until the next call of next. Those of steps of the same `pass`
+     * (from 1) are the same, faces' tables too; the front says what of them this step computes. */
+    const struct mx_window *window;
+    int64_t pass;
+    struct mx_front front;
+    int32_t first, end; /* as in mx_advance, but that end is never left 0 */
     /* stream with strips: slots of the array of faces that are read / written; -1 = none. A face slab holds
      * shape.max_levels * shape.face_planes * shape.face_rows rows, and slot f starts at f times that; of it
      * the first levels * face_planes * face_rows rows count. Layout as struct mx_face with the tables below:
-     * [levels + 1], same lifetime as window. */
+     * [levels + 1], same lifetime as window, planes before the front cuts them. */
     int64_t face_in, face_out;
     const int32_t *face_z, *face_nz, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
     int64_t time; /* COMMIT: levels done, a multiple of mx_levels_a_step */
 };
+
+/* What an ADVANCE computes as level l+1 of its levels. */
+static inline struct mx_window mx_step_window(const struct mx_step *s, int32_t l) {
+    return mx_front_window(&s->front, s->window, l);
+}
 
 /* The part of the Buffer that a LOAD or STORE transfers. */
 static inline struct mx_region mx_step_in_buffer(const struct mx_step *s) {

@@ -341,7 +341,9 @@ static int open_schedule(struct mx_run *r, int64_t level, struct mx_schedule **o
                    : 0;
 }
 
-static int64_t windows(const struct mx_step *s) { return 1 + (s->kind == MX_STEP_ADVANCE ? s->levels : 0); }
+static int64_t windows(const struct mx_step *s) {
+    return 1 + (s->kind == MX_STEP_ADVANCE ? s->end - s->first : 0);
+}
 
 /* 1: there is too much to look at. */
 static int follow_first(struct mx_run *r) {

@@ -24,6 +24,7 @@ struct resident {
     enum stage stage;
     int64_t plane; /* planes below are loaded, or stored */
     struct mx_window *window;
+    int64_t advances; /* so far */
     struct mx_step queue[QUEUE];
     int head, count;
 };
@@ -80,7 +81,9 @@ static void advance(struct resident *r) {
                         .parity = parity,
                         .levels = levels,
                         .first_level = r->time,
-                        .window = r->window};
+                        .window = r->window,
+                        .pass = ++r->advances,
+                        .end = levels};
     for (int32_t l = 0; l < levels; l++)
         r->window[l] = (struct mx_window){h, (int32_t)p->ny + h, h, (int32_t)p->nz + h};
     for (int i = 0; i < 2; i++) {

@@ -97,9 +97,7 @@ void mx_walk_load_fixed(struct mx_walk *w, int64_t z0, int64_t z1) {
     const struct mx_window *first = &w->whole[0], *last = &w->whole[w->levels - 1];
     struct mx_range y = between(rows_of(first), rows_of(last)),
                     z = between(planes_of(first), planes_of(last));
-    for (int32_t l = 0; l < w->levels && w->base.shape.ghost[MX_DIM_Y]; l++)
-        y = hull(y, rows_of(&w->whole[l]));
-    y = wider(y, hc), z = wider(z, hc);
+    y = wider(hull(y, w->ghost_rows), hc), z = wider(z, hc);
     const struct mx_region r = {y.lo, y.hi, mx_max64(z.lo, z0), mx_min64(z.hi, z1)};
     for (int32_t i = 0; i < mx_fixed_count(&w->problem); i++)
         push_pieces(w, &(struct mx_step){.kind = MX_STEP_LOAD,
@@ -165,15 +163,37 @@ static void touch_written(const struct mx_walk *w, struct mx_step *s, int32_t ar
     touch(s, array, true, z0, z1);
 }
 
+/* Where a level begins and ends, in planes that the front moves over. */
+static int64_t level_begin(const struct mx_walk *w, int32_t l) {
+    return w->whole[l].z0 + (l + 1) * (int64_t)w->problem.h;
+}
+static int64_t level_end(const struct mx_walk *w, int32_t l) {
+    return mx_max64(w->whole[l].z0, w->whole[l].z1) + (l + 1) * (int64_t)w->problem.h;
+}
+
+/* Whether levels begin and end one after the other, which those of all algorithms do. */
+static bool in_order(const struct mx_walk *w) {
+    for (int32_t l = 0; l < w->levels; l++)
+        if (l > 0 && (level_begin(w, l - 1) > level_begin(w, l) || level_end(w, l - 1) > level_end(w, l)))
+            return false;
+    return true;
+}
+
+/* The levels that have planes between two positions of the front: the others are not looked at, for a sweep
+ * may have a million of which a slab crosses thirty. */
+static void cross_levels(struct mx_walk *w, int64_t from, int64_t to) {
+    while (w->ordered && w->cross_first < w->levels && level_end(w, w->cross_first) <= from) w->cross_first++;
+    while (w->cross_end < w->levels && level_begin(w, w->cross_end) < to) w->cross_end++;
+}
+
 /* The part of each level that lies between two positions of the front. */
 static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
     int64_t h = w->problem.h, hc = mx_fixed_count(&w->problem) > 0 ? w->problem.system->hc : -1;
-    for (int32_t l = 0; l < w->levels; l++) {
-        struct mx_window v = w->whole[l];
-        int64_t behind = (l + 1) * h;
-        v.z0 = (int32_t)mx_max64(v.z0, from - behind);
-        v.z1 = (int32_t)mx_max64(v.z0, mx_min64(v.z1, to - behind));
-        w->window[l] = v;
+    cross_levels(w, from, to);
+    s->front = (struct mx_front){from, to, w->problem.h};
+    s->first = w->cross_first, s->end = w->cross_end;
+    for (int32_t l = s->first; l < s->end; l++) {
+        const struct mx_window v = mx_step_window(s, l);
         if (v.y0 >= v.y1 || v.z0 >= v.z1) continue;
         touch(s, w->parity + l, false, v.z0 - h, v.z1 + h);
         touch_written(w, s, w->parity + l + 1, v.z0, v.z1);
@@ -181,24 +201,31 @@ static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_s
     }
 }
 
-/* Interior and ghost planes whose level l (0 = loaded) came about between two positions of the front. Returns
- * the levels that have some: they follow one another. */
-static struct mx_range cut_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
+/* Interior and ghost planes of every level (0 = loaded) that has a face. */
+static void face_planes(struct mx_walk *w) {
     const int64_t h = w->problem.h;
     const bool ghost = w->base.shape.ghost[MX_DIM_Z], low = mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 0),
                high = mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 1);
-    struct mx_range levels = {0, 0};
     for (int32_t l = 0; l <= w->levels; l++) {
-        const int64_t layers = (w->levels - l) * h;
-        const int64_t top = w->problem.nz + h + (high ? layers : 0);
-        int64_t z0 = mx_max64(h - (low ? layers : 0), from - l * h), z1 = mx_min64(top, to - l * h);
-        bool some = l < w->levels && z0 < z1;
-        w->face_z[l] = (int32_t)mx_min64(z0, top);
-        w->face_nz[l] = some ? (int32_t)(z1 - z0) : 0;
-        if (some && w->face_in >= 0 && l > 0) touch_written(w, s, w->parity + l, z0, z1);
-        if (some) touch(s, w->parity + l, w->face_in >= 0, z0, z1);
-        if (some && levels.lo == levels.hi) levels.lo = l;
-        if (some) levels.hi = l + 1;
+        const int64_t layers = (w->levels - l) * h, z0 = h - (low ? layers : 0);
+        w->face_z[l] = (int32_t)z0;
+        w->face_nz[l] = l < w->levels ? (int32_t)(w->problem.nz + h + (high ? layers : 0) - z0) : 0;
+    }
+}
+
+/* Those of them that come about between two positions of the front. Returns the levels that have some: they
+ * follow one another, and those from 1 on are the levels whose windows have planes. */
+static struct mx_range cut_faces(struct mx_walk *w, struct mx_step *s) {
+    const struct mx_face face = {.front = s->front, .first_z = w->face_z, .n_planes = w->face_nz};
+    const int32_t end = (int32_t)mx_min64(w->levels, s->end + 1);
+    struct mx_range levels = {0, 0};
+    for (int32_t l = s->first; l < end; l++) {
+        const struct mx_face_planes z = mx_face_planes(&face, l);
+        if (z.z0 >= z.z1) continue;
+        if (w->face_in >= 0 && l > 0) touch_written(w, s, w->parity + l, z.z0, z.z1);
+        touch(s, w->parity + l, w->face_in >= 0, z.z0, z.z1);
+        if (levels.lo == levels.hi) levels.lo = l;
+        levels.hi = l + 1;
     }
     return levels;
 }
@@ -212,12 +239,13 @@ static int64_t face_slot(const struct mx_walk *w, int64_t first, int64_t k, bool
     return (w->faces_before + k) % ring + (out ? ring : 0);
 }
 
-static struct mx_range add_faces(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
+static struct mx_range add_faces(struct mx_walk *w, int64_t from, struct mx_step *s) {
     struct mx_range none = {0, 0};
     int64_t k = (from - w->block.z0) / w->slab;
     if (w->face_in < 0 && w->face_out < 0) return none;
-    struct mx_range levels = cut_faces(w, from, to, s);
+    struct mx_range levels = cut_faces(w, s);
     if (mx_length(levels) == 0) return none;
+    s->first = (int32_t)mx_min64(s->first, levels.lo), s->end = (int32_t)mx_max64(s->end, levels.hi);
     s->face_in = face_slot(w, w->face_in, k, false);
     s->face_out = face_slot(w, w->face_out, k, true);
     s->face_z = w->face_z, s->face_nz = w->face_nz;
@@ -248,13 +276,14 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
                         .parity = w->parity,
                         .levels = w->levels,
                         .first_level = w->time,
-                        .window = w->window,
+                        .window = w->whole,
+                        .pass = w->passes_done + 1,
                         .face_in = -1,
                         .face_out = -1};
     int64_t k = (from - w->block.z0) / w->slab;
     if (w->base.shape.rows > 0) s.block = w->block;
     cut_windows(w, from, to, &s);
-    struct mx_range levels = add_faces(w, from, to, &s);
+    struct mx_range levels = add_faces(w, from, &s);
     struct mx_planes all = s.touches[0];
     if (s.touches[1].z0 < s.touches[1].z1) extend(&all, s.touches[1].z0, s.touches[1].z1);
     if (all.z0 >= all.z1) return;
@@ -308,6 +337,12 @@ static void begin_pass(struct mx_walk *w) {
     for (int32_t l = 0; l < w->levels; l++)
         if (w->whole[l].z0 < w->whole[l].z1)
             w->front_end = mx_max64(w->front_end, w->whole[l].z1 + (l + 1) * (int64_t)w->problem.h);
+    w->ordered = in_order(w);
+    w->cross_first = 0, w->cross_end = w->ordered ? 0 : w->levels;
+    w->ghost_rows = (struct mx_range){0, 0};
+    for (int32_t l = 0; l < w->levels && w->base.shape.ghost[MX_DIM_Y]; l++)
+        w->ghost_rows = hull(w->ghost_rows, rows_of(&w->whole[l]));
+    if (w->face_in >= 0 || w->face_out >= 0) face_planes(w);
     w->inside = true;
 }
 
@@ -359,8 +394,7 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
                  const struct mx_shape *shape, int64_t passes, int64_t first_time, int32_t first_buffer,
                  struct mx_schedule **out) {
     size_t n = (size_t)shape->max_levels;
-    struct mx_walk *w =
-        calloc(1, sizeof *w + 2 * n * sizeof(struct mx_window) + 6 * (n + 1) * sizeof(int32_t));
+    struct mx_walk *w = calloc(1, sizeof *w + n * sizeof(struct mx_window) + 6 * (n + 1) * sizeof(int32_t));
     if (w == NULL) return -ENOMEM;
     w->base.ops = &walk_ops;
     w->base.shape = *shape;
@@ -374,9 +408,8 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
     w->time = first_time;
     w->buffer = shape->pairs && shape->in_place ? 0 : first_buffer;
     w->whole = (struct mx_window *)(w + 1);
-    w->window = w->whole + n;
-    int32_t *tables = (int32_t *)(w->window + n), **table[] = {&w->face_z,    &w->face_nz,    &w->face_in_y,
-                                                               &w->face_in_n, &w->face_out_y, &w->face_out_n};
+    int32_t *tables = (int32_t *)(w->whole + n), **table[] = {&w->face_z,    &w->face_nz,    &w->face_in_y,
+                                                              &w->face_in_n, &w->face_out_y, &w->face_out_n};
     for (int i = 0; i < 6; i++) *table[i] = tables + (size_t)i * (n + 1);
     w->base.first_given = given_planes(w, first_time);
     *out = &w->base;

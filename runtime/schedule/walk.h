@@ -57,8 +57,10 @@ struct mx_walk {
     int64_t face_in, face_out; /* stream with strips: face slab of front 0, -1 = none */
     int64_t
         faces_before; /* side file: slabs of earlier passes; the ring of faces goes on from pass to pass */
-    /* tables of the ADVANCE at hand */
-    struct mx_window *window;                                 /* [max_levels] */
+    bool ordered;     /* levels begin and end one after the other along the front */
+    int32_t cross_first, cross_end; /* levels that the front has not left behind, that it has reached */
+    struct mx_range ghost_rows;     /* of all windows, where y has ghost layers */
+    /* faces of all levels of the pass */
     int32_t *face_z, *face_nz;                                /* [max_levels + 1] */
     int32_t *face_in_y, *face_in_n, *face_out_y, *face_out_n; /* [max_levels + 1] */
     struct mx_step queue[MX_WALK_QUEUE];

@@ -460,6 +460,8 @@ static void front_windows(const struct world *w, int64_t from, int64_t to, struc
     }
 }
 
+static bool is_empty(struct mx_window w) { return w.y0 >= w.y1 || w.z0 >= w.z1; }
+
 /* Sweeps of a front, all calls posted at once or some waited for: the last level == in order. */
 static void sweep_of_calls(struct world *w, const struct mx_engine_ops *ops, mx_engine *engine) {
     enum { SWEEPS = 3, MOST_CALLS = SWEEPS * 90 };
@@ -474,8 +476,14 @@ static void sweep_of_calls(struct world *w, const struct mx_engine_ops *ops, mx_
             if (pick(0, 9) == 0) step = pick(1, 9);
             next = end - front > MOST_CALLS / SWEEPS ? front + 9 : front + step;
             cr_assert(number < MOST_CALLS);
-            front_windows(w, front, next, window[number]);
+            const bool cut = pick(0, 1) == 0; /* or all windows, and the front that cuts them */
+            front_windows(w, cut ? front : 0, cut ? next : end, window[number]);
             call.window = window[number++];
+            call.front = (struct mx_front){front, next, cut ? 0 : h};
+            call.first = 0, call.end = cut || pick(0, 1) == 0 ? 0 : levels;
+            while (call.end > 0 && call.first + 1 < call.end && is_empty(mx_window_at(&call, call.first)))
+                call.first++;
+            while (call.end > call.first + 1 && is_empty(mx_window_at(&call, call.end - 1))) call.end--;
             cr_assert_eq(ops->post(engine, &call), number);
             if (pick(0, 7) == 0) ops->wait(engine, pick(1, (int32_t)number));
         }

@@ -256,6 +256,11 @@ static void copy(struct sim *s, const struct mx_step *t) {
         s->moved.copy_bytes += mx_region_rows(*r) * PITCH;
 }
 
+static struct mx_face_planes face_planes(const struct mx_step *t, int32_t level) {
+    const struct mx_face face = {.front = t->front, .first_z = t->face_z, .n_planes = t->face_nz};
+    return mx_face_planes(&face, level);
+}
+
 /* Level l of the faces: what the strip before left goes in, what the next one needs goes out. */
 static void move_faces(struct sim *s, const struct mx_step *t, int32_t level) {
     struct plane_view v = {s, t->at, (t->parity + level) & 1};
@@ -264,12 +269,14 @@ static void move_faces(struct sim *s, const struct mx_step *t, int32_t level) {
         if (slot < 0) continue;
         const int32_t *y0 = out ? t->face_out_y : t->face_in_y, *n = out ? t->face_out_n : t->face_in_n;
         cr_assert(slot < s->shape.face_slots && level < s->shape.max_levels);
-        cr_assert(t->face_nz[level] <= s->shape.face_planes && n[level] <= s->shape.face_rows);
+        const struct mx_face_planes planes = face_planes(t, level);
+        cr_assert(planes.z1 - planes.z0 <= s->shape.face_planes && n[level] <= s->shape.face_rows);
+        cr_assert(planes.z0 >= planes.z1 || (level >= t->first && level <= t->end));
         int64_t base = (slot * s->shape.max_levels + level) * s->shape.face_planes;
-        for (int64_t z = 0; z < t->face_nz[level]; z++)
+        for (int64_t z = 0; z < planes.z1 - planes.z0; z++)
             for (int64_t y = 0; y < n[level]; y++) {
-                cr_assert(t->face_z[level] + z >= t->region.z0 && t->face_z[level] + z < t->region.z1);
-                double *inside = at_array(&v, y0[level] + y, t->face_z[level] + z);
+                cr_assert(planes.z0 + z >= t->region.z0 && planes.z0 + z < t->region.z1);
+                double *inside = at_array(&v, y0[level] + y, planes.z0 + z);
                 double *outside = cell(&s->faces, y, base + z);
                 if (out) cr_assert(!isnan(*inside));
                 *(out ? outside : inside) = *(out ? inside : outside);
@@ -278,11 +285,12 @@ static void move_faces(struct sim *s, const struct mx_step *t, int32_t level) {
 }
 
 static void compute(struct sim *s, const struct mx_step *t, int32_t l) {
-    const struct mx_window *w = &t->window[l];
+    const struct mx_window window = mx_step_window(t, l), *w = &window;
     const struct mx_region *r = &t->region;
     int64_t h = s->p->h;
     struct plane_view from = {s, t->at, (t->parity + l) & 1}, to = {s, t->at, (t->parity + l + 1) & 1};
     if (w->y0 >= w->y1 || w->z0 >= w->z1) return;
+    cr_assert(l >= t->first && l < t->end);
     cr_assert(w->y0 >= h && w->y1 <= s->p->ny + h && w->z0 >= h && w->z1 <= s->p->nz + h);
     cr_assert(w->y0 - h >= r->y0 && w->y1 + h <= r->y1 && w->z0 - h >= r->z0 && w->z1 + h <= r->z1);
     cr_assert(w->z0 >= t->writes[to.array].z0 && w->z1 <= t->writes[to.array].z1);
@@ -324,7 +332,8 @@ static void advance(struct sim *s, const struct mx_step *t) {
     for (int a = 0; a < 2; a++) cr_assert(t->region.z1 - t->region.z0 <= s->slots[a]);
     int64_t face = 0;
     for (int32_t l = 0; l < t->levels && (t->face_in >= 0 || t->face_out >= 0); l++)
-        if (t->face_nz[l] > 0) face += s->shape.face_planes * s->shape.face_rows * PITCH;
+        if (face_planes(t, l).z0 < face_planes(t, l).z1)
+            face += s->shape.face_planes * s->shape.face_rows * PITCH;
     if (t->face_in >= 0) s->moved.face_read_bytes += face;
     if (t->face_out >= 0) s->moved.face_write_bytes += face;
     if (t->face_in >= 0 || t->face_out >= 0) move_faces(s, t, 0);
@@ -945,8 +954,8 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
             *(s.kind == MX_STEP_LOAD ? &read : &write) += bytes;
         }
         for (int32_t l = 0; s.kind == MX_STEP_ADVANCE && l < s.levels; l++) {
-            const struct mx_window *w = &s.window[l];
-            if (w->y0 < w->y1 && w->z0 < w->z1) updates += (int64_t)(w->y1 - w->y0) * (w->z1 - w->z0) * p->nx;
+            const struct mx_window w = mx_step_window(&s, l);
+            if (w.y0 < w.y1 && w.z0 < w.z1) updates += (int64_t)(w.y1 - w.y0) * (w.z1 - w.z0) * p->nx;
         }
     }
     schedule->ops->close(schedule);
@@ -957,6 +966,47 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
     cr_assert_eq(t->sent_bytes, sent);
     cr_assert_eq(t->fixed_read_bytes, fixed);
     cr_assert_eq(t->updates, updates / mx_levels_a_step(p));
+}
+
+/* What a step has to look at does not grow with the levels of a sweep: those that a move of the front
+ * crosses, one of each h planes of the Block and of the slab, a few at the ends. */
+static void check_crossed(const char *name, const char *faces, int64_t by, bool periodic) {
+    const struct mx_problem p = {.nx = 4,
+                                 .ny = 24,
+                                 .nz = 15,
+                                 .nt = 6000,
+                                 .h = 1,
+                                 .stencil = "star7",
+                                 .coef = {0.4, 0.1},
+                                 .sides.side = {[2] = {periodic ? MX_SIDE_PERIODIC : MX_SIDE_FIXED,
+                                                       periodic ? MX_SIDE_PERIODIC : MX_SIDE_FIXED}}};
+    struct mx_plan plan = {.by = by, .bz = 8, .bt = periodic ? 15 : 6000, .slab = 3, .engine = "tiled"};
+    const struct mx_algorithm *algorithm = mx_algorithm_find(name);
+    struct mx_schedule *schedule;
+    struct mx_step s;
+    mx_why why = {""};
+    int64_t windows = 0, pass = 0;
+    snprintf(plan.faces, sizeof plan.faces, "%s", faces);
+    cr_assert_eq(algorithm->check(&p, &plan, &why), 0, "%s: %s", name, why.text);
+    cr_assert_eq(algorithm->open(&p, &plan, 0, 0, &schedule), 0);
+    while (schedule->ops->next(schedule, &s) == 1) {
+        if (s.kind != MX_STEP_ADVANCE) continue;
+        cr_assert(s.first < s.end && s.end <= s.levels && s.end - s.first <= 2 * (p.nz + plan.slab) + 2,
+                  "%s: %d to %d", name, s.first, s.end);
+        windows += s.end - s.first;
+        cr_assert(s.pass >= pass);
+        pass = s.pass;
+    }
+    schedule->ops->close(schedule);
+    cr_assert_geq(windows, p.nt, "%s", name);
+}
+
+Test(schedule, looks_only_at_the_levels_that_the_front_crosses) {
+    check_crossed("stream", "", 24, false);
+    check_crossed("stream", "", 24, true);
+    check_crossed("stream", "dram", 7, false);
+    check_crossed("stream", "side-file", 7, false);
+    check_crossed("skewed-min", "", 7, false);
 }
 
 /* Bytes as they are counted by going through the steps: of own Buffers, of C, to neighbours. */
