@@ -2,9 +2,12 @@
 in rings that fit and in strips that do not, with sides, sources, probes, norms and snapshots; bytes on the bus are those predicted; a run that fails
 there goes on; what was measured of an accelerator enters the model."""
 import json
+import os
+import subprocess
 
 import numpy
 import pytest
+from conftest import ROOT
 from test_run_systems import System
 from test_systems import CASES
 
@@ -163,3 +166,50 @@ def test_tune(memext):
     assert plan["plan"]["engine"] == "device" and plan["device_used_bytes"] <= plan["device_memory_bytes"] == 128 << 20
     assert plan["predicted_time"]["bus_s"] == pytest.approx(plan["predicted_read_bytes"] / 2e9)
     assert plan["predicted_time"]["total_s"] >= plan["predicted_time"]["bus_s"]
+
+
+# ------------------------------------------------------------------ scripts that measure
+
+# A machine that drifts: every run takes a second longer than the one before; host is a tenth slower, a bus doubles the time.
+FAKE = """#!/usr/bin/python3
+import json, pathlib, sys
+words = " ".join(sys.argv[1:])
+count = pathlib.Path(__file__).with_suffix(".count")
+n = int(count.read_text()) if count.exists() else 0
+count.write_text(str(n + 1))
+if "few" in words or "-t 99" in words:
+    sys.exit("fake: no such run")
+seconds = (2 if "rate=" in words else 1.1 if "--accel" in words else 1) * (1 + n // 5)
+report = {"seconds": seconds, "predicted_seconds": seconds / 1.05, "updates_per_second": 1e9 / seconds, "plan": {"bt": 2}, "accelerator": {"model": {"decides": "bus"}}}
+pathlib.Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(report))
+"""
+
+
+def test_accel_host_compares_runs_of_a_round(tmp_path):
+    fake = tmp_path / "fake"
+    fake.write_text(FAKE)
+    fake.chmod(0o755)
+    script = [str(ROOT / "experiments" / "accel_host.py"), "--memext", str(fake)]
+    done = subprocess.run([*script, "--rounds", "4", "--json", str(tmp_path / "out.json")], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("median 1.05") == 2 and "2 levels a sweep, bus decides" in done.stdout
+    runs = json.loads((tmp_path / "out.json").read_text())["runs"]
+    expected = [d[0] / h[0] for d, h in zip(runs["DRAM"], runs["host"])]
+    assert [f"{r:.2f}" for r in expected] == done.stdout.splitlines()[0].split(": ")[1].split(";")[0].split()
+    assert subprocess.run([*script, "-t", "99"], capture_output=True, text=True, timeout=900).returncode == 1
+    assert "--rounds" in subprocess.run([*script, "--rounds", "0"], capture_output=True, text=True, timeout=900).stderr
+
+
+def test_device_script(build, tmp_path):
+    """Its steps run without a device, by host; the summary has what there is, and the bytes of the bus as predicted."""
+    env = {**os.environ, "MEMEXT_BUILD": str(build), "DEVICE_OUT": str(tmp_path), "DEVICE_DIR": str(tmp_path), "DEVICE_N": "62", "DEVICE_NZ": "94", "DEVICE_NT": "8",
+           "DEVICE_CAP": "2MiB", "DEVICE_K_N": "30", "DEVICE_K_CAP": "1MiB"}
+    for step in ("inside", "host", "ktable", "summary"):
+        done = subprocess.run([str(ROOT / "experiments" / "device.sh"), step, "host"], env=env, capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stderr
+    check_bus(json.loads((tmp_path / "host.json").read_text()))
+    rows = [json.loads(line) for line in (tmp_path / "ktable.jsonl").read_text().splitlines()]
+    assert len(rows) == 25 and all((r["result"]["updates_per_second"] or 0) > 0 for r in rows if r["k"] <= 8), rows
+    assert all(r["result"]["status"] == "done" or "--device-memory" in r["result"]["error"] for r in rows)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["host.json", "inside.json", "ktable.jsonl", "summary.txt"]
+    assert "flash      not run" in done.stdout and "12 times the memory" in done.stdout
