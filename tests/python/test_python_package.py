@@ -1155,6 +1155,21 @@ def test_pictures(mx, environment, build, finished, quick_place, tmp_path):
     assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr
 
 
+@pytest.mark.parametrize("path, bytes_a_cell", [  # two Buffers of the state, and what is only read
+    ("python/examples/effective_diffusivity.py", 2 * 4 + 1), ("examples/antenna.py", 6 * 4 + 2), ("examples/rock_flow.py", 2 * 19 * 4 + 1),
+    ("systems/applications/seismic_shot.py", 2 * 4 + 3)])
+def test_examples_are_larger_than_the_dram_they_get(path, bytes_a_cell):
+    """With what they take if nothing is said: at least 3 times; each is in the list of examples and leaves a picture."""
+    text = (ROOT / path).read_text()
+    if found := re.search(r"common.parser\(.*?\[(\d+), (\d+), (\d+)\], \"(\d+)MiB\"", text, re.S):
+        *n, dram = map(int, found.groups())
+    else:
+        n = 3 * [int(re.search(r'"--cells", type=int, default=(\d+)', text).group(1))]
+        dram = int(re.search(r'"--dram", default="(\d+)MiB"', text).group(1))
+    assert math.prod(n) * bytes_a_cell > 3 * dram * 2**20
+    assert "--picture" in text and os.path.relpath(ROOT / path, ROOT / "examples") in (ROOT / "examples/README.md").read_text()
+
+
 @pytest.mark.parametrize("name, words, said", [
     ("antenna", ["--cells", 64, "--wave", 12, "--picture", "antenna.png"], r"within 0\.0\d+ of the thin half-wave dipole's"),
     ("rock_flow", ["--check", "--steps", 2000], r"0\.\d+% apart"), ("rock_flow", ["--cells", 16, "--steps", 100, "--picture", "flow.png"], r"permeability 0\.\d*[1-9]")])
