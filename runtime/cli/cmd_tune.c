@@ -106,7 +106,11 @@ static void lay_files(struct tune *t) {
 static int take_part(struct tune *t) {
     const struct mx_problem whole = t->o.problem;
     const int ranks = t->o.ranks > 1 ? (int)t->o.ranks : 1;
-    const int err = mx_ranks_cut(&whole, mx_ranks_planner(ranks), ranks, &t->why, &t->o.problem);
+    int64_t *first = calloc((size_t)ranks + 1, sizeof *first);
+    int err = first == NULL ? mx_fail(&t->why, -ENOMEM, "no memory for the ranks")
+                            : mx_ranks_table(whole.nz, t->o.rank_weights, ranks, &t->why, first);
+    if (err == 0) err = mx_ranks_cut(&whole, first, mx_ranks_planner(ranks), ranks, &t->why, &t->o.problem);
+    free(first);
     if (ranks > 1) t->request.blocks_only = t->request.resumable = true;
     t->request.link = mx_take_link(&t->o, ranks);
     return err;

@@ -17,7 +17,7 @@ int mx_take_box(const struct mx_taking *t, const struct mx_problem *p, const str
     const int64_t z0 = mx_max(box->region.z0, h), z1 = mx_min(box->region.z1, p->nz + h);
     int err = 0;
     for (int64_t z = z0; z < z1 && y0 < y1 && err == 0; z++)
-        if ((z - h) % t->stride == 0)
+        if ((z - h + p->first_plane) % t->stride == 0)
             err = t->rows(t->context, box->step, box->of, z, y0, y1,
                           mx_view_row(&box->view, box->array, y0, z), box->view.row_pitch_bytes, why);
     return err;

@@ -24,9 +24,9 @@ struct mx_taken_box {
 
 /* What is asked for. Steps and levels are those of the run, first_level of the execution included. */
 struct mx_taking {
-    int64_t every; /* multiples of it are taken; each ends a sweep */
-    int64_t
-        stride; /* of the interior's rows and planes 0, stride, 2 stride ... are wanted; others may come */
+    int64_t every;  /* multiples of it are taken; each ends a sweep */
+    int64_t stride; /* of the whole grid's interior rows and planes 0, stride, 2 stride ... are wanted; others
+                       may come */
     bool from_stores; /* see above */
     /* Rows [y0,y1) of plane z, interior ones, frame counted, of array A (0) or B (1) at this step: cell 0 of
      * the first stands at `rows`, the next row_pitch_bytes further. Rows of a step come in any order, each

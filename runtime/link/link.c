@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 extern const struct mx_link_ops mx_link_local, mx_link_mpi;
 const struct mx_link_ops *const mx_links[] = {&mx_link_local, &mx_link_mpi, NULL};
@@ -19,6 +20,7 @@ const struct mx_link_ops *mx_link_find(const char *name) {
 }
 
 enum { MOST_PARTS = 2 };
+enum { PIECE_BYTES = 1 << 20 };
 enum { LEAST_TRIAL = 64 << 10, MOST_TRIAL = 16 << 20, SHORT_TRIALS = 20 };
 
 /* One direction at one end: a thread that does one message after the other. */
@@ -251,6 +253,41 @@ int mx_link_collect(mx_link *l, const char *mine, char **text, mx_why *why) {
     if ((text[0] = strdup(mine)) == NULL) err = mx_fail(why, -ENOMEM, "no memory for the ranks");
     for (int i = 1; i < l->ranks && err == 0; i++) err = collect_one(l, i, &text[i], why);
     for (int i = 0; i < l->ranks && err < 0; i++) free(text[i]), text[i] = NULL;
+    return err;
+}
+
+static int write_piece(int fd, const char *data, int64_t bytes) {
+    while (bytes > 0) {
+        const ssize_t n = write(fd, data, (size_t)bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? -errno : -EIO;
+        data += n, bytes -= n;
+    }
+    return 0;
+}
+
+int mx_link_pour(mx_link *l, int from, int fd, mx_why *why) {
+    char *piece = malloc(PIECE_BYTES);
+    int64_t n = 1;
+    int err = piece == NULL ? mx_fail(why, -ENOMEM, "no memory for a file of a rank") : 0;
+    while (err == 0 && n > 0) {
+        if (l->rank == from) {
+            do n = read(fd, piece, PIECE_BYTES);
+            while (n < 0 && errno == EINTR);
+            const int failed = n < 0 ? -errno : 0;
+            if (n < 0) n = 0; /* the other side has to get to an end as well */
+            err = give(l, 0, MX_CHANNEL_RUN, &n, sizeof n, why);
+            if (err == 0 && n > 0) err = give(l, 0, MX_CHANNEL_RUN, piece, (size_t)n, why);
+            if (err == 0 && failed < 0)
+                err = mx_fail(why, failed, "a file of rank %d cannot be read: %s", from, strerror(-failed));
+        } else {
+            err = take(l, from, MX_CHANNEL_RUN, &n, sizeof n, why);
+            if (err == 0 && n > 0) err = take(l, from, MX_CHANNEL_RUN, piece, (size_t)n, why);
+            if (err == 0 && (err = write_piece(fd, piece, n)) < 0)
+                mx_fail(why, err, "what rank %d sends cannot be written: %s", from, strerror(-err));
+        }
+    }
+    free(piece);
     return err;
 }
 

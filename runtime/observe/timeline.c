@@ -288,8 +288,10 @@ static void trace_event(const mx_timeline *t, const struct event *e, uint64_t id
     FILE *f = t->trace;
     int row = 0;
     while (row < N_ROWS - 1 && strcmp(rows[row].name, e->name) != 0) row++;
-    fprintf(f, ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,", e->name,
-            rows[row].overlaps ? "io" : "run", row, since_start(t, e->begin_ns) * 1e6);
+    const int pid = t->o.rank + 1;
+    id += (uint64_t)t->o.rank << 40; /* ids are of all processes together */
+    fprintf(f, ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,", e->name,
+            rows[row].overlaps ? "io" : "run", pid, row, since_start(t, e->begin_ns) * 1e6);
     if (rows[row].overlaps)
         fprintf(f, "\"ph\":\"b\",\"id\":%llu,", (unsigned long long)id);
     else
@@ -300,22 +302,30 @@ static void trace_event(const mx_timeline *t, const struct event *e, uint64_t id
     if (rows[row].overlaps)
         fprintf(
             f,
-            ",\n{\"name\":\"%s\",\"cat\":\"io\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"ph\":\"e\",\"id\":%llu}",
-            e->name, row, since_start(t, e->end_ns) * 1e6, (unsigned long long)id);
+            ",\n{\"name\":\"%s\",\"cat\":\"io\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"ph\":\"e\",\"id\":%llu}",
+            e->name, pid, row, since_start(t, e->end_ns) * 1e6, (unsigned long long)id);
 }
 
 /* Trace Event Format, as Chrome and Perfetto read it: one object with an array that grows as the run goes on.
  */
 static void begin_trace(const mx_timeline *t) {
-    fprintf(t->trace, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-                      "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":{\"name\":\"memext\"}}");
+    const int pid = t->o.rank + 1;
+    char name[32] = "memext";
+    if (t->o.ranks > 1) snprintf(name, sizeof name, "rank %d", t->o.rank);
+    fputs(t->o.rank > 0 ? ",\n" : "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", t->trace);
+    fprintf(t->trace, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"%s\"}}", pid,
+            name);
     for (int i = 0; i < N_ROWS; i++)
         fprintf(t->trace,
-                ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
-                i, rows[i].name);
+                ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
+                pid, i, rows[i].name);
 }
 
-static void end_trace(const mx_timeline *t) { fprintf(t->trace, "\n]}\n"); }
+const char mx_timeline_trace_end[] = "\n]}\n";
+
+static void end_trace(const mx_timeline *t) {
+    if (t->o.ranks <= 1) fputs(mx_timeline_trace_end, t->trace);
+}
 
 /* ------------------------------------------------------------------ writing out */
 

@@ -50,6 +50,10 @@ struct mx_timeline_options {
                              place; neither: no      residency */
     uint64_t buffer_offset_bytes[MX_TIMELINE_BUFFERS], buffer_bytes[MX_TIMELINE_BUFFERS];
     int32_t bins; /* 0 = 128 */
+    /* Of a rank of several, whose traces are put together: its number, and how many there are. The trace of
+     * rank 0 has no end, those of the others neither beginning nor end: one behind the other, and
+     * mx_timeline_trace_end behind them, they are one. */
+    int32_t rank, ranks;
 };
 
 /* Opens both files, -errno where that fails, and starts sampling on a thread of its own. */
@@ -60,5 +64,6 @@ void mx_timeline_event(mx_timeline *timeline, const char *name, uint64_t begin_n
                        const int64_t y[2], const int64_t z[2], uint64_t amount);
 /* Ends the sampling and both files. 0 or the first error of writing. NULL allowed. */
 int mx_timeline_stop(mx_timeline *timeline, mx_why *why);
+extern const char mx_timeline_trace_end[];
 
 #endif

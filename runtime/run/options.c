@@ -359,10 +359,11 @@ const struct mx_option mx_option_rows[] = {
     {"ranks", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_count, AT(ranks), 1, MX_RANKS_MOST, "P",
      "processes of this machine that share the planes, or how many of mpirun's there are (tune: to plan "
      "for)"},
+    {"rank-weights", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_text, AT(rank_weights), 0, 0, "W,W,...",
+     "planes of each rank, in proportion (default: all alike)"},
     {"link", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_link, 0, 0, 0, "[NAME][,RATE[,LATENCY]]",
      "how ranks reach one another: local | mpi (default: mpi where mpirun has started them, else local); "
-     "what it "
-     "does, as 10Gbit,20us (default: measured)"},
+     "what the link does, as 10Gbit,20us (default: measured)"},
     {"accel", 0, BOTH, 1, take_text, AT(accel), 0, 0, "NAME[,KEY=VALUE...]",
      "compute in the memory of an accelerator: host | opencl | cuda | auto (memext info lists them)"},
     {"device-memory", 0, BOTH, 1, take_size, AT(device_memory), 1 << 16, UINT64_MAX, "SIZE",

@@ -30,6 +30,7 @@ struct mx_options {
     struct mx_words params, fields, inputs, inits, outputs;
     bool in_place, field_copy;
     int64_t ranks;                           /* --ranks; 0 = not given */
+    const char *rank_weights;                /* --rank-weights; NULL = all alike */
     const char *link;                        /* --link; NULL = that of the process */
     double link_bytes_per_s, link_latency_s; /* what it says of the link; 0 and < 0 = nothing */
     const char *accel;                       /* --accel; NULL = none */

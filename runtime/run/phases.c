@@ -111,6 +111,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
         err = save_hashes(r, r->partner[buffer]);
     if (err == 0) err = mx_run_sync_traces(r);
     if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
+    if (err == 0) err = mx_run_publish_snapshots(r, r->first_time + time);
     if (err < 0) return err;
     r->note.before_time = r->note.time;
     r->note.before_buffer = r->note.buffer;
@@ -455,11 +456,15 @@ static int open_stream(struct mx_run *r, const struct mx_output *output, FILE **
 
 static int start_timeline(struct mx_run *r) {
     const struct mx_report *p = &r->report;
-    if (r->outputs.timeline.fd < 0 && r->outputs.trace.fd < 0) return 0;
+    FILE *of_rank;
+    int err = mx_run_begin_trace(r, &of_rank);
+    if (err < 0 || (r->outputs.timeline.fd < 0 && r->outputs.trace.fd < 0 && of_rank == NULL)) return err;
     mx_output_show(&r->outputs.timeline);
-    int err = open_stream(r, &r->outputs.timeline, &r->streams[0]);
+    err = open_stream(r, &r->outputs.timeline, &r->streams[0]);
     if (err == 0) err = open_stream(r, &r->outputs.trace, &r->streams[1]);
+    if (err < 0 && of_rank != NULL) fclose(of_rank);
     if (err < 0) return err;
+    if (of_rank != NULL) r->streams[1] = of_rank;
     struct mx_timeline_options t = {.file = r->streams[0],
                                     .trace = r->streams[1],
                                     .problem = &r->o.problem,
@@ -468,7 +473,9 @@ static int start_timeline(struct mx_run *r) {
                                     .files = r->file,
                                     .n_files = MX_MAX_FIXED,
                                     .place = r->backend->anonymous ? "" : p->device.place,
-                                    .n_buffers = r->n_buffers};
+                                    .n_buffers = r->n_buffers,
+                                    .rank = r->ranks.rank,
+                                    .ranks = mx_is_rank(&r->ranks) ? r->ranks.ranks : 0};
     for (int32_t i = 0; i < r->n_buffers; i++) {
         t.names[i] = mx_note_buffers[i];
         t.buffer_bytes[i] = (uint64_t)p->layout.buffer_bytes;
@@ -484,6 +491,7 @@ static int stop_timeline(struct mx_run *r, int err) {
     mx_why why = {""};
     int observed = mx_timeline_stop(r->timeline, &why);
     r->timeline = NULL;
+    if (observed == 0 && err == 0) observed = mx_run_join_traces(r, &why);
     if (observed == 0 && r->outputs.timeline.fd >= 0)
         observed = mx_output_publish(&r->outputs.timeline, "the timeline", &why);
     if (observed == 0 && r->outputs.trace.fd >= 0)

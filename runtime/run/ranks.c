@@ -1,34 +1,81 @@
 #include "run/run.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ------------------------------------------------------------------ the part of a rank */
 
-int mx_ranks_cut(const struct mx_problem *whole, int rank, int ranks, mx_why *why, struct mx_problem *out) {
-    const int64_t least = whole->nz / ranks, more = whole->nz % ranks;
+static int take_weights(const char *text, int ranks, mx_why *why, double *sum) {
+    double all = 0;
+    int n = 0;
+    for (const char *at = text; n < ranks && at != NULL; n++) {
+        char *end;
+        const double w = strtod(at, &end);
+        if (end == at || !(w > 0) || w > 1e9 || (*end != ',' && *end != 0)) break;
+        sum[n] = all += w;
+        at = *end == ',' ? end + 1 : NULL;
+        if (at == NULL && n + 1 == ranks) return 0;
+    }
+    return mx_fail(
+        why, -EINVAL,
+        "--rank-weights '%.60s': give a positive number for each of %d ranks, with commas between them", text,
+        ranks);
+}
+
+int mx_ranks_table(int64_t nz, const char *weights, int ranks, mx_why *why, int64_t *first) {
+    const int64_t least = nz / ranks, more = nz % ranks;
+    for (int i = 0; i <= ranks; i++) first[i] = i * least + (i < more ? i : more);
+    if (weights == NULL) return 0;
+    double *sum = calloc((size_t)ranks, sizeof *sum);
+    int err = sum == NULL ? mx_fail(why, -ENOMEM, "no memory for the ranks")
+                          : take_weights(weights, ranks, why, sum);
+    for (int i = 1; i < ranks && err == 0; i++)
+        first[i] = (int64_t)((double)nz * sum[i - 1] / sum[ranks - 1] + 0.5);
+    free(sum);
+    return err;
+}
+
+int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank, int ranks, mx_why *why,
+                 struct mx_problem *out) {
+    const bool ring = mx_sides_periodic(&whole->sides, MX_DIM_Z);
     struct mx_problem p = *whole;
     uint8_t *side = p.sides.side[MX_DIM_Z];
+    int64_t least = whole->nz;
     if (ranks < 2) return *out = p, 0;
+    for (int i = 0; i < ranks; i++)
+        if (first[i + 1] - first[i] < least) least = first[i + 1] - first[i];
     if (least < whole->h * mx_levels_a_step(whole))
         return mx_fail(
             why, -EINVAL,
-            "%lld planes among %d ranks are %lld for each, and a step needs %lld of a neighbour: take "
-            "%lld ranks or fewer",
+            "%lld planes among %d ranks are %lld for the one that has the fewest, and a step needs %lld of a "
+            "neighbour: take %lld ranks or fewer, or other --rank-weights",
             (long long)whole->nz, ranks, (long long)least, (long long)(whole->h * mx_levels_a_step(whole)),
             (long long)(whole->nz / (whole->h * mx_levels_a_step(whole))));
-    const bool ring = mx_sides_periodic(&whole->sides, MX_DIM_Z);
     p.all_nz = whole->nz;
     p.least_nz = least;
-    p.first_plane = rank * least + (rank < more ? rank : more);
-    p.nz = least + (rank < more);
+    p.first_plane = first[rank];
+    p.nz = first[rank + 1] - first[rank];
     if (rank > 0 || ring) side[0] = MX_SIDE_NEIGHBOUR;
     if (rank < ranks - 1 || ring) side[1] = MX_SIDE_NEIGHBOUR;
     return *out = p, 0;
+}
+
+/* Where each rank begins: as their stores say, or as it is asked for. */
+static int make_table(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    const int64_t mine = r->note.problem.first_plane;
+    q->first = calloc((size_t)q->ranks + 1, sizeof *q->first);
+    if (q->first == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    if (!mx_run_has_store(r) || !mx_is_rank(q))
+        return mx_ranks_table(r->whole.nz, r->o.rank_weights, q->ranks, &r->why, q->first);
+    q->first[q->ranks] = r->whole.nz;
+    return mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, q->first, &r->why);
 }
 
 int mx_run_cut(struct mx_run *r) {
@@ -39,8 +86,10 @@ int mx_run_cut(struct mx_run *r) {
         r->ranks.link_name = r->o.link != NULL ? r->o.link : "local";
     }
     if (r->ranks.ranks < 2) return 0;
-    int err = mx_ranks_cut(&r->whole, r->ranks.rank, r->ranks.ranks, &r->why, &r->o.problem);
-    if (err < 0) return r->ranks.silent = r->ranks.rank > 0, err;
+    int err = make_table(r);
+    if (err == 0)
+        err = mx_ranks_cut(&r->whole, r->ranks.first, r->ranks.rank, r->ranks.ranks, &r->why, &r->o.problem);
+    if (err < 0) return r->ranks.silent = mx_is_rank(&r->ranks) && r->ranks.rank > 0, err;
     r->sides = r->o.problem.sides;
     for (int i = 0; i < MX_MAX_FIXED; i++) /* files that are read in place are of the whole grid */
         r->file_layout[i].offset_bytes += r->o.problem.first_plane * r->file_layout[i].plane_pitch_bytes;
@@ -84,6 +133,7 @@ int mx_run_open_ranks(struct mx_run *r) {
     if (q->rank > 0) {
         r->o.quiet = true;
         r->o.json = NULL;
+        q->traced = r->o.trace != NULL;
         r->o.timeline = r->o.trace = NULL;
     }
     return 0;
@@ -134,10 +184,12 @@ int mx_run_check_ranks(struct mx_run *r) {
     } refused[] = {
         {"verify", "no rank has the whole grid; compare the checksum with that of a run by itself"},
         {"accel", "the layers of neighbours go through DRAM"},
-        {"snapshot", "files that ranks write together are not there yet"},
         {"in-place", "ranks go on from states that all of them have committed"},
         {"commit-every", "ranks commit every sweep, all together"},
     };
+    if (!mx_is_rank(&r->ranks) && r->o.rank_weights != NULL && !r->o.dry_run)
+        return mx_fail(&r->why, -EINVAL,
+                       "--rank-weights is for several ranks, and this is one; leave it out");
     if (!mx_is_rank(&r->ranks)) return mx_run_find_state(r);
     r->ranks.silent = r->ranks.rank > 0; /* what all find wrong one says */
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
@@ -182,7 +234,7 @@ int mx_run_agree_number(struct mx_run *r, uint64_t *run) {
 static int take_plan(struct mx_run *r, const struct mx_plan *of_planner, int64_t planes) {
     struct mx_plan plan = *of_planner;
     plan.threads = r->request.threads;
-    if (plan.bz >= planes) plan.bz = r->rest.nz;
+    if (plan.bz >= planes || plan.bz > r->rest.nz) plan.bz = r->rest.nz;
     int err = mx_tune_plan(&r->request, &plan, &r->why, &r->tuned);
     if (err == 0) memcpy(r->tuned.plan.tuner, of_planner->tuner, sizeof r->tuned.plan.tuner);
     return err;
@@ -262,11 +314,19 @@ int mx_run_agree_state(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ norms */
 
+static int64_t most_planes(const struct mx_run_ranks *q) {
+    int64_t most = 0;
+    for (int i = 0; i < q->ranks; i++)
+        if (q->first[i + 1] - q->first[i] > most) most = q->first[i + 1] - q->first[i];
+    return most;
+}
+
 /* Each rank gives as many planes of each quantity as the largest has, and the greatest change behind them. */
 int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why) {
     const struct mx_run *r = run;
     const struct mx_problem *p = &r->o.problem;
-    const int64_t all = p->all_nz, room = p->least_nz + 1, n = quantities * room + 1;
+    const int64_t all = p->all_nz, room = most_planes(&r->ranks), n = quantities * room + 1;
+    const int64_t *first = r->ranks.first;
     const int ranks = r->ranks.ranks;
     double *mine = calloc((size_t)n, sizeof *mine), *of_all = calloc((size_t)(n * ranks), sizeof *of_all);
     int err =
@@ -277,17 +337,51 @@ int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *m
     if (err == 0)
         err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)n * sizeof *mine, of_all, why);
     for (int i = 0; i < ranks && err == 0; i++) {
-        struct mx_problem part;
         uint64_t theirs;
-        mx_ranks_cut(&r->whole, i, ranks, NULL, &part);
         for (int64_t q = 0; q < quantities; q++)
-            memcpy(planes + q * all + part.first_plane, of_all + i * n + q * room,
-                   (size_t)part.nz * sizeof *mine);
+            memcpy(planes + q * all + first[i], of_all + i * n + q * room,
+                   (size_t)(first[i + 1] - first[i]) * sizeof *mine);
         memcpy(&theirs, of_all + (i + 1) * n - 1, sizeof theirs);
         if (theirs > *most) *most = theirs;
     }
     free(mine);
     free(of_all);
+    return err;
+}
+
+/* ------------------------------------------------------------------ one trace */
+
+int mx_run_begin_trace(struct mx_run *r, FILE **out) {
+    struct mx_run_ranks *q = &r->ranks;
+    *out = NULL;
+    if (!mx_is_rank(q)) return 0;
+    q->traced |= r->o.trace != NULL;
+    int err = mx_run_agree_any(r, &q->traced);
+    if (err < 0 || !q->traced) return err;
+    if (q->rank > 0) {
+        *out = tmpfile();
+        q->trace_fd = *out != NULL ? fcntl(fileno(*out), F_DUPFD_CLOEXEC, 3) : -1;
+        if (q->trace_fd < 0) {
+            err = mx_fail(&r->why, -errno, "no temporary file for the trace: %s", strerror(errno));
+            if (*out != NULL) fclose(*out);
+            return *out = NULL, err;
+        }
+    }
+    return mx_run_meet(r);
+}
+
+int mx_run_join_traces(struct mx_run *r, mx_why *why) {
+    struct mx_run_ranks *q = &r->ranks;
+    const int own = r->outputs.trace.fd;
+    if (!mx_is_rank(q) || !q->traced) return 0;
+    if (q->rank == 0 && own < 0)
+        return mx_fail(why, -EINVAL, "--trace is to be given to all ranks, or to rank 0");
+    int err = q->rank > 0 && lseek(q->trace_fd, 0, SEEK_SET) < 0 ? -errno : 0;
+    for (int i = 1; i < q->ranks && err == 0; i++)
+        if (q->rank == 0 || q->rank == i)
+            err = mx_link_pour(q->link, i, q->rank == 0 ? own : q->trace_fd, why);
+    if (err == 0 && q->rank == 0 && write(own, mx_timeline_trace_end, strlen(mx_timeline_trace_end)) < 0)
+        err = mx_fail(why, -errno, "the trace cannot be written: %s", strerror(errno));
     return err;
 }
 
@@ -318,6 +412,8 @@ static json_t *summary(const struct mx_run *r) {
     put_whole(o, "sent_bytes", (int64_t)r->ranks.sent_bytes);
     put_whole(o, "received_bytes", (int64_t)r->ranks.received_bytes);
     put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    put_whole(o, "snapshot_bytes", r->snapshots.bytes);
+    put_whole(o, "predicted_snapshot_bytes", r->snapshots.predicted_bytes);
     put_whole(o, "block_bytes", (int64_t)p->block_bytes);
     put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
     return o;
@@ -394,6 +490,10 @@ void mx_run_close_ranks(struct mx_run *r) {
     for (int i = 0; i < q->ranks && q->reports != NULL; i++) free(q->reports[i]);
     free(q->reports);
     q->reports = NULL;
+    free(q->first);
+    q->first = NULL;
+    if (q->trace_fd > 0) close(q->trace_fd);
+    q->trace_fd = -1;
     mx_link_close(q->link, q->well);
     q->link = NULL;
 }

@@ -11,6 +11,7 @@
 #include "system/system.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 struct mx_run;
@@ -19,12 +20,15 @@ struct mx_run_ranks {
     mx_link *link; /* NULL = one rank */
     int rank, ranks;
     int planner;         /* whose plan all take */
+    int64_t *first;      /* [ranks + 1]: first planes of all, and how many there are; NULL = by itself */
     char path[PATH_MAX]; /* -d of this rank */
     bool silent;         /* another rank says why this one ends */
     bool well;           /* everything was done together to the end */
     uint64_t sent_bytes, received_bytes;
     const char *link_name;
     bool link_measured;
+    bool traced;    /* --trace: of all ranks together */
+    int trace_fd;   /* what rank 1 and on have of it, a file without a name; -1 = not open */
     char **reports; /* of rank 0: the summaries of all, as text; NULL = none */
 };
 
@@ -35,9 +39,13 @@ static inline int mx_ranks_here(const struct mx_run_ranks *q) {
     return q->link != NULL && strcmp(mx_link_name(q->link), "local") == 0 ? q->ranks : 1;
 }
 
-/* The part of the problem of rank `rank`, with the sides that it has: as many planes as the others or one
- * more, from the first on. -EINVAL with a sentence. */
-int mx_ranks_cut(const struct mx_problem *whole, int rank, int ranks, mx_why *why, struct mx_problem *out);
+/* First planes of all ranks of a grid of nz planes, and nz behind them: first[ranks + 1]. weights:
+ * --rank-weights; NULL = as many planes for each, or one more, from the first rank on. -EINVAL with a
+ * sentence. */
+int mx_ranks_table(int64_t nz, const char *weights, int ranks, mx_why *why, int64_t *first);
+/* The part of the problem of rank `rank`, with the sides that it has. -EINVAL with a sentence. */
+int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank, int ranks, mx_why *why,
+                 struct mx_problem *out);
 /* A rank that has the most neighbours. */
 static inline int mx_ranks_planner(int ranks) { return ranks > 2 ? 1 : 0; }
 
@@ -47,7 +55,7 @@ static inline int mx_ranks_planner(int ranks) { return ranks > 2 ? 1 : 0; }
 int mx_run_open_ranks(struct mx_run *r);
 /* What a rank cannot do yet. And its place. */
 int mx_run_check_ranks(struct mx_run *r);
-/* r->o.problem becomes this rank's part. */
+/* r->o.problem becomes this rank's part: by --rank-weights, or as the stores of a resumed run have it. */
 int mx_run_cut(struct mx_run *r);
 /* What the link does: as --link says, or measured, by all. */
 int mx_run_measure_link(struct mx_run *r);
@@ -64,6 +72,10 @@ int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *m
 /* Rank 0 has opened a file that all write to: its name. */
 int mx_run_share_path(struct mx_run *r, char path[PATH_MAX]);
 int mx_run_meet(struct mx_run *r);
+/* --trace: a stream for the events of this rank, NULL where there is none; all begin at the same moment. */
+int mx_run_begin_trace(struct mx_run *r, FILE **out);
+/* The stream is closed: puts the events of all into rank 0's file. */
+int mx_run_join_traces(struct mx_run *r, mx_why *why);
 /* The summaries of all ranks, to rank 0. */
 int mx_run_collect_reports(struct mx_run *r);
 /* What a report says of ranks, into its object (json_t). */

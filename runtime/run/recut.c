@@ -52,6 +52,7 @@ struct seen {
     int32_t folder;      /* the number of its directory cut-N, 0 = it is in none */
     int32_t cut, ranks, rank;
     int64_t time, before_time;
+    int64_t first_plane, all_planes;
     uint32_t finished;
 };
 
@@ -90,6 +91,8 @@ static void see(struct sight *s, const char *path, int32_t folder) {
     e->cut = n->cut;
     e->run = n->run != 0 ? n->run : (uint64_t)e->ranks;
     e->time = n->time;
+    e->first_plane = n->problem.first_plane;
+    e->all_planes = mx_all_planes(&n->problem);
     e->before_time = n->ranks > 0 ? n->before_time : n->time;
 }
 
@@ -206,8 +209,22 @@ struct choice {
     int32_t err, ranks, cut, to;
     uint64_t run;
     int64_t time;
+    bool other_cut; /* of as many ranks, by other weights */
     mx_why why;
 };
+
+/* --rank-weights given with --resume: are the stores cut by others? */
+static int compare_cuts(struct mx_run *r, const struct sight *s, const struct seen *found, int32_t ranks,
+                        bool *other) {
+    *other = false;
+    if (found->ranks != ranks || ranks < 2 || r->o.rank_weights == NULL) return 0;
+    int64_t *first = calloc((size_t)ranks + 1, sizeof *first);
+    int err = first == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the ranks")
+                            : mx_ranks_table(found->all_planes, r->o.rank_weights, ranks, &r->why, first);
+    for (int32_t k = 0; k < ranks && err == 0; k++) *other |= find_rank(s, found, k)->first_plane != first[k];
+    free(first);
+    return err;
+}
 
 static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
     struct sight s;
@@ -218,6 +235,7 @@ static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
         *out = (struct choice){.ranks = found->ranks, .cut = found->cut, .run = found->run};
         out->time = common_step(&s, found);
         out->to = found->cut;
+        err = compare_cuts(r, &s, found, ranks, &out->other_cut);
         for (int32_t i = 0; i < s.n; i++) {
             if (s.seen[i].cut > out->to) out->to = s.seen[i].cut;
             if (s.seen[i].folder > out->to) out->to = s.seen[i].folder;
@@ -265,7 +283,7 @@ static int all_have_theirs(struct mx_run *r, struct own *mine, bool *all) {
     if (own == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
     int err = look_at_own(r, mine);
     if (err == 0) err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, sizeof *mine, own, &r->why);
-    *all = err == 0;
+    *all = err == 0 && r->o.rank_weights == NULL; /* else it is looked at how they are cut */
     for (int i = 0; i < ranks && *all; i++)
         *all = own[i].mine && own[i].run == own[0].run && own[i].cut == own[0].cut;
     free(own);
@@ -324,7 +342,7 @@ static int take_choice(struct mx_run *r, const struct choice *found) {
     c->ranks = found->ranks, c->cut = found->cut, c->to = found->cut;
     c->run = found->run, c->time = found->time;
     c->found = true;
-    c->asked = found->ranks != ranks_of(r);
+    c->asked = found->ranks != ranks_of(r) || found->other_cut;
     if (c->asked) c->to = found->to;
     int err = c->asked ? make_own(r) : place_of(c->base, r->ranks.ranks, r->ranks.rank, c->cut, c->own);
     r->o.path = c->own;
@@ -431,11 +449,6 @@ static void turn_note(struct mx_run *r) {
 static int check_ability(struct mx_run *r) {
     const struct mx_note *n = &r->note;
     if (ranks_of(r) == 1) return 0;
-    if (n->snapshots.every > 0)
-        return mx_fail(
-            &r->why, -ENOTSUP,
-            "%.300s holds a run with --snapshot, which several ranks cannot do: resume it by itself",
-            r->recut.base);
     for (int32_t i = 0; i < n->fields.n && mx_sides_periodic(&n->sides, MX_DIM_Z); i++)
         if (n->fields.field[i].in_place)
             return mx_fail(&r->why, -ENOTSUP,

@@ -22,6 +22,7 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     r->progress.committed_step = r->progress.check_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = r->snapshots.lock_fd = -1;
+    r->ranks.trace_fd = -1;
     if (r->o.input != NULL) {
         mx_raw_split(r->o.input, r->input_path, r->input_raw);
         r->o.input = r->input_path;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -315,8 +314,7 @@ int mx_run_take_snapshots(struct mx_run *r) {
     s->predicted_count = p->nt / s->asked.every - r->first_time / s->asked.every;
     s->predicted_bytes = s->predicted_count * bytes_of_step(s);
     s->published = r->first_time;
-    while (s->asked.run == 0)
-        if (getrandom(&s->asked.run, sizeof s->asked.run, 0) < 0) s->asked.run = mx_clock_ns();
+    if ((err = mx_run_agree_number(r, &s->asked.run)) < 0) return err;
     r->o.problem.due[1] = s->asked.every;
     if (s->predicted_count == 0) return 0;
     err = mx_run_check_names(r);
@@ -349,8 +347,22 @@ bool mx_snapshots_fit(struct mx_run_snapshots *s, const char *algorithm, const s
     return false;
 }
 
-void mx_run_predict_snapshots(struct mx_run *r) {
+/* Of the planes of this rank, and rank 0 writes the heads. */
+static int64_t own_bytes_of_step(const struct mx_run *r) {
     const struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_problem *p = &r->o.problem;
+    const int64_t stride = s->asked.stride, planes = (p->first_plane + p->nz + stride - 1) / stride -
+                                                     (p->first_plane + stride - 1) / stride;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < s->n_files; i++)
+        bytes += (r->ranks.rank == 0 ? HEAD_BYTES : 0) +
+                 planes * s->cells[1] * s->cells[2] * mx_dtype_bytes(s->file[i].dtype);
+    return bytes;
+}
+
+void mx_run_predict_snapshots(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    if (s->predicted_count > 0) s->predicted_bytes = s->predicted_count * own_bytes_of_step(r);
     struct mx_report *p = &r->report;
     p->snapshots = (struct mx_report_snapshots){.every = s->asked.every,
                                                 .stride = s->asked.stride,
@@ -456,10 +468,12 @@ int mx_run_open_snapshots(struct mx_run *r) {
     struct mx_block_options options = {.size = sizeof options, .budget = r->budget};
     struct found found;
     if (s->predicted_count == 0) return 0;
-    int err = lock_directory(r);
-    if (err == 0) err = check_directory(r, &found); /* it is locked now: is it still what it was? */
-    if (err == 0) err = clean(r, &found);
-    if (err == 0) err = write_directory_note(r);
+    const bool first = r->ranks.rank == 0;
+    int err = first ? lock_directory(r) : 0;
+    if (err == 0 && first) err = check_directory(r, &found); /* it is locked now: is it still what it was? */
+    if (err == 0 && first) err = clean(r, &found);
+    if (err == 0 && first) err = write_directory_note(r);
+    if (err == 0) err = mx_run_meet(r);
     const int64_t row = s->cells[2] * (int64_t)sizeof(double);
     if (err == 0)
         err = mx_block_create(&options, (uint64_t)(row > GATHER_BYTES ? row : GATHER_BYTES), &r->why,
@@ -484,6 +498,32 @@ static int fail_file(const struct mx_snapshot_file *f, int err, mx_why *why) {
                    err == -ENOSPC || err == -EDQUOT ? "; free space and go on with --resume" : "");
 }
 
+/* The file of a step that all ranks write to, until it has its name; what a killed run has left of it is a
+ * temporary for the next. */
+static void name_joint(const struct mx_run_snapshots *s, const struct mx_snapshot_file *f, int64_t step,
+                       char path[PATH_MAX + 64]) {
+    snprintf(path, PATH_MAX + 64, "%s/.%s-%06lld.npy.memext-ranks", s->asked.directory, f->name,
+             (long long)step);
+}
+
+/* Whoever comes first makes it. */
+static int open_joint(struct mx_run *r, struct mx_snapshot_file *f, int64_t step, mx_why *why) {
+    struct mx_run_snapshots *s = &r->snapshots;
+    char path[PATH_MAX + 64];
+    const int64_t bytes = HEAD_BYTES + s->cells[0] * s->cells[1] * s->cells[2] * mx_dtype_bytes(f->dtype);
+    name_joint(s, f, step, path);
+    f->output = (struct mx_output){.fd = -1};
+    snprintf(f->output.path, sizeof f->output.path, "%.4095s", path);
+    const int fd = mx_retry(mx_sys->open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (fd < 0) return mx_fail(why, fd, "the snapshot %.300s cannot be written: %s", path, strerror(-fd));
+    f->output.fd = fd;
+    if (r->ranks.rank > 0) return 0;
+    int err = mx_output_reserve(&f->output, (uint64_t)bytes, "the snapshot", why);
+    if (err == 0) err = mx_npy_begin(fd, f->dtype, s->cells, why, &f->npy);
+    if (err == 0) s->bytes += HEAD_BYTES;
+    return err;
+}
+
 static int begin_step(struct mx_run *r, int64_t step, mx_why *why) {
     struct mx_run_snapshots *s = &r->snapshots;
     int err = 0;
@@ -491,6 +531,10 @@ static int begin_step(struct mx_run *r, int64_t step, mx_why *why) {
     for (int32_t i = 0; i < s->n_files && err == 0; i++) {
         struct mx_snapshot_file *f = &s->file[i];
         char path[PATH_MAX + 64];
+        if (mx_is_rank(&r->ranks)) {
+            err = open_joint(r, f, step, why);
+            continue;
+        }
         const int64_t bytes = HEAD_BYTES + s->cells[0] * s->cells[1] * s->cells[2] * mx_dtype_bytes(f->dtype);
         snprintf(path, sizeof path, "%s/%s-%06lld.npy", s->asked.directory, f->name, (long long)step);
         err = mx_output_open(path, "the snapshot", r->resumed || r->o.overwrite ? MX_OUTPUT_REPLACE : 0, why,
@@ -563,8 +607,9 @@ static int rows(void *context, int64_t step, int array, int64_t z, int64_t y0, i
     struct mx_run *r = context;
     struct mx_run_snapshots *s = &r->snapshots;
     const uint64_t begin = mx_clock_ns();
-    const int64_t h = r->o.problem.h, stride = s->asked.stride, zi = (z - h) / stride,
-                  yi = (y0 - h + stride - 1) / stride, end = (y1 - h + stride - 1) / stride;
+    const int64_t h = r->o.problem.h, stride = s->asked.stride,
+                  zi = (z - h + r->o.problem.first_plane) / stride, yi = (y0 - h + stride - 1) / stride,
+                  end = (y1 - h + stride - 1) / stride;
     const bool staggered = mx_form(&r->o.problem) == MX_STAGGERED;
     int err = s->open_step == step ? 0 : begin_step(r, step, why);
     for (int32_t i = 0; i < s->n_files && err == 0; i++) {
@@ -589,7 +634,10 @@ static int whole(void *context, int64_t step, mx_why *why) {
         posix_fadvise(s->file[i].output.fd, 0, 0, POSIX_FADV_DONTNEED);
     }
     for (int32_t i = 0; i < s->n_files && err == 0; i++)
-        err = mx_output_publish(&s->file[i].output, "the snapshot", why);
+        if (mx_is_rank(&r->ranks))
+            mx_output_drop(&s->file[i].output); /* it stays, see mx_run_publish_snapshots */
+        else
+            err = mx_output_publish(&s->file[i].output, "the snapshot", why);
     s->open_step = 0;
     return settle(s, err == 0 ? step : 0, err, why, begin);
 }
@@ -604,6 +652,22 @@ int mx_run_sync_snapshots(struct mx_run *r, int64_t step) {
     while (s->published < needed && s->err == 0) pthread_cond_wait(&s->changed, &s->lock);
     const int err = s->published < needed ? s->err : 0;
     pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+int mx_run_publish_snapshots(struct mx_run *r, int64_t step) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    char from[PATH_MAX + 64], to[PATH_MAX + 64];
+    int err = 0;
+    if (!mx_is_rank(&r->ranks) || s->asked.every == 0 || step % s->asked.every != 0 || step == r->first_time)
+        return 0;
+    err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
+    for (int32_t i = 0; i < s->n_files && err == 0 && r->ranks.rank == 0; i++) {
+        name_joint(s, &s->file[i], step, from);
+        snprintf(to, sizeof to, "%s/%s-%06lld.npy", s->asked.directory, s->file[i].name, (long long)step);
+        err = mx_retry(mx_sys->rename(from, to));
+        if (err == 0 && i + 1 == s->n_files) err = mx_sync_directory(to);
+    }
     return err;
 }
 

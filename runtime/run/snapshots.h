@@ -6,8 +6,9 @@
  * Rows come from the executor (execute/take.h). A file appears when all files of its step are whole, and
  * those up to a committed step are durable before the commit is: a run that is resumed writes those after it
  * again, with the same bits. DIR is the run's alone: it is locked, and what is in it is of the same run or
- * was given up with --overwrite. Buffered writes; their pages are written back and given up as they come, so
- * that they do not push anything else out.
+ * was given up with --overwrite. Ranks write their planes to the same files, which have names that begin with
+ * a dot until all have; rank 0 looks after the directory. Buffered writes; their pages are written back and
+ * given up as they come, so that they do not push anything else out.
  */
 #ifndef MX_RUN_SNAPSHOTS_H
 #define MX_RUN_SNAPSHOTS_H
@@ -28,7 +29,7 @@ struct mx_run_snapshots {
     struct mx_taking taking;
     struct mx_snapshot_file *file; /* [n_files]: a field each */
     int32_t n_files;
-    int64_t cells[3];  /* z, y, x */
+    int64_t cells[3];  /* z, y, x; of all ranks together */
     int lock_fd;       /* of the directory; -1 = not open */
     mx_block *block;   /* rows that lie apart are put together here, counted against the budget */
     int64_t open_step; /* of which files are open; 0 = none */
@@ -66,6 +67,8 @@ int mx_run_open_snapshots(mx_run *r);
 /* Before a commit of this step: waits until its snapshots and those before it are durable. 0 or -errno, no
  * sentence. */
 int mx_run_sync_snapshots(mx_run *r, int64_t step);
+/* Of ranks, when all have done that: rank 0 gives the files of this step their names. 0 or -errno. */
+int mx_run_publish_snapshots(mx_run *r, int64_t step);
 /* The sentence of snapshots that failed; NULL = they did not. */
 const char *mx_run_snapshots_failed(mx_run *r);
 /* What was written, into the report. */

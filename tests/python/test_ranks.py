@@ -131,6 +131,68 @@ def test_norms_and_points(memext, place, tmp_path):
         assert rows.tobytes() == numpy.load(tmp_path / "one.npy")[: until["steps_done"]].tobytes()
 
 
+def files_of(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.name.endswith(".npy")}
+
+
+def test_snapshots(memext, place, tmp_path):
+    """One file of all ranks for each step, the same as that of one process; also of cells further apart than a rank has planes, of both
+    arrays, and of a run that goes on."""
+    for name, stride, n in [("one", 1, 3), ("few", 3, 4), ("fewest", 19, 5)]:
+        alone(memext, *GRID, "--snapshot", f"5:{tmp_path}/{name}:{stride}")
+        result = ranks(memext, place, n, *GRID, *PLANS["strips"], "--snapshot", f"5:{tmp_path}/{name}-{n}:{stride}")
+        check_bytes(result, n)
+        for one in result["ranks"]["each"]:
+            assert one["snapshot_bytes"] == one["predicted_snapshot_bytes"], one
+        wanted, found = files_of(tmp_path / name), files_of(tmp_path / f"{name}-{n}")
+        assert sorted(wanted) == ["u-000005.npy", "u-000010.npy", "u-000015.npy"] and found == wanted
+        assert sum(one["snapshot_bytes"] for one in result["ranks"]["each"]) == sum(map(len, wanted.values()))
+        assert not [path for path in (tmp_path / f"{name}-{n}").iterdir() if path.name.startswith(".")]
+    system = System("fdtd", tmp_path)
+    memext.run(*system.words(4), "--backend", "dram", "--snapshot", f"2:{tmp_path}/both", "--threads", 1)
+    ranks(memext, place, 3, *system.words(2), "--snapshot", f"2:{tmp_path}/some", "--keep")
+    (tmp_path / "some" / ".u-000004.npy.memext-ranks").write_bytes(b"of a run that was killed")
+    memext.run("--resume", "-d", place, "--ranks", 2, "-t", 4, *EACH)
+    assert files_of(tmp_path / "some") == files_of(tmp_path / "both") != {}
+
+
+def test_trace(memext, place, tmp_path):
+    """One trace, with a process for each rank and its sweeps in it."""
+    result = ranks(memext, place, 3, *GRID, *PLANS["stream"], "--trace", tmp_path / "trace.json", "--timeline", tmp_path / "timeline")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {e["args"]["name"] for e in events if e["name"] == "process_name"} == {"rank 0", "rank 1", "rank 2"}
+    for one in result["ranks"]["each"]:
+        own = [e for e in events if e["pid"] == one["rank"] + 1 and e["ph"] != "M"]
+        assert sum(e["args"]["updates"] for e in own if e["name"] == "advance") == one["updates"]
+        assert [e["name"] for e in own].count("sweep") == -(-NT // 4)
+    ids = [(e["cat"], e["id"]) for e in events if e["ph"] == "b"]
+    assert len(set(ids)) == len(ids)
+
+
+def test_weights(memext, place, whole):
+    """Unequal ranks: the same bits, planes in proportion; a run that is resumed keeps its cut, or gets the one that is asked for."""
+    plans = {"stream": ["--algorithm", "stream", "--block", NY, NZ, 2], "redundant": ["--algorithm", "redundant", "--block", 7, 5, 2]}
+    for plan in plans.values():
+        result = ranks(memext, place, 3, *GRID, *plan, "--check", 4, "--rank-weights", "4,1,2.5")
+        assert result["checksum"] == whole and [one["planes"] for one in result["ranks"]["each"]] == [28, 7, 18]
+        assert result["norms"] == alone(memext, *GRID, "--check", 4)["norms"]
+        check_bytes(result, 3)
+
+    def resumed(steps, n, *more):
+        result = memext.run("--resume", "-d", place, "--ranks", n, *EACH, "--keep", "-t", steps, *more)
+        return result["checksum"], [one["planes"] for one in result["ranks"]["each"]]
+
+    ranks(memext, place, 3, *GRID, "-t", 3, *plans["stream"], "--rank-weights", "4,1,2.5", "--keep")
+    assert resumed(5, 3)[1] == [28, 7, 18]
+    assert resumed(7, 3, "--rank-weights", "1,1,1")[1] == [18, 17, 18]
+    assert resumed(9, 3, "--rank-weights", "1,1,1")[1] == [18, 17, 18] and not (place / "rank-0" / "cut-2").exists()
+    assert resumed(NT, 2, "--rank-weights", "1,3") == (whole, [13, 40])
+    for weights, n in [("1,2", 3), ("1,0", 2), ("1,2,3", 2), ("a,b", 2), ("1;2", 2)]:
+        memext.refused("run", *GRID, "--ranks", n, "--dry-run", "--rank-weights", weights, naming=["positive number"])
+    memext.refused("run", *GRID, "--ranks", 2, "--dry-run", "--rank-weights", "1,1000", naming=["fewest"])
+    memext.refused("run", *GRID, "-d", place, "--rank-weights", "1", naming=["several ranks"])
+
+
 def steps_of(memext, place, n):
     """Committed steps of the stores of the ranks; -1: there is none, or it has no note."""
     found = []
@@ -184,7 +246,7 @@ def test_refusals(memext, place, tmp_path):
     words = [*GRID, "-d", place, "--ranks"]
     memext.refused(*("run", *words, 6, *EACH, "--algorithm", "stream", "--block", NY, NZ, 9), naming=["bt = 8 or less"])
     memext.refused(*("run", *words, 64, *EACH), naming=["53 ranks or fewer"])
-    for option in [["--verify"], ["--snapshot", f"2:{tmp_path}/shots"], ["--accel", "host"]]:
+    for option in [["--verify"], ["--accel", "host"]]:
         done = memext("run", *words, 2, *EACH, *option)
         assert done.returncode == 2 and "not for several ranks" in done.stderr, done.stderr
     done = memext("run", *words, 2, *EACH, "--algorithm", "skewed", "--block", 9, 9, 2)

@@ -1,0 +1,250 @@
+#!/usr/bin/python3
+"""Ranks against themselves: what coupling two of them costs, on this machine and over a slow link, with a model beside it.
+
+measured     two coupled ranks of one thread each (a grid of 2 N planes) against two independent runs of N planes at the same time,
+             in turns, `--pairs` times each: E = seconds of the independent ones / seconds of the coupled ones, the median.
+             Links: `local` (sockets of this machine), or a rate as 1Gbit or 100Mbit: two network namespaces, joined by a pair of
+             veth with a token bucket (tbf) at each end, and mpirun of MPICH over TCP between them (root alone).
+model        each rank computes h (bt - 1) / 2 planes a level twice over, at its one end, on average:
+             T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + message / rate * 2 (the lag; see docs/ranks.md)
+simulated    --simulate: no machine, a replay of the schedule of P = 1 to 1024 ranks, weak and strong: when each sweep of each rank may
+             begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency
+
+usage: experiments/weak_scaling.py [--links local,1Gbit,100Mbit] [--pairs 5] [--size 254 254 128] [--steps 160] [--bt 8]
+           [--backend dram] [--place DIR] [--simulate] [--rate 1e9] [--link 10Gbit,20us] [--json FILE]
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MEMEXT = Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")) / "memext"
+ELEMENT = 8
+# Of an Ethernet frame of 1514 bytes, which tbf counts, TCP with time stamps carries 1448.
+PAYLOAD = 1448 / 1514
+
+
+def rate_of(word):
+    found = re.fullmatch(r"([0-9.]+)([KMG]?)bit", word)
+    if not found:
+        sys.exit(f"{word}: neither local nor a rate as 100Mbit")
+    return float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[found[2]] / 8
+
+
+class Link:
+    """Two namespaces with a slow link between them; nothing is left of them."""
+
+    def __init__(self, rate):
+        self.rate, self.names = rate, [f"memext-{os.getpid()}-{end}" for end in "ab"]
+
+    def __enter__(self):
+        try:
+            for name in self.names:
+                self.ip("netns", "add", name)
+            self.ip("link", "add", "mxv0", "netns", self.names[0], "type", "veth", "peer", "name", "mxv1", "netns", self.names[1])
+            for i, name in enumerate(self.names):
+                for words in [["addr", "add", f"10.77.0.{i + 1}/24", "dev", f"mxv{i}"], ["link", "set", f"mxv{i}", "up"], ["link", "set", "lo", "up"]]:
+                    self.ip("-n", name, *words)
+                burst = max(64 << 10, int(self.rate / 500))  # 2 ms
+                subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", f"mxv{i}", "root", "tbf", "rate", f"{int(self.rate * 8)}bit", "burst", f"{burst}b",
+                                "latency", "200ms"], check=True)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True)
+
+
+class Measurement:
+    def __init__(self, arguments, folder):
+        self.a, self.folder = arguments, folder
+        self.plan = ["--plan", f"stream engine=tiled by={arguments.size[1]} bt={arguments.bt} threads=1"]
+
+    def words(self, planes, where):
+        nx, ny, _ = self.a.size
+        place = ["-d", where] if self.a.backend != "dram" else []
+        words = [MEMEXT, "run", "-n", nx, ny, planes, "-t", self.a.steps, "--backend", self.a.backend, *place, "--threads", 1, *self.plan, "--force", "--quiet"]
+        return [str(word) for word in words]
+
+    def place(self, name):
+        path = self.folder / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def independent(self):
+        runs = []
+        for i in range(2):
+            where = self.place(f"alone-{i}")
+            runs.append((subprocess.Popen([*self.words(self.a.size[2], where), "--json", str(where / "report.json")]), where))
+        seconds = []
+        for run, where in runs:
+            if run.wait() != 0:
+                sys.exit("an independent run failed")
+            seconds.append(json.loads((where / "report.json").read_text())["seconds"])
+        return max(seconds)
+
+    def coupled(self, link):
+        where = self.place("both")
+        report = where / "report.json"
+        words = [*self.words(2 * self.a.size[2], where), "--json", str(report)]
+        environment = dict(os.environ)
+        if link is None:
+            command = [*words, "--ranks", "2"]
+        else:
+            environment.update(UCX_TLS="tcp,self", MPIR_CVAR_NOLOCAL="1")
+            each = [["-n", "1", "ip", "netns", "exec", name, *words] for name in link.names]
+            command = ["mpirun.mpich", *each[0], ":", *each[1]]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        result = json.loads(report.read_text())["ranks"]
+        for one in result["each"]:
+            assert one["sent_bytes"] == one["predicted_sent_bytes"], one
+        return max(one["seconds"] for one in result["each"]), result
+
+    def compare(self, name):
+        h, planes, bt = 1, self.a.size[2], self.a.bt
+        more = 1 + h * (bt - 1) / (2 * planes)
+        pairs, last = [], None
+
+        def turn(link):
+            nonlocal last
+            order = [0, 1] if len(pairs) % 2 == 0 else [1, 0]
+            took = [None, None]
+            for which in order:
+                if which == 0:
+                    took[0] = self.independent()
+                else:
+                    took[1], last = self.coupled(link)
+            pairs.append(took)
+
+        if name == "local":
+            for _ in range(self.a.pairs):
+                turn(None)
+        else:
+            with Link(rate_of(name)) as link:
+                for _ in range(self.a.pairs):
+                    turn(link)
+        alone = statistics.median(pair[0] for pair in pairs)
+        efficiency = statistics.median(pair[0] / pair[1] for pair in pairs)
+        sent = last["predicted_sent_bytes"]
+        rate = rate_of(name) * PAYLOAD if name != "local" else float("inf")
+        message = sent / -(-self.a.steps // bt)
+        model = max(more * alone, sent / rate) + 2 * message / rate
+        result = {"link": name, "pairs": pairs, "independent_s": alone, "coupled_s": statistics.median(pair[1] for pair in pairs), "efficiency": efficiency,
+                  "e_weak": 1 / more, "of_e_weak": efficiency * more, "model_s": model, "model_efficiency": alone / model,
+                  "of_model": efficiency / (alone / model), "sent_bytes": sent, "link_bytes_per_s": last["link_bytes_per_s"],
+                  "link_latency_s": last["link_latency_s"], "wait_s": max(one["wait_s"] for one in last["each"])}
+        print(f"{name:8}  independent {alone:7.3f} s  coupled {result['coupled_s']:7.3f} s  E {efficiency:.3f}  E_weak {1 / more:.3f} ({efficiency * more:.3f} of it)"
+              f"  model {model:7.3f} s, E {alone / model:.3f} ({result['of_model']:.3f} of it)  link measured {last['link_bytes_per_s'] * 8e-6:.0f} Mbit/s,"
+              f" {last['link_latency_s'] * 1e6:.0f} us", flush=True)
+        return result
+
+
+# ------------------------------------------------------------------ simulation
+
+def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h=1):
+    """Seconds of `ranks` ranks of `planes` planes each. A sweep of b levels computes planes + (b - 1) h planes a level for two neighbours, half
+    of it for one; its front moves up, from the ghosts of the lower end to those of the upper: the lower message is needed when it begins, the
+    upper one when b h planes are left; the lowest b h planes are stored when it has gone 2 b h planes up, the uppermost at its end. A rank
+    sends one message after the other."""
+    done = [0.0] * ranks  # end of the last sweep
+    sending = [0.0] * ranks  # the link of each is free again
+    start = latency + min(bt, levels) * h * plane_cells * ELEMENT / link_rate
+    low = [start if k > 0 else 0.0 for k in range(ranks)]  # arrival of the message for the next sweep, from below and above
+    high = [start if k < ranks - 1 else 0.0 for k in range(ranks)]
+    if ranks == 1:
+        low, high = [0.0], [0.0]
+    while levels > 0:
+        b = min(bt, levels)
+        levels -= b
+        bytes_ = min(bt, levels) * h * plane_cells * ELEMENT
+        next_low, next_high = [0.0] * ranks, [0.0] * ranks
+        for k in range(ranks):
+            ends = (k > 0) + (k < ranks - 1)
+            work = b * (planes + ends * (b - 1) * h / 2) * plane_cells / rate
+            begin = max(done[k], low[k])
+            left = min(1.0, b * h / planes)  # the part that needs what is above
+            end = max(begin + work * (1 - left), high[k]) + work * left
+            if bytes_ and k > 0:
+                stored = begin + min(1.0, 2 * b * h / planes) * work
+                sending[k] = max(stored, sending[k]) + bytes_ / link_rate
+                next_high[k - 1] = sending[k] + latency
+            if bytes_ and k < ranks - 1:
+                sending[k] = max(end, sending[k]) + bytes_ / link_rate
+                next_low[k + 1] = sending[k] + latency
+            done[k] = end
+        low, high = next_low, next_high
+    return max(done)
+
+
+def simulation(a):
+    nx, ny, planes = a.size
+    words = a.link.split(",")
+    link_rate = rate_of(words[0])
+    latency = float(words[1][:-2]) * {"us": 1e-6, "ms": 1e-3}[words[1][-2:]] if len(words) > 1 else 2e-5
+    cells, rows = nx * ny, []
+    alone = simulate(1, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
+    print(f"simulation (no measurement): {nx} x {ny} x {planes} cells a rank, {a.steps} steps, bt {a.bt}, {a.rate:.3g} updates/s a rank, link {a.link}")
+    print("  ranks  weak: seconds      E   E_weak   with lag   strong: planes  seconds  speed-up")
+    for ranks in [2**i for i in range(11)]:
+        weak = simulate(ranks, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
+        ends = 0 if ranks == 1 else 1 if ranks == 2 else 2
+        more = 1 + ends * (a.bt - 1) / (2 * planes)
+        sweeps = -(-a.steps // a.bt)
+        message = latency + a.bt * cells * ELEMENT / link_rate
+        lag = message * (1 + min(ranks - 1, sweeps - 1)) if ranks > 1 else 0
+        closed = max(more * alone, ends * sweeps * message) + lag
+        share = planes * a.strong // ranks
+        bt = min(a.bt, share)
+        strong = simulate(ranks, share, cells, a.steps, bt, a.rate, link_rate, latency) if share > 0 else None
+        one = simulate(1, planes * a.strong, cells, a.steps, a.bt, a.rate, link_rate, latency)
+        rows.append({"ranks": ranks, "weak_s": weak, "weak_efficiency": alone / weak, "e_weak": 1 / more, "closed_form_efficiency": alone / closed,
+                     "strong_planes": share, "strong_s": strong, "strong_speed_up": one / strong if strong else None})
+        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}      {alone / closed:5.3f}   {share:14}"
+              + (f"  {strong:7.3f}  {one / strong:8.1f}" if strong else ""))
+    return {"simulation": True, "link": a.link, "rows": rows}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--links", default="local")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--size", type=int, nargs=3, default=[254, 254, 128])
+    parser.add_argument("--steps", type=int, default=160)
+    parser.add_argument("--bt", type=int, default=8)
+    parser.add_argument("--backend", default="dram")
+    parser.add_argument("--place", type=Path, default=ROOT / "build")
+    parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--rate", type=float, default=1e9)
+    parser.add_argument("--link", default="10Gbit,20us")
+    parser.add_argument("--strong", type=int, default=64, help="strong scaling: so many times --size's planes among all ranks")
+    parser.add_argument("--json", type=Path)
+    a = parser.parse_args()
+    if a.simulate:
+        results = simulation(a)
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="memext-weak-", dir=a.place))
+        try:
+            results = [Measurement(a, folder).compare(name) for name in a.links.split(",")]
+        finally:
+            shutil.rmtree(folder)
+    if a.json:
+        a.json.write_text(json.dumps(results, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
