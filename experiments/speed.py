@@ -2,10 +2,10 @@
 """How fast is out of core against in memory?  One run, alternating, medians.
 
 Measures, in turn and several times over: the L1- and L2-resident peak of the best kernel (bench_engine), normal execution
-(direct on dram, engine iblock), the tiled engine with everything in DRAM, stream out of core with the Buffers 4, 8 and 16
-times the DRAM budget (inside experiments/limit-memory), and skewed-min at the same budgets.  Each figure is in 1e9 updates
-per second, as a ratio to normal execution and to the L2-resident peak, with the share of time spent waiting for I/O and the
-bytes moved.
+(direct on dram, engine iblock), the tiled engine with everything in DRAM, stream out of core with the Buffers 4, 8, 16, 32 and 64
+times the DRAM budget (inside experiments/limit-memory), and skewed-min at 4, 8 and 16 times.  Each figure is in 1e9 updates
+per second, as a ratio to normal execution, to the tiled run and to the L2-resident peak, with the share of time spent waiting for I/O, the
+bytes moved, and what the plan's prediction says (with the rates of `memext tune --calibrate`, where they were measured).
 
 usage: experiments/speed.py [--quick] [--stencil star7] [--dtype f64] [--size NX NY NZ] [--steps NT] [--repeats 5]
                             [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--no-system]
@@ -35,6 +35,8 @@ LIMIT = os.path.join(ROOT, "experiments", "limit-memory")
 MIB = 1 << 20
 # What a process needs besides --dram (DESIGN: peak RSS stays within --dram plus 64 MiB).
 SLACK = 64 * MIB
+# Beyond that a run of it takes many minutes.
+MOST_SKEWED = 16
 
 
 def options():
@@ -46,7 +48,7 @@ def options():
     p.add_argument("--steps", type=int)
     p.add_argument("--normal-steps", type=int, default=12)
     p.add_argument("--repeats", type=int)
-    p.add_argument("--factors", default="4,8,16", help="Buffers against DRAM budget")
+    p.add_argument("--factors", default="4,8,16,32,64", help="Buffers against DRAM budget; skewed-min up to 16")
     p.add_argument("--device", default=os.path.join(ROOT, "build"), help="directory on the storage to use")
     p.add_argument("--settle", type=float, default=25, metavar="SECONDS",
                    help="pause after a run that held all in DRAM: a virtual machine gives that memory back to its host meanwhile, "
@@ -114,7 +116,7 @@ def configurations(o, store):
                     "read_bytes": r["read_bytes"], "write_bytes": r["write_bytes"],
                     "predicted": r["predicted_read_bytes"] == r["read_bytes"] and r["predicted_write_bytes"] == r["write_bytes"],
                     "peak_rss_bytes": r["peak_rss_bytes"], "dram_budget_bytes": r["dram_budget_bytes"], "plan": r["plan"],
-                    "checksum": r["checksum"], "steps": r["steps_done"], "command": " ".join(words)}
+                    "checksum": r["checksum"], "steps": r["steps_done"], "model_gups": r["updates_per_second"] * r["seconds"] / r["predicted_seconds"] * 1e-9, "command": " ".join(words)}
         return go
 
     yield "peak L1", "peak", bench("peak_l1")
@@ -123,6 +125,8 @@ def configurations(o, store):
     yield "tiled (dram)", "memory", memext(run_words(o, store, o.steps, "--backend", "dram", "--engine", "tiled"))
     for algorithm in ("stream", "skewed-min"):
         for f in o.factors:
+            if algorithm == "skewed-min" and f > MOST_SKEWED:
+                continue
             budget = buffers_bytes(o) // f // MIB * MIB
             words = run_words(o, store, o.steps, "--backend", "uring", "--algorithm", algorithm)
             yield f"{algorithm} {f}x", algorithm, memext(limited(o, budget, words))
@@ -197,13 +201,14 @@ def measure_in(o, place, keep):
 
 def summarise(records):
     middle = {n: statistics.median(r["gups"] for r in v["runs"]) for n, v in records.items()}
-    normal, peak = middle.get("normal (dram, iblock)"), middle.get("peak L2")
+    normal, tiled, peak = middle.get("normal (dram, iblock)"), middle.get("tiled (dram)"), middle.get("peak L2")
     rows = []
     for name, v in records.items():
         runs = v["runs"]
         rates = [r["gups"] for r in runs]
         row = {"name": name, "finished": len(runs), "rates": rates, "group": v["group"], "gups": middle[name], "least": min(rates), "most": max(rates),
-               "to_normal": middle[name] / normal if normal else None, "to_peak": middle[name] / peak if peak else None}
+               "to_normal": middle[name] / normal if normal else None, "to_tiled": middle[name] / tiled if tiled else None,
+               "model_gups": runs[0].get("model_gups"), "to_peak": middle[name] / peak if peak else None}
         if "read_bytes" in runs[0]:
             row.update(wait_share=statistics.median(r["wait_share"] for r in runs), read_bytes=runs[0]["read_bytes"],
                        write_bytes=runs[0]["write_bytes"], predicted=all(r["predicted"] for r in runs), plan=runs[0]["plan"],
@@ -214,13 +219,13 @@ def summarise(records):
 
 
 def show(rows):
-    print("| run | Gupdates/s | least .. most | to normal | to peak (L2) | waiting | read GiB | written GiB |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| run | Gupdates/s | least .. most | to normal | to tiled | to peak (L2) | by the model | waiting | read GiB | written GiB |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for r in rows:
         part = lambda v, form: "" if v is None else format(v, form)
         gib = lambda v: "" if v is None else f"{v / (1 << 30):.2f}"
         print(f"| {r['name']} | {r['gups']:.3f} | {r['least']:.3f} .. {r['most']:.3f} | {part(r['to_normal'], '.2f')} | "
-              f"{part(r['to_peak'], '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
+              f"{part(r['to_tiled'], '.2f')} | {part(r['to_peak'], '.2f')} | {part(r.get('model_gups'), '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
 
 
 class Results:

@@ -10,6 +10,7 @@
 #include "run/ranks.h"
 #include "run/raw.h"
 #include "run/request.h"
+#include "run/run.h"
 #include "run/snapshots.h"
 #include "system/sides.h"
 #include "tune/tune.h"
@@ -38,6 +39,9 @@ struct tune {
     struct mx_run_snapshots snapshots;
     struct mx_fixed_layout fixed[MX_MAX_FIXED]; /* of files that would be read in place */
     bool offline;                               /* another machine, described by options or a topology file */
+    /* Of this machine and a place: what `memext run` would be, planned by it and not begun, so that a plan
+     * and its bytes are those of that run. Else NULL: the plan of sweeps that begin and end in Buffers. */
+    struct mx_run *run;
 };
 
 /* ------------------------------------------------------------------ what is asked */
@@ -214,6 +218,19 @@ static json_t *json_seconds(const struct mx_seconds *s) {
     return o;
 }
 
+/* What the run counts besides: what the first and the last sweep leave out and take with them. */
+static void put_run(json_t *o, const struct tune *t) {
+    static const char *const keys[] = {"fused", "phases", "commits"};
+    const struct mx_report *r = &t->run->report;
+    json_t *all = mx_report_json(r);
+    put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
+    put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
+    put(o, "predicted_init_bytes", whole(r->predicted_init_bytes));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_object_set(o, keys[i], json_object_get(all, keys[i]));
+    json_decref(all);
+}
+
 static void put_prediction(json_t *o, const struct mx_traffic *t, const struct mx_seconds *s, uint64_t dram,
                            int64_t side_file, int64_t read_again) {
     put(o, "predicted_read_bytes", whole(t->read_bytes + read_again));
@@ -228,7 +245,8 @@ static void put_prediction(json_t *o, const struct mx_traffic *t, const struct m
 }
 
 static int64_t read_again(const struct tune *t, const char *algorithm, const struct mx_layout *layout) {
-    return mx_snapshots_read_bytes(&t->snapshots, &t->o.problem, algorithm, layout);
+    const struct mx_run_snapshots *s = t->run != NULL ? &t->run->snapshots : &t->snapshots;
+    return mx_snapshots_read_bytes(s, &t->o.problem, algorithm, layout);
 }
 
 static json_t *json_candidate(const struct tune *t, const struct mx_tune_candidate *c) {
@@ -365,12 +383,14 @@ static json_t *json_result(const struct tune *t) {
     put(o, "layout", json_layout(&r->layout));
     put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes, mx_execute_face_bytes(&r->shape, &r->layout),
                    read_again(t, r->plan.algorithm, &r->layout));
+    if (t->run != NULL) put_run(o, t);
     put(o, "dram_limit_bytes", bytes(r->visible_bytes));
     put(o, "dram_budget_bytes", bytes(r->visible_bytes - r->reserve_bytes));
     put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));
-    if (t->accel != NULL) put(o, "device_memory_bytes", bytes(t->there.memory_bytes));
-    if (t->accel != NULL) put(o, "device_used_bytes", bytes(r->device_bytes));
-    if (t->accel != NULL) put(o, "accelerator_rates", json_accel_rates(t));
+    const bool accel = t->accel != NULL || (t->run != NULL && t->run->accel != NULL);
+    if (accel) put(o, "device_memory_bytes", bytes(t->there.memory_bytes));
+    if (accel) put(o, "device_used_bytes", bytes(r->device_bytes));
+    if (accel) put(o, "accelerator_rates", json_accel_rates(t));
     put(o, "search", json_search(r));
     put(o, "rates", json_rates(&r->rates));
     if (t->request.link.ranks > 1) put(o, "link", json_link(&t->request.link));
@@ -414,11 +434,15 @@ static void print_refined(const struct mx_refined *r) {
         printf(": %.2f times as fast; %d tried\n", r->gain, r->tried);
 }
 
-static void print_summary(const struct mx_tune_result *r) {
+static void print_summary(const struct tune *t) {
+    const struct mx_tune_result *r = &t->result;
+    const struct mx_report *run = t->run != NULL ? &t->run->report : NULL;
     char a[32], b[32], c[32], d[32];
     printf("# reads %s, writes %s; %s of DRAM of %s; about %.1f s; %lld plans looked at in %.2f ms\n",
-           mx_format_size((uint64_t)r->traffic.read_bytes, a, sizeof a),
-           mx_format_size((uint64_t)r->traffic.write_bytes, b, sizeof b),
+           mx_format_size((uint64_t)(run != NULL ? run->predicted_read_bytes : r->traffic.read_bytes), a,
+                          sizeof a),
+           mx_format_size((uint64_t)(run != NULL ? run->predicted_write_bytes : r->traffic.write_bytes), b,
+                          sizeof b),
            mx_format_size(r->dram_bytes, c, sizeof c), mx_format_size(r->room_bytes, d, sizeof d),
            r->seconds.total_s, (long long)r->n_evaluated, (double)r->search_ns * 1e-6);
 }
@@ -429,12 +453,75 @@ static int report(struct tune *t) {
     if (!standard) {
         char *text = t->o.explain ? mx_tune_explain(&t->request, &t->result) : NULL;
         if (text != NULL) print_comment(text);
-        if (text == NULL && !t->o.quiet) print_summary(&t->result);
+        if (text == NULL && !t->o.quiet) print_summary(t);
         if (t->o.calibrate && !t->o.quiet) print_refined(&t->request.rates.refined);
         printf("%s\n", mx_plan_print(&t->result.plan, line, sizeof line));
         free(text);
     }
     return t->o.json != NULL ? mx_write_json(json_result(t), t->o.json, &t->why) : 0;
+}
+
+/* ------------------------------------------------------------------ as a run has it */
+
+/* Ranks plan as one of several, which a run alone is not. */
+static bool is_a_run(const struct tune *t) {
+    const struct mx_options *o = &t->o;
+    const struct mx_backend *b = o->backend != NULL ? mx_backend_find(o->backend) : NULL;
+    const bool described = o->cores > 0 || o->sockets > 0 || o->l2_bytes > 0 || o->l3_bytes > 0 ||
+                           o->topology != NULL || o->align_bytes > 0 || o->capacity_bytes > 0;
+    return !described && o->ranks <= 1 && (o->path != NULL || (b != NULL && b->anonymous));
+}
+
+static void say(void *context, const char *sentence) {
+    (void)context;
+    fprintf(stderr, "memext tune: %s\n", sentence);
+}
+
+static int plan_run(struct tune *t) {
+    t->o.dry_run = true;
+    int err = mx_run_make(&t->o, &t->run);
+    if (err < 0) return mx_fail(&t->why, err, "no memory for a run");
+    t->run->remark = say;
+    t->run->plan_only = true;
+    if ((err = mx_run_prepare(t->run, &t->why)) < 0) return err;
+    t->run->report.problem = t->o.problem = t->run->whole;
+    t->machine = t->run->report.machine;
+    t->there = t->run->there;
+    t->request = t->run->request;
+    t->result = t->run->tuned;
+    return 0;
+}
+
+/* What a run is asked besides its plan changes what is predicted of one. */
+static int check_plan_alone(struct tune *t) {
+    static const char *const words[] = {"init",      "output", "output-frame", "no-fuse",  "commit-every",
+                                        "integrity", "verify", "keep",         "overwrite"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mx_option_given(&t->o, words[i]))
+            return mx_fail(
+                &t->why, -EINVAL,
+                "--%s is of a run on this machine in a place: give the place with -d PATH and no other "
+                "machine (%s), or leave --%s out",
+                words[i], "--cores, --sockets, --l2, --l3, --topology, --align, --capacity, --ranks",
+                words[i]);
+    return 0;
+}
+
+static int plan_alone(struct tune *t) {
+    int err = check_plan_alone(t);
+    if (err == 0) err = mx_take_input(&t->o, &t->why);
+    if (err == 0) err = take_system(t);
+    if (err == 0 && t->system != NULL) err = check_field_names(t);
+    if (err == 0) err = take_sides(t);
+    if (err == 0) err = take_machine(t);
+    if (err == 0) err = take_dram(t);
+    if (err == 0) err = take_place(t);
+    if (err == 0) err = take_snapshots(t);
+    if (err == 0) lay_files(t);
+    if (err == 0) err = take_part(t);
+    if (err == 0) err = take_rates(t);
+    if (err == 0) err = mx_take_accel(&t->o, &t->why, &t->accel, &t->there, &t->request);
+    return err == 0 ? make_plan(t) : err;
 }
 
 int mx_cmd_tune(int argc, char **argv) {
@@ -449,21 +536,10 @@ int mx_cmd_tune(int argc, char **argv) {
         return MX_EXIT_OK;
     }
     if (err == 0) err = check_names(t);
-    if (err == 0) err = mx_take_input(&t->o, &t->why);
-    if (err == 0) err = take_system(t);
-    if (err == 0 && t->system != NULL) err = check_field_names(t);
-    if (err == 0) err = take_sides(t);
-    if (err == 0) err = take_machine(t);
-    if (err == 0) err = take_dram(t);
-    if (err == 0) err = take_place(t);
-    if (err == 0) err = take_snapshots(t);
-    if (err == 0) lay_files(t);
-    if (err == 0) err = take_part(t);
-    if (err == 0) err = take_rates(t);
-    if (err == 0) err = mx_take_accel(&t->o, &t->why, &t->accel, &t->there, &t->request);
-    if (err == 0) err = make_plan(t);
+    if (err == 0) err = is_a_run(t) ? plan_run(t) : plan_alone(t);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);
+    mx_run_close(t->run);
     mx_snapshots_forget(&t->snapshots);
     mx_fields_close(&t->fields);
     mx_kernel_close(t->system);

@@ -90,7 +90,8 @@ static void faces_at_level(const mx_engine *e, const struct mx_advance *a, int32
     mx_face_save(&e->work, a, level, box);
 }
 
-/* Level 0 is new: nothing in this call has read what it replaces. */
+/* Level 0 is new: nothing in this call has read what it replaces, and a call that this one follows, in the
+ * same strip, ends below these planes. Another strip may only now be writing the face. */
 static void loaded_faces(const mx_engine *e, const struct mx_advance *a) {
     const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
     struct mx_box all = {0, e->work.nx + 2 * e->work.h, INT32_MIN, INT32_MAX, INT64_MAX, INT64_MIN};
@@ -166,16 +167,28 @@ static bool within(const struct mx_window *w, const struct mx_box *b) {
     return b->y0 >= w->y0 && b->y1 <= w->y1 && b->z0 >= w->z0 && b->z1 <= w->z1;
 }
 
+/* Rows of level l+1 that go into a face, or come from one, are written where others find them. */
+static bool in_face(const struct mx_advance *a, int32_t l, const struct mx_box *box) {
+    const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+    for (int i = 0; i < 2 && l + 1 < a->levels; i++) {
+        const struct mx_face *f = faces[i];
+        if (f->base != NULL && f->n_rows[l + 1] > 0 && box->y0 < f->first_y[l + 1] + f->n_rows[l + 1] &&
+            box->y1 > f->first_y[l + 1])
+            return true;
+    }
+    return false;
+}
+
 /* Whole at every level, so that its levels can be computed in place. */
 static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) {
     const struct job *j = line->job;
     if (e->resident.kernel == NULL || j->flow.columns > 1 || j->tile != e->resident.rows ||
-        j->slab != e->resident.planes || has_faces(&j->a) || line->l1 - line->l0 < 2)
+        j->slab != e->resident.planes || line->l1 - line->l0 < 2)
         return false;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         const struct mx_window w = mx_window_at(&j->a, l);
-        if (!within(&w, &box)) return false;
+        if (!within(&w, &box) || in_face(&j->a, l, &box)) return false;
         if (mx_after_copies_rows(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
@@ -244,22 +257,28 @@ static bool extent(const struct mx_advance *a, int64_t h, int32_t l[2], int64_t 
     return z[0] < z[1];
 }
 
-/* Tiles of a chunk: rows of all its levels, whether they have planes in this call or not, so that calls along
- * z cut them alike. */
+static void add_rows(int64_t y[2], int64_t y0, int64_t y1, int64_t skew) {
+    if (y0 >= y1) return;
+    y[0] = mx_min(y[0], y0 + skew);
+    y[1] = mx_max(y[1], y1 + skew);
+}
+
+/* Tiles of a chunk: rows of all its levels and their faces, whether they have planes in this call or not, so
+ * that calls along z cut them alike. */
 static struct mx_flow_span span_of(const struct job *j, int64_t h, int64_t chunk) {
     const struct mx_advance *a = &j->a;
-    int64_t y0 = INT64_MAX, y1 = INT64_MIN;
+    const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+    int64_t y[2] = {INT64_MAX, INT64_MIN};
     for (int64_t l = a->levels * chunk / j->chunks; l < a->levels * (chunk + 1) / j->chunks; l++) {
-        const struct mx_window all[2] = {a->window[l], reach(a, (int32_t)l)};
-        for (int i = 0; i < 2; i++) {
-            if (all[i].y0 >= all[i].y1) continue;
-            y0 = mx_min(y0, all[i].y0 + l * h);
-            y1 = mx_max(y1, all[i].y1 + l * h);
-        }
+        add_rows(y, a->window[l].y0, a->window[l].y1, l * h);
+        for (int i = 0; i < 2 && l + 1 < a->levels; i++)
+            if (faces[i]->base != NULL)
+                add_rows(y, faces[i]->first_y[l + 1], faces[i]->first_y[l + 1] + faces[i]->n_rows[l + 1],
+                         l * h);
     }
-    if (y0 >= y1) return (struct mx_flow_span){0, 0};
-    return (struct mx_flow_span){mx_floor_div(y0 - j->y_origin, j->tile),
-                                 mx_ceil_div(y1 - j->y_origin, j->tile)};
+    if (y[0] >= y[1]) return (struct mx_flow_span){0, 0};
+    return (struct mx_flow_span){mx_floor_div(y[0] - j->y_origin, j->tile),
+                                 mx_ceil_div(y[1] - j->y_origin, j->tile)};
 }
 
 static bool room_for_spans(struct job *j, int64_t n) {
@@ -337,8 +356,14 @@ static bool same_rows(const struct mx_advance *a, const struct mx_advance *b) {
     return true;
 }
 
-/* Whether every box of `j` comes after, and is cut like, those of `before` (flow.h): faces, which come and go
- * on their own, not among them. */
+/* Of one strip: the same tables, whichever slabs of faces they are. */
+static bool same_faces(const struct mx_face *a, const struct mx_face *b) {
+    if (a->base == NULL || b->base == NULL) return a->base == b->base;
+    return a->first_y == b->first_y && a->n_rows == b->n_rows && a->first_z == b->first_z &&
+           a->n_planes == b->n_planes;
+}
+
+/* Whether every box of `j` comes after, and is cut like, those of `before` (flow.h). */
 static bool follows(const struct job *before, const struct job *j) {
     const struct mx_flow_job *m = &before->flow, *n = &j->flow;
     const int64_t their_last = m->first_chunk + m->chunks - 1;
@@ -347,8 +372,9 @@ static bool follows(const struct job *before, const struct job *j) {
            before->z_end <= j->z_origin && m->first_chunk <= n->first_chunk && n->first_chunk <= their_last &&
            before->last_chunk == their_last && before->a.levels == j->a.levels &&
            before->a.parity == j->a.parity && before->a.first_level == j->a.first_level &&
-           before->a.after == j->a.after && !has_faces(&before->a) && !has_faces(&j->a) &&
-           same_view(&before->a.view, &j->a.view) && same_rows(&before->a, &j->a);
+           before->a.after == j->a.after && same_faces(&before->a.face_in, &j->a.face_in) &&
+           same_faces(&before->a.face_out, &j->a.face_out) && same_view(&before->a.view, &j->a.view) &&
+           same_rows(&before->a, &j->a);
 }
 
 /* All in one line, which always has room. */
@@ -365,12 +391,12 @@ static int64_t tiled_post(mx_engine *e, const struct mx_advance *a) {
     const int64_t number = mx_flow_next(e->flow);
     struct job *j = job_of(e, number), *before = job_of(e, number - 1);
     j->a = *a;
-    if (has_faces(a)) {
-        mx_flow_wait(e->flow, number - 1);
-        loaded_faces(e, a);
-    }
     bool room = plan_job(e, j);
     j->flow.follows = room && mx_flow_done(e->flow) < number - 1 && follows(before, j);
+    if (has_faces(a)) {
+        mx_flow_wait(e->flow, number - (j->flow.follows ? 2 : 1));
+        loaded_faces(e, a);
+    }
     if (j->flow.follows) j->last_chunk = mx_max(j->last_chunk, before->last_chunk);
     if (room) room = mx_flow_post(e->flow, &j->flow) == 0;
     if (!room) {

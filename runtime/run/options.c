@@ -406,27 +406,27 @@ const struct mx_option mx_option_rows[] = {
     {"frame", 0, BOTH, 1, take_words, AT(frames), 0, 0, "[FIELD=]KIND",
      "files of --input come without a frame (--field: may), and it is made: edge | mirror | periodic | a "
      "number; included: they have it (default); repeated"},
-    {"init", 0, RUN, 1, take_init, AT(init), 0, 0, "[FIELD=]NAME",
+    {"init", 0, BOTH, 1, take_init, AT(init), 0, 0, "[FIELD=]NAME",
      "initial grid: random | gauss | linear | corner | zero (default random); with a kernel per field"},
     {"input", 0, BOTH, 1, take_input, AT(input), 0, 0, "[FIELD=]GRID.npy",
      "initial grid, frame included unless --frame says otherwise; -n follows from it; with a kernel per "
      "field; or raw cells: FILE,TYPE[,offset=BYTES]"},
-    {"output", 'o', RUN | MX_CMD_EXPORT, 1, take_output, AT(output), 0, 0, "[FIELD=]GRID.npy",
+    {"output", 'o', BOTH | MX_CMD_EXPORT, 1, take_output, AT(output), 0, 0, "[FIELD=]GRID.npy",
      "write the result, frame included; with a kernel per field"},
-    {"output-frame", 0, RUN | MX_CMD_EXPORT, 1, take_output_frame, 0, 0, 0, "included|none",
+    {"output-frame", 0, BOTH | MX_CMD_EXPORT, 1, take_output_frame, 0, 0, 0, "included|none",
      "whether files of --output have the frame (default: included)"},
-    {"overwrite", 0, RUN | MX_CMD_EXPORT, 0, take_flag, AT(overwrite), 0, 0, NULL,
+    {"overwrite", 0, BOTH | MX_CMD_EXPORT, 0, take_flag, AT(overwrite), 0, 0, NULL,
      "replace the file of --output if it is there"},
-    {"commit-every", 0, RUN, 1, take_commit_every, 0, 0, 0, "SECONDS",
+    {"commit-every", 0, BOTH, 1, take_commit_every, 0, 0, 0, "SECONDS",
      "time between commits, with a third Buffer; 0: after every sweep, with two (default: by the length of a "
      "sweep "
      "and the space)"},
-    {"integrity", 0, RUN, 0, take_flag, AT(integrity), 0, 0, NULL,
+    {"integrity", 0, BOTH, 0, take_flag, AT(integrity), 0, 0, NULL,
      "keep hashes of what is stored and check whatever is loaded"},
-    {"verify", 0, RUN, 0, take_flag, AT(verify), 0, 0, NULL, "recompute plainly and compare bit by bit"},
+    {"verify", 0, BOTH, 0, take_flag, AT(verify), 0, 0, NULL, "recompute plainly and compare bit by bit"},
     {"resume", 0, RUN, 0, take_flag, AT(resume), 0, 0, NULL,
      "continue an interrupted run from its last committed sweep"},
-    {"keep", 0, RUN, 0, take_flag, AT(keep), 0, 0, NULL, "leave the store in the directory after the run"},
+    {"keep", 0, BOTH, 0, take_flag, AT(keep), 0, 0, NULL, "leave the store in the directory after the run"},
     {"force", 0, RUN, 0, take_flag, AT(force), 0, 0, NULL,
      "overwrite what is in the place: another run's store, a foreign file, a device with a known signature"},
     {"dry-run", 0, RUN, 0, take_flag, AT(dry_run), 0, 0, NULL, "print plan and predictions, touch nothing"},
@@ -439,7 +439,7 @@ const struct mx_option mx_option_rows[] = {
     {"uncached", 0, RUN, 0, take_flag, AT(uncached), 0, 0, NULL, "uring: buffered I/O with RWF_DONTCACHE"},
     {"no-register", 0, RUN, 0, take_flag, AT(no_register), 0, 0, NULL,
      "uring: no registered memory and files"},
-    {"no-fuse", 0, RUN, 0, take_flag, AT(no_fuse), 0, 0, NULL,
+    {"no-fuse", 0, BOTH, 0, take_flag, AT(no_fuse), 0, 0, NULL,
      "write the initial grid before the first sweep, and read the result after the last, in passes of their "
      "own"},
     {"lock", 0, RUN, 0, take_flag, AT(lock), 0, 0, NULL, "mlock the Blocks (swap always does)"},
@@ -556,7 +556,7 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
             why, -EINVAL,
             "--frame is about files that have none, and there is no file: give one with --input, or "
             "leave --frame out");
-    if (command == MX_CMD_RUN && mx_option_given(o, "output-frame") && o->outputs.n == 0)
+    if (command != MX_CMD_LIBRARY && mx_option_given(o, "output-frame") && o->outputs.n == 0)
         return mx_fail(why, -EINVAL, "--output-frame is for --output FILE: give one, or leave it out");
     if ((err = complete_system(o, why)) < 0) return err;
     if (o->problem.stencil[0] == 0 && o->kernel == NULL) strcpy(o->problem.stencil, "star7");

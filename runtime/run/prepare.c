@@ -232,7 +232,7 @@ static int open_fields(struct mx_run *r, bool former) {
 /* Of a new run of a system. */
 static int take_fields(struct mx_run *r) {
     mx_fields_of(r->system, &r->fields);
-    int err = mx_fields_take(&r->fields, &r->o, r->o.source, r->system, &r->why);
+    int err = mx_fields_take(&r->fields, &r->o, r->o.source || r->plan_only, r->system, &r->why);
     return err < 0 ? err : open_fields(r, false);
 }
 

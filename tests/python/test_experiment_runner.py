@@ -582,7 +582,7 @@ if algorithm == "stream" and 0 < budget < 4 << 20:
 odd = algorithm == "skewed-min" and budget < 4 << 20
 print(json.dumps({"updates_per_second": 1e9, "seconds": 1.0, "wait_share": 0.0, "read_bytes": 8, "write_bytes": 8, "predicted_read_bytes": 8,
                   "predicted_write_bytes": 9 if algorithm == "skewed-min" and not odd else 8, "peak_rss_bytes": 1, "dram_budget_bytes": budget,
-                  "plan": {}, "checksum": "b" * 16 if odd else "a" * 16, "steps_done": steps}))
+                  "predicted_seconds": 2.0, "plan": {}, "checksum": "b" * 16 if odd else "a" * 16, "steps_done": steps}))
 """
 
 

@@ -224,7 +224,7 @@ def test_plans(memext, made, store):
     assert planned.returncode == 0 and planned.stdout.count("read in place") == 5, planned.stdout + planned.stderr
     assert not [*store.iterdir()]
     done = memext.run(*f.run(4), "-d", store, "--threads", 2, "--no-fuse")
-    report = json.loads(memext("tune", *f.run(4), "-d", store, "--threads", 2, "--json", "-").stdout)
+    report = json.loads(memext("tune", *f.run(4), "-d", store, "--threads", 2, "--no-fuse", "--json", "-").stdout)
     assert report["predicted_read_bytes"] == done["predicted_read_bytes"] == done["read_bytes"]
     assert done["predicted_init_bytes"] == memext.run(*f.run(4), "-d", store, "--field-copy", "--no-fuse", "--dry-run")["predicted_init_bytes"] - sum(
         e["bytes"] for e in fixed_extents(memext, f, store))

@@ -235,7 +235,8 @@ def test_the_plan_comes_before_the_run(memext, place):
 @pytest.mark.parametrize("words, naming", [
     (["info", "--threads", 2], "no effect"),
     (["info", "--backend", "aio"], "no effect"),
-    (["tune", *SMALL, "--verify"], "no effect"),
+    (["tune", *SMALL, "--resume"], "no effect"),
+    (["tune", *SMALL, "--verify"], "-d PATH"),
     (["run", *SMALL, "--co", 3], ["--coef", "--column", "--commit-every"]),
     (["run", *SMALL, "--verify=3"], "no value"),
     (["run", *SMALL, "--backend", "aio", "--sqpoll"], "uring"),

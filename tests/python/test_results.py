@@ -58,6 +58,16 @@ def test_same_bits_with_a_side_file(memext, plain, place, swap_space, by, bt):
             assert (result["side_file_bytes"] > 0) == (faces == "side-file")
 
 
+@pytest.mark.parametrize("by, bt, slab", [(50, 40, 12), (75, 20, 8), (40, 39, 4)])
+def test_same_bits_of_whole_tiles_in_strips(memext, plain, place, by, bt, slab):
+    """checksum(strips whose tiles are for the most part computed in place, call after call) == checksum(plain)."""
+    problem = ["-n", 126, 150, 70, "-t", 40]
+    for threads in 1, 3:
+        for faces in "dram", "side-file":
+            result = memext.run(*problem, *where("uring", place), "--threads", threads, "--plan", f"stream engine=tiled by={by} bt={bt} slab={slab} faces={faces}")
+            assert result["checksum"] == plain(*problem)
+
+
 @pytest.mark.parametrize("engine", ["iblock", "tiled"])
 @pytest.mark.parametrize("algorithm", BLOCKED + DIRECT)
 def test_same_bits_of_every_algorithm(memext, plain, place, algorithm, engine):

@@ -81,14 +81,38 @@ def test_predicted_bytes_are_measured_bytes(memext, place, seed):
             plan.write_text(done.stdout)  # comments and the line, as printed
             planned = tune(memext, *words)
             start = words.index("--tuner")
-            run = memext.run(*words[:start], *words[start + 2 :], "--plan", plan, "--no-fuse")
+            run = memext.run(*words[:start], *words[start + 2 :], "--plan", plan)
             plan.unlink()
             for key in ["by", "bz", "bt", "algorithm", "tuner"]:
                 assert run["plan"][key] == planned["plan"][key], words
             for key in ["read_bytes", "write_bytes"]:
                 assert run[key] == run["predicted_" + key] == planned["predicted_" + key], (key, words, done.stdout)
+            assert planned["predicted_init_bytes"] == run["predicted_init_bytes"] and planned["fused"] == run["fused"], words
             in_core = memext.run(*problem, "--backend", "dram", "--algorithm", "direct")
             assert run["checksum"] == in_core["checksum"], words
+
+
+@pytest.mark.parametrize("words", [
+    [], ["--no-fuse"], ["--init", "gauss", "--keep"], ["--input", "IN"], ["--input", "IN", "-o", "OUT"], ["--input", "IN", "-o", "OUT", "--no-fuse"],
+    ["-o", "OUT", "--output-frame", "none", "--algorithm", "redundant"], ["--algorithm", "stream", "--block", 20, 62, 6], ["-o", "OUT", "--verify"],
+    ["--integrity"], ["--commit-every", 5], ["--backend", "mmap"], ["--check", 7, "--backend", "aio"]], ids=lambda w: "-".join(map(str, w)) or "plain")
+def test_tune_predicts_what_run_predicts(memext, place, tmp_path, words):
+    """With the same words, an input, outputs and whatever decides about fused sweeps among them: the same plan, bytes and phases."""
+    grid = tmp_path / "in.npy"
+    size = (42, 52, 62)
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {size}, }}".ljust(117) + "\n"
+    grid.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.encode() + bytes(8 * size[0] * size[1] * size[2]))
+    words = [{"IN": grid, "OUT": tmp_path / "out.npy"}.get(w, w) for w in words]
+    words = ["-n", 60, 50, 40, "-t", 20, "-d", place, "--dram", "80MiB", *words]
+    planned, dry = tune(memext, *words), memext.run(*words, "--dry-run")
+    for key in "plan", "fused", "phases", "commits", "predicted_read_bytes", "predicted_write_bytes", "predicted_init_bytes", "predicted_updates", "predicted_seconds":
+        assert planned[key] == dry[key], key
+    assert list(place.iterdir()) == [] and not (tmp_path / "out.npy").exists()
+
+
+def test_what_is_of_a_run_needs_its_place(memext):
+    memext.refused("tune", "-n", 60, 50, 40, "-t", 20, "--no-fuse", naming=["--no-fuse", "-d"])
+    memext.refused("tune", "-n", 60, 50, 40, "-t", 20, "-d", "/tmp", "--cores", 2, "--init", "gauss", naming=["--init", "--cores"])
 
 
 @pytest.mark.parametrize("plan", [["--algorithm", "stream"], ["--block", 20, 20, 2, "--algorithm", "redundant"], ["--algorithm", "skewed-min"]])
@@ -100,7 +124,8 @@ def test_snapshots_are_planned_for(memext, place, plan):
     a, without = tune(memext, *words, *snapshot), tune(memext, *words)
     b, plain = memext.run(*words, *snapshot, "--dry-run"), memext.run(*words, "--dry-run")
     assert a["plan"] == b["plan"]
-    assert all(a[k] - without[k] == b[k] - plain[k] for k in ("predicted_read_bytes", "predicted_write_bytes"))
+    for k in "predicted_read_bytes", "predicted_write_bytes", "fused", "phases":
+        assert (a[k], without[k]) == (b[k], plain[k])
     assert a["dram_for_blocks_bytes"] + (1 << 20) <= without["dram_for_blocks_bytes"]
     assert a["predicted_read_bytes"] > without["predicted_read_bytes"] or a["plan"] != without["plan"]
     memext.refused("tune", *words, "--snapshot", "41:no", naming=["41", "40"])
