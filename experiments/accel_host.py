@@ -2,8 +2,8 @@
 """What does the way to an accelerator cost, and how good is its model?  With `host`, DRAM in the place of a device, so that nothing else differs.
 
 Runs in turn, on this machine: stream in DRAM; the same with --accel host, whose bus is as fast as memory; and --accel host with a bus of --rate each way and
---device-memory --memory, with k levels a sweep, few so that the bus decides, and as many as the tuner takes. Rates are measured before them, into a cache of
-their own. Prints of each round the speed on host over that in DRAM (at least 0.85 is the aim), and of the limited runs measured over
+--device-memory --memory, with k levels a sweep, few so that the bus decides, and as many as the tuner takes. Rates are measured before each round, into a
+cache of their own: machines drift. Prints of each round the speed on host over that in DRAM (at least 0.85 is the aim), and of the limited runs measured over
 predicted seconds (the aim is 0.85 to 1.15); then the medians.
 
 usage: experiments/accel_host.py [-d DIR] [--rounds 5] [-n NX NY NZ] [-t NT] [--few K] [--slab PLANES] [--json FILE]      -d: Buffers there, by uring; else in DRAM
@@ -55,10 +55,10 @@ def kinds(o):
 
 def measure(o, folder):
     """{kind: [(seconds, predicted, decides, updates per second), ...]}"""
-    memext(o, folder, "tune", "-t", str(o.steps), "--calibrate", "--accel", "host")
     all_of = kinds(o)
     results = {kind: [] for kind in all_of}
     for i in range(o.rounds + 1):
+        memext(o, folder, "tune", "-t", str(o.steps), "--calibrate", "--accel", "host")
         order = list(all_of) if i % 2 else list(all_of)[::-1]
         for kind in order:
             r = memext(o, folder, "run", *all_of[kind])
