@@ -6,7 +6,7 @@ measured     two coupled ranks of one thread each (a grid of 2 N planes) against
              Links: `local` (sockets of this machine), or a rate as 1Gbit or 100Mbit: two network namespaces, joined by a pair of
              veth with a token bucket (tbf) at each end, and mpirun of MPICH over TCP between them (root alone).
 model        each rank computes h (bt - 1) / 2 planes a level twice over, at its one end, on average:
-             T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + message / rate * 2 (the lag; see docs/ranks.md)
+             T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + 2 messages, of the first sweep and the lag (docs/ranks.md)
 simulated    --simulate: no machine, a replay of the schedule of P = 1 to 1024 ranks, weak and strong: when each sweep of each rank may
              begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency
 
@@ -198,7 +198,7 @@ def simulation(a):
     cells, rows = nx * ny, []
     alone = simulate(1, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
     print(f"simulation (no measurement): {nx} x {ny} x {planes} cells a rank, {a.steps} steps, bt {a.bt}, {a.rate:.3g} updates/s a rank, link {a.link}")
-    print("  ranks  weak: seconds      E   E_weak   with lag   strong: planes  seconds  speed-up")
+    print("  ranks  weak: seconds      E   E_weak   as predicted   strong: planes  seconds  speed-up")
     for ranks in [2**i for i in range(11)]:
         weak = simulate(ranks, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
         ends = 0 if ranks == 1 else 1 if ranks == 2 else 2
@@ -206,14 +206,16 @@ def simulation(a):
         sweeps = -(-a.steps // a.bt)
         message = latency + a.bt * cells * ELEMENT / link_rate
         lag = message * (1 + min(ranks - 1, sweeps - 1)) if ranks > 1 else 0
-        closed = max(more * alone, ends * sweeps * message) + lag
+        sending = a.bt * cells * ELEMENT / link_rate
+        link = max(ends * sweeps * sending, sweeps * message) + 2 * message if ranks > 1 else 0
+        closed = max(more * alone + lag, link)
         share = planes * a.strong // ranks
         bt = min(a.bt, share)
         strong = simulate(ranks, share, cells, a.steps, bt, a.rate, link_rate, latency) if share > 0 else None
         one = simulate(1, planes * a.strong, cells, a.steps, a.bt, a.rate, link_rate, latency)
         rows.append({"ranks": ranks, "weak_s": weak, "weak_efficiency": alone / weak, "e_weak": 1 / more, "closed_form_efficiency": alone / closed,
                      "strong_planes": share, "strong_s": strong, "strong_speed_up": one / strong if strong else None})
-        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}      {alone / closed:5.3f}   {share:14}"
+        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}          {alone / closed:5.3f}   {share:14}"
               + (f"  {strong:7.3f}  {one / strong:8.1f}" if strong else ""))
     return {"simulation": True, "link": a.link, "rows": rows}
 
