@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +56,12 @@ class Link:
                 burst = max(64 << 10, int(self.rate / 500))  # 2 ms
                 subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", f"mxv{i}", "root", "tbf", "rate", f"{int(self.rate * 8)}bit", "burst", f"{burst}b",
                                 "latency", "200ms"], check=True)
+            for i, name in enumerate(self.names):
+                for _ in range(500):  # a while after it was set up
+                    told = subprocess.run(["ip", "-n", name, "-j", "link", "show", f"mxv{i}"], check=True, capture_output=True, text=True).stdout
+                    if json.loads(told)[0]["operstate"] == "UP":
+                        break
+                    time.sleep(0.02)
         except BaseException:
             self.__exit__()
             raise
@@ -76,8 +83,8 @@ class Measurement:
 
     def words(self, planes, where):
         nx, ny, _ = self.a.size
-        place = ["-d", where] if self.a.backend != "dram" else []
-        words = [MEMEXT, "run", "-n", nx, ny, planes, "-t", self.a.steps, "--backend", self.a.backend, *place, "--threads", 1, *self.plan, "--force", "--quiet"]
+        place = ["-d", where, "--force"] if self.a.backend != "dram" else []
+        words = [MEMEXT, "run", "-n", nx, ny, planes, "-t", self.a.steps, "--backend", self.a.backend, *place, "--threads", 1, *self.plan, "--quiet"]
         return [str(word) for word in words]
 
     def place(self, name):
@@ -106,7 +113,7 @@ class Measurement:
             command = [*words, "--ranks", "2"]
         else:
             environment.update(UCX_TLS="tcp,self", MPIR_CVAR_NOLOCAL="1")
-            each = [["-n", "1", "ip", "netns", "exec", name, *words] for name in link.names]
+            each = [["-n", "1", "ip", "netns", "exec", name, "env", f"UCX_NET_DEVICES=mxv{i}", *words] for i, name in enumerate(link.names)]
             command = ["mpirun.mpich", *each[0], ":", *each[1]]
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
         result = json.loads(report.read_text())["ranks"]
