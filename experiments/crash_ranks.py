@@ -55,7 +55,8 @@ class Campaign:
         self.memext, self.patience, self.dice, self.folder = arguments.memext, arguments.patience, dice, folder
         self.size = [str(n) for n in (NX, NY, dice.randint(32, 71))]
         self.steps = dice.randint(20, 50)
-        self.problem = ["-n", *self.size, "-t", self.steps, "--stencil", dice.choice(["star7", "edge19", "box27"]), "--dtype", dice.choice(["f64", "f32"])]
+        kind = ["--stencil", dice.choice(["star7", "edge19", "box27"]), "--dtype", dice.choice(["f64", "f32"])]
+        self.problem = ["-n", *self.size, "-t", self.steps, *kind]
         self.plan = [str(word) for word in dice.choice(PLANS)]
         self.delay = dice.choice([0, 500, 2000, 5000])
         self.report = folder.parent / "report.json"
@@ -152,7 +153,7 @@ class Campaign:
             raise Wrong(f"checksum {found} instead of {self.wanted}")
         self.counts["right at the end"] += 1
         stores = self.stores()
-        cut, ranks, step = self.newest(stores) or (0, 0, -1)
+        _, ranks, step = self.newest(stores) or (0, 0, -1)
         if step != self.steps or len(stores) != ranks:
             raise Wrong(f"at the end there are {[str(path) for path in stores]}, at step {step} of {self.steps}")
 

@@ -6,7 +6,7 @@ measured     two coupled ranks of one thread each (a grid of 2 N planes) against
              Links: `local` (sockets of this machine), or a rate as 1Gbit or 100Mbit: two network namespaces, joined by a pair of
              veth with a token bucket (tbf) at each end, and mpirun of MPICH over TCP between them (root alone).
 model        each rank computes h (bt - 1) / 2 planes a level twice over, at its one end, on average:
-             T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + message / rate * 2 (the lag; see docs/ranks.md)
+             T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + 2 messages, of the first sweep and the lag (docs/ranks.md)
 simulated    --simulate: no machine, a replay of the schedule of P = 1 to 1024 ranks, weak and strong: when each sweep of each rank may
              begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency
 
@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +56,12 @@ class Link:
                 burst = max(64 << 10, int(self.rate / 500))  # 2 ms
                 subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", f"mxv{i}", "root", "tbf", "rate", f"{int(self.rate * 8)}bit", "burst", f"{burst}b",
                                 "latency", "200ms"], check=True)
+            for i, name in enumerate(self.names):
+                for _ in range(500):  # a while after it was set up
+                    told = subprocess.run(["ip", "-n", name, "-j", "link", "show", f"mxv{i}"], check=True, capture_output=True, text=True).stdout
+                    if json.loads(told)[0]["operstate"] == "UP":
+                        break
+                    time.sleep(0.02)
         except BaseException:
             self.__exit__()
             raise
@@ -76,8 +83,8 @@ class Measurement:
 
     def words(self, planes, where):
         nx, ny, _ = self.a.size
-        place = ["-d", where] if self.a.backend != "dram" else []
-        words = [MEMEXT, "run", "-n", nx, ny, planes, "-t", self.a.steps, "--backend", self.a.backend, *place, "--threads", 1, *self.plan, "--force", "--quiet"]
+        place = ["-d", where, "--force"] if self.a.backend != "dram" else []
+        words = [MEMEXT, "run", "-n", nx, ny, planes, "-t", self.a.steps, "--backend", self.a.backend, *place, "--threads", 1, *self.plan, "--quiet"]
         return [str(word) for word in words]
 
     def place(self, name):
@@ -106,7 +113,7 @@ class Measurement:
             command = [*words, "--ranks", "2"]
         else:
             environment.update(UCX_TLS="tcp,self", MPIR_CVAR_NOLOCAL="1")
-            each = [["-n", "1", "ip", "netns", "exec", name, *words] for name in link.names]
+            each = [["-n", "1", "ip", "netns", "exec", name, "env", f"UCX_NET_DEVICES=mxv{i}", *words] for i, name in enumerate(link.names)]
             command = ["mpirun.mpich", *each[0], ":", *each[1]]
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
         result = json.loads(report.read_text())["ranks"]
@@ -198,7 +205,7 @@ def simulation(a):
     cells, rows = nx * ny, []
     alone = simulate(1, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
     print(f"simulation (no measurement): {nx} x {ny} x {planes} cells a rank, {a.steps} steps, bt {a.bt}, {a.rate:.3g} updates/s a rank, link {a.link}")
-    print("  ranks  weak: seconds      E   E_weak   with lag   strong: planes  seconds  speed-up")
+    print("  ranks  weak: seconds      E   E_weak   as predicted   strong: planes  seconds  speed-up")
     for ranks in [2**i for i in range(11)]:
         weak = simulate(ranks, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
         ends = 0 if ranks == 1 else 1 if ranks == 2 else 2
@@ -206,14 +213,16 @@ def simulation(a):
         sweeps = -(-a.steps // a.bt)
         message = latency + a.bt * cells * ELEMENT / link_rate
         lag = message * (1 + min(ranks - 1, sweeps - 1)) if ranks > 1 else 0
-        closed = max(more * alone, ends * sweeps * message) + lag
+        sending = a.bt * cells * ELEMENT / link_rate
+        link = max(ends * sweeps * sending, sweeps * message) + 2 * message if ranks > 1 else 0
+        closed = max(more * alone + lag, link)
         share = planes * a.strong // ranks
         bt = min(a.bt, share)
         strong = simulate(ranks, share, cells, a.steps, bt, a.rate, link_rate, latency) if share > 0 else None
         one = simulate(1, planes * a.strong, cells, a.steps, a.bt, a.rate, link_rate, latency)
         rows.append({"ranks": ranks, "weak_s": weak, "weak_efficiency": alone / weak, "e_weak": 1 / more, "closed_form_efficiency": alone / closed,
                      "strong_planes": share, "strong_s": strong, "strong_speed_up": one / strong if strong else None})
-        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}      {alone / closed:5.3f}   {share:14}"
+        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}          {alone / closed:5.3f}   {share:14}"
               + (f"  {strong:7.3f}  {one / strong:8.1f}" if strong else ""))
     return {"simulation": True, "link": a.link, "rows": rows}
 

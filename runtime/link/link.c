@@ -256,6 +256,11 @@ int mx_link_collect(mx_link *l, const char *mine, char **text, mx_why *why) {
     return err;
 }
 
+int mx_link_hand(mx_link *l, int from, void *data, size_t bytes, mx_why *why) {
+    return l->rank == from ? give(l, 0, MX_CHANNEL_RUN, data, bytes, why)
+                           : take(l, from, MX_CHANNEL_RUN, data, bytes, why);
+}
+
 static int write_piece(int fd, const char *data, int64_t bytes) {
     while (bytes > 0) {
         const ssize_t n = write(fd, data, (size_t)bytes);

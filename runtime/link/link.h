@@ -73,6 +73,8 @@ int mx_link_meet(mx_link *link, enum mx_channel channel, mx_why *why);
 /* Bytes of any number from every rank to rank 0, which gets ranks of them in text[], each with a closing 0,
  * to be freed; others get nothing. */
 int mx_link_collect(mx_link *link, const char *mine, char **text, mx_why *why);
+/* `bytes` of the rank `from`, to rank 0 (from > 0): of both the same number. */
+int mx_link_hand(mx_link *link, int from, void *data, size_t bytes, mx_why *why);
 /* The file of a rank, from where it stands to its end, to rank 0, which writes it behind what its own has. */
 int mx_link_pour(mx_link *link, int from, int fd, mx_why *why);
 /* One after the other: rank r begins with what rank r - 1 left in data. */

@@ -182,7 +182,6 @@ int mx_run_check_ranks(struct mx_run *r) {
     static const struct {
         const char *option, *why;
     } refused[] = {
-        {"verify", "no rank has the whole grid; compare the checksum with that of a run by itself"},
         {"accel", "the layers of neighbours go through DRAM"},
         {"in-place", "ranks go on from states that all of them have committed"},
         {"commit-every", "ranks commit every sweep, all together"},

@@ -213,7 +213,9 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
 
 /* A message goes each sweep from either end to the neighbour there, and a sweep needs the one of the sweep
  * before: along z each rank lags behind the one below by a message, once, and around a periodic z every sweep
- * waits for one. Sent and received bytes pass each other; the ends share the link. */
+ * waits for one. Where the link decides, its bytes go one after the other, of both ends, and no sweep is
+ * shorter than a message; the first and the last message go by themselves. Sent and received bytes pass each
+ * other. */
 static void predict_link(const struct job *job, const struct mx_shape *shape, const struct mx_traffic *t,
                          struct mx_seconds *s) {
     const struct mx_tune_link *l = &job->request->link;
@@ -225,7 +227,7 @@ static void predict_link(const struct job *job, const struct mx_shape *shape, co
     if (l->ranks < 2 || ends == 0 || sweeps < 1) return;
     const double message = latency + (double)t->sent_bytes / (sweeps * ends * rate);
     const double behind = (double)(l->ranks - 1) < sweeps - 1 ? (double)(l->ranks - 1) : sweeps - 1;
-    s->link_s = sweeps * latency + (double)t->sent_bytes / rate;
+    s->link_s = greater(sweeps * message, (double)t->sent_bytes / rate) + 2 * message;
     s->lag_s = message * (ring ? sweeps : 1 + behind);
 }
 
@@ -245,8 +247,8 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
             ((double)t->read_bytes + (double)t->write_bytes) * job->rates.byte_core_s / (double)job->threads;
     }
     predict_link(job, shape, t, &s);
-    s.total_s = greater(greater(s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s), s.link_s) +
-                s.edge_s + s.lag_s;
+    s.total_s = greater(greater(s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s) + s.lag_s, s.link_s) +
+                s.edge_s;
     if (job->request->accel != NULL) predict_there(job, plan, layout, shape, t, &s);
     return s;
 }

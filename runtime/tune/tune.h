@@ -227,8 +227,8 @@ struct mx_tune_request {
     int32_t threads; /* 0 = machine->cores */
 };
 
-/* Predicted duration of the stencil phase. total_s = max(io + stall, compute + copy + cores, link) where they
- * overlap, else their sum, plus what never overlaps. */
+/* Predicted duration of the stencil phase. total_s = max(io + stall, compute + copy + cores) where they
+ * overlap, else their sum, plus what never overlaps; of ranks max(that + lag, link). */
 struct mx_seconds {
     double io_s, compute_s, copy_s;
     double stall_s; /* of Blocks, beside the time of their bytes: requests, and that reading and writing take

@@ -169,6 +169,30 @@ def test_trace(memext, place, tmp_path):
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.parametrize("name", [None, "wave", "fdtd", "diffusion"])
+def test_verify(memext, place, tmp_path, name):
+    """Rank 0 computes the whole grid plainly, with C, sides and sources; what is wrong is found, by all ranks."""
+    if name is None:
+        numpy.save(tmp_path / "pulse.npy", numpy.linspace(1, 2, NT))
+        words = [*GRID, "--side", "z=mirror,fixed", "--source", f"u@3,4,40={tmp_path / 'pulse.npy'}"]
+        assert ranks(memext, place, 2, *GRID, "--side", "z=periodic", "--verify")["verified"]
+    else:
+        words = System(name, tmp_path).words(5)
+    assert ranks(memext, place, 3, *words, "--algorithm", "stream", "--block", 200, 200, 2, "--verify", "--keep")["verified"]
+    if name is None:
+        store = place / "rank-1" / "memext.store"
+        told = json.loads(memext("info", store, "--json", "-").stdout)["store"]
+        with open(store, "r+b") as file:  # a cell of a plane in the middle of rank 1
+            array = told["arrays"][0]
+            file.seek(array["offset_bytes"] + 9 * array["plane_pitch_bytes"] + 7 * array["row_pitch_bytes"] + 5 * 8)
+            file.write(b"\x01\x02\x03")
+        pulse = words[-2:]
+        done = memext("run", "--resume", "-d", place, "--ranks", 3, *EACH, *pulse, "--verify", "--quiet")
+        assert done.returncode == 4, done.stderr
+        assert done.stderr.count("differs from the plain computation") == 1 and "(x 5, y 7, z 27)" in done.stderr, done.stderr
+        memext.refused("run", "-n", 400, 400, 200, "-t", 2, "--ranks", 2, "-d", place, "--dram", "300MiB", "--verify", "--force", naming=["two whole grids"])
+
+
 def test_weights(memext, place, whole):
     """Unequal ranks: the same bits, planes in proportion; a run that is resumed keeps its cut, or gets the one that is asked for."""
     plans = {"stream": ["--algorithm", "stream", "--block", NY, NZ, 2], "redundant": ["--algorithm", "redundant", "--block", 7, 5, 2]}
@@ -246,7 +270,7 @@ def test_refusals(memext, place, tmp_path):
     words = [*GRID, "-d", place, "--ranks"]
     memext.refused(*("run", *words, 6, *EACH, "--algorithm", "stream", "--block", NY, NZ, 9), naming=["bt = 8 or less"])
     memext.refused(*("run", *words, 64, *EACH), naming=["53 ranks or fewer"])
-    for option in [["--verify"], ["--accel", "host"]]:
+    for option in [["--commit-every", 5], ["--accel", "host"]]:
         done = memext("run", *words, 2, *EACH, *option)
         assert done.returncode == 2 and "not for several ranks" in done.stderr, done.stderr
     done = memext("run", *words, 2, *EACH, "--algorithm", "skewed", "--block", 9, 9, 2)
@@ -299,7 +323,9 @@ def test_mpi(memext, build, place, whole, mpi):
     if not (build / f"memext-{mpi}.so").exists():
         pytest.skip(f"memext was built without {mpi}")
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    launcher = [f"mpirun.{mpi}", "-n", "3", *(["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else [])]
-    result = memext.run(*GRID, *PLANS["stream"], "-d", place, *EACH, prefix=launcher, env=environment)
-    assert result["checksum"] == whole and result["ranks"]["link"] == "mpi"
-    check_bytes(result, 3)
+    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+    for n, words in [(3, [*GRID, "-t", 12, *PLANS["stream"]]), (2, ["--resume", "-t", NT])]:
+        result = memext.run(*words, "-d", place, *EACH, "--keep", prefix=[f"mpirun.{mpi}", "-n", n, *more], env=environment)
+        assert result["ranks"]["link"] == "mpi"
+        check_bytes(result, n)
+    assert result["checksum"] == whole and result["resumed_from"] == 12

@@ -11,7 +11,11 @@ from conftest import wait_until
 from test_ranks import EACH, GRID, NT, NY, NZ, PLANS, alone, check_bytes, children, place, whole  # noqa: F401
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
-SHORT = {"stream": ["--algorithm", "stream", "--block", NY, NZ, 2], "strips": ["--plan", "stream by=7 bt=2 slab=2"], "redundant": ["--algorithm", "redundant", "--block", 7, 5, 2]}
+SHORT = {
+    "stream": ["--algorithm", "stream", "--block", NY, NZ, 2],
+    "strips": ["--plan", "stream by=7 bt=2 slab=2"],
+    "redundant": ["--algorithm", "redundant", "--block", 7, 5, 2],
+}
 
 
 def words(path, n):
