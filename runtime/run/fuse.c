@@ -10,8 +10,8 @@
 
 enum { PIECE_BYTES = 1 << 20, OUTPUT_BYTES = 8 << 20, LEAST_PIECE_BYTES = 64 << 10, FRAME_GROUP = 64 };
 enum { FILE_THREADS = 4, HEAD_BYTES = 128, LONGEST_ROW_BYTES = 2 << 20, MADE_AGAIN_S = 30 };
-/* A sweep of 1e6 levels takes minutes to look at: that many windows (a level of a step) are looked at, which
- * takes a tenth of a second. */
+/* Steps are looked at before the run, and what a step costs are the levels that its front crosses: so many of
+ * them take a tenth of a second. */
 enum { MOST_WINDOWS = 16 << 20 };
 static const char many_windows[] = "a sweep has too many levels to be looked at";
 

@@ -119,8 +119,8 @@ int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_bac
     const char *name = o->backend;
     const struct mx_backend *fallback = NULL;
     if (name == NULL) {
-        /* The last transfer backend of the table that works here, as mx_device_open chooses. Those before it are
-         * not tried: a context of aio takes some 40 ms to be given back. */
+        /* The last transfer backend of the table that works here, as mx_device_open chooses. Those before it
+         * are not tried: a context of aio takes some 40 ms to be given back. */
         size_t n = 0;
         while (mx_backends[n] != NULL) n++;
         while (n-- > 0 && fallback == NULL)
