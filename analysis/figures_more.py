@@ -90,7 +90,7 @@ def ktable(plan, published):
     ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
     style.size_axis(ax, ks, ks, "temporal block size (k; bt in memext); diamonds: HHRT")
     return Drawn("ktable", "HHRT's table of k: device, DRAM, flash", figure, ["size in GiB, scaled down", "k", "Buffers on", "Gupdates/s", "of that inside", "HHRT"], rows,
-                 ["Sizes are the slides', scaled down with the memory of all tiers. On `host`, DRAM stands for a device whose bus has a rate; a sweep of stream recomputes nothing, where a process of HHRT recomputes a halo of k planes. Its engine is slower in whole arrays of few planes than in a ring, so that ratios to the run inside flatter."])  # fmt: skip
+                 ["Sizes are the slides', scaled down with the memory of all tiers. On `host`, DRAM stands for a device whose bus has a rate; a sweep of stream recomputes nothing, where a process of HHRT recomputes a halo of k planes."])  # fmt: skip
 
 
 def _tile(group):
