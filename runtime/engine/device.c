@@ -149,7 +149,8 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
  * read beside it are frames that stay as they are. */
 static bool can_fuse(const mx_engine *e, const struct mx_advance *a, int32_t l) {
     const struct mx_problem *p = e->work.problem;
-    if (!e->fused || mx_advance_end(a) - l < FUSED_LEVELS || a->face_in.base != NULL || a->face_out.base != NULL)
+    if (!e->fused || mx_advance_end(a) - l < FUSED_LEVELS || a->face_in.base != NULL ||
+        a->face_out.base != NULL)
         return false;
     for (int32_t i = l; i < l + FUSED_LEVELS; i++) {
         const struct mx_window at = mx_window_at(a, i), *w = &at;

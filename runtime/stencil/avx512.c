@@ -7,7 +7,8 @@
 #endif
 #include <immintrin.h>
 #if defined(__clang__) /* has another name for it, and its intrinsics choose their target themselves */
-#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"))),                  \
+                             apply_to = function)
 #endif
 
 __attribute__((always_inline)) static inline uint32_t lane_mask(int64_t x, int64_t from, int64_t to,

@@ -238,9 +238,9 @@ struct mx_seconds {
     double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
     double flash_s; /* with an accelerator: io_s without the bus */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */
-    double edge_s;  /* filling and draining the pipeline of stream, once a sweep */
-    double link_s;  /* of a rank: its messages on the link, which go while it computes */
-    double lag_s;   /* of a rank: messages that the last one waits for, one after the other */
+    double edge_s; /* filling and draining the pipeline of stream, once a sweep */
+    double link_s; /* of a rank: its messages on the link, which go while it computes */
+    double lag_s;  /* of a rank: messages that the last one waits for, one after the other */
     double total_s;
 };
 
