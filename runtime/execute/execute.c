@@ -517,7 +517,8 @@ static void settle_taking(struct run *r, struct entry *e) {
     e->take_step = 0;
     if (t == NULL) return;
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
-    const int64_t level = s->kind == MX_STEP_COMMIT ? r->x->first_level + s->time : r->sweep_end;
+    const bool told = s->kind == MX_STEP_COMMIT || (s->kind == MX_STEP_STORE && s->time > 0);
+    const int64_t level = told ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
     const bool store = t->from_stores && keeps(s) && (t->box != NULL || !is_copy_of_frame(s)) &&
                        holds_state(r, array_of_part(r, s->part), step);

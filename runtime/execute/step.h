@@ -101,7 +101,9 @@ struct mx_step {
      * [levels + 1], same lifetime as window, planes before the front cuts them. */
     int64_t face_in, face_out;
     const int32_t *face_z, *face_nz, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
-    int64_t time; /* COMMIT: levels done, a multiple of mx_levels_a_step */
+    /* COMMIT: levels done, a multiple of mx_levels_a_step. STORE of a sweep that may store before it has its
+     * first ADVANCE, as slabs no deeper than the frame do: those that will be done; else 0. */
+    int64_t time;
 };
 
 /* What an ADVANCE computes as level l+1 of its levels. */

@@ -229,6 +229,25 @@ static bool box_out(const struct mx_run *r, enum mx_dtype dtype, int64_t z, char
     return true;
 }
 
+/* Where ranks go on around a periodic z no rank has the frame there, for it is somebody's interior: whoever
+ * has a plane that it copies gives it once more. */
+static bool frame_out(const struct mx_run *r, int64_t z, struct mx_grid_box *box) {
+    const struct mx_problem *p = &r->o.problem;
+    const int64_t all = mx_all_planes(p), i = z - p->h + p->first_plane;
+    if (r->o.bare_output || !mx_is_rank(&r->ranks) || !mx_sides_periodic(&r->whole.sides, MX_DIM_Z) ||
+        (i >= p->h && i < all - p->h))
+        return false;
+    box->z0 = i < p->h ? i + all + p->h : i - all + p->h;
+    box->z1 = box->z0 + 1;
+    return true;
+}
+
+static int give_planes(struct mx_run *r, const struct mx_sink *sink, int64_t z, struct mx_grid_box *box) {
+    int err = sink->region(sink->context, box, &r->why);
+    if (err == 0 && frame_out(r, z, box)) err = sink->region(sink->context, box, &r->why);
+    return err > 0 ? -EIO : err;
+}
+
 /* A plane as the source has it, with its frame or without. */
 static int ask_source(void *context, int64_t z, char *at) {
     struct mx_run *r = context;
@@ -971,8 +990,7 @@ static int hand_over_plane(void *context, int64_t z, char *plane) {
     struct mx_run *r = context;
     struct mx_grid_box box;
     if (!box_out(r, r->o.problem.dtype, z, plane, &box)) return 0;
-    int err = r->sink.region(r->sink.context, &box, &r->why);
-    return err > 0 ? -EIO : err;
+    return give_planes(r, &r->sink, z, &box);
 }
 
 /* The result is whole. */
@@ -1006,8 +1024,7 @@ static int hand_over_fields(void *context, int64_t z, char *plane) {
         const struct mx_sink *sink = s->open ? &s->sink : &r->sink;
         if (!box_out(r, f->dtype, z, at, &box)) continue;
         box.field = f->name;
-        err = sink->region(sink->context, &box, &r->why);
-        if (err > 0) err = -EIO;
+        err = give_planes(r, sink, z, &box);
     }
     return err;
 }

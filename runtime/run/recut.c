@@ -50,6 +50,7 @@ struct seen {
     char path[PATH_MAX]; /* the directory, or the file or device that -d names */
     uint64_t run;        /* 0 = it has no note */
     int32_t folder;      /* the number of its directory cut-N, 0 = it is in none */
+    bool foreign;        /* a file of this name that no memext has begun */
     int32_t cut, ranks, rank;
     int64_t time, before_time;
     int64_t first_plane, all_planes;
@@ -69,6 +70,18 @@ static bool has_file(const char *path) {
     return lstat(file, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* A store that was only begun is empty, or has nothing in its first bytes. */
+static bool is_begun(const char *path) {
+    char file[PATH_MAX + sizeof STORE_NAME], head[4096];
+    snprintf(file, sizeof file, "%s/%s", path, STORE_NAME);
+    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+    bool blank = n >= 0;
+    for (ssize_t i = 0; i < n; i++) blank &= head[i] == 0;
+    if (fd >= 0) close(fd);
+    return blank;
+}
+
 /* Of a directory cut-N also what is no store yet. */
 static void see(struct sight *s, const char *path, int32_t folder) {
     struct mx_stored *t = s->stored;
@@ -81,7 +94,7 @@ static void see(struct sight *s, const char *path, int32_t folder) {
         s->room += 64;
     }
     struct seen *e = &s->seen[s->n++];
-    *e = (struct seen){.folder = folder};
+    *e = (struct seen){.folder = folder, .foreign = err < 0 && !is_begun(path)};
     snprintf(e->path, sizeof e->path, "%s", path);
     if (err < 0 || !t->have_note) return;
     e->finished = t->facts.finished;
@@ -655,7 +668,8 @@ int64_t mx_run_former_bytes(const struct mx_run *r) {
 static void remove_store(const struct seen *e) {
     char file[PATH_MAX + sizeof STORE_NAME];
     snprintf(file, sizeof file, "%s/%s", e->path, STORE_NAME);
-    const int fd = has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    const int fd =
+        !e->foreign && has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd < 0) return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(file) == 0) mx_sync_directory(file);
     close(fd);

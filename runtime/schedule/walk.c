@@ -65,6 +65,7 @@ void mx_walk_move(struct mx_walk *w, enum mx_step_kind kind, int32_t array, int3
                                      .at = w->at,
                                      .whole_planes = w->base.shape.whole_planes,
                                      .next_given = given_planes(w, w->time + w->levels),
+                                     .time = kind == MX_STEP_STORE ? w->time + w->levels : 0,
                                      .face_in = -1,
                                      .face_out = -1});
 }

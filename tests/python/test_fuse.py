@@ -113,6 +113,17 @@ def test_one_sweep_from_file_to_file(memext, place, more, buffers):
         assert (place / "again.npy").read_bytes() == (place / "out.npy").read_bytes()
 
 
+@pytest.mark.parametrize("stencil, slab", [("star7", 1), ("star13", 1), ("star13", 2)])
+@pytest.mark.parametrize("sides", [[], ["--side", "y=mirror"], ["--side", "z=mirror"]])
+def test_slabs_no_deeper_than_the_frame(memext, place, stencil, slab, sides):
+    """The first planes are stored before anything is computed: they are the output's as well."""
+    for nt in (1, 2, 5):
+        reports = both(memext, place, "-n", 8, 9, 21, "-t", nt, "--stencil", stencil, *sides, "--plan", f"stream by=9 bt=2 slab={slab}")
+        assert reports[0]["fused"]["output"] is True
+        memext.run("-n", 8, 9, 21, "-t", nt, "--stencil", stencil, *sides, "--backend", "dram", "--algorithm", "direct", "--output", place / "direct.npy", "--overwrite")
+        assert (place / "direct.npy").read_bytes() == (place / "result0.npy").read_bytes()
+
+
 def test_several_fields(memext, place):
     """A kernel with two fields, one from a file and one from a formula, each to a file of its own."""
     numpy.save(place / "u.npy", random_grid(21, 18, 33, seed=3))

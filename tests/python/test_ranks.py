@@ -329,3 +329,13 @@ def test_mpi(memext, build, place, whole, mpi):
         assert result["ranks"]["link"] == "mpi"
         check_bytes(result, n)
     assert result["checksum"] == whole and result["resumed_from"] == 12
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_frames_around_a_periodic_z(memext, place, tmp_path, n):
+    """No rank has them as a frame, for they are somebody's interior; the output has them where a run by itself has them."""
+    words = ["-n", 6, 7, 17, "-t", 7, "--side", "z=periodic", "--side", "y=mirror"]
+    for stencil in ("star7", "star13"):
+        for k, more in ((1, []), (n, ["--ranks", n, "--algorithm", "stream", "--block", 7, 17, 2])):
+            memext.run(*words, *more, "--stencil", stencil, "-d", place, "-o", tmp_path / f"{k}.npy", "--overwrite", "--force")
+        assert (tmp_path / f"{n}.npy").read_bytes() == (tmp_path / "1.npy").read_bytes()

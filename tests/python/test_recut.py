@@ -162,3 +162,16 @@ def test_numbered_places(memext, place, whole):  # noqa: F811
     memext.run(*GRID, "-t", 3, *SHORT["stream"], *words(place / "run%r.store", 2), "--keep")
     memext.refused(*("run", "--resume", *words(place / "run%r.store", 3)), naming=["directories"])
     assert resume(memext, place / "run%r.store", 2, "-t", NT)["checksum"] == whole
+
+
+def test_what_is_no_store_stays(memext, place):  # noqa: F811
+    """A file of somebody else's with the name of a store is left alone by whatever removes stores; an empty one, which was only begun, is not."""
+    memext.run(*GRID, "-t", 3, *words(place, 1), "--keep")
+    for folder, content in [(place / "cut-7", b"precious"), (place / "rank-0" / "cut-9", b"of mine"), (place / "cut-3", b"")]:
+        folder.mkdir(parents=True)
+        (folder / "memext.store").write_bytes(content)
+    for n, nt, more in [(1, 4, ["--resume"]), (2, 5, ["--resume"]), (1, 6, ["--resume"]), (1, 3, [*GRID, "--force"])]:
+        memext.run(*more, "-t", nt, *words(place, n), "--keep")
+        assert (place / "cut-7" / "memext.store").read_bytes() == b"precious"
+        assert (place / "rank-0" / "cut-9" / "memext.store").read_bytes() == b"of mine"
+    assert not (place / "cut-3").exists()
