@@ -58,13 +58,13 @@ def test_same_bits_with_a_side_file(memext, plain, place, swap_space, by, bt):
             assert (result["side_file_bytes"] > 0) == (faces == "side-file")
 
 
-@pytest.mark.parametrize("by, bt, slab", [(50, 40, 12), (75, 20, 8), (40, 39, 4)])
-def test_same_bits_of_whole_tiles_in_strips(memext, plain, place, by, bt, slab):
+@pytest.mark.parametrize("sizes", ["by=50 bt=40 slab=12", "by=75 bt=20 slab=8", "by=40 bt=39 slab=4", "by=24 bt=16 slab=4 tile=6", "by=25 bt=16 slab=4 tile=6"])
+def test_same_bits_of_whole_tiles_in_strips(memext, plain, place, sizes):
     """checksum(strips whose tiles are for the most part computed in place, call after call) == checksum(plain)."""
     problem = ["-n", 126, 150, 70, "-t", 40]
     for threads in 1, 3:
         for faces in "dram", "side-file":
-            result = memext.run(*problem, *where("uring", place), "--threads", threads, "--plan", f"stream engine=tiled by={by} bt={bt} slab={slab} faces={faces}")
+            result = memext.run(*problem, *where("uring", place), "--threads", threads, "--plan", f"stream engine=tiled {sizes} faces={faces}")
             assert result["checksum"] == plain(*problem)
 
 
