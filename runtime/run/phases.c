@@ -750,9 +750,9 @@ static uint64_t left_bytes(const struct mx_run *r) {
     return b.limit_bytes > taken ? b.limit_bytes - taken : 0;
 }
 
-/* Before the work, and not after it. A criterion may end the run at the first check. */
 static int check_whole_together(struct mx_run *r);
 
+/* Before the work, and not after it. A criterion may end the run at the first check. */
 int mx_run_check_verify(struct mx_run *r) {
     struct mx_problem least = r->o.problem;
     if (mx_is_rank(&r->ranks)) return r->o.verify ? check_whole_together(r) : 0;

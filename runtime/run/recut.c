@@ -63,17 +63,23 @@ struct sight {
     struct mx_stored *stored; /* of one look after the other */
 };
 
+enum { FILE_BYTES = PATH_MAX + sizeof STORE_NAME };
+
+static void file_in(const char *path, char file[FILE_BYTES]) {
+    snprintf(file, FILE_BYTES, "%s/%s", path, STORE_NAME);
+}
+
 static bool has_file(const char *path) {
-    char file[PATH_MAX + sizeof STORE_NAME];
+    char file[FILE_BYTES];
     struct stat st;
-    snprintf(file, sizeof file, "%s/%s", path, STORE_NAME);
+    file_in(path, file);
     return lstat(file, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* A store that was only begun is empty, or has nothing in its first bytes. */
 static bool is_begun(const char *path) {
-    char file[PATH_MAX + sizeof STORE_NAME], head[4096];
-    snprintf(file, sizeof file, "%s/%s", path, STORE_NAME);
+    char file[FILE_BYTES], head[4096];
+    file_in(path, file);
     const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
     bool blank = n >= 0;
@@ -666,8 +672,8 @@ int64_t mx_run_former_bytes(const struct mx_run *r) {
 /* ------------------------------------------------------------------ the end of a cut */
 
 static void remove_store(const struct seen *e) {
-    char file[PATH_MAX + sizeof STORE_NAME];
-    snprintf(file, sizeof file, "%s/%s", e->path, STORE_NAME);
+    char file[FILE_BYTES];
+    file_in(e->path, file);
     const int fd =
         !e->foreign && has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd < 0) return;
