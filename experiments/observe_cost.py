@@ -1,13 +1,17 @@
 #!/usr/bin/python3
-"""What does looking cost?  The same run plainly, with --timeline and with --trace, in turn and several times over.
+"""What does looking cost, and what do sides, points, norms and snapshots?  The same run plainly and with each of them, in turn and several times over.
 
 Prints per kind the median seconds of the computation, least and most, and by how much it is slower than the plain run of its
 round: the median of the ratios, since a machine drifts, with its standard error (from the quartiles), which tells whether the
 repeats were enough; then the bytes of the files written.
 
-Kinds of one's own have words more than the plain run: norms every 100 steps, by the same plan, cost
+Kinds of what applications ask of a run: mirror (all sides), points (1,000 sources and 1,000 probes at random cells), norms (every 100 steps), snapshots
+(every 4th cell, each 100 steps). Their runs and the plain one have to have the same plan, given by --plan, or the tuner's other choice is what is measured:
 
-       experiments/observe_cost.py --words "norms=--check 100" --kinds plain,norms -- -n 510 510 1022 -t 200 -d /scratch --plan "stream bt=50"
+       experiments/observe_cost.py --repeats 15 --kinds plain,mirror,points,norms,snapshots -- --no-fuse -n 254 254 1214 -t 200 -d /scratch \
+           --dram 148MiB --plan "stream engine=tiled by=254 bz=1214 bt=50 slab=18 ahead=1 threads=2"
+
+Kinds of one's own have words more than the plain run: --words "redblack=--param w=1.9".
 
 usage: experiments/observe_cost.py [--repeats 9] [--before WORDS] [--words KIND=WORDS] [--json FILE] -- ARGUMENTS OF memext run
        experiments/observe_cost.py -- -n 510 510 1022 -t 64 -d /scratch --dram 512MiB
@@ -17,21 +21,31 @@ import json
 import math
 import os
 import pathlib
+import random
 import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 
+import numpy
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 QUARTILES = 1.349  # their distance in standard deviations
 KINDS = {"plain": (), "timeline": ("--timeline",), "trace": ("--trace",), "both": ("--timeline", "--trace")}
+POINTS = 1000  # sources, and as many probes
+APPLICATIONS = {
+    "mirror": "--side x=mirror --side y=mirror --side z=mirror",
+    "points": "--sources {folder}/sources --probes {folder}/probes --probes-out {folder}/traces.npy --overwrite",
+    "norms": "--check 100",
+    "snapshots": "--snapshot 100:{folder}/snapshots:4 --overwrite",
+}
 
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--repeats", type=int, default=9)
-    p.add_argument("--kinds", default="plain,timeline,trace", help=f"of {', '.join(KINDS)}; the first is the measure of the others")
+    p.add_argument("--kinds", default="plain,timeline,trace", help=f"of {', '.join([*KINDS, *APPLICATIONS])}; the first is the measure of the others")
     p.add_argument("--words", action="append", default=[], metavar="KIND=WORDS", help="a kind of run with these words more; may be repeated")
     p.add_argument("--before", default="", metavar="WORDS", help="put before every run, e.g. 'experiments/limit-memory 256MiB --'")
     p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"))
@@ -44,7 +58,8 @@ def run(o, kind, folder):
     """(seconds of the computation, bytes of the observations)."""
     options = KINDS.get(kind, ())
     report, files = folder / "report.json", [folder / option.strip("-") for option in options]
-    words = [*shlex.split(o.before), o.memext, "run", *o.arguments, *shlex.split(o.more.get(kind, "")), "--quiet", "--json", str(report)]
+    more = o.more.get(kind) or APPLICATIONS.get(kind, "").format(folder=shlex.quote(str(folder)))
+    words = [*shlex.split(o.before), o.memext, "run", *o.arguments, *shlex.split(more), "--quiet", "--json", str(report)]
     for option, file in zip(options, files):
         words += [option, str(file)]
     os.sync()
@@ -54,9 +69,26 @@ def run(o, kind, folder):
     return json.loads(report.read_text())["seconds"], sum(file.stat().st_size for file in files)
 
 
+def make_points(arguments, folder):
+    """The files of sources and probes for `memext run`'s arguments: random cells of its grid, the same in every call."""
+    p = argparse.ArgumentParser(allow_abbrev=False)
+    p.add_argument("-n", "--size", type=int, nargs=3)
+    p.add_argument("-t", "--steps", type=int)
+    known, _ = p.parse_known_args(arguments)
+    if known.size is None or known.steps is None:
+        sys.exit("observe_cost.py: points need -n NX NY NZ and -t STEPS among the arguments of memext run")
+    dice = random.Random(7)
+    cells = [[dice.randrange(n) for n in known.size] for _ in range(2 * POINTS)]
+    numpy.save(folder / "wavelet.npy", numpy.sin(numpy.arange(known.steps) / 7) * 1e-3)
+    (folder / "sources").write_text("".join(f"u@{x},{y},{z}={folder}/wavelet.npy\n" for x, y, z in cells[:POINTS]))
+    (folder / "probes").write_text("".join(f"u {x} {y} {z}\n" for x, y, z in cells[POINTS:]))
+
+
 def measure(o, kinds):
     seconds, sizes = {kind: [] for kind in kinds}, {}
     with tempfile.TemporaryDirectory(prefix="memext-cost-") as folder:
+        if "points" in kinds and "points" not in o.more:
+            make_points(o.arguments, pathlib.Path(folder))
         run(o, kinds[0], pathlib.Path(folder))  # warms up: the first run makes the file
         for i in range(o.repeats):
             turn = i % len(kinds)
@@ -89,8 +121,9 @@ def show(seconds, sizes, kinds):
 def main():
     o = options()
     kinds, o.more = o.kinds.split(","), dict(word.partition("=")[::2] for word in o.words)
-    if not set(kinds) <= {*KINDS, *o.more} or o.repeats < 1:
-        sys.exit(f"observe_cost.py: --kinds takes {', '.join([*KINDS, *o.more])}, --repeats at least 1")
+    known = [*KINDS, *APPLICATIONS, *(kind for kind in o.more if kind not in APPLICATIONS)]
+    if not set(kinds) <= {*known} or o.repeats < 1:
+        sys.exit(f"observe_cost.py: --kinds takes {', '.join(known)}, --repeats at least 1")
     seconds, sizes = measure(o, kinds)
     show(seconds, sizes, kinds)
     if o.json:

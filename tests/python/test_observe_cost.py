@@ -24,6 +24,12 @@ for option, cost, size in (("--timeline", 1.02, 100), ("--trace", 1.04, 300)):
         pathlib.Path(words[words.index(option) + 1]).write_text("x" * size)
 if "--check" in words:
     seconds *= 1.03
+if "--sources" in words:
+    cells = pathlib.Path(words[words.index("--sources") + 1]).read_text().splitlines()
+    probes = pathlib.Path(words[words.index("--probes") + 1]).read_text().splitlines()
+    assert len(cells) == len(probes) == 1000 and all(c.startswith("u@0,0,") and pathlib.Path(c.partition("=")[2]).exists() for c in cells)
+    assert {int(p.split()[3]) for p in probes} == {0, 1, 2, 3}
+    seconds *= 1.01
 if words[0] != "run" or "fail" in words:
     sys.exit("fake: no such run")
 pathlib.Path(words[words.index("--json") + 1]).write_text(json.dumps({"seconds": seconds}))
@@ -52,6 +58,16 @@ def test_words_make_a_kind(tmp_path):
     done = cost(tmp_path, "--words", "norms=--check 100", "--kinds", "plain,timeline,norms", "--", "-n", "1", "1", "1")
     assert done.returncode == 0, done.stderr
     assert "| norms | 2.575 | 1.030 .. 4.120 | +3.00% ± 0.00% | 0 |" in done.stdout
+
+
+def test_points_are_made_for_the_grid(tmp_path):
+    """1,000 sources and as many probes, all in the grid of the arguments; mirror is a kind, too."""
+    done = cost(tmp_path, "--kinds", "plain,mirror,points", "--", "-n", "1", "1", "4", "-t", "3")
+    assert done.returncode == 0, done.stderr
+    assert "| mirror | 2.500 | 1.000 .. 4.000 | +0.00% ± 0.00% | 0 |" in done.stdout
+    assert "| points | 2.525 | 1.010 .. 4.040 | +1.00% ± 0.00% | 0 |" in done.stdout
+    done = cost(tmp_path, "--kinds", "plain,points", "--", "-n", "1", "1", "4")
+    assert done.returncode != 0 and "-t STEPS" in done.stderr
 
 
 def test_standard_error_of_the_median():
