@@ -104,11 +104,21 @@ def _json(where, number, line):
         raise TimelineError(f"{where}:{number}: {error}") from error
 
 
-def read(path):
-    """Of a file, gzip or plain."""
+def read_all(path):
+    """Of a file, gzip or plain: that of the run, or those of its ranks."""
     opener = gzip.open if str(path).endswith(".gz") else open
+    parts = []
     with opener(path, "rt") as file:
-        return parse(file, str(path))
+        for line in file:
+            if line.startswith('{"memext_timeline"') or not parts:
+                parts.append([])
+            parts[-1].append(line)
+    return [parse(part, str(path)) for part in parts or [[]]]
+
+
+def read(path):
+    """Of a file, gzip or plain; of several ranks that of rank 0."""
+    return read_all(path)[0]
 
 
 def is_whole(timeline, event):

@@ -7,11 +7,15 @@ measured     two coupled ranks of one thread each (a grid of 2 N planes) against
              veth with a token bucket (tbf) at each end, and mpirun of MPICH over TCP between them (root alone).
 model        each rank computes h (bt - 1) / 2 planes a level twice over, at its one end, on average:
              T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + 2 messages, of the first sweep and the lag (docs/ranks.md)
+strong       --strong-ranks 1,2: ranks of one thread each share a grid of --size over sockets of this machine, in turns, --pairs times each.
+             With more ranks than cores they take turns on those: that is said, and the model divides by cores
+             T = T_1 / min(P, cores) * (1 + ends h (bt - 1) P / (2 N)), where a rank has `ends` neighbours (1 of two, 2 of the inner ones)
 simulated    --simulate: no machine, a replay of the schedule of P = 1 to 1024 ranks, weak and strong: when each sweep of each rank may
-             begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency
+             begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency; and the same with
+             sweeps that go up and down by turns, which memext has not
 
 usage: experiments/weak_scaling.py [--links local,1Gbit,100Mbit] [--pairs 5] [--size 254 254 128] [--steps 160] [--bt 8]
-           [--backend dram] [--place DIR] [--simulate] [--rate 1e9] [--link 10Gbit,20us] [--json FILE]
+           [--backend dram] [--place DIR] [--strong-ranks 1,2] [--simulate] [--rate 1e9] [--link 10Gbit,20us] [--json FILE]
 """
 import argparse
 import json
@@ -121,6 +125,27 @@ class Measurement:
             assert one["sent_bytes"] == one["predicted_sent_bytes"], one
         return max(one["seconds"] for one in result["each"]), result
 
+    def strong(self, ranks):
+        """A whole grid among 1, 2, ... ranks, medians of rounds in turns."""
+        h, bt, planes, cores = 1, self.a.bt, self.a.size[2], len(os.sched_getaffinity(0))
+        took = {n: [] for n in ranks}
+        for i in range(self.a.pairs):
+            for n in ranks if i % 2 == 0 else ranks[::-1]:
+                where = self.place(f"strong-{n}")
+                command = [*self.words(planes, where), "--json", str(where / "report.json"), *(["--ranks", str(n)] if n > 1 else [])]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+                result = json.loads((where / "report.json").read_text())
+                took[n].append(max([one["seconds"] for one in result["ranks"]["each"]]) if n > 1 else result["seconds"])
+        rows, one = [], statistics.median(took[1])
+        for n in ranks:
+            seconds = statistics.median(took[n])
+            model = one / min(n, cores) * (1 + min(n - 1, 2) * h * (bt - 1) * n / (2 * planes))
+            speed_up = statistics.median(a / b for a, b in zip(took[1], took[n]))
+            rows.append({"ranks": n, "seconds": took[n], "speed_up": speed_up, "model_speed_up": one / model, "oversubscribed": n > cores})
+            print(f"strong, {n} ranks  {seconds:7.3f} s  speed-up {speed_up:.2f}  model {one / model:.2f} ({speed_up * model / one:.3f} of it)"
+                  + (f"  OVERSUBSCRIBED: {n} ranks on {cores} cores" if n > cores else ""), flush=True)
+        return {"strong": rows, "cores": cores}
+
     def compare(self, name):
         h, planes, bt = 1, self.a.size[2], self.a.bt
         more = 1 + h * (bt - 1) / (2 * planes)
@@ -162,11 +187,11 @@ class Measurement:
 
 # ------------------------------------------------------------------ simulation
 
-def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h=1):
+def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h=1, alternate=False):
     """Seconds of `ranks` ranks of `planes` planes each. A sweep of b levels computes planes + (b - 1) h planes a level for two neighbours, half
     of it for one; its front moves up, from the ghosts of the lower end to those of the upper: the lower message is needed when it begins, the
     upper one when b h planes are left; the lowest b h planes are stored when it has gone 2 b h planes up, the uppermost at its end. A rank
-    sends one message after the other."""
+    sends one message after the other. alternate: every other sweep goes down, with the ends exchanged."""
     done = [0.0] * ranks  # end of the last sweep
     sending = [0.0] * ranks  # the link of each is free again
     start = latency + min(bt, levels) * h * plane_cells * ELEMENT / link_rate
@@ -174,7 +199,9 @@ def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h
     high = [start if k < ranks - 1 else 0.0 for k in range(ranks)]
     if ranks == 1:
         low, high = [0.0], [0.0]
-    while levels > 0:
+    for sweep in range(-(-levels // bt)):
+        down = alternate and sweep % 2 == 1
+        first, last = (high, low) if down else (low, high)  # needed when a sweep begins, and near its end
         b = min(bt, levels)
         levels -= b
         bytes_ = min(bt, levels) * h * plane_cells * ELEMENT
@@ -182,16 +209,13 @@ def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h
         for k in range(ranks):
             ends = (k > 0) + (k < ranks - 1)
             work = b * (planes + ends * (b - 1) * h / 2) * plane_cells / rate
-            begin = max(done[k], low[k])
+            begin = max(done[k], first[k])
             left = min(1.0, b * h / planes)  # the part that needs what is above
-            end = max(begin + work * (1 - left), high[k]) + work * left
-            if bytes_ and k > 0:
-                stored = begin + min(1.0, 2 * b * h / planes) * work
-                sending[k] = max(stored, sending[k]) + bytes_ / link_rate
-                next_high[k - 1] = sending[k] + latency
-            if bytes_ and k < ranks - 1:
-                sending[k] = max(end, sending[k]) + bytes_ / link_rate
-                next_low[k + 1] = sending[k] + latency
+            end = max(begin + work * (1 - left), last[k]) + work * left
+            for step, stored in ((1 if down else -1, begin + min(1.0, 2 * b * h / planes) * work), (-1 if down else 1, end)):
+                if bytes_ and 0 <= k + step < ranks:
+                    sending[k] = max(stored, sending[k]) + bytes_ / link_rate
+                    (next_high if step < 0 else next_low)[k + step] = sending[k] + latency
             done[k] = end
         low, high = next_low, next_high
     return max(done)
@@ -205,7 +229,7 @@ def simulation(a):
     cells, rows = nx * ny, []
     alone = simulate(1, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
     print(f"simulation (no measurement): {nx} x {ny} x {planes} cells a rank, {a.steps} steps, bt {a.bt}, {a.rate:.3g} updates/s a rank, link {a.link}")
-    print("  ranks  weak: seconds      E   E_weak   as predicted   strong: planes  seconds  speed-up")
+    print("  ranks  weak: seconds      E   E_weak   as predicted   up and down   strong: planes  seconds  speed-up   up and down")
     for ranks in [2**i for i in range(11)]:
         weak = simulate(ranks, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
         ends = 0 if ranks == 1 else 1 if ranks == 2 else 2
@@ -219,11 +243,14 @@ def simulation(a):
         share = planes * a.strong // ranks
         bt = min(a.bt, share)
         strong = simulate(ranks, share, cells, a.steps, bt, a.rate, link_rate, latency) if share > 0 else None
+        turns = simulate(ranks, planes, cells, a.steps, a.bt, a.rate, link_rate, latency, alternate=True)
+        strong_turns = simulate(ranks, share, cells, a.steps, bt, a.rate, link_rate, latency, alternate=True) if share > 0 else None
         one = simulate(1, planes * a.strong, cells, a.steps, a.bt, a.rate, link_rate, latency)
         rows.append({"ranks": ranks, "weak_s": weak, "weak_efficiency": alone / weak, "e_weak": 1 / more, "closed_form_efficiency": alone / closed,
-                     "strong_planes": share, "strong_s": strong, "strong_speed_up": one / strong if strong else None})
-        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}          {alone / closed:5.3f}   {share:14}"
-              + (f"  {strong:7.3f}  {one / strong:8.1f}" if strong else ""))
+                     "strong_planes": share, "strong_s": strong, "strong_speed_up": one / strong if strong else None,
+                     "alternating_efficiency": alone / turns, "alternating_strong_speed_up": one / strong_turns if strong else None})
+        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}          {alone / closed:5.3f}         {alone / turns:5.3f}   {share:14}"
+              + (f"  {strong:7.3f}  {one / strong:8.1f}   {one / strong_turns:11.1f}" if strong else ""))
     return {"simulation": True, "link": a.link, "rows": rows}
 
 
@@ -236,6 +263,7 @@ def main():
     parser.add_argument("--bt", type=int, default=8)
     parser.add_argument("--backend", default="dram")
     parser.add_argument("--place", type=Path, default=ROOT / "build")
+    parser.add_argument("--strong-ranks", help="strong scaling, measured: so many ranks, as 1,2")
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--rate", type=float, default=1e9)
     parser.add_argument("--link", default="10Gbit,20us")
@@ -247,7 +275,8 @@ def main():
     else:
         folder = Path(tempfile.mkdtemp(prefix="memext-weak-", dir=a.place))
         try:
-            results = [Measurement(a, folder).compare(name) for name in a.links.split(",")]
+            m = Measurement(a, folder)
+            results = [m.strong([int(n) for n in a.strong_ranks.split(",")])] if a.strong_ranks else [m.compare(name) for name in a.links.split(",")]
         finally:
             shutil.rmtree(folder)
     if a.json:

@@ -8,32 +8,43 @@
 
 #include "mpi_module.h"
 
-enum { PIECE_BYTES = 1 << 28 };
+/* Messages go in pieces, several of which are under way at a time. Most MPIs send what is as small as that
+ * at once; of larger messages they announce the first, wait for an answer and then move the rest, and over
+ * TCP that answer stands in one stream behind all that goes the other way: two large messages that begin one
+ * a little after the other would take turns. */
+enum { PIECE_BYTES = 16 << 10, PIECES = 128 };
 
-/* Transfers of any length are cut: MPI counts in int. */
+/* Transfers of any length are cut. Pieces of one tag arrive in their order. */
 struct transfer {
-    char *data;
-    size_t left;
+    char *data;  /* of the next piece, */
+    size_t left; /* and how much is not posted */
     int peer, tag, sends;
-    MPI_Request request;
+    int first, n; /* pieces under way: request[first % PIECES] ... */
+    MPI_Request request[PIECES];
 };
 
 static MPI_Comm comm;
 static char name[MPI_MAX_LIBRARY_VERSION_STRING];
 
 static int post(struct transfer *t) {
-    const int n = (int)(t->left < PIECE_BYTES ? t->left : PIECE_BYTES);
-    const int err = t->sends ? MPI_Isend(t->data, n, MPI_BYTE, t->peer, t->tag, comm, &t->request)
-                             : MPI_Irecv(t->data, n, MPI_BYTE, t->peer, t->tag, comm, &t->request);
-    t->data += n;
-    t->left -= (size_t)n;
+    int err = MPI_SUCCESS;
+    while (err == MPI_SUCCESS && t->left > 0 && t->n < PIECES) {
+        const int bytes = (int)(t->left < PIECE_BYTES ? t->left : PIECE_BYTES);
+        MPI_Request *q = &t->request[(t->first + t->n) % PIECES];
+        err = t->sends ? MPI_Isend(t->data, bytes, MPI_BYTE, t->peer, t->tag, comm, q)
+                       : MPI_Irecv(t->data, bytes, MPI_BYTE, t->peer, t->tag, comm, q);
+        if (err != MPI_SUCCESS) break;
+        t->data += bytes;
+        t->left -= (size_t)bytes;
+        t->n++;
+    }
     return err == MPI_SUCCESS ? 0 : -1;
 }
 
 static void *begin(int peer, int tag, void *data, size_t bytes, int sends) {
     struct transfer *t = malloc(sizeof *t);
     if (t == NULL) return NULL;
-    *t = (struct transfer){data, bytes, peer, tag, sends, MPI_REQUEST_NULL};
+    *t = (struct transfer){.data = data, .left = bytes, .peer = peer, .tag = tag, .sends = sends};
     if (post(t) == 0) return t;
     free(t);
     return NULL;
@@ -49,12 +60,19 @@ static void *module_receive(int peer, int tag, void *data, size_t bytes) {
     return begin(peer, tag, data, bytes, 0);
 }
 
-static int module_test(void *transfer) {
+static int module_test(void *transfer, int *moved) {
     struct transfer *t = transfer;
-    int done = 0;
-    int err = MPI_Test(&t->request, &done, MPI_STATUS_IGNORE);
-    if (err == MPI_SUCCESS && !done) return 0;
-    if (err == MPI_SUCCESS && t->left > 0 && (err = post(t)) == MPI_SUCCESS) return 0;
+    int done = 1, err = MPI_SUCCESS;
+    *moved = 0;
+    while (err == MPI_SUCCESS && t->n > 0 && done) {
+        err = MPI_Test(&t->request[t->first], &done, MPI_STATUS_IGNORE);
+        if (err != MPI_SUCCESS || !done) break;
+        t->first = (t->first + 1) % PIECES;
+        t->n--;
+        *moved = 1;
+    }
+    if (err == MPI_SUCCESS && *moved && post(t) < 0) err = MPI_ERR_OTHER;
+    if (err == MPI_SUCCESS && t->n > 0) return 0;
     free(t);
     return err == MPI_SUCCESS ? 1 : -1;
 }

@@ -67,17 +67,19 @@ def table_html(rows: list[tuple[str, str]]) -> str:
 
 
 def timeline(path: Any) -> tuple[Any, Any]:
-    """A timeline (option timeline=FILE) as two pandas frames: samples, a row every 100 ms, and events (loads, computation, stores, commits)."""
-    samples, events, columns = [], [], []
+    """A timeline (option timeline=FILE) as two pandas frames: samples, a row every 100 ms, and events (loads, computation, stores, commits).
+    Of several ranks both have a column `rank`."""
+    samples, events, columns, rank = [], [], [], {}
     with open(path) as file:
         for line in file:
             item = json.loads(line)
             if "s" in item:
-                samples.append(item["s"])
+                samples.append([*item["s"], *rank.values()])
             elif "e" in item:
                 events.append({"what": item["e"], "begin_s": item["t"][0], "end_s": item["t"][1], "y0": item["y"][0], "y1": item["y"][1],
-                               "z0": item["z"][0], "z1": item["z"][1], "n": item.get("n", 0)})
+                               "z0": item["z"][0], "z1": item["z"][1], "n": item.get("n", 0), **rank})
             else:
-                columns = item.get("columns", columns)
+                rank = {"rank": item["rank"]} if "rank" in item else {}
+                columns = [*item.get("columns", columns), *rank]
     pandas = _pandas()
     return pandas.DataFrame(samples, columns=columns or None), pandas.DataFrame(events)

@@ -1,5 +1,5 @@
-/* cmd_export.c - memext export: the committed state of a store as .npy files, a file for each field asked
- * for, whatever became of the run that made it. */
+/* cmd_export.c - memext export: the committed state of a store, or of the stores of all ranks of a run, as
+ * .npy files, a file for each field asked for, whatever became of the run that made it. */
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -7,7 +7,8 @@
 #include "run/fields.h"
 #include "run/output.h"
 #include "run/request.h"
-#include "run/store.h"
+#include "run/sets.h"
+#include "system/sides.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,27 +19,83 @@
 struct file {
     const char *name, *path; /* name: of the field; "" of a built-in stencil's */
     enum mx_dtype dtype;
-    int part;       /* of a pair the array that holds it: A (0) or B (1) */
-    int64_t offset; /* in a row, bytes */
+    int part;             /* of a pair the array that holds it: A (0) or B (1) */
+    int32_t array, index; /* where its layout says the offset of the field in a row; array -1 = 0 */
     struct mx_output output;
     struct mx_npy npy;
+};
+
+/* A store that planes are read from: the one, or that of a rank. */
+struct piece {
+    char path[PATH_MAX];
+    int64_t first_plane, planes;
+    struct mx_layout layout;
+    int64_t integrity_unit;
+    int32_t number; /* of the Buffer with the state */
+    mx_device *device;
+    mx_buffer *buffer[2]; /* arrays A and B, if files want them */
 };
 
 struct export {
     struct mx_options o;
     mx_why why;
-    struct mx_stored stored;
-    mx_device *device;
+    struct mx_stored stored; /* of rank 0, where there are several: problem.nz is that of all */
+    struct piece *piece;
+    int32_t n_pieces;
     struct file file[MX_FIELDS_MOST];
     int32_t n_files;
-    mx_buffer *buffer[2]; /* arrays A and B, if files want them */
-    int part;             /* that is being read */
+    int part;   /* that is being read, */
+    int32_t at; /* of which piece */
     struct mx_progress progress;
     bool moving;
 };
 
-static int look(struct export *e) {
+static int add_pieces(struct export *e, int32_t n) {
+    e->n_pieces = n;
+    e->piece = calloc((size_t)n, sizeof *e->piece);
+    return e->piece != NULL ? 0 : mx_fail(&e->why, -ENOMEM, "no memory for %d stores", n);
+}
+
+static int look_at_one(struct export *e) {
     int err = mx_stored_look(e->o.place, &e->why, &e->stored);
+    if (err == 0) err = add_pieces(e, 1);
+    if (err == 0) snprintf(e->piece[0].path, sizeof e->piece[0].path, "%.4095s", e->o.place);
+    if (err == 0 && e->stored.have_note && e->stored.note.ranks > 0)
+        return mx_fail(
+            &e->why, -EINVAL,
+            "%.300s holds planes %lld to %lld of a run of %d ranks, and not the grid: name the directory "
+            "that all of them were given with -d",
+            e->stored.facts.place, (long long)e->stored.note.problem.first_plane,
+            (long long)(e->stored.note.problem.first_plane + e->stored.note.problem.nz - 1),
+            e->stored.note.ranks);
+    return err;
+}
+
+/* The stores of one state, and the step that they have in common. */
+static int look_at_set(struct export *e, const struct mx_sight *s) {
+    const struct mx_seen *first = NULL;
+    struct mx_note *n = &e->stored.note;
+    int err = mx_newest_set(s, e->o.place, 0, &e->why, &first);
+    if (err == 0 && first == NULL)
+        err =
+            mx_fail(&e->why, -EINVAL,
+                    "of the stores in %.300s no state is whole: memext info says what is there", e->o.place);
+    if (err == 0) err = mx_stored_look(first->path, &e->why, &e->stored);
+    if (err == 0) err = add_pieces(e, first->ranks);
+    if (err < 0) return err;
+    for (int32_t k = 0; k < first->ranks; k++) strcpy(e->piece[k].path, mx_find_rank(s, first, k)->path);
+    const int64_t step = mx_common_step(s, first);
+    if (n->time != step) n->met = (struct mx_met){.step = 0};
+    n->time = step;
+    n->problem.nz = first->all_planes;
+    return 0;
+}
+
+static int look(struct export *e) {
+    struct mx_sight s = {.seen = NULL};
+    int err = mx_is_directory(e->o.place) ? mx_see_all(e->o.place, &e->why, &s) : 0;
+    if (err == 0) err = mx_are_sets(&s, e->o.place) ? look_at_set(e, &s) : look_at_one(e);
+    mx_forget(&s);
     if (err < 0) return err;
     if (!e->stored.have_note)
         return mx_fail(&e->why, -EINVAL, "%.300s holds no state that could be exported: %.150s",
@@ -49,14 +106,6 @@ static int look(struct export *e) {
             "%.300s holds no state yet: of step 0 there is only what the run began with; go on with "
             "memext run --resume",
             e->stored.facts.place);
-    if (e->stored.note.ranks > 0)
-        return mx_fail(
-            &e->why, -EINVAL,
-            "%.300s holds planes %lld to %lld of a run of %d ranks, and not the grid: resume that run with "
-            "--output FILE",
-            e->stored.facts.place, (long long)e->stored.note.problem.first_plane,
-            (long long)(e->stored.note.problem.first_plane + e->stored.note.problem.nz - 1),
-            e->stored.note.ranks);
     if (e->stored.note.different)
         return mx_fail(
             &e->why, -EINVAL,
@@ -67,7 +116,8 @@ static int look(struct export *e) {
 
 static struct file *add_file(struct export *e, const char *name, const char *path, enum mx_dtype dtype) {
     struct file *f = &e->file[e->n_files++];
-    *f = (struct file){.name = name, .path = path, .dtype = dtype, .output.fd = -1, .npy.fd = -1};
+    *f =
+        (struct file){.name = name, .path = path, .dtype = dtype, .array = -1, .output.fd = -1, .npy.fd = -1};
     return f;
 }
 
@@ -84,62 +134,97 @@ static int take_files(struct export *e) {
         const int array = s->form == MX_LEAPFROG ? f->array ^ (int)(n->time & 1) : f->array;
         struct file *file = add_file(e, f->name, path[i], f->dtype);
         file->part = mx_reads_old(&n->problem) ? array : 0;
-        file->offset = n->layout.field_offset_bytes[array][f->index];
+        file->array = array;
+        file->index = f->index;
     }
     return err;
 }
 
 /* The store is only read; it stays whatever it is. */
-static int open_store(struct export *e, const char *backend) {
+static int open_store(struct export *e, struct piece *p, const char *backend) {
     const struct mx_note *n = &e->stored.note;
     struct mx_device_options d = {
-        .backend = backend, .path = e->o.place, .resume = true, .read_only = true, .keep = true};
+        .backend = backend, .path = p->path, .resume = true, .read_only = true, .keep = true};
     struct mx_device_facts facts = {.size = sizeof facts};
-    int err = mx_device_open(&d, &e->why, &e->device);
+    int err = mx_device_open(&d, &e->why, &p->device);
     if (err < 0) return err;
-    mx_device_facts(e->device, &facts);
+    mx_device_facts(p->device, &facts);
     const bool planes = n->layout.plane_pitch_bytes % facts.offset_align_bytes == 0;
     if (planes && n->integrity_unit % facts.offset_align_bytes == 0) return 0;
-    mx_device_close(e->device);
-    e->device = NULL;
+    mx_device_close(p->device);
+    p->device = NULL;
     return mx_fail(&e->why, -EINVAL,
                    "%s %.300s keeps are in units of %lld bytes, and backend %s transfers multiples of %u; "
                    "take --backend mmap",
-                   planes ? "the hashes that" : "the planes that", e->stored.facts.place,
+                   planes ? "the hashes that" : "the planes that", p->path,
                    (long long)(planes ? n->integrity_unit : n->layout.plane_pitch_bytes), facts.backend,
                    facts.offset_align_bytes);
 }
 
-static int open_any(struct export *e) {
-    if (e->o.backend != NULL) return open_store(e, e->o.backend);
-    int err = open_store(e, NULL);
-    return err == -ENOTSUP || err == -EINVAL ? open_store(e, "mmap") : err;
+static int open_any(struct export *e, struct piece *p) {
+    if (e->o.backend != NULL) return open_store(e, p, e->o.backend);
+    int err = open_store(e, p, NULL);
+    return err == -ENOTSUP || err == -EINVAL ? open_store(e, p, "mmap") : err;
 }
 
-static int open_buffer(struct export *e, int part) {
-    const struct mx_note *n = &e->stored.note;
-    mx_buffer **out = &e->buffer[part];
-    const char *name = part == 1 ? mx_note_partners[n->buffer] : mx_note_buffers[n->buffer];
-    int err = mx_buffer_open(e->device, name, &e->why, out);
-    if (err == 0 && mx_buffer_bytes(*out) < (uint64_t)n->layout.buffer_bytes)
+static int open_buffer(struct export *e, struct piece *p, int part) {
+    mx_buffer **out = &p->buffer[part];
+    const char *name = part == 1 ? mx_note_partners[p->number] : mx_note_buffers[p->number];
+    int err = mx_buffer_open(p->device, name, &e->why, out);
+    if (err == 0 && mx_buffer_bytes(*out) < (uint64_t)p->layout.buffer_bytes)
         err = mx_fail(&e->why, -EIO,
                       "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged", name,
-                      e->stored.facts.place);
-    if (err < 0 || n->integrity_unit == 0) return err;
-    err = mx_buffer_integrity(*out, (uint64_t)n->integrity_unit, NULL, &e->why);
+                      p->path);
+    if (err < 0 || p->integrity_unit == 0) return err;
+    err = mx_buffer_integrity(*out, (uint64_t)p->integrity_unit, NULL, &e->why);
     if (err == 0 && (err = mx_buffer_integrity_load(*out)) < 0)
-        mx_fail(&e->why, err, "the hashes of %.300s cannot be read: %s", e->stored.facts.place,
-                strerror(-err));
+        mx_fail(&e->why, err, "the hashes of %.300s cannot be read: %s", p->path, strerror(-err));
     return err;
 }
 
-/* Another memext may have gone on with the store between the look and the lock. */
-static int check_unchanged(struct export *e) {
-    char text[MX_NOTE_BYTES + 1];
-    int64_t n = mx_device_note(e->device, text, sizeof text);
-    if (n == e->stored.facts.note_bytes && memcmp(text, e->stored.facts.note, (size_t)n) == 0) return 0;
+/* Another memext may have gone on with the stores between the look and the lock. */
+static int changed(struct export *e, const struct piece *p) {
     return mx_fail(&e->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
-                   e->stored.facts.place);
+                   p->path);
+}
+
+/* Where the state of the step that is asked for is in a store. */
+static int take_note(struct export *e, int32_t k, const struct mx_note *n) {
+    const struct mx_note *first = &e->stored.note;
+    struct piece *p = &e->piece[k];
+    const int64_t next = k == 0 ? 0 : p[-1].first_plane + p[-1].planes;
+    const bool newest = n->time == first->time;
+    if ((!newest && (n->ranks == 0 || n->before_time != first->time)) || n->run != first->run ||
+        n->cut != first->cut || n->ranks != first->ranks || n->rank != k || n->problem.first_plane != next)
+        return changed(e, p);
+    p->first_plane = next;
+    p->planes = n->problem.nz;
+    p->layout = n->layout;
+    p->integrity_unit = n->integrity_unit;
+    p->number = newest ? n->buffer : n->before_buffer;
+    return k + 1 < e->n_pieces || next + p->planes == first->problem.nz ? 0 : changed(e, p);
+}
+
+static int open_piece(struct export *e, int32_t k) {
+    struct piece *p = &e->piece[k];
+    struct mx_note *n = calloc(1, sizeof *n);
+    char text[MX_NOTE_BYTES + 1];
+    int err = n == NULL ? mx_fail(&e->why, -ENOMEM, "no memory for the note of a store") : open_any(e, p);
+    if (err == 0) {
+        const int64_t bytes = mx_device_note(p->device, text, sizeof text);
+        if (bytes <= 0 || mx_note_parse(text, (size_t)bytes, NULL, n) < 0) err = changed(e, p);
+    }
+    if (err == 0) err = take_note(e, k, n);
+    free(n);
+    for (int32_t i = 0; i < e->n_files && err == 0; i++)
+        if (p->buffer[e->file[i].part] == NULL) err = open_buffer(e, p, e->file[i].part);
+    return err;
+}
+
+static int open_pieces(struct export *e) {
+    int err = 0;
+    for (int32_t k = 0; k < e->n_pieces && err == 0; k++) err = open_piece(e, k);
+    return err;
 }
 
 static int check_names(struct export *e) {
@@ -187,28 +272,49 @@ static int begin_files(struct export *e) {
     return err;
 }
 
+static int write_plane_to(const struct export *e, struct file *f, int64_t of_all, const char *plane,
+                          const struct mx_layout *l, mx_why *why) {
+    const int64_t h = e->o.bare_output ? e->stored.note.problem.h : 0;
+    const int64_t offset = f->array < 0 ? 0 : l->field_offset_bytes[f->array][f->index];
+    return mx_npy_write(&f->npy, of_all - h, 1,
+                        plane + offset + h * (l->row_pitch_bytes + mx_dtype_bytes(f->dtype)), l, why);
+}
+
+/* z: of the piece, its frame counted. Where ranks go on around a periodic z none has the frame there: whoever
+ * has a plane that it copies gives it once more. */
 static int write_plane(void *context, int64_t z, char *plane) {
     struct export *e = context;
     const struct mx_problem *p = &e->stored.note.problem;
-    const struct mx_layout *l = &e->stored.note.layout;
-    const int64_t h = e->o.bare_output ? p->h : 0;
+    const struct piece *from = &e->piece[e->at];
+    const bool ring = e->n_pieces > 1 && mx_sides_periodic(&e->stored.note.sides, MX_DIM_Z);
+    const bool bare = e->o.bare_output, below = ring || e->at > 0, above = ring || e->at + 1 < e->n_pieces;
+    const int64_t h = p->h, i = z - h + from->first_plane; /* the plane of all, without the frame */
+    int64_t again = -1;
     int err = 0;
-    mx_progress_update(&e->progress, (z + 1) * l->plane_pitch_bytes);
-    if (z < h || z >= l->planes - h) return 0;
-    for (int32_t i = 0; i < e->n_files && err == 0; i++) {
-        const struct file *f = &e->file[i];
-        const int64_t corner = f->offset + h * (l->row_pitch_bytes + mx_dtype_bytes(f->dtype));
-        if (f->part == e->part) err = mx_npy_write(&f->npy, z - h, 1, plane + corner, l, &e->why);
+    mx_progress_update(&e->progress, (from->first_plane + z + 1) * from->layout.plane_pitch_bytes);
+    if ((z < h && (bare || below)) || (z >= from->planes + h && (bare || above))) return 0;
+    if (ring && !bare && i < h) again = i + p->nz + h;
+    if (ring && !bare && i >= p->nz - h) again = i - p->nz + h;
+    for (int32_t k = 0; k < e->n_files && err == 0; k++) {
+        struct file *f = &e->file[k];
+        if (f->part != e->part) continue;
+        err = write_plane_to(e, f, i + h, plane, &from->layout, &e->why);
+        if (err == 0 && again >= 0) err = write_plane_to(e, f, again, plane, &from->layout, &e->why);
     }
     return err;
 }
 
 static int write_part(struct export *e, int part) {
     const struct mx_layout *l = &e->stored.note.layout;
-    if (e->buffer[part] == NULL) return 0;
+    const int64_t planes = e->stored.note.problem.nz + 2 * e->stored.note.problem.h;
+    int err = 0;
+    if (e->piece[0].buffer[part] == NULL) return 0;
     e->part = part;
-    mx_progress_begin(&e->progress, "memext export", "export", "B", l->buffer_bytes, e->o.quiet);
-    int err = mx_field_read(e->buffer[part], l, NULL, &mx_stop, write_plane, e, &e->why);
+    mx_progress_begin(&e->progress, "memext export", "export", "B", planes * l->plane_pitch_bytes,
+                      e->o.quiet);
+    for (e->at = 0; e->at < e->n_pieces && err == 0; e->at++)
+        err = mx_field_read(e->piece[e->at].buffer[part], &e->piece[e->at].layout, NULL, &mx_stop,
+                            write_plane, e, &e->why);
     mx_progress_end(&e->progress);
     return err;
 }
@@ -246,6 +352,7 @@ static int report(struct export *e) {
     if (json_object_size(outputs) > 0) json_object_set(o, "outputs", outputs);
     json_decref(outputs);
     json_object_set_new(o, "store", mx_stored_json(&e->stored));
+    json_object_set_new(o, "stores", json_integer(e->n_pieces));
     return mx_write_json(o, e->o.json, &e->why);
 }
 
@@ -266,10 +373,7 @@ static int work(struct export *e) {
     if (err == 0) err = take_files(e);
     if (err == 0) err = check_names(e);
     if (err == 0) err = open_files(e);
-    if (err == 0) err = open_any(e);
-    if (err == 0) err = check_unchanged(e);
-    for (int32_t i = 0; i < e->n_files && err == 0; i++)
-        if (e->buffer[e->file[i].part] == NULL) err = open_buffer(e, e->file[i].part);
+    if (err == 0) err = open_pieces(e);
     if (err < 0) return err;
     e->moving = true;
     mx_signals_watch(end_at_once, e);
@@ -289,9 +393,12 @@ int mx_cmd_export(int argc, char **argv) {
     if (err < 0 && err != -EINTR)
         fprintf(stderr, "memext export: %s\n", e->why.text[0] != 0 ? e->why.text : strerror(-err));
     int status = err == 1 ? MX_EXIT_OK : mx_exit_status(err, e->moving);
-    mx_buffer_close(e->buffer[0]);
-    mx_buffer_close(e->buffer[1]);
-    mx_device_close(e->device);
+    for (int32_t k = 0; k < e->n_pieces && e->piece != NULL; k++) {
+        mx_buffer_close(e->piece[k].buffer[0]);
+        mx_buffer_close(e->piece[k].buffer[1]);
+        mx_device_close(e->piece[k].device);
+    }
+    free(e->piece);
     drop_files(e);
     free(e);
     return status;

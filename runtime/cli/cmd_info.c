@@ -5,7 +5,7 @@
 #include "observe/report.h"
 #include "run/info.h"
 #include "run/output.h"
-#include "run/store.h"
+#include "run/sets.h"
 #include "wavefront/note.h"
 
 #include <memext/backend.h>
@@ -98,6 +98,23 @@ static void print_wavefront(const struct mx_wf_note *n) {
     if (n->checksum[0] != 0) printf("checksum   %s\n", n->checksum);
 }
 
+/* A directory that ranks have stores in. 1: it is none. */
+static int info_sets(const struct mx_options *o, mx_why *why) {
+    struct mx_sight s;
+    json_t *sets = NULL;
+    if (!mx_is_directory(o->place)) return 1;
+    int err = mx_see_all(o->place, why, &s);
+    if (err == 0 && !mx_are_sets(&s, o->place)) err = 1;
+    if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0))
+        err = mx_sets_print(&s, o->place, why, stdout);
+    if (err == 0 && o->json != NULL && (err = mx_sets_json(&s, o->place, why, &sets)) == 0) {
+        json_object_set_new(sets, "memext", json_string(MX_VERSION));
+        err = mx_write_json(sets, o->json, why);
+    }
+    mx_forget(&s);
+    return err;
+}
+
 /* One store, and nothing of the machine. */
 static int info_store(const struct mx_options *o, mx_why *why) {
     struct mx_stored *s = calloc(1, sizeof *s);
@@ -137,7 +154,9 @@ int mx_cmd_info(int argc, char **argv) {
                       o.place, o.path);
     if (err == 0) err = mx_output_check_names(words, sizeof words / sizeof words[0], &why);
     if (err == 0 && o.place != NULL) {
-        if ((err = info_store(&o, &why)) < 0) fprintf(stderr, "memext info: %s\n", why.text);
+        err = info_sets(&o, &why);
+        if (err == 1) err = info_store(&o, &why);
+        if (err < 0) fprintf(stderr, "memext info: %s\n", why.text);
         return mx_exit_status(err, false);
     }
     if (err == 0) err = mx_machine_detect(&why, &m);

@@ -67,7 +67,7 @@ static void say_failed(const struct command *c, int err) {
     fprintf(stderr, "%s: %s\n", c->program, r->why.text);
     if (err < 0 && r->moving && r->committed)
         fprintf(stderr, "%s: step %lld of %lld is committed in %s; go on with --resume\n", c->program,
-                (long long)r->note.time, (long long)r->o.problem.nt, r->report.device.place);
+                (long long)r->note.time, (long long)r->o.problem.nt, mx_run_committed_place(r));
 }
 
 static int write_report(struct command *c, mx_why *why) {
@@ -195,6 +195,7 @@ int mx_cmd_run(int argc, char **argv) {
     if (err == 0 && c.run->ranks.ranks > 1) name_rank(&c);
     if (err == 0) err = plan_and_run(&c);
     status = end(&c, err);
+    c.run->ranks.status = status;
     mx_signals_stop(NULL);
     mx_output_drop(&c.json);
     mx_run_close(c.run);

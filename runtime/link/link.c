@@ -79,9 +79,7 @@ static void *work(void *argument) {
 static int gone(const mx_link *l, int peer, int err, mx_why *why) {
     if (err == -ECANCELED) return mx_fail(why, err, "the exchange with rank %d was given up", peer);
     if (err == -ECONNRESET)
-        return mx_fail(why, err,
-                       "rank %d of %d has ended, so this one ends too; go on with --resume when all are back",
-                       peer, l->ranks);
+        return mx_fail(why, err, "rank %d of %d has ended, so this one ends too", peer, l->ranks);
     return mx_fail(why, err, "the link %s to rank %d of %d failed: %s", l->ops->name, peer, l->ranks,
                    strerror(-err));
 }
@@ -178,16 +176,16 @@ void mx_link_stop(mx_link *l) {
     }
 }
 
-void mx_link_close(mx_link *l, bool well) {
+void mx_link_close(mx_link *l, int status) {
     if (l == NULL) return;
-    if (!well) l->ops->stop(l->state);
+    if (status != 0) l->ops->stop(l->state);
     for (int i = 0; i < 4; i++) {
         struct lane *n = &l->lane[i / 2][i % 2];
         end_lane(n);
         pthread_cond_destroy(&n->changed);
         pthread_mutex_destroy(&n->lock);
     }
-    l->ops->close(l->state, well);
+    l->ops->close(l->state, status);
     free(l);
 }
 
@@ -304,18 +302,17 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* There and back: seconds, the least of some. */
-static int turn_around(mx_link *l, int peer, char *data, size_t bytes, int times, mx_why *why,
-                       double *seconds) {
-    const bool first = l->rank < peer;
+/* A byte there and back: seconds, the least of some. */
+static int turn_around(mx_link *l, int peer, int times, mx_why *why, double *seconds) {
+    char byte = 0;
     *seconds = 1e9;
     for (int i = 0; i < times; i++) {
         const double begin = now_s();
-        int err = first ? give(l, peer, MX_CHANNEL_RUN, data, bytes, why)
-                        : take(l, peer, MX_CHANNEL_RUN, data, bytes, why);
+        int err = l->rank < peer ? give(l, peer, MX_CHANNEL_RUN, &byte, 1, why)
+                                 : take(l, peer, MX_CHANNEL_RUN, &byte, 1, why);
         if (err == 0)
-            err = first ? take(l, peer, MX_CHANNEL_RUN, data, bytes, why)
-                        : give(l, peer, MX_CHANNEL_RUN, data, bytes, why);
+            err = l->rank < peer ? take(l, peer, MX_CHANNEL_RUN, &byte, 1, why)
+                                 : give(l, peer, MX_CHANNEL_RUN, &byte, 1, why);
         if (err < 0) return err;
         const double s = now_s() - begin;
         if (s < *seconds) *seconds = s;
@@ -323,35 +320,68 @@ static int turn_around(mx_link *l, int peer, char *data, size_t bytes, int times
     return 0;
 }
 
-/* As many bytes as take a while; the lower rank says when it is enough. */
+/* A message each way at the same time, as sweeps send them: seconds, the lesser of two. data: [2 * bytes] */
+static int both_ways(mx_link *l, int peer, char *data, size_t bytes, mx_why *why, double *seconds) {
+    const int end = l->rank < peer ? 1 : 0;
+    const struct iovec out = {data, bytes}, in = {data + bytes, bytes};
+    double nothing;
+    *seconds = 1e9;
+    for (int i = 0; i < 2; i++) {
+        int err = turn_around(l, peer, 1, why, &nothing);
+        const double begin = now_s();
+        if (err == 0) err = mx_link_receive(l, end, &in, 1, why);
+        if (err == 0) err = mx_link_send(l, end, &out, 1, why);
+        if (err == 0) err = mx_link_received(l, end, true, why);
+        if (err >= 0) err = mx_link_sent(l, end, true, why);
+        if (err < 0) return err;
+        const double s = now_s() - begin;
+        if (s < *seconds) *seconds = s;
+    }
+    return 0;
+}
+
+/* As many bytes as take a while; the lower rank says when it is enough. The rate is that of the bytes by
+ * which the longest message was longer than the one before it: the first ones of a link may pass faster than
+ * it goes on. */
 static int measure_pair(mx_link *l, int peer, char *data, double *bytes_per_s, double *latency_s,
                         mx_why *why) {
-    static const double enough_s = 0.02;
-    double there_and_back = 0, shortest;
-    size_t bytes = LEAST_TRIAL;
+    static const double enough_s = 0.05;
+    double before_s = 0, last_s = 0, shortest;
+    size_t bytes = LEAST_TRIAL / 4;
     char more = 1;
-    int err = turn_around(l, peer, data, 1, SHORT_TRIALS, why, &shortest);
+    int err = turn_around(l, peer, SHORT_TRIALS, why, &shortest);
     while (err == 0 && more) {
-        err = turn_around(l, peer, data, bytes, 2, why, &there_and_back);
-        more = there_and_back < enough_s && bytes < MOST_TRIAL;
+        bytes *= 4;
+        before_s = last_s;
+        err = both_ways(l, peer, data, bytes, why, &last_s);
+        more = bytes == LEAST_TRIAL || (last_s < enough_s && bytes * 4 <= MOST_TRIAL);
         if (err == 0)
             err = l->rank < peer ? give(l, peer, MX_CHANNEL_RUN, &more, 1, why)
                                  : take(l, peer, MX_CHANNEL_RUN, &more, 1, why);
-        if (more) bytes *= 4;
     }
     if (err < 0) return err;
-    const double moving = there_and_back - shortest;
-    const double rate = 2 * (double)bytes / (moving > there_and_back / 16 ? moving : there_and_back / 16);
+    const double moving = last_s - before_s;
+    const double rate = (double)(bytes - bytes / 4) / (moving > last_s / 4 ? moving : last_s / 4);
     if (rate < *bytes_per_s) *bytes_per_s = rate;
     if (shortest / 2 > *latency_s) *latency_s = shortest / 2;
     return 0;
+}
+
+/* What was sent to measure is no message of the run. */
+static void count_anew(mx_link *l) {
+    for (int i = 0; i < 4; i++) {
+        struct lane *n = &l->lane[i / 2][i % 2];
+        pthread_mutex_lock(&n->lock);
+        n->bytes = 0;
+        pthread_mutex_unlock(&n->lock);
+    }
 }
 
 int mx_link_measure(mx_link *l, double *bytes_per_s, double *latency_s, mx_why *why) {
     struct found {
         double bytes_per_s, latency_s;
     } mine = {1e15, 0}, *all = calloc((size_t)l->ranks, sizeof *all);
-    char *data = calloc(1, MOST_TRIAL);
+    char *data = calloc(2, MOST_TRIAL);
     int err = all == NULL || data == NULL ? mx_fail(why, -ENOMEM, "no memory to measure the link") : 0;
     for (int odd = 0; odd < 2 && err == 0; odd++) { /* 0-1, 2-3, ... and then 1-2, 3-4, ... */
         const int peer = (l->rank & 1) == odd ? l->rank + 1 : l->rank - 1;
@@ -365,6 +395,7 @@ int mx_link_measure(mx_link *l, double *bytes_per_s, double *latency_s, mx_why *
     }
     free(all);
     free(data);
+    count_anew(l);
     if (err == 0) *bytes_per_s = mine.bytes_per_s, *latency_s = mine.latency_s;
     return err;
 }

@@ -39,9 +39,9 @@ struct mx_link_ops {
     /* Ends all transfers under way and to come, here and, since nothing comes from here any more, over there.
      * Any thread. */
     void (*stop)(void *state);
-    /* well: every rank closes well, and nothing is under way. Else the others are to end too: of mpi this
-     * does not return. */
-    void (*close)(void *state, bool well);
+    /* status 0: every rank closes so, and nothing is under way. Else the others are to end too, and that is
+     * the exit status of this process: of mpi this does not return. */
+    void (*close)(void *state, int status);
 };
 
 extern const struct mx_link_ops *const mx_links[]; /* NULL-terminated */
@@ -54,8 +54,8 @@ typedef struct mx_link mx_link;
 
 /* ring: the last rank is below the first. */
 int mx_link_open(const struct mx_link_ops *ops, mx_why *why, mx_link **out);
-void mx_link_close(mx_link *link, bool well); /* NULL allowed */
-void mx_link_stop(mx_link *link);             /* NULL allowed; also waits until no message is under way */
+void mx_link_close(mx_link *link, int status); /* NULL allowed; 0: all ended well */
+void mx_link_stop(mx_link *link);              /* NULL allowed; also waits until no message is under way */
 const char *mx_link_name(const mx_link *link);
 int mx_link_rank(const mx_link *link);
 int mx_link_ranks(const mx_link *link);
@@ -82,7 +82,7 @@ int mx_link_take_turn(mx_link *link, void *data, size_t bytes, mx_why *why);
 int mx_link_pass_turn(mx_link *link, const void *data, size_t bytes, mx_why *why);
 
 /* What a link does between two neighbours, one pair at a time on each rank and the worst of all: measured in
- * some 0.1 s, before any messages. Both directions are not used at once. */
+ * some 0.1 s, before any messages, both directions at once: that is how sweeps use it. */
 int mx_link_measure(mx_link *link, double *bytes_per_s, double *latency_s, mx_why *why);
 
 /* ---- messages to neighbours, at end 0 (below) and 1 (above), as execute.h asks for them (context: a link)

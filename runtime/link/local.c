@@ -187,8 +187,8 @@ static void local_stop(void *state) {
         if (e->fd[i] >= 0) shutdown(e->fd[i], SHUT_RDWR);
 }
 
-static void local_close(void *state, bool well) {
-    (void)well;
+static void local_close(void *state, int status) {
+    (void)status;
     close_end(state);
 }
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-enum { MX_MPI_MODULE_VERSION = 1 };
+enum { MX_MPI_MODULE_VERSION = 2 };
 #define MX_MPI_MODULE_SYMBOL "mx_mpi_module"
 
 struct mx_mpi_module {
@@ -13,12 +13,15 @@ struct mx_mpi_module {
     const char *library; /* "Open MPI 4.1.4" */
     /* 0, or -1: MPI could not be started. */
     int (*open)(int *rank, int *ranks);
-    /* Under way until test says otherwise; NULL: it could not be posted. */
+    /* Under way until test says otherwise; NULL: it could not be posted. Both sides give the same number of
+     * bytes. */
     void *(*send)(int peer, int tag, const void *data, size_t bytes);
     void *(*receive)(int peer, int tag, void *data, size_t bytes);
-    int (*test)(void *transfer); /* 1 = done and freed, 0 = under way, -1 = failed and freed */
-    void (*close)(void);         /* all ranks */
-    void (*abort)(int status);   /* ends all ranks */
+    /* 1 = done and freed, -1 = failed and freed, 0 = under way; *moved: a piece of it went since the last
+     * look. */
+    int (*test)(void *transfer, int *moved);
+    void (*close)(void);       /* all ranks */
+    void (*abort)(int status); /* ends all ranks */
 };
 
 #endif

@@ -182,6 +182,10 @@ static void write_header(mx_timeline *t) {
     json_object_set_new(o, "memext_timeline", json_integer(1));
     json_object_set_new(o, "interval_s", json_real(t->o.interval_s));
     json_object_set_new(o, "start_unix_s", json_integer((json_int_t)time(NULL)));
+    if (t->o.ranks > 1) {
+        json_object_set_new(o, "rank", json_integer(t->o.rank));
+        json_object_set_new(o, "ranks", json_integer(t->o.ranks));
+    }
     json_object_set_new(o, "backend", json_string(facts.backend));
     json_object_set_new(o, "problem", mx_json_problem(t->o.problem));
     json_object_set_new(o, "plan", mx_json_plan(t->o.plan));

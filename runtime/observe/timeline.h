@@ -1,7 +1,8 @@
 /* timeline.h - samples of a run over time, and its steps as events: a window into the page cache.
  *
  * File format: JSON lines. The first is a header with the names of the columns; then samples and events in
- * the order in which they were taken.
+ * the order in which they were taken. Of several ranks, which all begin at the same moment, one such file
+ * follows the other: a header with `rank` and `ranks` begins each, and planes are those of that rank.
  *   {"s":[...],"r":[[...],[...]]}  a sample: values in the order of header.columns; counters count from the
  * start of the stencil phase, memory columns are gauges; sampler_s is the CPU time that sampling itself took.
  * r: per Buffer, the percentage of each of header.bins equal ranges of file offset that is in the page cache;
@@ -50,7 +51,7 @@ struct mx_timeline_options {
                              place; neither: no      residency */
     uint64_t buffer_offset_bytes[MX_TIMELINE_BUFFERS], buffer_bytes[MX_TIMELINE_BUFFERS];
     int32_t bins; /* 0 = 128 */
-    /* Of a rank of several, whose traces are put together: its number, and how many there are. The trace of
+    /* Of a rank of several, whose files are put together: its number, and how many there are. The trace of
      * rank 0 has no end, those of the others neither beginning nor end: one behind the other, and
      * mx_timeline_trace_end behind them, they are one. */
     int32_t rank, ranks;

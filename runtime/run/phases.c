@@ -1,6 +1,6 @@
 /* phases.c - a run with its store open, phase by phase. */
+#include "run/phases.h"
 #include "grid/array.h"
-#include "run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,6 @@
 #include <unistd.h>
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
-
-enum { MX_WHOLE_ALIGN = 64 };
-
-static double seconds_since(uint64_t begin_ns) { return (double)(mx_clock_ns() - begin_ns) * 1e-9; }
 
 /* ------------------------------------------------------------------ commits */
 
@@ -129,7 +125,9 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
     pthread_mutex_lock(&r->lock);
     r->committed |= err == 0;
+    if (err < 0) r->note.time = r->note.before_time; /* which is what there is to go on from */
     pthread_mutex_unlock(&r->lock);
+    r->recut.turned |= err == 0;
     return err;
 }
 
@@ -161,13 +159,13 @@ static int fail_commit(struct mx_run *r, const char *which, int err) {
 
 /* ------------------------------------------------------------------ progress */
 
-static void on_progress(void *context, int64_t done) {
+void mx_run_on_progress(void *context, int64_t done) {
     struct mx_run *r = context;
     mx_run_progress_to(r, done);
     mx_timeline_updates(r->timeline, done);
 }
 
-/* A pass over all planes with progress in bytes: use is called for each of them. */
+/* A pass over all planes with progress. */
 struct pass {
     struct mx_run *r;
     const struct mx_layout *layout;
@@ -181,7 +179,7 @@ static int pass_plane(void *context, int64_t z, char *plane) {
     return p->use(p->context, z, plane);
 }
 
-static int pass_layout(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
+int mx_run_pass_layout(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
                        bool write, mx_source_fn *use, void *context) {
     struct pass p = {r, layout, use, context};
     mx_run_begin_phase(r, label, "B", layout->buffer_bytes);
@@ -191,12 +189,12 @@ static int pass_layout(struct mx_run *r, const char *label, mx_buffer *buffer, c
 
 int mx_run_pass(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
                 mx_source_fn *source, void *context) {
-    return pass_layout(r, label, buffer, layout, true, source, context);
+    return mx_run_pass_layout(r, label, buffer, layout, true, source, context);
 }
 
 static int pass(struct mx_run *r, const char *label, mx_buffer *buffer, bool write, mx_source_fn *use,
                 void *context) {
-    return pass_layout(r, label, buffer, &r->report.layout, write, use, context);
+    return mx_run_pass_layout(r, label, buffer, &r->report.layout, write, use, context);
 }
 
 /* ------------------------------------------------------------------ initial grid */
@@ -256,8 +254,7 @@ static int ask_source(void *context, int64_t z, char *at) {
     return err > 0 ? -EIO : err;
 }
 
-/* One plane of the initial grid, its frame as the source has it, or as it is made. */
-static int plain_plane(void *context, int64_t z, char *plane) {
+int mx_plain_plane(void *context, int64_t z, char *plane) {
     struct mx_run *r = context;
     const struct mx_problem *p = &r->whole;
     if (r->source.region == NULL) return mx_fill_plane(&r->fill, z, plane);
@@ -265,17 +262,8 @@ static int plain_plane(void *context, int64_t z, char *plane) {
     return mx_frame_fill(&r->made, p, p->dtype, r->report.layout.row_pitch_bytes, z, plane, ask_source, r);
 }
 
-/* Planes with the frames that the run's sides ask for. z is this rank's, `fill` is asked for planes of the
- * whole grid. */
-struct sided {
-    struct mx_run *r;
-    int array;
-    mx_source_fn *fill;
-    void *context;
-};
-
-static int fill_sided(void *context, int64_t z, char *plane) {
-    const struct sided *s = context;
+int mx_fill_sided(void *context, int64_t z, char *plane) {
+    const struct mx_sided *s = context;
     const struct mx_run *r = s->r;
     const struct mx_problem *p = &r->whole;
     z += r->o.problem.first_plane;
@@ -320,8 +308,8 @@ static int copy_frames(struct mx_run *r) {
     return err;
 }
 
-static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t index,
-                                     const struct mx_layout *layout) {
+struct mx_fields_fill mx_run_fill(struct mx_run *r, int32_t array, int32_t index,
+                                  const struct mx_layout *layout) {
     return (struct mx_fields_fill){.fields = &r->fields,
                                    .problem = &r->whole,
                                    .layout = layout,
@@ -331,23 +319,13 @@ static struct mx_fields_fill fill_of(struct mx_run *r, int32_t array, int32_t in
                                    .why = &r->why};
 }
 
-/* Planes of a field that a kernel only reads. At periodic sides its frame is what stands at the other end,
- * like the ghost layers that some plans read there; at others it is the file's. */
-struct sided_field {
-    const struct mx_run *run;
-    const struct mx_layout *layout;
-    enum mx_dtype dtype;
-    struct mx_fields_fill *fill;
-    int64_t before; /* planes of the Buffer that stand before the rank's own frame */
-};
-
 static int64_t periodic_source(const struct mx_problem *p, int dim, int64_t i) {
     const int64_t n = mx_extent_of(p, dim);
     return mx_sides_periodic(&p->sides, dim) ? p->h + mx_wrap(i - p->h, n) : i;
 }
 
-static int fill_sided_field(void *context, int64_t z, char *plane) {
-    const struct sided_field *s = context;
+int mx_fill_sided_field(void *context, int64_t z, char *plane) {
+    const struct mx_sided_field *s = context;
     const struct mx_problem *p = &s->run->whole;
     z += s->run->o.problem.first_plane - s->before;
     const int64_t e = mx_dtype_bytes(s->dtype), pitch = s->layout->row_pitch_bytes, all = p->nx + 2 * p->h;
@@ -370,12 +348,12 @@ static int write_fixed(struct mx_run *r) {
         struct mx_layout layout;
         if (r->file[i] != NULL) continue;
         mx_layout_of_fixed(&r->report.layout, i, &layout);
-        struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
+        struct mx_fields_fill fill = mx_run_fill(r, MX_FIELD_OF_C, i, &layout);
         const int64_t pitch = layout.plane_pitch_bytes;
-        struct sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill,
-                                    r->report.layout.fixed[i].offset_bytes / pitch};
+        struct mx_sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill,
+                                       r->report.layout.fixed[i].offset_bytes / pitch};
         layout.planes = layout.buffer_bytes / pitch;
-        err = pass_layout(r, "fields", r->fixed[i], &layout, true, fill_sided_field, &sided);
+        err = mx_run_pass_layout(r, "fields", r->fixed[i], &layout, true, mx_fill_sided_field, &sided);
     }
     return err;
 }
@@ -406,15 +384,15 @@ static int write_initial_grid(struct mx_run *r) {
     int err = r->recut.asked ? turn(r) : r->resumed ? 0 : begin_note(r);
     if (r->recut.asked && !r->note.pending) return err;
     if (err == 0 && r->system == NULL) {
-        struct sided sided = {r, 0, plain_plane, r};
+        struct mx_sided sided = {r, 0, mx_plain_plane, r};
         for (int32_t i = 0; i < n && err == 0; i++)
-            err = pass(r, "initial", r->buffer[i], true, fill_sided, &sided);
+            err = pass(r, "initial", r->buffer[i], true, mx_fill_sided, &sided);
         return err;
     }
     for (int32_t i = 0; i < n * parts && err == 0; i++) {
-        struct mx_fields_fill fill = fill_of(r, i / n, 0, &r->report.layout);
-        struct sided sided = {r, i / n, mx_fields_fill_plane, &fill};
-        err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, fill_sided, &sided);
+        struct mx_fields_fill fill = mx_run_fill(r, i / n, 0, &r->report.layout);
+        struct mx_sided sided = {r, i / n, mx_fields_fill_plane, &fill};
+        err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, mx_fill_sided, &sided);
     }
     return err < 0 || r->resumed ? err : write_fixed(r);
 }
@@ -447,7 +425,7 @@ static int initialise(struct mx_run *r) {
     bool commits = r->report.device.durable && mx_run_resumable(r);
     if (err == 0 && fresh && commits && (err = commit(r, 0, 0)) < 0) fail_commit(r, "first", err);
     if (err == 0 && r->resumed) mx_run_remove_former(r);
-    r->report.init_seconds = seconds_since(begin);
+    r->report.init_seconds = mx_seconds_since(begin);
     return err;
 }
 
@@ -477,15 +455,19 @@ static int open_stream(struct mx_run *r, const struct mx_output *output, FILE **
 
 static int start_timeline(struct mx_run *r) {
     const struct mx_report *p = &r->report;
-    FILE *of_rank;
-    int err = mx_run_begin_trace(r, &of_rank);
-    if (err < 0 || (r->outputs.timeline.fd < 0 && r->outputs.trace.fd < 0 && of_rank == NULL)) return err;
+    FILE *of_rank[2];
+    int err = mx_run_begin_observed(r, of_rank);
+    if (err < 0) return err;
+    if (r->outputs.timeline.fd < 0 && r->outputs.trace.fd < 0 && of_rank[0] == NULL && of_rank[1] == NULL)
+        return 0;
     mx_output_show(&r->outputs.timeline);
     err = open_stream(r, &r->outputs.timeline, &r->streams[0]);
     if (err == 0) err = open_stream(r, &r->outputs.trace, &r->streams[1]);
-    if (err < 0 && of_rank != NULL) fclose(of_rank);
+    for (int i = 0; i < 2 && err < 0; i++)
+        if (of_rank[i] != NULL) fclose(of_rank[i]);
     if (err < 0) return err;
-    if (of_rank != NULL) r->streams[1] = of_rank;
+    for (int i = 0; i < 2; i++)
+        if (of_rank[i] != NULL) r->streams[i] = of_rank[i];
     struct mx_timeline_options t = {.file = r->streams[0],
                                     .trace = r->streams[1],
                                     .problem = &r->o.problem,
@@ -512,7 +494,7 @@ static int stop_timeline(struct mx_run *r, int err) {
     mx_why why = {""};
     int observed = mx_timeline_stop(r->timeline, &why);
     r->timeline = NULL;
-    if (observed == 0 && err == 0) observed = mx_run_join_traces(r, &why);
+    if (observed == 0 && err == 0) observed = mx_run_join_observed(r, &why);
     if (observed == 0 && r->outputs.timeline.fd >= 0)
         observed = mx_output_publish(&r->outputs.timeline, "the timeline", &why);
     if (observed == 0 && r->outputs.trace.fd >= 0)
@@ -583,10 +565,7 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     p->hash_bytes = 0;
     int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
     if (mx_is_rank(&r->ranks) && err == -ECONNRESET && strstr(r->why.text, "rank") == NULL)
-        mx_fail(
-            &r->why, err,
-            "another rank has ended while all committed, so this one ends too; go on with --resume when all "
-            "are back");
+        mx_fail(&r->why, err, "another rank has ended while all committed, so this one ends too");
     if (mx_is_rank(&r->ranks))
         mx_link_counters(r->ranks.link, &r->ranks.sent_bytes, &r->ranks.received_bytes);
     p->usage = mx_usage_since(&files, &usage);
@@ -598,7 +577,7 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
 }
 
-static bool asks(const struct mx_run *r) {
+bool mx_run_asks(const struct mx_run *r) {
     return r->points.after.sources != NULL || r->points.after.traces != NULL || r->norms.norms != NULL ||
            !mx_sides_all_fixed(&r->sides);
 }
@@ -628,7 +607,7 @@ static int compute(struct mx_run *r) {
                              .accel = r->accel,
                              .neighbours = mx_is_rank(&r->ranks) ? &neighbours : NULL,
                              .link = r->ranks.link,
-                             .after = asks(r) ? &r->points.after : NULL,
+                             .after = mx_run_asks(r) ? &r->points.after : NULL,
                              .most_ahead = most_ahead(r),
                              .sweep = take_sweep,
                              .decides = r->norms.n_until > 0 ? decides : NULL,
@@ -640,7 +619,7 @@ static int compute(struct mx_run *r) {
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
                              .stop = &r->stop,
-                             .progress = on_progress,
+                             .progress = mx_run_on_progress,
                              .context = r,
                              .commit = commits ? commit : NULL};
     const int odd = (int)(first_level & 1);
@@ -738,252 +717,6 @@ static int take_checksum(struct mx_run *r) {
                  (unsigned long long)XXH3_64bits_digest(d.state));
     XXH3_freeState(d.state);
     return err;
-}
-
-/* DRAM that a verification may use. */
-static uint64_t left_bytes(const struct mx_run *r) {
-    struct mx_budget_facts b = {.size = sizeof b};
-    mx_budget_facts(r->budget, &b);
-    const uint64_t taken =
-        b.reserve_bytes + b.used_bytes + MX_TUNE_OVERHEAD_BYTES +
-        (r->resident ? (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes : 0);
-    return b.limit_bytes > taken ? b.limit_bytes - taken : 0;
-}
-
-static int check_whole_together(struct mx_run *r);
-
-/* Before the work, and not after it. A criterion may end the run at the first check. */
-int mx_run_check_verify(struct mx_run *r) {
-    struct mx_problem least = r->o.problem;
-    if (mx_is_rank(&r->ranks)) return r->o.verify ? check_whole_together(r) : 0;
-    if (r->norms.n_until > 0 && least.nt > least.due[0] && least.due[0] > 0) least.nt = least.due[0];
-    const struct mx_verification v = {.problem = &least,
-                                      .layout = &r->report.layout,
-                                      .scratch = r->buffer[1],
-                                      .after = asks(r) ? &r->points.after : NULL,
-                                      .memory_bytes = left_bytes(r)};
-    return r->o.verify ? mx_verify_fits(&v, &r->why) : 0;
-}
-
-/* ---- of ranks: rank 0 has the result of all in DRAM, and computes it there once more */
-
-/* The Buffers of the whole grid, laid out as those of a rank are, but for C. */
-static int lay_whole(struct mx_run *r, struct mx_layout *out) {
-    struct mx_layout l = r->report.layout, own;
-    int err = mx_layout_make(&r->whole, MX_WHOLE_ALIGN, false, &r->why, &own);
-    if (err < 0) return err;
-    l.planes = own.planes;
-    l.buffer_bytes = l.planes * l.plane_pitch_bytes;
-    memcpy(l.fixed, own.fixed, sizeof l.fixed);
-    return *out = l, 0;
-}
-
-static uint64_t bytes_of_whole(const struct mx_run *r, const struct mx_layout *l) {
-    uint64_t bytes = (r->tuned.shape.pairs ? 4 : 2) * (uint64_t)l->buffer_bytes;
-    for (int32_t i = 0; i < mx_fixed_count(&r->whole); i++) bytes += (uint64_t)l->fixed[i].bytes;
-    return bytes;
-}
-
-static struct mx_after after_whole(const struct mx_run *r, const struct mx_layout *l) {
-    return (struct mx_after){
-        .problem = &r->whole, .layout = l, .sides = r->whole.sides, .sources = r->points.after.sources};
-}
-
-static int check_whole(struct mx_run *r) {
-    struct mx_problem least = r->whole;
-    struct mx_layout layout;
-    char a[32], b[32];
-    int err = lay_whole(r, &layout);
-    if (err < 0) return err;
-    const uint64_t need = bytes_of_whole(r, &layout), left = left_bytes(r);
-    if (need >= left)
-        return mx_fail(
-            &r->why, -ENOMEM,
-            "--verify of ranks is made by rank 0 in its DRAM, where two whole grids take %s, and %s are "
-            "left: raise --dram, or compare the checksum with that of a run by itself",
-            mx_format_size(need, a, sizeof a), mx_format_size(left, b, sizeof b));
-    const struct mx_after after = after_whole(r, &layout);
-    const struct mx_verification v = {.problem = &least,
-                                      .layout = &layout,
-                                      .scratch = r->buffer[1],
-                                      .after = &after,
-                                      .memory_bytes = left - need};
-    return mx_verify_fits(&v, &r->why);
-}
-
-static int check_whole_together(struct mx_run *r) {
-    int found = r->ranks.rank == 0 ? check_whole(r) : 0;
-    const mx_why reason = r->why;
-    int err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, &found, sizeof found, &r->why);
-    if (err < 0 || found == 0) return err;
-    r->ranks.silent = r->ranks.rank > 0;
-    r->why = reason;
-    return found;
-}
-
-/* Planes of one array in their order, from the ranks that have them, to rank 0. */
-struct gathering {
-    struct mx_run *r;
-    struct mx_plane_stream *own;
-    int64_t next; /* plane of this rank */
-};
-
-static int rank_of_plane(const struct mx_run *r, int64_t z) {
-    int k = 0;
-    while (k + 1 < r->ranks.ranks && z - r->whole.h >= r->ranks.first[k + 1]) k++;
-    return k;
-}
-
-static int gather_plane(void *context, int64_t z, char *plane) {
-    struct gathering *g = context;
-    struct mx_run *r = g->r;
-    const size_t bytes = (size_t)r->report.layout.plane_pitch_bytes;
-    const int rank = rank_of_plane(r, z);
-    char *from;
-    if (rank > 0) return mx_link_hand(r->ranks.link, rank, plane, bytes, &r->why);
-    int err = mx_plane_stream_next(g->own, &from);
-    if (err != 1) return err < 0 ? err : -EIO;
-    memcpy(plane, from, bytes);
-    return 0;
-}
-
-static int hand_plane(void *context, int64_t z, char *plane) {
-    struct gathering *g = context;
-    struct mx_run *r = g->r;
-    if (rank_of_plane(r, z + r->o.problem.first_plane) != r->ranks.rank) return 0;
-    return mx_link_hand(r->ranks.link, r->ranks.rank, plane, (size_t)r->report.layout.plane_pitch_bytes,
-                        &r->why);
-}
-
-static int gather_array(struct mx_run *r, mx_buffer *from, mx_buffer *to, const struct mx_layout *whole) {
-    struct gathering g = {.r = r};
-    if (r->ranks.rank > 0) return pass(r, "verify", from, false, hand_plane, &g);
-    int err = mx_plane_stream_open(from, &r->report.layout, r->budget, false, &r->why, &g.own);
-    if (err == 0) err = pass_layout(r, "verify", to, whole, true, gather_plane, &g);
-    return mx_plane_stream_close(g.own, err);
-}
-
-/* Rank 0's Buffers in DRAM: result and scratch of both arrays, and C. */
-struct whole {
-    struct mx_layout layout;
-    mx_device *device;
-    mx_buffer *buffer[2][2]; /* result and scratch, array A and B */
-    mx_buffer *fixed[MX_MAX_FIXED];
-};
-
-static int open_whole(struct mx_run *r, struct whole *w) {
-    static const char *const names[2][2] = {{"result", "result-b"}, {"scratch", "scratch-b"}};
-    const struct mx_device_options d = {.size = sizeof d, .backend = "dram"};
-    const int parts = r->tuned.shape.pairs ? 2 : 1;
-    int err = lay_whole(r, &w->layout);
-    if (err == 0) err = mx_device_open(&d, &r->why, &w->device);
-    for (int i = 0; i < 2 * parts && err == 0; i++)
-        err = mx_buffer_create(w->device, names[i / parts][i % parts], (uint64_t)w->layout.buffer_bytes,
-                               &r->why, &w->buffer[i / parts][i % parts]);
-    for (int32_t i = 0; i < mx_fixed_count(&r->whole) && err == 0; i++) {
-        char name[16];
-        struct mx_layout layout;
-        err = mx_buffer_create(w->device, mx_note_fixed(i, name), (uint64_t)w->layout.fixed[i].bytes, &r->why,
-                               &w->fixed[i]);
-        if (err < 0) break;
-        mx_layout_of_fixed(&w->layout, i, &layout);
-        struct mx_fields_fill fill = fill_of(r, MX_FIELD_OF_C, i, &layout);
-        struct sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill, 0};
-        err = pass_layout(r, "fields", w->fixed[i], &layout, true, fill_sided_field, &sided);
-    }
-    return err;
-}
-
-static void close_whole(struct whole *w) {
-    for (int i = 0; i < 4; i++) mx_buffer_close(w->buffer[i / 2][i % 2]);
-    for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(w->fixed[i]);
-    mx_device_close(w->device);
-}
-
-/* 0, 1 = it differs, or < 0. */
-static int compute_whole(struct mx_run *r, const struct whole *w) {
-    struct mx_fields_fill fill[2] = {fill_of(r, 0, 0, &r->report.layout),
-                                     fill_of(r, 1, 0, &r->report.layout)};
-    struct sided sided[2] = {{r, 0, plain_plane, r}, {r, 1, mx_fields_fill_plane, &fill[1]}};
-    if (r->system != NULL) sided[0] = (struct sided){r, 0, mx_fields_fill_plane, &fill[0]};
-    struct mx_problem done = r->whole;
-    done.nt = r->report.steps_done;
-    const struct mx_after after = after_whole(r, &w->layout);
-    struct mx_verification v = {.problem = &done,
-                                .layout = &w->layout,
-                                .source = fill_sided,
-                                .source_context = &sided[0],
-                                .device = w->device,
-                                .result = w->buffer[0][0],
-                                .scratch = w->buffer[1][0],
-                                .partner_source = fill_sided,
-                                .partner_context = &sided[1],
-                                .partner = w->buffer[0][1],
-                                .scratch_partner = w->buffer[1][1],
-                                .budget = r->budget,
-                                .after = &after,
-                                .memory_bytes = left_bytes(r) - bytes_of_whole(r, &w->layout),
-                                .stop = &r->stop,
-                                .progress = on_progress,
-                                .context = r};
-    memcpy(v.fixed, w->fixed, sizeof v.fixed);
-    mx_run_begin_phase(r, "verify", "updates", done.nx * done.ny * done.nz * done.nt);
-    return mx_verify(&v, &r->why);
-}
-
-static int verify_together(struct mx_run *r) {
-    const bool first = r->ranks.rank == 0;
-    struct whole w = {.device = NULL};
-    const uint64_t begin = mx_clock_ns();
-    int err = first ? open_whole(r, &w) : 0, found = 0;
-    for (int part = 0; part < (r->tuned.shape.pairs ? 2 : 1) && err == 0; part++)
-        err = gather_array(r, mx_run_buffer(r, r->result, part), w.buffer[0][part], &w.layout);
-    if (err == 0 && first) found = compute_whole(r, &w);
-    if (found < 0) err = found;
-    close_whole(&w);
-    if (err == 0) err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, &found, sizeof found, &r->why);
-    r->report.verify_seconds = seconds_since(begin);
-    if (err < 0) return err;
-    r->report.verified = found == 0;
-    r->ranks.silent = found != 0 && !first;
-    return 0;
-}
-
-static int verify(struct mx_run *r) {
-    if (mx_is_rank(&r->ranks)) return verify_together(r);
-    const int32_t other = r->result == 0 ? 1 : 0;
-    struct mx_fields_fill fill[2] = {fill_of(r, 0, 0, &r->report.layout),
-                                     fill_of(r, 1, 0, &r->report.layout)};
-    struct sided sided[2] = {{r, 0, plain_plane, r}, {r, 1, mx_fields_fill_plane, &fill[1]}};
-    if (r->system != NULL) sided[0] = (struct sided){r, 0, mx_fields_fill_plane, &fill[0]};
-    struct mx_problem done = r->o.problem; /* a criterion may have ended it before its last step */
-    done.nt = r->report.steps_done;
-    struct mx_verification v = {.problem = &done,
-                                .layout = &r->report.layout,
-                                .source = fill_sided,
-                                .source_context = &sided[0],
-                                .device = r->device,
-                                .result = r->buffer[r->result],
-                                .scratch = r->buffer[other],
-                                .partner_source = fill_sided,
-                                .partner_context = &sided[1],
-                                .partner = r->partner[r->result],
-                                .scratch_partner = r->partner[other],
-                                .budget = r->budget,
-                                .after = asks(r) ? &r->points.after : NULL,
-                                .memory_bytes = left_bytes(r),
-                                .stop = &r->stop,
-                                .progress = on_progress,
-                                .context = r};
-    memcpy(v.fixed, r->fixed, sizeof v.fixed);
-    const struct mx_problem *p = &done;
-    uint64_t begin = mx_clock_ns();
-    mx_run_begin_phase(r, "verify", "updates", p->nx * p->ny * p->nz * p->nt);
-    int err = mx_verify(&v, &r->why);
-    r->report.verify_seconds = seconds_since(begin);
-    if (err < 0) return err;
-    r->report.verified = err == 0;
-    return 0;
 }
 
 static int hand_over_plane(void *context, int64_t z, char *plane) {
@@ -1116,7 +849,7 @@ static int timed(struct mx_run *r, enum mx_report_phases phase, int (*work)(stru
     mx_run_counters(r, &before);
     const int err = work(r);
     mx_run_counters(r, &after);
-    p->seconds += seconds_since(begin);
+    p->seconds += mx_seconds_since(begin);
     p->read_bytes += (int64_t)(after.read_bytes - before.read_bytes);
     p->write_bytes += (int64_t)(after.write_bytes - before.write_bytes - (r->hashed_bytes - hashed));
     return err;
@@ -1143,7 +876,7 @@ int mx_run_work(struct mx_run *r) {
         err = mx_run_stopped(r);
         if (err == 0) err = timed(r, steps[i].phase, steps[i].work);
     }
-    if (err == 0 && r->o.verify) err = timed(r, MX_PHASE_VERIFY, verify);
+    if (err == 0 && r->o.verify) err = timed(r, MX_PHASE_VERIFY, mx_run_verify);
     if (mx_is_rank(&r->ranks) && r->stop && (err == -ECONNRESET || err == -ECANCELED))
         err = -EINTR; /* all were asked to end, and this one was not the first */
     err = explain(r, err);

@@ -165,9 +165,11 @@ static const char *origin(const struct mx_note *n) {
 static int check_kernel(struct mx_run *r, const char *place) {
     const struct mx_system *s = r->note.problem.system;
     if (s == NULL && (r->o.kernel != NULL || r->o.params.n > 0 || r->o.fields.n > 0))
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run of the built-in %s; leave --kernel out with --resume", place,
-                       r->note.problem.stencil);
+        return mx_fail(&r->why, -EINVAL, "%.300s holds a run of the built-in %s; leave %s out with --resume",
+                       place, r->note.problem.stencil,
+                       r->o.kernel != NULL ? "--kernel"
+                       : r->o.params.n > 0 ? "--param"
+                                           : "--field");
     if (s != NULL && (mx_option_given(&r->o, "stencil") || mx_option_given(&r->o, "coef") ||
                       mx_option_given(&r->o, "dtype")))
         return mx_fail(
@@ -1086,7 +1088,8 @@ static int open_file(struct mx_run *r, struct mx_grid_file *file, struct mx_sink
             &r->why, -ENOTSUP,
             "ranks write to one file, and %.300s has no place in a directory beside which it could grow",
             file->path);
-    return first ? 0 : mx_grid_file_join(file, path, grid, &r->why);
+    err = first ? 0 : mx_grid_file_join(file, path, grid, &r->why);
+    return err < 0 ? err : mx_run_meet(r); /* a rank that ends from here on takes the file from nobody */
 }
 
 static int open_field_sinks(struct mx_run *r) {

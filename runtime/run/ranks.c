@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What a program that opened the run as a library says by a status of its own, memext run tells (MX_EXIT_IO).
+ */
+enum { FAILED_STATUS = 3 };
+
 /* ------------------------------------------------------------------ the part of a rank */
 
 static int take_weights(const char *text, int ranks, mx_why *why, double *sum) {
@@ -123,7 +127,7 @@ int mx_run_open_ranks(struct mx_run *r) {
     q->planner = mx_ranks_planner(q->ranks);
     q->link_name = mx_link_name(q->link);
     if (q->ranks == 1) { /* a run by itself, but for what mpirun wants at the end */
-        mx_link_close(q->link, true);
+        mx_link_close(q->link, 0);
         q->link = NULL;
         return 0;
     }
@@ -133,7 +137,8 @@ int mx_run_open_ranks(struct mx_run *r) {
     if (q->rank > 0) {
         r->o.quiet = true;
         r->o.json = NULL;
-        q->traced = r->o.trace != NULL;
+        q->observed[0] = r->o.timeline != NULL;
+        q->observed[1] = r->o.trace != NULL;
         r->o.timeline = r->o.trace = NULL;
     }
     return 0;
@@ -348,38 +353,57 @@ int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *m
     return err;
 }
 
-/* ------------------------------------------------------------------ one trace */
+/* ------------------------------------------------------------------ one timeline, one trace */
 
-int mx_run_begin_trace(struct mx_run *r, FILE **out) {
-    struct mx_run_ranks *q = &r->ranks;
-    *out = NULL;
-    if (!mx_is_rank(q)) return 0;
-    q->traced |= r->o.trace != NULL;
-    int err = mx_run_agree_any(r, &q->traced);
-    if (err < 0 || !q->traced) return err;
-    if (q->rank > 0) {
-        *out = tmpfile();
-        q->trace_fd = *out != NULL ? fcntl(fileno(*out), F_DUPFD_CLOEXEC, 3) : -1;
-        if (q->trace_fd < 0) {
-            err = mx_fail(&r->why, -errno, "no temporary file for the trace: %s", strerror(errno));
-            if (*out != NULL) fclose(*out);
-            return *out = NULL, err;
-        }
-    }
-    return mx_run_meet(r);
+static int open_nameless(struct mx_run *r, int *fd, FILE **out) {
+    *out = tmpfile();
+    *fd = *out != NULL ? fcntl(fileno(*out), F_DUPFD_CLOEXEC, 3) : -1;
+    if (*fd >= 0) return 0;
+    const int err = mx_fail(&r->why, -errno, "no temporary file for what rank %d observes: %s", r->ranks.rank,
+                            strerror(errno));
+    if (*out != NULL) fclose(*out);
+    return *out = NULL, err;
 }
 
-int mx_run_join_traces(struct mx_run *r, mx_why *why) {
+int mx_run_begin_observed(struct mx_run *r, FILE *out[2]) {
     struct mx_run_ranks *q = &r->ranks;
-    const int own = r->outputs.trace.fd;
-    if (!mx_is_rank(q) || !q->traced) return 0;
+    int err = 0;
+    out[0] = out[1] = NULL;
+    if (!mx_is_rank(q)) return 0;
+    q->observed[0] |= r->o.timeline != NULL;
+    q->observed[1] |= r->o.trace != NULL;
+    for (int i = 0; i < 2 && err == 0; i++) err = mx_run_agree_any(r, &q->observed[i]);
+    if (err < 0 || (!q->observed[0] && !q->observed[1])) return err;
+    for (int i = 0; i < 2 && err == 0; i++)
+        if (q->rank > 0 && q->observed[i]) err = open_nameless(r, &q->observed_fd[i], &out[i]);
+    if (err == 0) err = mx_run_meet(r);
+    for (int i = 0; i < 2 && err < 0; i++) {
+        if (out[i] != NULL) fclose(out[i]);
+        out[i] = NULL;
+    }
+    return err;
+}
+
+static int join_observed(struct mx_run *r, int which, const char *option, mx_why *why) {
+    struct mx_run_ranks *q = &r->ranks;
+    const int own = which == 0 ? r->outputs.timeline.fd : r->outputs.trace.fd;
     if (q->rank == 0 && own < 0)
-        return mx_fail(why, -EINVAL, "--trace is to be given to all ranks, or to rank 0");
-    int err = q->rank > 0 && lseek(q->trace_fd, 0, SEEK_SET) < 0 ? -errno : 0;
+        return mx_fail(why, -EINVAL, "%s is to be given to all ranks, or to rank 0", option);
+    int err = q->rank > 0 && lseek(q->observed_fd[which], 0, SEEK_SET) < 0 ? -errno : 0;
     for (int i = 1; i < q->ranks && err == 0; i++)
         if (q->rank == 0 || q->rank == i)
-            err = mx_link_pour(q->link, i, q->rank == 0 ? own : q->trace_fd, why);
-    if (err == 0 && q->rank == 0 && write(own, mx_timeline_trace_end, strlen(mx_timeline_trace_end)) < 0)
+            err = mx_link_pour(q->link, i, q->rank == 0 ? own : q->observed_fd[which], why);
+    return err;
+}
+
+int mx_run_join_observed(struct mx_run *r, mx_why *why) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (!mx_is_rank(q)) return 0;
+    int err = q->observed[0] ? join_observed(r, 0, "--timeline", why) : 0;
+    if (err < 0 || !q->observed[1]) return err;
+    err = join_observed(r, 1, "--trace", why);
+    if (err == 0 && q->rank == 0 &&
+        write(r->outputs.trace.fd, mx_timeline_trace_end, strlen(mx_timeline_trace_end)) < 0)
         err = mx_fail(why, -errno, "the trace cannot be written: %s", strerror(errno));
     return err;
 }
@@ -491,8 +515,10 @@ void mx_run_close_ranks(struct mx_run *r) {
     q->reports = NULL;
     free(q->first);
     q->first = NULL;
-    if (q->trace_fd > 0) close(q->trace_fd);
-    q->trace_fd = -1;
-    mx_link_close(q->link, q->well);
+    for (int i = 0; i < 2; i++) {
+        if (q->observed_fd[i] > 0) close(q->observed_fd[i]);
+        q->observed_fd[i] = -1;
+    }
+    mx_link_close(q->link, q->well ? 0 : q->status >= 0 ? q->status : FAILED_STATUS);
     q->link = NULL;
 }

@@ -24,11 +24,14 @@ struct mx_run_ranks {
     char path[PATH_MAX]; /* -d of this rank */
     bool silent;         /* another rank says why this one ends */
     bool well;           /* everything was done together to the end */
+    int status;          /* else the exit status of this process; -1 = it is not known */
     uint64_t sent_bytes, received_bytes;
     const char *link_name;
     bool link_measured;
-    bool traced;    /* --trace: of all ranks together */
-    int trace_fd;   /* what rank 1 and on have of it, a file without a name; -1 = not open */
+    /* --timeline and --trace, of all ranks together: asked for? What rank 1 and on have of them, files
+     * without a name; -1 = not open. */
+    bool observed[2];
+    int observed_fd[2];
     char **reports; /* of rank 0: the summaries of all, as text; NULL = none */
 };
 
@@ -72,10 +75,11 @@ int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *m
 /* Rank 0 has opened a file that all write to: its name. */
 int mx_run_share_path(struct mx_run *r, char path[PATH_MAX]);
 int mx_run_meet(struct mx_run *r);
-/* --trace: a stream for the events of this rank, NULL where there is none; all begin at the same moment. */
-int mx_run_begin_trace(struct mx_run *r, FILE **out);
-/* The stream is closed: puts the events of all into rank 0's file. */
-int mx_run_join_traces(struct mx_run *r, mx_why *why);
+/* --timeline and --trace: streams for what this rank has of them, NULL where it is rank 0, or they are not
+ * asked for; all begin at the same moment. */
+int mx_run_begin_observed(struct mx_run *r, FILE *out[2]);
+/* The streams are closed: puts what all have into rank 0's files. */
+int mx_run_join_observed(struct mx_run *r, mx_why *why);
 /* The summaries of all ranks, to rank 0. */
 int mx_run_collect_reports(struct mx_run *r);
 /* What a report says of ranks, into its object (json_t). */

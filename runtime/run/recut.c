@@ -1,18 +1,13 @@
 #include "run/recut.h"
 
 #include "run/run.h"
-#include "run/store.h"
+#include "run/sets.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define STORE_NAME "memext.store"
 
 /* A store that planes are read from. */
 struct mx_former {
@@ -23,205 +18,7 @@ struct mx_former {
     int64_t integrity_unit;
 };
 
-/* ------------------------------------------------------------------ places */
-
-static bool is_directory(const char *path) {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* The place of a store: of rank `rank` of `ranks`, or (ranks 1) of a run by itself. */
-static int place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char out[PATH_MAX]) {
-    const char *at = strstr(base, "%r");
-    char end[32] = "";
-    int n;
-    if (cut > 0) snprintf(end, sizeof end, "/cut-%d", cut);
-    if (at != NULL && (ranks > 1 || !is_directory(base)))
-        n = snprintf(out, PATH_MAX, "%.*s%d%s%s", (int)(at - base), base, rank, at + 2, end);
-    else if (ranks > 1)
-        n = snprintf(out, PATH_MAX, "%s/rank-%d%s", base, rank, end);
-    else
-        n = snprintf(out, PATH_MAX, "%s%s", base, end);
-    return n < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-/* A store as it was seen. */
-struct seen {
-    char path[PATH_MAX]; /* the directory, or the file or device that -d names */
-    uint64_t run;        /* 0 = it has no note */
-    int32_t folder;      /* the number of its directory cut-N, 0 = it is in none */
-    bool foreign;        /* a file of this name that no memext has begun */
-    int32_t cut, ranks, rank;
-    int64_t time, before_time;
-    int64_t first_plane, all_planes;
-    uint32_t finished;
-};
-
-struct sight {
-    struct seen *seen;
-    int32_t n, room;
-    struct mx_stored *stored; /* of one look after the other */
-};
-
-enum { FILE_BYTES = PATH_MAX + sizeof STORE_NAME };
-
-static void file_in(const char *path, char file[FILE_BYTES]) {
-    snprintf(file, FILE_BYTES, "%s/%s", path, STORE_NAME);
-}
-
-static bool has_file(const char *path) {
-    char file[FILE_BYTES];
-    struct stat st;
-    file_in(path, file);
-    return lstat(file, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-/* A store that was only begun is empty, or has nothing in its first bytes. */
-static bool is_begun(const char *path) {
-    char file[FILE_BYTES], head[4096];
-    file_in(path, file);
-    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-    bool blank = n >= 0;
-    for (ssize_t i = 0; i < n; i++) blank &= head[i] == 0;
-    if (fd >= 0) close(fd);
-    return blank;
-}
-
-/* Of a directory cut-N also what is no store yet. */
-static void see(struct sight *s, const char *path, int32_t folder) {
-    struct mx_stored *t = s->stored;
-    const int err = mx_stored_look(path, NULL, t);
-    if ((err < 0 && (folder == 0 || !has_file(path))) || (err == 0 && t->wavefront)) return;
-    if (s->n == s->room) {
-        struct seen *more = realloc(s->seen, (size_t)(s->room + 64) * sizeof *more);
-        if (more == NULL) return;
-        s->seen = more;
-        s->room += 64;
-    }
-    struct seen *e = &s->seen[s->n++];
-    *e = (struct seen){.folder = folder, .foreign = err < 0 && !is_begun(path)};
-    snprintf(e->path, sizeof e->path, "%s", path);
-    if (err < 0 || !t->have_note) return;
-    e->finished = t->facts.finished;
-    const struct mx_note *n = &t->note;
-    e->ranks = n->ranks > 0 ? n->ranks : 1;
-    e->rank = n->rank;
-    e->cut = n->cut;
-    e->run = n->run != 0 ? n->run : (uint64_t)e->ranks;
-    e->time = n->time;
-    e->first_plane = n->problem.first_plane;
-    e->all_planes = mx_all_planes(&n->problem);
-    e->before_time = n->ranks > 0 ? n->before_time : n->time;
-}
-
-/* The number behind a prefix, as names of ours have it; -1 = none. */
-static int32_t number_of(const char *name, const char *prefix) {
-    const size_t n = strlen(prefix);
-    const char *digits = name + n;
-    if (strncmp(name, prefix, n) != 0 || strspn(digits, "0123456789") != strlen(digits)) return -1;
-    return digits[0] == 0 || strlen(digits) > 7 ? -1 : (int32_t)atoi(digits);
-}
-
-/* A store at `path` and in its directories cut-N. */
-static void see_cuts(struct sight *s, const char *path) {
-    char inside[PATH_MAX];
-    struct dirent *e;
-    see(s, path, 0);
-    DIR *d = opendir(path);
-    while (d != NULL && (e = readdir(d)) != NULL) {
-        const int32_t cut = number_of(e->d_name, "cut-");
-        if (cut > 0 && snprintf(inside, sizeof inside, "%s/%s", path, e->d_name) < PATH_MAX)
-            see(s, inside, cut);
-    }
-    if (d != NULL) closedir(d);
-}
-
-/* All that a base holds, as far as it can be seen from here. */
-static int see_all(struct mx_run *r, struct sight *s) {
-    char path[PATH_MAX];
-    struct dirent *e;
-    *s = (struct sight){.stored = calloc(1, sizeof *s->stored)};
-    if (s->stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores");
-    const char *base = r->recut.base;
-    const bool numbered = strstr(base, "%r") != NULL && !is_directory(base);
-    for (int32_t i = 0; numbered && i < MX_RANKS_MOST; i++) {
-        if (place_of(base, 2, i, 0, path) < 0 || access(path, F_OK) != 0) break;
-        see_cuts(s, path);
-    }
-    if (numbered) return 0;
-    see_cuts(s, base);
-    DIR *d = opendir(base);
-    while (d != NULL && (e = readdir(d)) != NULL)
-        if (number_of(e->d_name, "rank-") >= 0 &&
-            snprintf(path, sizeof path, "%s/%s", base, e->d_name) < PATH_MAX)
-            see_cuts(s, path);
-    if (d != NULL) closedir(d);
-    return 0;
-}
-
-static void forget(struct sight *s) {
-    free(s->seen);
-    free(s->stored);
-}
-
 /* ------------------------------------------------------------------ which set */
-
-static const struct seen *find_rank(const struct sight *s, const struct seen *of, int32_t rank) {
-    for (int32_t i = 0; i < s->n; i++) {
-        const struct seen *e = &s->seen[i];
-        if (e->run == of->run && e->cut == of->cut && e->ranks == of->ranks && e->rank == rank) return e;
-    }
-    return NULL;
-}
-
-/* first: of rank 0. The step that all have in common, or -1. */
-static int64_t common_step(const struct sight *s, const struct seen *first) {
-    int64_t least = first->time;
-    for (int32_t k = 0; k < first->ranks; k++) {
-        const struct seen *e = find_rank(s, first, k);
-        if (e == NULL) return -1;
-        if (e->time < least) least = e->time;
-    }
-    for (int32_t k = 0; k < first->ranks; k++) {
-        const struct seen *e = find_rank(s, first, k);
-        if (e->time != least && e->before_time != least) return -1;
-    }
-    return least;
-}
-
-static bool is_whole(const struct sight *s, const struct seen *e) {
-    return e->run != 0 && e->rank == 0 && common_step(s, e) >= 0;
-}
-
-static bool is_newest(const struct sight *s, const struct seen *e) {
-    for (int32_t i = 0; i < s->n; i++)
-        if (s->seen[i].run == e->run && s->seen[i].cut > e->cut && is_whole(s, &s->seen[i])) return false;
-    return true;
-}
-
-static int refuse_several(struct mx_run *r, const struct seen *a, const struct seen *b) {
-    return mx_fail(&r->why, -EINVAL,
-                   "%.200s holds states of two runs, one of %d %s and one of %d: say which by --ranks",
-                   r->recut.base, a->ranks, a->ranks > 1 ? "ranks" : "rank", b->ranks);
-}
-
-/* Of several runs the one that has as many ranks as this one. */
-static int choose(struct mx_run *r, const struct sight *s, int32_t ranks, const struct seen **out) {
-    const struct seen *found = NULL, *other = NULL;
-    for (int same = 1; same >= 0 && found == NULL; same--)
-        for (int32_t i = 0; i < s->n; i++) {
-            const struct seen *e = &s->seen[i];
-            if (!is_whole(s, e) || !is_newest(s, e) || (same && e->ranks != ranks)) continue;
-            if (found == NULL)
-                found = e;
-            else
-                other = e;
-        }
-    if (other != NULL) return refuse_several(r, found, other);
-    *out = found;
-    return 0;
-}
 
 /* What rank 0 found, for all. */
 struct choice {
@@ -233,26 +30,27 @@ struct choice {
 };
 
 /* --rank-weights given with --resume: are the stores cut by others? */
-static int compare_cuts(struct mx_run *r, const struct sight *s, const struct seen *found, int32_t ranks,
-                        bool *other) {
+static int compare_cuts(struct mx_run *r, const struct mx_sight *s, const struct mx_seen *found,
+                        int32_t ranks, bool *other) {
     *other = false;
     if (found->ranks != ranks || ranks < 2 || r->o.rank_weights == NULL) return 0;
     int64_t *first = calloc((size_t)ranks + 1, sizeof *first);
     int err = first == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the ranks")
                             : mx_ranks_table(found->all_planes, r->o.rank_weights, ranks, &r->why, first);
-    for (int32_t k = 0; k < ranks && err == 0; k++) *other |= find_rank(s, found, k)->first_plane != first[k];
+    for (int32_t k = 0; k < ranks && err == 0; k++)
+        *other |= mx_find_rank(s, found, k)->first_plane != first[k];
     free(first);
     return err;
 }
 
 static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
-    struct sight s;
-    const struct seen *found = NULL;
-    int err = see_all(r, &s);
-    if (err == 0) err = choose(r, &s, ranks, &found);
+    struct mx_sight s;
+    const struct mx_seen *found = NULL;
+    int err = mx_see_all(r->recut.base, &r->why, &s);
+    if (err == 0) err = mx_newest_set(&s, r->recut.base, ranks, &r->why, &found);
     if (err == 0 && found != NULL) {
         *out = (struct choice){.ranks = found->ranks, .cut = found->cut, .run = found->run};
-        out->time = common_step(&s, found);
+        out->time = mx_common_step(&s, found);
         out->to = found->cut;
         err = compare_cuts(r, &s, found, ranks, &out->other_cut);
         for (int32_t i = 0; i < s.n; i++) {
@@ -261,7 +59,7 @@ static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
         }
         out->to++;
     }
-    forget(&s);
+    mx_forget(&s);
     return err;
 }
 
@@ -274,13 +72,13 @@ struct own {
 };
 
 static int look_at_own(struct mx_run *r, struct own *out) {
-    struct sight s = {.stored = calloc(1, sizeof *s.stored)};
+    struct mx_sight s = {.stored = calloc(1, sizeof *s.stored)};
     char path[PATH_MAX];
-    const struct seen *newest = NULL;
+    const struct mx_seen *newest = NULL;
     *out = (struct own){.cut = -1};
     if (s.stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores");
-    if (place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0) see_cuts(&s, path);
-    if (r->ranks.rank == 0 && is_directory(r->recut.base)) see_cuts(&s, r->recut.base);
+    if (mx_place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0) mx_see_cuts(&s, path);
+    if (r->ranks.rank == 0 && mx_is_directory(r->recut.base)) mx_see_cuts(&s, r->recut.base);
     for (int32_t i = 0; i < s.n; i++)
         if (s.seen[i].run != 0 && (newest == NULL || s.seen[i].cut > newest->cut)) newest = &s.seen[i];
     for (int32_t i = 0; i < s.n && newest != NULL; i++)
@@ -291,7 +89,7 @@ static int look_at_own(struct mx_run *r, struct own *out) {
         *out = (struct own){.run = newest->run,
                             .cut = newest->cut,
                             .mine = newest->ranks == r->ranks.ranks && newest->rank == r->ranks.rank};
-    forget(&s);
+    mx_forget(&s);
     return 0;
 }
 
@@ -339,8 +137,8 @@ static int make_directory(const char *path) {
 static int make_own(struct mx_run *r) {
     struct mx_run_recut *c = &r->recut;
     char outer[PATH_MAX];
-    int err = place_of(c->base, c->ranks, 0, c->cut, outer);
-    if (err == 0 && !is_directory(outer)) {
+    int err = mx_place_of(c->base, c->ranks, 0, c->cut, outer);
+    if (err == 0 && !mx_is_directory(outer)) {
         r->ranks.silent = r->ranks.rank > 0; /* all find it so */
         return mx_fail(
             &r->why, -ENOTSUP,
@@ -348,8 +146,8 @@ static int make_own(struct mx_run *r) {
             "ones beside the new: resume it with %d, or take directories as places",
             outer, c->ranks);
     }
-    if (err == 0) err = place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, outer);
-    if (err == 0) err = place_of(c->base, r->ranks.ranks, r->ranks.rank, c->to, c->own);
+    if (err == 0) err = mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, outer);
+    if (err == 0) err = mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, c->to, c->own);
     if (err < 0) return mx_fail(&r->why, err, "the path of -d is too long");
     if (!r->o.dry_run) err = make_directory(outer);
     if (err == 0 && !r->o.dry_run) err = make_directory(c->own);
@@ -363,22 +161,23 @@ static int take_choice(struct mx_run *r, const struct choice *found) {
     c->found = true;
     c->asked = found->ranks != ranks_of(r) || found->other_cut;
     if (c->asked) c->to = found->to;
-    int err = c->asked ? make_own(r) : place_of(c->base, r->ranks.ranks, r->ranks.rank, c->cut, c->own);
+    int err = c->asked ? make_own(r) : mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, c->cut, c->own);
     r->o.path = c->own;
     return err;
 }
 
 /* A store of a run that --resume would go on with. */
 static int refuse_leftover(struct mx_run *r) {
-    struct sight s = {.stored = calloc(1, sizeof *s.stored)};
+    struct mx_sight s = {.stored = calloc(1, sizeof *s.stored)};
     char path[PATH_MAX];
     int err = s.stored == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores") : 0;
-    if (err == 0 && place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0) see_cuts(&s, path);
+    if (err == 0 && mx_place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0)
+        mx_see_cuts(&s, path);
     for (int32_t i = 0; i < s.n && err == 0; i++)
         if (s.seen[i].folder > 0 && s.seen[i].run != 0)
             err = mx_fail(&r->why, -EEXIST, "%.300s holds %s; --resume continues it, --force discards it",
                           s.seen[i].path, s.seen[i].finished != 0 ? "a finished run" : "an interrupted run");
-    forget(&s);
+    mx_forget(&s);
     return err;
 }
 
@@ -388,7 +187,7 @@ int mx_run_find_state(struct mx_run *r) {
     struct own own;
     bool all = false;
     if (r->o.path == NULL || strlen(r->o.path) >= sizeof c->base) return 0;
-    if (!is_directory(r->o.path) && strstr(r->o.path, "%r") == NULL) return 0;
+    if (!mx_is_directory(r->o.path) && strstr(r->o.path, "%r") == NULL) return 0;
     strcpy(c->base, r->o.path);
     if (!r->o.resume) return r->o.force || r->o.dry_run ? 0 : refuse_leftover(r);
     int err = mx_is_rank(&r->ranks) ? all_have_theirs(r, &own, &all) : 0;
@@ -413,8 +212,14 @@ int mx_run_name_former(struct mx_run *r) {
     c->former = calloc((size_t)c->ranks, sizeof *c->former);
     if (c->former == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the stores of %d ranks", c->ranks);
     for (int32_t k = 0; k < c->ranks && err == 0; k++)
-        err = place_of(c->base, c->ranks, k, c->cut, c->former[k].path);
+        err = mx_place_of(c->base, c->ranks, k, c->cut, c->former[k].path);
     return err < 0 ? mx_fail(&r->why, err, "the path of -d is too long") : 0;
+}
+
+const char *mx_run_committed_place(const struct mx_run *r) {
+    const struct mx_run_recut *c = &r->recut;
+    const bool here = !mx_is_rank(&r->ranks) && (!c->asked || c->turned);
+    return here || c->base[0] == 0 ? r->report.device.place : c->base;
 }
 
 /* The fields of C as they lie in a store: those of a rank reach beyond its planes. */
@@ -671,43 +476,32 @@ int64_t mx_run_former_bytes(const struct mx_run *r) {
 
 /* ------------------------------------------------------------------ the end of a cut */
 
-static void remove_store(const struct seen *e) {
-    char file[FILE_BYTES];
-    file_in(e->path, file);
-    const int fd =
-        !e->foreign && has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-    if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(file) == 0) mx_sync_directory(file);
-    close(fd);
-    if (e->folder > 0) rmdir(e->path);
-}
-
 void mx_run_remove_former(struct mx_run *r) {
     const struct mx_run_recut *c = &r->recut;
-    struct sight s;
-    if (!c->found || r->ranks.rank > 0 || see_all(r, &s) < 0) return;
+    struct mx_sight s;
+    if (!c->found || r->ranks.rank > 0 || mx_see_all(r->recut.base, &r->why, &s) < 0) return;
     for (int32_t i = 0; i < s.n; i++) {
-        const struct seen *e = &s.seen[i];
+        const struct mx_seen *e = &s.seen[i];
         const bool other = e->run != 0 && (e->run == c->run || e->run == r->note.run) && e->cut != c->to;
         const bool begun = e->run == 0 && e->folder > 0 && e->folder != c->to;
-        if (other || begun) remove_store(e);
+        if (other || begun) mx_remove_store(e);
     }
-    forget(&s);
+    mx_forget(&s);
     for (int32_t k = 0; k < c->ranks && c->ranks > 1; k++) { /* those that are empty now */
         char path[PATH_MAX];
-        if (strstr(c->base, "%r") == NULL && place_of(c->base, c->ranks, k, 0, path) == 0) rmdir(path);
+        if (strstr(c->base, "%r") == NULL && mx_place_of(c->base, c->ranks, k, 0, path) == 0) rmdir(path);
     }
 }
 
 void mx_run_discard_former(struct mx_run *r) {
-    struct sight s = {.stored = calloc(1, sizeof *s.stored)};
+    struct mx_sight s = {.stored = calloc(1, sizeof *s.stored)};
     char path[PATH_MAX];
     if (s.stored != NULL && !r->recut.found && r->recut.base[0] != 0 && !r->o.resume &&
-        place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0)
-        see_cuts(&s, path);
+        mx_place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0)
+        mx_see_cuts(&s, path);
     for (int32_t i = 0; i < s.n; i++)
-        if (s.seen[i].folder > 0) remove_store(&s.seen[i]);
-    forget(&s);
+        if (s.seen[i].folder > 0) mx_remove_store(&s.seen[i]);
+    mx_forget(&s);
 }
 
 void mx_run_close_former(struct mx_run *r) {

@@ -26,6 +26,7 @@ struct mx_former;
 
 struct mx_run_recut {
     bool asked;               /* the state is read from the stores of another cut */
+    bool turned;              /* and all have committed it in those of this one */
     bool found;               /* a set of stores was chosen; else the place is what it was said to be */
     char base[PATH_MAX];      /* -d as it was given */
     char own[PATH_MAX];       /* the directory of this rank's new store, "" = none */
@@ -50,6 +51,8 @@ const char *mx_run_noted_place(const struct mx_run *r);
 int mx_run_take_former(struct mx_run *r);
 /* The state and the fields of C, into the new Buffers. */
 int mx_run_read_former(struct mx_run *r);
+/* Where a run that ends goes on from: -d of the set that all ranks have committed. */
+const char *mx_run_committed_place(const struct mx_run *r);
 /* What is read for that by one rank. */
 int64_t mx_run_former_bytes(const struct mx_run *r);
 /* The state is committed where it belongs: removes stores of this run's other cuts. What cannot be removed

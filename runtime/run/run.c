@@ -22,7 +22,7 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     r->progress.committed_step = r->progress.check_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = r->snapshots.lock_fd = -1;
-    r->ranks.trace_fd = -1;
+    r->ranks.observed_fd[0] = r->ranks.observed_fd[1] = r->ranks.status = -1;
     if (r->o.input != NULL) {
         mx_raw_split(r->o.input, r->input_path, r->input_raw);
         r->o.input = r->input_path;
@@ -221,7 +221,9 @@ static int prepare(struct mx_run *r) {
     if (err == 0) err = mx_run_check_note(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_outputs(r);
     if (err == 0) err = mx_run_stopped(r);
-    return err == 0 && !r->o.dry_run ? mx_run_open_store(r) : err;
+    if (err == 0 && !r->o.dry_run) err = mx_run_open_store(r);
+    /* Nobody begins before all can: what one refuses is refused by all. */
+    return err == 0 && !r->o.dry_run ? mx_run_meet(r) : err;
 }
 
 /* What was not closed at the end of a run that was good: the sink learns that there is no result. */

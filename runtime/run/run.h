@@ -166,7 +166,7 @@ int mx_run_request(struct mx_run *r); /* place, source, machine, limits; on --re
 int mx_run_plan(
     struct mx_run *r); /* plan and predictions, without or (after the store) with the device's own facts */
 int mx_run_open_store(struct mx_run *r);   /* device, budget, Buffers */
-int mx_run_check_verify(struct mx_run *r); /* with the store open: is there memory for --verify? (phases.c) */
+int mx_run_check_verify(struct mx_run *r); /* with the store open: is there memory for --verify? (verify.c) */
 int mx_run_check_names(struct mx_run *r);  /* no output may be the input, the store, or another output: before
                                               any is opened */
 /* Of --resume, before --json is opened: a run that is refused leaves its report, but not where the files of

@@ -244,7 +244,7 @@ static void print_problem(const struct mx_note *n, FILE *to) {
                                 : n->init);
 }
 
-static void print_note(const struct mx_note *n, FILE *to) {
+void mx_note_show(const struct mx_note *n, FILE *to) {
     char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
     const struct mx_problem *p = &n->problem;
     print_problem(n, to);
@@ -285,6 +285,6 @@ void mx_stored_print(const struct mx_stored *s, FILE *to) {
     fprintf(to, "store      %s, %s, %s", s->facts.place,
             mx_format_size(s->facts.file_bytes, size, sizeof size), mx_stored_state(s));
     fprintf(to, s->why.text[0] != 0 ? " (%s)\n" : "%s\n", s->why.text);
-    if (s->have_note) print_note(&s->note, to);
+    if (s->have_note) mx_note_show(&s->note, to);
     print_way_on(s, to);
 }

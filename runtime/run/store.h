@@ -23,5 +23,6 @@ int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out);
 const char *mx_stored_state(const struct mx_stored *stored);
 json_t *mx_stored_json(const struct mx_stored *stored);
 void mx_stored_print(const struct mx_stored *stored, FILE *to);
+void mx_note_show(const struct mx_note *note, FILE *to); /* a part of that */
 
 #endif

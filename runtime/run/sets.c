@@ -1,0 +1,342 @@
+#include "run/sets.h"
+
+#include "core/device.h"
+#include "link/link.h"
+#include "observe/report.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STORE_NAME "memext.store"
+
+/* ------------------------------------------------------------------ places */
+
+bool mx_is_directory(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int mx_place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char out[PATH_MAX]) {
+    const char *at = strstr(base, "%r");
+    char end[32] = "";
+    int n;
+    if (cut > 0) snprintf(end, sizeof end, "/cut-%d", cut);
+    if (at != NULL && (ranks > 1 || !mx_is_directory(base)))
+        n = snprintf(out, PATH_MAX, "%.*s%d%s%s", (int)(at - base), base, rank, at + 2, end);
+    else if (ranks > 1)
+        n = snprintf(out, PATH_MAX, "%s/rank-%d%s", base, rank, end);
+    else
+        n = snprintf(out, PATH_MAX, "%s%s", base, end);
+    return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+enum { FILE_BYTES = PATH_MAX + sizeof STORE_NAME };
+
+static void file_in(const char *path, char file[FILE_BYTES]) {
+    snprintf(file, FILE_BYTES, "%s/%s", path, STORE_NAME);
+}
+
+static bool has_file(const char *path) {
+    char file[FILE_BYTES];
+    struct stat st;
+    file_in(path, file);
+    return lstat(file, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* A store that was only begun is empty, or has nothing in its first bytes. */
+static bool is_begun(const char *path) {
+    char file[FILE_BYTES], head[4096];
+    file_in(path, file);
+    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+    bool blank = n >= 0;
+    for (ssize_t i = 0; i < n; i++) blank &= head[i] == 0;
+    if (fd >= 0) close(fd);
+    return blank;
+}
+
+/* Of a directory cut-N also what is no store yet. */
+static void see(struct mx_sight *s, const char *path, int32_t folder) {
+    struct mx_stored *t = s->stored;
+    const int err = mx_stored_look(path, NULL, t);
+    if ((err < 0 && (folder == 0 || !has_file(path))) || (err == 0 && t->wavefront)) return;
+    if (s->n == s->room) {
+        struct mx_seen *more = realloc(s->seen, (size_t)(s->room + 64) * sizeof *more);
+        if (more == NULL) return;
+        s->seen = more;
+        s->room += 64;
+    }
+    struct mx_seen *e = &s->seen[s->n++];
+    *e = (struct mx_seen){.folder = folder, .foreign = err < 0 && !is_begun(path)};
+    snprintf(e->path, sizeof e->path, "%s", path);
+    if (err < 0 || !t->have_note) return;
+    e->finished = t->facts.finished;
+    const struct mx_note *n = &t->note;
+    e->ranks = n->ranks > 0 ? n->ranks : 1;
+    e->rank = n->rank;
+    e->cut = n->cut;
+    e->run = n->run != 0 ? n->run : (uint64_t)e->ranks;
+    e->time = n->time;
+    e->first_plane = n->problem.first_plane;
+    e->all_planes = mx_all_planes(&n->problem);
+    e->before_time = n->ranks > 0 ? n->before_time : n->time;
+}
+
+/* The number behind a prefix, as names of ours have it; -1 = none. */
+static int32_t number_of(const char *name, const char *prefix) {
+    const size_t n = strlen(prefix);
+    const char *digits = name + n;
+    if (strncmp(name, prefix, n) != 0 || strspn(digits, "0123456789") != strlen(digits)) return -1;
+    return digits[0] == 0 || strlen(digits) > 7 ? -1 : (int32_t)atoi(digits);
+}
+
+void mx_see_cuts(struct mx_sight *s, const char *path) {
+    char inside[PATH_MAX];
+    struct dirent *e;
+    see(s, path, 0);
+    DIR *d = opendir(path);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        const int32_t cut = number_of(e->d_name, "cut-");
+        if (cut > 0 && snprintf(inside, sizeof inside, "%s/%s", path, e->d_name) < PATH_MAX)
+            see(s, inside, cut);
+    }
+    if (d != NULL) closedir(d);
+}
+
+int mx_see_all(const char *base, mx_why *why, struct mx_sight *s) {
+    char path[PATH_MAX];
+    struct dirent *e;
+    *s = (struct mx_sight){.stored = calloc(1, sizeof *s->stored)};
+    if (s->stored == NULL) return mx_fail(why, -ENOMEM, "no memory for the notes of stores");
+    const bool numbered = strstr(base, "%r") != NULL && !mx_is_directory(base);
+    for (int32_t i = 0; numbered && i < MX_RANKS_MOST; i++) {
+        if (mx_place_of(base, 2, i, 0, path) < 0 || access(path, F_OK) != 0) break;
+        mx_see_cuts(s, path);
+    }
+    if (numbered) return 0;
+    mx_see_cuts(s, base);
+    DIR *d = opendir(base);
+    while (d != NULL && (e = readdir(d)) != NULL)
+        if (number_of(e->d_name, "rank-") >= 0 &&
+            snprintf(path, sizeof path, "%s/%s", base, e->d_name) < PATH_MAX)
+            mx_see_cuts(s, path);
+    if (d != NULL) closedir(d);
+    return 0;
+}
+
+void mx_forget(struct mx_sight *s) {
+    free(s->seen);
+    free(s->stored);
+}
+
+/* ------------------------------------------------------------------ which set */
+
+const struct mx_seen *mx_find_rank(const struct mx_sight *s, const struct mx_seen *of, int32_t rank) {
+    for (int32_t i = 0; i < s->n; i++) {
+        const struct mx_seen *e = &s->seen[i];
+        if (e->run == of->run && e->cut == of->cut && e->ranks == of->ranks && e->rank == rank) return e;
+    }
+    return NULL;
+}
+
+int64_t mx_common_step(const struct mx_sight *s, const struct mx_seen *first) {
+    int64_t least = first->time;
+    for (int32_t k = 0; k < first->ranks; k++) {
+        const struct mx_seen *e = mx_find_rank(s, first, k);
+        if (e == NULL) return -1;
+        if (e->time < least) least = e->time;
+    }
+    for (int32_t k = 0; k < first->ranks; k++) {
+        const struct mx_seen *e = mx_find_rank(s, first, k);
+        if (e->time != least && e->before_time != least) return -1;
+    }
+    return least;
+}
+
+bool mx_is_whole(const struct mx_sight *s, const struct mx_seen *e) {
+    return e->run != 0 && e->rank == 0 && mx_common_step(s, e) >= 0;
+}
+
+bool mx_is_newest(const struct mx_sight *s, const struct mx_seen *e) {
+    for (int32_t i = 0; i < s->n; i++)
+        if (s->seen[i].run == e->run && s->seen[i].cut > e->cut && mx_is_whole(s, &s->seen[i])) return false;
+    return true;
+}
+
+static int refuse_several(const char *base, const struct mx_seen *a, const struct mx_seen *b, int32_t ranks,
+                          mx_why *why) {
+    return mx_fail(why, -EINVAL, "%.200s holds states of two runs, one of %d %s and one of %d: %s", base,
+                   a->ranks, a->ranks > 1 ? "ranks" : "rank", b->ranks,
+                   ranks > 0 ? "say which by --ranks"
+                             : "go on with one of them, by memext run --resume --ranks and --output");
+}
+
+static bool is_wanted(const struct mx_seen *e, const char *base, int32_t ranks) {
+    return ranks > 0 ? e->ranks == ranks : e->ranks == 1 && strcmp(e->path, base) == 0;
+}
+
+int mx_newest_set(const struct mx_sight *s, const char *base, int32_t ranks, mx_why *why,
+                  const struct mx_seen **out) {
+    const struct mx_seen *found = NULL, *other = NULL;
+    for (int wanted = 1; wanted >= 0 && found == NULL; wanted--)
+        for (int32_t i = 0; i < s->n; i++) {
+            const struct mx_seen *e = &s->seen[i];
+            if (!mx_is_whole(s, e) || !mx_is_newest(s, e) || (wanted && !is_wanted(e, base, ranks))) continue;
+            if (found == NULL)
+                found = e;
+            else
+                other = e;
+        }
+    if (other != NULL) return refuse_several(base, found, other, ranks, why);
+    *out = found;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ what is told */
+
+bool mx_are_sets(const struct mx_sight *s, const char *base) {
+    return s->n > 1 || (s->n == 1 && strcmp(s->seen[0].path, base) != 0);
+}
+
+/* Is it told as one of the stores of `first`? */
+static bool is_of(const struct mx_seen *e, const struct mx_seen *first) {
+    return e->run == first->run && e->cut == first->cut && e->ranks == first->ranks;
+}
+
+static bool counts(const struct mx_sight *s, const struct mx_seen *e) {
+    return mx_is_whole(s, e) && mx_is_newest(s, e);
+}
+
+static bool is_left(const struct mx_sight *s, const struct mx_seen *e) {
+    bool left = true;
+    for (int32_t i = 0; i < s->n; i++) left &= !counts(s, &s->seen[i]) || !is_of(e, &s->seen[i]);
+    return left;
+}
+
+/* A store as it is now, with the step that all of its set have. */
+static int look_at(const struct mx_sight *s, const struct mx_seen *first, int32_t rank, mx_why *why) {
+    struct mx_stored *t = s->stored;
+    struct mx_note *n = &t->note;
+    const int64_t step = mx_common_step(s, first);
+    int err = mx_stored_look(mx_find_rank(s, first, rank)->path, why, t);
+    if (err < 0) return err;
+    if (!t->have_note || (n->run != 0 && n->run != first->run) || n->cut != first->cut)
+        return mx_fail(why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+                       t->facts.place);
+    if (n->time != step) n->met = (struct mx_met){.step = 0};
+    n->time = step;
+    return 0;
+}
+
+static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx_why *why, FILE *to) {
+    char size[32];
+    int err = 0;
+    for (int32_t k = 0; k < first->ranks && err == 0; k++) {
+        const struct mx_seen *e = mx_find_rank(s, first, k);
+        if ((err = look_at(s, first, k, why)) < 0) break;
+        const struct mx_stored *t = s->stored;
+        fprintf(to, "rank %-5d planes %lld to %lld, step %lld", k, (long long)e->first_plane,
+                (long long)(e->first_plane + t->note.problem.nz - 1), (long long)e->time);
+        if (e->before_time < e->time && first->ranks > 1) fprintf(to, " and %lld", (long long)e->before_time);
+        fprintf(to, ", %s, %s\n", mx_format_size(t->facts.file_bytes, size, sizeof size), t->facts.place);
+    }
+    return err;
+}
+
+/* One set; its note is that of rank 0, of the whole grid. */
+static int print_set(const struct mx_sight *s, const struct mx_seen *first, const char *base, mx_why *why,
+                     FILE *to) {
+    struct mx_stored *t = s->stored;
+    char ranks[32] = "";
+    int err = look_at(s, first, 0, why);
+    if (err < 0) return err;
+    const bool complete = mx_note_complete(&t->note), pending = t->note.pending,
+               busy = t->facts.in_use || t->note.different, system = t->note.problem.system != NULL;
+    fprintf(to, "set        %s, %d %s, cut %d, %s\n", base, first->ranks, first->ranks > 1 ? "ranks" : "rank",
+            first->cut, mx_stored_state(t));
+    t->note.problem.nz = first->all_planes;
+    mx_note_show(&t->note, to);
+    if ((err = print_ranks(s, first, why, to)) < 0) return err;
+    if (first->ranks > 1) snprintf(ranks, sizeof ranks, " --ranks %d", first->ranks);
+    if (!busy && !complete) fprintf(to, "go on      memext run --resume%s -d %s\n", ranks, base);
+    if (!busy && !pending)
+        fprintf(to, "get it     memext export %s -o %sFILE.npy\n", base, system ? "FIELD=" : "");
+    return 0;
+}
+
+int mx_sets_print(const struct mx_sight *s, const char *base, mx_why *why, FILE *to) {
+    int err = 0;
+    for (int32_t i = 0; i < s->n && err == 0; i++)
+        if (counts(s, &s->seen[i])) err = print_set(s, &s->seen[i], base, why, to);
+    for (int32_t i = 0; i < s->n && err == 0; i++) {
+        const struct mx_seen *e = &s->seen[i];
+        if (!is_left(s, e)) continue;
+        if (e->run == 0)
+            fprintf(to, "left       %s, %s\n", e->path, e->foreign ? "no store" : "empty");
+        else
+            fprintf(to, "left       %s, of rank %d of %d, cut %d, step %lld: no whole set\n", e->path,
+                    e->rank, e->ranks, e->cut, (long long)e->time);
+    }
+    return err;
+}
+
+static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+
+static int json_set(const struct mx_sight *s, const struct mx_seen *first, mx_why *why, json_t **out) {
+    struct mx_stored *t = s->stored;
+    json_t *o = json_object(), *stores = json_array();
+    int err = 0;
+    put(o, "ranks", json_integer(first->ranks));
+    put(o, "cut", json_integer(first->cut));
+    put(o, "planes", json_integer(first->all_planes));
+    put(o, "step", json_integer(mx_common_step(s, first)));
+    for (int32_t k = 0; k < first->ranks && err == 0; k++) {
+        const struct mx_seen *e = mx_find_rank(s, first, k);
+        if ((err = look_at(s, first, k, why)) < 0) break;
+        if (k == 0) {
+            put(o, "state", json_string(mx_stored_state(t)));
+            put(o, "steps", json_integer(t->note.problem.nt));
+            put(o, "complete", json_boolean(mx_note_complete(&t->note)));
+        }
+        t->note.time = e->time; /* of a store what it says itself */
+        json_array_append_new(stores, mx_stored_json(t));
+    }
+    put(o, "stores", stores);
+    if (err < 0) json_decref(o);
+    return err < 0 ? err : (*out = o, 0);
+}
+
+int mx_sets_json(const struct mx_sight *s, const char *base, mx_why *why, json_t **out) {
+    json_t *all = json_object(), *sets = json_array(), *left = json_array(), *one;
+    int err = 0;
+    put(all, "place", json_string(base));
+    put(all, "sets", sets);
+    put(all, "left", left);
+    for (int32_t i = 0; i < s->n && err == 0; i++)
+        if (counts(s, &s->seen[i]) && (err = json_set(s, &s->seen[i], why, &one)) == 0)
+            json_array_append_new(sets, one);
+    for (int32_t i = 0; i < s->n && err == 0; i++)
+        if (is_left(s, &s->seen[i])) json_array_append_new(left, json_string(s->seen[i].path));
+    if (err < 0) json_decref(all);
+    return err < 0 ? err : (*out = all, 0);
+}
+
+/* ------------------------------------------------------------------ the end */
+
+void mx_remove_store(const struct mx_seen *e) {
+    char file[FILE_BYTES];
+    file_in(e->path, file);
+    const int fd =
+        !e->foreign && has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(file) == 0) mx_sync_directory(file);
+    close(fd);
+    if (e->folder > 0) rmdir(e->path);
+}

@@ -1,0 +1,66 @@
+/* sets.h - which stores belong together. Those of one state by one cut of the grid are a set: of P ranks
+ * DIR/rank-N (DIR, of a run by itself), or, where another number of ranks went on, the directories cut-1,
+ * cut-2, ... in there (recut.h). Notes say of which run, cut and rank a store is.
+ */
+#ifndef MX_RUN_SETS_H
+#define MX_RUN_SETS_H
+
+#include "run/store.h"
+
+#include <limits.h>
+
+/* A store as it was seen. */
+struct mx_seen {
+    char path[PATH_MAX]; /* the directory, or the file or device that -d names */
+    uint64_t run;        /* 0 = it has no note */
+    int32_t folder;      /* the number of its directory cut-N, 0 = it is in none */
+    bool foreign;        /* a file of this name that no memext has begun */
+    int32_t cut, ranks, rank;
+    int64_t time, before_time;
+    int64_t first_plane, all_planes;
+    uint32_t finished;
+};
+
+struct mx_sight {
+    struct mx_seen *seen;
+    int32_t n, room;
+    struct mx_stored *stored; /* of one look after the other */
+};
+
+bool mx_is_directory(const char *path);
+/* The place of a store: of rank `rank` of `ranks`, or (ranks 1) of a run by itself. cut: 0 = the first one.
+ * -ENAMETOOLONG. */
+int mx_place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char out[PATH_MAX]);
+
+/* All that a base (-d of a run) holds, as far as it can be seen from here. -ENOMEM with a sentence. To be
+ * given to mx_forget, whatever came of it. */
+int mx_see_all(const char *base, mx_why *why, struct mx_sight *out);
+/* Adds the store at `path` and those in its directories cut-N. */
+void mx_see_cuts(struct mx_sight *sight, const char *path);
+void mx_forget(struct mx_sight *sight);
+
+/* The store of a rank that belongs to `of`; NULL = it was not seen. */
+const struct mx_seen *mx_find_rank(const struct mx_sight *sight, const struct mx_seen *of, int32_t rank);
+/* first: of rank 0. The step that all stores of its set have in common; -1 = there is none. */
+int64_t mx_common_step(const struct mx_sight *sight, const struct mx_seen *first);
+/* Is it of rank 0, and are all others of its set there? */
+bool mx_is_whole(const struct mx_sight *sight, const struct mx_seen *seen);
+/* Is no later cut of the same run whole? */
+bool mx_is_newest(const struct mx_sight *sight, const struct mx_seen *seen);
+
+/* The newest whole set of the run in `base`; of several runs the one of `ranks` ranks, or (0) the one whose
+ * store is the file in `base` itself; *out NULL = there is none. -EINVAL with a sentence: it cannot be said
+ * which. */
+int mx_newest_set(const struct mx_sight *sight, const char *base, int32_t ranks, mx_why *why,
+                  const struct mx_seen **out);
+
+/* All that was seen in `base`, for people and programs: sets, and stores that are part of none that counts.
+ * False: there is no more than one store in `base` itself, or nothing. */
+bool mx_are_sets(const struct mx_sight *sight, const char *base);
+int mx_sets_print(const struct mx_sight *sight, const char *base, mx_why *why, FILE *to);
+int mx_sets_json(const struct mx_sight *sight, const char *base, mx_why *why, json_t **out);
+
+/* A file that a memext has begun and that nobody has open, and the directory cut-N that it was in. */
+void mx_remove_store(const struct mx_seen *seen);
+
+#endif

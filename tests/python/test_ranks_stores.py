@@ -1,0 +1,131 @@
+"""The stores of several ranks as one: memext info and memext export of the directory that -d named, and what is said when ranks end."""
+import json
+import os
+import shutil
+
+import numpy
+import pytest
+from conftest import ROOT
+from test_ranks import EACH, GRID, MPIS, NT, NX, NY, NZ, PLANS, alone, place, ranks, whole  # noqa: F401
+from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+
+
+def info(memext, path):
+    done = memext("info", path, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def exported(memext, path, out, *words):
+    done = memext("export", path, "-o", out, "--overwrite", *words)
+    assert done.returncode == 0, done.stderr
+    return out.read_bytes(), done.stdout
+
+
+@pytest.mark.parametrize("sides", [[], ["--side", "z=periodic", "--side", "y=mirror"]])
+def test_export(memext, place, tmp_path, sides):  # noqa: F811
+    """The whole grid from all ranks' stores, of the state that all have, frame and all: the file that a run by itself writes."""
+    wanted = {}
+    for steps in [4, 8]:
+        for frame in ["included", "none"]:
+            alone(memext, *GRID, "-t", steps, *sides, "--output", tmp_path / "alone.npy", "--output-frame", frame, "--overwrite")
+            wanted[steps, frame] = (tmp_path / "alone.npy").read_bytes()
+    run = ["run", "-d", place, *EACH, "--keep", "--quiet"]
+
+    def check(steps, n, cut, step_of_all):
+        told = info(memext, place)
+        assert [(one["ranks"], one["cut"], one["step"], one["complete"]) for one in told["sets"]] == [(n, cut, step_of_all, step_of_all == steps)], told
+        assert [one["problem"]["nz"] for one in told["sets"][0]["stores"]] == [NZ // n + (k < NZ % n) for k in range(n)] and told["left"] == []
+        for frame in ["included", "none"]:
+            data, said = exported(memext, place, tmp_path / "out.npy", "--output-frame", frame)
+            assert data == wanted[step_of_all, frame] and f"step {step_of_all} of {steps}" in said
+
+    assert memext(*run, *GRID, "-t", 4, *sides, "--ranks", 3, "--block", NY, NZ, 2).returncode == 0
+    check(4, 3, 0, 4)
+    shutil.copy(place / "rank-1" / "memext.store", tmp_path / "before")
+    assert memext(*run, "--resume", "-t", 8, "--ranks", 3, "--block", NY, NZ, 4).returncode == 0
+    check(8, 3, 0, 8)
+    shutil.copy(place / "rank-1" / "memext.store", tmp_path / "after")
+    shutil.copy(tmp_path / "before", place / "rank-1" / "memext.store")  # as if rank 1 had not come to its last commit
+    assert [one["step"] for one in info(memext, place)["sets"][0]["stores"]] == [8, 4, 8]
+    check(8, 3, 0, 4)
+    shutil.copy(tmp_path / "after", place / "rank-1" / "memext.store")
+    said = memext("info", place).stdout
+    assert f"set        {place}, 3 ranks, cut 0, done, kept" in said and f"problem    {NX} x {NY} x {NZ}" in said and "rank 2     planes 36 to 52, step 8" in said
+    assert "get it     memext export" in said and "go on" not in said
+    assert memext(*run, "--resume", "-t", 8, "--ranks", 2).returncode == 0
+    check(8, 2, 1, 8)
+    assert memext(*run, "--resume", "-t", 8).returncode == 0
+    check(8, 1, 2, 8)
+
+
+def test_export_of_fields(memext, place, tmp_path):  # noqa: F811
+    """Fields of both arrays of a pair, which change places."""
+    for name, nt in [("fdtd", 5), ("wave", 5)]:
+        system = System(name, tmp_path)
+        ranks(memext, place, 3, *system.words(nt), "--algorithm", "stream", "--block", 200, 200, 2, "--keep", "--force")
+        words = [str(w) for w in system.outputs(tmp_path)]
+        done = memext("export", place, *words, "--overwrite")
+        assert done.returncode == 0, done.stderr
+        system.check(tmp_path, nt)
+
+
+def test_what_is_no_set(memext, place, tmp_path):  # noqa: F811
+    """A store of a rank by itself, a set with one missing, and a directory without any."""
+    out = ["-o", tmp_path / "out.npy"]
+    memext.refused("info", place, naming=["memext.store"])
+    ranks(memext, place, 3, *GRID, *PLANS["stream"], "--keep")
+    memext.refused("export", place / "rank-1", *out, naming=["planes 18 to 35", "that all of them were given with -d"])
+    assert info(memext, place / "rank-1")["store"]["rank"] == 1
+    shutil.rmtree(place / "rank-1")
+    memext.refused("export", place, *out, naming=["no state is whole"])
+    told = info(memext, place)
+    assert told["sets"] == [] and sorted(told["left"]) == [str(place / f"rank-{k}") for k in (0, 2)]
+    assert "of rank 2 of 3, cut 0, step 17: no whole set" in memext("info", place).stdout
+
+
+def test_sentences(memext, place):  # noqa: F811
+    """Who ends because another rank has says no more than that; what is committed, and where, is told by where it is."""
+    run = ["run", "-d", place, *EACH, "--quiet", "--keep"]
+    (place / "rank-1").mkdir()
+    assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
+    done = memext(*run, *GRID, "--ranks", 3)
+    assert done.returncode == 2 and done.stderr.count("--force discards it") == 1 and "committed" not in done.stderr, done.stderr
+    assert "--resume" not in done.stderr and done.stderr.count("so this one ends too") == 2, done.stderr
+    assert memext(*run, *GRID, "-t", 4, "--ranks", 3, "--force").returncode == 0
+    done = memext(*run, "--resume", "-t", NT, "--ranks", 2, "--backend", "fault:aio", "--fault", "eio=1")  # nothing gets into the new stores
+    assert done.returncode == 3 and f"committed in {place};" in done.stderr and "step 4 of" in done.stderr and "cut-1" not in done.stderr.split("committed in")[1], done.stderr
+    for option in [["--param", "a=1"], ["--field", "a=x.npy"], ["--kernel", "k.c"]]:
+        done = memext(*run, "--resume", "--ranks", 3, *option)
+        assert done.returncode == 2 and f"leave {option[0]} out" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
+def test_refused_under_mpirun(memext, build, place, mpi):  # noqa: F811
+    """The exit status of a refusal is that of a run by itself."""
+    if not (build / f"memext-{mpi}.so").exists():
+        pytest.skip(f"memext was built without {mpi}")
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+    for words in [["--commit-every", 5], ["-t", 60, "--algorithm", "stream", "--block", NY, NZ, 30]]:
+        done = memext("run", *GRID, *words, *EACH, "-d", place, "--quiet", prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
+        assert done.returncode == 2, (done.returncode, done.stderr)
+    done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "--dry-run", prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def test_timeline(memext, place, tmp_path):  # noqa: F811
+    """One file with a part for each rank: events of its planes, bytes and updates as its report has them."""
+    import sys
+
+    sys.path.insert(0, str(ROOT))
+    from analysis import timeline
+
+    result = ranks(memext, place, 3, *GRID, *PLANS["stream"], "--timeline", tmp_path / "timeline")
+    lines = timeline.read_all(tmp_path / "timeline")
+    assert [(line.header["rank"], line.header["ranks"]) for line in lines] == [(k, 3) for k in range(3)]
+    for line, one in zip(lines, result["ranks"]["each"]):
+        assert sum(e["n"] for e in line.of_kind("advance")) == one["updates"] == line.total("updates")
+        assert sum(e["n"] for e in line.of_kind("store")) == one["write_bytes"]
+        assert line.header["problem"]["nz"] == one["planes"]
+    assert timeline.read(tmp_path / "timeline").header["rank"] == 0
