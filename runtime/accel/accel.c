@@ -260,6 +260,7 @@ int mx_accel_build(mx_accel *a, const struct mx_accel_program *program) {
     if (a->error < 0) return a->error;
     int err = a->ops->build != NULL ? a->ops->build(a->state, program, &why)
                                     : mx_fail(&why, -ENOTSUP, "%s has no compiler", a->facts.device);
+    if (err == -ENOMEM || err == -EINVAL) err = -EIO; /* the request was all right */
     return err < 0 ? mx_accel_fail(a, err, why.text) : 0;
 }
 

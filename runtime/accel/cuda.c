@@ -394,7 +394,9 @@ static int take_code(nvrtcProgram program, bool binary, mx_why *why, char **code
     nvrtcResult e = (binary ? nvrtc.cubin_bytes : nvrtc.ptx_bytes)(program, &bytes);
     *code = e == 0 ? calloc(1, bytes + 1) : NULL;
     if (*code != NULL) e = (binary ? nvrtc.cubin : nvrtc.ptx)(program, *code);
-    return e != 0 || *code == NULL ? mx_fail(why, -EIO, "NVRTC gives no code") : 0;
+    return e != 0 || *code == NULL
+               ? mx_fail(why, -EIO, "the NVRTC here gives no code of a kernel that it has compiled")
+               : 0;
 }
 
 static int compile(const struct cuda *c, const char *text, mx_why *why, char **code) {
@@ -412,7 +414,7 @@ static int compile(const struct cuda *c, const char *text, mx_why *why, char **c
     const char *const options[] = {architecture, "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
                                    "--ftz=false"};
     if (nvrtc.create(&program, text, "kernel.cu", 0, NULL, NULL) != 0)
-        return mx_fail(why, -ENOMEM, "NVRTC takes no program");
+        return mx_fail(why, -ENOMEM, "the NVRTC here takes no program, nor does it say why");
     if (nvrtc.compile(program, (int)(sizeof options / sizeof options[0]), options) != 0)
         err = say_log(c, program, why);
     else

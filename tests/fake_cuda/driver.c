@@ -66,14 +66,6 @@ static void take_defaults(void) {
     if (now.arch == 0) now.arch = 90;
 }
 
-API void fake_cuda_set(const struct fake_cuda *to) {
-    now = *to;
-    take_defaults();
-    calls = launches = 0;
-    failed = NULL;
-    dead = initialised = false;
-}
-
 API int64_t fake_cuda_calls(void) { return calls; }
 API const char *fake_cuda_failed(void) { return failed; }
 API int64_t fake_cuda_launches(void) { return launches; }
@@ -505,6 +497,28 @@ static CUresult hand_over(struct stream *s, const struct operation *operation) {
 }
 
 static struct stream *streams[64];
+
+/* What somebody who failed has left is not the next one's. */
+static void forget(void) {
+    for (int i = 0; i < MOST_ALLOCATIONS; i++)
+        if (allocations[i].base != NULL) munmap(allocations[i].range, allocations[i].range_bytes);
+    memset(allocations, 0, sizeof allocations);
+    memset(pins, 0, sizeof pins);
+    memset(streams, 0, sizeof streams);
+    memset(contexts, 0, sizeof contexts);
+    current = NULL;
+    pushed = 0;
+    left = 0;
+}
+
+API void fake_cuda_set(const struct fake_cuda *to) {
+    now = *to;
+    take_defaults();
+    calls = launches = 0;
+    failed = NULL;
+    dead = initialised = false;
+    forget();
+}
 
 API CUresult cuStreamCreate(struct stream **out, unsigned flags) {
     CONTEXT("cuStreamCreate");

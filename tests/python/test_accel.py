@@ -9,6 +9,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import ROOT, wait_until
+from test_in_place import Fields
 from test_run_systems import System
 from test_systems import CASES
 from watch import newest_superblock
@@ -144,6 +145,19 @@ def test_awkward(request, memext, place, accel):
         result = memext.run(*words, "-d", place, "--accel", accel)
         assert result["checksum"] == expected, name
         check_bus(result)
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_files_used_in_place(request, memext, place, tmp_path, accel):
+    """Read-only fields of every type, at offsets of their own in files that stay as they are."""
+    use(request, memext, accel)
+    f = Fields(tmp_path, 1)
+    before = f.identities()
+    for nt, plan in (4, "stream by=23 bt=3"), (5, "stream by=9 bt=2 slab=2"):
+        done = memext.run(*f.run(nt), "-o", tmp_path / "out.npy", "--overwrite", "-d", place, "--plan", plan, "--accel", accel)
+        assert numpy.load(tmp_path / "out.npy").tobytes() == f.wanted(nt) and all(v["in_place"] for v in done["files"].values())
+        check_bus(done)
+    assert f.identities() == before
 
 
 @pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
