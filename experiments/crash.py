@@ -4,7 +4,7 @@
 A campaign is one problem (an awkward size, stencil and type drawn at random) computed by one algorithm on one kind of place,
 and what goes wrong meanwhile: kill -9, SIGINT, SIGTERM or SIGSTOP at a random moment (while the store is made, the grid
 initialised, something flushed, computed, verified or written out), again on the resumed run, on another backend, with other
-threads and DRAM; errors of the device; a device or file system that fills up; a memory limit; a store that somebody cuts off;
+threads and DRAM, with an accelerator or without; errors of the device; operations of an accelerator that fail; a device or file system that fills up; a memory limit; a store that somebody cuts off;
 an output that cannot be written; a second run in the same place. Every process has to end with
 
     0 and the checksum of an undisturbed run (and its grid in --output, and its own --verify), or
@@ -49,9 +49,10 @@ POLL_S = 0.0005
 DEATHS = 4  # at most, in one campaign
 
 TROUBLES = {"kill": 30, "signal": 14, "stop": 6, "fault": 12, "call": 10, "full": 8, "full-output": 4, "memory": 5, "truncate": 5,
-            "output": 6, "intruder": 4, "flakey": 4, "error": 4}
+            "output": 6, "intruder": 4, "flakey": 4, "error": 4, "accel-fault": 5}
 ALGORITHMS = {"redundant": 4, "stream": 4, "strips": 4, "side-file": 4, "direct": 2, "skewed-min": 1}
 BACKENDS = ["uring", "aio", "mmap"]
+ACCELS = {"no-accel": 12, "accel-host": 3, "accel-opencl": 1}  # of streams that read and write by requests
 PLACES = {"directory": 5, "file": 3, "loop": 2, "thin": 0, "flakey": 0, "error": 0}
 RESUMABLE = {"redundant", "stream", "strips", "side-file"}
 # What a trouble demands of the draw: the kind of place that makes it, or what else it needs.
@@ -117,6 +118,16 @@ def plan_words(dice, algorithm, problem, threads):
     return ["--plan", lines[algorithm]]
 
 
+def accel_words(dice, accel):
+    """The bus of `host` is slow now and then, so that copies are under way when something happens."""
+    return {"no-accel": [], "accel-host": ["--accel", dice.choice(["host", "host", "host,rate=200MB/s"])], "accel-opencl": ["--accel", "opencl"]}[accel]
+
+
+def without_engine(plan):
+    """An accelerator has its own."""
+    return [word if not isinstance(word, str) else re.sub(r" engine=\w+", "", word) for word in plan]
+
+
 @dataclasses.dataclass
 class Case:
     trouble: str
@@ -130,13 +141,15 @@ class Case:
     output: bool
     timeline: bool
     deaths: int
+    accel: str
 
     def words(self):
-        return {self.trouble, self.algorithm, self.backend, self.place}
+        return {self.trouble, self.algorithm, self.backend, self.place, self.accel}
 
     def __str__(self):
         size = " x ".join(map(str, self.problem.size))
-        return (f"{self.trouble}, {self.algorithm} on {self.backend} in a {self.place}, {size}, {self.problem.steps} steps, "
+        there = "" if self.accel == "no-accel" else f", {self.accel}"
+        return (f"{self.trouble}, {self.algorithm} on {self.backend}{there} in a {self.place}, {size}, {self.problem.steps} steps, "
                 f"{self.problem.stencil} {self.problem.dtype}")
 
 
@@ -160,10 +173,25 @@ def draw_case(dice, problems):
     if algorithm == "direct":
         backend = "mmap"
         algorithm = "stream" if trouble == "fault" else algorithm  # the wrapper has the transfer face only
-    return Case(trouble, algorithm, backend, place, problem, plan_words(dice, algorithm, problem, dice.choice([1, 2])),
+    case = Case(trouble, algorithm, backend, place, problem, plan_words(dice, algorithm, problem, dice.choice([1, 2])),
                 backend_options(dice, backend), verify=dice.random() < 0.15,
                 output=trouble in ("output", "full-output") or dice.random() < 0.3, timeline=dice.random() < 0.3,
-                deaths=dice.randint(1, DEATHS) if trouble in ("kill", "signal", "stop") else 1)
+                deaths=dice.randint(1, DEATHS) if trouble in ("kill", "signal", "stop") else 1, accel="no-accel")
+    return draw_accel(dice, case)
+
+
+def draw_accel(dice, case):
+    """A memory limit would be that of the compiler of a device, too."""
+    accel = weighted(dice, {**ACCELS, "no-accel": 0} if case.trouble == "accel-fault" else ACCELS)
+    if case.algorithm not in ("stream", "strips", "side-file") or case.backend == "mmap" or case.trouble == "memory":
+        if case.trouble == "accel-fault":
+            case.algorithm, case.backend, case.options = "stream", "uring", []
+            case.plan = plan_words(dice, "stream", case.problem, 1)
+        else:
+            accel = "no-accel"
+    if accel != "no-accel":
+        case.accel, case.plan = accel, without_engine(case.plan)
+    return case
 
 
 # ------------------------------------------------------------------ processes
@@ -391,6 +419,7 @@ class Campaign:
         (self.folder / "line").mkdir()
         self.lines, self.files, self.reached = [], {}, 0
         self.process, self.limiters, self.may_overwrite = None, [], bench.knows("--overwrite")
+        self.accel = accel_words(dice, case.accel)
         stack.callback(self.end_process)
         if case.timeline:
             self.files["timeline"] = self.folder / "line" / "timeline"
@@ -413,7 +442,7 @@ class Campaign:
     def first_words(self, force=False):
         case = self.case
         return [self.bench.memext, "run", *case.problem.words(self.bench.folder), *case.plan, "--backend", case.backend,
-                *case.options, *self.careful, "-d", self.place.path, *(["--force"] if force else []), *self.common()]
+                *case.options, *self.accel, *self.careful, "-d", self.place.path, *(["--force"] if force else []), *self.common()]
 
     def resume_words(self, *more):
         return [self.bench.memext, "run", "--resume", "-d", self.place.path, *more, *self.common()]
@@ -426,8 +455,10 @@ class Campaign:
         return ["--overwrite"] if self.may_overwrite and self.files.get("output", Path("/none")).exists() else []
 
     def calm_backend(self):
-        """The backend of the first run, without its faults: of a wrapped mapping the layout is that of the wrapper."""
-        return ["--backend", self.case.backend, *self.case.options]
+        """The backend of the first run, without its faults: of a wrapped mapping the layout is that of the wrapper. The accelerator goes on, or the
+        cores do."""
+        accel = self.accel if self.accel and self.dice.random() < 0.5 else []
+        return ["--backend", self.case.backend, *self.case.options, *accel]
 
     def variant(self):
         """Another backend, other threads, other DRAM: each or none."""
@@ -438,6 +469,8 @@ class Campaign:
         words += dice.choice([[], [], ["--dram", dice.choice(["24MiB", "64MiB", "512MiB"])]])
         algorithm = dice.choice(sorted(RESUMABLE))
         plan = plan_words(dice, algorithm, self.case.problem, dice.choice([1, 2]))
+        if backend != "mmap" and self.accel and dice.random() < 0.5:
+            return words + self.accel + (without_engine(plan) if dice.random() < 0.2 and "--threads" not in words and algorithm != "redundant" else [])
         return words + (plan if dice.random() < 0.2 and "--threads" not in words else [])
 
     # ---- one process
@@ -736,6 +769,14 @@ class Campaign:
             end = self.expect(self.run(self.resume_words(*self.calm_backend(), *words)), right)
         return end
 
+    def trouble_accel_fault(self):
+        """Copy or launch number N fails, at once or when it is found to be done."""
+        word, number = self.dice.choice(["fault", "late"]), int(2 ** self.dice.uniform(0, 9))
+        self.accel, before = ["--accel", f"{self.accel[1]},{word}={number}"], self.accel
+        end = self.expect(self.run(self.first_words()), {0, 3})
+        self.accel = before
+        return end
+
     def trouble_call(self):
         """Call number N of all system calls fails."""
         number = int(2 ** self.dice.uniform(0, 9))
@@ -894,6 +935,10 @@ class Bench:
         done = subprocess.run([LIMIT_MEMORY, "64MiB", "--keep-cache", "--", "true"], capture_output=True, text=True)
         if done.returncode != 0:
             why["memory"] = done.stderr.strip()
+        works = {f"accel-{a['name']}": a for a in json.loads(tool(self.memext, "info", "-q", "--json", "-")).get("accelerators", [])}
+        for accel in ("accel-host", "accel-opencl"):
+            if not works.get(accel, {}).get("works"):
+                why[accel] = works.get(accel, {}).get("why", "this memext has no accelerators")
         if not self.can_fail_calls():
             why["call"] = "this memext has no --fault call=N"
         return why
@@ -908,8 +953,8 @@ class Bench:
 
     def wanted(self, case):
         """Each sort of word asked for is met by one of its words."""
-        sorts = [TROUBLES, ALGORITHMS, BACKENDS, PLACES]
-        values = [case.trouble, case.algorithm, case.backend, case.place]
+        sorts = [TROUBLES, ALGORITHMS, BACKENDS, PLACES, ACCELS]
+        values = [case.trouble, case.algorithm, case.backend, case.place, case.accel]
         asked = [[word for word in self.only if word in sort and (sort is not PLACES or word not in TROUBLES)] for sort in sorts]
         return all(not words or value in words for words, value in zip(asked, values))
 
@@ -952,7 +997,7 @@ def one(bench, o, number, why_not):
         case = draw_case(dice, bench.problems)
         if not bench.wanted(case):
             continue
-        missing = [word for word in (case.trouble, case.place) if word in why_not]
+        missing = [word for word in (case.trouble, case.place, case.accel) if word in why_not]
         if missing:
             bench.count(f"not available: {missing[0]}")
             continue
@@ -1029,14 +1074,14 @@ def options():
     p.add_argument("--runs", type=int, default=60, metavar="N")
     p.add_argument("--seed", default="1", metavar="S")
     p.add_argument("--skip", type=int, default=0, metavar="K", help="begin with campaign K of this seed")
-    p.add_argument("--only", metavar="WORDS", help=f"of {', '.join(dict.fromkeys([*TROUBLES, *ALGORITHMS, *BACKENDS, *PLACES]))}")
+    p.add_argument("--only", metavar="WORDS", help=f"of {', '.join(dict.fromkeys([*TROUBLES, *ALGORITHMS, *BACKENDS, *PLACES, *ACCELS]))}")
     p.add_argument("--place", default=str(ROOT / "build"), metavar="DIR", help="directory on storage to work in")
     p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"), metavar="PROGRAM")
     p.add_argument("--patience", type=float, default=240, metavar="SECONDS",
                    help="a run that takes longer hangs; the longest takes seconds, on a machine that does much else a minute")
     p.add_argument("--json", metavar="FILE", help="counts and failures")
     o = p.parse_args()
-    known = {*TROUBLES, *ALGORITHMS, *BACKENDS, *PLACES}
+    known = {*TROUBLES, *ALGORITHMS, *BACKENDS, *PLACES, *ACCELS}
     for word in (o.only or "").split(","):
         if word and word not in known:
             p.error(f"--only: {word} is none of {', '.join(sorted(known))}")

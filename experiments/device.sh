@@ -68,7 +68,14 @@ stencils)
     ;;
 inside) run inside.json -n "$n" "$n" "$n" -t $((nt * 5)) --backend dram --algorithm direct ;;
 host) run host.json -n "$n" "$n" "$nz" -t "$nt" --backend dram --algorithm stream --device-memory "$cap" ;;
-flash) run flash.json -n "$n" "$n" "$flash_nz" -t "$nt" -d "$dir" --algorithm stream --device-memory "$cap" ;;
+flash)
+    # In a folder of its own, where one that was cut off has left a store of nobody's.
+    mkdir -p "$dir/memext-device"
+    run flash.json -n "$n" "$n" "$flash_nz" -t "$nt" -d "$dir/memext-device" --force --algorithm stream --device-memory "$cap"
+    status=$?
+    rm -rf "$dir/memext-device"
+    exit $status
+    ;;
 ktable)
     # Both arrays take so many quarters of the memory; the pipeline is k planes deep, and what does not fit is reported so. A run that is cut off leaves none.
     memory=$("$mx_python" -c 'import re, sys
@@ -114,8 +121,8 @@ fuse = folder / "fuse.jsonl"
 for levels, one in enumerate((json.loads(line) for line in fuse.read_text().splitlines()) if fuse.exists() else (), 1):
     print(f"fuse       {one['updates_per_second'] / 1e9:.2f} Gupdates/s with {levels} level{'s' if levels > 1 else ''} a launch (aim on an H200: 300 with two)")
 for name, result in (("inside", inside), ("host", host), ("flash", flash)):
-    if not result:
-        print(f"{name:10} not run")
+    if not result or result.get("status") != "done":
+        print(f"{name:10} {'not run' if not result else result.get('error') or result.get('status')}")
         continue
     plan, rate = result["plan"], result["updates_per_second"] / 1e9
     share = f", {100 * rate * 1e9 / bus['updates_per_second']:.0f} % of the kernel's" if bus else ""

@@ -185,9 +185,18 @@ int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out)
     return 0;
 }
 
+/* Who gives up has not released what he had; a device may go on without him, and its memory with it. */
+static void release_all(mx_accel *a) {
+    for (int q = 0; q < MX_ACCEL_QUEUES; q++) mx_accel_wait(a, (enum mx_accel_queue)q, a->taken[q]);
+    for (int i = 0; i < MOST_ALLOCATIONS; i++) mx_accel_release(a, a->allocation[i].address);
+}
+
 void mx_accel_close(mx_accel *a) {
     if (a == NULL) return;
-    if (a->state != NULL) a->ops->close(a->state);
+    if (a->state != NULL) {
+        release_all(a);
+        a->ops->close(a->state);
+    }
     free(a);
 }
 
@@ -251,6 +260,7 @@ int mx_accel_build(mx_accel *a, const struct mx_accel_program *program) {
     if (a->error < 0) return a->error;
     int err = a->ops->build != NULL ? a->ops->build(a->state, program, &why)
                                     : mx_fail(&why, -ENOTSUP, "%s has no compiler", a->facts.device);
+    if (err == -ENOMEM || err == -EINVAL) err = -EIO; /* the request was all right */
     return err < 0 ? mx_accel_fail(a, err, why.text) : 0;
 }
 

@@ -1,10 +1,11 @@
 /* cuda.c - devices of CUDA: the driver (libcuda) and its run-time compiler (libnvrtc) are loaded when they
  * are asked for, declared here so that nothing is needed to build. Written from their documentation and not
- * yet run on a device.
+ * yet run on a device: tests/fake_cuda stands for one.
  *
  * Four streams, as the four queues of opencl.c; an event after each operation says whether it is done.
  * Addresses are the device's own, which no memory of the host has. Calls come from several threads, one at a
- * time, so the context is made current by each.
+ * time, so each makes the context current, and gives the thread back the one that it had: the program around
+ * this library may use CUDA itself.
  */
 #include "accel/accel.h"
 
@@ -29,9 +30,9 @@ typedef struct mx_cu_function *CUfunction;
 typedef struct mx_cu_array *CUarray;
 typedef struct mx_nvrtc_program *nvrtcProgram;
 
-enum { NOT_READY = 600, NO_DEVICE = 100, OUT_OF_MEMORY = 2 };
+enum { OUT_OF_MEMORY = 2, NO_DEVICE = 100, NO_BINARY_FOR_GPU = 209, UNSUPPORTED_PTX = 222, NOT_READY = 600 };
 enum { MEMORY_DEVICE = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1 };
-enum { COMPUTE_CAPABILITY_MAJOR = 75, COMPUTE_CAPABILITY_MINOR = 76 };
+enum { MAX_GROUPS_X = 5, MAX_PITCH = 11, COMPUTE_CAPABILITY_MAJOR = 75, COMPUTE_CAPABILITY_MINOR = 76 };
 
 struct memcpy_2d {
     size_t src_x_bytes, src_y;
@@ -51,6 +52,7 @@ struct memcpy_2d {
 
 /* F(result, name here, name there, arguments) */
 #define DRIVER(F)                                                                                            \
+    F(CUresult, version, "cuDriverGetVersion", (int *))                                                      \
     F(CUresult, init, "cuInit", (unsigned))                                                                  \
     F(CUresult, count, "cuDeviceGetCount", (int *))                                                          \
     F(CUresult, device, "cuDeviceGet", (CUdevice *, int))                                                    \
@@ -58,7 +60,8 @@ struct memcpy_2d {
     F(CUresult, attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                                   \
     F(CUresult, retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                                 \
     F(CUresult, give_back, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                       \
-    F(CUresult, set_current, "cuCtxSetCurrent", (CUcontext))                                                 \
+    F(CUresult, push, "cuCtxPushCurrent_v2", (CUcontext))                                                    \
+    F(CUresult, pop, "cuCtxPopCurrent_v2", (CUcontext *))                                                    \
     F(CUresult, memory, "cuMemGetInfo_v2", (size_t *, size_t *))                                             \
     F(CUresult, alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                             \
     F(CUresult, release, "cuMemFree_v2", (CUdeviceptr))                                                      \
@@ -69,7 +72,8 @@ struct memcpy_2d {
     F(CUresult, stream_end, "cuStreamDestroy_v2", (CUstream))                                                \
     F(CUresult, put, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                  \
     F(CUresult, get, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                        \
-    F(CUresult, copy, "cuMemcpy2DAsync_v2", (const struct memcpy_2d *, CUstream))                            \
+    F(CUresult, copy, "cuMemcpyDtoDAsync_v2", (CUdeviceptr, CUdeviceptr, size_t, CUstream))                  \
+    F(CUresult, copy_rows, "cuMemcpy2DAsync_v2", (const struct memcpy_2d *, CUstream))                       \
     F(CUresult, event, "cuEventCreate", (CUevent *, unsigned))                                               \
     F(CUresult, record, "cuEventRecord", (CUevent, CUstream))                                                \
     F(CUresult, query, "cuEventQuery", (CUevent))                                                            \
@@ -88,6 +92,10 @@ struct memcpy_2d {
     F(nvrtcResult, compile, "nvrtcCompileProgram", (nvrtcProgram, int, const char *const *))                 \
     F(nvrtcResult, ptx_bytes, "nvrtcGetPTXSize", (nvrtcProgram, size_t *))                                   \
     F(nvrtcResult, ptx, "nvrtcGetPTX", (nvrtcProgram, char *))                                               \
+    F(nvrtcResult, cubin_bytes, "nvrtcGetCUBINSize", (nvrtcProgram, size_t *))                               \
+    F(nvrtcResult, cubin, "nvrtcGetCUBIN", (nvrtcProgram, char *))                                           \
+    F(nvrtcResult, count_known, "nvrtcGetNumSupportedArchs", (int *))                                        \
+    F(nvrtcResult, known, "nvrtcGetSupportedArchs", (int *))                                                 \
     F(nvrtcResult, log_bytes, "nvrtcGetProgramLogSize", (nvrtcProgram, size_t *))                            \
     F(nvrtcResult, log, "nvrtcGetProgramLog", (nvrtcProgram, char *))                                        \
     F(nvrtcResult, destroy, "nvrtcDestroyProgram", (nvrtcProgram *))
@@ -102,28 +110,41 @@ static void *driver, *compiler;
 #define LOAD_COMPILER(result, name, there, arguments)                                                        \
     if ((*(void **)&nvrtc.name = dlsym(compiler, there)) == NULL) missing = there;
 
-static void *open_first(const char *const *names) {
+/* That of the driver's own generation first: what a newer one makes an older driver does not load. */
+static void *open_compiler(int driver_version) {
+    static const char *const others[] = {
+        "libnvrtc.so.11.2", "libnvrtc.so",    "/usr/local/cuda/lib64/libnvrtc.so",
+        "libnvrtc.so.12",   "libnvrtc.so.13", NULL};
     void *library = NULL;
-    for (; *names != NULL && library == NULL; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+    for (int major = driver_version / 1000; major >= 12 && library == NULL; major--) {
+        char name[40];
+        snprintf(name, sizeof name, "libnvrtc.so.%d", major);
+        library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    for (int i = 0; others[i] != NULL && library == NULL; i++)
+        library = dlopen(others[i], RTLD_NOW | RTLD_LOCAL);
     return library;
 }
 
 static int load_libraries(mx_why *why) {
-    static const char *const of_driver[] = {"libcuda.so.1", NULL}, *const of_compiler[] = {
-                                                                       "libnvrtc.so", "libnvrtc.so.13",
-                                                                       "libnvrtc.so.12", "libnvrtc.so.11.2",
-                                                                       NULL};
     const char *missing = NULL;
-    if (driver == NULL && (driver = open_first(of_driver)) == NULL)
+    int version = 0;
+    if (driver == NULL && (driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL)
         return mx_fail(why, -ENOTSUP, "libcuda.so.1 cannot be loaded: there is no driver of NVIDIA here");
-    if (compiler == NULL && (compiler = open_first(of_compiler)) == NULL)
+    DRIVER(LOAD_DRIVER)
+    if (missing != NULL)
+        return mx_fail(why, -EIO,
+                       "libcuda.so.1 has no %s: the driver is older than that of CUDA 11.2; renew it",
+                       missing);
+    cu.version(&version);
+    if (compiler == NULL && (compiler = open_compiler(version)) == NULL)
         return mx_fail(
             why, -ENOTSUP,
             "libnvrtc.so cannot be loaded, which compiles kernels: install NVRTC of the CUDA toolkit");
-    DRIVER(LOAD_DRIVER)
     COMPILER(LOAD_COMPILER)
     if (missing != NULL)
-        return mx_fail(why, -ENOTSUP, "the libraries of CUDA here have no %s: too old", missing);
+        return mx_fail(why, -EIO, "libnvrtc.so has no %s: it is older than CUDA 11.2; install a newer NVRTC",
+                       missing);
     return 0;
 }
 
@@ -135,11 +156,11 @@ static int fail(mx_why *why, CUresult err) {
 
 /* ---- a device */
 
-enum { MOST_KERNELS = MX_ACCEL_KERNELS };
+enum { MOST_KERNELS = MX_ACCEL_KERNELS, MOST_PINS = 8 };
 
 struct queue {
     CUstream stream;
-    CUevent *event; /* of operation i at i % capacity */
+    CUevent *event; /* of operation i at i % capacity; used again */
     int64_t capacity, taken, done;
 };
 
@@ -150,30 +171,47 @@ struct cuda {
     struct queue queue[MX_ACCEL_QUEUES];
     CUmodule module;
     CUfunction kernel[MOST_KERNELS];
+    void *pinned[MOST_PINS];
+    int64_t max_pitch, most_groups[3]; /* of a launch in x, y and z */
+    uint64_t free_bytes;               /* when it was opened */
 };
+
+static CUresult enter(const struct cuda *c) { return cu.push(c->context); }
+static void leave(void) {
+    CUcontext context;
+    cu.pop(&context);
+}
 
 static int find_device(int number, CUdevice *out, mx_why *why) {
     int n = 0, err = load_libraries(why);
     if (err < 0) return err;
     CUresult e = cu.init(0);
     if (e == 0) e = cu.count(&n);
-    if (e != 0 && e != NO_DEVICE) return fail(why, e), -ENOTSUP;
+    if (e != 0 && e != NO_DEVICE) {
+        mx_why reason = {""};
+        fail(&reason, e);
+        return mx_fail(why, -EIO, "the driver of NVIDIA here does not work: %.250s", reason.text);
+    }
     if (n == 0) return mx_fail(why, -ENOTSUP, "CUDA has no device here");
     if (number >= n)
         return mx_fail(why, -EINVAL, "--accel cuda: device=%d is none of the devices 0 to %d", number, n - 1);
     e = cu.device(out, number);
-    return e != 0 ? (fail(why, e), -ENOTSUP) : 0;
+    return e != 0 ? (fail(why, e), -EIO) : 0;
 }
 
 static int probe(char *device, mx_why *why) {
     CUdevice d;
-    int err = find_device(0, &d, why);
-    if (err == 0 && device != NULL) cu.device_name(device, 128, d);
-    return err;
+    int n = 0, err = find_device(0, &d, why);
+    if (err < 0 || device == NULL) return err;
+    if (cu.device_name(device, 90, d) != 0) snprintf(device, 128, "a device without a name");
+    const size_t used = strlen(device);
+    if (cu.count(&n) == 0 && n > 1) snprintf(device + used, 128 - used, " (device=0 of 0 to %d)", n - 1);
+    return 0;
 }
 
 /* ---- queues */
 
+/* All its events are in use. */
 static int grow(struct queue *q, mx_why *why) {
     const int64_t capacity = q->capacity > 0 ? 2 * q->capacity : 64;
     CUevent *event = calloc((size_t)capacity, sizeof(CUevent));
@@ -185,44 +223,57 @@ static int grow(struct queue *q, mx_why *why) {
     return 0;
 }
 
+/* Every operation is between these two, and with a begin that was refused there is no end. */
 static int begin(struct cuda *c, struct queue *q, mx_why *why) {
-    const CUresult e = cu.set_current(c->context);
-    if (e != 0) return fail(why, e);
-    return q->taken - q->done == q->capacity ? grow(q, why) : 0;
+    if (q->taken - q->done == q->capacity && grow(q, why) < 0) return -ENOMEM;
+    const CUresult e = enter(c);
+    return e != 0 ? fail(why, e) : 0;
 }
 
+/* Of one that failed some part may be under way, which no event is of. */
 static int end(struct queue *q, CUresult e, mx_why *why) {
-    CUevent event = NULL;
-    if (e == 0) e = cu.event(&event, EVENT_DISABLE_TIMING);
-    if (e == 0) e = cu.record(event, q->stream);
+    CUevent *event = &q->event[q->taken % q->capacity];
+    if (e == 0 && *event == NULL) e = cu.event(event, EVENT_DISABLE_TIMING);
+    if (e == 0) e = cu.record(*event, q->stream);
+    if (e != 0) cu.stream_wait(q->stream);
+    leave();
     if (e != 0) return fail(why, e);
-    q->event[q->taken++ % q->capacity] = event;
+    q->taken++;
     return 0;
 }
 
-static int64_t done(void *state, enum mx_accel_queue queue, mx_why *why) {
-    struct cuda *c = state;
-    struct queue *q = &c->queue[queue];
-    cu.set_current(c->context);
+static int64_t count_done(struct queue *q, mx_why *why) {
     while (q->done < q->taken) {
         const CUresult e = cu.query(q->event[q->done % q->capacity]);
         if (e == NOT_READY) break;
         if (e != 0) return fail(why, e);
-        cu.event_end(q->event[q->done++ % q->capacity]);
+        q->done++;
     }
     return q->done;
+}
+
+static int64_t done(void *state, enum mx_accel_queue queue, mx_why *why) {
+    struct cuda *c = state;
+    const CUresult e = enter(c);
+    if (e != 0) return fail(why, e);
+    const int64_t n = count_done(&c->queue[queue], why);
+    leave();
+    return n;
 }
 
 static int wait(void *state, enum mx_accel_queue queue, int64_t number, mx_why *why) {
     struct cuda *c = state;
     struct queue *q = &c->queue[queue];
-    cu.set_current(c->context);
-    if (number > q->done && number <= q->taken) {
-        const CUresult e = cu.event_wait(q->event[(number - 1) % q->capacity]);
-        if (e != 0) return cu.stream_wait(q->stream), fail(why, e);
-    }
-    const int64_t now = done(state, queue, why);
-    return now < 0 ? (int)now : 0;
+    if (number <= q->done || number > q->taken) return 0;
+    CUresult e = enter(c);
+    if (e != 0) return fail(why, e);
+    e = cu.event_wait(q->event[(number - 1) % q->capacity]);
+    if (e != 0)
+        cu.stream_wait(q->stream);
+    else
+        q->done = number; /* what is before it in the stream is done as well */
+    leave();
+    return e != 0 ? fail(why, e) : 0;
 }
 
 /* ---- operations */
@@ -251,39 +302,57 @@ static int get(void *state, const struct mx_accel_span *span, size_t n, mx_why *
     return end(q, e, why);
 }
 
+/* A pitch may be longer than those of copies of rows. */
+static CUresult copy_pieces(const struct cuda *c, const struct mx_accel_copy *p, CUstream stream) {
+    CUresult e = 0;
+    if (p->n > 1 && p->from_pitch <= c->max_pitch && p->to_pitch <= c->max_pitch) {
+        const struct memcpy_2d m = {.src_type = MEMORY_DEVICE,
+                                    .src_device = there(p->from),
+                                    .src_pitch = (size_t)p->from_pitch,
+                                    .dst_type = MEMORY_DEVICE,
+                                    .dst_device = there(p->to),
+                                    .dst_pitch = (size_t)p->to_pitch,
+                                    .width_bytes = (size_t)p->bytes,
+                                    .height = (size_t)p->n};
+        return cu.copy_rows(&m, stream);
+    }
+    for (int64_t i = 0; i < p->n && e == 0; i++)
+        e = cu.copy(there(p->to + i * p->to_pitch), there(p->from + i * p->from_pitch), (size_t)p->bytes,
+                    stream);
+    return e;
+}
+
 static int copy(void *state, enum mx_accel_queue queue, const struct mx_accel_copy *p, mx_why *why) {
     struct cuda *c = state;
     struct queue *q = &c->queue[queue];
-    const struct memcpy_2d m = {.src_type = MEMORY_DEVICE,
-                                .src_device = there(p->from),
-                                .src_pitch = (size_t)p->from_pitch,
-                                .dst_type = MEMORY_DEVICE,
-                                .dst_device = there(p->to),
-                                .dst_pitch = (size_t)p->to_pitch,
-                                .width_bytes = (size_t)p->bytes,
-                                .height = (size_t)p->n};
-    int err = begin(c, q, why);
-    if (err < 0) return err;
-    return end(q, cu.copy(&m, q->stream), why);
+    const int err = begin(c, q, why);
+    return err < 0 ? err : end(q, copy_pieces(c, p, q->stream), why);
 }
 
-static unsigned groups(int64_t n, unsigned of) { return (unsigned)((n + of - 1) / of); }
+static int64_t groups(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
     /* Rows of 64 cells, 4 of them, so that a line is read by few groups. */
     const int64_t x = l->group[0] > 0 ? l->group[0] : 64, y = l->group[0] > 0 ? l->group[1] : 4;
+    const int64_t grid[3] = {groups(l->size[0], x), groups(l->size[1], y), l->size[2]};
     struct cuda *c = state;
     struct queue *q = &c->queue[MX_ACCEL_WORK];
     CUdeviceptr array[MX_ACCEL_ARRAYS];
     int64_t number[MX_ACCEL_NUMBERS];
-    void *argument[MX_ACCEL_ARRAYS + MX_ACCEL_NUMBERS];
-    int n = 0, err = begin(c, q, why);
+    void *argument[MX_ACCEL_ARRAYS + MX_ACCEL_NUMBERS + 1] = {
+        NULL}; /* ends with NULL, though the driver counts */
+    int n = 0;
+    for (int i = 0; i < 3; i++)
+        if (grid[i] > c->most_groups[i])
+            return mx_fail(why, -ENOTSUP, "%lld work groups in %c are more than a launch has, %lld",
+                           (long long)grid[i], "xyz"[i], (long long)c -> most_groups[i]);
+    const int err = begin(c, q, why);
     if (err < 0) return err;
     for (int32_t i = 0; i < l->arrays; i++) array[i] = there(l->array[i]), argument[n++] = &array[i];
     for (int i = 0; i < MX_ACCEL_NUMBERS; i++) number[i] = l->number[i], argument[n++] = &number[i];
     return end(q,
-               cu.launch(c->kernel[l->kernel], groups(l->size[0], x), groups(l->size[1], y),
-                         (unsigned)l->size[2], (unsigned)x, (unsigned)y, 1, 0, q->stream, argument, NULL),
+               cu.launch(c->kernel[l->kernel], (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
+                         (unsigned)x, (unsigned)y, 1, 0, q->stream, argument, NULL),
                why);
 }
 
@@ -305,89 +374,172 @@ static int say_log(const struct cuda *c, nvrtcProgram program, mx_why *why) {
     return err;
 }
 
-static int compile(struct cuda *c, const char *text, mx_why *why, char **ptx) {
-    int major = 0, minor = 0, err = 0;
+/* The architecture that the compiler knows and the device has, or the newest one below it: code for the
+ * first, which drivers of the same generation load whatever their age; PTX for the second, which the driver
+ * compiles on. 0: none. */
+static int find_architecture(const struct cuda *c, int *of_device) {
+    int major = 0, minor = 0, n = 0, known[256], best = 0;
+    if (cu.attribute(&major, COMPUTE_CAPABILITY_MAJOR, c->device) != 0) return 0;
+    if (cu.attribute(&minor, COMPUTE_CAPABILITY_MINOR, c->device) != 0) return 0;
+    *of_device = 10 * major + minor;
+    if (nvrtc.count_known(&n) != 0 || n > (int)(sizeof known / sizeof known[0]) || nvrtc.known(known) != 0)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (known[i] <= *of_device && known[i] > best) best = known[i];
+    return best;
+}
+
+static int take_code(nvrtcProgram program, bool binary, mx_why *why, char **code) {
+    size_t bytes = 0;
+    nvrtcResult e = (binary ? nvrtc.cubin_bytes : nvrtc.ptx_bytes)(program, &bytes);
+    *code = e == 0 ? calloc(1, bytes + 1) : NULL;
+    if (*code != NULL) e = (binary ? nvrtc.cubin : nvrtc.ptx)(program, *code);
+    return e != 0 || *code == NULL
+               ? mx_fail(why, -EIO, "the NVRTC here gives no code of a kernel that it has compiled")
+               : 0;
+}
+
+static int compile(const struct cuda *c, const char *text, mx_why *why, char **code) {
+    int err = 0, of_device = 0;
+    const int arch = find_architecture(c, &of_device);
+    const bool binary = arch == of_device;
     char architecture[40];
     nvrtcProgram program = NULL;
-    size_t bytes = 0;
-    cu.attribute(&major, COMPUTE_CAPABILITY_MAJOR, c->device);
-    cu.attribute(&minor, COMPUTE_CAPABILITY_MINOR, c->device);
-    snprintf(architecture, sizeof architecture, "--gpu-architecture=compute_%d%d", major, minor);
+    if (arch == 0)
+        return mx_fail(why, -ENOTSUP,
+                       "the NVRTC here compiles nothing for %.80s, compute capability %d.%d: install one "
+                       "that does, or leave --accel out",
+                       c->name, of_device / 10, of_device % 10);
+    snprintf(architecture, sizeof architecture, "--gpu-architecture=%s_%d", binary ? "sm" : "compute", arch);
     const char *const options[] = {architecture, "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
                                    "--ftz=false"};
     if (nvrtc.create(&program, text, "kernel.cu", 0, NULL, NULL) != 0)
-        return mx_fail(why, -ENOMEM, "NVRTC takes no program");
+        return mx_fail(why, -ENOMEM, "the NVRTC here takes no program, nor does it say why");
     if (nvrtc.compile(program, (int)(sizeof options / sizeof options[0]), options) != 0)
         err = say_log(c, program, why);
-    else if (nvrtc.ptx_bytes(program, &bytes) != 0 || (*ptx = malloc(bytes + 1)) == NULL ||
-             nvrtc.ptx(program, *ptx) != 0)
-        err = mx_fail(why, -EIO, "NVRTC gives no PTX");
+    else
+        err = take_code(program, binary, why, code);
     nvrtc.destroy(&program);
     return err;
 }
 
-static int build(void *state, const struct mx_accel_program *p, mx_why *why) {
-    struct cuda *c = state;
-    char *ptx = NULL;
-    cu.set_current(c->context);
+static int load(struct cuda *c, const char *code, const struct mx_accel_program *p, mx_why *why) {
+    CUresult e = enter(c);
+    if (e != 0) return fail(why, e);
     if (c->module != NULL) cu.unload(c->module);
     c->module = NULL;
-    int err = compile(c, p->text, why, &ptx);
-    CUresult e = err == 0 ? cu.load(&c->module, ptx) : 0;
-    for (int32_t i = 0; i < p->n_names && err == 0 && e == 0; i++)
-        e = cu.function(&c->kernel[i], c->module, p->names[i]);
-    free(ptx);
-    return err < 0 ? err : e != 0 ? fail(why, e) : 0;
+    e = cu.load(&c->module, code);
+    if (e != 0) c->module = NULL;
+    for (int32_t i = 0; i < p->n_names && e == 0; i++) e = cu.function(&c->kernel[i], c->module, p->names[i]);
+    leave();
+    if (e == UNSUPPORTED_PTX || e == NO_BINARY_FOR_GPU)
+        return mx_fail(why, -EIO,
+                       "the driver of %.80s does not load what the NVRTC here makes (CUDA error %d): renew "
+                       "the driver, or install the NVRTC of its generation",
+                       c->name, e);
+    return e != 0 ? fail(why, e) : 0;
+}
+
+static int build(void *state, const struct mx_accel_program *p, mx_why *why) {
+    struct cuda *c = state;
+    char *code = NULL;
+    int err = compile(c, p->text, why, &code);
+    if (err == 0) err = load(c, code, p, why);
+    free(code);
+    return err;
 }
 
 /* ---- memory */
 
 static int allocate(void *state, uint64_t bytes, mx_why *why, char **address) {
-    struct cuda *c = state;
+    const struct cuda *c = state;
     CUdeviceptr p = 0;
-    CUresult e = cu.set_current(c->context);
-    if (e == 0) e = cu.alloc(&p, bytes);
+    CUresult e = enter(c);
+    if (e != 0) return fail(why, e);
+    e = cu.alloc(&p, bytes);
+    leave();
     if (e != 0) return fail(why, e);
     return *address = (char *)(uintptr_t)p, 0;
 }
 
 static void release(void *state, char *address) {
     const struct cuda *c = state;
-    cu.set_current(c->context);
+    if (enter(c) != 0) return;
     cu.release(there(address));
+    leave();
 }
 
 /* Not pinned, copies are as right, and slower. */
 static int stage(void *state, void *host, uint64_t bytes, mx_why *why) {
-    const struct cuda *c = state;
+    struct cuda *c = state;
+    int i = 0;
     (void)why;
-    cu.set_current(c->context);
-    cu.pin(host, bytes, 0);
+    while (i < MOST_PINS && c->pinned[i] != NULL) i++;
+    if (i == MOST_PINS || enter(c) != 0) return 0;
+    if (cu.pin(host, bytes, 0) == 0) c->pinned[i] = host;
+    leave();
     return 0;
 }
 
 static void unstage(void *state, void *host) {
-    const struct cuda *c = state;
-    cu.set_current(c->context);
-    cu.unpin(host);
+    struct cuda *c = state;
+    for (int i = 0; i < MOST_PINS; i++)
+        if (c->pinned[i] == host && enter(c) == 0) {
+            cu.unpin(host);
+            leave();
+            c->pinned[i] = NULL;
+        }
 }
 
 /* ---- open and close */
 
-static void cuda_close(void *state) {
-    struct cuda *c = state;
-    if (c->context != NULL) cu.set_current(c->context);
-    for (int i = 0; i < MX_ACCEL_QUEUES; i++) {
-        struct queue *q = &c->queue[i];
-        if (q->stream == NULL) continue;
+static void close_queue(struct queue *q) {
+    if (q->stream != NULL) {
         cu.stream_wait(q->stream);
-        for (int64_t k = q->done; k < q->taken; k++) cu.event_end(q->event[k % q->capacity]);
-        free(q->event);
+        for (int64_t i = 0; i < q->capacity; i++)
+            if (q->event[i] != NULL) cu.event_end(q->event[i]);
         cu.stream_end(q->stream);
     }
-    if (c->module != NULL) cu.unload(c->module);
-    if (c->context != NULL) cu.give_back(c->device);
+    free(q->event);
+}
+
+static void cuda_close(void *state) {
+    struct cuda *c = state;
+    if (c->context != NULL) {
+        const bool entered = enter(c) == 0;
+        for (int i = 0; i < MX_ACCEL_QUEUES; i++) close_queue(&c->queue[i]);
+        if (c->module != NULL) cu.unload(c->module);
+        if (entered) leave();
+        cu.give_back(c->device);
+    }
     free(c);
+}
+
+static CUresult take_limits(struct cuda *c) {
+    int value = 0;
+    CUresult e = cu.attribute(&value, MAX_PITCH, c->device);
+    c->max_pitch = value;
+    for (int i = 0; i < 3 && e == 0; i++) {
+        e = cu.attribute(&value, MAX_GROUPS_X + i, c->device);
+        c->most_groups[i] = value;
+    }
+    return e;
+}
+
+static CUresult open_queues(struct cuda *c) {
+    size_t all, left = 0;
+    CUresult e = take_limits(c);
+    if (e == 0) e = cu.retain(&c->context, c->device);
+    if (e != 0) return c->context = NULL, e;
+    if ((e = enter(c)) != 0) return e;
+    e = cu.memory(&left, &all);
+    c->free_bytes = left;
+    for (int i = 0; i < MX_ACCEL_QUEUES && e == 0; i++) {
+        e = cu.stream(&c->queue[i].stream, STREAM_NON_BLOCKING);
+        if (e != 0) c->queue[i].stream = NULL;
+    }
+    leave();
+    return e;
 }
 
 static int cuda_open(const char *keys, uint64_t memory_bytes, mx_why *why, void **state) {
@@ -403,25 +555,31 @@ static int cuda_open(const char *keys, uint64_t memory_bytes, mx_why *why, void 
     struct cuda *c = calloc(1, sizeof *c);
     if (c == NULL) return mx_fail(why, -ENOMEM, "no memory for an accelerator");
     c->device = device;
-    cu.device_name(c->name, sizeof c->name, device);
-    CUresult e = cu.retain(&c->context, device);
-    if (e == 0) e = cu.set_current(c->context);
-    for (int i = 0; i < MX_ACCEL_QUEUES && e == 0; i++)
-        e = cu.stream(&c->queue[i].stream, STREAM_NON_BLOCKING);
+    if (cu.device_name(c->name, sizeof c->name, device) != 0)
+        snprintf(c->name, sizeof c->name, "CUDA device %ld", number);
+    const CUresult e = open_queues(c);
     if (e != 0) {
-        fail(why, e);
+        mx_why reason = {""};
+        fail(&reason, e);
+        mx_fail(why, -EIO, "%.100s cannot be opened: %.200s", c->name, reason.text);
         cuda_close(c);
-        return -ENOTSUP;
+        return -EIO;
     }
     return *state = c, 0;
 }
 
+/* Of what is free the driver needs some itself, for code and stacks of kernels, and each allocation is
+ * rounded up to 2 MiB. */
+static uint64_t usable(uint64_t free_bytes) {
+    const uint64_t most = UINT64_C(512) << 20, share = free_bytes / 16;
+    return free_bytes - (share < most ? share : most);
+}
+
 static void facts(const void *state, struct mx_accel_facts *out) {
     const struct cuda *c = state;
-    size_t free_bytes = 0, all = 0;
-    cu.set_current(c->context);
-    cu.memory(&free_bytes, &all);
-    *out = (struct mx_accel_facts){.memory_bytes = free_bytes, .most_bytes = free_bytes};
+    const uint64_t bytes = usable(c->free_bytes);
+    *out =
+        (struct mx_accel_facts){.memory_bytes = bytes, .most_bytes = bytes, .most_planes = c->most_groups[2]};
     snprintf(out->device, sizeof out->device, "%s", c->name);
 }
 

@@ -2,8 +2,9 @@
  * is true of real ones can be tested with it everywhere, and models of them measured. Kernels are the engines
  * of this process.
  *
- * Each direction of the bus is a thread that copies in order. With a rate it takes the time that the bytes
- * take at that rate from the end of the copy before, or from its own beginning if that is later.
+ * Each direction of the bus is a thread that copies in order. With a rate a copy takes the time that its
+ * bytes take at that rate from the end of the copy before, or from when it was handed over if that is later:
+ * when the thread gets a core is no matter of a bus, whose copies follow one another without a stop.
  */
 #include "accel/accel.h"
 
@@ -26,6 +27,7 @@ enum { PENDING = 64 }; /* copies that a lane holds */
 struct job {
     struct mx_accel_span *span;
     size_t n;
+    double taken_s; /* when it was handed over */
 };
 
 struct lane {
@@ -67,7 +69,7 @@ static void sleep_until(double s) {
 }
 
 static void move(struct lane *l, const struct job *job) {
-    double begin = now_s(), bytes = 0;
+    double begin = job->taken_s, bytes = 0;
     for (size_t i = 0; i < job->n; i++) {
         const struct mx_accel_span *s = &job->span[i];
         memcpy(l->from_device ? s->host : s->device, l->from_device ? s->device : s->host, s->bytes);
@@ -102,7 +104,7 @@ static void *work(void *argument) {
 }
 
 static int hand_over(struct lane *l, const struct mx_accel_span *span, size_t n, mx_why *why) {
-    struct job job = {malloc((n > 0 ? n : 1) * sizeof *span), n};
+    struct job job = {malloc((n > 0 ? n : 1) * sizeof *span), n, now_s()};
     if (job.span == NULL) return mx_fail(why, -ENOMEM, "no memory for a copy");
     memcpy(job.span, span, n * sizeof *span);
     pthread_mutex_lock(&l->lock);

@@ -185,8 +185,9 @@ static int begin(struct queue *q, mx_why *why) {
     return q->taken - q->done == q->capacity ? grow(q, why) : 0;
 }
 
+/* Of one that failed some part may be under way, which no event is of. */
 static int end(struct queue *q, cl_int err, cl_event event, mx_why *why) {
-    if (err != CL_SUCCESS) return fail(why, err);
+    if (err != CL_SUCCESS) return api.clFinish(q->queue), fail(why, err);
     q->event[q->taken++ % q->capacity] = event;
     api.clFlush(q->queue);
     return 0;
@@ -454,7 +455,7 @@ static int opencl_open(const char *keys, uint64_t memory_bytes, mx_why *why, voi
         o->queue[i].queue = api.clCreateCommandQueue(o->context, found.device, 0, &e);
     if (e != CL_SUCCESS) {
         opencl_close(o);
-        return mx_fail(why, -ENOTSUP, "%.100s cannot be opened: %s", found.name, error_name(e));
+        return mx_fail(why, -EIO, "%.100s cannot be opened: %s", found.name, error_name(e));
     }
     return *state = o, 0;
 }

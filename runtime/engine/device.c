@@ -78,6 +78,11 @@ static int build(mx_engine *e, const struct mx_advance *a) {
     return 0;
 }
 
+int64_t mx_device_most_planes(const mx_accel *accel) {
+    const int64_t most = mx_accel_facts(accel)->most_planes;
+    return most > 0 ? most : INT64_MAX / 2;
+}
+
 struct mx_accel_level mx_device_launch(const struct mx_problem *p, const struct mx_advance *a, int32_t l,
                                        int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     const struct mx_view *v = &a->view;
@@ -110,7 +115,8 @@ static int launch_planes(mx_engine *e, const struct mx_advance *a, int32_t l, in
 
 static int launch(mx_engine *e, const struct mx_advance *a, int32_t l) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
-    const int64_t kept = mx_device_after_kept(e->after, a, l), most = kept > 0 ? kept : w->z1 - w->z0;
+    const int64_t kept = mx_device_after_kept(e->after, a, l), planes = mx_device_most_planes(e->accel),
+                  most = kept > 0 ? mx_min(kept, planes) : planes;
     int err = 0;
     if (w->y0 >= w->y1 || w->z0 >= w->z1) return 0;
     for (int64_t z = w->z0; z < w->z1 && err == 0; z += most)

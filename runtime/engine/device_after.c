@@ -403,11 +403,16 @@ static int take_norms(struct mx_device_after *d, const struct mx_advance *a, int
 static int refresh_x(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t *number) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     if (!copies_in(&d->after, MX_DIM_X)) return 0;
-    struct mx_accel_level k = window_of(d, a, l, MX_DEVICE_FRAME, w->y0, w->y1, w->z0, w->z1);
-    k.number[7] = d->after.sides.side[MX_DIM_X][0];
-    k.number[8] = d->after.sides.side[MX_DIM_X][1];
-    k.size[0] = 2 * d->problem->h, k.size[1] = w->y1 - w->y0, k.size[2] = w->z1 - w->z0;
-    return launch(d, &k, number);
+    int err = 0;
+    for (int64_t z = w->z0, n; z < w->z1 && err == 0; z += n) {
+        n = mx_min(w->z1 - z, mx_device_most_planes(d->accel));
+        struct mx_accel_level k = window_of(d, a, l, MX_DEVICE_FRAME, w->y0, w->y1, z, z + n);
+        k.number[7] = d->after.sides.side[MX_DIM_X][0];
+        k.number[8] = d->after.sides.side[MX_DIM_X][1];
+        k.size[0] = 2 * d->problem->h, k.size[1] = w->y1 - w->y0, k.size[2] = n;
+        err = launch(d, &k, number);
+    }
+    return err;
 }
 
 static bool in_reach(const struct mx_advance *a, int array, int64_t y, int64_t z) {

@@ -39,7 +39,9 @@ int mx_device_after_inserted(struct mx_device_after *after, const struct mx_adva
 /* Calls up to this one are done: their values are recorded. */
 void mx_device_after_done(struct mx_device_after *after, int64_t call);
 
-/* device.c: level l of a call, of rows [y0,y1) and planes [z0,z1). */
+/* device.c: planes of a window that one launch may have. */
+int64_t mx_device_most_planes(const mx_accel *accel);
+/* Level l of a call, of rows [y0,y1) and planes [z0,z1). */
 struct mx_accel_level mx_device_launch(const struct mx_problem *problem, const struct mx_advance *a,
                                        int32_t l, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
 

@@ -261,85 +261,100 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
 
 /* ------------------------------------------------------------------ the engines */
 
-enum { DEFAULT_MEMORY_BYTES = 128 << 20, TRIAL_ROWS = 512, TRIAL_LEVELS = 32, LINE_BYTES = 64 };
+enum {
+    DEFAULT_MEMORY_BYTES = 128 << 20,
+    TRIAL_ROWS = 512,
+    LEAST_ROWS = 16,
+    LEAST_PLANES = 64,
+    LINE_BYTES = 64
+};
+
+int mx_trial_make(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct mx_trial *t) {
+    const int64_t h2 = 2 * p->h, least = LEAST_ROWS + h2,
+                  state = tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
+    const int64_t cells = (int64_t)memory_bytes / (2 * state + mx_fixed_cell_bytes(p));
+    t->problem = *p;
+    t->problem.nx = tune_max(1, tune_min(p->nx, cells / (least * least) - h2 - LINE_BYTES));
+    const int64_t rows = cells / (t->problem.nx + h2 + LINE_BYTES);
+    t->problem.ny = tune_max(1, tune_min(tune_min(p->ny, TRIAL_ROWS), rows / least - h2));
+    t->problem.nz = tune_max(1, tune_min(tune_max(p->nz, LEAST_PLANES), rows / (t->problem.ny + h2) - h2));
+    for (int i = 0; i < MX_TRIAL_LEVELS; i++)
+        t->window[i] =
+            (struct mx_window){p->h, (int32_t)t->problem.ny + p->h, p->h, (int32_t)t->problem.nz + p->h};
+    return mx_layout_make(&t->problem, LINE_BYTES, false, why, &t->layout);
+}
+
+struct mx_fixed_view mx_trial_fixed(const struct mx_trial *t, int32_t i, char *base) {
+    const struct mx_fixed_layout *f = &t->layout.fixed[i];
+    return (struct mx_fixed_view){.base = base,
+                                  .slots = t->layout.planes,
+                                  .slot_pitch_bytes = f->plane_pitch_bytes,
+                                  .row_pitch_bytes = f->row_pitch_bytes,
+                                  .file_plane_pitch_bytes = f->plane_pitch_bytes,
+                                  .align_bytes = 1};
+}
 
 struct bench {
-    struct mx_problem problem;
-    struct mx_layout layout;
+    struct mx_trial trial;
     mx_block *block;
-    struct mx_window window[TRIAL_LEVELS];
     struct mx_fixed_view fixed[MX_MAX_FIXED];
 };
 
 static uint64_t fixed_bytes(const struct bench *b) {
     uint64_t bytes = 0;
-    for (int32_t i = 0; i < mx_fixed_count(&b->problem); i++) bytes += (uint64_t)b->layout.fixed[i].bytes;
+    for (int32_t i = 0; i < mx_fixed_count(&b->trial.problem); i++)
+        bytes += (uint64_t)b->trial.layout.fixed[i].bytes;
     return bytes;
 }
 
 /* The fields of C stand behind the two arrays. */
 static void place_fixed(struct bench *b) {
-    char *at = (char *)mx_block_data(b->block) + 2 * b->layout.buffer_bytes;
-    for (int32_t i = 0; i < mx_fixed_count(&b->problem); i++) {
-        const struct mx_fixed_layout *f = &b->layout.fixed[i];
-        b->fixed[i] = (struct mx_fixed_view){.base = at,
-                                             .slots = b->layout.planes,
-                                             .slot_pitch_bytes = f->plane_pitch_bytes,
-                                             .row_pitch_bytes = f->row_pitch_bytes,
-                                             .file_plane_pitch_bytes = f->plane_pitch_bytes,
-                                             .align_bytes = 1};
-        at += f->bytes;
+    char *at = (char *)mx_block_data(b->block) + 2 * b->trial.layout.buffer_bytes;
+    for (int32_t i = 0; i < mx_fixed_count(&b->trial.problem); i++) {
+        b->fixed[i] = mx_trial_fixed(&b->trial, i, at);
+        at += b->trial.layout.fixed[i].bytes;
     }
 }
 
-/* A grid with the problem's rows (shortened where memory_bytes does not hold a slab of them). */
 static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct bench *b) {
-    const int64_t h2 = 2 * p->h, state = tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
-    const int64_t cells = (int64_t)memory_bytes / (2 * state + mx_fixed_cell_bytes(p));
-    b->problem = *p;
-    b->problem.nx = tune_max(1, tune_min(p->nx, cells / ((16 + h2) * (16 + h2)) - h2 - LINE_BYTES));
-    int64_t rows = cells / (b->problem.nx + h2 + LINE_BYTES);
-    b->problem.ny = tune_max(1, tune_min(tune_min(p->ny, TRIAL_ROWS), rows / (16 + h2) - h2));
-    b->problem.nz = tune_max(1, tune_min(tune_max(p->nz, 64), rows / (b->problem.ny + h2) - h2));
-    int err = mx_layout_make(&b->problem, LINE_BYTES, false, why, &b->layout);
-    if (err < 0) return err;
-    mx_layout_in_dram(&b->layout);
-    for (int i = 0; i < TRIAL_LEVELS; i++)
-        b->window[i] =
-            (struct mx_window){p->h, (int32_t)b->problem.ny + p->h, p->h, (int32_t)b->problem.nz + p->h};
     const struct mx_block_options none = {0};
-    err = mx_block_create(&none, 2 * (uint64_t)b->layout.buffer_bytes + fixed_bytes(b), why, &b->block);
+    int err = mx_trial_make(p, memory_bytes, why, &b->trial);
+    if (err < 0) return err;
+    mx_layout_in_dram(&b->trial.layout);
+    err = mx_block_create(&none, 2 * (uint64_t)b->trial.layout.buffer_bytes + fixed_bytes(b), why, &b->block);
     if (err == 0) place_fixed(b);
     return err;
 }
 
 static struct mx_advance whole_grid(const struct bench *b, int32_t levels) {
     char *base = mx_block_data(b->block);
-    return (struct mx_advance){.view = {.base = {base, base + b->layout.buffer_bytes},
-                                        .slots = {b->layout.planes, b->layout.planes},
-                                        .plane_pitch_bytes = b->layout.plane_pitch_bytes,
-                                        .row_pitch_bytes = b->layout.row_pitch_bytes,
+    return (struct mx_advance){.view = {.base = {base, base + b->trial.layout.buffer_bytes},
+                                        .slots = {b->trial.layout.planes, b->trial.layout.planes},
+                                        .plane_pitch_bytes = b->trial.layout.plane_pitch_bytes,
+                                        .row_pitch_bytes = b->trial.layout.row_pitch_bytes,
                                         .fixed = b->fixed},
                                .levels = levels,
-                               .window = b->window};
+                               .window = b->trial.window};
 }
 
 static int engine_rate(const char *name, const struct bench *b, const struct mx_machine *machine,
                        int32_t threads, int32_t levels, double seconds, mx_why *why, double *rate) {
     const struct mx_engine_ops *ops = mx_engine_find(name);
-    struct mx_engine_options o = {.problem = &b->problem,
+    struct mx_engine_options o = {.problem = &b->trial.problem,
                                   .machine = machine,
-                                  .row_pitch_bytes = b->layout.row_pitch_bytes,
+                                  .row_pitch_bytes = b->trial.layout.row_pitch_bytes,
                                   .threads = threads,
                                   .levels = levels,
-                                  .rows = b->layout.rows,
-                                  .planes = b->layout.planes};
+                                  .rows = b->trial.layout.rows,
+                                  .planes = b->trial.layout.planes};
     mx_engine *engine = NULL;
     int err =
         ops == NULL ? mx_fail(why, -EINVAL, "there is no engine %s", name) : ops->create(&o, why, &engine);
     if (err < 0) return err;
     struct mx_advance a = whole_grid(b, levels);
-    double cells = (double)b->problem.nx * (double)b->problem.ny * (double)b->problem.nz * levels, done = 0;
+    double cells = (double)b->trial.problem.nx * (double)b->trial.problem.ny * (double)b->trial.problem.nz *
+                   levels,
+           done = 0;
     mx_engine_advance(ops, engine, &a); /* warms caches and pages */
     uint64_t begin = mx_clock_ns(), spent;
     do {
@@ -348,7 +363,7 @@ static int engine_rate(const char *name, const struct bench *b, const struct mx_
         spent = mx_clock_ns() - begin;
     } while ((double)spent < seconds * 1e9);
     ops->free(engine);
-    *rate = done / (double)mx_levels_a_step(&b->problem) / ((double)spent * 1e-9);
+    *rate = done / (double)mx_levels_a_step(&b->trial.problem) / ((double)spent * 1e-9);
     return 0;
 }
 
@@ -356,14 +371,14 @@ static int engine_rate(const char *name, const struct bench *b, const struct mx_
  * of planes, level t staying t*h planes behind it. Returns the cells that it computes. */
 static double walk_through(const struct mx_engine_ops *ops, mx_engine *engine, const struct bench *b,
                            int32_t levels, int64_t slab) {
-    const int64_t h = b->problem.h, top = b->problem.nz + h;
-    struct mx_window window[TRIAL_LEVELS];
+    const int64_t h = b->trial.problem.h, top = b->trial.problem.nz + h;
+    struct mx_window window[MX_TRIAL_LEVELS];
     double cells = 0;
     for (int64_t from = h; from < top + levels * h; from += slab) {
         struct mx_advance a = whole_grid(b, levels);
         for (int32_t l = 0; l < levels; l++) {
             const int64_t z0 = tune_max(h, from - l * h), z1 = tune_min(top, from + slab - l * h);
-            window[l] = b->window[l];
+            window[l] = b->trial.window[l];
             window[l].z0 = (int32_t)tune_min(z0, top);
             window[l].z1 = (int32_t)tune_max(z1, window[l].z0);
             cells += (double)(window[l].z1 - window[l].z0);
@@ -371,20 +386,20 @@ static double walk_through(const struct mx_engine_ops *ops, mx_engine *engine, c
         a.window = window;
         mx_engine_advance(ops, engine, &a);
     }
-    return cells * (double)b->problem.nx * (double)b->problem.ny;
+    return cells * (double)b->trial.problem.nx * (double)b->trial.problem.ny;
 }
 
 static int slab_rate(const struct bench *b, const struct mx_machine *machine, int32_t threads, double seconds,
                      mx_why *why, double *rate) {
     const struct mx_engine_ops *ops = mx_engine_find("iblock");
-    const int32_t levels = (int32_t)mx_levels_a_step(&b->problem) * (TRIAL_LEVELS / 4);
-    const struct mx_engine_options o = {.problem = &b->problem,
+    const int32_t levels = (int32_t)mx_levels_a_step(&b->trial.problem) * (MX_TRIAL_LEVELS / 4);
+    const struct mx_engine_options o = {.problem = &b->trial.problem,
                                         .machine = machine,
-                                        .row_pitch_bytes = b->layout.row_pitch_bytes,
+                                        .row_pitch_bytes = b->trial.layout.row_pitch_bytes,
                                         .threads = threads,
                                         .levels = levels,
-                                        .rows = b->layout.rows,
-                                        .planes = b->layout.planes};
+                                        .rows = b->trial.layout.rows,
+                                        .planes = b->trial.layout.planes};
     mx_engine *engine = NULL;
     const int err = ops->create(&o, why, &engine);
     if (err < 0) return err;
@@ -396,18 +411,18 @@ static int slab_rate(const struct bench *b, const struct mx_machine *machine, in
         spent = mx_clock_ns() - begin;
     } while ((double)spent < seconds * 1e9);
     ops->free(engine);
-    *rate = done / (double)mx_levels_a_step(&b->problem) / ((double)spent * 1e-9);
+    *rate = done / (double)mx_levels_a_step(&b->trial.problem) / ((double)spent * 1e-9);
     return 0;
 }
 
 static double copy_rate(const struct bench *b, int32_t threads) {
     char *base = mx_block_data(b->block);
-    int64_t pitch = b->layout.plane_pitch_bytes, planes = b->layout.planes;
+    int64_t pitch = b->trial.layout.plane_pitch_bytes, planes = b->trial.layout.planes;
     uint64_t begin = mx_clock_ns();
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t z = 0; z < planes; z++)
-        memcpy(base + b->layout.buffer_bytes + z * pitch, base + z * pitch, (size_t)pitch);
-    return (double)b->layout.buffer_bytes / ((double)(mx_clock_ns() - begin + 1) * 1e-9);
+        memcpy(base + b->trial.layout.buffer_bytes + z * pitch, base + z * pitch, (size_t)pitch);
+    return (double)b->trial.layout.buffer_bytes / ((double)(mx_clock_ns() - begin + 1) * 1e-9);
 }
 
 /* What is measured of the computation, in turns. */
@@ -415,7 +430,7 @@ enum { TILED, IBLOCK, SLAB, COPY, N_OF_COMPUTE };
 
 static int one_turn(const struct bench *b, const struct mx_machine *machine, int32_t threads, double seconds,
                     mx_why *why, double rate[N_OF_COMPUTE]) {
-    int err = engine_rate("tiled", b, machine, threads, TRIAL_LEVELS, seconds, why, &rate[TILED]);
+    int err = engine_rate("tiled", b, machine, threads, MX_TRIAL_LEVELS, seconds, why, &rate[TILED]);
     if (err == 0) err = engine_rate("iblock", b, machine, threads, 1, seconds, why, &rate[IBLOCK]);
     if (err == 0) err = slab_rate(b, machine, threads, seconds, why, &rate[SLAB]);
     if (err == 0) rate[COPY] = copy_rate(b, threads);

@@ -12,15 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PAGE = 4096,
-    PIECE_BYTES = 8 << 20,
-    PIECES = 4,
-    UNDER_WAY = 2,
-    LEVELS = 8,
-    MOST_ROWS = 512,
-    LINE_BYTES = 64
-};
+enum { PAGE = 4096, PIECE_BYTES = 8 << 20, PIECES = 4, UNDER_WAY = 2, LEVELS = 8 };
 enum { KERNEL_BYTES = 1 << 30 }; /* of both arrays: more than caches hold */
 
 /* ------------------------------------------------------------------ the bus */
@@ -82,17 +74,15 @@ static int measure_bus(mx_accel *accel, double seconds, mx_why *why, struct mx_a
 
 struct bench {
     mx_accel *accel;
-    struct mx_problem problem;
-    struct mx_layout layout;
+    struct mx_trial trial;
     struct mx_view view;
     struct mx_fixed_view fixed[MX_MAX_FIXED];
-    struct mx_window window[LEVELS];
     char *zero; /* a plane */
 };
 
 /* Zeros: whatever memory held might be numbers that take longer. */
 static int take_zeros(struct bench *b, int64_t bytes, mx_why *why, char **out) {
-    const int64_t piece = b->layout.plane_pitch_bytes;
+    const int64_t piece = b->trial.layout.plane_pitch_bytes;
     int err = mx_accel_alloc(b->accel, (uint64_t)bytes, "a measurement", why, out);
     for (int64_t done = 0; done < bytes && err == 0; done += piece) {
         const struct mx_accel_span s = {*out + done, b->zero, (uint64_t)tune_min(piece, bytes - done)};
@@ -103,23 +93,8 @@ static int take_zeros(struct bench *b, int64_t bytes, mx_why *why, char **out) {
     return err;
 }
 
-/* A grid with the problem's rows that takes not more than so many bytes. */
-static int make_grid(const struct mx_problem *p, int64_t memory_bytes, mx_why *why, struct bench *b) {
-    const int64_t cell = mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p), h2 = 2 * p->h;
-    const int64_t cells = memory_bytes / cell;
-    b->problem = *p;
-    b->problem.nx = tune_max(1, tune_min(p->nx, cells / ((8 + h2) * (8 + h2)) - h2 - LINE_BYTES));
-    const int64_t rows = cells / (b->problem.nx + h2 + LINE_BYTES);
-    b->problem.ny = tune_max(1, tune_min(tune_min(p->ny, MOST_ROWS), rows / (8 + h2) - h2));
-    b->problem.nz = tune_max(1, tune_min(p->nz, rows / (b->problem.ny + h2) - h2));
-    for (int i = 0; i < LEVELS; i++)
-        b->window[i] =
-            (struct mx_window){p->h, (int32_t)b->problem.ny + p->h, p->h, (int32_t)b->problem.nz + p->h};
-    return mx_layout_make(&b->problem, LINE_BYTES, false, why, &b->layout);
-}
-
 static int make_arrays(struct bench *b, mx_why *why) {
-    const struct mx_layout *l = &b->layout;
+    const struct mx_layout *l = &b->trial.layout;
     b->zero = calloc(1, (size_t)l->plane_pitch_bytes);
     if (b->zero == NULL) return mx_fail(why, -ENOMEM, "no memory to measure the kernel of an accelerator");
     b->view = (struct mx_view){.slots = {l->planes, l->planes},
@@ -128,14 +103,10 @@ static int make_arrays(struct bench *b, mx_why *why) {
                                .fixed = b->fixed};
     int err = 0;
     for (int i = 0; i < 2 && err == 0; i++) err = take_zeros(b, l->buffer_bytes, why, &b->view.base[i]);
-    for (int32_t i = 0; i < mx_fixed_count(&b->problem) && err == 0; i++) {
-        const struct mx_fixed_layout *f = &l->fixed[i];
-        b->fixed[i] = (struct mx_fixed_view){.slots = l->planes,
-                                             .slot_pitch_bytes = f->plane_pitch_bytes,
-                                             .row_pitch_bytes = f->row_pitch_bytes,
-                                             .file_plane_pitch_bytes = f->plane_pitch_bytes,
-                                             .align_bytes = 1};
-        err = take_zeros(b, f->bytes, why, &b->fixed[i].base);
+    for (int32_t i = 0; i < mx_fixed_count(&b->trial.problem) && err == 0; i++) {
+        char *base = NULL;
+        err = take_zeros(b, l->fixed[i].bytes, why, &base);
+        b->fixed[i] = mx_trial_fixed(&b->trial, i, base);
     }
     return err;
 }
@@ -144,18 +115,18 @@ static int make_arrays(struct bench *b, mx_why *why) {
 static int run_kernel(struct bench *b, const struct mx_machine *machine, int32_t threads, double seconds,
                       mx_why *why, double *rate) {
     const struct mx_engine_ops *ops = mx_engine_find("device");
-    const struct mx_engine_options o = {.problem = &b->problem,
+    const struct mx_engine_options o = {.problem = &b->trial.problem,
                                         .machine = machine,
-                                        .row_pitch_bytes = b->layout.row_pitch_bytes,
+                                        .row_pitch_bytes = b->trial.layout.row_pitch_bytes,
                                         .threads = threads,
                                         .levels = LEVELS,
-                                        .rows = b->layout.rows,
-                                        .planes = b->problem.nz,
+                                        .rows = b->trial.layout.rows,
+                                        .planes = b->trial.problem.nz,
                                         .accel = b->accel};
     mx_engine *engine = NULL;
     int err = ops->create(&o, why, &engine);
     if (err < 0) return err;
-    const struct mx_advance a = {.view = b->view, .levels = LEVELS, .window = b->window};
+    const struct mx_advance a = {.view = b->view, .levels = LEVELS, .window = b->trial.window};
     double done = 0;
     uint64_t begin = 0, spent = 0;
     for (int i = 0; (i < 2 || (double)spent < seconds * 1e9) && err == 0; i++) {
@@ -168,7 +139,7 @@ static int run_kernel(struct bench *b, const struct mx_machine *machine, int32_t
         spent = mx_clock_ns() - begin;
     }
     ops->free(engine);
-    const struct mx_problem *p = &b->problem;
+    const struct mx_problem *p = &b->trial.problem;
     if (err == 0)
         *rate = done / (double)mx_levels_a_step(p) * (double)p->nx * (double)p->ny * (double)p->nz /
                 ((double)spent * 1e-9);
@@ -179,7 +150,7 @@ static int measure_kernel(const struct mx_problem *p, const struct mx_machine *m
                           mx_accel *accel, double seconds, mx_why *why, double *rate) {
     const uint64_t memory = mx_accel_facts(accel)->memory_bytes / 2;
     struct bench b = {.accel = accel};
-    int err = make_grid(p, memory < KERNEL_BYTES ? (int64_t)memory : KERNEL_BYTES, why, &b);
+    int err = mx_trial_make(p, memory < KERNEL_BYTES ? memory : KERNEL_BYTES, why, &b.trial);
     if (err == 0) err = make_arrays(&b, why);
     if (err == 0) err = run_kernel(&b, machine, threads, seconds, why, rate);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_accel_release(accel, b.fixed[i].base);

@@ -1,15 +1,18 @@
 """memext run with an accelerator: every system and the built-in stencils have the bits that they have without one, on host and on OpenCL (PoCL),
 in rings that fit and in strips that do not, with sides, sources, probes, norms and snapshots; bytes on the bus are those predicted; a run that fails
-there goes on; what was measured of an accelerator enters the model."""
+there goes on; what was measured of an accelerator enters the model. Of CUDA a driver and a compiler that need no device stand for them (tests/fake_cuda)."""
 import json
 import os
+import signal
 import subprocess
 
 import numpy
 import pytest
-from conftest import ROOT
+from conftest import ROOT, wait_until
+from test_in_place import Fields
 from test_run_systems import System
 from test_systems import CASES
+from watch import newest_superblock
 
 GRID = ["-n", 41, 37, 29, "-t", 9]
 HOW = {
@@ -19,6 +22,32 @@ HOW = {
     "direct": ["--accel", "host", "--algorithm", "direct"],
     "dram": ["--accel", "host,rate=500MB/s", "--backend", "dram", "--algorithm", "stream"],
 }
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    monkeypatch.delenv("FAKE_CUDA", raising=False)
+
+
+@pytest.fixture
+def fake_cuda(build, monkeypatch):
+    """Says what the fake does; from then on it is what --accel cuda finds."""
+    folder = build / "fake_cuda"
+    if not folder.exists():
+        pytest.skip("tests/fake_cuda was not built")
+
+    def say(words=""):
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+        monkeypatch.setenv("FAKE_CUDA", words)
+    return say
+
+
+def use(request, memext, name):
+    """The accelerator, if it is there; of cuda the fake."""
+    if name == "cuda":
+        request.getfixturevalue("fake_cuda")("late=1")
+    if not works(memext, name)["works"]:
+        pytest.skip(works(memext, name)["why"])
 
 
 def works(memext, name):
@@ -59,12 +88,11 @@ def test_ring_as_large_as_it_may_be(memext, place):
     memext.refused("run", *words, "--accel", "host", "--device-memory", "64KiB", naming="--device-memory")
 
 
-@pytest.mark.parametrize("accel", ["host", "opencl"])
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_system(memext, place, tmp_path, name, accel):
+def test_system(request, memext, place, tmp_path, name, accel):
     """Kernels of users, from the same text: the checksum of a run in DRAM."""
-    if not works(memext, accel)["works"]:
-        pytest.skip(works(memext, accel)["why"])
+    use(request, memext, accel)
     system = System(name, tmp_path)
     words = [*system.words(4), "-d", place]
     expected = memext.run(*words)["checksum"]
@@ -73,15 +101,14 @@ def test_system(memext, place, tmp_path, name, accel):
     check_bus(result)
 
 
-@pytest.mark.parametrize("accel", ["host", "opencl"])
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
 @pytest.mark.parametrize("plan, sides", [
     ("stream bt=3 slab=5", ["x=periodic", "y=mirror", "z=fixed,mirror"]), ("stream by=19 bt=2 slab=3", ["x=mirror", "y=mirror", "z=mirror"]),
     ("stream bt=2 slab=9", ["y=periodic", "z=periodic"]), ("resident bt=4", ["x=periodic", "y=periodic", "z=periodic"]),
 ])
-def test_sides_points_norms_snapshots(memext, place, tmp_path, accel, plan, sides):
+def test_sides_points_norms_snapshots(request, memext, place, tmp_path, accel, plan, sides):
     """All that can be asked of rows that were computed: cells, traces, norms and snapshots are those of a run in DRAM."""
-    if not works(memext, accel)["works"]:
-        pytest.skip(works(memext, accel)["why"])
+    use(request, memext, accel)
     rng = numpy.random.default_rng(5)
     numpy.save(tmp_path / "w.npy", rng.random(7) - 0.5)
     cells = rng.integers(0, (41, 37, 29), (60, 3))
@@ -97,7 +124,66 @@ def test_sides_points_norms_snapshots(memext, place, tmp_path, accel, plan, side
     assert result["host_to_device_bytes"] == result["predicted_host_to_device_bytes"]
     assert result["device_to_host_bytes"] == result["predicted_device_to_host_bytes"]
     aside = result["accelerator"]
-    assert (aside["aside_device_to_host_bytes"] > 0) == (accel == "opencl")
+    assert (aside["aside_device_to_host_bytes"] > 0) == (accel != "host")
+
+
+AWKWARD = {
+    "one plane": ["-n", 20, 15, 1, "-t", 5, "--plan", "stream bt=2 slab=1"],
+    "one row, strips of one": ["-n", 20, 3, 9, "-t", 4, "--plan", "stream by=1 bt=2 slab=2"],
+    "bt does not divide nt": ["-n", 20, 15, 13, "-t", 9, "--plan", "stream bt=4 slab=5"],
+    "more levels than steps": ["-n", 20, 15, 13, "-t", 3, "--plan", "stream bt=3 slab=20"],
+    "h = 4": ["-n", 20, 15, 13, "-t", 5, "--stencil", "star25", "--plan", "stream bt=2 slab=3"],
+    "h = 4 in strips": ["-n", 20, 15, 13, "-t", 5, "--stencil", "star25", "--dtype", "f32", "--plan", "stream by=6 bt=2 slab=9"],
+}
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_awkward(request, memext, place, accel):
+    use(request, memext, accel)
+    for name, words in AWKWARD.items():
+        expected = memext.run(*words[:words.index("--plan")], "-d", place)["checksum"]
+        result = memext.run(*words, "-d", place, "--accel", accel)
+        assert result["checksum"] == expected, name
+        check_bus(result)
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_files_used_in_place(request, memext, place, tmp_path, accel):
+    """Read-only fields of every type, at offsets of their own in files that stay as they are."""
+    use(request, memext, accel)
+    f = Fields(tmp_path, 1)
+    before = f.identities()
+    for nt, plan in (4, "stream by=23 bt=3"), (5, "stream by=9 bt=2 slab=2"):
+        done = memext.run(*f.run(nt), "-o", tmp_path / "out.npy", "--overwrite", "-d", place, "--plan", plan, "--accel", accel)
+        assert numpy.load(tmp_path / "out.npy").tobytes() == f.wanted(nt) and all(v["in_place"] for v in done["files"].values())
+        check_bus(done)
+    assert f.identities() == before
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_file_to_file(request, memext, place, tmp_path, accel):
+    """From a file of cells to one, without and with a store that stays; an output that does not fit leaves a sentence and no part of it."""
+    use(request, memext, accel)
+    numpy.save(tmp_path / "in.npy", numpy.random.default_rng(3).random((15, 19, 22)))
+    words = ["--input", tmp_path / "in.npy", "-t", 6, "-d", place]
+    expected = memext.run(*words, "--output", tmp_path / "cpu.npy")["checksum"]
+    result = memext.run(*words, "--output", tmp_path / "there.npy", "--accel", accel)
+    assert result["checksum"] == expected and (tmp_path / "there.npy").read_bytes() == (tmp_path / "cpu.npy").read_bytes()
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_interrupted(request, memext, place, accel):
+    """Ctrl-C when sweeps are committed: status 5, and what follows ends with the undisturbed run's bits, there or without an accelerator."""
+    use(request, memext, accel)
+    words = ["-n", 61, 53, 47, "-t", 400, "-d", place]
+    expected = memext.run(*words)["checksum"]
+    process = subprocess.Popen([str(w) for w in (memext.program, "run", *words, "--quiet", "--commit-every", 0, "--plan", "stream bt=2", "--accel", accel)],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert wait_until(lambda: newest_superblock(place / "memext.store")[0] > 3, "it has committed", process)
+    process.send_signal(signal.SIGINT)
+    error = process.communicate(timeout=900)[1]
+    assert process.returncode == 5 and "--resume" in error, error
+    assert memext.run("-d", place, "--resume", *(["--accel", accel] if accel == "host" else []))["checksum"] == expected
 
 
 @pytest.mark.parametrize("accel", ["host", "opencl"])
@@ -166,6 +252,60 @@ def test_tune(memext):
     assert plan["plan"]["engine"] == "device" and plan["device_used_bytes"] <= plan["device_memory_bytes"] == 128 << 20
     assert plan["predicted_time"]["bus_s"] == pytest.approx(plan["predicted_read_bytes"] / 2e9)
     assert plan["predicted_time"]["total_s"] >= plan["predicted_time"]["bus_s"]
+
+
+# ------------------------------------------------------------------ devices that cannot be used, or are lost
+
+def why_not(memext, name):
+    found = works(memext, name)
+    assert not found["works"]
+    return found["why"]
+
+
+def test_why_opencl_cannot_be_used(memext, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    why = why_not(memext, "opencl")
+    assert "no platform" in why or "cannot be loaded" in why
+    memext.refused("run", *GRID, "-d", place, "--accel", "opencl", naming=why[:40])
+    assert list(place.iterdir()) == []
+
+
+def test_why_cuda_cannot_be_used(memext, place, tmp_path, build, fake_cuda, monkeypatch):
+    """No driver, one that is too old, no compiler, one that is too old, no device, a driver that does not work: each has its sentence, in info and in a run;
+    what there is and does not work ends in status 3, what there is not in status 2."""
+    (tmp_path / "old.c").write_text("int cuInit(unsigned flags) { return 0; }\n")
+    for folder, library in (("old driver", "libcuda.so.1"), ("no compiler", None), ("old compiler", "libnvrtc.so.12")):
+        (tmp_path / folder).mkdir()
+        if library:
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / folder / library, tmp_path / "old.c"], check=True)
+        if library != "libcuda.so.1":
+            (tmp_path / folder / "libcuda.so.1").symlink_to(build / "fake_cuda" / "libcuda.so.1")
+    for folder, words, status, naming in (("old driver", "", 3, "renew it"), ("no compiler", "", 2, "libnvrtc.so cannot be loaded"),
+                                          ("old compiler", "", 3, "older than CUDA 11.2"), (None, "devices=0", 2, "no device"),
+                                          (None, "fail=1,name=cuInit,error=803", 3, "CUDA error 803"),
+                                          (None, "fail=1,name=cuDeviceGetCount,error=999", 3, "CUDA error 999")):
+        fake_cuda(words)
+        if folder:
+            monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / folder))
+            if folder == "no compiler" and works(memext, "cuda")["works"]:
+                continue  # this machine has one of its own
+        assert naming in why_not(memext, "cuda"), folder or words
+        done = memext("run", *GRID, "-d", place, "--accel", "cuda", "--quiet")
+        assert done.returncode == status and naming in done.stderr, (folder or words, done.returncode, done.stderr)
+        assert list(place.iterdir()) == []
+
+
+def test_lost_device(memext, place, fake_cuda):
+    """A device that is gone while it computes, one that has less memory than it says, one whose driver does not load the kernel: a sentence and status 3,
+    and the store goes on without it."""
+    expected = memext.run(*GRID, "-d", place)["checksum"]
+    for words, naming in (("late=1,fail=9,name=cuLaunchKernel,error=700,sticky=1", "illegal memory access"), ("fail=1,name=cuMemAlloc_v2,error=2", "out of memory"),
+                          ("fail=1,name=cuModuleLoadData,error=222", "the NVRTC of its generation"), ("fail=5,name=cuEventQuery,error=719,sticky=1", "launch failure"),
+                          ("fail=3,name=cuMemcpyDtoHAsync_v2,error=999,sticky=1", "in a copy from it")):
+        fake_cuda(words)
+        failed = memext.run(*GRID, "-d", place, "--accel", "cuda", "--plan", "stream bt=3 slab=9", status=3)
+        assert naming in failed["error"], (words, failed["error"])
+        assert memext.run("-d", place, "--resume")["checksum"] == expected, words
 
 
 # ------------------------------------------------------------------ scripts that measure

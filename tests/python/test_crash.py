@@ -8,7 +8,7 @@ from conftest import ROOT, sh, wait_until
 
 CRASH = ROOT / "experiments" / "crash.py"
 FAKE = """#!/bin/sh
-case "$*" in *--dry-run*|*--help*|*"--backend dram"*|*call=*) exec {memext} "$@";; esac
+case "$*" in *--dry-run*|*--help*|*info*|*"--backend dram"*|*call=*) exec {memext} "$@";; esac
 {instead}
 """
 
@@ -40,6 +40,14 @@ def nothing_is_left(place):
 
 def test_runs_that_are_killed_come_to_their_end(memext, place):
     done = campaign(place, "--memext", memext.program, "--runs", 3, "--seed", 5, "--only", "kill,redundant,stream,uring,aio")
+    assert done.returncode == 0 and "0 failed" in done.stdout, done.stdout + done.stderr
+    assert nothing_is_left(place)
+
+
+@pytest.mark.parametrize("only", ["kill,accel-host,uring,directory,file", "accel-fault,accel-host,directory"])
+def test_runs_on_an_accelerator_come_to_their_end(memext, place, only):
+    """Killed, or with an operation there that fails: resumed there or by the cores, with the undisturbed run's bits."""
+    done = campaign(place, "--memext", memext.program, "--runs", 3, "--seed", 7, "--only", only)
     assert done.returncode == 0 and "0 failed" in done.stdout, done.stdout + done.stderr
     assert nothing_is_left(place)
 

@@ -2,8 +2,7 @@
  * operation ends everything after it; and a run that any of its copies or launches fails in leaves the store
  * as it was. */
 #include "accel/accel.h"
-
-#include <memext/memext.h>
+#include "accel_runs.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -158,135 +157,59 @@ Test(accel, quantities_and_keys) {
 
 /* ------------------------------------------------------------------ runs */
 
-static char *report_of(mx_run *run) {
-    char *json = NULL;
-    mx_why why = {""};
-    cr_assert(mx_run_report(run, &why, &json) == 0, "%s", why.text);
-    return json;
-}
-
-/* The value of a key, as text. */
-/* Of the last one of this name: those of objects inside the report come first. */
-static void value_of(const char *json, const char *key, char *value, size_t capacity) {
-    char quoted[64];
-    snprintf(quoted, sizeof quoted, "\"%s\": ", key);
-    const char *at = NULL;
-    for (const char *next = json; (next = strstr(next, quoted)) != NULL; next++) at = next;
-    cr_assert(at != NULL, "no %s in %s", key, json);
-    at += strlen(quoted);
-    at += *at == '"';
-    snprintf(value, capacity, "%.*s", (int)strcspn(at, "\",\n"), at);
-}
-
-struct ended {
-    int err;
-    char checksum[32], operations[32];
-    mx_why why;
-};
-
-/* more: words of a run beside these, up to NULL; or NULL. */
-static struct ended run_asking(const char *accel, const char *place, const char *stencil, const char *dtype,
-                               bool resume, const char *const *more) {
-    char word[8][320];
-    const char *words[20], *const fixed[] = {"size=22 17 11", "steps=4", "plan=stream bt=2 slab=13 by=9"};
-    const bool own = more != NULL && strncmp(*more, "size=", 5) == 0;
-    struct ended e = {0};
-    mx_run *run = NULL;
-    int n = 0;
-    snprintf(word[0], sizeof word[0], "device=%s", place);
-    words[n++] = word[0];
-    for (int i = 0; i < 3 && !resume && !own; i++) words[n++] = fixed[i];
-    if (resume) words[n++] = "resume";
-    snprintf(word[1], sizeof word[1], "stencil=%s", stencil);
-    if (!resume) words[n++] = word[1];
-    snprintf(word[2], sizeof word[2], "dtype=%s", dtype);
-    if (!resume) words[n++] = word[2];
-    snprintf(word[3], sizeof word[3], "accel=%s", accel != NULL ? accel : "");
-    if (accel != NULL) words[n++] = word[3];
-    for (; more != NULL && *more != NULL; more++) words[n++] = *more;
-    words[n] = NULL;
-    const struct mx_run_options o = {.size = sizeof o, .options = words};
-    cr_assert(mx_run_open(&o, &e.why, &run) == 0, "%s", e.why.text);
-    e.err = mx_run_start(run, &e.why);
-    if (e.err == 0) e.err = mx_run_wait(run, -1, &e.why, NULL);
-    char *json = report_of(run);
-    value_of(json, "checksum", e.checksum, sizeof e.checksum);
-    if (accel != NULL) value_of(json, "operations", e.operations, sizeof e.operations);
-    free(json);
-    mx_run_close(run);
-    return e;
-}
-
-static struct ended run_with(const char *accel, const char *place, const char *stencil, const char *dtype,
-                             bool resume) {
-    return run_asking(accel, place, stencil, dtype, resume, NULL);
-}
-
-static void make_dir(char *dir, size_t capacity) {
-    const char *base = getenv("MEMEXT_TEST_DIR");
-    snprintf(dir, capacity, "%s/mx-accel-XXXXXX", base != NULL ? base : "build");
-    cr_assert(mkdtemp(dir) != NULL);
-}
-
-/* Every copy and every launch of a run fails once, at once and late: an error of I/O with a sentence, and
- * what was committed goes on, without an accelerator, to the result that the run without a fault has. */
-Test(accel, every_operation_may_fail) {
-    char dir[256], spec[64];
-    make_dir(dir, sizeof dir);
-    const struct ended plain = run_with(NULL, dir, "star7", "f64", false),
-                       whole = run_with("host", dir, "star7", "f64", false);
+/* Every copy and every launch of a run fails: an error of I/O with a sentence, and what was committed goes
+ * on, with an accelerator or without one, to the result that the run without a fault has. `turns`: faults at
+ * once and late for each operation, or in turns. */
+static void fail_each(const char *accel, const char *dir, const char *const *asked,
+                      const char *const *again_asked, bool turns) {
+    char spec[64];
+    const struct ended plain = run_asking(NULL, dir, "star7", "f64", false, asked),
+                       whole = run_asking(accel, dir, "star7", "f64", false, asked);
     cr_assert_eq(whole.err, 1, "%s", whole.why.text);
     cr_assert_str_eq(plain.checksum, whole.checksum);
     const int operations = atoi(whole.operations);
     cr_assert(operations > 30, "%d", operations);
-    for (int i = 1; i <= operations; i++) {
-        snprintf(spec, sizeof spec, "host,%s=%d", i % 2 ? "fault" : "late", i);
-        const struct ended failed = run_with(spec, dir, "star7", "f64", false);
-        cr_assert_eq(failed.err, -EIO, "%s: %d %s", spec, failed.err, failed.why.text);
-        cr_assert(strstr(failed.why.text, "the fault that was asked for") != NULL, "%s: %s", spec,
-                  failed.why.text);
-        const struct ended again = run_with(i % 3 ? NULL : "host", dir, "", "", true);
-        cr_assert_eq(again.err, 1, "%s: %s", spec, again.why.text);
-        cr_assert_str_eq(again.checksum, plain.checksum, "%s", spec);
-    }
-    cr_assert_eq(rmdir(dir), 0);
-}
-
-/* The same where sources, probes, norms and frames are kernels and copies there, for some operations of all
- * kinds. */
-Test(accel, what_follows_a_level_may_fail) {
-    enum { FAULTS = 14 };
-    char dir[256], spec[64], path[3][300], word[2][400];
-    mx_accel_close(open_accel("opencl", 0));
-    make_dir(dir, sizeof dir);
-    snprintf(path[1], sizeof path[1], "%s.probes", dir);
-    snprintf(path[2], sizeof path[2], "%s.traces.npy", dir);
-    FILE *f = fopen(path[1], "w");
-    cr_assert(f != NULL);
-    for (int i = 0; i < 11; i++) fprintf(f, "u %d %d %d\n", 2 * i, i, i);
-    fclose(f);
-    snprintf(word[0], sizeof word[0], "probes=%s", path[1]);
-    snprintf(word[1], sizeof word[1], "probes-out=%s", path[2]);
-    const char *const asked[] = {word[0],         word[1],   "overwrite", "side=x=periodic",
-                                 "side=z=mirror", "check=2", NULL},
-                      *const again_asked[] = {word[0], word[1], NULL};
-    const struct ended plain = run_asking(NULL, dir, "star7", "f64", false, asked),
-                       whole = run_asking("opencl", dir, "star7", "f64", false, asked);
-    cr_assert_eq(whole.err, 1, "%s", whole.why.text);
-    cr_assert_str_eq(plain.checksum, whole.checksum);
-    const int operations = atoi(whole.operations);
-    for (int i = 0; i < FAULTS; i++) {
-        const int at = 1 + i * (operations - 1) / (FAULTS - 1);
-        snprintf(spec, sizeof spec, "opencl,%s=%d", i % 2 ? "fault" : "late", at);
+    for (int i = 2; i <= 2 * operations + 1; i++) {
+        if (turns && i / 2 % 2 != i % 2) continue;
+        snprintf(spec, sizeof spec, "%s,%s=%d", accel, i % 2 ? "fault" : "late", i / 2);
         const struct ended failed = run_asking(spec, dir, "star7", "f64", false, asked);
         cr_assert_eq(failed.err, -EIO, "%s of %d: %d %s", spec, operations, failed.err, failed.why.text);
         cr_assert(strstr(failed.why.text, "the fault that was asked for") != NULL, "%s: %s", spec,
                   failed.why.text);
-        const struct ended again = run_asking(NULL, dir, "", "", true, again_asked);
+        const struct ended again = run_asking(i % 10 == 3 ? accel : NULL, dir, "", "", true, again_asked);
         cr_assert_eq(again.err, 1, "%s: %s", spec, again.why.text);
         cr_assert_str_eq(again.checksum, plain.checksum, "%s", spec);
     }
-    for (int i = 1; i < 3; i++) cr_assert_eq(unlink(path[i]), 0);
+}
+
+Test(accel, every_operation_may_fail) {
+    char dir[256];
+    make_dir(dir, sizeof dir);
+    fail_each("host", dir, NULL, NULL, false);
+    cr_assert_eq(rmdir(dir), 0);
+}
+
+/* The same where levels, seams, sources, probes, norms and frames are kernels and copies there. */
+Test(accel, every_operation_on_a_device_may_fail, .timeout = 900) {
+    char dir[256], path[2][300], word[2][400];
+    mx_accel_close(open_accel("opencl", 0));
+    make_dir(dir, sizeof dir);
+    snprintf(path[0], sizeof path[0], "%s.probes", dir);
+    snprintf(path[1], sizeof path[1], "%s.traces.npy", dir);
+    FILE *f = fopen(path[0], "w");
+    cr_assert(f != NULL);
+    for (int i = 0; i < 5; i++) fprintf(f, "u %d %d %d\n", i, i % 4, i);
+    fclose(f);
+    snprintf(word[0], sizeof word[0], "probes=%s", path[0]);
+    snprintf(word[1], sizeof word[1], "probes-out=%s", path[1]);
+    const char *const strips[] = {"size=6 7 5", "steps=3", "plan=stream by=4 bt=2 slab=9", "overwrite", NULL};
+    const char *const asked[] = {"size=6 4 5", "steps=3",   "plan=stream bt=2 slab=9", word[0],
+                                 word[1],      "overwrite", "side=x=periodic",         "side=y=mirror",
+                                 "check=2",    NULL},
+                      *const again_asked[] = {word[0], word[1], NULL};
+    fail_each("opencl", dir, strips, NULL, true);
+    fail_each("opencl", dir, asked, again_asked, true);
+    for (int i = 0; i < 2; i++) cr_assert_eq(unlink(path[i]), 0);
     cr_assert_eq(rmdir(dir), 0);
 }
 

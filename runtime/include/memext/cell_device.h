@@ -412,7 +412,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
                                  int64_t mx_y_offset, int64_t mx_t, int64_t mx_points, int64_t mx_n9,        \
                                  int64_t mx_n10, int64_t mx_n11) {                                           \
         const int64_t mx_i = MX_D_ITEM(0);                                                                   \
-        if (mx_i >= mx_points) return;                                                                       \
+        if (mx_i >= mx_points || MX_D_ITEM(1) > 0) return; /* groups have several rows */                    \
         MX_D_GLOBAL const int64_t *mx_p = mx_table + 8 * mx_i;                                               \
         if (mx_i > 0 && MX_D_SAME_CELL(mx_p, mx_p - 8)) return;                                              \
         const int64_t mx_x = mx_p[0] + MX_RADIUS;                                                            \
@@ -439,7 +439,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
                                  int64_t mx_y_offset, int64_t mx_from, int64_t mx_points, int64_t mx_base,   \
                                  int64_t mx_n10, int64_t mx_n11) {                                           \
         const int64_t mx_i = MX_D_ITEM(0);                                                                   \
-        if (mx_i >= mx_points) return;                                                                       \
+        if (mx_i >= mx_points || MX_D_ITEM(1) > 0) return;                                                   \
         MX_D_GLOBAL const int64_t *mx_p = mx_table + 8 * (mx_from + mx_i);                                   \
         const int64_t mx_y = mx_p[1] + MX_RADIUS - mx_y0, mx_z = mx_p[2] + MX_RADIUS - mx_z0;                \
         if (mx_y < 0 || mx_y >= mx_rows || mx_z < 0 || mx_z >= mx_planes) return;                            \
