@@ -1,8 +1,12 @@
 /* hdf5.c - contiguous datasets of HDF5 files: libhdf5 says what they are and where they lie, and reads
- * nothing of them. */
+ * nothing of them.
+ *
+ * Where it is a shared library (MX_HDF5_LIBRARY, its name for the loader) it is loaded with the first file
+ * that needs it, for it brings 30 others, which take a program 10 to 20 ms before its first line. */
 #ifdef MX_HDF5
 #include "grid/array.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <hdf5.h>
 #include <pthread.h>
@@ -13,24 +17,96 @@
 /* The library may be built without threads in mind. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+#if H5_VERSION_GE(1, 10, 7) && !(H5_VERSION_GE(1, 12, 0) && !H5_VERSION_GE(1, 12, 1))
+#define LOCKING(F) F(H5Pset_file_locking)
+#else
+#define LOCKING(F)
+#endif
+
+/* What is used of it: functions, and the identifiers that its macros stand for once H5open was called. */
+#define SYMBOLS(F)                                                                                           \
+    F(H5open)                                                                                                \
+    F(H5Dclose)                                                                                              \
+    F(H5Dget_create_plist)                                                                                   \
+    F(H5Dget_offset)                                                                                         \
+    F(H5Dget_space)                                                                                          \
+    F(H5Dget_type)                                                                                           \
+    F(H5Dopen2)                                                                                              \
+    F(H5Eget_auto2)                                                                                          \
+    F(H5Eset_auto2)                                                                                          \
+    F(H5Fclose)                                                                                              \
+    F(H5Fget_name)                                                                                           \
+    F(H5Fopen)                                                                                               \
+    F(H5Pclose)                                                                                              \
+    F(H5Pcreate)                                                                                             \
+    F(H5Pget_external_count)                                                                                 \
+    F(H5Pget_layout)                                                                                         \
+    F(H5Pget_nfilters)                                                                                       \
+    F(H5Sclose)                                                                                              \
+    F(H5Sget_simple_extent_dims)                                                                             \
+    F(H5Tclose)                                                                                              \
+    F(H5Tequal)                                                                                              \
+    F(H5Tget_class)                                                                                          \
+    F(H5Tget_order)                                                                                          \
+    F(H5Tget_size)                                                                                           \
+    F(H5P_CLS_FILE_ACCESS_ID_g)                                                                              \
+    F(H5T_IEEE_F64LE_g)                                                                                      \
+    F(H5T_IEEE_F32LE_g)                                                                                      \
+    F(H5T_STD_U8LE_g)                                                                                        \
+    F(H5T_STD_U16LE_g)                                                                                       \
+    F(H5T_STD_I16LE_g)                                                                                       \
+    LOCKING(F)
+
+enum { READ_ONLY = 0 }; /* H5F_ACC_RDONLY, whose macro calls functions besides */
+
+static struct {
+#define MEMBER(name) __typeof__(name) *name;
+    SYMBOLS(MEMBER)
+} h5;
+
+static int find_library(mx_why *why) {
+    if (h5.H5open != NULL) return 0;
+#ifdef MX_HDF5_LIBRARY
+    const char *missing = NULL;
+    void *library = dlopen(MX_HDF5_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return mx_fail(why, -ENOENT,
+                       "HDF5 files need " MX_HDF5_LIBRARY ", with which this memext was built: %.200s",
+                       dlerror());
+#define FIND(name)                                                                                           \
+    if ((*(void **)&h5.name = dlsym(library, #name)) == NULL) missing = #name;
+    SYMBOLS(FIND)
+    if (missing == NULL) return 0;
+    memset(&h5, 0, sizeof h5);
+    dlclose(library);
+    return mx_fail(why, -ENOENT,
+                   MX_HDF5_LIBRARY " has no %s: it is another one than this memext was built with", missing);
+#else
+    (void)why;
+#define IS(name) h5.name = &name;
+    SYMBOLS(IS)
+    return 0;
+#endif
+}
+
 static int check_type(hid_t set, const char *word, bool any, mx_why *why, enum mx_dtype *out) {
-    const hid_t type = H5Dget_type(set);
-    const H5T_class_t class = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
-    const size_t bytes = type >= 0 ? H5Tget_size(type) : 0;
+    const hid_t type = h5.H5Dget_type(set);
+    const H5T_class_t class = type >= 0 ? h5.H5Tget_class(type) : H5T_NO_CLASS;
+    const size_t bytes = type >= 0 ? h5.H5Tget_size(type) : 0;
     int err = -EINVAL;
     /* Of any byte order: which one it is follows. */
     for (int i = 0; i < MX_DTYPES; i++) {
-        const hid_t plain[MX_DTYPES] = {[MX_F64] = H5T_IEEE_F64LE,
-                                        [MX_F32] = H5T_IEEE_F32LE,
-                                        [MX_U8] = H5T_STD_U8LE,
-                                        [MX_U16] = H5T_STD_U16LE,
-                                        [MX_I16] = H5T_STD_I16LE};
-        if (type >= 0 && H5Tequal(type, plain[i]) > 0) *out = (enum mx_dtype)i, err = 0;
+        const hid_t plain[MX_DTYPES] = {[MX_F64] = *h5.H5T_IEEE_F64LE_g,
+                                        [MX_F32] = *h5.H5T_IEEE_F32LE_g,
+                                        [MX_U8] = *h5.H5T_STD_U8LE_g,
+                                        [MX_U16] = *h5.H5T_STD_U16LE_g,
+                                        [MX_I16] = *h5.H5T_STD_I16LE_g};
+        if (type >= 0 && h5.H5Tequal(type, plain[i]) > 0) *out = (enum mx_dtype)i, err = 0;
     }
     if (err == 0) {
         err = mx_array_check_type(word, *out, any, why);
     } else if (bytes > 1 && (class == H5T_FLOAT || class == H5T_INTEGER) &&
-               H5Tget_order(type) == H5T_ORDER_BE) {
+               h5.H5Tget_order(type) == H5T_ORDER_BE) {
         mx_fail(why, err, "%.300s is big endian; convert it to little endian", word);
     } else {
         mx_fail(
@@ -38,15 +114,15 @@ static int check_type(hid_t set, const char *word, bool any, mx_why *why, enum m
             "%.300s has elements of another type than f64, f32, u8, u16 and i16, little endian: convert it",
             word);
     }
-    if (type >= 0) H5Tclose(type);
+    if (type >= 0) h5.H5Tclose(type);
     return err;
 }
 
 static int check_shape(hid_t set, const char *word, mx_why *why, int64_t shape[3]) {
     hsize_t extents[H5S_MAX_RANK] = {0};
-    const hid_t space = H5Dget_space(set);
-    const int rank = space >= 0 ? H5Sget_simple_extent_dims(space, extents, NULL) : -1;
-    if (space >= 0) H5Sclose(space);
+    const hid_t space = h5.H5Dget_space(set);
+    const int rank = space >= 0 ? h5.H5Sget_simple_extent_dims(space, extents, NULL) : -1;
+    if (space >= 0) h5.H5Sclose(space);
     for (int i = 0; i < 3; i++) shape[i] = (int64_t)extents[i];
     if (rank == 3) return 0;
     return mx_fail(why, -EINVAL, "%.300s has %d dimension%s; a grid has 3: z, y, x", word,
@@ -55,11 +131,11 @@ static int check_shape(hid_t set, const char *word, mx_why *why, int64_t shape[3
 
 /* As it is in memory, in this file. */
 static int check_layout(hid_t set, const char *word, mx_why *why, int64_t *offset) {
-    const hid_t list = H5Dget_create_plist(set);
-    const H5D_layout_t layout = list >= 0 ? H5Pget_layout(list) : H5D_LAYOUT_ERROR;
-    const int filters = list >= 0 ? H5Pget_nfilters(list) : 0,
-              external = list >= 0 ? H5Pget_external_count(list) : 0;
-    if (list >= 0) H5Pclose(list);
+    const hid_t list = h5.H5Dget_create_plist(set);
+    const H5D_layout_t layout = list >= 0 ? h5.H5Pget_layout(list) : H5D_LAYOUT_ERROR;
+    const int filters = list >= 0 ? h5.H5Pget_nfilters(list) : 0,
+              external = list >= 0 ? h5.H5Pget_external_count(list) : 0;
+    if (list >= 0) h5.H5Pclose(list);
     if (layout != H5D_CONTIGUOUS || filters > 0)
         return mx_fail(
             why, -EINVAL,
@@ -74,7 +150,7 @@ static int check_layout(hid_t set, const char *word, mx_why *why, int64_t *offse
             why, -EINVAL,
             "%.300s has its cells in other files; name one of them as raw cells: FILE,TYPE,offset=BYTES",
             word);
-    const haddr_t at = H5Dget_offset(set);
+    const haddr_t at = h5.H5Dget_offset(set);
     if (at == HADDR_UNDEF || at > INT64_MAX / 4)
         return mx_fail(why, -EINVAL, "%.300s was made, but nothing was ever written to it: it has no cells",
                        word);
@@ -85,7 +161,7 @@ static int check_layout(hid_t set, const char *word, mx_why *why, int64_t *offse
 /* Does a link on the way lead to another file? Offsets there say nothing of this one. */
 static int check_file(hid_t file, hid_t set, const char *word, mx_why *why) {
     char here[PATH_MAX] = "", there[PATH_MAX] = "";
-    const ssize_t n = H5Fget_name(file, here, sizeof here), m = H5Fget_name(set, there, sizeof there);
+    const ssize_t n = h5.H5Fget_name(file, here, sizeof here), m = h5.H5Fget_name(set, there, sizeof there);
     if (n > 0 && n == m && strcmp(here, there) == 0) return 0;
     return mx_fail(why, -EINVAL,
                    "%.300s is a link to a dataset of another file, %.200s: name that file and its dataset",
@@ -95,47 +171,56 @@ static int check_file(hid_t file, hid_t set, const char *word, mx_why *why) {
 static int look(hid_t file, const char *word, const char *inside, bool any, mx_why *why, struct mx_npy *npy) {
     if (inside[0] == 0)
         return mx_fail(why, -EINVAL, "%.300s is an HDF5 file: say which dataset of it: FILE.h5:/NAME", word);
-    const hid_t set = H5Dopen2(file, inside, H5P_DEFAULT);
+    const hid_t set = h5.H5Dopen2(file, inside, H5P_DEFAULT);
     if (set < 0) return mx_fail(why, -EINVAL, "there is no dataset %.300s", word);
     int err = check_file(file, set, word, why);
     if (err == 0) err = check_type(set, word, any, why, &npy->dtype);
     if (err == 0) err = check_shape(set, word, why, npy->shape);
     if (err == 0) err = check_layout(set, word, why, &npy->data_offset_bytes);
-    H5Dclose(set);
+    h5.H5Dclose(set);
     return err;
 }
 
 /* Without the library's own lock, which would be one on the user's file. */
 static hid_t open_file(const char *path) {
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    const hid_t access = h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g);
     if (access < 0) return access;
 #if H5_VERSION_GE(1, 10, 7) && !(H5_VERSION_GE(1, 12, 0) && !H5_VERSION_GE(1, 12, 1))
-    H5Pset_file_locking(access, false, true);
+    h5.H5Pset_file_locking(access, false, true);
 #endif
-    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access);
-    H5Pclose(access);
+    const hid_t file = h5.H5Fopen(path, READ_ONLY, access);
+    h5.H5Pclose(access);
     return file;
+}
+
+static int look_quietly(int fd, const char *path, const char *word, const char *inside, bool any, mx_why *why,
+                        struct mx_npy *npy) {
+    H5E_auto2_t print;
+    void *context;
+    char same[64];
+    h5.H5open();
+    h5.H5Eget_auto2(H5E_DEFAULT, &print, &context);
+    h5.H5Eset_auto2(H5E_DEFAULT, NULL, NULL);            /* it would print */
+    snprintf(same, sizeof same, "/proc/self/fd/%d", fd); /* what was opened, whatever has its name now */
+    const hid_t file = open_file(same);
+    const int err =
+        file >= 0
+            ? look(file, word, inside, any, why, npy)
+            : mx_fail(why, -EINVAL, "%.300s cannot be read as an HDF5 file: it is none, or damaged", path);
+    if (file >= 0) h5.H5Fclose(file);
+    h5.H5Eset_auto2(H5E_DEFAULT, print, context);
+    return err;
 }
 
 int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
                  char data[PATH_MAX]) {
     char word[2 * PATH_MAX];
     struct mx_npy npy = {.fd = fd};
-    H5E_auto2_t print;
-    void *context;
     (void)data;
     snprintf(word, sizeof word, "%s%s%s", path, inside[0] != 0 ? ":" : "", inside);
     pthread_mutex_lock(&lock);
-    H5Eget_auto2(H5E_DEFAULT, &print, &context);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it would print */
-    char same[64];
-    snprintf(same, sizeof same, "/proc/self/fd/%d", fd); /* what was opened, whatever has its name now */
-    const hid_t file = open_file(same);
-    int err = file >= 0 ? look(file, word, inside, any, why, &npy)
-                        : mx_fail(why, -EINVAL,
-                                  "%.300s cannot be read as an HDF5 file: it is none, or damaged", path);
-    if (file >= 0) H5Fclose(file);
-    H5Eset_auto2(H5E_DEFAULT, print, context);
+    int err = find_library(why);
+    if (err == 0) err = look_quietly(fd, path, word, inside, any, why, &npy);
     pthread_mutex_unlock(&lock);
     if (err == 0) err = mx_array_check_length(word, &npy, why);
     if (err < 0) close(fd);
