@@ -46,6 +46,7 @@ __attribute__((always_inline)) static inline __m256 right_ps(__m256 cur, __m256 
 #define ROWS19 2
 #define ROWS27 2
 #define MASK __m256i
+#define SLOW_MASKS /* a masked store takes 12 cycles and more on AMD's CPUs, a whole one takes one */
 
 #define NAME(x) x##_f64
 #define CELL double
