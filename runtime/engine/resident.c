@@ -97,7 +97,8 @@ void mx_resident_side(const struct mx_resident *r, int64_t nx, int64_t first_x, 
     *to = mx_min(first_x + r->lanes, nx + 2);
 }
 
-/* Cells [from,to) of the inner rows, between planes as they are in the view and in memory of the thread's own. */
+/* Cells [from,to) of the inner rows, between planes as they are in the view and in memory of the thread's
+ * own. */
 static void copy_side(const struct mx_resident *r, int64_t element, int64_t from, int64_t to,
                       const struct mx_tile_rows *source, const struct mx_tile_rows *target) {
     const int64_t bytes = (to - from) * element, vectors = SIDE_VECTORS * r->lanes * element;
@@ -112,7 +113,8 @@ static void copy_side(const struct mx_resident *r, int64_t element, int64_t from
 }
 
 /* Inner rows in memory of the thread's own, as if cell 0 of level `level` stood there. */
-static char *own_rows(const struct mx_resident *r, char *own, int64_t plane, int64_t first_x, int64_t element) {
+static char *own_rows(const struct mx_resident *r, char *own, int64_t plane, int64_t first_x,
+                      int64_t element) {
     return own + plane * r->plane_pitch + (SIDE_VECTORS * r->lanes - first_x) * element;
 }
 

@@ -8,8 +8,8 @@
  * Of rows too long for that a tile has spans, skewed in x by a vector a level (mx_stencil_span). Rows of the
  * thread's own are as far apart as those of the view, a span of each in use: cell x of level l stands x -
  * first_x cells after where the level's cell first_x would. What the span to the left has computed of a row
- * that a level reads, two vectors, is fetched from the view before, and what the span to the right will read is
- * put there after it.
+ * that a level reads, two vectors, is fetched from the view before, and what the span to the right will read
+ * is put there after it.
  */
 #ifndef MX_RESIDENT_H
 #define MX_RESIDENT_H
@@ -44,7 +44,7 @@ struct mx_resident_level {
     const struct mx_after *points; /* its sources and probes act; NULL = there are none */
     const struct mx_after *norms;  /* the last level: rows are handed to all that is asked; NULL = not */
     int64_t level;                 /* of the run, for these */
-    int64_t first_x;               /* spans: cells first_x .. first_x + span - 1, as far as the row has them */
+    int64_t first_x; /* spans: cells first_x .. first_x + span - 1, as far as the row has them */
 };
 /* Cells of the row's nx + 2 that a level reads beside its own, first_x or those before it; [from, to), which
  * may be empty. */

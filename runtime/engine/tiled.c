@@ -17,9 +17,9 @@
  * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
  * place (resident.h), unless frames in y or z copy rows of them (after.h).
  *
- * Columns whose tiles are computed in place are skewed by more than h: X = x + l * (cells of a vector), x from 0
- * and not from h on, so that every level of a tile begins with a whole vector. That is a tile all the same:
- * dependencies point backwards by 0 to twice as much.
+ * Columns whose tiles are computed in place are skewed by more than h: X = x + l * (cells of a vector), x
+ * from 0 and not from h on, so that every level of a tile begins with a whole vector. That is a tile all the
+ * same: dependencies point backwards by 0 to twice as much.
  */
 #include "engine/after.h"
 #include "engine/ahead.h"
@@ -134,8 +134,7 @@ static struct mx_box box_of(const mx_engine *e, const struct line *line, int64_t
     const int64_t x0 = first_x(line, l);
     const int64_t y0 = j->y_origin + tile * j->tile - l * h;
     const int64_t z0 = j->z_origin + line->slab * j->slab - l * h;
-    return (struct mx_box){mx_max(x0, h), mx_min(x0 + j->column, end_x), y0, y0 + j->tile, z0,
-                           z0 + j->slab};
+    return (struct mx_box){mx_max(x0, h), mx_min(x0 + j->column, end_x), y0, y0 + j->tile, z0, z0 + j->slab};
 }
 
 /* What level l reads: its cells and h around. */
@@ -195,7 +194,8 @@ static bool in_face(const struct mx_advance *a, int32_t l, const struct mx_box *
 static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) {
     const struct job *j = line->job;
     if (e->resident.kernel == NULL || j->in_spans != (e->resident.span > 0) ||
-        (!j->in_spans && j->flow.columns > 1) || j->tile != e->resident.rows || j->slab != e->resident.planes || line->l1 - line->l0 < 2)
+        (!j->in_spans && j->flow.columns > 1) || j->tile != e->resident.rows ||
+        j->slab != e->resident.planes || line->l1 - line->l0 < 2)
         return false;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
@@ -423,13 +423,13 @@ static bool follows(const struct job *before, const struct job *j) {
     const struct mx_flow_job *m = &before->flow, *n = &j->flow;
     const int64_t their_last = m->first_chunk + m->chunks - 1;
     return m->slabs > 0 && n->slabs > 0 && before->regular && j->regular && m->columns == n->columns &&
-           before->chunks == j->chunks && before->column == j->column && before->x_skew == j->x_skew && before->tile == j->tile &&
-           before->z_end <= j->z_origin && m->first_chunk <= n->first_chunk && n->first_chunk <= their_last &&
-           before->last_chunk == their_last && before->a.levels == j->a.levels &&
-           before->a.parity == j->a.parity && before->a.first_level == j->a.first_level &&
-           before->a.after == j->a.after && same_faces(&before->a.face_in, &j->a.face_in) &&
-           same_faces(&before->a.face_out, &j->a.face_out) && same_view(&before->a.view, &j->a.view) &&
-           same_rows(&before->a, &j->a);
+           before->chunks == j->chunks && before->column == j->column && before->x_skew == j->x_skew &&
+           before->tile == j->tile && before->z_end <= j->z_origin && m->first_chunk <= n->first_chunk &&
+           n->first_chunk <= their_last && before->last_chunk == their_last &&
+           before->a.levels == j->a.levels && before->a.parity == j->a.parity &&
+           before->a.first_level == j->a.first_level && before->a.after == j->a.after &&
+           same_faces(&before->a.face_in, &j->a.face_in) && same_faces(&before->a.face_out, &j->a.face_out) &&
+           same_view(&before->a.view, &j->a.view) && same_rows(&before->a, &j->a);
 }
 
 /* All in one line, which always has room. */

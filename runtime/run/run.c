@@ -151,8 +151,9 @@ static int take_source(struct mx_run *r, const struct mx_source *source, mx_why 
     bool plain = name != NULL && name[0] != 0 && strlen(name) < sizeof r->source_name;
     for (const char *c = name; plain && *c != 0; c++) plain = *c >= 0x20 && *c < 0x7f;
     if (!plain || r->source.region == NULL)
-        return mx_fail(why, -EINVAL,
-                       "a source needs a function `region` or `row`, and a name of 1 to 63 printable ASCII characters");
+        return mx_fail(
+            why, -EINVAL,
+            "a source needs a function `region` or `row`, and a name of 1 to 63 printable ASCII characters");
     if (r->source.open == NULL && !r->o.resume && !mx_option_given(&r->o, "size"))
         return mx_fail(why, -EINVAL, "no grid: the source %s does not say its extents: give size=NX NY NZ",
                        name);

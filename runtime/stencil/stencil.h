@@ -67,10 +67,10 @@ struct mx_tile_rows {
  * be read. In x the whole row is done, its frame cells copied: from what was read, and then, while the row is
  * in L1, from the row itself where `x_copies` say so (sides that are not fixed).
  *
- * A span of x (mx_stencil_span) is skewed in x as well, by a vector of `lanes` cells a level, so that it stays
- * aligned: cells x0 .. x1-1 are computed from cells up to `lanes` below and above them, as far as the row has
- * them, and written where cells `lanes` further on may stand that were read. They are done from the last to
- * the first; frame cells among them are copied from what was read. */
+ * A span of x (mx_stencil_span) is skewed in x as well, by a vector of `lanes` cells a level, so that it
+ * stays aligned: cells x0 .. x1-1 are computed from cells up to `lanes` below and above them, as far as the
+ * row has them, and written where cells `lanes` further on may stand that were read. They are done from the
+ * last to the first; frame cells among them are copied from what was read. */
 struct mx_tile {
     const struct mx_tile_rows *src; /* [planes + 2]: planes -2 .. planes-1 */
     const struct mx_tile_rows *dst; /* [planes]: planes 0 .. planes-1, `below` not used */
@@ -81,7 +81,8 @@ struct mx_tile {
     struct {
         int64_t to, from; /* cells of a row, frame counted */
     } x_copy[2];
-    int64_t x0, x1; /* spans: cells, frame counted; x0 a multiple of lanes, x1 one or the row's end (nx + 2) */
+    int64_t x0,
+        x1; /* spans: cells, frame counted; x0 a multiple of lanes, x1 one or the row's end (nx + 2) */
 };
 enum { MX_TILE_MOST_ROWS = 12, MX_TILE_MOST_PLANES = 32 };
 

@@ -151,8 +151,8 @@ static void make_system_problem(struct world *w) {
     systems_row = &w->rs;
 }
 
-/* Parameters are explicit or left to the engine, threads may outnumber cores and chunks. Some worlds have rows
- * that are cut into spans of tiles in place. */
+/* Parameters are explicit or left to the engine, threads may outnumber cores and chunks. Some worlds have
+ * rows that are cut into spans of tiles in place. */
 static void make_options(struct world *w) {
     const bool spans = w->problem.system == NULL && w->problem.h == 1 && pick(0, 2) == 0;
     if (spans) w->problem.nx = pick(17, 90);
@@ -173,7 +173,8 @@ static void make_options(struct world *w) {
                                             .planes = pick(0, 9)};
     if (!spans) return;
     w->options.slab = pick(4, 7), w->options.tile = 2 * pick(2, 4), w->options.ct = pick(2, 9);
-    w->options.column = 8 * pick(2, 5); /* of whole vectors: in place, if it leaves room for what is beside it */
+    w->options.column =
+        8 * pick(2, 5); /* of whole vectors: in place, if it leaves room for what is beside it */
 }
 
 /* y and z ranges of level l of the schedules: whole array, redundant (shrinking), skewed (moving), slab
