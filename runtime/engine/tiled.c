@@ -471,7 +471,8 @@ static void tiled_wait(mx_engine *e, int64_t number) { mx_flow_wait(e->flow, num
  *
  * In place: as many rows as the kernel does together, for tiles are read and written from one strip to the
  * next; planes so that one array of the tile takes 0.4 of L2, which leaves room for its sides and for what is
- * asked for ahead.
+ * asked for ahead. Rows above 12 KiB in spans of COLUMN_BYTES (256 and 1024 cells of f64 are slower than
+ * 512).
  *
  * In two arrays: a tile takes half of L2; few rows and more planes, since the planes beside a tile come from
  * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
@@ -494,6 +495,7 @@ enum {
     CHUNK_LEVELS = 16,
     WHOLE_ROW_BYTES = 6144,
     COLUMN_BYTES = 4096,
+    SPAN_SIDE_BYTES = 64,
     COLUMN_FIELD_BYTES = 512,
     HIGH_TILE_ROWS = 4, /* for each h */
     HIGH_LEAST_PLANES = 12,
@@ -551,7 +553,10 @@ static int64_t tiled_slab(const struct mx_engine_options *o) {
     if (o->slab > 0) return o->slab;
     const double l2 =
         o->machine != NULL && o->machine->l2_bytes > 0 ? (double)o->machine->l2_bytes : COMMON_L2_BYTES;
-    const double state = has_columns(o) ? (double)column_bytes(o->problem) : (double)o->row_pitch_bytes;
+    const double state = is_in_place(o) && span_cells(o) > 0
+                             ? (double)(span_cells(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
+                         : has_columns(o) ? (double)column_bytes(o->problem)
+                                          : (double)o->row_pitch_bytes;
     const double fixed_row =
         (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
     const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
