@@ -4,7 +4,8 @@
 For the kernels of systems/ named in CASES, in turn and several times over: a plain OpenMP loop in C with everything in DRAM
 (experiments/plain, compiled here for the grid), the tiled engine with everything in DRAM, and stream out of core with all
 Buffers, those of read-only fields included, at 8 times the DRAM. Beside it what the model says of the device alone: the bytes
-that a run moves at the rate at which the device reads and writes at once, measured in the same round. And star7 as a kernel
+that a run moves at the rate at which the device reads and writes at once, measured in the same round: where that is less than tiled
+in DRAM, the disk binds. And what the model predicts for the run as a whole. And star7 as a kernel
 against the built-in one, in DRAM and at 8x, also with the tile sizes of the built-in one's tiles in two arrays.
 
 usage: experiments/systems.py [--rounds 5] [--only wave,star7] [--factor 8] [--device DIR] [--output DIR] [--build DIR]
@@ -133,8 +134,10 @@ class Case:
         r = self.report(*more, kernel=kernel)
         if "-d" in more and (r["read_bytes"], r["write_bytes"]) != (r["predicted_read_bytes"], r["predicted_write_bytes"]):
             raise Failed(f"{self.name}: the bytes moved are not the bytes predicted")
-        keys = ("checksum", "wait_share", "read_bytes", "write_bytes", "seconds", "updates", "plan", "peak_rss_bytes", "dram_budget_bytes")
-        return {"gups": r["updates_per_second"] * 1e-9, **{k: r.get(k) for k in keys}}
+        keys = ("checksum", "wait_share", "read_bytes", "write_bytes", "seconds", "updates", "plan", "peak_rss_bytes", "dram_budget_bytes",
+                "predicted_seconds")  # fmt: skip
+        return {"gups": r["updates_per_second"] * 1e-9, "model_gups": r["updates"] / r["predicted_seconds"] * 1e-9,
+                **{k: r.get(k) for k in keys}}  # fmt: skip
 
     def stream(self):
         """Out of core, and what the device alone would allow, measured next to it."""
@@ -172,15 +175,16 @@ def check(name, records):
 
 
 def show(results):
-    print("| kernel | run | Gupdates/s, median | least .. most | waiting | bt | slab | device allows |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| kernel | run | Gupdates/s, median | least .. most | waiting | bt | slab | device allows | model |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, records in results.items():
         for what, runs in records.items():
             rates, plan = [r["gups"] for r in runs], runs[0].get("plan") or {}
             part = [f"{statistics.median(rates):.3f}", f"{min(rates):.3f} .. {max(rates):.3f}",
                     f"{statistics.median(r['wait_share'] for r in runs):.1%}" if "wait_share" in runs[0] else "",
                     str(plan.get("bt", "")), str(plan.get("slab", "")),
-                    f"{statistics.median(r['device_gups'] for r in runs):.2f}" if "device_gups" in runs[0] else ""]  # fmt: skip
+                    f"{statistics.median(r['device_gups'] for r in runs):.2f}" if "device_gups" in runs[0] else "",
+                    f"{statistics.median(r['model_gups'] for r in runs):.3f}" if "model_gups" in runs[0] else ""]  # fmt: skip
             print(f"| {name} | {what} | " + " | ".join(part) + " |")
     print()
     for name, records in results.items():
@@ -192,6 +196,10 @@ def show(results):
         if "stream" in records:
             ratios = [r["gups"] / r["device_gups"] for r in records["stream"]]
             print(f"{name}: stream / what the device allows: {statistics.median(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f})")
+            ratios = [r["gups"] / r["model_gups"] for r in records["stream"]]
+            binds = sum(s["device_gups"] < t["gups"] for s, t in zip(records["stream"], records["tiled"]))
+            print(f"{name}: stream / the model: {statistics.median(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f}); the device allows less "
+                  f"than tiled in DRAM in {binds} of {len(ratios)} rounds")  # fmt: skip
 
 
 def measure(o, work):

@@ -16,6 +16,10 @@
  * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
  * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
  * place (resident.h), unless frames in y or z copy rows of them (after.h).
+ *
+ * Columns whose tiles are computed in place are skewed by more than h: X = x + l * (cells of a vector), x
+ * from 0 and not from h on, so that every level of a tile begins with a whole vector. That is a tile all the
+ * same: dependencies point backwards by 0 to twice as much.
  */
 #include "engine/after.h"
 #include "engine/ahead.h"
@@ -32,6 +36,8 @@ struct job {
     int64_t x_origin, y_origin, z_origin; /* skewed coordinates of column 0, tile 0 and slab 0 */
     int64_t z_end;
     int64_t slab, tile, column; /* sizes */
+    int64_t x_skew;             /* cells a level */
+    bool in_spans;              /* columns are those of tiles in place */
     int64_t chunks;             /* of all levels, those without work in this call among them */
     int64_t last_chunk;         /* that it, or a call it follows, has */
     bool regular;               /* spans go up from chunk to chunk */
@@ -116,14 +122,19 @@ static struct line line_of(const struct job *j, const struct mx_flow_tile *t) {
                          (int32_t)(levels * (t->chunk + 1) / chunks)};
 }
 
+/* Of level l; a column may begin left of the row, or right of its end. */
+static int64_t first_x(const struct line *line, int32_t l) {
+    const struct job *j = line->job;
+    return j->x_origin + line->column * j->column - l * j->x_skew;
+}
+
 static struct mx_box box_of(const mx_engine *e, const struct line *line, int64_t tile, int32_t l) {
     const struct job *j = line->job;
-    const int64_t h = e->work.h, first_x = h, end_x = h + e->work.nx;
-    const int64_t x0 = j->x_origin + line->column * j->column - l * h;
+    const int64_t h = e->work.h, end_x = h + e->work.nx;
+    const int64_t x0 = first_x(line, l);
     const int64_t y0 = j->y_origin + tile * j->tile - l * h;
     const int64_t z0 = j->z_origin + line->slab * j->slab - l * h;
-    return (struct mx_box){mx_max(x0, first_x), mx_min(x0 + j->column, end_x), y0, y0 + j->tile, z0,
-                           z0 + j->slab};
+    return (struct mx_box){mx_max(x0, h), mx_min(x0 + j->column, end_x), y0, y0 + j->tile, z0, z0 + j->slab};
 }
 
 /* What level l reads: its cells and h around. */
@@ -182,7 +193,8 @@ static bool in_face(const struct mx_advance *a, int32_t l, const struct mx_box *
 /* Whole at every level, so that its levels can be computed in place. */
 static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) {
     const struct job *j = line->job;
-    if (e->resident.kernel == NULL || j->flow.columns > 1 || j->tile != e->resident.rows ||
+    if (e->resident.kernel == NULL || j->in_spans != (e->resident.span > 0) ||
+        (!j->in_spans && j->flow.columns > 1) || j->tile != e->resident.rows ||
         j->slab != e->resident.planes || line->l1 - line->l0 < 2)
         return false;
     for (int32_t l = line->l0; l < line->l1; l++) {
@@ -192,6 +204,26 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
         if (mx_after_copies_rows(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
+}
+
+/* What a span has beside it that the next level reads, and where it then puts what others read. */
+static void list_sides(const mx_engine *e, const struct line *line, int64_t tile, int32_t l,
+                       struct mx_ahead_list *list) {
+    const struct mx_resident *r = &e->resident;
+    const struct mx_advance *a = &line->job->a;
+    if (l + 1 >= line->l1) return;
+    const int64_t x = first_x(line, l + 1);
+    const struct mx_box next = box_of(e, line, tile, l + 1);
+    for (int i = 0; i < 2 && next.x0 < next.x1; i++) {
+        const int64_t d = i == 0 ? 1 : 0; /* rows are read one further on than they are written */
+        struct mx_box box = {.y0 = next.y0 + d,
+                             .y1 = next.y0 + d + r->rows - 2,
+                             .z0 = next.z0 + d,
+                             .z1 = next.z0 + d + r->planes - 2};
+        const struct mx_window all = {(int32_t)box.y0, (int32_t)box.y1, (int32_t)box.z0, (int32_t)box.z1};
+        mx_resident_side(r, e->work.nx, i == 0 ? x : x + r->span - r->lanes, &box.x0, &box.x1);
+        if (i == 0 || l + 2 < line->l1) mx_ahead_add(list, &e->work, a, l + 1 + i, box, &all);
+    }
 }
 
 static void do_whole_tile(const mx_engine *e, int thread, const struct line *line, int64_t tile, bool more) {
@@ -212,10 +244,13 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
                                                 .from = (a->parity + l) & 1,
                                                 .first = l == line->l0,
                                                 .last = l == line->l1 - 1,
+                                                .first_x = first_x(line, l),
                                                 .x_copy = x_copy,
                                                 .x_copies = x_copies};
+        const int64_t cells = mx_max(0, level.box.x1 - level.box.x0);
         list_ahead(e, line, tile, l, more, &list);
-        struct mx_ahead ahead = mx_ahead_over(&list, e->work.nx * line->job->tile * line->job->slab);
+        if (line->job->in_spans) list_sides(e, line, tile, l, &list);
+        struct mx_ahead ahead = mx_ahead_over(&list, cells * line->job->tile * line->job->slab);
         mx_resident_level(&e->resident, &e->work, &a->view, thread, &level, list.runs > 0 ? &ahead : NULL);
     }
 }
@@ -316,17 +351,37 @@ static bool whole_rows(const struct mx_advance *a) {
            (after->norms != NULL && mx_norms_needs_old(after->norms, a->first_level + a->levels - 1));
 }
 
+/* Sources, probes and norms look at whole rows. */
+static bool looked_at(const struct mx_advance *a) {
+    const struct mx_after *after = a->after;
+    return after != NULL &&
+           (after->sources != NULL || after->traces != NULL ||
+            (after->norms != NULL && mx_norms_due(after->norms, a->first_level + a->levels - 1)));
+}
+
+/* Columns: of spans of the whole row from cell 0 on, or of its interior. */
+static int64_t cut_x(const mx_engine *e, struct job *j) {
+    const struct mx_advance *a = &j->a;
+    const int64_t h = e->work.h, nx = e->work.nx;
+    j->in_spans = e->resident.span > 0 && !whole_rows(a) && !looked_at(a);
+    j->x_origin = j->in_spans ? 0 : h;
+    j->x_skew = j->in_spans ? e->resident.lanes : h;
+    const int64_t wide = (j->in_spans ? nx + 2 * h : nx) + (a->levels - 1) * j->x_skew;
+    j->column = j->in_spans ? e->resident.span : whole_rows(a) ? wide : mx_min(e->column, wide);
+    return mx_ceil_div(wide, j->column);
+}
+
 /* Cuts a call into lines and tiles; false when memory is short. */
 static bool plan_job(const mx_engine *e, struct job *j) {
     const struct mx_advance *a = &j->a;
-    const int64_t h = e->work.h, wide = e->work.nx + (a->levels - 1) * h;
+    const int64_t h = e->work.h;
     int64_t z[2];
     int32_t l[2];
     j->flow = (struct mx_flow_job){0};
     if (!extent(a, h, l, z)) return true;
-    j->x_origin = h, j->y_origin = a->window[0].y0, j->z_origin = z[0], j->z_end = z[1];
-    j->slab = e->slab, j->tile = e->tile, j->column = whole_rows(a) ? wide : mx_min(e->column, wide);
-    const int64_t slabs = mx_ceil_div(z[1] - z[0], j->slab), columns = mx_ceil_div(wide, j->column);
+    j->y_origin = a->window[0].y0, j->z_origin = z[0], j->z_end = z[1];
+    j->slab = e->slab, j->tile = e->tile;
+    const int64_t slabs = mx_ceil_div(z[1] - z[0], j->slab), columns = cut_x(e, j);
     j->chunks =
         mx_min(a->levels, mx_max(mx_ceil_div(a->levels, e->ct), mx_ceil_div(e->threads, slabs * columns)));
     /* Chunk c begins at level floor(levels c / chunks). */
@@ -368,13 +423,13 @@ static bool follows(const struct job *before, const struct job *j) {
     const struct mx_flow_job *m = &before->flow, *n = &j->flow;
     const int64_t their_last = m->first_chunk + m->chunks - 1;
     return m->slabs > 0 && n->slabs > 0 && before->regular && j->regular && m->columns == n->columns &&
-           before->chunks == j->chunks && before->column == j->column && before->tile == j->tile &&
-           before->z_end <= j->z_origin && m->first_chunk <= n->first_chunk && n->first_chunk <= their_last &&
-           before->last_chunk == their_last && before->a.levels == j->a.levels &&
-           before->a.parity == j->a.parity && before->a.first_level == j->a.first_level &&
-           before->a.after == j->a.after && same_faces(&before->a.face_in, &j->a.face_in) &&
-           same_faces(&before->a.face_out, &j->a.face_out) && same_view(&before->a.view, &j->a.view) &&
-           same_rows(&before->a, &j->a);
+           before->chunks == j->chunks && before->column == j->column && before->x_skew == j->x_skew &&
+           before->tile == j->tile && before->z_end <= j->z_origin && m->first_chunk <= n->first_chunk &&
+           n->first_chunk <= their_last && before->last_chunk == their_last &&
+           before->a.levels == j->a.levels && before->a.parity == j->a.parity &&
+           before->a.first_level == j->a.first_level && before->a.after == j->a.after &&
+           same_faces(&before->a.face_in, &j->a.face_in) && same_faces(&before->a.face_out, &j->a.face_out) &&
+           same_view(&before->a.view, &j->a.view) && same_rows(&before->a, &j->a);
 }
 
 /* All in one line, which always has room. */
@@ -383,6 +438,8 @@ static void one_line(struct job *j) {
     const int64_t far = INT64_MAX / 8;
     j->x_origin = j->y_origin = j->z_origin = -far;
     j->slab = j->tile = j->column = 2 * far;
+    j->x_skew = 0;
+    j->in_spans = false;
     j->chunks = 1;
     j->flow = (struct mx_flow_job){.slabs = 1, .columns = 1, .chunks = 1, .span = &one};
 }
@@ -414,7 +471,8 @@ static void tiled_wait(mx_engine *e, int64_t number) { mx_flow_wait(e->flow, num
  *
  * In place: as many rows as the kernel does together, for tiles are read and written from one strip to the
  * next; planes so that one array of the tile takes 0.4 of L2, which leaves room for its sides and for what is
- * asked for ahead.
+ * asked for ahead. Rows above 12 KiB in spans of COLUMN_BYTES (256 and 1024 cells of f64 are slower than
+ * 512).
  *
  * In two arrays: a tile takes half of L2; few rows and more planes, since the planes beside a tile come from
  * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
@@ -437,6 +495,7 @@ enum {
     CHUNK_LEVELS = 16,
     WHOLE_ROW_BYTES = 6144,
     COLUMN_BYTES = 4096,
+    SPAN_SIDE_BYTES = 64,
     COLUMN_FIELD_BYTES = 512,
     HIGH_TILE_ROWS = 4, /* for each h */
     HIGH_LEAST_PLANES = 12,
@@ -445,23 +504,32 @@ enum {
     COMMON_L2_BYTES = 1 << 20
 };
 
-static bool is_in_place(const struct mx_engine_options *o) {
-    if (o->problem->system != NULL) return false;
-    const struct mx_stencil *stencil = mx_stencil_find(o->problem->stencil);
-    const bool sizes =
-        o->row_pitch_bytes <= PLACE_ROW_BYTES && (o->tile == 0 || mx_resident_fits(o->tile, o->slab));
-    const bool whole = o->column == 0 || o->column >= o->problem->nx;
-    return sizes && whole && stencil != NULL && mx_stencil_tile(stencil, o->problem->dtype) != NULL;
-}
-
 /* Of the row of all fields. */
 static int64_t column_bytes(const struct mx_problem *p) {
     const int64_t fields = mx_max(mx_field_count(p, 0), mx_field_count(p, 1));
     return fields == 1 ? COLUMN_BYTES : mx_max(COLUMN_BYTES, fields * COLUMN_FIELD_BYTES);
 }
 
+/* Cells of a span of tiles in place; 0: whole rows, or no tiles in place. */
+static int64_t span_cells(const struct mx_engine_options *o) {
+    const bool given = o->column > 0 && o->column < o->problem->nx;
+    if (!given && (o->column > 0 || o->row_pitch_bytes <= PLACE_ROW_BYTES)) return 0;
+    const int64_t span = given ? o->column : column_bytes(o->problem) / mx_dtype_bytes(o->problem->dtype);
+    return mx_resident_fits_span(o, span) ? span : 0;
+}
+
+static bool is_in_place(const struct mx_engine_options *o) {
+    if (o->problem->system != NULL) return false;
+    const struct mx_stencil *stencil = mx_stencil_find(o->problem->stencil);
+    if (o->tile != 0 && !mx_resident_fits(o->tile, o->slab)) return false;
+    if (span_cells(o) > 0) return true;
+    const bool whole = o->column == 0 || o->column >= o->problem->nx;
+    return o->row_pitch_bytes <= PLACE_ROW_BYTES && whole && stencil != NULL &&
+           mx_stencil_tile(stencil, o->problem->dtype) != NULL;
+}
+
 static bool has_columns(const struct mx_engine_options *o) {
-    if (is_in_place(o)) return o->row_pitch_bytes > PLACE_ROW_BYTES;
+    if (is_in_place(o)) return span_cells(o) > 0;
     return o->row_pitch_bytes > WHOLE_ROW_BYTES + column_bytes(o->problem) - COLUMN_BYTES;
 }
 
@@ -485,7 +553,10 @@ static int64_t tiled_slab(const struct mx_engine_options *o) {
     if (o->slab > 0) return o->slab;
     const double l2 =
         o->machine != NULL && o->machine->l2_bytes > 0 ? (double)o->machine->l2_bytes : COMMON_L2_BYTES;
-    const double state = has_columns(o) ? (double)column_bytes(o->problem) : (double)o->row_pitch_bytes;
+    const double state = is_in_place(o) && span_cells(o) > 0
+                             ? (double)(span_cells(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
+                         : has_columns(o) ? (double)column_bytes(o->problem)
+                                          : (double)o->row_pitch_bytes;
     const double fixed_row =
         (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
     const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
@@ -519,6 +590,7 @@ static double tiled_efficiency(const struct mx_engine_options *o) {
 static int64_t default_column(const struct mx_engine_options *o) {
     const int64_t nx = o->problem->nx;
     if (!has_columns(o)) return INT32_MAX;
+    if (is_in_place(o)) return span_cells(o);
     const int64_t bytes = column_bytes(o->problem);
     return mx_ceil_div(nx, mx_max(1, (o->row_pitch_bytes + bytes / 2) / bytes));
 }
@@ -543,7 +615,7 @@ static int tiled_create(const struct mx_engine_options *o, mx_why *why, mx_engin
     e->tile = tiled_tile(o);
     e->ct = tiled_chunk(o);
     e->column = o->column > 0 ? o->column : default_column(o);
-    err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, why, &e->resident) : 0;
+    err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, span_cells(o), why, &e->resident) : 0;
     if (err == 0) err = mx_flow_create(o->threads, one_tile, e, why, &e->flow);
     if (err != 0) {
         tiled_free(e);

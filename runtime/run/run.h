@@ -89,6 +89,8 @@ struct mx_run {
     struct mx_source source;           /* region NULL = none: the initial grid is o.init */
     struct mx_sink sink;               /* region NULL = none */
     struct mx_grid_file input, output; /* behind source and sink where they are files */
+    struct mx_source row_source;       /* behind source and sink where the program's go row by row */
+    struct mx_sink row_sink;
     bool source_open, sink_open;
     struct mx_fill fill;
     /* With a system: its kernel, its fields, and where each of them goes. */

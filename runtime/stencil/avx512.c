@@ -92,6 +92,11 @@ const mx_tile_table mx_tiles_avx512 = {
     [MX_EDGE19] = {[MX_F64] = tile_edge19_f64, [MX_F32] = tile_edge19_f32},
     [MX_BOX27] = {[MX_F64] = tile_box27_f64, [MX_F32] = tile_box27_f32},
 };
+const mx_tile_table mx_spans_avx512 = {
+    [MX_STAR] = {[MX_F64] = span_star_f64, [MX_F32] = span_star_f32},
+    [MX_EDGE19] = {[MX_F64] = span_edge19_f64, [MX_F32] = span_edge19_f32},
+    [MX_BOX27] = {[MX_F64] = span_box27_f64, [MX_F32] = span_box27_f32},
+};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -14,7 +14,7 @@ typedef mx_tile_fn *const mx_tile_table[MX_SHAPES][2];
 extern const mx_kernel_table mx_kernels_plain;
 #if defined(__x86_64__)
 extern const mx_kernel_table mx_kernels_avx2, mx_kernels_avx512;
-extern const mx_tile_table mx_tiles_avx2, mx_tiles_avx512;
+extern const mx_tile_table mx_tiles_avx2, mx_tiles_avx512, mx_spans_avx2, mx_spans_avx512;
 #endif
 
 /* Kernels of h = 1 walk wide patches in columns of so many bytes: measured, a quarter of it less and twice as

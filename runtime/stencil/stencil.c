@@ -76,13 +76,14 @@ static const struct {
     const char *isa;
     bool (*works)(void);
     const mx_kernel_table *kernels;
-    const mx_tile_table *tiles;
+    const mx_tile_table *tiles, *spans;
+    int64_t vector_bytes; /* of both */
 } isas[] = {
 #if defined(__x86_64__)
-    {"avx512", has_avx512, &mx_kernels_avx512, &mx_tiles_avx512},
-    {"avx2", has_avx2, &mx_kernels_avx2, &mx_tiles_avx2},
+    {"avx512", has_avx512, &mx_kernels_avx512, &mx_tiles_avx512, &mx_spans_avx512, 64},
+    {"avx2", has_avx2, &mx_kernels_avx2, &mx_tiles_avx2, &mx_spans_avx2, 32},
 #endif
-    {"plain", always, &mx_kernels_plain, NULL},
+    {"plain", always, &mx_kernels_plain, NULL, NULL, 0},
 };
 enum { ISAS = sizeof isas / sizeof isas[0] };
 
@@ -140,6 +141,22 @@ mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtyp
     const char *isa;
     mx_stencil_kernel(stencil, dtype, &isa);
     return mx_stencil_tile_isa(stencil, dtype, isa);
+}
+
+mx_tile_fn *mx_stencil_span_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa,
+                                int64_t *lanes) {
+    for (int i = 0; i < ISAS; i++)
+        if (strcmp(isas[i].isa, isa) == 0 && isas[i].works() && isas[i].spans != NULL && stencil->h == 1) {
+            *lanes = isas[i].vector_bytes / mx_dtype_bytes(dtype);
+            return (*isas[i].spans)[shape_of(stencil)][dtype];
+        }
+    return NULL;
+}
+
+mx_tile_fn *mx_stencil_span(const struct mx_stencil *stencil, enum mx_dtype dtype, int64_t *lanes) {
+    const char *isa;
+    mx_stencil_kernel(stencil, dtype, &isa);
+    return mx_stencil_span_isa(stencil, dtype, isa, lanes);
 }
 
 /* h cells, most often one. */

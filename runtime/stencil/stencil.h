@@ -65,7 +65,12 @@ struct mx_tile_rows {
  * around row r-1 of plane s-1 of what is read. What has been computed may thus replace what was read in the
  * same place: rows are done from the last to the first in z and y, so nothing is overwritten that is still to
  * be read. In x the whole row is done, its frame cells copied: from what was read, and then, while the row is
- * in L1, from the row itself where `x_copies` say so (sides that are not fixed). */
+ * in L1, from the row itself where `x_copies` say so (sides that are not fixed).
+ *
+ * A span of x (mx_stencil_span) is skewed in x as well, by a vector of `lanes` cells a level, so that it
+ * stays aligned: cells x0 .. x1-1 are computed from cells up to `lanes` below and above them, as far as the
+ * row has them, and written where cells `lanes` further on may stand that were read. They are done from the
+ * last to the first; frame cells among them are copied from what was read. */
 struct mx_tile {
     const struct mx_tile_rows *src; /* [planes + 2]: planes -2 .. planes-1 */
     const struct mx_tile_rows *dst; /* [planes]: planes 0 .. planes-1, `below` not used */
@@ -76,6 +81,8 @@ struct mx_tile {
     struct {
         int64_t to, from; /* cells of a row, frame counted */
     } x_copy[2];
+    int64_t x0,
+        x1; /* spans: cells, frame counted; x0 a multiple of lanes, x1 one or the row's end (nx + 2) */
 };
 enum { MX_TILE_MOST_ROWS = 12, MX_TILE_MOST_PLANES = 32 };
 
@@ -111,6 +118,11 @@ mx_kernel_fn *mx_stencil_kernel_isa(const struct mx_stencil *stencil, enum mx_dt
 mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtype);
 /* The same for a given instruction set. */
 mx_tile_fn *mx_stencil_tile_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
+
+/* The best kernel for spans, and its lanes: NULL where there is none for tiles. x_copies are not for them. */
+mx_tile_fn *mx_stencil_span(const struct mx_stencil *stencil, enum mx_dtype dtype, int64_t *lanes);
+mx_tile_fn *mx_stencil_span_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa,
+                                int64_t *lanes);
 
 /* Copies the x frame cells of the patch's rows from src[h] to dst (left if x0 == h, right if x1 == nx+h). */
 void mx_stencil_x_frame(const struct mx_patch *patch, enum mx_dtype dtype);

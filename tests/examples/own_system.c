@@ -5,26 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Row y of plane z: planes come whole. */
-#define ROW(type) ((type *)((char *)b->data + (z - b->z0) * b->plane_pitch_bytes + y * b->row_pitch_bytes))
-
-static int give(void *unused, const struct mx_grid_box *b, mx_why *why) {
+static int give(void *unused, const struct mx_grid_box *row, mx_why *why) {
     (void)unused, (void)why;
-    for (int64_t z = b->z0; z < b->z1; z++)
-        for (int64_t y = 0; y < b->y1; y++)
-            for (int64_t x = 0; x < b->x1; x++)
-                if (b->field[0] == 'k') /* conductivity; else the temperature u */
-                    ROW(float)[x] = (x + y + z) % 2 == 0 ? 1.0F : 0.25F;
-                else
-                    ROW(double)[x] = (double)((31 * x + 17 * y + 7 * z) % 101);
+    for (int64_t x = 0; x < row->x1; x++)
+        if (row->field[0] == 'k') /* conductivity; else the temperature u */
+            ((float *)row->data)[x] = (x + row->y0 + row->z0) % 2 == 0 ? 1.0F : 0.25F;
+        else
+            ((double *)row->data)[x] = (double)((31 * x + 17 * row->y0 + 7 * row->z0) % 101);
     return 0;
 }
 
-static int take(void *sum, const struct mx_grid_box *b, mx_why *why) {
+static int take(void *sum, const struct mx_grid_box *row, mx_why *why) {
     (void)why;
-    for (int64_t z = b->z0; z < b->z1; z++)
-        for (int64_t y = 0; y < b->y1; y++)
-            for (int64_t x = 0; x < b->x1; x++) *(double *)sum += ROW(double)[x];
+    for (int64_t x = 0; x < row->x1; x++) *(double *)sum += ((double *)row->data)[x];
     return 0;
 }
 
@@ -33,8 +26,8 @@ int main(int argc, char **argv) {
     double sum = 0;
     mx_run *run = NULL;
     mx_why why = {""};
-    struct mx_source from = {.size = sizeof from, .name = "stripes", .region = give};
-    struct mx_sink to = {.size = sizeof to, .context = &sum, .region = take};
+    struct mx_source from = {.size = sizeof from, .name = "stripes", .row = give};
+    struct mx_sink to = {.size = sizeof to, .context = &sum, .row = take};
     struct mx_run_options o = {.size = sizeof o, .options = (void *)&argv[2], .source = &from, .sink = &to};
     struct mx_run_progress now = {.size = sizeof now};
     int state = mx_run_open(&o, &why, &run);

@@ -151,8 +151,11 @@ static void make_system_problem(struct world *w) {
     systems_row = &w->rs;
 }
 
-/* Parameters are explicit or left to the engine, threads may outnumber cores and chunks. */
+/* Parameters are explicit or left to the engine, threads may outnumber cores and chunks. Some worlds have
+ * rows that are cut into spans of tiles in place. */
 static void make_options(struct world *w) {
+    const bool spans = w->problem.system == NULL && w->problem.h == 1 && pick(0, 2) == 0;
+    if (spans) w->problem.nx = pick(17, 90);
     const int64_t a = mx_field_offsets(&w->problem, 0, NULL), b = mx_field_offsets(&w->problem, 1, NULL);
     const int64_t row = a > b ? a : b;
     w->options = (struct mx_engine_options){.problem = &w->problem,
@@ -168,6 +171,10 @@ static void make_options(struct world *w) {
                                             .levels = LEVELS,
                                             .rows = w->problem.ny,
                                             .planes = pick(0, 9)};
+    if (!spans) return;
+    w->options.slab = pick(4, 7), w->options.tile = 2 * pick(2, 4), w->options.ct = pick(2, 9);
+    w->options.column =
+        8 * pick(2, 5); /* of whole vectors: in place, if it leaves room for what is beside it */
 }
 
 /* y and z ranges of level l of the schedules: whole array, redundant (shrinking), skewed (moving), slab

@@ -876,7 +876,7 @@ Test(tune, faces_in_a_side_file) {
     q.capacity_bytes = 2 * (uint64_t)r.layout.buffer_bytes + GIB;
     cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_FILE) != 0);
     q.capacity_bytes = 0;
-    q.manual = (struct mx_plan){.by = 2048, .bz = 2046, .bt = 24};
+    q.manual = (struct mx_plan){.by = 2048, .bz = 2046, .bt = 24, .slab = 10};
     cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_FILE) == 0);
     q.dram_bytes = 64 * GIB;
     cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_DRAM) == 0);

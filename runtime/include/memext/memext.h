@@ -325,6 +325,9 @@ struct mx_source {
     int (*open)(void *context, struct mx_grid *grid, mx_why *why);
     int (*region)(void *context, const struct mx_grid_box *box, mx_why *why); /* fills box->data */
     void (*close)(void *context); /* once, if open returned 0; NULL = nothing to do */
+    /* Instead of region, which is NULL then: the same row by row. row->y0 and row->z0 say which one, cell x lies at
+     * row->data + x * element, x from 0 to row->x1 - 1. */
+    int (*row)(void *context, const struct mx_grid_box *row, mx_why *why);
 };
 
 /* Where the result goes: whole planes, each once and in order of z, frame included. As for sources: with a
@@ -341,6 +344,7 @@ struct mx_sink {
      * was stopped, a result that was verified and differs), and what was taken is to be thrown away. NULL =
      * nothing to do. */
     int (*close)(void *context, bool whole, mx_why *why);
+    int (*row)(void *context, const struct mx_grid_box *row, mx_why *why); /* instead of region, as in a source */
 };
 
 struct mx_run_options {
