@@ -85,7 +85,7 @@ def options(words=None):
     p.add_argument("--shape", type=int, nargs=3, metavar=("NZ", "NY", "NX"), help="the grid, frame included, if it is to be no cube")
     p.add_argument("--steps", type=int, help="of a whole run (quick 40, full 200)")
     p.add_argument("--most", type=float, metavar="SECONDS", help="a whole run that would take longer is measured over fewer steps (quick 20, full 600)")
-    p.add_argument("--limit", type=float, metavar="SECONDS", help="a run of the search that takes longer is ended (quick 20, full 120)")
+    p.add_argument("--limit", type=float, metavar="SECONDS", help="a run of the search that takes longer, of swap three times as long, is ended (quick 20, full 120)")
     p.add_argument("--repeats", type=int, default=1, help="of every whole run, in turn; the table has medians (default 1)")
     p.add_argument("--settings", type=int, default=99, metavar="N", help="at most so many settings a rival (tests)")
     p.add_argument("--search", action="store_true", help="only look for settings; a later call has them for its whole runs")
@@ -188,8 +188,12 @@ class Case:
         self.data_bytes = self.fields * self.plane_bytes * self.shape[0]
         self.cells = int(np.prod([n - 2 * self.h for n in self.shape]))
         self.inputs = [os.path.join(place, f"{name}-{i}.npy") for i in range(1 + self.n_fixed)]
+
+    def make_inputs(self):
+        """Where something is to be run: a table that is complete needs none."""
         for i, path in enumerate(self.inputs):
-            self.make(i, path)
+            if not os.path.exists(path):
+                self.make(i, path)
 
     def make(self, i, path):
         nz, ny, nx = self.shape
@@ -286,7 +290,8 @@ def settings_of(rival, case, dram, threads):
         first = [{"k": 1, "slab": s, "keep": keep} for s in wide for keep in (True, False)]
         return first, lambda best: [{**best, "ahead": True}, {**best, "ahead": True, "behind": True}]
     if work == "swap" and steps == "one":
-        first = [{"slab": 8, "alternate": a, "huge": h} for a, h in itertools.product((False, True), (False, True))] + [{"slab": 8, "alternate": True, "ahead": True}]
+        first = [{"slab": 8, "alternate": True}, {"slab": 8, "alternate": True, "huge": True}, {"slab": 8, "alternate": False}, {"slab": 2, "alternate": False, "ahead": True},
+                 {"slab": 8, "alternate": False, "behind": True}]  # fmt: skip
         return first, none
     if steps == "one":
         return [{"slab": s, "alternate": a, "advice": v} for s, a, v in
@@ -376,6 +381,7 @@ class Runs:
             if {k: r[k] for k in key} == key:
                 return r
         self.in_time()
+        case.make_inputs()
         work = "memory" if rival == "memory" else RIVALS[rival][0]
         dram = int(case.data_bytes / factor) // MIB * MIB if factor else 0
         folder, output = os.path.join(self.place, "work"), os.path.join(self.place, "result.npy")
@@ -390,7 +396,7 @@ class Runs:
                 record["limit_bytes"] = dram + self.base(case, work)
                 space = ["--swap", str(int(1.3 * case.data_bytes * (1.5 if "k" in settings else 1)) + SLACK), "--swap-dir", self.place] if work == "swap" else []
                 words = [LIMIT, str(record["limit_bytes"]), "--quiet", *space, *(["--no-system"] if self.o.no_system else []), *(["--keep-cache"] if self.o.keep_cache else []), "--", *words]
-            record |= self.measured(words, self.o.limit if kind == "search" else None)
+            record |= self.measured(words, self.o.limit * (3 if work == "swap" else 1) if kind == "search" else None)
             record["hash"] = case.hash_of(output)
         except Failed as error:
             record["failure"] = str(error)
@@ -444,15 +450,16 @@ class Runs:
     def reference(self, case, steps):
         return self.run(case, 0, "memory", {"slab": 8}, steps, "reference")
 
-    def search_steps(self, settings):
-        k = settings.get("k", 0)
-        return min(self.o.steps, 4 if k == 1 or not k else 2 * k)
+    def search_steps(self, rival, settings):
+        """Swap takes seconds for each."""
+        k = settings.get("k", 1)
+        return min(self.o.steps, 2 * k if k > 1 else 2 if rival == "swap" else 4)
 
     def best(self, case, factor, rival):
         """The best record of the search, None if all failed."""
         dram = int(case.data_bytes / factor) // MIB * MIB
         first, more = settings_of(rival, case, dram, self.o.threads)
-        steps = (lambda s: self.o.steps) if rival == "memext" else self.search_steps
+        steps = (lambda s: self.o.steps) if rival == "memext" else lambda s: self.search_steps(rival, s)
         tried = [self.run(case, factor, rival, s, steps(s), "search") for s in first[:self.o.settings]]
         good = [r for r in tried if not r.get("failure")]
         if good and len(tried) < self.o.settings:
@@ -466,7 +473,7 @@ class Runs:
             return
         k, steps = best["settings"].get("k", 1), self.o.steps
         if best["step_s"] * steps > self.o.most and rival != "memext":  # whose import and export are in its seconds
-            steps = max(2 * k, 4, int(self.o.most / best["step_s"]) // k * k)
+            steps = max(self.search_steps(rival, best["settings"]), int(self.o.most / best["step_s"]) // k * k)
         self.run(case, factor, rival, best["settings"], min(steps, self.o.steps), "whole", repeat)
 
 
@@ -477,13 +484,14 @@ def measure(o, owner):
     runs.save()
     for name in o.cases:
         case = Case(o, name, runs.place)
-        runs.reference(case, o.steps)
+        if not o.search:
+            runs.reference(case, o.steps)
         for factor in o.factors:
             for repeat in range(o.repeats):
                 for rival in o.rivals:
                     if rival not in runs.absent:
                         runs.whole(case, factor, rival, repeat)
-        for path in case.inputs:
+        for path in filter(os.path.exists, case.inputs):
             os.unlink(path)
     return runs
 

@@ -193,7 +193,7 @@ def write_back(fd, at, length):
 
 def direct(kernel, first, work, last, fixed, o, steps):
     """A step a pass over arrays that are memory (or mapped): each cell is read and written where it is. `last` (or None) takes the last step.
-    Returns the array with the result. Settings: slab (planes of a call), alternate (every other pass goes back), ahead."""
+    Returns the array with the result. Settings: slab (planes of a call), alternate (every other pass goes back), ahead, behind."""
     h, nz = kernel.h, first.shape[0]
     cur, old, fresh = first, first, {id(a) for a in (*work, last) if a is not first}
     for t in range(steps):
@@ -209,6 +209,9 @@ def direct(kernel, first, work, last, fixed, o, steps):
             elif id(dst) in fresh:
                 kernel.frame(dst, cur, lo, hi, h, h)
             kernel.level(dst, cur, fixed, z0, z1, threads=o["threads"])
+            if o.get("behind"):  # planes that this pass does not need again go now, and not when there is no page left
+                for a in (cur, dst, *fixed):
+                    advise(a, max(0, z0 - h - o["slab"]), z0 - h, MADV_PAGEOUT)
         fresh.discard(id(dst))
         cur, old = dst, cur
     return cur
