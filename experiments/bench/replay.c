@@ -502,6 +502,14 @@ int __wrap_mx_flow_create(int threads, mx_flow_fn *fn, void *arg, mx_why *why, m
     return __real_mx_flow_create(threads, do_tile, NULL, why, out);
 }
 
+void __real_mx_flow_wait(mx_flow *f, int64_t number);
+void __wrap_mx_flow_wait(mx_flow *f, int64_t number);
+
+void __wrap_mx_flow_wait(mx_flow *f, int64_t number) {
+    while (!asked.real && mx_flow_done(f) < number) go_on();
+    __real_mx_flow_wait(f, number);
+}
+
 /* Slabs of a job that follows are numbered on from those of the one before. */
 int __wrap_mx_flow_post(mx_flow *f, const struct mx_flow_job *job) {
     flow.posted++;
@@ -528,10 +536,7 @@ static struct {
     struct under_way under_way[MOST_UNDER_WAY];
 } run;
 
-static void wait_for(int64_t call) {
-    while (!asked.real && run.ops->done(run.engine) < call) go_on();
-    run.ops->wait(run.engine, call);
-}
+static void wait_for(int64_t call) { run.ops->wait(run.engine, call); }
 
 /* Whether all planes of both have slots of their own, and neither reads a face that the other writes. */
 static bool go_together(const struct mx_step *a, const struct mx_step *b) {
