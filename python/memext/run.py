@@ -451,8 +451,8 @@ class Run:
         if source is not None and before.startswith("python ") and before != source.name:
             other.append(f"other fields to begin with ({before}, not {source.name})")
         if other:
-            raise MemextError(f"{info['place']} holds step {info['step']} of a run with {'; '.join(other)}: give those, or resume=False and force=True to begin "
-                              "anew", errno.EINVAL)
+            raise MemextError(f"{info['place']} holds step {info['step']} of a run with {'; '.join(other)}: give those, or resume=False and "
+                              "force=True to begin anew", errno.EINVAL)
 
     def _run_to(self, target: int, watch: Callable[[float, str], None]) -> None:
         """Computes up to step `target`, from the store where there is one."""

@@ -23,8 +23,8 @@ Box = tuple[slice, slice, slice]
 
 
 def _boxes(array: Array, chunks: tuple[int, int] = (1, 1), most_bytes: int = _GROUP_BYTES) -> list[Box]:
-    """The whole array in order, in whole planes, z beginning at multiples of chunks[0]; where cells lie in a file or in memory as they are and that would be
-    much, in rows at multiples of chunks[1]: what is in hand does not grow with the planes."""
+    """The whole array in order, in whole planes, z beginning at multiples of chunks[0]; where cells lie in a file or in memory as they are and
+    that would be much, in rows at multiples of chunks[1]: what is in hand does not grow with the planes."""
     nz, ny, nx = array.shape
     a_plane, (deep, rows) = max(1, array.nbytes // max(nz, 1)), chunks
     planes = max(deep, most_bytes // a_plane // deep * deep)
@@ -32,7 +32,8 @@ def _boxes(array: Array, chunks: tuple[int, int] = (1, 1), most_bytes: int = _GR
         rows = min(max(rows, most_bytes // (planes * max(1, a_plane // max(ny, 1))) // rows * rows), max(ny, 1))
     else:
         rows = max(ny, 1)
-    return [(slice(z, min(z + planes, nz), 1), slice(y, min(y + rows, ny), 1), slice(0, nx, 1)) for z in range(0, nz, planes) for y in range(0, ny, rows)]
+    return [(slice(z, min(z + planes, nz), 1), slice(y, min(y + rows, ny), 1), slice(0, nx, 1))
+            for z in range(0, nz, planes) for y in range(0, ny, rows)]
 
 
 def _plain(array: Array) -> bool:

@@ -208,8 +208,8 @@ class Source:
         try:
             return np.broadcast_to(cells, self.shape[1:])
         except ValueError:
-            raise MemextError(f"field {name} is given a plane of {cells.shape}; planes of {self.shape[1:]} are needed, frame included, or what numpy broadcasts to them",
-                              errno.EINVAL) from None
+            raise MemextError(f"field {name} is given a plane of {cells.shape}; planes of {self.shape[1:]} are needed, frame included, or what "
+                              "numpy broadcasts to them", errno.EINVAL) from None
 
     def close(self) -> None:
         for value in self._arrays():
@@ -224,7 +224,8 @@ def _converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
     if dtype.kind in "iu" and plane.dtype != dtype:
         limits = np.iinfo(dtype)
         if plane.size and not (plane.min() >= limits.min and plane.max() <= limits.max):  # not so with a NaN either
-            raise MemextError(f"field {name} has values from {plane.min()} to {plane.max()}; {dtype.name} holds {limits.min} to {limits.max}", errno.EINVAL)
+            raise MemextError(f"field {name} has values from {plane.min()} to {plane.max()}; {dtype.name} holds {limits.min} to {limits.max}",
+                              errno.EINVAL)
         if plane.dtype.kind == "f" and (plane != np.trunc(plane)).any():
             value = plane[plane != np.trunc(plane)].flat[0]
             raise MemextError(f"field {name} has the value {value}; {dtype.name} holds whole numbers: convert it", errno.EINVAL)
