@@ -249,7 +249,8 @@ def fused(kernel, first, work, last, fixed, shape, dtypes, o, steps):
             for i, (x, place) in enumerate(zip(loaded, [*source, *fixed])):
                 if have:
                     x[:have] = kept[i][lo - held[0]:lo - held[0] + have]
-                place.read(lo + have, hi, x[have:m])
+                if have < m:  # of a last slab all may have been kept
+                    place.read(lo + have, hi, x[have:m])
                 if o.get("ahead"):
                     place.will_need(hi, min(nz, hi + slab))
             if kept:

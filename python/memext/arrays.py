@@ -198,6 +198,16 @@ def _ahead() -> ThreadPoolExecutor:
     return _pool[0]
 
 
+def _forked() -> None:
+    """A child has no threads but its own: neither the one that reads ahead nor whoever held the lock."""
+    global _LIBRARIES
+    _LIBRARIES = threading.RLock()
+    _pool.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class ObjectArray(Array):
     """Anything with shape, dtype and slices: h5py and zarr datasets, arrays of numpy. Planes that are read in order come in groups as deep as
     the chunks, so that chunks are decoded once and not for every plane, and where two groups have room the next one is decoded while this one is
@@ -240,6 +250,9 @@ class ObjectArray(Array):
             self._next = after, _ahead().submit(self.planes, after, min(after + depth, self.shape[0]))
         return planes
 
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_held": None, "_next": None}
+
     def release(self) -> None:
         asked, self._held, self._next = self._next, None, None
         if asked is not None and not asked[1].cancel():
@@ -258,6 +271,20 @@ class PagesArray(Array):
         for i, plane in enumerate(range(z.start, z.stop, z.step)):
             out[i] = np.asarray(self.page(plane))[y, x]
         return out
+
+
+class _Unchanged:
+    """Refuses what a store held when its array was made, once it holds something else."""
+
+    def __init__(self, path: pathlib.Path, generation: int):
+        self.path, self.generation = path, generation
+
+    def __call__(self) -> None:
+        now = _core.look(self.path)
+        if now["in_use"]:
+            raise _refuse(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)
+        if now["generation"] != self.generation:
+            raise _refuse(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
 
 
 class Store:
@@ -315,16 +342,8 @@ class Store:
 
     def _array(self, a: dict) -> RawArray:
         from .kernel import type_name
-        generation = self.info["generation"]
-
-        def unchanged() -> None:
-            now = _core.look(self.path)
-            if now["in_use"]:
-                raise _refuse(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)
-            if now["generation"] != generation:
-                raise _refuse(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
         return RawArray(self.path, self.shape, "<" + type_name(a["dtype"]), a["offset_bytes"], a["row_pitch_bytes"], a["plane_pitch_bytes"],
-                        a["name"], unchanged)
+                        a["name"], _Unchanged(self.path, self.info["generation"]))
 
     def discard(self) -> None:
         """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on."""
@@ -351,7 +370,10 @@ class Store:
 # ------------------------------------------------------------------ files
 
 def _npy(path: pathlib.Path, **_: Any) -> Array:
-    view = np.load(path, mmap_mode="r")
+    try:
+        view = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise _refuse(f"{path} is no whole .npy file of numbers: {error}") from None
     if view.flags.c_contiguous:
         return RawArray(path, view.shape, view.dtype, view.offset)
     return ObjectArray(view, path.name, path)
@@ -697,8 +719,13 @@ def as_array(value: Any, name: str) -> Array:
         return value
     if isinstance(value, (str, os.PathLike)):
         return open(value)
-    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+    if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
         value = np.asarray(value)
+    if isinstance(value, np.ma.MaskedArray):
+        masked = int(np.ma.getmaskarray(value).sum())
+        if masked:
+            raise _refuse(f"{name} has {masked} cells without a value (masked): fill them, {name}.filled(0)")
+        value = value.data
     if len(value.shape) != 3:
         raise _refuse(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x")
     return ObjectArray(value, name)

@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import os
 import pathlib
+import sys
 import tempfile
 import types
 from collections.abc import Iterable, Mapping
@@ -118,6 +119,7 @@ class Kernel:
         self.fixed = list(fixed)
         self.__doc__ = functions[0].function.__doc__
         self.__name__ = name
+        self.__module__ = functions[0].function.__module__
         for what, names in (("a read-only field", fixed), ("a parameter", params)):
             for one in names:
                 _check_name(one, what, name)
@@ -130,6 +132,15 @@ class Kernel:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self._parts[0].function(*args, **keywords)
+
+    def __reduce__(self) -> Any:
+        """By name where a module has it, as functions are pickled; else by the functions that it is made of."""
+        first = self._parts[0]
+        if isinstance(first, SymbolicPart):
+            raise TypeError(f"the kernel {self.name} is made of expressions: pickle those and make it again")
+        if _found(self.__module__, first.function.__qualname__) is self:
+            return str(first.function.__qualname__)
+        return _again, ([p.function for p in self._parts], self._fixed, self.params, self.name)
 
     def __repr__(self) -> str:
         return f"<memext kernel {self.name}: {self.form} of {', '.join(self.state + self.partner)}>"
@@ -492,6 +503,21 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
     made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered")
     made.try_types()
     return made
+
+
+def _found(module: str, name: str) -> Any:
+    """What a module calls so, None without it."""
+    at: Any = sys.modules.get(module)
+    for word in name.split("."):
+        at = getattr(at, word, None)
+    return at
+
+
+def _again(functions: list[Callable], fixed: Any, params: Mapping[str, float], name: str) -> Kernel:
+    """A kernel that was pickled."""
+    if len(functions) == 1:
+        return kernel(functions[0], fixed=fixed, params=params, name=name)
+    return staggered(*functions, fixed=fixed, params=params, name=name)
 
 
 def _computed(part: _Part) -> list[str]:

@@ -89,7 +89,7 @@ def _coarsen(array: Array, levels: list[_Level]) -> None:
                 after.put(plane)
         halvers.append(_Halver(take))
     wide = np.dtype("f4") if array.dtype.str[1:] in ("f4", "u1", "i1", "u2", "i2") else np.dtype("f8")
-    for _z, _end, planes in _groups(array):
+    for _box, planes in _groups(array, (1, max(1, array.shape[1]))):  # whole planes
         for plane in planes:
             halvers[-1].put(plane.astype(wide))
     for halver, level in zip(reversed(halvers), levels):

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import pathlib
 import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable
 
@@ -87,8 +89,10 @@ class _Job:
                 self._raise(code, why)
             kept = f"step {step} is committed: the same run goes on from there" if step >= 0 else "nothing was committed yet"
             raise KeyboardInterrupt(kept) from None
-        except BaseException:
+        except BaseException:  # of the caller's progress: it is what the caller shall see, and only an ended run has a report
             _core.lib.mx_run_stop(self.run)
+            while self.wait(_POLL_S)[0] == 0:
+                pass
             raise
         if code < 0:
             self._raise(code, why)
@@ -206,6 +210,7 @@ class Run:
         self.reports: list[Report] = []
         self._given, self._stencil, self._temporary, self._over, self._worked = fields_and_options, stencil, None, False, False
         self._memory: dict[str, np.ndarray] | None = None
+        self._process = os.getpid()
         self._dtype, self._device, self._shape = dtype, device, shape
         self._take_kernel()
         self._take_fields()
@@ -354,6 +359,7 @@ class Run:
         return self._old
 
     _old: pathlib.Path | None = None
+    _dropped: weakref.finalize | None = None  # removes the directory of a run that nobody closes
 
     # ---- places
 
@@ -362,6 +368,8 @@ class Run:
             return pathlib.Path(self._device)
         if self._temporary is None:
             self._temporary = pathlib.Path(tempfile.mkdtemp(prefix=".memext-", dir=os.environ.get("MEMEXT_DEVICE", ".")))
+            if not self.keep:
+                self._dropped = weakref.finalize(self, _remove_own, self._temporary.resolve(), self._process)
         return self._temporary
 
     @property
@@ -371,9 +379,13 @@ class Run:
             raise MemextError(f"backend {self.backend} keeps no store", errno.ENOTSUP)
         if self._over and not self.keep:
             raise MemextError("the run has ended and its store is gone: read it within `with`, or give keep=True", errno.ENOENT)
+        nothing = MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
         if self._device is None and self._temporary is None:
-            raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
-        return Store(self._place())
+            raise nothing
+        try:
+            return Store(self._place())
+        except MemextError as error:
+            raise nothing if error.errno == errno.ENOENT and not self._worked else error from None
 
     def __getitem__(self, name: str) -> Array:
         """A field of the state as it is now, frame included."""
@@ -416,6 +428,8 @@ class Run:
                 raise MemextError(f"{self._place()} holds no state of this run: leave resume=True out", errno.ENOENT)
             return False
         self._check_files(info)
+        if not self._worked:
+            self._check_beginning(info)
         self.step = info["step"]
         return True
 
@@ -427,6 +441,18 @@ class Run:
             if path and mine is not None and os.path.isabs(path) and pathlib.Path(path).resolve() != pathlib.Path(mine).resolve():
                 raise MemextError(f"{info['place']} holds a run whose {name} is {path}, not {mine}: give that one, or resume=False and "
                                   "force=True to begin anew", errno.EINVAL)
+
+    def _check_beginning(self, info: dict) -> None:
+        """The library compares what a run began with when it goes on; what a store that is far enough holds is compared here."""
+        source = None if any(n.endswith("_old") for n in self._names) else self._problem_options(True)[1]  # which would write a file of it
+        before, params = info.get("source") or "", (info["problem"]["kernel"] or {}).get("params") or {}
+        mine = {**getattr(self.kernel, "params", {}), **self.params}
+        other = [f"{n} = {v:g}, not {mine[n]:g}" for n, v in params.items() if n in mine and float(mine[n]) != float(v)]
+        if source is not None and before.startswith("python ") and before != source.name:
+            other.append(f"other fields to begin with ({before}, not {source.name})")
+        if other:
+            raise MemextError(f"{info['place']} holds step {info['step']} of a run with {'; '.join(other)}: give those, or resume=False and "
+                              "force=True to begin anew", errno.EINVAL)
 
     def _run_to(self, target: int, watch: Callable[[float, str], None]) -> None:
         """Computes up to step `target`, from the store where there is one."""
@@ -488,7 +514,11 @@ class Run:
         reduce() and break are those of this step. A run that goes on begins at the next check after what is committed.
 
         progress: True draws a bar; a function is called as function(step, steps, phase)."""
-        check = max(steps, 1) if check is None else int(check)
+        try:
+            steps = operator.index(steps)
+            check = max(steps, 1) if check is None else operator.index(check)
+        except TypeError:
+            raise MemextError(f"{steps!r} steps, checked every {check!r}: whole numbers are needed", errno.EINVAL) from None
         if steps < 0 or check < 1:
             raise MemextError(f"{steps} steps, checked every {check}: not below 0 and 1", errno.EINVAL)
         if self.backend in ANONYMOUS and check < steps:
@@ -545,6 +575,10 @@ class Run:
         """Ends the run; the store goes unless it is to be kept."""
         keep = self.keep if keep is None else keep
         self._over, self.keep = True, keep
+        if os.getpid() != self._process:
+            return  # a fork of the program: the store is the other's
+        if keep and self._dropped is not None:
+            self._dropped.detach()
         if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked:
             try:
                 _core.discard(self._place())
@@ -553,6 +587,9 @@ class Run:
                     raise
         if not keep and self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Run is not pickled or copied: it is bound to its store; pickle what it is made of, or run.store[NAME]")
 
     def __enter__(self) -> Run:
         return self
@@ -568,6 +605,11 @@ class Run:
     def _repr_html_(self) -> str:
         from .looking import run_html
         return run_html(self)
+
+
+def _remove_own(path: pathlib.Path, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _field_type(value: Any) -> str | None:

@@ -1,50 +1,73 @@
 """Results in files: written plane by plane, or shown where they lie."""
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import os
 import pathlib
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from .arrays import Array, RawArray, Store, _module, as_array
+from .arrays import Array, ObjectArray, RawArray, Store, _module, as_array
 from .errors import MemextError
 
 _GROUP_BYTES = 8 << 20
 
 
-def _groups(array: Array, multiple: int = 1) -> Iterator[tuple[int, int, np.ndarray]]:
-    """(z0, z1, planes) of a few MiB each, z0 a multiple. Where cells lie in a file as they are, the next are read while these are written; objects of
+Box = tuple[slice, slice, slice]
+
+
+def _boxes(array: Array, chunks: tuple[int, int] = (1, 1), most_bytes: int = _GROUP_BYTES) -> list[Box]:
+    """The whole array in order, in whole planes, z beginning at multiples of chunks[0]; where cells lie in a file or in memory as they are and
+    that would be much, in rows at multiples of chunks[1]: what is in hand does not grow with the planes."""
+    nz, ny, nx = array.shape
+    a_plane, (deep, rows) = max(1, array.nbytes // max(nz, 1)), chunks
+    planes = max(deep, most_bytes // a_plane // deep * deep)
+    if _plain(array) and planes * a_plane > most_bytes:
+        rows = min(max(rows, most_bytes // (planes * max(1, a_plane // max(ny, 1))) // rows * rows), max(ny, 1))
+    else:
+        rows = max(ny, 1)
+    return [(slice(z, min(z + planes, nz), 1), slice(y, min(y + rows, ny), 1), slice(0, nx, 1))
+            for z in range(0, nz, planes) for y in range(0, ny, rows)]
+
+
+def _plain(array: Array) -> bool:
+    """Can any box of it be read at no more than its own cost, and by any thread?"""
+    return isinstance(array, RawArray) or (isinstance(array, ObjectArray) and isinstance(array.source, np.ndarray))
+
+
+def _groups(array: Array, chunks: tuple[int, int] = (1, 1)) -> Iterator[tuple[Box, np.ndarray]]:
+    """(box, cells) of a few MiB each. Where cells lie in a file as they are, the next are read while these are written; objects of
     libraries are read by the thread that writes."""
-    a_plane = max(1, array.nbytes // max(array.shape[0], 1))
-    count = max(multiple, _GROUP_BYTES // a_plane // multiple * multiple)
-    pieces = [(z, min(z + count, array.shape[0])) for z in range(0, array.shape[0], count)]
+    boxes = _boxes(array, chunks)
     if not isinstance(array, RawArray):
-        yield from ((z, end, array.planes(z, end)) for z, end in pieces)
+        yield from ((box, array.read(*box)) for box in boxes)
         return
     with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(array.planes, *pieces[0]) if pieces else None
-        for i, (z, end) in enumerate(pieces):
-            planes = reading.result()  # type: ignore[union-attr]
-            reading = pool.submit(array.planes, *pieces[i + 1]) if i + 1 < len(pieces) else None
-            yield z, end, planes
+        reading = pool.submit(array.read, *boxes[0]) if boxes else None
+        for i, box in enumerate(boxes):
+            cells = reading.result()  # type: ignore[union-attr]
+            reading = pool.submit(array.read, *boxes[i + 1]) if i + 1 < len(boxes) else None
+            yield box, cells
 
 
 def _npy(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
     with path.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
         np.lib.format.write_array_header_1_0(file, header)
-        for _z, _end, planes in _groups(array):
-            file.write(memoryview(np.ascontiguousarray(planes)).cast("B"))
+        for _box, cells in _groups(array):
+            file.write(memoryview(np.ascontiguousarray(cells)).cast("B"))
 
 
 def _raw(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
     with path.open("wb") as file:
-        for _z, _end, planes in _groups(array):
-            file.write(memoryview(np.ascontiguousarray(planes)).cast("B"))
+        for _box, cells in _groups(array):
+            file.write(memoryview(np.ascontiguousarray(cells)).cast("B"))
 
 
 def _even(n: int, most: int) -> int:
@@ -63,9 +86,8 @@ def _hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any)
     options.setdefault("chunks", _chunks(array))
     with h5py.File(path, "w") as file:
         data = file.create_dataset(dataset or array.name, array.shape, array.dtype, **options)
-        chunks = data.chunks
-        for z, end, planes in _groups(array, chunks[0] if chunks else 1):
-            data[z:end] = planes
+        for box, cells in _groups(array, data.chunks[:2] if data.chunks else (1, 1)):
+            data[box] = cells
 
 
 def _zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
@@ -75,8 +97,38 @@ def _zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any)
         data = zarr.open(str(path), mode="w", shape=array.shape, dtype=array.dtype, **options)
     else:
         data = zarr.open_group(str(path), mode="w").create(name=dataset, shape=array.shape, dtype=array.dtype, **options)
-    for z, end, planes in _groups(array, data.chunks[0]):
-        data[z:end] = planes
+    pieces = getattr(data, "shards", None) or data.chunks  # files: no two threads write one
+    file_of = _chunk_files(data, path)
+
+    def put(box: Box, cells: np.ndarray | None = None) -> None:
+        data[box] = array.read(*box) if cells is None else cells
+        for at in itertools.product(*(range(s.start // n, -(-s.stop // n)) for s, n in zip(box, pieces))):
+            _begin_to_write(file_of(at))
+
+    # Reading, compressing and writing side by side: zarr itself waits at the end of what it is given until the last chunk is written.
+    threads, alone = min(8, len(os.sched_getaffinity(0))) + 1, _plain(array)
+    under_way: deque[Future] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for box in _boxes(array, pieces[:2], _GROUP_BYTES // 2):
+            if len(under_way) == threads:
+                under_way.popleft().result()
+            under_way.append(pool.submit(put, box, None if alone else array.read(*box)))
+        for one in under_way:
+            one.result()
+
+
+def _chunk_files(data: Any, path: pathlib.Path) -> Callable[[tuple[int, ...]], pathlib.Path]:
+    """Where zarr, of version 3 or 2, keeps the chunk of given indices."""
+    if hasattr(data, "metadata"):
+        return lambda at: path / data.path / data.metadata.encode_chunk_key(at)
+    return lambda at: path / data._chunk_key(at)
+
+
+def _begin_to_write(path: pathlib.Path) -> None:
+    """The kernel begins to write what it holds of a file and does not wait, so that little is left for fsync at the end. Chunks of nothing but the
+    fill value have no file."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 _WRITERS = {".npy": _npy, ".h5": _hdf5, ".hdf5": _hdf5, ".zarr": _zarr, ".raw": _raw, ".bin": _raw}
@@ -105,6 +157,8 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
 
 def _check(path: pathlib.Path, overwrite: bool, source: pathlib.Path | None) -> None:
     """May this file be written? source: the one that is read for it."""
+    if not path.parent.is_dir():
+        raise MemextError(f"{path}: there is no directory {path.parent}; make it first", errno.ENOENT)
     if os.path.lexists(path) and not overwrite:
         raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
     if source is not None and path.exists() and source.exists() and path.samefile(source):

@@ -1,6 +1,7 @@
 """What the fields of a run begin with: arrays, files, numbers, ramps, functions; handed to the library plane by plane."""
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import types
@@ -108,13 +109,19 @@ def as_values(value: Any, name: str, h: int) -> Values | Array | str:
     """What a field begins with: an init of the library as its name, or something that has planes."""
     if isinstance(value, str) and value in INITS:
         return value
-    if isinstance(value, (Values, Array)):
+    if isinstance(value, Values):
         return value
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         return Constant(float(value))
     if callable(value) and not hasattr(value, "shape"):
         return Function(value, h)
-    return as_array(value, name)
+    if isinstance(value, str) and not os.path.exists(value) and value.isidentifier():
+        raise MemextError(f"{name}: neither a file nor a way to begin is called {value}: there are {', '.join(INITS)}", errno.ENOENT)
+    array = as_array(value, name)
+    if array.dtype.kind not in "biuf":
+        way = f": {name}.real and {name}.imag can be two fields" if array.dtype.kind == "c" else ""
+        raise MemextError(f"{name} has cells of {array.dtype}; cells are real numbers{way}", errno.EINVAL)
+    return array
 
 
 def framed_shape(value: Values | Array | str, h: int, frame: Any) -> tuple[int, int, int] | None:
@@ -197,7 +204,12 @@ class Source:
             plane = framed_plane(value, z, self.shape, self.h, 0)
         else:
             plane = framed_plane(value, z, self.shape, self.h, self.frame)
-        return np.broadcast_to(_converted(plane, dtype, name), self.shape[1:])
+        cells = _converted(plane, dtype, name)
+        try:
+            return np.broadcast_to(cells, self.shape[1:])
+        except ValueError:
+            raise MemextError(f"field {name} is given a plane of {cells.shape}; planes of {self.shape[1:]} are needed, frame included, or what "
+                              "numpy broadcasts to them", errno.EINVAL) from None
 
     def close(self) -> None:
         for value in self._arrays():
@@ -207,10 +219,16 @@ class Source:
 def _converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
     """Whole numbers are checked, so that nothing wraps round unseen."""
     plane = np.asarray(plane)
+    if plane.dtype.kind not in "biuf":
+        raise MemextError(f"field {name} is given values of {plane.dtype}; cells are real numbers", errno.EINVAL)
     if dtype.kind in "iu" and plane.dtype != dtype:
         limits = np.iinfo(dtype)
-        if plane.size and (plane.min() < limits.min or plane.max() > limits.max):
-            raise MemextError(f"field {name} has values from {plane.min()} to {plane.max()}; {dtype.name} holds {limits.min} to {limits.max}")
+        if plane.size and not (plane.min() >= limits.min and plane.max() <= limits.max):  # not so with a NaN either
+            raise MemextError(f"field {name} has values from {plane.min()} to {plane.max()}; {dtype.name} holds {limits.min} to {limits.max}",
+                              errno.EINVAL)
+        if plane.dtype.kind == "f" and (plane != np.trunc(plane)).any():
+            value = plane[plane != np.trunc(plane)].flat[0]
+            raise MemextError(f"field {name} has the value {value}; {dtype.name} holds whole numbers: convert it", errno.EINVAL)
     return plane.astype(dtype, copy=False)
 
 

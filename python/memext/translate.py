@@ -166,8 +166,10 @@ class _Source:
         except (OSError, TypeError):
             raise KernelError(f"the source of {function.__name__} cannot be read: define it in a file or a notebook", self.file) from None
         self.lines, self.first = lines, max(first, 1)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-        self.tree = tree.body[0]
+        try:
+            self.tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+        except SyntaxError:  # a lambda in the middle of a statement
+            self.tree = None
         if not isinstance(self.tree, ast.FunctionDef):
             raise KernelError(f"{function.__name__} is no function that def makes", self.file, self.first, lines[0].strip())
 

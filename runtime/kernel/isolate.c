@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <memext/backend.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,15 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* A child that is forked while another thread loads an object finds the loader in the middle of it, and ld.so
+ * ends it with this status. Ours wait for each other; for those of the program around us, like imports of
+ * Python, the child is tried again. */
+enum { LOADER_GAVE_UP = 127 };
+static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER;
+
+void mx_loader_lock(void) { pthread_mutex_lock(&loader); }
+void mx_loader_unlock(void) { pthread_mutex_unlock(&loader); }
 
 /* The parent's handlers are not the child's: it is to die of what it does, without a core file, and with the
  * parent. */
@@ -48,22 +58,30 @@ int mx_isolate(int (*work)(void *context, struct mx_isolated *report), void *con
     struct mx_isolated *report =
         mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (report == MAP_FAILED) return mx_fail(why, -ENOMEM, "%s: no memory to try it out", subject);
-    const pid_t parent = getpid(), child = fork();
-    if (child == 0) {
-        settle(parent, seconds);
-        report->result = work(context, report);
-        report->done = true;
-        _exit(0);
-    }
     int status = 0, err = 0;
-    if (child < 0) {
-        err = mx_fail(why, -errno, "%s cannot be tried out: no child process (%s)", subject, strerror(errno));
-    } else {
+    for (int again = 0;; again++) {
+        mx_loader_lock();
+        const pid_t parent = getpid(), child = fork();
+        mx_loader_unlock();
+        if (child == 0) {
+            settle(parent, seconds);
+            report->result = work(context, report);
+            report->done = true;
+            _exit(0);
+        }
+        if (child < 0) {
+            err = mx_fail(why, -errno, "%s cannot be tried out: no child process (%s)", subject,
+                          strerror(errno));
+            break;
+        }
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+        if (!report->done && WIFEXITED(status) && WEXITSTATUS(status) == LOADER_GAVE_UP && again < 20)
+            continue;
         if (!report->done)
             err = died(report, status, subject, seconds, why);
         else if ((err = report->result) < 0 && why != NULL)
             *why = report->why;
+        break;
     }
     munmap(report, sizeof *report);
     return err;

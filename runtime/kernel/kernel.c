@@ -202,7 +202,9 @@ struct loading {
 };
 
 static int load(struct loading *l, mx_why *why) {
+    mx_loader_lock();
     l->handle = dlopen(l->path, RTLD_NOW | RTLD_LOCAL);
+    mx_loader_unlock();
     if (l->handle == NULL)
         return mx_fail(why, -EINVAL, "the kernel %.150s cannot be loaded: %.300s", l->options->path,
                        dlerror());
@@ -327,7 +329,9 @@ void mx_kernel_close(struct mx_system *system) {
     struct mx_loaded *l = (struct mx_loaded *)system;
     if (l == NULL) return;
     mx_object_drop(&l->object);
+    mx_loader_lock();
     if (l->handle != NULL) dlclose(l->handle);
+    mx_loader_unlock();
     free(l->text);
     free(l);
 }

@@ -53,4 +53,8 @@ struct mx_isolated {
 int mx_isolate(int (*work)(void *context, struct mx_isolated *report), void *context, const char *subject,
                unsigned seconds, mx_why *why);
 
+/* Between these no thread of this process loads an object or forks such a child. */
+void mx_loader_lock(void);
+void mx_loader_unlock(void);
+
 #endif

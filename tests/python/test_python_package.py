@@ -604,6 +604,138 @@ def far(u): return u[0, 0, 2]
     assert mx.Reduced([0, 2, 4, 0]).spread == 2 / 3 and mx.Reduced([0.0]).spread == math.inf
 
 
+ODD = '''
+import memext as mx
+@mx.kernel(fixed="c")
+def mixed(u, c): return u * 0.5 + c * 0.25
+'''
+
+
+@pytest.fixture
+def mixed(mx, tmp_path, monkeypatch):
+    """A kernel of u and c in a module that can be imported."""
+    (tmp_path / "odd_module.py").write_text(ODD)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "odd_module", raising=False)
+    return importlib.import_module("odd_module").mixed
+
+
+def test_cells_of_every_type_and_order(mx, mixed, quick_place):
+    """Numbers of any type, contiguous or not, of state and of what is only read: what numpy makes of them in f8."""
+    whole = np.random.default_rng(4).integers(0, 100, (12, 7, 16))
+    kinds = [whole[::2, :, ::2].astype(t) for t in ("f4", "f2", "g", "i1", "u1", ">i2", "u4", "i8", "?", ">f8")]
+    kinds += [np.asfortranarray(whole[:6, :, :8]), whole[5::-1, ::-1, :8], whole[:8, :, :6].T, np.broadcast_to(np.float64(3), (6, 7, 8)), np.ma.array(whole[:6, :, :8])]
+    for a in kinds:
+        with mx.Run(mixed, u=a, c=a[::-1], device=quick_place, dram="64MiB") as run:
+            run.advance(2)
+            assert run["u"][...].tobytes() == mixed.reference(2, u=a.astype("f8"), c=a[::-1].astype("f8"))["u"].tobytes(), (a.dtype, a.strides)
+
+
+@pytest.mark.parametrize("given, naming", [
+    (lambda: np.zeros((6, 7, 8), "c16"), "u.real and u.imag"), (lambda: np.zeros((6, 7, 8), "M8[s]"), "real numbers"), (lambda: np.zeros((6, 7, 8), "O"), "object"),
+    (lambda: np.ma.masked_less(np.arange(336.0).reshape(6, 7, 8), 5), r"5 cells without a value \(masked\).*filled"), (lambda: "randm", "neither a file nor.*gauss"),
+    (lambda: lambda x, y, z: None, "object"), (lambda: lambda x, y, z: 1j * x, "complex"), (lambda: lambda x, y, z: np.zeros((3, 3)), r"plane of \(3, 3\); planes of \(7, 8\)")])
+def test_what_is_no_field_is_refused(mx, mixed, quick_place, given, naming):
+    with pytest.raises(mx.MemextError, match=naming), mx.Run(mixed, u=given(), c=np.zeros((6, 7, 8)), device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+
+
+def test_a_store_that_began_with_something_else_is_not_taken_for_ours(mx, mixed, quick_place):
+    """Also where it is as far as was asked for, so that there is nothing to compute; steps that are no whole numbers; nothing computed yet."""
+    u = np.random.default_rng(5).random((6, 7, 8))
+    with mx.Run(mixed, u=u, c=1.0, device=quick_place, dram="64MiB") as run:
+        with pytest.raises(mx.MemextError, match="nothing was computed yet"):
+            run["u"]
+        for steps in "4", 4.5:
+            with pytest.raises(mx.MemextError, match="whole numbers"):
+                run.advance(steps)
+        run.advance(np.int64(3))
+        for other in ({"u": 2 * u, "c": 1.0}, {"u": u, "c": 2.0}):
+            with pytest.raises(mx.MemextError, match="other fields to begin with"):
+                mx.Run(mixed, **other, device=quick_place, dram="64MiB").advance(2)
+        same = mx.Run(mixed, u=u, c=1.0, device=quick_place, dram="64MiB").advance(2)
+        assert same.step == 3 and np.array_equal(same["u"], run["u"])
+
+
+def test_an_exception_while_it_computes_is_what_the_caller_sees(mx, quick_place):
+    """Of a progress function: the run is stopped and ended first, and the store can be gone on with."""
+    def broken(step, steps, phase):
+        if phase == "updates":
+            raise RuntimeError("mine")
+
+    slow = {"backend": "fault:aio", "fault": "delay_us=20000", "block": (62, 94, 2), "algorithm": "redundant"}
+    with pytest.raises(RuntimeError, match="mine"), mx.Run(u="random", shape=(62, 62, 94), device=quick_place, dram="64MiB", **slow) as run:
+        run.advance(4000, progress=broken)
+    assert run.reports[-1]["status"] == "interrupted" and mx.open(quick_place).info["in_use"] is False
+
+
+def test_pickles_forks_and_threads(mx, mixed, quick_place, tmp_path, monkeypatch):
+    """Kernels, errors, arrays of stores and reports are pickled, runs are not; a child of fork has a run of its own and leaves the parent's store; runs in two
+    threads; a run that nobody closed leaves nothing."""
+    import gc
+    import pickle
+    u = np.random.default_rng(6).random((6, 7, 8))
+    want = mixed.reference(3, u=u, c=np.ones(u.shape))["u"]
+    with mx.Run(mixed, u=u, c=1.0, device=quick_place, dram="64MiB") as run:
+        run.advance(3)
+        assert pickle.loads(pickle.dumps(mixed)) is mixed
+        assert np.array_equal(pickle.loads(pickle.dumps(run["u"])), want) and pickle.loads(pickle.dumps(run.report))["status"] == "done"
+        with pytest.raises(TypeError, match="bound to its store"):
+            pickle.dumps(run)
+        child = os.fork()
+        if child == 0:
+            try:
+                run.close()
+                with mx.Run(mixed, u=u, c=1.0, device=tmp_path, dram="64MiB") as own:
+                    own.advance(3)
+                    os._exit(0 if np.array_equal(own["u"], want) else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and np.array_equal(run["u"], want)
+    with pytest.raises(mx.MemextError) as caught:
+        mx.open(tmp_path / "nothing.npy")
+    assert pickle.loads(pickle.dumps(caught.value)).errno == caught.value.errno != 0
+    found = {}
+
+    def one(i):
+        (tmp_path / f"{i}").mkdir()
+        with mx.Run(mixed, u=u * i, c=1.0, device=tmp_path / f"{i}", dram="64MiB") as own:
+            for _ in range(10):
+                own.plan(3)  # each loads the kernel, after a child process has tried to
+            found[i] = own.advance(3)["u"][...]
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(4)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert all(np.array_equal(found[i], mixed.reference(3, u=u * i, c=np.ones(u.shape))["u"]) for i in range(4))
+    monkeypatch.chdir(quick_place)
+    left = mx.Run(mixed, u=u, c=1.0, dram="64MiB").advance(1)
+    assert len(list(quick_place.iterdir())) == 1
+    del left
+    gc.collect()
+    assert list(quick_place.iterdir()) == []
+
+
+def test_large_planes_are_written_in_rows(mx, tmp_path, monkeypatch):
+    """What is in hand at a time does not grow with the planes; every chunk is written by one thread, and all cells arrive."""
+    from memext import saving
+    monkeypatch.setattr(saving, "_GROUP_BYTES", 6000)
+    want = np.random.default_rng(8).random((7, 30, 41)).astype("f4")
+    mx.save(want, tmp_path / "a.npy")
+    array = mx.open(tmp_path / "a.npy")
+    for chunks in ((1, 1), (3, 4), (7, 30), (2, 16)):
+        boxes = saving._boxes(array, chunks, 6000)
+        seen = np.zeros(want.shape, "u1")
+        for box in boxes:
+            seen[box] += 1
+            assert box[0].start % chunks[0] == 0 and box[1].start % chunks[1] == 0
+            assert want[box].nbytes <= max(6000, chunks[0] * chunks[1] * 41 * 4), (chunks, box)
+        assert (seen == 1).all()
+    assert np.array_equal(array, want)
+    for ending, name, chunks in ((".h5", "h5py", (3, 4, 10)), (".zarr", "zarr", (3, 4, 10)), (".zarr", "zarr", (2, 30, 41))):
+        need(name)
+        path = array.save(tmp_path / f"{chunks[0]}{ending}", "field", chunks=chunks)
+        assert np.array_equal(mx.open(path, "field"), want)
+
+
 # ------------------------------------------------------------------ arrays and files
 
 KEYS = [np.s_[...], np.s_[3], np.s_[-1, :, 2], np.s_[1:5:2, ::-1, 3:4], np.s_[::-2, 1, ::3], np.s_[2:2], np.s_[..., -2:], np.s_[4, 3, 2], np.s_[:, 6:1:-2]]
@@ -1063,14 +1195,12 @@ print("shown", flush=True)
 
 @pytest.fixture
 def display():
-    """For ParaView, a display that nobody sees. It says its number when it is ready."""
-    if shutil.which("pvpython") is None:
-        pytest.skip("pvpython is not installed: tests/run.sh --paraview installs packages-paraview.txt")
+    """For ParaView and napari, a display that nobody sees. It says its number when it is ready."""
     if os.environ.get("DISPLAY"):
         yield os.environ["DISPLAY"]
         return
     if shutil.which("Xvfb") is None:
-        pytest.skip("ParaView draws on a display, and there is none: tests/run.sh --paraview installs packages-paraview.txt, which has xvfb")
+        pytest.skip("ParaView and napari draw on a display, and there is none: tests/run.sh --paraview installs packages-paraview.txt, which has xvfb")
     server = subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True)
     try:
@@ -1083,6 +1213,7 @@ def display():
         server.wait()
 
 
+@pytest.mark.skipif(shutil.which("pvpython") is None, reason="pvpython is not installed: tests/run.sh --paraview installs packages-paraview.txt")
 def test_results_in_paraview(mx, finished, display, tmp_path):
     """ParaView, off screen, opens the file that shows the store where it lies and the pyramid: the numbers of h5py, at their places, and a picture."""
     need("h5py")
@@ -1103,6 +1234,40 @@ def test_results_in_paraview(mx, finished, display, tmp_path):
     import matplotlib.image
     picture = matplotlib.image.imread(tmp_path / "seen.png")
     assert picture.shape[:2] == (240, 320) and picture.std() > 0
+
+
+NAPARI = """
+import sys
+import napari
+import numpy as np
+sys.path.append(sys.argv[1])
+import memext as mx
+store = mx.open(sys.argv[2])
+whole = store["u"][1:-1, 1:-1, 1:-1]
+levels = mx.pyramid(store, sys.argv[3])["u"]
+viewer = napari.Viewer(show=False)
+layer = viewer.add_image(levels, multiscale=True, name="u")
+assert layer.multiscale and layer.level_shapes.tolist() == [list(level.shape) for level in levels]
+for z in range(len(whole)):
+    viewer.dims.set_point(0, z)
+    assert layer.get_value((z, 2, 3))[1] == np.asarray(levels[layer.data_level])[(z, 2, 3) if layer.data_level == 0 else tuple(i >> layer.data_level for i in (z, 2, 3))]
+assert np.array_equal(layer.data[0][3], whole[3])
+shot = viewer.screenshot(canvas_only=True, flash=False)
+viewer.dims.ndisplay = 3
+assert layer.data_level == len(levels) - 1
+print("seen", shot.std() > 0)
+viewer.close()
+"""
+
+
+@pytest.mark.skipif("MEMEXT_NAPARI_PYTHON" not in os.environ, reason="MEMEXT_NAPARI_PYTHON names no Python that has napari (0.9 GB), PyQt5, cffi and zarr")
+def test_pyramids_in_napari(mx, finished, display, tmp_path):
+    """napari shows the levels as one image, with the numbers of the store, and takes the coarsest in three dimensions."""
+    (tmp_path / "seen.py").write_text(NAPARI)
+    run, _want = finished
+    done = sh(os.environ["MEMEXT_NAPARI_PYTHON"], tmp_path / "seen.py", pathlib.Path(mx.__file__).parents[1], run.store.path, tmp_path / "p.zarr",
+              env={**os.environ, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb", "PYTHONPATH": ""})
+    assert done.returncode == 0 and "seen True\n" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_store_that_went_on_is_not_read_by_mistake(mx, systems, quick_place):
