@@ -4,7 +4,7 @@
 measured     two coupled ranks of one thread each (a grid of 2 N planes) against two independent runs of N planes at the same time,
              in turns, `--pairs` times each: E = seconds of the independent ones / seconds of the coupled ones, the median.
              Links: `local` (sockets of this machine), or a rate as 1Gbit or 100Mbit: two network namespaces, joined by a pair of
-             veth with a token bucket (tbf) at each end, and mpirun of MPICH over TCP between them (root alone).
+             veth with a token bucket (tbf) at each end, and mpirun of MPICH (or --mpi openmpi) over TCP between them (root alone).
 model        each rank computes h (bt - 1) / 2 planes a level twice over, at its one end, on average:
              T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + 2 messages, of the first sweep and the lag (docs/ranks.md)
 strong       --strong-ranks 1,2: ranks of one thread each share a grid of --size over sockets of this machine, in turns, --pairs times each.
@@ -14,7 +14,7 @@ simulated    --simulate: no machine, a replay of the schedule of P = 1 to 1024 r
              begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency; and the same with
              sweeps that go up and down by turns, which memext has not
 
-usage: experiments/weak_scaling.py [--links local,1Gbit,100Mbit] [--pairs 5] [--size 254 254 128] [--steps 160] [--bt 8]
+usage: experiments/weak_scaling.py [--links local,1Gbit,100Mbit] [--pairs 5] [--size 254 254 128] [--steps 160] [--bt 8] [--mpi mpich]
            [--backend dram] [--place DIR] [--strong-ranks 1,2] [--simulate] [--rate 1e9] [--link 10Gbit,20us] [--json FILE]
 """
 import argparse
@@ -80,6 +80,16 @@ class Link:
         subprocess.run(["ip", *words], check=True)
 
 
+def open_mpi(link, folder, words):
+    """As if the namespaces were two hosts: what mpirun has for ssh goes to the other one."""
+    agent, net = folder / "agent.sh", "10.77.0.0/24"
+    agent.write_text(f'#!/bin/sh\nshift\nexec ip netns exec {link.names[1]} unshare -u sh -c "hostname memext-b; $*"\n')
+    agent.chmod(0o755)
+    return ["ip", "netns", "exec", link.names[0], "unshare", "-u", "sh", "-c", 'hostname memext-a; exec "$@"', "sh", "mpirun.openmpi", "--allow-run-as-root",
+            "--host", "10.77.0.1:1,10.77.0.2:1", "--bind-to", "none", "--mca", "plm_rsh_agent", str(agent), "--mca", "oob_tcp_if_include", net,
+            "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", net, "-n", "2", *words]
+
+
 class Measurement:
     def __init__(self, arguments, folder):
         self.a, self.folder = arguments, folder
@@ -115,6 +125,8 @@ class Measurement:
         environment = dict(os.environ)
         if link is None:
             command = [*words, "--ranks", "2"]
+        elif self.a.mpi == "openmpi":
+            command = open_mpi(link, self.folder, words)
         else:
             environment.update(UCX_TLS="tcp,self", MPIR_CVAR_NOLOCAL="1")
             each = [["-n", "1", "ip", "netns", "exec", name, "env", f"UCX_NET_DEVICES=mxv{i}", *words] for i, name in enumerate(link.names)]
@@ -263,6 +275,7 @@ def main():
     parser.add_argument("--bt", type=int, default=8)
     parser.add_argument("--backend", default="dram")
     parser.add_argument("--place", type=Path, default=ROOT / "build")
+    parser.add_argument("--mpi", choices=["mpich", "openmpi"], default="mpich")
     parser.add_argument("--strong-ranks", help="strong scaling, measured: so many ranks, as 1,2")
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--rate", type=float, default=1e9)
