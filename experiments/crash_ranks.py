@@ -27,8 +27,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NX, NY = 26, 22
-PLANS = [["--algorithm", "stream", "--block", NY, 64, 2], ["--plan", "stream by=7 bt=2 slab=2"], ["--algorithm", "redundant", "--block", 9, 8, 2],
-         ["--algorithm", "stream", "--engine", "iblock", "--block", NY, 64, 3]]
+PLANS = [["--algorithm", "stream", "--block", NY, 128, 2], ["--plan", "stream by=7 bt=2 slab=2"], ["--algorithm", "redundant", "--block", 9, 8, 2],
+         ["--algorithm", "stream", "--engine", "iblock", "--block", NY, 128, 3]]
 DEATHS = 8  # of a campaign, at most
 
 

@@ -11,12 +11,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A child that is forked while another thread loads an object finds the loader in the middle of it, and ld.so
- * ends it with this status. Ours wait for each other; for those of the program around us, like imports of
- * Python, the child is tried again. */
-enum { LOADER_GAVE_UP = 127 };
+ * ends it with this status. Those of kernels wait for each other; for others, like imports of Python, the
+ * child is tried again, after pauses of 1 to 100 ms, 1.4 s in all. */
+enum { LOADER_GAVE_UP = 127, TRIES = 20, SHORT_NS = 1000000, LONG_NS = 100000000 };
 static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER;
 
 void mx_loader_lock(void) { pthread_mutex_lock(&loader); }
@@ -75,8 +76,11 @@ int mx_isolate(int (*work)(void *context, struct mx_isolated *report), void *con
             break;
         }
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-        if (!report->done && WIFEXITED(status) && WEXITSTATUS(status) == LOADER_GAVE_UP && again < 20)
+        if (!report->done && WIFEXITED(status) && WEXITSTATUS(status) == LOADER_GAVE_UP && again < TRIES) {
+            const long ns = again < 7 ? (long)SHORT_NS << again : LONG_NS;
+            nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
             continue;
+        }
         if (!report->done)
             err = died(report, status, subject, seconds, why);
         else if ((err = report->result) < 0 && why != NULL)
