@@ -5,8 +5,9 @@
 #include <memext/backend.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { PAGE_BYTES = 4096, OFF_THE_PAGE = 1536 };
+enum { PAGE_BYTES = 4096, OFF_THE_PAGE = 1536, SMALL_BYTES = 4 << 20 };
 
 bool mx_resident_fits(int64_t rows, int64_t planes) {
     return rows >= 4 && rows % 2 == 0 && rows <= MX_TILE_MOST_ROWS &&
@@ -41,6 +42,8 @@ int mx_resident_make(const struct mx_engine_options *o, int64_t rows, int64_t pl
     r.base =
         aligned_alloc(PAGE_BYTES, (size_t)(r.bytes * o->threads)); /* each thread touches its own first */
     if (r.base == NULL) return mx_fail(why, -ENOMEM, "no memory for the tiles of %d threads", o->threads);
+    /* Of a row a span is in use, and huge pages would make all of it resident. */
+    if (span > 0 && r.bytes > SMALL_BYTES) madvise(r.base, (size_t)(r.bytes * o->threads), MADV_NOHUGEPAGE);
     *out = r;
     return 0;
 }
