@@ -274,10 +274,10 @@ class PagesArray(Array):
 
 
 class _Unchanged:
-    """Refuses what a store held when its array was made, once it holds something else."""
+    """Refuses what a store held when its array was made, once it holds something else. place: what keeps the store's directory, if something does."""
 
-    def __init__(self, path: pathlib.Path, generation: int):
-        self.path, self.generation = path, generation
+    def __init__(self, path: pathlib.Path, generation: int, place: Any = None):
+        self.path, self.generation, self.place = path, generation, place
 
     def __call__(self) -> None:
         now = _core.look(self.path)
@@ -290,8 +290,8 @@ class _Unchanged:
 class Store:
     """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame."""
 
-    def __init__(self, path: Any):
-        self.place_given = pathlib.Path(path)
+    def __init__(self, path: Any, place: Any = None):
+        self.place_given, self._place = pathlib.Path(path), place
         self.info = _core.look(path)
         self.path = pathlib.Path(self.info["place"])
         self.state: str = self.info["state"]
@@ -343,7 +343,7 @@ class Store:
     def _array(self, a: dict) -> RawArray:
         from .kernel import type_name
         return RawArray(self.path, self.shape, "<" + type_name(a["dtype"]), a["offset_bytes"], a["row_pitch_bytes"], a["plane_pitch_bytes"],
-                        a["name"], _Unchanged(self.path, self.info["generation"]))
+                        a["name"], _Unchanged(self.path, self.info["generation"], self._place))
 
     def discard(self) -> None:
         """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on."""

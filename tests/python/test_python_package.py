@@ -714,6 +714,48 @@ def test_pickles_forks_and_threads(mx, mixed, quick_place, tmp_path, monkeypatch
     assert list(quick_place.iterdir()) == []
 
 
+def test_a_directory_without_a_name_stays_while_it_is_read(mx, mixed, quick_place, monkeypatch):
+    """Nobody closes these runs: arrays and stores, what is made of them, their copies hold the directory, and pickles do not; keep is looked at last."""
+    import copy
+    import gc
+    import pickle
+    monkeypatch.chdir(quick_place)
+    u = np.random.default_rng(6).random((6, 7, 8))
+    want = mixed.reference(9, u=u, c=np.ones(u.shape))["u"]
+
+    def new():
+        return mx.Run(mixed, u=u, c=1.0, dram="64MiB").advance(9)
+
+    def there():
+        gc.collect()
+        return len(list(quick_place.iterdir()))
+    for held in (lambda run: run["u"], lambda run: run.store, lambda run: iter(run["u"]), lambda run: copy.copy(run["u"]), lambda run: copy.deepcopy(run.store),
+                 lambda run: mx.pyramids.interior(run["u"], 1), lambda run: mx.ramp("x", 0, 1, where=run["u"]), lambda run: mx.Run(mixed, u=run["u"], c=0.0)):
+        found = held(new())
+        assert there() == 1, found
+        cells = found["u"] if isinstance(found, mx.Store) else next(found) if not hasattr(found, "shape") else found
+        if isinstance(cells, mx.Array):
+            assert np.array_equal(cells, want if cells.shape == want.shape else want[1:-1, 1:-1, 1:-1])
+        del found, cells
+        assert there() == 0
+    array = new()["u"]
+    pickled = pickle.loads(pickle.dumps(array))
+    assert np.array_equal(pickled, want)
+    del array
+    assert there() == 0
+    with pytest.raises(mx.MemextError):
+        pickled[0]
+    run = new()
+    run.keep = True
+    del run
+    assert there() == 1
+    shutil.rmtree(next(quick_place.iterdir()))
+    run = new()
+    run.close(keep=True)
+    del run
+    assert there() == 1
+
+
 def test_large_planes_are_written_in_rows(mx, tmp_path, monkeypatch):
     """What is in hand at a time does not grow with the planes; every chunk is written by one thread, and all cells arrive."""
     from memext import saving
