@@ -778,6 +778,55 @@ def test_large_planes_are_written_in_rows(mx, tmp_path, monkeypatch):
         assert np.array_equal(mx.open(path, "field"), want)
 
 
+@pytest.mark.parametrize("planes, most", [(1, 16), (2, 16), (8, 16), (32, 32)])
+def test_what_a_zarr_holds_under_way_is_bounded(mx, tmp_path, monkeypatch, planes, most):
+    """Cells that a library decodes, in chunks from an eighth of a group's bytes to four times as many: read and not yet written are two groups at most, or
+    one chunk's planes where these are more. Here a thread writes only when it is waited for, as slowly as it can be."""
+    from memext import saving
+    need("zarr")
+    want = np.random.default_rng(8).random((64, 4, 8))
+    held, peak = [0], [0]
+    monkeypatch.setattr(saving, "_GROUP_BYTES", 8 * want[0].nbytes)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)))
+
+    class Chunks:
+        shape, dtype, chunks = want.shape, want.dtype, (planes, 4, 8)
+
+        def __getitem__(self, key):
+            held[0] += want[key].shape[0]
+            peak[0] = max(peak[0], held[0])
+            return want[key].copy()
+
+    class Later:
+        def __init__(self, work):
+            self.work = work
+
+        def result(self):
+            self.work()
+            held[0] -= self.work.args[1].shape[0]
+
+    class Threads:
+        def __init__(self, _count):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_error):
+            pass
+
+        def submit(self, *words):
+            return Later(functools.partial(*words))
+
+        def map(self, *words):
+            return map(*words)
+
+    monkeypatch.setattr(saving, "ThreadPoolExecutor", Threads)
+    mx.save(Chunks(), tmp_path / "a.zarr", chunks=(planes, 4, 8))
+    assert held == [0] and max(4, planes) <= peak[0] <= most, peak
+    assert np.array_equal(mx.open(tmp_path / "a.zarr"), want)
+
+
 # ------------------------------------------------------------------ arrays and files
 
 KEYS = [np.s_[...], np.s_[3], np.s_[-1, :, 2], np.s_[1:5:2, ::-1, 3:4], np.s_[::-2, 1, ::3], np.s_[2:2], np.s_[..., -2:], np.s_[4, 3, 2], np.s_[:, 6:1:-2]]
