@@ -657,6 +657,54 @@ def test_a_store_that_began_with_something_else_is_not_taken_for_ours(mx, mixed,
         assert same.step == 3 and np.array_equal(same["u"], run["u"])
 
 
+IDENTITIES = """
+import functools
+import numpy as np
+from memext.sources import Function, Source
+class Callable:
+    def __init__(self, a=1): self.a = a
+    def __call__(self, x, y, z): return self.a * x
+    def method(self, x, y, z): return self.a * y
+def scaled(x, y, z, *words, by=1, **more): return by * (x + y + z)
+def nested(x, y, z): return sum(map(lambda a: (lambda b: b * 3)(a), (x, y, z)))
+def of_strings(x, y, z): return x * 1.0 if "x" in {"x", "yy", "zzz", "w"} else y
+itself = []
+itself.append(itself)
+SAME = [lambda x, y, z: x * 0.5, nested, of_strings, functools.partial(scaled, by=2), functools.partial(scaled, by=nested), functools.partial(scaled, by=np.arange(3.0)),
+        functools.partial(functools.partial(scaled, by=2), w=Callable()), np.vectorize(scaled), np.vectorize(lambda x, y, z: (lambda: x)()), Callable(), Callable().method,
+        functools.lru_cache(scaled), functools.partial(scaled, s={"a", "b", "c"}, d={"b": 1, "a": (2,)}, i=itself, o=np.array([Callable()], "O"), e=...), np.hypot, max, Callable]
+OTHERS = [functools.partial(scaled, by=3), functools.partial(nested, by=2), np.vectorize(lambda x, y, z: (lambda: y)()), lambda x, y, z: (lambda b: b * 4)(x),
+          lambda x, y, z: (lambda b: b * 5)(x), functools.partial(scaled, by=np.arange(3.0) + 1), functools.lru_cache(nested), np.arctan2, min]
+print([Function(f).identity() for f in SAME + OTHERS])
+"""
+
+
+def test_identities_of_functions_are_those_of_other_processes(mx, environment, mixed, quick_place, tmp_path):
+    """Partial functions, nested ones, vectorized ones, objects: the same text in every process, free of addresses, and others where it can be told;
+    a store that is finished is taken for ours."""
+    (tmp_path / "identities.py").write_text(IDENTITIES)
+    seen = []
+    for seed in 1, 2:
+        done = sh(environment, tmp_path / "identities.py", env={**os.environ, "PYTHONHASHSEED": str(seed)})
+        assert done.returncode == 0, done.stderr
+        seen.append(ast.literal_eval(done.stdout))
+    one, two = seen
+    assert one == two and not any(re.search(r"\b0x[0-9a-f]{6}| at 0x", text) for text in one)
+    assert len(set(one)) == len(one)
+
+    def plain(x, y, z):
+        return x * 0.5 + y * z
+    code = plain.__code__  # the text of functions without others in them is what stores of before hold
+    assert mx.sources.Function(plain).identity() == f"function {code.co_code!r} {code.co_consts!r} {code.co_names!r}"
+    calls = []
+    for weight in (lambda: functools.partial(lambda x, y, z, seen, by: seen.append(z) or by * (x + y + z), seen=calls, by=0.5),
+                   lambda: np.vectorize(lambda x, y, z: (lambda: x + 0.5 * y)())):
+        with mx.Run(mixed, u=weight(), c=1.0, shape=(6, 7, 8), device=quick_place, dram="64MiB") as run:
+            list(run.steps(3, check=1))
+            calls.clear()
+            assert mx.Run(mixed, u=weight(), c=1.0, shape=(6, 7, 8), device=quick_place, dram="64MiB").advance(3).step == 3
+
+
 def test_an_exception_while_it_computes_is_what_the_caller_sees(mx, quick_place):
     """Of a progress function: the run is stopped and ended first, and the store can be gone on with."""
     def broken(step, steps, phase):
