@@ -1042,6 +1042,38 @@ def test_chunks_are_decoded_once_and_ahead(mx):
         array.plane(4)
 
 
+def test_a_child_of_fork_does_not_wait_for_what_its_parent_decodes(mx):
+    """Planes are being decoded ahead while the process forks: the child decodes them itself, and gives an array up."""
+    want = np.random.default_rng(3).random((8, 4, 4))
+    parent, begun, go_on = os.getpid(), threading.Event(), threading.Event()
+
+    class Chunks:
+        shape, dtype, chunks = want.shape, want.dtype, (4, 2, 4)
+
+        def __getitem__(self, key):
+            if key[0].start == 4 and os.getpid() == parent:
+                begun.set()
+                assert go_on.wait(600)
+            return want[key]
+
+    array = mx.arrays.ObjectArray(Chunks())
+    try:
+        assert np.array_equal(array.plane(0), want[0]) and begun.wait(600)
+        for what in (lambda: np.array_equal(array.plane(5), want[5])), (lambda: array.release() is None and array._next is None):
+            child = os.fork()
+            if child == 0:
+                try:
+                    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                    signal.alarm(600)
+                    os._exit(0 if what() else 1)
+                finally:
+                    os._exit(2)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        go_on.set()
+    assert np.array_equal(array.plane(5), want[5])
+
+
 IN_AND_OUT = '''
 import gc, hashlib, importlib.util, pathlib, sys
 import numpy as np
