@@ -221,7 +221,7 @@ class ObjectArray(Array):
         self._chunked = isinstance(chunks, tuple) and isinstance(chunks[0], int)
         self._deep = chunks[0] if self._chunked else 1  # type: ignore[index]
         self._held: tuple[int, np.ndarray] | None = None
-        self._next: tuple[int, Future] | None = None
+        self._next: tuple[int, Future, int] | None = None
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
         if isinstance(self.source, np.ndarray):
@@ -243,18 +243,23 @@ class ObjectArray(Array):
 
     def _group(self, first: int, depth: int, ahead: bool) -> np.ndarray:
         """Planes from `first` on, that were perhaps begun already; and those after them are begun."""
-        asked, self._next = self._next, None
+        asked = self._take_next()
         planes = asked[1].result() if asked is not None and asked[0] == first else self.planes(first, min(first + depth, self.shape[0]))
         after = first + depth
         if ahead and after < self.shape[0]:
-            self._next = after, _ahead().submit(self.planes, after, min(after + depth, self.shape[0]))
+            self._next = after, _ahead().submit(self.planes, after, min(after + depth, self.shape[0])), os.getpid()
         return planes
+
+    def _take_next(self) -> tuple[int, Future, int] | None:
+        """What was begun, which this array has no more; nothing in a child of fork: the thread that would end it is the parent's."""
+        asked, self._next = self._next, None
+        return asked if asked is not None and asked[2] == os.getpid() else None
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_held": None, "_next": None}
 
     def release(self) -> None:
-        asked, self._held, self._next = self._next, None, None
+        asked, self._held = self._take_next(), None
         if asked is not None and not asked[1].cancel():
             wait([asked[1]])  # the file may be closed next
 
@@ -274,10 +279,10 @@ class PagesArray(Array):
 
 
 class _Unchanged:
-    """Refuses what a store held when its array was made, once it holds something else."""
+    """Refuses what a store held when its array was made, once it holds something else. place: what keeps the store's directory, if something does."""
 
-    def __init__(self, path: pathlib.Path, generation: int):
-        self.path, self.generation = path, generation
+    def __init__(self, path: pathlib.Path, generation: int, place: Any = None):
+        self.path, self.generation, self.place = path, generation, place
 
     def __call__(self) -> None:
         now = _core.look(self.path)
@@ -290,8 +295,8 @@ class _Unchanged:
 class Store:
     """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame."""
 
-    def __init__(self, path: Any):
-        self.place_given = pathlib.Path(path)
+    def __init__(self, path: Any, place: Any = None):
+        self.place_given, self._place = pathlib.Path(path), place
         self.info = _core.look(path)
         self.path = pathlib.Path(self.info["place"])
         self.state: str = self.info["state"]
@@ -343,7 +348,7 @@ class Store:
     def _array(self, a: dict) -> RawArray:
         from .kernel import type_name
         return RawArray(self.path, self.shape, "<" + type_name(a["dtype"]), a["offset_bytes"], a["row_pitch_bytes"], a["plane_pitch_bytes"],
-                        a["name"], _Unchanged(self.path, self.info["generation"]))
+                        a["name"], _Unchanged(self.path, self.info["generation"], self._place))
 
     def discard(self) -> None:
         """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on."""

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import types
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable
@@ -190,7 +191,8 @@ class Run:
     ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
     "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says.
 
-    device: the directory, file or block device of the store; None: a directory that is made beside the program and goes with the run.
+    device: the directory, file or block device of the store; None: a directory that is made beside the program and goes with the run, or, where
+    nobody ends that, with the last of the arrays and stores that it has handed out.
     resume: "auto" goes on with a store of the same problem that is there; True demands one; False begins anew. keep: the store stays.
     dtype: of the state, "f8" or "f4", or by field. params: of the kernel. Other keywords are the options of memext(1), with _ for -:
     dram, threads, backend, algorithm, commit_every, side, source, probes, verify, force ...
@@ -203,7 +205,8 @@ class Run:
     def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = "f8",
                  params: Mapping[str, float] | None = None, frame: Any = "included", resume: Any = "auto", keep: bool = False,
                  stencil: str | None = None, reductions: Iterable[Reduction] = (), **fields_and_options: Any):
-        self.kernel, self.frame, self.keep, self.resume = kernel, frame, keep, resume
+        self._wish = types.SimpleNamespace(keep=keep)
+        self.kernel, self.frame, self.resume = kernel, frame, resume
         self.params, self.reductions = dict(params or {}), tuple(reductions)
         self.step = 0
         self.remarks: list[str] = []
@@ -359,17 +362,25 @@ class Run:
         return self._old
 
     _old: pathlib.Path | None = None
-    _dropped: weakref.finalize | None = None  # removes the directory of a run that nobody closes
+    _own: _OwnPlace | None = None
 
     # ---- places
+
+    @property
+    def keep(self) -> bool:
+        """Does the store stay? It can be set until the run ends; of a directory without a name, until that would go."""
+        return self._wish.keep
+
+    @keep.setter
+    def keep(self, keep: bool) -> None:
+        self._wish.keep = keep
 
     def _place(self) -> pathlib.Path:
         if self._device is not None:
             return pathlib.Path(self._device)
         if self._temporary is None:
             self._temporary = pathlib.Path(tempfile.mkdtemp(prefix=".memext-", dir=os.environ.get("MEMEXT_DEVICE", ".")))
-            if not self.keep:
-                self._dropped = weakref.finalize(self, _remove_own, self._temporary.resolve(), self._process)
+            self._own = _OwnPlace(self._temporary.resolve(), self._process, self._wish)
         return self._temporary
 
     @property
@@ -383,7 +394,7 @@ class Run:
         if self._device is None and self._temporary is None:
             raise nothing
         try:
-            return Store(self._place())
+            return Store(self._place(), self._own)
         except MemextError as error:
             raise nothing if error.errno == errno.ENOENT and not self._worked else error from None
 
@@ -577,8 +588,6 @@ class Run:
         self._over, self.keep = True, keep
         if os.getpid() != self._process:
             return  # a fork of the program: the store is the other's
-        if keep and self._dropped is not None:
-            self._dropped.detach()
         if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked:
             try:
                 _core.discard(self._place())
@@ -587,6 +596,8 @@ class Run:
                     raise
         if not keep and self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+            if self._own is not None:
+                self._own.gone()
 
     def __reduce__(self) -> Any:
         raise TypeError("a Run is not pickled or copied: it is bound to its store; pickle what it is made of, or run.store[NAME]")
@@ -607,8 +618,28 @@ class Run:
         return run_html(self)
 
 
-def _remove_own(path: pathlib.Path, process: int) -> None:
-    if os.getpid() == process:
+class _OwnPlace:
+    """The directory of a run that was given none. The run has it, and so has all that the run hands out and that is read later; when the last of them
+    is gone, at the end of the program at the latest, so is the directory, unless `wish` says then that it stays."""
+
+    def __init__(self, path: pathlib.Path, process: int, wish: types.SimpleNamespace):
+        self._removal = weakref.finalize(self, _remove_own, path, process, wish)
+
+    def gone(self) -> None:
+        self._removal.detach()
+
+    def __copy__(self) -> _OwnPlace:
+        return self
+
+    def __deepcopy__(self, _memo: dict) -> _OwnPlace:
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(None), ()  # another process removes nothing
+
+
+def _remove_own(path: pathlib.Path, process: int, wish: types.SimpleNamespace) -> None:
+    if os.getpid() == process and not wish.keep:
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import math
 import os
 import pathlib
 from collections import deque
@@ -106,14 +107,21 @@ def _zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any)
             _begin_to_write(file_of(at))
 
     # Reading, compressing and writing side by side: zarr itself waits at the end of what it is given until the last chunk is written.
+    # What is under way is bounded in bytes too: the two groups that other formats have in hand, for each thread where all of them read; one that is
+    # larger, of deep chunks of large planes, goes alone.
     threads, alone = min(8, len(os.sched_getaffinity(0))) + 1, _plain(array)
-    under_way: deque[Future] = deque()
+    most_bytes, held_bytes = 2 * _GROUP_BYTES * (threads if alone else 1), 0
+    under_way: deque[tuple[int, Future]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for box in _boxes(array, pieces[:2], _GROUP_BYTES // 2):
-            if len(under_way) == threads:
-                under_way.popleft().result()
-            under_way.append(pool.submit(put, box, None if alone else array.read(*box)))
-        for one in under_way:
+            more_bytes = array.dtype.itemsize * math.prod(s.stop - s.start for s in box)
+            while under_way and (len(under_way) == threads or held_bytes + more_bytes > most_bytes):
+                count, done = under_way.popleft()
+                done.result()
+                held_bytes -= count
+            under_way.append((more_bytes, pool.submit(put, box, None if alone else array.read(*box))))
+            held_bytes += more_bytes
+        for _count, one in under_way:
             one.result()
 
 

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import os
 import types
+from collections.abc import Iterable
 from typing import Any, Callable
 
 import numpy as np
@@ -72,6 +74,7 @@ class Function(Values):
 
     def __init__(self, function: Callable, frame: int = 0):
         self.function, self.frame = function, frame
+        self._identity: str | None = None
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> Any:
         h = self.frame
@@ -79,9 +82,52 @@ class Function(Values):
         return self.function(x, y, z - h)
 
     def identity(self) -> str:
-        code = self.function.__code__ if isinstance(self.function, types.FunctionType) else None
-        text = f"{code.co_code!r} {code.co_consts!r} {code.co_names!r}" if code else repr(self.function)
-        return f"function {text}"
+        if self._identity is None:  # as it is at first: what it holds may change when it is called
+            self._identity = f"function {_text_of(self.function)}"
+        return self._identity
+
+
+def _text_of(value: Any, within: tuple[int, ...] = ()) -> str:
+    """What a function computes, as far as it can be told, without addresses: the same in every process of a program. Of what cannot be told, its
+    type. within: what this is part of, by id."""
+    if id(value) in within:
+        return "..."
+    within = (*within, id(value))
+
+    def texts(values: Iterable) -> list[str]:
+        return [_text_of(v, within) for v in values]
+    if isinstance(value, types.FunctionType):
+        return _text_of(value.__code__, within)
+    if isinstance(value, types.CodeType):
+        return f"{value.co_code!r} {_text_of(value.co_consts, within)} {value.co_names!r}"
+    if value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes) or isinstance(value, np.generic) and value.dtype.kind != "O":
+        return repr(value)
+    if type(value) is tuple:
+        return f"({', '.join(texts(value))}{',' if len(value) == 1 else ''})"
+    if type(value) is list:
+        return f"[{', '.join(texts(value))}]"
+    if isinstance(value, (set, frozenset)):  # their order is another one in every process
+        return f"{type(value).__qualname__} {sorted(texts(value))}"
+    if type(value) is dict:
+        return f"dict {sorted(zip(texts(value), texts(value.values())))}"
+    if type(value) is slice:
+        return f"slice {texts((value.start, value.stop, value.step))}"
+    if isinstance(value, functools.partial):
+        return f"partial {texts((value.func, value.args, value.keywords))}"
+    if isinstance(value, np.vectorize):
+        return f"vectorize {_text_of(value.pyfunc, within)}"
+    if isinstance(value, types.MethodType):
+        return f"method {texts((value.__func__, value.__self__))}"
+    if isinstance(value, (type, types.BuiltinFunctionType, np.ufunc)):
+        return f"{type(value).__qualname__} {getattr(value, '__qualname__', value.__name__)}"
+    if isinstance(value, Values):
+        return value.identity()
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        step = max(1, value.nbytes // (64 << 20))
+        cells = np.ascontiguousarray(value.reshape(-1)[::step])
+        return f"array {value.shape} {value.dtype.str} {hashlib.blake2b(cells.tobytes(), digest_size=8).hexdigest()}"
+    wrapped = getattr(value, "__wrapped__", None)  # of functools.cache, numba.jit ...
+    return f"{type(value).__qualname__} {_text_of(wrapped, within) if callable(wrapped) else ''}"
 
 
 def ramp(axis: str, first: float, last: float, where: Any = None) -> Ramp:

@@ -657,6 +657,54 @@ def test_a_store_that_began_with_something_else_is_not_taken_for_ours(mx, mixed,
         assert same.step == 3 and np.array_equal(same["u"], run["u"])
 
 
+IDENTITIES = """
+import functools
+import numpy as np
+from memext.sources import Function, Source
+class Callable:
+    def __init__(self, a=1): self.a = a
+    def __call__(self, x, y, z): return self.a * x
+    def method(self, x, y, z): return self.a * y
+def scaled(x, y, z, *words, by=1, **more): return by * (x + y + z)
+def nested(x, y, z): return sum(map(lambda a: (lambda b: b * 3)(a), (x, y, z)))
+def of_strings(x, y, z): return x * 1.0 if "x" in {"x", "yy", "zzz", "w"} else y
+itself = []
+itself.append(itself)
+SAME = [lambda x, y, z: x * 0.5, nested, of_strings, functools.partial(scaled, by=2), functools.partial(scaled, by=nested), functools.partial(scaled, by=np.arange(3.0)),
+        functools.partial(functools.partial(scaled, by=2), w=Callable()), np.vectorize(scaled), np.vectorize(lambda x, y, z: (lambda: x)()), Callable(), Callable().method,
+        functools.lru_cache(scaled), functools.partial(scaled, s={"a", "b", "c"}, d={"b": 1, "a": (2,)}, i=itself, o=np.array([Callable()], "O"), e=...), np.hypot, max, Callable]
+OTHERS = [functools.partial(scaled, by=3), functools.partial(nested, by=2), np.vectorize(lambda x, y, z: (lambda: y)()), lambda x, y, z: (lambda b: b * 4)(x),
+          lambda x, y, z: (lambda b: b * 5)(x), functools.partial(scaled, by=np.arange(3.0) + 1), functools.lru_cache(nested), np.arctan2, min]
+print([Function(f).identity() for f in SAME + OTHERS])
+"""
+
+
+def test_identities_of_functions_are_those_of_other_processes(mx, environment, mixed, quick_place, tmp_path):
+    """Partial functions, nested ones, vectorized ones, objects: the same text in every process, free of addresses, and others where it can be told;
+    a store that is finished is taken for ours."""
+    (tmp_path / "identities.py").write_text(IDENTITIES)
+    seen = []
+    for seed in 1, 2:
+        done = sh(environment, tmp_path / "identities.py", env={**os.environ, "PYTHONHASHSEED": str(seed)})
+        assert done.returncode == 0, done.stderr
+        seen.append(ast.literal_eval(done.stdout))
+    one, two = seen
+    assert one == two and not any(re.search(r"\b0x[0-9a-f]{6}| at 0x", text) for text in one)
+    assert len(set(one)) == len(one)
+
+    def plain(x, y, z):
+        return x * 0.5 + y * z
+    code = plain.__code__  # the text of functions without others in them is what stores of before hold
+    assert mx.sources.Function(plain).identity() == f"function {code.co_code!r} {code.co_consts!r} {code.co_names!r}"
+    calls = []
+    for weight in (lambda: functools.partial(lambda x, y, z, seen, by: seen.append(z) or by * (x + y + z), seen=calls, by=0.5),
+                   lambda: np.vectorize(lambda x, y, z: (lambda: x + 0.5 * y)())):
+        with mx.Run(mixed, u=weight(), c=1.0, shape=(6, 7, 8), device=quick_place, dram="64MiB") as run:
+            list(run.steps(3, check=1))
+            calls.clear()
+            assert mx.Run(mixed, u=weight(), c=1.0, shape=(6, 7, 8), device=quick_place, dram="64MiB").advance(3).step == 3
+
+
 def test_an_exception_while_it_computes_is_what_the_caller_sees(mx, quick_place):
     """Of a progress function: the run is stopped and ended first, and the store can be gone on with."""
     def broken(step, steps, phase):
@@ -714,6 +762,48 @@ def test_pickles_forks_and_threads(mx, mixed, quick_place, tmp_path, monkeypatch
     assert list(quick_place.iterdir()) == []
 
 
+def test_a_directory_without_a_name_stays_while_it_is_read(mx, mixed, quick_place, monkeypatch):
+    """Nobody closes these runs: arrays and stores, what is made of them, their copies hold the directory, and pickles do not; keep is looked at last."""
+    import copy
+    import gc
+    import pickle
+    monkeypatch.chdir(quick_place)
+    u = np.random.default_rng(6).random((6, 7, 8))
+    want = mixed.reference(9, u=u, c=np.ones(u.shape))["u"]
+
+    def new():
+        return mx.Run(mixed, u=u, c=1.0, dram="64MiB").advance(9)
+
+    def there():
+        gc.collect()
+        return len(list(quick_place.iterdir()))
+    for held in (lambda run: run["u"], lambda run: run.store, lambda run: iter(run["u"]), lambda run: copy.copy(run["u"]), lambda run: copy.deepcopy(run.store),
+                 lambda run: mx.pyramids.interior(run["u"], 1), lambda run: mx.ramp("x", 0, 1, where=run["u"]), lambda run: mx.Run(mixed, u=run["u"], c=0.0)):
+        found = held(new())
+        assert there() == 1, found
+        cells = found["u"] if isinstance(found, mx.Store) else next(found) if not hasattr(found, "shape") else found
+        if isinstance(cells, mx.Array):
+            assert np.array_equal(cells, want if cells.shape == want.shape else want[1:-1, 1:-1, 1:-1])
+        del found, cells
+        assert there() == 0
+    array = new()["u"]
+    pickled = pickle.loads(pickle.dumps(array))
+    assert np.array_equal(pickled, want)
+    del array
+    assert there() == 0
+    with pytest.raises(mx.MemextError):
+        pickled[0]
+    run = new()
+    run.keep = True
+    del run
+    assert there() == 1
+    shutil.rmtree(next(quick_place.iterdir()))
+    run = new()
+    run.close(keep=True)
+    del run
+    assert there() == 1
+
+
 def test_large_planes_are_written_in_rows(mx, tmp_path, monkeypatch):
     """What is in hand at a time does not grow with the planes; every chunk is written by one thread, and all cells arrive."""
     from memext import saving
@@ -734,6 +824,55 @@ def test_large_planes_are_written_in_rows(mx, tmp_path, monkeypatch):
         need(name)
         path = array.save(tmp_path / f"{chunks[0]}{ending}", "field", chunks=chunks)
         assert np.array_equal(mx.open(path, "field"), want)
+
+
+@pytest.mark.parametrize("planes, most", [(1, 16), (2, 16), (8, 16), (32, 32)])
+def test_what_a_zarr_holds_under_way_is_bounded(mx, tmp_path, monkeypatch, planes, most):
+    """Cells that a library decodes, in chunks from an eighth of a group's bytes to four times as many: read and not yet written are two groups at most, or
+    one chunk's planes where these are more. Here a thread writes only when it is waited for, as slowly as it can be."""
+    from memext import saving
+    need("zarr")
+    want = np.random.default_rng(8).random((64, 4, 8))
+    held, peak = [0], [0]
+    monkeypatch.setattr(saving, "_GROUP_BYTES", 8 * want[0].nbytes)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)))
+
+    class Chunks:
+        shape, dtype, chunks = want.shape, want.dtype, (planes, 4, 8)
+
+        def __getitem__(self, key):
+            held[0] += want[key].shape[0]
+            peak[0] = max(peak[0], held[0])
+            return want[key].copy()
+
+    class Later:
+        def __init__(self, work):
+            self.work = work
+
+        def result(self):
+            self.work()
+            held[0] -= self.work.args[1].shape[0]
+
+    class Threads:
+        def __init__(self, _count):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_error):
+            pass
+
+        def submit(self, *words):
+            return Later(functools.partial(*words))
+
+        def map(self, *words):
+            return map(*words)
+
+    monkeypatch.setattr(saving, "ThreadPoolExecutor", Threads)
+    mx.save(Chunks(), tmp_path / "a.zarr", chunks=(planes, 4, 8))
+    assert held == [0] and max(4, planes) <= peak[0] <= most, peak
+    assert np.array_equal(mx.open(tmp_path / "a.zarr"), want)
 
 
 # ------------------------------------------------------------------ arrays and files
@@ -901,6 +1040,38 @@ def test_chunks_are_decoded_once_and_ahead(mx):
     assert np.array_equal(array.plane(3), want[3])
     with pytest.raises(OSError, match="damaged"):
         array.plane(4)
+
+
+def test_a_child_of_fork_does_not_wait_for_what_its_parent_decodes(mx):
+    """Planes are being decoded ahead while the process forks: the child decodes them itself, and gives an array up."""
+    want = np.random.default_rng(3).random((8, 4, 4))
+    parent, begun, go_on = os.getpid(), threading.Event(), threading.Event()
+
+    class Chunks:
+        shape, dtype, chunks = want.shape, want.dtype, (4, 2, 4)
+
+        def __getitem__(self, key):
+            if key[0].start == 4 and os.getpid() == parent:
+                begun.set()
+                assert go_on.wait(600)
+            return want[key]
+
+    array = mx.arrays.ObjectArray(Chunks())
+    try:
+        assert np.array_equal(array.plane(0), want[0]) and begun.wait(600)
+        for what in (lambda: np.array_equal(array.plane(5), want[5])), (lambda: array.release() is None and array._next is None):
+            child = os.fork()
+            if child == 0:
+                try:
+                    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                    signal.alarm(600)
+                    os._exit(0 if what() else 1)
+                finally:
+                    os._exit(2)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        go_on.set()
+    assert np.array_equal(array.plane(5), want[5])
 
 
 IN_AND_OUT = '''
