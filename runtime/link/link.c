@@ -176,6 +176,14 @@ void mx_link_stop(mx_link *l) {
     }
 }
 
+bool mx_link_leaves(const mx_link *l) { return l->ops->leave != NULL; }
+
+void mx_link_leave(mx_link *l, int status) {
+    if (l == NULL || l->ops->leave == NULL) return;
+    mx_link_stop(l);
+    l->ops->leave(l->state, status);
+}
+
 void mx_link_close(mx_link *l, int status) {
     if (l == NULL) return;
     if (status != 0) l->ops->stop(l->state);
