@@ -178,10 +178,10 @@ void mx_link_stop(mx_link *l) {
 
 bool mx_link_leaves(const mx_link *l) { return l->ops->leave != NULL; }
 
-void mx_link_leave(mx_link *l, int status) {
+void mx_link_leave(mx_link *l, int status, bool stopped) {
     if (l == NULL || l->ops->leave == NULL) return;
     mx_link_stop(l);
-    l->ops->leave(l->state, status);
+    l->ops->leave(l->state, status, stopped);
 }
 
 void mx_link_close(mx_link *l, int status) {

@@ -40,8 +40,8 @@ struct mx_link_ops {
      * Any thread. */
     void (*stop)(void *state);
     /* NULL, or ends this process, which has failed and has cleaned up: when all others have come to here, or
-     * after some seconds, with the worst exit status of all. */
-    void (*leave)(void *state, int status);
+     * after some seconds, with the worst exit status of all. stopped: a signal has asked for it. */
+    void (*leave)(void *state, int status, bool stopped);
     /* status 0: every rank closes so, and nothing is under way. Else the others are to end too, and where
      * there is a function `leave`, that is called. */
     void (*close)(void *state, int status);
@@ -61,7 +61,7 @@ void mx_link_close(mx_link *link, int status); /* NULL allowed; 0: all ended wel
 /* At an end with another status than 0, when this rank's files are as they are to stay: of mpi this waits
  * for the others and does not return; of local it does nothing. NULL allowed. */
 bool mx_link_leaves(const mx_link *link); /* does it? */
-void mx_link_leave(mx_link *link, int status);
+void mx_link_leave(mx_link *link, int status, bool stopped);
 void mx_link_stop(mx_link *link);              /* NULL allowed; also waits until no message is under way */
 const char *mx_link_name(const mx_link *link);
 int mx_link_rank(const mx_link *link);

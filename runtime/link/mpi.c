@@ -225,8 +225,9 @@ static bool meet(struct mpi *m, double end_s, int *value) {
 }
 
 /* Whoever has met has cleaned up, so that nobody is ended too early; then MPI may be closed by all, but for
- * messages that it still has. */
-static void mpi_leave(void *state, int status) {
+ * messages that it still has. Of a launcher that is asked to end: MPICH's then heeds no exit status but that
+ * of MPI_Abort. */
+static void mpi_leave(void *state, int status, bool stopped) {
     struct mpi *m = state;
     const double end_s = now_s() + meet_s;
     fflush(NULL);
@@ -235,7 +236,7 @@ static void mpi_leave(void *state, int status) {
     bool met = meet(m, end_s, &status);
     const double sent_s = now_s() + send_s;
     while (met && m->module->drain() > 0 && now_s() < sent_s) rest();
-    int left = met ? m->module->drain() > 0 : 1;
+    int left = met ? stopped || m->module->drain() > 0 : 1;
     if (met) met = meet(m, end_s, &left);
     if (!met || left) m->module->abort(status);
     signal(SIGALRM, SIG_DFL);
@@ -246,7 +247,7 @@ static void mpi_leave(void *state, int status) {
 
 static void mpi_close(void *state, int status) {
     struct mpi *m = state;
-    if (status != 0) mpi_leave(m, status);
+    if (status != 0) mpi_leave(m, status, false);
     m->module->close();
     pthread_mutex_destroy(&m->lock);
     free(m);

@@ -1,5 +1,6 @@
 #include "run/run.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -516,10 +517,11 @@ static int status_of(const struct mx_run_ranks *q) {
 void mx_run_leave_ranks(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
     if (q->link == NULL || status_of(q) == 0 || !mx_link_leaves(q->link)) return;
+    const bool stopped = r->err == -EINTR;
     mx_link_stop(q->link);
     mx_run_abandon(r);
     mx_run_close_former(r);
-    mx_link_leave(q->link, status_of(q));
+    mx_link_leave(q->link, status_of(q), stopped);
 }
 
 void mx_run_close_ranks(struct mx_run *r) {
