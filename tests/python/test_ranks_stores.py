@@ -114,6 +114,29 @@ def test_refused_under_mpirun(memext, build, place, mpi):  # noqa: F811
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
+def test_failed_under_mpirun(memext, build, place, tmp_path, mpi):  # noqa: F811
+    """Whoever fails, all clean up and say what they have to say before anyone ends the others: no file that is half written, the report."""
+    if not (build / f"memext-{mpi}.so").exists():
+        pytest.skip(f"memext was built without {mpi}")
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+
+    def failed(status, sentence, *words):
+        report = tmp_path / "report.json"
+        report.unlink(missing_ok=True)
+        done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "-o", tmp_path / "out.npy", "--json", report, *words,
+                      prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
+        assert done.returncode == status and 1 <= done.stderr.count(sentence) <= status - 1, (done.returncode, done.stderr)
+        assert os.listdir(tmp_path) == ["report.json"] and json.loads(report.read_text())["status"] == "failed", done.stderr
+
+    failed(2, "not for several ranks", "--commit-every", 5)
+    (place / "rank-1").mkdir()
+    assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
+    failed(2, "--force discards it")
+    failed(3, "Input/output error", "--force", "--backend", "fault:aio", "--fault", "eio=1")  # of one or both
+
+
 def test_timeline(memext, place, tmp_path):  # noqa: F811
     """One file with a part for each rank: events of its planes, bytes and updates as its report has them."""
     import sys
