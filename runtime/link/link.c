@@ -401,6 +401,7 @@ int mx_link_measure(mx_link *l, double *bytes_per_s, double *latency_s, mx_why *
         if (all[i].bytes_per_s < mine.bytes_per_s) mine.bytes_per_s = all[i].bytes_per_s;
         if (all[i].latency_s > mine.latency_s) mine.latency_s = all[i].latency_s;
     }
+    if (err < 0) mx_link_stop(l); /* a lane may be at the data still */
     free(all);
     free(data);
     count_anew(l);

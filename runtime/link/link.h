@@ -62,7 +62,7 @@ void mx_link_close(mx_link *link, int status); /* NULL allowed; 0: all ended wel
  * for the others and does not return; of local it does nothing. NULL allowed. */
 bool mx_link_leaves(const mx_link *link); /* does it? */
 void mx_link_leave(mx_link *link, int status, bool stopped);
-void mx_link_stop(mx_link *link);              /* NULL allowed; also waits until no message is under way */
+void mx_link_stop(mx_link *link); /* NULL allowed; also waits until no message is under way */
 const char *mx_link_name(const mx_link *link);
 int mx_link_rank(const mx_link *link);
 int mx_link_ranks(const mx_link *link);
@@ -89,7 +89,8 @@ int mx_link_take_turn(mx_link *link, void *data, size_t bytes, mx_why *why);
 int mx_link_pass_turn(mx_link *link, const void *data, size_t bytes, mx_why *why);
 
 /* What a link does between two neighbours, one pair at a time on each rank and the worst of all: measured in
- * some 0.1 s, before any messages, both directions at once: that is how sweeps use it. */
+ * some 0.1 s, before any messages, both directions at once: that is how sweeps use it. Where it fails the
+ * link is stopped. */
 int mx_link_measure(mx_link *link, double *bytes_per_s, double *latency_s, mx_why *why);
 
 /* ---- messages to neighbours, at end 0 (below) and 1 (above), as execute.h asks for them (context: a link)

@@ -249,10 +249,13 @@ static int refuse_store(const struct named *n, mx_why *why) {
     if (facts == NULL) return mx_fail(why, -ENOMEM, "no memory for the names of files");
     facts->size = sizeof *facts;
     mx_why none;
-    const int err = mx_store_look(n->path, &none, facts); /* damaged, or of another format, it is one as well */
+    const int err =
+        mx_store_look(n->path, &none, facts); /* damaged, or of another format, it is one as well */
     free(facts);
-    if ((err < 0 && err != -EIO && err != -ENOTSUP) && strcmp(name_of(n->path), "memext.store") != 0) return 0;
-    return mx_fail(why, -EINVAL, "%s %.300s is a store of memext, and no file to be replaced; name another one",
+    if ((err < 0 && err != -EIO && err != -ENOTSUP) && strcmp(name_of(n->path), "memext.store") != 0)
+        return 0;
+    return mx_fail(why, -EINVAL,
+                   "%s %.300s is a store of memext, and no file to be replaced; name another one",
                    n->word->option, n->path);
 }
 

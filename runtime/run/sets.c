@@ -231,10 +231,11 @@ int mx_only_set(const struct mx_sight *s, const char *base, mx_why *why, const s
         if (found != NULL && (found->ranks > 1) == (e->ranks > 1))
             return refuse_several(base, found, e, 0, why);
         if (found != NULL)
-            return mx_fail(why, -EINVAL,
-                           "%.200s holds states of two runs, one of %d %s and one of %d: name %.250s or %.250s",
-                           base, found->ranks, found->ranks > 1 ? "ranks" : "rank", e->ranks,
-                           name_of(s, found, base, a), name_of(s, e, base, b));
+            return mx_fail(
+                why, -EINVAL,
+                "%.200s holds states of two runs, one of %d %s and one of %d: name %.250s or %.250s", base,
+                found->ranks, found->ranks > 1 ? "ranks" : "rank", e->ranks, name_of(s, found, base, a),
+                name_of(s, e, base, b));
         found = e;
     }
     *out = found;
