@@ -138,7 +138,8 @@ class Measurement:
         return max(one["seconds"] for one in result["each"]), result
 
     def strong(self, ranks):
-        """A whole grid among 1, 2, ... ranks, medians of rounds in turns."""
+        """A whole grid among 1, 2, ... ranks, medians of rounds in turns; one rank, which others are compared with, is always there."""
+        ranks = [1, *(n for n in ranks if n != 1)]
         h, bt, planes, cores = 1, self.a.bt, self.a.size[2], len(os.sched_getaffinity(0))
         took = {n: [] for n in ranks}
         for i in range(self.a.pairs):

@@ -20,6 +20,8 @@ struct transfer {
     size_t left; /* and how much is not posted */
     int peer, tag, sends;
     int first, n; /* pieces under way: request[first % PIECES] ... */
+    int given_up;
+    struct transfer *next; /* of those forgotten */
     MPI_Request request[PIECES];
 };
 
@@ -95,6 +97,102 @@ static void module_close(void) {
     MPI_Finalize();
 }
 
+/* ------------------------------------------------------------------ where something failed */
+
+static struct transfer *forgotten;
+
+static void module_tell(int peer, int tag) {
+    static char nothing;
+    MPI_Request q;
+    if (MPI_Isend(&nothing, 0, MPI_BYTE, peer, tag, comm, &q) == MPI_SUCCESS) MPI_Request_free(&q);
+}
+
+static int module_told(int tag) {
+    int there = 0;
+    return MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS || there;
+}
+
+/* Messages that were sent cannot be called back; receives can, as long as nothing has come. */
+static int finish(struct transfer *t) {
+    int done = 1;
+    while (t->n > 0 && done) {
+        if (MPI_Test(&t->request[t->first], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 1;
+        if (!done) break;
+        t->first = (t->first + 1) % PIECES;
+        t->n--;
+    }
+    return t->n == 0;
+}
+
+/* Of those forgotten; how many are left. */
+static int finish_all(void) {
+    int left = 0;
+    for (struct transfer **at = &forgotten; *at != NULL;) {
+        struct transfer *t = *at;
+        if (finish(t)) {
+            *at = t->next;
+            free(t);
+        } else {
+            at = &t->next;
+            left++;
+        }
+    }
+    return left;
+}
+
+static int module_give_up(void *transfer) {
+    struct transfer *t = transfer;
+    if (!t->given_up) {
+        t->given_up = 1;
+        t->left = 0;
+        for (int i = 0; i < t->n && !t->sends; i++) MPI_Cancel(&t->request[(t->first + i) % PIECES]);
+    }
+    if (!finish(t)) return 0;
+    free(t);
+    return 1;
+}
+
+static void module_forget(void *transfer) {
+    struct transfer *t = transfer;
+    t->next = forgotten;
+    forgotten = t;
+}
+
+static int module_drain(void) {
+    static char piece[PIECE_BYTES]; /* no message is longer */
+    static MPI_Request q;
+    static int taking;
+    for (int there = 1; there;) {
+        if (taking && (MPI_Test(&q, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS || !there)) break;
+        taking = 0;
+        MPI_Status of;
+        if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &there, &of) != MPI_SUCCESS || !there) break;
+        taking = MPI_Irecv(piece, PIECE_BYTES, MPI_BYTE, of.MPI_SOURCE, of.MPI_TAG, comm, &q) == MPI_SUCCESS;
+        if (!taking) break;
+    }
+    return finish_all();
+}
+
+static struct {
+    int mine, most;
+    MPI_Request request;
+} meeting;
+
+static int module_meet(int value) {
+    meeting.mine = value;
+    return MPI_Iallreduce(&meeting.mine, &meeting.most, 1, MPI_INT, MPI_MAX, comm, &meeting.request) ==
+                   MPI_SUCCESS
+               ? 0
+               : -1;
+}
+
+static int module_met(int *most) {
+    int done = 0;
+    if (MPI_Test(&meeting.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return -1;
+    *most = meeting.most;
+    return done;
+}
+
 static void module_abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
 const struct mx_mpi_module mx_mpi_module = {.version = MX_MPI_MODULE_VERSION,
@@ -104,4 +202,11 @@ const struct mx_mpi_module mx_mpi_module = {.version = MX_MPI_MODULE_VERSION,
                                             .receive = module_receive,
                                             .test = module_test,
                                             .close = module_close,
+                                            .tell = module_tell,
+                                            .told = module_told,
+                                            .give_up = module_give_up,
+                                            .forget = module_forget,
+                                            .drain = module_drain,
+                                            .meet = module_meet,
+                                            .met = module_met,
                                             .abort = module_abort};

@@ -63,8 +63,8 @@ static int look_at_one(struct export *e) {
     if (err == 0 && e->stored.have_note && e->stored.note.ranks > 0)
         return mx_fail(
             &e->why, -EINVAL,
-            "%.300s holds planes %lld to %lld of a run of %d ranks, and not the grid: name the directory "
-            "that all of them were given with -d",
+            "%.300s holds planes %lld to %lld of a run of %d ranks, and not the grid: name the directory, "
+            "or the path with %%r, that all of them were given with -d",
             e->stored.facts.place, (long long)e->stored.note.problem.first_plane,
             (long long)(e->stored.note.problem.first_plane + e->stored.note.problem.nz - 1),
             e->stored.note.ranks);
@@ -75,7 +75,7 @@ static int look_at_one(struct export *e) {
 static int look_at_set(struct export *e, const struct mx_sight *s) {
     const struct mx_seen *first = NULL;
     struct mx_note *n = &e->stored.note;
-    int err = mx_newest_set(s, e->o.place, 0, &e->why, &first);
+    int err = mx_only_set(s, e->o.place, &e->why, &first);
     if (err == 0 && first == NULL)
         err =
             mx_fail(&e->why, -EINVAL,
@@ -93,7 +93,7 @@ static int look_at_set(struct export *e, const struct mx_sight *s) {
 
 static int look(struct export *e) {
     struct mx_sight s = {.seen = NULL};
-    int err = mx_is_directory(e->o.place) ? mx_see_all(e->o.place, &e->why, &s) : 0;
+    int err = mx_is_base(e->o.place) ? mx_see_all(e->o.place, &e->why, &s) : 0;
     if (err == 0) err = mx_are_sets(&s, e->o.place) ? look_at_set(e, &s) : look_at_one(e);
     mx_forget(&s);
     if (err < 0) return err;

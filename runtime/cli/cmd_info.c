@@ -98,11 +98,11 @@ static void print_wavefront(const struct mx_wf_note *n) {
     if (n->checksum[0] != 0) printf("checksum   %s\n", n->checksum);
 }
 
-/* A directory that ranks have stores in. 1: it is none. */
+/* What ranks were given with -d. 1: it is none. */
 static int info_sets(const struct mx_options *o, mx_why *why) {
     struct mx_sight s;
     json_t *sets = NULL;
-    if (!mx_is_directory(o->place)) return 1;
+    if (!mx_is_base(o->place)) return 1;
     int err = mx_see_all(o->place, why, &s);
     if (err == 0 && !mx_are_sets(&s, o->place)) err = 1;
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0))

@@ -176,6 +176,14 @@ void mx_link_stop(mx_link *l) {
     }
 }
 
+bool mx_link_leaves(const mx_link *l) { return l->ops->leave != NULL; }
+
+void mx_link_leave(mx_link *l, int status, bool stopped) {
+    if (l == NULL || l->ops->leave == NULL) return;
+    mx_link_stop(l);
+    l->ops->leave(l->state, status, stopped);
+}
+
 void mx_link_close(mx_link *l, int status) {
     if (l == NULL) return;
     if (status != 0) l->ops->stop(l->state);
@@ -393,6 +401,7 @@ int mx_link_measure(mx_link *l, double *bytes_per_s, double *latency_s, mx_why *
         if (all[i].bytes_per_s < mine.bytes_per_s) mine.bytes_per_s = all[i].bytes_per_s;
         if (all[i].latency_s > mine.latency_s) mine.latency_s = all[i].latency_s;
     }
+    if (err < 0) mx_link_stop(l); /* a lane may be at the data still */
     free(all);
     free(data);
     count_anew(l);

@@ -39,8 +39,11 @@ struct mx_link_ops {
     /* Ends all transfers under way and to come, here and, since nothing comes from here any more, over there.
      * Any thread. */
     void (*stop)(void *state);
-    /* status 0: every rank closes so, and nothing is under way. Else the others are to end too, and that is
-     * the exit status of this process: of mpi this does not return. */
+    /* NULL, or ends this process, which has failed and has cleaned up: when all others have come to here, or
+     * after some seconds, with the worst exit status of all. stopped: a signal has asked for it. */
+    void (*leave)(void *state, int status, bool stopped);
+    /* status 0: every rank closes so, and nothing is under way. Else the others are to end too, and where
+     * there is a function `leave`, that is called. */
     void (*close)(void *state, int status);
 };
 
@@ -55,7 +58,11 @@ typedef struct mx_link mx_link;
 /* ring: the last rank is below the first. */
 int mx_link_open(const struct mx_link_ops *ops, mx_why *why, mx_link **out);
 void mx_link_close(mx_link *link, int status); /* NULL allowed; 0: all ended well */
-void mx_link_stop(mx_link *link);              /* NULL allowed; also waits until no message is under way */
+/* At an end with another status than 0, when this rank's files are as they are to stay: of mpi this waits
+ * for the others and does not return; of local it does nothing. NULL allowed. */
+bool mx_link_leaves(const mx_link *link); /* does it? */
+void mx_link_leave(mx_link *link, int status, bool stopped);
+void mx_link_stop(mx_link *link); /* NULL allowed; also waits until no message is under way */
 const char *mx_link_name(const mx_link *link);
 int mx_link_rank(const mx_link *link);
 int mx_link_ranks(const mx_link *link);
@@ -82,7 +89,8 @@ int mx_link_take_turn(mx_link *link, void *data, size_t bytes, mx_why *why);
 int mx_link_pass_turn(mx_link *link, const void *data, size_t bytes, mx_why *why);
 
 /* What a link does between two neighbours, one pair at a time on each rank and the worst of all: measured in
- * some 0.1 s, before any messages, both directions at once: that is how sweeps use it. */
+ * some 0.1 s, before any messages, both directions at once: that is how sweeps use it. Where it fails the
+ * link is stopped. */
 int mx_link_measure(mx_link *link, double *bytes_per_s, double *latency_s, mx_why *why);
 
 /* ---- messages to neighbours, at end 0 (below) and 1 (above), as execute.h asks for them (context: a link)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,8 +93,24 @@ static int mpi_probe(mx_why *why) {
 struct mpi {
     const struct mx_mpi_module *module;
     pthread_mutex_t lock; /* who is in MPI */
-    _Atomic bool stopped;
+    int rank, ranks;
+    _Atomic bool stopped, told; /* here; another rank has said that it ends */
+    bool said;                  /* that this one does; lock */
 };
+
+/* MPI's own way to end all ranks, MPI_Abort, ends them wherever they are: files that are to go would stay,
+ * and sentences be lost. So a rank that fails tells others by a message: what they wait for will not come,
+ * and each cleans up and comes to mpi_leave. */
+enum { TAG_ENDS = 2 * MX_CHANNELS };
+static const double send_s = 1, receive_s = 5, meet_s = 10, finalize_s = 60;
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL); }
 
 static int mpi_open(mx_why *why, void **state, int *rank, int *ranks) {
     const char *module = module_of_launcher();
@@ -106,21 +123,43 @@ static int mpi_open(mx_why *why, void **state, int *rank, int *ranks) {
     if (err == 0 && m->module->open(rank, ranks) != 0)
         err = mx_fail(why, -EIO, "MPI could not be started for several threads");
     if (err < 0) return free(m), err;
+    m->rank = *rank, m->ranks = *ranks;
     pthread_mutex_init(&m->lock, NULL);
     return *state = m, 0;
 }
 
+static int over(const struct mpi *m) {
+    if (atomic_load_explicit(&m->stopped, memory_order_acquire)) return -ECANCELED;
+    return atomic_load_explicit(&m->told, memory_order_acquire) ? -ECONNRESET : 0;
+}
+
+/* The memory of a transfer that is given up is somebody else's soon: MPI is to have done with it, in bounded
+ * time. */
+static void give_up(struct mpi *m, void *transfer, bool sends) {
+    const double end_s = now_s() + (sends ? send_s : receive_s);
+    for (bool done = false; !done;) {
+        pthread_mutex_lock(&m->lock);
+        done = m->module->give_up(transfer);
+        if (!done) m->module->drain();
+        if (!done && now_s() > end_s) m->module->forget(transfer), done = true;
+        pthread_mutex_unlock(&m->lock);
+        if (!done) rest();
+    }
+}
+
 /* MPI would turn in its waiting and take a core: looked at often at first and while something moves, else
  * at longer and longer times. */
-static int wait_for(struct mpi *m, void *transfer) {
+static int wait_for(struct mpi *m, void *transfer, bool sends) {
     enum { LOOKS = 200, SHORT_NS = 2000, LONG_NS = 1000000 };
     int done = transfer == NULL ? -1 : 0;
     for (int64_t looks = 0, ns = SHORT_NS; done == 0; looks++) {
         int moved = 0;
+        const int ended = over(m); /* before the look: what had come by then is taken */
         pthread_mutex_lock(&m->lock);
         done = m->module->test(transfer, &moved);
+        if (done == 0 && looks > LOOKS && !moved && m->module->told(TAG_ENDS)) m->told = true;
         pthread_mutex_unlock(&m->lock);
-        if (done == 0 && atomic_load_explicit(&m->stopped, memory_order_acquire)) return -ECANCELED;
+        if (done == 0 && ended < 0) return give_up(m, transfer, sends), ended;
         if (moved) ns = SHORT_NS;
         if (done == 0 && looks > LOOKS) nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
         if (looks > LOOKS && ns < LONG_NS) ns += ns / 8;
@@ -129,11 +168,14 @@ static int wait_for(struct mpi *m, void *transfer) {
 }
 
 static int move(struct mpi *m, bool send, int peer, int tag, void *data, size_t bytes) {
+    void *transfer = NULL;
     pthread_mutex_lock(&m->lock);
-    void *transfer =
-        send ? m->module->send(peer, tag, data, bytes) : m->module->receive(peer, tag, data, bytes);
+    const int ended = over(m);
+    if (ended == 0)
+        transfer =
+            send ? m->module->send(peer, tag, data, bytes) : m->module->receive(peer, tag, data, bytes);
     pthread_mutex_unlock(&m->lock);
-    return wait_for(m, transfer);
+    return ended < 0 ? ended : wait_for(m, transfer, send);
 }
 
 /* Pieces that come before they are asked for lie in memory of MPI's, which nobody counts: of more than a few
@@ -157,15 +199,56 @@ static int mpi_receive(void *state, int peer, enum mx_channel c, void *data, siz
 
 static void mpi_stop(void *state) {
     struct mpi *m = state;
+    pthread_mutex_lock(&m->lock);
     atomic_store_explicit(&m->stopped, true, memory_order_release);
+    /* To those who wait for this rank; rank 0, for whom all do, tells all. */
+    for (int i = 0; i < m->ranks && !m->said; i++) {
+        const int apart = (i - m->rank + m->ranks) % m->ranks;
+        if (apart != 0 && (m->rank == 0 || i == 0 || apart == 1 || apart == m->ranks - 1))
+            m->module->tell(i, TAG_ENDS);
+    }
+    m->said = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* The greatest value of all ranks, that of this one where they do not come in time. */
+static bool meet(struct mpi *m, double end_s, int *value) {
+    int most = *value, met = m->module->meet(*value);
+    while (met == 0) {
+        m->module->drain();
+        met = m->module->met(&most);
+        if (met == 0 && now_s() > end_s) return false;
+        if (met == 0) rest();
+    }
+    if (met > 0) *value = most;
+    return met > 0;
+}
+
+/* Whoever has met has cleaned up, so that nobody is ended too early; then MPI may be closed by all, but for
+ * messages that it still has. Of a launcher that is asked to end: MPICH's then heeds no exit status but that
+ * of MPI_Abort. */
+static void mpi_leave(void *state, int status, bool stopped) {
+    struct mpi *m = state;
+    const double end_s = now_s() + meet_s;
+    fflush(NULL);
+    mpi_stop(m);
+    pthread_mutex_lock(&m->lock);
+    bool met = meet(m, end_s, &status);
+    const double sent_s = now_s() + send_s;
+    while (met && m->module->drain() > 0 && now_s() < sent_s) rest();
+    int left = met ? stopped || m->module->drain() > 0 : 1;
+    if (met) met = meet(m, end_s, &left);
+    if (!met || left) m->module->abort(status);
+    signal(SIGALRM, SIG_DFL);
+    alarm((unsigned)finalize_s); /* should an MPI wait for ever in there, mpirun ends all */
+    m->module->close();
+    _exit(status);
 }
 
 static void mpi_close(void *state, int status) {
     struct mpi *m = state;
-    if (status == 0)
-        m->module->close();
-    else
-        m->module->abort(status);
+    if (status != 0) mpi_leave(m, status, false);
+    m->module->close();
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -177,4 +260,5 @@ const struct mx_link_ops mx_link_mpi = {.name = "mpi",
                                         .send = mpi_send,
                                         .receive = mpi_receive,
                                         .stop = mpi_stop,
+                                        .leave = mpi_leave,
                                         .close = mpi_close};

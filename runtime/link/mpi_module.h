@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-enum { MX_MPI_MODULE_VERSION = 2 };
+enum { MX_MPI_MODULE_VERSION = 3 };
 #define MX_MPI_MODULE_SYMBOL "mx_mpi_module"
 
 struct mx_mpi_module {
@@ -20,7 +20,20 @@ struct mx_mpi_module {
     /* 1 = done and freed, -1 = failed and freed, 0 = under way; *moved: a piece of it went since the last
      * look. */
     int (*test)(void *transfer, int *moved);
-    void (*close)(void);       /* all ranks */
+    void (*close)(void); /* all ranks */
+    /* ---- where something failed */
+    void (*tell)(int peer, int tag); /* an empty message, which nobody waits for */
+    int (*told)(int tag);            /* 1: one of anybody's has come */
+    /* Of a transfer under way: 1 = it has ended and is freed, 0 = not yet, to be asked again or forgotten. */
+    int (*give_up)(void *transfer);
+    void (*forget)(void *transfer);
+    /* Takes what comes and throws it away, so that those who sent it get to an end; how many of the forgotten
+     * are under way. */
+    int (*drain)(void);
+    /* All ranks, as often as one another: the greatest of their values. meet 0 or -1; met: 0 = not all have
+     * come, 1 = *most is there, -1 = failed. */
+    int (*meet)(int value);
+    int (*met)(int *most);
     void (*abort)(int status); /* ends all ranks */
 };
 

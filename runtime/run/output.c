@@ -2,6 +2,8 @@
 
 #include "grid/array.h"
 
+#include <memext/memext.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -239,6 +241,24 @@ static int refuse_pair(const struct named *a, const struct named *b, mx_why *why
                    b->word->option, b->path);
 }
 
+/* Of any run: it may be all that there is of a state. One that was only begun has nothing in it but its name.
+ */
+static int refuse_store(const struct named *n, mx_why *why) {
+    if (n->word->use != MX_FILE_WRITTEN || !n->there || !S_ISREG(n->st.st_mode)) return 0;
+    struct mx_store_facts *facts = calloc(1, sizeof *facts);
+    if (facts == NULL) return mx_fail(why, -ENOMEM, "no memory for the names of files");
+    facts->size = sizeof *facts;
+    mx_why none;
+    const int err =
+        mx_store_look(n->path, &none, facts); /* damaged, or of another format, it is one as well */
+    free(facts);
+    if ((err < 0 && err != -EIO && err != -ENOTSUP) && strcmp(name_of(n->path), "memext.store") != 0)
+        return 0;
+    return mx_fail(why, -EINVAL,
+                   "%s %.300s is a store of memext, and no file to be replaced; name another one",
+                   n->word->option, n->path);
+}
+
 int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why) {
     struct named *names = calloc(2 * n, sizeof *names); /* a header may name another file */
     size_t used = 0;
@@ -250,6 +270,7 @@ int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *wh
         resolve(&words[i], &names[used]);
         for (size_t j = 0; j < used && err == 0 && words[i].use != MX_FILE_READ && is_file(&names[used]); j++)
             if (same_file(&names[j], &names[used])) err = refuse_pair(&names[j], &names[used], why);
+        if (err == 0) err = refuse_store(&names[used], why);
         used++;
         if (words[i].use == MX_FILE_READ) used += resolve_data(&words[i], &names[used]);
     }

@@ -36,7 +36,8 @@ struct mx_file_word {
     const char *option, *path;
     enum mx_file_use use; /* PLACE: of a store; in a directory the file memext.store is meant */
 };
-/* -EINVAL where one that is written, or a place, is the same file as another one, by whatever name. To be
+/* -EINVAL where one that is written, or a place, is the same file as another one, by whatever name, or where
+ * one that is written is a store that is there. To be
  * called before any is opened. A header that is read stands for the file of its cells too. Pipes, terminals
  * and /dev/null may be named twice. */
 int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why);

@@ -893,6 +893,7 @@ int mx_run_work(struct mx_run *r) {
 }
 
 void mx_run_release(struct mx_run *r) {
+    mx_run_leave_ranks(r);
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
     mx_run_release_fuse(r);

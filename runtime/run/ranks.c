@@ -1,5 +1,6 @@
 #include "run/run.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -508,6 +509,21 @@ void mx_run_add_ranks(const struct mx_run *r, void *object) {
     json_object_set_new(object, "ranks", o);
 }
 
+static int status_of(const struct mx_run_ranks *q) {
+    return q->well ? 0 : q->status >= 0 ? q->status : FAILED_STATUS;
+}
+
+/* What memory the link was at is still there: messages may be on their way to it. */
+void mx_run_leave_ranks(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (q->link == NULL || status_of(q) == 0 || !mx_link_leaves(q->link)) return;
+    const bool stopped = r->err == -EINTR;
+    mx_link_stop(q->link);
+    mx_run_abandon(r);
+    mx_run_close_former(r);
+    mx_link_leave(q->link, status_of(q), stopped);
+}
+
 void mx_run_close_ranks(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
     for (int i = 0; i < q->ranks && q->reports != NULL; i++) free(q->reports[i]);
@@ -519,6 +535,6 @@ void mx_run_close_ranks(struct mx_run *r) {
         if (q->observed_fd[i] > 0) close(q->observed_fd[i]);
         q->observed_fd[i] = -1;
     }
-    mx_link_close(q->link, q->well ? 0 : q->status >= 0 ? q->status : FAILED_STATUS);
+    mx_link_close(q->link, status_of(q));
     q->link = NULL;
 }

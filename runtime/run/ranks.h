@@ -84,6 +84,9 @@ int mx_run_join_observed(struct mx_run *r, mx_why *why);
 int mx_run_collect_reports(struct mx_run *r);
 /* What a report says of ranks, into its object (json_t). */
 void mx_run_add_ranks(const struct mx_run *r, void *object);
+/* At a failed end, before anything is freed: takes away the files that are not to stay, and where the link
+ * says so this is the end of the process (mx_link_leave). */
+void mx_run_leave_ranks(struct mx_run *r);
 void mx_run_close_ranks(struct mx_run *r);
 
 #endif

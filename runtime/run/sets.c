@@ -23,6 +23,10 @@ bool mx_is_directory(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool mx_is_base(const char *path) {
+    return mx_is_directory(path) || (strstr(path, "%r") != NULL && access(path, F_OK) != 0);
+}
+
 int mx_place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char out[PATH_MAX]) {
     const char *at = strstr(base, "%r");
     char end[32] = "";
@@ -199,6 +203,45 @@ int mx_newest_set(const struct mx_sight *s, const char *base, int32_t ranks, mx_
     return 0;
 }
 
+static bool counts(const struct mx_sight *s, const struct mx_seen *e) {
+    return mx_is_whole(s, e) && mx_is_newest(s, e);
+}
+
+/* A path that names this set and no other one in `base`, where there are several. */
+static const char *name_of(const struct mx_sight *s, const struct mx_seen *first, const char *base,
+                           char name[FILE_BYTES]) {
+    int sets = 0;
+    for (int32_t i = 0; i < s->n; i++) sets += counts(s, &s->seen[i]);
+    snprintf(name, FILE_BYTES, "%s", base);
+    if (sets < 2 || !mx_is_directory(base)) return name;
+    if (first->ranks > 1)
+        snprintf(name, FILE_BYTES, "%.4000s/rank-%%r", base);
+    else if (mx_is_directory(first->path))
+        file_in(first->path, name);
+    return name;
+}
+
+int mx_only_set(const struct mx_sight *s, const char *base, mx_why *why, const struct mx_seen **out) {
+    const struct mx_seen *found = NULL;
+    char a[FILE_BYTES], b[FILE_BYTES];
+    for (int32_t i = 0; i < s->n; i++) {
+        const struct mx_seen *e = &s->seen[i];
+        if (!counts(s, e)) continue;
+        if (found != NULL && !mx_is_directory(base)) return refuse_several(base, found, e, 0, why);
+        if (found != NULL && (found->ranks > 1) == (e->ranks > 1))
+            return refuse_several(base, found, e, 0, why);
+        if (found != NULL)
+            return mx_fail(
+                why, -EINVAL,
+                "%.200s holds states of two runs, one of %d %s and one of %d: name %.250s or %.250s", base,
+                found->ranks, found->ranks > 1 ? "ranks" : "rank", e->ranks, name_of(s, found, base, a),
+                name_of(s, e, base, b));
+        found = e;
+    }
+    *out = found;
+    return 0;
+}
+
 /* ------------------------------------------------------------------ what is told */
 
 bool mx_are_sets(const struct mx_sight *s, const char *base) {
@@ -208,10 +251,6 @@ bool mx_are_sets(const struct mx_sight *s, const char *base) {
 /* Is it told as one of the stores of `first`? */
 static bool is_of(const struct mx_seen *e, const struct mx_seen *first) {
     return e->run == first->run && e->cut == first->cut && e->ranks == first->ranks;
-}
-
-static bool counts(const struct mx_sight *s, const struct mx_seen *e) {
-    return mx_is_whole(s, e) && mx_is_newest(s, e);
 }
 
 static bool is_left(const struct mx_sight *s, const struct mx_seen *e) {
@@ -254,7 +293,7 @@ static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx
 static int print_set(const struct mx_sight *s, const struct mx_seen *first, const char *base, mx_why *why,
                      FILE *to) {
     struct mx_stored *t = s->stored;
-    char ranks[32] = "";
+    char ranks[32] = "", name[FILE_BYTES];
     int err = look_at(s, first, 0, why);
     if (err < 0) return err;
     const bool complete = mx_note_complete(&t->note), pending = t->note.pending,
@@ -267,7 +306,8 @@ static int print_set(const struct mx_sight *s, const struct mx_seen *first, cons
     if (first->ranks > 1) snprintf(ranks, sizeof ranks, " --ranks %d", first->ranks);
     if (!busy && !complete) fprintf(to, "go on      memext run --resume%s -d %s\n", ranks, base);
     if (!busy && !pending)
-        fprintf(to, "get it     memext export %s -o %sFILE.npy\n", base, system ? "FIELD=" : "");
+        fprintf(to, "get it     memext export %s -o %sFILE.npy\n", name_of(s, first, base, name),
+                system ? "FIELD=" : "");
     return 0;
 }
 

@@ -28,6 +28,8 @@ struct mx_sight {
 };
 
 bool mx_is_directory(const char *path);
+/* Can it be what several ranks were given with -d: a directory, or a path with %r that is no file? */
+bool mx_is_base(const char *path);
 /* The place of a store: of rank `rank` of `ranks`, or (ranks 1) of a run by itself. cut: 0 = the first one.
  * -ENAMETOOLONG. */
 int mx_place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char out[PATH_MAX]);
@@ -53,6 +55,10 @@ bool mx_is_newest(const struct mx_sight *sight, const struct mx_seen *seen);
  * which. */
 int mx_newest_set(const struct mx_sight *sight, const char *base, int32_t ranks, mx_why *why,
                   const struct mx_seen **out);
+
+/* The newest whole set in `base`; NULL = there is none. -EINVAL with a sentence that says how to name either:
+ * there are those of two runs. */
+int mx_only_set(const struct mx_sight *sight, const char *base, mx_why *why, const struct mx_seen **out);
 
 /* All that was seen in `base`, for people and programs: sets, and stores that are part of none that counts.
  * False: there is no more than one store in `base` itself, or nothing. */

@@ -274,6 +274,11 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
 static void print_way_on(const struct mx_stored *s, FILE *to) {
     const char *place = s->facts.place;
     if (!s->have_note || s->facts.in_use || s->note.different) return;
+    if (s->note.ranks > 0) {
+        fprintf(to, "whole      a part of what %d ranks have: memext info of what all were given with -d\n",
+                s->note.ranks);
+        return;
+    }
     if (!mx_note_complete(&s->note)) fprintf(to, "go on      memext run --resume -d %s\n", place);
     if (s->note.pending) return;
     fprintf(to, "get it     memext export %s -o %sFILE.npy\n", place,

@@ -5,10 +5,11 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 
 import numpy
 import pytest
-from conftest import random_grid, wait_until
+from conftest import ROOT, random_grid, wait_until
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 NX, NY, NZ, NT = 21, 18, 53, 17
@@ -329,6 +330,15 @@ def test_mpi(memext, build, place, whole, mpi):
         assert result["ranks"]["link"] == "mpi"
         check_bytes(result, n)
     assert result["checksum"] == whole and result["resumed_from"] == 12
+
+
+def test_strong_scaling(build, tmp_path):
+    """The experiment compares with one rank, named or not."""
+    words = ["--strong-ranks", "2", "--size", NX, NY, NZ, "--steps", 4, "--bt", 2, "--pairs", 1, "--backend", "dram", "--json", tmp_path / "results.json"]
+    command = [sys.executable, ROOT / "experiments" / "weak_scaling.py", *words, "--place", tmp_path]
+    done = subprocess.run(list(map(str, command)), env={**os.environ, "MEMEXT_BUILD": str(build)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [row["ranks"] for row in json.loads((tmp_path / "results.json").read_text())[0]["strong"]] == [1, 2]
 
 
 @pytest.mark.parametrize("n", [2, 3])

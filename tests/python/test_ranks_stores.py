@@ -84,6 +84,54 @@ def test_what_is_no_set(memext, place, tmp_path):  # noqa: F811
     assert "of rank 2 of 3, cut 0, step 17: no whole set" in memext("info", place).stdout
 
 
+def test_stores_are_no_outputs(memext, place, tmp_path):  # noqa: F811
+    """A store of whatever run is not replaced, --overwrite or not."""
+    ranks(memext, place, 2, *GRID, "-t", 4, "--keep")
+    other = tmp_path / "other.store"
+    assert memext("run", *GRID, "-t", 4, "-d", place, "--keep", "--quiet").returncode == 0
+    shutil.move(place / "memext.store", other)
+    begun = tmp_path / "memext.store"
+    begun.write_bytes(b"")
+    for store in [place / "rank-0" / "memext.store", other, begun]:
+        before = store.read_bytes()
+        memext.refused("info", place, "--json", store, naming=["is a store of memext", str(store)])
+        memext.refused("info", "--json", store, naming=["is a store of memext"])
+        memext.refused("export", place, "-o", store, "--overwrite", naming=["is a store of memext", str(store)])
+        memext.refused("run", *GRID, "-d", tmp_path / "new", "-o", store, "--overwrite", naming=["is a store of memext"])
+        assert store.read_bytes() == before
+
+
+def test_two_runs(memext, place, tmp_path):  # noqa: F811
+    """Of a directory with the states of two runs export asks which, and every way that info names leads to its own."""
+    wanted, out = {}, tmp_path / "out.npy"
+    for steps in [4, 8]:
+        alone(memext, *GRID, "-t", steps, "-o", tmp_path / "alone.npy", "--overwrite")
+        wanted[steps] = (tmp_path / "alone.npy").read_bytes()
+    ranks(memext, place, 2, *GRID, "-t", 4, "--keep")
+    assert memext("run", *GRID, "-t", 8, "-d", place, "--keep", "--quiet").returncode == 0
+    single, several = place / "memext.store", place / "rank-%r"
+    memext.refused("export", place, "-o", out, naming=["two runs", f"{single} ", f"{several}\n"])
+    assert not out.exists()
+    said = memext("info", place).stdout
+    assert f"memext export {single} -o" in said and f"memext export {several} -o" in said, said
+    assert exported(memext, single, out)[0] == wanted[8] and exported(memext, several, out)[0] == wanted[4]
+
+
+def test_numbered_places(memext, place, tmp_path):  # noqa: F811
+    """What was given with -d is what is named, with %r as well; of one of them nothing is told that would be refused."""
+    base = place / "p%r"
+    alone(memext, *GRID, "-t", 4, "-o", tmp_path / "alone.npy")
+    ranks(memext, base, 2, *GRID, "-t", 4, "--keep")
+    assert [(one["ranks"], one["step"]) for one in info(memext, base)["sets"]] == [(2, 4)]
+    assert f"memext export {base} -o" in memext("info", base).stdout
+    assert exported(memext, base, tmp_path / "out.npy")[0] == (tmp_path / "alone.npy").read_bytes()
+    said = memext("info", place / "p0").stdout
+    assert "a part of what 2 ranks have" in said and "export" not in said and "--resume" not in said, said
+    memext.refused("export", place / "p0", "-o", tmp_path / "none.npy", naming=["%r"])
+    memext.refused("export", place / "q%r", "-o", tmp_path / "none.npy", naming=["q%r"])
+    memext.refused("info", place / "q%r", naming=["q%r"])
+
+
 def test_sentences(memext, place):  # noqa: F811
     """Who ends because another rank has says no more than that; what is committed, and where, is told by where it is."""
     run = ["run", "-d", place, *EACH, "--quiet", "--keep"]
@@ -112,6 +160,29 @@ def test_refused_under_mpirun(memext, build, place, mpi):  # noqa: F811
         assert done.returncode == 2, (done.returncode, done.stderr)
     done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "--dry-run", prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
+def test_failed_under_mpirun(memext, build, place, tmp_path, mpi):  # noqa: F811
+    """Whoever fails, all clean up and say what they have to say before anyone ends the others: no file that is half written, the report."""
+    if not (build / f"memext-{mpi}.so").exists():
+        pytest.skip(f"memext was built without {mpi}")
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+
+    def failed(status, sentence, *words):
+        report = tmp_path / "report.json"
+        report.unlink(missing_ok=True)
+        done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "-o", tmp_path / "out.npy", "--json", report, *words,
+                      prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
+        assert done.returncode == status and 1 <= done.stderr.count(sentence) <= status - 1, (done.returncode, done.stderr)
+        assert os.listdir(tmp_path) == ["report.json"] and json.loads(report.read_text())["status"] == "failed", done.stderr
+
+    failed(2, "not for several ranks", "--commit-every", 5)
+    (place / "rank-1").mkdir()
+    assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
+    failed(2, "--force discards it")
+    failed(3, "Input/output error", "--force", "--backend", "fault:aio", "--fault", "eio=1")  # of one or both
 
 
 def test_timeline(memext, place, tmp_path):  # noqa: F811
