@@ -363,20 +363,23 @@ static void item(int i) {
     items[i].over = true;
 }
 
+/* By itself, for getcontext may return twice, as the compiler sees it. */
+static void make_item(unsigned i) {
+    items[i].stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    getcontext(&items[i].context);
+    items[i].context.uc_stack.ss_sp = items[i].stack;
+    items[i].context.uc_stack.ss_size = STACK_BYTES;
+    items[i].context.uc_link = &scheduler;
+    makecontext(&items[i].context, (void (*)(void))item, 1, (int)i);
+}
+
 static void run_waiting_group(const struct operation *o, const unsigned at[3]) {
     const unsigned n = o->block[0] * o->block[1] * o->block[2];
-    volatile unsigned over = 0; /* getcontext may return twice, the compiler thinks */
+    unsigned over = 0;
     launched = o;
     items = calloc(n, sizeof *items);
-    for (unsigned i = 0; i < n; i++) {
-        items[i].stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        getcontext(&items[i].context);
-        items[i].context.uc_stack.ss_sp = items[i].stack;
-        items[i].context.uc_stack.ss_size = STACK_BYTES;
-        items[i].context.uc_link = &scheduler;
-        makecontext(&items[i].context, (void (*)(void))item, 1, (int)i);
-    }
+    for (unsigned i = 0; i < n; i++) make_item(i);
     while (over < n)
         for (unsigned i = 0; i < n; i++) {
             const unsigned me[3] = {i % o->block[0], i / o->block[0] % o->block[1],
