@@ -365,8 +365,8 @@ static void item(int i) {
 
 /* By itself, for getcontext may return twice, as the compiler sees it. */
 static void make_item(unsigned i) {
-    items[i].stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    items[i].stack =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     getcontext(&items[i].context);
     items[i].context.uc_stack.ss_sp = items[i].stack;
     items[i].context.uc_stack.ss_size = STACK_BYTES;
