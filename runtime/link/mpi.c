@@ -102,7 +102,7 @@ struct mpi {
  * and sentences be lost. So a rank that fails tells others by a message: what they wait for will not come,
  * and each cleans up and comes to mpi_leave. */
 enum { TAG_ENDS = 2 * MX_CHANNELS };
-static const double send_s = 1, receive_s = 5, meet_s = 10, finalize_s = 60;
+static const double send_s = 1, receive_s = 5, meet_s = 10, end_most_s = 60;
 
 static double now_s(void) {
     struct timespec t;
@@ -238,9 +238,9 @@ static void mpi_leave(void *state, int status, bool stopped) {
     while (met && m->module->drain() > 0 && now_s() < sent_s) rest();
     int left = met ? stopped || m->module->drain() > 0 : 1;
     if (met) met = meet(m, end_s, &left);
-    if (!met || left) m->module->abort(status);
     signal(SIGALRM, SIG_DFL);
-    alarm((unsigned)finalize_s); /* should an MPI wait for ever in there, mpirun ends all */
+    alarm((unsigned)end_most_s); /* should an MPI wait for ever in these, mpirun ends all */
+    if (!met || left) m->module->abort(status);
     m->module->close();
     _exit(status);
 }
