@@ -1,7 +1,9 @@
-/* accel_runs.h - small runs with an accelerator, or without one, through the library; of the unit tests
- * alone. */
+/* accel_runs.h - memory of an accelerator, and small runs with one, or without, through the library; of the
+ * unit tests alone. */
 #ifndef ACCEL_RUNS_H
 #define ACCEL_RUNS_H
+
+#include "accel/accel.h"
 
 #include <memext/memext.h>
 
@@ -9,6 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static inline char *take(mx_accel *a, uint64_t bytes) {
+    char *address = NULL;
+    mx_why why = {""};
+    cr_assert(mx_accel_alloc(a, bytes, "a test", &why, &address) == 0, "%s", why.text);
+    return address;
+}
 
 static inline char *report_of(mx_run *run) {
     char *json = NULL;

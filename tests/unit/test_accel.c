@@ -23,13 +23,6 @@ static mx_accel *open_accel(const char *spec, uint64_t memory_bytes) {
     return a;
 }
 
-static char *take(mx_accel *a, uint64_t bytes) {
-    char *address = NULL;
-    mx_why why = {""};
-    cr_assert(mx_accel_alloc(a, bytes, "a test", &why, &address) == 0, "%s", why.text);
-    return address;
-}
-
 static void fill(char *to, size_t bytes, unsigned seed) {
     for (size_t i = 0; i < bytes; i++) to[i] = (char)((i * 2654435761u + seed) >> 13);
 }

@@ -17,13 +17,6 @@ static mx_accel *open_cuda(const char *spec) {
     return a;
 }
 
-static char *take(mx_accel *a, uint64_t bytes) {
-    char *address = NULL;
-    mx_why why = {""};
-    cr_assert(mx_accel_alloc(a, bytes, "a test", &why, &address) == 0, "%s", why.text);
-    return address;
-}
-
 /* Through all four queues, more operations than a queue has events for at first, and rows at pitches beyond
  * what the device copies at once. */
 Test(cuda, copies_and_queues) {
