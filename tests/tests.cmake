@@ -33,6 +33,7 @@ mx_test(link FOLDERS link system machine core backends)
 mx_test(schedule FOLDERS schedule engine stencil grid system machine core backends)
 mx_test(grid FOLDERS grid system machine core backends)
 mx_test(execute FOLDERS execute schedule engine stencil grid system machine core backends)
+mx_test(exchange FOLDERS link execute schedule engine stencil grid system machine core backends)
 mx_test(accel FOLDERS run link kernel observe tune schedule execute engine stencil grid system machine core backends)
 mx_test(cuda FOLDERS run link kernel observe tune schedule execute engine stencil grid system machine core backends)
 if(TARGET test_cuda) # libcuda.so.1 and libnvrtc.so for tests: the loader finds them by their names, loaded already or in LD_LIBRARY_PATH

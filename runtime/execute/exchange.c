@@ -2,8 +2,12 @@
 #include "engine/work.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+
+/* Pieces of less would cost a link more than they are worth. */
+enum { LEAST_PIECE_BYTES = 256 << 10 };
 
 static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -29,15 +33,38 @@ static int64_t depth_of(const struct mx_exchange *e, int end, int64_t number) {
 
 /* ------------------------------------------------------------------ receiving */
 
+static size_t piece_bytes(const struct mx_exchange *e) { return (size_t)(e->piece_planes * e->plane_bytes); }
+
+/* Where message `number` is received. */
+static char *room_of(const struct mx_exchange *e, int end, int array, int64_t number) {
+    const struct mx_exchange_end *n = &e->end[end];
+    return n->in[array] + number % n->rooms * n->planes * e->plane_bytes;
+}
+
 static int post_receive(struct mx_exchange *e, int end, mx_why *why) {
     struct mx_exchange_end *n = &e->end[end];
     struct iovec part[2];
-    if (n->posted > n->used || n->posted == n->asked) return 0;
+    if (n->posted != n->arrived || n->posted >= n->used + n->rooms || n->posted == n->asked) return 0;
     const int64_t bytes = depth_of(e, end, n->posted) * e->plane_bytes;
-    for (int i = 0; i < e->arrays; i++) part[i] = (struct iovec){n->in[i], (size_t)bytes};
-    const int err = e->x->neighbours->receive(e->x->link, end, part, e->arrays, why);
+    for (int i = 0; i < e->arrays; i++)
+        part[i] = (struct iovec){room_of(e, end, i, n->posted), (size_t)bytes};
+    const int err = e->x->neighbours->receive(e->x->link, end, part, e->arrays, piece_bytes(e), why);
     if (err == 0) n->posted++;
     return err;
+}
+
+static int look_at(struct mx_exchange *e, int end, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    if (n->posted == n->arrived) return 0;
+    const int done = e->x->neighbours->received(e->x->link, end, INT64_MAX, false, why);
+    if (done <= 0) return done;
+    n->arrived++;
+    return post_receive(e, end, why);
+}
+
+int mx_exchange_look(struct mx_exchange *e, mx_why *why) {
+    const int err = look_at(e, 0, why);
+    return err < 0 ? err : look_at(e, 1, why);
 }
 
 int mx_exchange_ask(struct mx_exchange *e, int64_t number, int64_t planes, mx_why *why) {
@@ -58,6 +85,11 @@ void mx_exchange_load(struct mx_exchange *e, const struct mx_step *s, int64_t nu
     if (s->last_given) n->all[number % MX_MESSAGES_KNOWN] = true;
 }
 
+static int64_t first_received(const struct mx_exchange *e, int end, int64_t number) {
+    const struct mx_problem *p = e->x->problem;
+    return end == 0 ? p->h - depth_of(e, end, number) : p->nz + p->h;
+}
+
 int mx_exchange_here(struct mx_exchange *e, const struct mx_step *s, int64_t number, bool wait, mx_why *why) {
     const int end = s->neighbour - 1;
     struct mx_exchange_end *n = &e->end[end];
@@ -65,17 +97,16 @@ int mx_exchange_here(struct mx_exchange *e, const struct mx_step *s, int64_t num
     if (n->posted <= number && !wait) return 0;
     if (n->posted <= number)
         return mx_fail(why, -EPROTO, "layers of a neighbour are used before the ones before them are done");
-    const int done = e->x->neighbours->received(e->x->link, end, wait, why);
-    if (done > 0) n->arrived++;
-    return done;
+    const int64_t planes = s->region.z1 - first_received(e, end, number);
+    return e->x->neighbours->received(e->x->link, end, (planes + e->piece_planes - 1) / e->piece_planes, wait,
+                                      why);
 }
 
 const char *mx_exchange_row(const struct mx_exchange *e, const struct mx_step *s, int64_t number, int64_t y,
                             int64_t z) {
     const int end = s->neighbour - 1;
-    const struct mx_problem *p = e->x->problem;
-    const int64_t first = end == 0 ? p->h - depth_of(e, end, number) : p->nz + p->h;
-    return e->end[end].in[s->part] + (z - first) * e->plane_bytes + y * e->x->layout->row_pitch_bytes;
+    return room_of(e, end, s->part, number) + (z - first_received(e, end, number)) * e->plane_bytes +
+           y * e->x->layout->row_pitch_bytes;
 }
 
 int mx_exchange_loaded(struct mx_exchange *e, const struct mx_step *s, int64_t number, mx_why *why) {
@@ -84,7 +115,8 @@ int mx_exchange_loaded(struct mx_exchange *e, const struct mx_step *s, int64_t n
     if (--n->loads[at] > 0 || !n->all[at]) return 0;
     n->all[at] = false;
     n->used = number + 1;
-    return post_receive(e, s->neighbour - 1, why);
+    const int err = look_at(e, s->neighbour - 1, why);
+    return err < 0 ? err : post_receive(e, s->neighbour - 1, why);
 }
 
 /* ------------------------------------------------------------------ sending */
@@ -97,16 +129,41 @@ static int wait_sent(struct mx_exchange *e, int end, mx_why *why) {
     return 0;
 }
 
-static int send_message(struct mx_exchange *e, int end, int64_t planes, mx_why *why) {
+/* Of a message of so many planes the first `whole`. */
+static int64_t pieces_of(const struct mx_exchange *e, int64_t whole, int64_t planes) {
+    return whole == planes ? INT64_MAX : whole / e->piece_planes;
+}
+
+static int post_send(struct mx_exchange *e, int end, int64_t planes, int64_t ready, mx_why *why) {
     struct mx_exchange_end *n = &e->end[end];
     struct iovec part[2];
     const int parts = parts_out(e, end, planes, part);
-    const int err = e->x->neighbours->send(e->x->link, end, part, parts, why);
+    const int err = e->x->neighbours->send(e->x->link, end, part, parts, piece_bytes(e), ready, why);
+    n->sending |= err == 0;
+    return err;
+}
+
+/* The first rows of a message: the room is free when the one before has gone. The link is told at once, for
+ * it may have to come to terms with the receiver. */
+static int begin_message(struct mx_exchange *e, int end, int64_t planes, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    int err = wait_sent(e, end, why);
+    if (err == 0) err = post_send(e, end, planes, 0, why);
     if (err < 0) return err;
-    n->sending = true;
-    n->number++;
-    n->rows = 0;
+    memset(n->rows, 0, (size_t)n->planes * sizeof *n->rows);
+    n->whole = 0;
+    n->gathering = true;
     return 0;
+}
+
+/* Planes of which all rows have come may go. */
+static int pass_on(struct mx_exchange *e, int end, int64_t planes, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    const int64_t before = pieces_of(e, n->whole, planes);
+    while (n->whole < planes && n->rows[n->whole] == e->arrays * e->x->problem->ny) n->whole++;
+    const int64_t ready = pieces_of(e, n->whole, planes);
+    if (n->whole == planes) n->gathering = false, n->number++;
+    return ready > before ? e->x->neighbours->more(e->x->link, end, ready, why) : 0;
 }
 
 /* What a STORE has of the planes at an end. */
@@ -122,12 +179,13 @@ static int gather(struct mx_exchange *e, int end, const struct mx_step *s, int64
     if (n->number != sweep + 1)
         return mx_fail(why, -EPROTO, "rows of sweep %lld come before those of message %lld were sent",
                        (long long)sweep, (long long)n->number);
-    int err = n->rows == 0 ? wait_sent(e, end, why) : 0;
-    for (int64_t z = z0; z < z1 && err == 0; z++)
+    int err = n->gathering ? 0 : begin_message(e, end, planes, why);
+    for (int64_t z = z0; z < z1 && err == 0; z++) {
         memcpy(n->out[s->part] + (z - zero) * e->plane_bytes + s->region.y0 * pitch,
                mx_view_row(view, s->array, s->region.y0, z), (size_t)((s->region.y1 - s->region.y0) * pitch));
-    if (in0 < in1) n->rows += (in1 - in0) * (z1 - z0);
-    return err == 0 && n->rows == e->arrays * planes * p->ny ? send_message(e, end, planes, why) : err;
+        if (in0 < in1) n->rows[z - (last - planes)] += in1 - in0;
+    }
+    return err == 0 ? pass_on(e, end, planes, why) : err;
 }
 
 int mx_exchange_store(struct mx_exchange *e, const struct mx_step *s, int64_t sweep,
@@ -141,15 +199,26 @@ int mx_exchange_store(struct mx_exchange *e, const struct mx_step *s, int64_t sw
 
 /* ------------------------------------------------------------------ from the beginning to the end */
 
+static int64_t rooms_at(int end) { return end == 0 ? 1 : 2; }
+
+int64_t mx_exchange_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
+    int64_t rooms = 0;
+    for (int end = 0; end < 2; end++) rooms += (1 + rooms_at(end)) * shape->given[end];
+    return rooms * (shape->pairs ? 2 : 1) * layout->plane_pitch_bytes;
+}
+
 static int open_end(struct mx_exchange *e, int end, mx_why *why) {
     struct mx_exchange_end *n = &e->end[end];
-    const int64_t room = e->shape->given[end] * e->plane_bytes;
+    const int64_t room = e->shape->given[end] * e->plane_bytes, rooms = 1 + rooms_at(end);
     const struct mx_block_options o = {.budget = e->x->budget, .device = e->x->mapped ? NULL : e->x->device};
-    int err = mx_block_create(&o, (uint64_t)(2 * e->arrays * room), why, &n->block);
+    n->rows = calloc((size_t)e->shape->given[end], sizeof *n->rows);
+    if (n->rows == NULL) return mx_fail(why, -ENOMEM, "no memory for what neighbours exchange");
+    int err = mx_block_create(&o, (uint64_t)(rooms * e->arrays * room), why, &n->block);
     if (err < 0) return err;
     n->planes = e->shape->given[end];
+    n->rooms = rooms_at(end);
     for (int i = 0; i < e->arrays; i++) {
-        n->out[i] = (char *)mx_block_data(n->block) + 2 * i * room;
+        n->out[i] = (char *)mx_block_data(n->block) + rooms * i * room;
         n->in[i] = n->out[i] + room;
     }
     return 0;
@@ -180,7 +249,8 @@ int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const 
     *e = (struct mx_exchange){.x = x,
                               .shape = &schedule->shape,
                               .arrays = schedule->shape.pairs ? 2 : 1,
-                              .plane_bytes = x->layout->plane_pitch_bytes};
+                              .plane_bytes = x->layout->plane_pitch_bytes,
+                              .piece_planes = (LEAST_PIECE_BYTES - 1) / x->layout->plane_pitch_bytes + 1};
     int err = 0;
     if (schedule->shape.given[0] + schedule->shape.given[1] > 0 &&
         (x->neighbours == NULL || x->accel != NULL))
@@ -191,7 +261,8 @@ int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const 
     for (int end = 0; end < 2 && err == 0; end++) {
         if (e->end[end].planes == 0) continue;
         err = read_state(e, end, why);
-        if (err == 0) err = send_message(e, end, schedule->first_given, why);
+        if (err == 0) err = post_send(e, end, schedule->first_given, INT64_MAX, why);
+        e->end[end].number = 1;
     }
     return err;
 }
@@ -203,7 +274,7 @@ int mx_exchange_end(struct mx_exchange *e, int64_t sweeps, mx_why *why) {
         while (n->planes > 0 && n->arrived < lesser(n->asked, sweeps + 1) && err >= 0) {
             n->used = n->arrived;
             err = n->posted > n->arrived ? 0 : post_receive(e, end, why);
-            if (err == 0) err = e->x->neighbours->received(e->x->link, end, true, why);
+            if (err == 0) err = e->x->neighbours->received(e->x->link, end, INT64_MAX, true, why);
             n->arrived++;
         }
         err = err < 0 ? err : wait_sent(e, end, why);
@@ -215,5 +286,5 @@ void mx_exchange_close(struct mx_exchange *e) {
     bool busy = false;
     for (int end = 0; end < 2; end++) busy |= e->end[end].sending || e->end[end].posted > e->end[end].arrived;
     if (busy) e->x->neighbours->quit(e->x->link);
-    for (int end = 0; end < 2; end++) mx_block_free(e->end[end].block);
+    for (int end = 0; end < 2; end++) mx_block_free(e->end[end].block), free(e->end[end].rows);
 }

@@ -2,15 +2,23 @@
  *
  * Message k goes from either end of z to the neighbour there: the planes of the state with which sweep k
  * begins that the neighbour's sweep k needs beyond its end, levels * h of them, of each live array. What is
- * sent is copied from the rows that STOREs move, as they start, and sent when the last row has come; message
- * 0 is read from the Buffer. What is received stays until the last LOAD of it is done, and then the next
- * message may come. So a rank waits for nothing but planes that are not computed yet, and along z each lags
- * behind the one before it by the time that a message takes: once, not in every sweep.
+ * sent is copied from the rows that STOREs move, as they start; message 0 is read from the Buffer. It goes in
+ * pieces of a plane, or a few where they are small, each when its last row has come, and a LOAD waits for the
+ * pieces that its planes are in: both STOREs and LOADs move up, so that a rank begins its sweep with the
+ * first planes of the one below while that one stores the last ones of its own. What is received stays until
+ * the last LOAD of it is done. So a rank waits for nothing but planes that are not computed yet, or that are
+ * on their way: of the last message of the rank below what is left of it when that one's sweep ends.
  *
- * Two rooms in DRAM at an end, one to send from and one to receive in, of max_levels * h planes of each
- * array. No rank waits for ever. Who stores the planes of message k + 1 has read all of the neighbour's
- * message k, which was computed from all of its own message k - 1: so that one is used up over there, and
- * message k finds room.
+ * Rooms in DRAM of max_levels * h planes of each array: one to send from at an end, one to receive in at the
+ * lower one and two at the upper one. What comes from below is sent at the end of a sweep and used at the
+ * beginning of the next one. What comes from above is ready at the beginning of a sweep up there and used at
+ * the end of the next one here: with one room it would have to wait, and go when the messages from below do.
+ *
+ * No rank waits for ever. Who stores the lowest planes of message k + 1 for the rank below has read all of
+ * that one's message k, which was computed from all of message k - 1 from here: so that one is used up over
+ * there, and message k finds room. Who has rows of message k + 1 for the rank above waits until message k has
+ * gone, for which the rank above has to have begun sweep k - 1; that one waits for no more than what the one
+ * above it does in sweep k - 2, and so on.
  */
 #ifndef MX_EXCHANGE_H
 #define MX_EXCHANGE_H
@@ -24,12 +32,17 @@ struct mx_exchange {
     const struct mx_shape *shape;
     int arrays; /* live ones: parts of a message */
     int64_t plane_bytes;
+    int64_t piece_planes; /* of a piece, but that the last may have fewer */
     struct mx_exchange_end {
         int64_t planes; /* room; 0 = no neighbour */
         mx_block *block;
-        char *out[2], *in[2];                 /* of each array */
-        int64_t number, rows;                 /* message that rows are gathered for, and how many have come */
-        bool sending;                         /* the one before it is under way */
+        char *out[2], *in[2]; /* of each array; `rooms` rooms to receive in */
+        int64_t rooms;
+        int64_t number; /* message that rows are gathered for: */
+        int64_t *rows;  /* [planes]: how many of each plane have come, of all arrays together */
+        int64_t whole;  /* planes, from the first on, of which all have */
+        bool gathering; /* some have come; it is posted */
+        bool sending;   /* the one before it is under way, or this one */
         int64_t asked, posted, arrived, used; /* messages that are known, posted, here, used up */
         int64_t depth[MX_MESSAGES_KNOWN];     /* planes of message i, mod that number */
         int64_t loads[MX_MESSAGES_KNOWN];     /* LOADs of it that are not done */
@@ -44,11 +57,17 @@ void mx_exchange_close(struct mx_exchange *e);
 /* Of a run that ends well, after `sweeps` sweeps: what has been sent here and is not needed is received. */
 int mx_exchange_end(struct mx_exchange *e, int64_t sweeps, mx_why *why);
 
+/* DRAM for it, of both ends. */
+int64_t mx_exchange_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
+
+/* Takes up messages that have come, and posts those that find room then. To be called now and then. */
+int mx_exchange_look(struct mx_exchange *e, mx_why *why);
+
 /* A sweep was taken from the schedule: message `number` has so many planes. */
 int mx_exchange_ask(struct mx_exchange *e, int64_t number, int64_t planes, mx_why *why);
 
-/* A LOAD of message `number`: taken from the schedule; whether it is here (waited for), 1 or 0; where row y
- * of plane z of an array is; done. */
+/* A LOAD of message `number`: taken from the schedule; whether its planes are here (waited for), 1 or 0;
+ * where row y of plane z of an array is; done. */
 void mx_exchange_load(struct mx_exchange *e, const struct mx_step *s, int64_t number);
 int mx_exchange_here(struct mx_exchange *e, const struct mx_step *s, int64_t number, bool wait, mx_why *why);
 const char *mx_exchange_row(const struct mx_exchange *e, const struct mx_step *s, int64_t number, int64_t y,

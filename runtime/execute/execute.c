@@ -152,7 +152,7 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
     int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes += shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
-    bytes += 2 * (shape->pairs ? 2 : 1) * (shape->given[0] + shape->given[1]) * layout->plane_pitch_bytes;
+    bytes += mx_exchange_bytes(shape, layout);
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 
@@ -1179,6 +1179,7 @@ static int finish(struct run *r, uint64_t i) {
 /* Takes up what has finished meanwhile, without waiting. */
 static int collect(struct run *r) {
     int err = pass_halves(r);
+    if (err == 0 && r->exchange != NULL) err = mx_exchange_look(r->exchange, r->why);
     for (uint64_t i = r->first; i < r->end && err == 0; i++)
         if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) err = finish(r, i);
     while (r->first < r->end && at(r, r->first)->state == DONE) r->first++;
@@ -1265,6 +1266,7 @@ static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange
 static int wait_for_any(struct run *r) {
     for (;;) {
         int err = pass_halves(r);
+        if (err == 0 && r->exchange != NULL) err = mx_exchange_look(r->exchange, r->why);
         if (err < 0) return err;
         for (uint64_t i = r->first; i < r->end; i++)
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
@@ -1440,8 +1442,7 @@ static int open_arrays(struct run *r) {
 static int open_exchange(struct run *r) {
     r->exchange = calloc(1, sizeof *r->exchange);
     if (r->exchange == NULL) return mx_fail(r->why, -ENOMEM, "no memory for what neighbours exchange");
-    r->out->block_bytes += 2 * (r->shape->pairs ? 2 : 1) * (r->shape->given[0] + r->shape->given[1]) *
-                           r->x->layout->plane_pitch_bytes;
+    r->out->block_bytes += mx_exchange_bytes(r->shape, r->x->layout);
     return mx_exchange_open(r->exchange, r->x, r->schedule, r->why);
 }
 

@@ -25,17 +25,22 @@ struct mx_event {
     bool sweep;              /* COMMIT: the sweep that ends with it, not what makes it durable */
 };
 
-/* What a rank of several asks of its neighbours, at end 0 and 1 of z (exchange.h). Messages of an end arrive
- * whole and in the order in which they were sent. */
+/* What a rank of several asks of its neighbours, at end 0 and 1 of z (exchange.h). Messages of an end, and
+ * the pieces of each, arrive in the order in which they were sent. */
 struct mx_neighbours_ops {
-    /* Posts a message of n parts, which stay as they are until it is done; one at a time at each end and in
-     * each direction. 0, or < 0 with a sentence. */
-    int (*send)(void *link, int end, const struct iovec *part, int n, mx_why *why);
-    int (*receive)(void *link, int end, const struct iovec *part, int n, mx_why *why);
-    /* Of the one that was posted last: 1 = done, 0 = under way (not with `wait`); < 0 with a sentence: the
-     * neighbour is gone. */
+    /* Posts a message of n parts, in pieces: piece i are bytes i * piece_bytes to (i + 1) * piece_bytes - 1
+     * of every part, or what there is of them. One message at a time at each end and in each direction. To be
+     * sent are its first `ready` pieces, which stay as they are until it is done, and, `more`, so many, until
+     * it is all of them: what is more than all is all. 0, or < 0 with a sentence. */
+    int (*send)(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, int64_t ready,
+                mx_why *why);
+    int (*more)(void *link, int end, int64_t ready, mx_why *why);
+    int (*receive)(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, mx_why *why);
+    /* Of the one that was posted last: 1 = done, of a received one its first `pieces` (INT64_MAX: all, and
+     * the next one can be posted), 0 = under way (not with `wait`); < 0 with a sentence: the neighbour is
+     * gone. */
     int (*sent)(void *link, int end, bool wait, mx_why *why);
-    int (*received)(void *link, int end, bool wait, mx_why *why);
+    int (*received)(void *link, int end, int64_t pieces, bool wait, mx_why *why);
     /* Of an execution that failed: nothing is under way when it returns, and the neighbours end too. */
     void (*quit)(void *link);
 };

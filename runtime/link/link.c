@@ -21,6 +21,7 @@ const struct mx_link_ops *mx_link_find(const char *name) {
 
 enum { MOST_PARTS = 2 };
 enum { PIECE_BYTES = 1 << 20 };
+enum { TRIAL_PIECE_BYTES = 256 << 10 }; /* about as those of a run */
 enum { LEAST_TRIAL = 64 << 10, MOST_TRIAL = 16 << 20, SHORT_TRIALS = 20 };
 
 /* One direction at one end: a thread that does one message after the other. */
@@ -29,8 +30,10 @@ struct lane {
     pthread_t thread;
     pthread_mutex_t lock; /* the rest */
     pthread_cond_t changed;
-    bool begun, ending, busy;
+    bool begun, ending, busy, stopped;
     struct iovec part[MOST_PARTS];
+    size_t piece_bytes;
+    int64_t pieces, ready, done; /* of the message: all, those that may go, those that have gone or come */
     int n, err;
     uint64_t bytes;
     int peer;
@@ -47,15 +50,46 @@ struct mx_link {
 
 /* ------------------------------------------------------------------ lanes */
 
-static int transfer(struct lane *n) {
+static int agree(const struct mx_link *l, int peer, enum mx_channel c, size_t bytes, bool sends) {
+    return l->ops->agree != NULL ? l->ops->agree(l->state, peer, c, bytes, sends) : 0;
+}
+
+/* Waits until piece i may go. */
+static int wait_ready(struct lane *n, int64_t i) {
+    pthread_mutex_lock(&n->lock);
+    while (n->ready <= i && !n->stopped && !n->ending) pthread_cond_wait(&n->changed, &n->lock);
+    const int err = n->ready <= i ? -ECANCELED : 0;
+    pthread_mutex_unlock(&n->lock);
+    return err;
+}
+
+static int transfer_piece(struct lane *n, int64_t i) {
     const struct mx_link *l = n->link;
-    int err = 0;
-    for (int i = 0; i < n->n && err == 0; i++) {
-        struct iovec *p = &n->part[i];
-        err = n->sends ? l->ops->send(l->state, n->peer, n->channel, p->iov_base, p->iov_len)
-                       : l->ops->receive(l->state, n->peer, n->channel, p->iov_base, p->iov_len);
-        if (err == 0) n->bytes += p->iov_len;
+    const size_t skip = (size_t)i * n->piece_bytes;
+    size_t moved = 0;
+    int err = n->sends ? wait_ready(n, i) : 0;
+    for (int k = 0; k < n->n && err == 0; k++) {
+        const size_t left = n->part[k].iov_len > skip ? n->part[k].iov_len - skip : 0;
+        const size_t bytes = left < n->piece_bytes ? left : n->piece_bytes;
+        char *at = (char *)n->part[k].iov_base + skip;
+        if (bytes == 0) continue;
+        err = n->sends ? l->ops->send(l->state, n->peer, n->channel, at, bytes)
+                       : l->ops->receive(l->state, n->peer, n->channel, at, bytes);
+        if (err == 0) moved += bytes;
     }
+    pthread_mutex_lock(&n->lock);
+    n->bytes += moved;
+    /* With the last one the message is through, which `work` says. */
+    if (err == 0 && i + 1 < n->pieces) n->done = i + 1, pthread_cond_broadcast(&n->changed);
+    pthread_mutex_unlock(&n->lock);
+    return err;
+}
+
+static int transfer(struct lane *n) {
+    size_t bytes = 0;
+    for (int i = 0; i < n->n; i++) bytes += n->part[i].iov_len;
+    int err = agree(n->link, n->peer, n->channel, bytes, n->sends);
+    for (int64_t i = 0; i < n->pieces && err == 0; i++) err = transfer_piece(n, i);
     return err;
 }
 
@@ -70,6 +104,7 @@ static void *work(void *argument) {
         pthread_mutex_lock(&n->lock);
         n->busy = false;
         if (err < 0) n->err = err;
+        if (err == 0) n->done = n->pieces;
         pthread_cond_broadcast(&n->changed);
     }
     pthread_mutex_unlock(&n->lock);
@@ -84,7 +119,15 @@ static int gone(const mx_link *l, int peer, int err, mx_why *why) {
                    strerror(-err));
 }
 
-static int post(struct lane *n, const struct iovec *part, int parts, mx_why *why) {
+static int64_t pieces_of(const struct iovec *part, int parts, size_t piece_bytes) {
+    size_t most = 0;
+    for (int i = 0; i < parts; i++)
+        if (part[i].iov_len > most) most = part[i].iov_len;
+    return (int64_t)(most / piece_bytes + (most % piece_bytes > 0));
+}
+
+static int post(struct lane *n, const struct iovec *part, int parts, size_t piece_bytes, int64_t ready,
+                mx_why *why) {
     int err = 0;
     pthread_mutex_lock(&n->lock);
     if (!n->begun) {
@@ -100,6 +143,10 @@ static int post(struct lane *n, const struct iovec *part, int parts, mx_why *why
     } else {
         memcpy(n->part, part, (size_t)parts * sizeof *part);
         n->n = parts;
+        n->piece_bytes = piece_bytes;
+        n->pieces = pieces_of(part, parts, piece_bytes);
+        n->ready = ready;
+        n->done = 0;
         n->busy = true;
         pthread_cond_broadcast(&n->changed);
     }
@@ -107,26 +154,38 @@ static int post(struct lane *n, const struct iovec *part, int parts, mx_why *why
     return err;
 }
 
-static int done(struct lane *n, bool wait, mx_why *why) {
+static int done(struct lane *n, int64_t pieces, bool wait, mx_why *why) {
     pthread_mutex_lock(&n->lock);
-    while (n->busy && wait) pthread_cond_wait(&n->changed, &n->lock);
-    const int err = n->busy ? 0 : n->err;
-    const bool through = !n->busy;
+    while (n->busy && n->done < pieces && wait) pthread_cond_wait(&n->changed, &n->lock);
+    const bool through = !n->busy || n->done >= pieces;
+    const int err = n->busy || n->done >= pieces ? 0 : n->err;
     pthread_mutex_unlock(&n->lock);
     return err < 0 ? gone(n->link, n->peer, err, why) : through;
 }
 
-int mx_link_send(void *link, int end, const struct iovec *part, int n, mx_why *why) {
-    return post(&((mx_link *)link)->lane[end][1], part, n, why);
+static int more(struct lane *n, int64_t ready, mx_why *why) {
+    pthread_mutex_lock(&n->lock);
+    const int err = n->err;
+    if (ready > n->ready) n->ready = ready, pthread_cond_broadcast(&n->changed);
+    pthread_mutex_unlock(&n->lock);
+    return err < 0 ? gone(n->link, n->peer, err, why) : 0;
 }
-int mx_link_receive(void *link, int end, const struct iovec *part, int n, mx_why *why) {
-    return post(&((mx_link *)link)->lane[end][0], part, n, why);
+
+int mx_link_send(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, int64_t ready,
+                 mx_why *why) {
+    return post(&((mx_link *)link)->lane[end][1], part, n, piece_bytes, ready, why);
+}
+int mx_link_more(void *link, int end, int64_t ready, mx_why *why) {
+    return more(&((mx_link *)link)->lane[end][1], ready, why);
+}
+int mx_link_receive(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, mx_why *why) {
+    return post(&((mx_link *)link)->lane[end][0], part, n, piece_bytes, 0, why);
 }
 int mx_link_sent(void *link, int end, bool wait, mx_why *why) {
-    return done(&((mx_link *)link)->lane[end][1], wait, why);
+    return done(&((mx_link *)link)->lane[end][1], INT64_MAX, wait, why);
 }
-int mx_link_received(void *link, int end, bool wait, mx_why *why) {
-    return done(&((mx_link *)link)->lane[end][0], wait, why);
+int mx_link_received(void *link, int end, int64_t pieces, bool wait, mx_why *why) {
+    return done(&((mx_link *)link)->lane[end][0], pieces, wait, why);
 }
 void mx_link_quit(void *link) { mx_link_stop(link); }
 
@@ -171,6 +230,8 @@ void mx_link_stop(mx_link *l) {
     for (int i = 0; i < 4; i++) {
         struct lane *n = &l->lane[i / 2][i % 2];
         pthread_mutex_lock(&n->lock);
+        n->stopped = true; /* pieces that it waits for will not be ready */
+        pthread_cond_broadcast(&n->changed);
         while (n->busy) pthread_cond_wait(&n->changed, &n->lock);
         pthread_mutex_unlock(&n->lock);
     }
@@ -204,12 +265,14 @@ int mx_link_ranks(const mx_link *l) { return l->ranks; }
 /* ------------------------------------------------------------------ collectives */
 
 static int give(mx_link *l, int peer, enum mx_channel c, const void *data, size_t bytes, mx_why *why) {
-    const int err = l->ops->send(l->state, peer, c, data, bytes);
+    int err = agree(l, peer, c, bytes, true);
+    if (err == 0) err = l->ops->send(l->state, peer, c, data, bytes);
     return err < 0 ? gone(l, peer, err, why) : 0;
 }
 
 static int take(mx_link *l, int peer, enum mx_channel c, void *data, size_t bytes, mx_why *why) {
-    const int err = l->ops->receive(l->state, peer, c, data, bytes);
+    int err = agree(l, peer, c, bytes, false);
+    if (err == 0) err = l->ops->receive(l->state, peer, c, data, bytes);
     return err < 0 ? gone(l, peer, err, why) : 0;
 }
 
@@ -337,9 +400,9 @@ static int both_ways(mx_link *l, int peer, char *data, size_t bytes, mx_why *why
     for (int i = 0; i < 2; i++) {
         int err = turn_around(l, peer, 1, why, &nothing);
         const double begin = now_s();
-        if (err == 0) err = mx_link_receive(l, end, &in, 1, why);
-        if (err == 0) err = mx_link_send(l, end, &out, 1, why);
-        if (err == 0) err = mx_link_received(l, end, true, why);
+        if (err == 0) err = mx_link_receive(l, end, &in, 1, TRIAL_PIECE_BYTES, why);
+        if (err == 0) err = mx_link_send(l, end, &out, 1, TRIAL_PIECE_BYTES, INT64_MAX, why);
+        if (err == 0) err = mx_link_received(l, end, INT64_MAX, true, why);
         if (err >= 0) err = mx_link_sent(l, end, true, why);
         if (err < 0) return err;
         const double s = now_s() - begin;

@@ -32,6 +32,10 @@ struct mx_link_ops {
     /* 0, or < 0 with a sentence: why it cannot be used in this process. */
     int (*probe)(mx_why *why);
     int (*open)(mx_why *why, void **state, int *rank, int *ranks);
+    /* NULL, or before bytes go from one to the other, called by both with their number: what comes unasked
+     * would lie in memory that nobody counts, so of more than a few the sender gets to know that the receiver
+     * begins to take them, and returns then. The receiver returns at once. Errors as below. */
+    int (*agree)(void *state, int peer, enum mx_channel channel, size_t bytes, bool sends);
     /* Return when the bytes may be changed, or are there. -ECONNRESET: that rank is gone; -ECANCELED: stop
      * was called. */
     int (*send)(void *state, int peer, enum mx_channel channel, const void *data, size_t bytes);
@@ -96,10 +100,14 @@ int mx_link_measure(mx_link *link, double *bytes_per_s, double *latency_s, mx_wh
 /* ---- messages to neighbours, at end 0 (below) and 1 (above), as execute.h asks for them (context: a link)
  */
 
-int mx_link_send(void *link, int end, const struct iovec *part, int n, mx_why *why);
-int mx_link_receive(void *link, int end, const struct iovec *part, int n, mx_why *why);
+/* Piece i of a message are bytes i * piece_bytes and so on of each of its n parts, one part after the other;
+ * pieces go one after the other, and both ranks cut alike. */
+int mx_link_send(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, int64_t ready,
+                 mx_why *why);
+int mx_link_more(void *link, int end, int64_t ready, mx_why *why);
+int mx_link_receive(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, mx_why *why);
 int mx_link_sent(void *link, int end, bool wait, mx_why *why);
-int mx_link_received(void *link, int end, bool wait, mx_why *why);
+int mx_link_received(void *link, int end, int64_t pieces, bool wait, mx_why *why);
 void mx_link_quit(void *link); /* mx_link_stop */
 /* Bytes of messages that have been sent to neighbours, and received. */
 void mx_link_counters(const mx_link *link, uint64_t *sent, uint64_t *received);

@@ -183,18 +183,19 @@ static int move(struct mpi *m, bool send, int peer, int tag, void *data, size_t 
  * sender has anything to send. */
 enum { UNASKED_BYTES = 256 << 10 };
 
+static int mpi_agree(void *state, int peer, enum mx_channel c, size_t bytes, bool sends) {
+    char ready = 1;
+    return bytes > UNASKED_BYTES ? move(state, !sends, peer, (int)c + MX_CHANNELS, &ready, 1) : 0;
+}
+
 static int mpi_send(void *state, int peer, enum mx_channel c, const void *data, size_t bytes) {
-    char ready;
     void *from;
     memcpy(&from, &data, sizeof from);
-    int err = bytes > UNASKED_BYTES ? move(state, false, peer, (int)c + MX_CHANNELS, &ready, 1) : 0;
-    return err < 0 ? err : move(state, true, peer, (int)c, from, bytes);
+    return move(state, true, peer, (int)c, from, bytes);
 }
 
 static int mpi_receive(void *state, int peer, enum mx_channel c, void *data, size_t bytes) {
-    char ready = 1;
-    int err = bytes > UNASKED_BYTES ? move(state, true, peer, (int)c + MX_CHANNELS, &ready, 1) : 0;
-    return err < 0 ? err : move(state, false, peer, (int)c, data, bytes);
+    return move(state, false, peer, (int)c, data, bytes);
 }
 
 static void mpi_stop(void *state) {
@@ -257,6 +258,7 @@ const struct mx_link_ops mx_link_mpi = {.name = "mpi",
                                         .summary = "ranks that mpirun has started: mpirun -n P memext run",
                                         .probe = mpi_probe,
                                         .open = mpi_open,
+                                        .agree = mpi_agree,
                                         .send = mpi_send,
                                         .receive = mpi_receive,
                                         .stop = mpi_stop,

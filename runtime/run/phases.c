@@ -583,6 +583,7 @@ bool mx_run_asks(const struct mx_run *r) {
 }
 
 static const struct mx_neighbours_ops neighbours = {.send = mx_link_send,
+                                                    .more = mx_link_more,
                                                     .receive = mx_link_receive,
                                                     .sent = mx_link_sent,
                                                     .received = mx_link_received,

@@ -32,12 +32,12 @@ static int exchange(mx_link *l, int round, char *out[2], char *in[2], mx_why *wh
         const struct iovec to[2] = {{out[end], BYTES / 3}, {out[end] + BYTES / 3, BYTES - BYTES / 3}};
         const struct iovec from[2] = {{in[end], BYTES / 2}, {in[end] + BYTES / 2, BYTES - BYTES / 2}};
         for (int64_t i = 0; i < BYTES; i++) out[end][i] = byte_of(rank, round, end, i);
-        err = mx_link_receive(l, end, from, 2, why);
-        if (err == 0) err = mx_link_send(l, end, to, 2, why);
+        err = mx_link_receive(l, end, from, 2, SIZE_MAX, why);
+        if (err == 0) err = mx_link_send(l, end, to, 2, SIZE_MAX, INT64_MAX, why);
     }
     for (int end = 0; end < 2 && err >= 0; end++) {
         const int peer = (rank + (end == 0 ? ranks - 1 : 1)) % ranks;
-        err = mx_link_received(l, end, true, why);
+        err = mx_link_received(l, end, INT64_MAX, true, why);
         if (err > 0) err = mx_link_sent(l, end, true, why);
         for (int64_t i = 0; i < BYTES && err > 0; i++)
             if (in[end][i] != byte_of(peer, round, 1 - end, i)) err = -EBADMSG;
