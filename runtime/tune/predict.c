@@ -211,11 +211,25 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
     s->total_s = greater(s->io_s, busy) + s->edge_s;
 }
 
-/* A message goes each sweep from either end to the neighbour there, and a sweep needs the one of the sweep
- * before: along z each rank lags behind the one below by a message, once, and around a periodic z every sweep
- * waits for one. Where the link decides, its bytes go one after the other, of both ends, and no sweep is
- * shorter than a message; the first and the last message go by themselves. Sent and received bytes pass each
- * other. */
+/* What a rank waits for when it could begin a sweep with that of the rank below at an end. That one's last
+ * planes went while it stored them, one after the other, and are needed while this one's front goes through
+ * them, from nothing at the first to half of the levels at the last: a quarter of the work of so many planes.
+ * What is left is the last plane, and what the link fell behind in the ones before it. */
+static double lag_of_sweep(const struct mx_seconds *s, double sweeps, double planes, double all_planes,
+                           double link_plane_s, double latency_s) {
+    const double compute = s->compute_s / (sweeps * all_planes);
+    const double whole = greater(s->io_s + s->stall_s, s->compute_s + s->copy_s + s->cores_s);
+    const double behind = greater(link_plane_s - whole / (sweeps * all_planes), 0);
+    return greater(latency_s + link_plane_s + (planes - 1) * behind - planes * compute / 4, 0);
+}
+
+/* A message goes each sweep from either end to the neighbour there, plane after plane, and a sweep needs the
+ * one of the sweep before: along z each rank lags behind the one below by what is left of it, once, and
+ * around a periodic z every sweep waits for that. Where states are committed rank 0 stores nothing of a sweep
+ * before the last rank has ended the one before, but may have begun it: in P sweeps that goes around once.
+ * Before the first sweep a whole message goes. Where the link decides, its bytes go one after the other, of
+ * both ends, and no sweep is shorter than a message; the first and the last message go by themselves. Sent
+ * and received bytes pass each other. */
 static void predict_link(const struct job *job, const struct mx_shape *shape, const struct mx_traffic *t,
                          struct mx_seconds *s) {
     const struct mx_tune_link *l = &job->request->link;
@@ -226,9 +240,15 @@ static void predict_link(const struct job *job, const struct mx_shape *shape, co
     const double sweeps = (double)mx_sweep_count(&job->problem, shape->max_levels);
     if (l->ranks < 2 || ends == 0 || sweeps < 1) return;
     const double message = latency + (double)t->sent_bytes / (sweeps * ends * rate);
-    const double behind = (double)(l->ranks - 1) < sweeps - 1 ? (double)(l->ranks - 1) : sweeps - 1;
+    const double ranks = (double)l->ranks, behind = ranks - 1 < sweeps - 1 ? ranks - 1 : sweeps - 1;
+    const double planes = (double)(shape->max_levels * job->problem.h);
+    const double all_planes = (double)job->problem.nz + ends * (planes - (double)job->problem.h) / 2;
+    const double lag = lag_of_sweep(s, sweeps, planes, all_planes, (message - latency) / planes, latency);
+    const double ahead = planes * s->compute_s / (sweeps * all_planes) / 2;
+    const double around = (sweeps - 1) * ((ranks - 1) * lag - ahead) / ranks;
+    const bool commits = job->request->face != MX_TUNE_RESIDENT && !job->request->anonymous;
     s->link_s = greater(sweeps * message, (double)t->sent_bytes / rate) + 2 * message;
-    s->lag_s = message * (ring ? sweeps : 1 + behind);
+    s->lag_s = message + (ring ? (sweeps - 1) * lag : greater(behind * lag, commits ? around : 0));
 }
 
 struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,

@@ -240,7 +240,7 @@ struct mx_seconds {
     double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */
     double edge_s; /* filling and draining the pipeline of stream, once a sweep */
     double link_s; /* of a rank: its messages on the link, which go while it computes */
-    double lag_s;  /* of a rank: messages that the last one waits for, one after the other */
+    double lag_s;  /* of a rank: what of messages the last one waits for, one after the other */
     double total_s;
 };
 
