@@ -234,36 +234,98 @@ def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h
     return max(done)
 
 
+def simulate_pieces(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h=1, commits=False):
+    """The same, as memext does it: every sweep moves up, planes are sent as they are stored, and a rank begins with the first ones. In planes: the
+    front goes from -n to planes + n (n = b h) where there are neighbours; each of the first n planes of another rank is a little more work than the
+    one before, up to half of a whole one, when the front gets to the interior, and all of it n planes later, when the first plane is stored; at the
+    upper end all levels are at work until the last plane is stored. A plane from below or above is needed when the front gets to it. commits: none
+    is stored before all ranks have ended the sweep before."""
+    done, sending, ended = [0.0] * ranks, [0.0] * ranks, 0.0
+    plane_s = plane_cells * ELEMENT / link_rate
+
+    def whole(n):
+        return [latency + (i + 1) * plane_s for i in range(n)]
+
+    first = min(bt, levels) * h
+    low = [whole(first) if k > 0 else [] for k in range(ranks)]  # when each plane of a message is there
+    high = [whole(first) if k < ranks - 1 else [] for k in range(ranks)]
+    for _ in range(-(-levels // bt)):
+        b = min(bt, levels)
+        levels -= b
+        n, sent, t = b * h, min(bt, levels) * h, b * plane_cells / rate
+        next_low, next_high = [[]] * ranks, [[]] * ranks
+        for k in range(ranks):
+            begin = max([done[k]] + [there - i * i * t / (4 * n) for i, there in enumerate(low[k])])
+            store = begin + (n - h / 2 if low[k] else n / 2) * t
+            if commits:
+                store = max(store, ended)
+            at = store + (planes - n) * t
+            stored = []
+            for there in high[k]:
+                at = max(at, there) + t * (1 - h / (2 * n))
+                stored.append(at)
+            if not high[k]:
+                at += n / 2 * t
+            done[k] = at
+            if sent and k > 0:  # as it has room for another one there, this goes at once
+                arrivals = []
+                for i in range(sent):
+                    sending[k] = max(store + (i + 1) * t, sending[k]) + plane_s
+                    arrivals.append(sending[k] + latency)
+                next_high[k - 1] = arrivals
+            if sent and k < ranks - 1:
+                arrivals = []
+                for there in stored[n - sent:]:
+                    sending[k] = max(there, sending[k]) + plane_s
+                    arrivals.append(sending[k] + latency)
+                next_low[k + 1] = arrivals
+        low, high, ended = next_low, next_high, max(done)
+    return max(done)
+
+
+def closed_form(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h=1, commits=False):
+    """Seconds as runtime/tune/predict.c has them."""
+    sweeps, ends, n = -(-levels // bt), min(ranks - 1, 2), bt * h
+    rows = planes + ends * (n - h) / 2  # that are computed, each with all levels
+    computing = levels * rows * plane_cells / rate
+    if ranks == 1:
+        return computing
+    a_plane, link_plane = computing / (sweeps * rows), plane_cells * ELEMENT / link_rate
+    message = latency + n * link_plane
+    lag = max(0.0, latency + link_plane + (n - 1) * max(0.0, link_plane - a_plane) - n * a_plane / 4)
+    around = (sweeps - 1) * ((ranks - 1) * lag - n * a_plane / 2) / ranks if commits else 0.0
+    waiting = message + max(lag * min(ranks - 1, sweeps - 1), around)
+    return max(computing + waiting, max(ends * sweeps * n * link_plane, sweeps * message) + 2 * message)
+
+
 def simulation(a):
     nx, ny, planes = a.size
     words = a.link.split(",")
     link_rate = rate_of(words[0])
     latency = float(words[1][:-2]) * {"us": 1e-6, "ms": 1e-3}[words[1][-2:]] if len(words) > 1 else 2e-5
     cells, rows = nx * ny, []
+
+    def each(ranks, share, bt):
+        """Seconds of each way of doing it."""
+        given = (ranks, share, cells, a.steps, bt, a.rate, link_rate, latency)
+        return {"whole": simulate(*given), "alternating": simulate(*given, alternate=True), "pieces": simulate_pieces(*given),
+                "committed": simulate_pieces(*given, commits=True), "closed_form": closed_form(*given, commits=True)}
+
     alone = simulate(1, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
+    one = simulate(1, planes * a.strong, cells, a.steps, a.bt, a.rate, link_rate, latency)
     print(f"simulation (no measurement): {nx} x {ny} x {planes} cells a rank, {a.steps} steps, bt {a.bt}, {a.rate:.3g} updates/s a rank, link {a.link}")
-    print("  ranks  weak: seconds      E   E_weak   as predicted   up and down   strong: planes  seconds  speed-up   up and down")
+    print("                  weak, E:                                                             strong, speed-up:")
+    print("  ranks  E_weak  whole  up and down  in pieces  committed  as predicted     planes   whole  up and down  in pieces  committed")
     for ranks in [2**i for i in range(11)]:
-        weak = simulate(ranks, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
-        ends = 0 if ranks == 1 else 1 if ranks == 2 else 2
-        more = 1 + ends * (a.bt - 1) / (2 * planes)
-        sweeps = -(-a.steps // a.bt)
-        message = latency + a.bt * cells * ELEMENT / link_rate
-        lag = message * (1 + min(ranks - 1, sweeps - 1)) if ranks > 1 else 0
-        sending = a.bt * cells * ELEMENT / link_rate
-        link = max(ends * sweeps * sending, sweeps * message) + 2 * message if ranks > 1 else 0
-        closed = max(more * alone + lag, link)
+        weak = {way: alone / seconds for way, seconds in each(ranks, planes, a.bt).items()}
+        ends = min(ranks - 1, 2)
+        e_weak = 1 / (1 + ends * (a.bt - 1) / (2 * planes))
         share = planes * a.strong // ranks
-        bt = min(a.bt, share)
-        strong = simulate(ranks, share, cells, a.steps, bt, a.rate, link_rate, latency) if share > 0 else None
-        turns = simulate(ranks, planes, cells, a.steps, a.bt, a.rate, link_rate, latency, alternate=True)
-        strong_turns = simulate(ranks, share, cells, a.steps, bt, a.rate, link_rate, latency, alternate=True) if share > 0 else None
-        one = simulate(1, planes * a.strong, cells, a.steps, a.bt, a.rate, link_rate, latency)
-        rows.append({"ranks": ranks, "weak_s": weak, "weak_efficiency": alone / weak, "e_weak": 1 / more, "closed_form_efficiency": alone / closed,
-                     "strong_planes": share, "strong_s": strong, "strong_speed_up": one / strong if strong else None,
-                     "alternating_efficiency": alone / turns, "alternating_strong_speed_up": one / strong_turns if strong else None})
-        print(f"  {ranks:5}  {weak:13.3f}  {alone / weak:5.3f}    {1 / more:5.3f}          {alone / closed:5.3f}         {alone / turns:5.3f}   {share:14}"
-              + (f"  {strong:7.3f}  {one / strong:8.1f}   {one / strong_turns:11.1f}" if strong else ""))
+        strong = {way: one / seconds for way, seconds in each(ranks, share, min(a.bt, share)).items()} if share > 0 else None
+        rows.append({"ranks": ranks, "e_weak": e_weak, "weak_efficiency": weak, "strong_planes": share, "strong_speed_up": strong})
+        print(f"  {ranks:5}   {e_weak:.3f}  {weak['whole']:.3f}        {weak['alternating']:.3f}      {weak['pieces']:.3f}      {weak['committed']:.3f}"
+              f"         {weak['closed_form']:.3f}   {share:8}"
+              + (f"   {strong['whole']:5.1f}        {strong['alternating']:5.1f}      {strong['pieces']:5.1f}      {strong['committed']:5.1f}" if strong else ""))
     return {"simulation": True, "link": a.link, "rows": rows}
 
 
