@@ -6,13 +6,15 @@ measured     two coupled ranks of one thread each (a grid of 2 N planes) against
              Links: `local` (sockets of this machine), or a rate as 1Gbit or 100Mbit: two network namespaces, joined by a pair of
              veth with a token bucket (tbf) at each end, and mpirun of MPICH (or --mpi openmpi) over TCP between them (root alone).
 model        each rank computes h (bt - 1) / 2 planes a level twice over, at its one end, on average:
-             T = max((1 + h (bt - 1) / (2 N)) * T_independent, bytes / rate) + 2 messages, of the first sweep and the lag (docs/ranks.md)
+             T = max((1 + h (bt - 1) / (2 N)) * T_independent + message + lag, bytes / rate + 2 messages): the message of the first sweep, and
+             what is left of one when the rank below ends a sweep (docs/ranks.md)
 strong       --strong-ranks 1,2: ranks of one thread each share a grid of --size over sockets of this machine, in turns, --pairs times each.
              With more ranks than cores they take turns on those: that is said, and the model divides by cores
              T = T_1 / min(P, cores) * (1 + ends h (bt - 1) P / (2 N)), where a rank has `ends` neighbours (1 of two, 2 of the inner ones)
 simulated    --simulate: no machine, a replay of the schedule of P = 1 to 1024 ranks, weak and strong: when each sweep of each rank may
-             begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency; and the same with
-             sweeps that go up and down by turns, which memext has not
+             begin, when its ends are stored and sent, one message after the other on a link of a rate and a latency. Of messages in pieces,
+             as memext has them, with commits and without; of messages that go, and are waited for, as a whole; and of those with sweeps
+             that go up and down by turns
 
 usage: experiments/weak_scaling.py [--links local,1Gbit,100Mbit] [--pairs 5] [--size 254 254 128] [--steps 160] [--bt 8] [--mpi mpich]
            [--backend dram] [--place DIR] [--strong-ranks 1,2] [--simulate] [--rate 1e9] [--link 10Gbit,20us] [--json FILE]
@@ -186,8 +188,11 @@ class Measurement:
         efficiency = statistics.median(pair[0] / pair[1] for pair in pairs)
         sent = last["predicted_sent_bytes"]
         rate = rate_of(name) * PAYLOAD if name != "local" else float("inf")
-        message = sent / -(-self.a.steps // bt)
-        model = max(more * alone, sent / rate) + 2 * message / rate
+        sweeps = -(-self.a.steps // bt)
+        message = sent / sweeps / rate
+        on_link, swept = message / (bt * h), alone / (sweeps * planes)  # of a plane
+        lag = max(0.0, on_link + (bt * h - 1) * max(0.0, on_link - swept) - bt * h * swept / 4)
+        model = max(more * alone + message + lag, sent / rate + 2 * message)
         result = {"link": name, "pairs": pairs, "independent_s": alone, "coupled_s": statistics.median(pair[1] for pair in pairs), "efficiency": efficiency,
                   "e_weak": 1 / more, "of_e_weak": efficiency * more, "model_s": model, "model_efficiency": alone / model,
                   "of_model": efficiency / (alone / model), "sent_bytes": sent, "link_bytes_per_s": last["link_bytes_per_s"],
@@ -240,6 +245,7 @@ def simulate_pieces(ranks, planes, plane_cells, levels, bt, rate, link_rate, lat
     one before, up to half of a whole one, when the front gets to the interior, and all of it n planes later, when the first plane is stored; at the
     upper end all levels are at work until the last plane is stored. A plane from below or above is needed when the front gets to it. commits: none
     is stored before all ranks have ended the sweep before."""
+    ranks = min(ranks, 2 * -(-levels // bt) + 3)  # in a sweep nobody hears of more than a rank: those in the middle of more are alike
     done, sending, ended = [0.0] * ranks, [0.0] * ranks, 0.0
     plane_s = plane_cells * ELEMENT / link_rate
 
