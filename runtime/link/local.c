@@ -72,9 +72,10 @@ void mx_local_use(struct mx_local_end *ends, int rank) { of_thread = &ends[rank]
 static volatile sig_atomic_t n_children;
 static pid_t child[LOCAL_MOST];
 
+/* A rank that somebody has stopped is to hear of it too. */
 static void forward(int signal) {
     for (int i = 0; i < n_children; i++)
-        if (child[i] > 0) kill(child[i], signal);
+        if (child[i] > 0) kill(child[i], signal), kill(child[i], SIGCONT);
 }
 
 /* A rank ends when the process that started it has. */
@@ -99,6 +100,7 @@ static int wait_for(int ranks) {
             child[i] = 0;
             left--;
             if (code > worst) worst = code;
+            if (code > 0) forward(SIGCONT); /* all end then, and nobody waits for one that was stopped */
         }
     }
     return worst;
