@@ -654,6 +654,12 @@ static bool given_is_here(const struct run *r, const struct entry *e) {
     return r->given_up || mx_exchange_here(r->exchange, &e->step, e->sweep, false, NULL) != 0;
 }
 
+/* Where all ranks are asked to end, the end of another is none of its own. */
+static int look_at_neighbours(struct run *r) {
+    const int err = r->exchange != NULL ? mx_exchange_look(r->exchange, r->why) : 0;
+    return err == -ECONNRESET && r->x->stop != NULL && *r->x->stop ? -EINTR : err;
+}
+
 /* A LOAD that takes a copy of it. */
 static int finish_given(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
@@ -1179,7 +1185,7 @@ static int finish(struct run *r, uint64_t i) {
 /* Takes up what has finished meanwhile, without waiting. */
 static int collect(struct run *r) {
     int err = pass_halves(r);
-    if (err == 0 && r->exchange != NULL) err = mx_exchange_look(r->exchange, r->why);
+    if (err == 0) err = look_at_neighbours(r);
     for (uint64_t i = r->first; i < r->end && err == 0; i++)
         if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) err = finish(r, i);
     while (r->first < r->end && at(r, r->first)->state == DONE) r->first++;
@@ -1266,7 +1272,7 @@ static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange
 static int wait_for_any(struct run *r) {
     for (;;) {
         int err = pass_halves(r);
-        if (err == 0 && r->exchange != NULL) err = mx_exchange_look(r->exchange, r->why);
+        if (err == 0) err = look_at_neighbours(r);
         if (err < 0) return err;
         for (uint64_t i = r->first; i < r->end; i++)
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
