@@ -266,6 +266,22 @@ def test_killed_and_resumed(memext, place):
     assert json.loads(done.stdout)["checksum"] == alone(memext, *grid)["checksum"]
 
 
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_stopped(memext, place, how):
+    """A rank that is stopped does not hear that another has ended, nor that all are to: it is woken for that."""
+    grid = ["-n", NX, NY, NZ, "-t", 4000, "--algorithm", "stream", "--block", NY, NZ, 1]
+    slow = ["--backend", "fault:aio", "--fault", "delay_us=9000"]
+    words = [str(w) for w in [memext.program, "run", "-d", place, "--ranks", 3, *EACH, "--quiet", *grid, *slow]]
+    run = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: max(steps_of(memext, place, 3)) >= 0, "a commit", run)
+    stopped, other, _ = children(run.pid)
+    os.kill(stopped, signal.SIGSTOP)
+    wait_until(lambda: open(f"/proc/{stopped}/stat").read().rsplit(")", 1)[1].split()[0] == "T", "a stop", run)
+    os.kill(other if how == signal.SIGKILL else run.pid, how)
+    err = run.communicate(timeout=600)[1]
+    assert run.returncode == 128 + how if how == signal.SIGKILL else run.returncode != 0, (run.returncode, err)
+
+
 def test_refusals(memext, place, tmp_path):
     """What ranks cannot do is said in a sentence, before anything is done."""
     words = [*GRID, "-d", place, "--ranks"]
@@ -308,7 +324,7 @@ def test_link_rates(memext, place):
         assert one["predicted_seconds"] >= max(time["link_s"], time["compute_s"], time["io_s"])
     assert slow["predicted_seconds"] > 10 * fast["predicted_seconds"]
     computing = ["--read-bw", 1e11, "--write-bw", 1e11, "--rate", 1e8]  # deep ends cost most
-    near, far = [tuned(memext, *computing, "--link", link)["plan"]["bt"] for link in ("100Gbit", "100Gbit,10s")]
+    near, far = [tuned(memext, *computing, "--link", link)["plan"]["bt"] for link in ("100Gbit", "100Gbit,40s")]
     assert near < far
     given = memext.run(*GRID, "--ranks", 4, "--dry-run", *PLANS["stream"], "--link", "1GB,5us")["ranks"]
     assert given["link_source"] == "given" and (given["link_bytes_per_s"], given["link_latency_s"]) == pytest.approx((1e9, 5e-6))
@@ -316,6 +332,38 @@ def test_link_rates(memext, place):
     assert measured["link_source"] == "measured" and measured["link_bytes_per_s"] > 1e6 and 0 < measured["link_latency_s"] < 1
     for word in ["pigeon", "10", "10Gbit,5", "local,", "-1Gbit", "mpi,1Gbit,1us,1"]:
         memext.refused("run", *GRID, "--ranks", 2, "-d", place, "--link", word, naming=["RATE"])
+
+
+def test_lag(memext):
+    """Predicted seconds have what is left of a message when the rank below ends its sweep (docs/ranks.md)."""
+    for link in ["1Gbit,20us", "10Gbit,20us", "100Gbit,20us", "100Gbit,100ms"]:
+        one = tuned(memext, "--link", link, "--read-bw", 1e11, "--write-bw", 1e11, "--rate", 1e10)
+        time, link, bt, ranks, planes = one["predicted_time"], one["link"], one["plan"]["bt"], 64, 128
+        sweeps = -(-1000 // bt)
+        passes = sweeps * (planes + bt - 1)  # of a plane through a sweep
+        on_link = one["predicted_sent_bytes"] / (2 * sweeps * bt * link["bytes_per_s"])
+        swept = max(time["io_s"] + time["stall_s"], time["compute_s"] + time["copy_s"] + time["cores_s"]) / passes
+        lag = max(0, link["latency_s"] + on_link + (bt - 1) * max(0, on_link - swept) - bt * time["compute_s"] / passes / 4)
+        around = (sweeps - 1) * ((ranks - 1) * lag - bt * time["compute_s"] / passes / 2) / ranks
+        wanted = link["latency_s"] + bt * on_link + max(lag * min(ranks - 1, sweeps - 1), around)
+        assert time["lag_s"] == pytest.approx(wanted, rel=1e-6), (link, bt)
+
+
+def test_simulation():
+    """Messages in pieces never lose against whole ones, nor anything where the link is as fast as a sweep; predicted seconds are those of the replay."""
+    import importlib.util
+    spec = importlib.util.spec_from_file_location("weak_scaling", ROOT / "experiments" / "weak_scaling.py")
+    weak_scaling = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(weak_scaling)
+    for n in [1, 2, 3, 8, 40]:
+        for rate in [1.25e9, 3.125e9, 12.5e9]:
+            given = (n, 512, 1022**2, 640, 32, 1e10, rate, 2e-5)
+            pieces, committed = weak_scaling.simulate_pieces(*given), weak_scaling.simulate_pieces(*given, commits=True)
+            assert pieces <= 1.001 * weak_scaling.simulate(*given) and pieces <= committed
+            assert weak_scaling.closed_form(*given) == pytest.approx(pieces, rel=0.02)
+            assert weak_scaling.closed_form(*given, commits=True) == pytest.approx(committed, rel=0.02)
+            if rate > 3e9:
+                assert pieces == pytest.approx(weak_scaling.simulate(1, *given[1:]) * (1 + min(n - 1, 2) * 31 / 1024), rel=0.003)
 
 
 @pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
@@ -330,6 +378,34 @@ def test_mpi(memext, build, place, whole, mpi):
         assert result["ranks"]["link"] == "mpi"
         check_bytes(result, n)
     assert result["checksum"] == whole and result["resumed_from"] == 12
+
+
+@pytest.mark.parametrize("mpi", ["local", *MPIS])
+def test_failed_in_the_middle(memext, build, place, mpi):
+    """Planes that are pieces of a message each: transfers of a rank fail somewhere in its sweeps, again and again, while the others wait for
+    planes of a message that has begun. All end with a sentence, and go on to the bits of an undisturbed run."""
+    if mpi != "local" and not (build / f"memext-{mpi}.so").exists():
+        pytest.skip(f"memext was built without {mpi}")
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+    how = {"prefix": [f"mpirun.{mpi}", "-n", 3, *more], "env": environment} if mpi != "local" else {}
+    grid = ["-n", 190, 186, 30, "-t", 14]
+    words = ["-d", place, *EACH, "--quiet", "--keep", *([] if how else ["--ranks", 3])]
+    begin = [*grid, "--plan", "stream by=186 bt=4 slab=1 ahead=1 threads=1", "--force"]
+    assert memext("run", *begin, *words, "-t", 2, **how).returncode == 0
+    failed = 0
+    for seed in range(5 if mpi == "local" else 3):
+        done = memext("run", "--resume", *words, "-t", 14, "--backend", "fault:aio", "--fault", f"eio=0.03,seed={seed}", **how)
+        assert done.returncode in (0, 3) and done.stderr.count("failed: Input/output error") in ([1, 2, 3] if done.returncode else [0]), done.stderr
+        failed += done.returncode == 3
+        if done.returncode == 0:
+            break
+    assert failed > 0
+    done = memext("run", "--resume", *words, "-t", 14, "--json", "-", **how)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    check_bytes(result, 3)
+    assert result["checksum"] == alone(memext, *grid)["checksum"]
 
 
 def test_strong_scaling(build, tmp_path):
