@@ -9,6 +9,7 @@ import sys
 
 import numpy
 import pytest
+import test_run_systems
 from conftest import ROOT, random_grid, wait_until
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
@@ -89,6 +90,27 @@ def test_systems(memext, place, tmp_path, name):
         copy = ["--field-copy"] if i == 1 and system.fixed else []
         result = ranks(memext, place, 3, *system.words(nt), *plan, *system.outputs(tmp_path), *copy, "--overwrite")
         system.check(tmp_path, nt)
+        check_bytes(result, 3)
+
+
+def test_pieces(memext, place, tmp_path, monkeypatch):
+    """Planes that are pieces of a message each (above they are too small for that): strips, blocks, around the ends, both arrays."""
+    plans = {"stream": ["--algorithm", "stream", "--block", 186, 40, 3], "strips": ["--plan", "stream by=50 bt=3 slab=2"],
+             "redundant": ["--algorithm", "redundant", "--block", 60, 7, 3]}
+    ring, sides, wanted = ["--side", "z=periodic"], ["--side", "y=periodic", "--side", "z=mirror"], {}
+    for more, plan, n in [([], "strips", 3), ([], "redundant", 3), (ring, "stream", 3), (ring, "strips", 2), (sides, "redundant", 2), (sides, "stream", 4)]:
+        words = ["-n", 190, 186, 31, "-t", 8, *more]
+        if str(more) not in wanted:
+            wanted[str(more)] = alone(memext, *words)["checksum"]
+        result = ranks(memext, place, n, *words, *plans[plan])
+        assert result["checksum"] == wanted[str(more)], (more, plan, n)
+        check_bytes(result, n)
+    monkeypatch.setitem(test_run_systems.N, "wave", (250, 262, 20))
+    words = System("wave", tmp_path).words(6)
+    one = memext.run(*words, "--backend", "dram", "--threads", 1)["checksum"]
+    for plan in [["--algorithm", "stream", "--block", 400, 400, 2], ["--plan", "stream by=90 bt=2 slab=3"]]:
+        result = ranks(memext, place, 3, *words, *plan)
+        assert result["checksum"] == one, plan
         check_bytes(result, 3)
 
 
