@@ -49,8 +49,6 @@ static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
     int err = d->unused
                   ? mx_retry(mx_sys->ftruncate(fd, (off_t)(extent->offset_bytes + extent->bytes)))
                   : mx_retry(mx_sys->fallocate(fd, 0, (off_t)extent->offset_bytes, (off_t)extent->bytes));
-    if (err == 0)
-        err = mx_retry(mx_sys->fsync(fd)); /* the size is durable before a superblock relies on it */
     if (err == 0) return 0;
     return mx_fail(why, err, "%s for a Buffer cannot be had in %.300s: %s", mx_size(extent->bytes).text,
                    d->found.path, strerror(-err));
@@ -81,11 +79,7 @@ static int add_extent(mx_device *d, const char *name, uint64_t bytes, mx_why *wh
     padded.bytes = mx_round_up(bytes, align > 4096 ? align : 4096);
     int err = allocate(d, &padded, why);
     if (err != 0) return err;
-    if (d->inner->anonymous) {
-        d->found.super = next;
-        return 0;
-    }
-    err = mx_device_store(d, &next);
+    err = mx_device_extend(d, &next);
     return err == 0 ? 0 : mx_fail(why, err, "%.300s cannot be written: %s", d->found.path, strerror(-err));
 }
 

@@ -292,6 +292,8 @@ void mx_device_close(mx_device *device) {
     if (device == NULL) return;
     const bool keep = worth_keeping(device);
     const uint64_t end = mx_round_up(end_of_extents(device), MX_EXTENT_ALIGN_BYTES);
+    if (keep && device->unsaved)
+        mx_device_flush(device); /* of what was never committed nothing is promised */
     if (keep && !device->inner->anonymous && !device->options.resume)
         mx_place_trim(&device->found, end > MX_DATA_OFFSET_BYTES ? end : MX_DATA_OFFSET_BYTES);
     dismantle(device, !keep);
@@ -356,31 +358,61 @@ static int flush_backend(mx_device *d) {
     return err != -ENOSYS ? err : mx_retry(mx_sys->fdatasync(d->found.place.fd));
 }
 
-int mx_device_flush(mx_device *device) {
-    if (device->inner->anonymous) return 0;
-    int err = mx_device_error(device, NULL);
+/* With the size of the file, which is durable before a superblock relies on it. */
+static int flush_data(mx_device *d) {
+    int err = mx_device_error(d, NULL);
     if (err != 0) return err;
-    err = flush_backend(device); /* without the lock: it takes long */
-    pthread_mutex_lock(&device->lock);
-    mx_device_fail(device, err, "flushing what was written to");
-    err = first_failure(device, NULL);
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_lock(&d->lock);
+    const bool longer = d->unsaved && !d->found.place.block_device;
+    pthread_mutex_unlock(&d->lock);
+    if (longer) err = mx_retry(mx_sys->fsync(d->found.place.fd)); /* without the lock: it takes long */
+    if (err == 0 && (!longer || d->backend->flush != NULL)) err = flush_backend(d);
+    pthread_mutex_lock(&d->lock);
+    mx_device_fail(d, err, "flushing what was written to");
+    err = first_failure(d, NULL);
+    pthread_mutex_unlock(&d->lock);
     return err;
 }
 
-int mx_device_store(mx_device *d, const struct mx_superblock *next) {
+/* Writes next as the newest superblock, unless something failed before. fd: one with O_DSYNC, or one that
+ * only what this process leaves behind is written by. Lock held. */
+static int store_by(mx_device *d, int fd, const struct mx_superblock *next) {
     if (d->options.read_only) return -EROFS;
     int err = first_failure(d, NULL);
     if (err != 0) return err;
-    err = mx_store_commit(d->found.sync_fd, next, &d->found.super, &d->found.slot);
+    err = mx_store_commit(fd, next, &d->found.super, &d->found.slot);
+    if (err == 0) d->unsaved = false;
     return mx_device_fail(d, err, "writing the superblock of");
+}
+
+static int store(mx_device *d, const struct mx_superblock *next) {
+    return store_by(d, d->found.sync_fd, next);
+}
+
+int mx_device_extend(mx_device *d, const struct mx_superblock *next) {
+    int err = d->options.read_only ? -EROFS : first_failure(d, NULL);
+    if (err != 0) return err;
+    d->found.super = *next;
+    d->unsaved = !d->inner->anonymous;
+    return 0;
+}
+
+int mx_device_flush(mx_device *device) {
+    if (device->inner->anonymous) return 0;
+    int err = flush_data(device);
+    if (err != 0) return err;
+    pthread_mutex_lock(&device->lock);
+    struct mx_superblock next = device->found.super;
+    if (device->unsaved) err = store(device, &next);
+    pthread_mutex_unlock(&device->lock);
+    return err;
 }
 
 int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
     if (device->inner->anonymous) return -ENOTSUP;
     if (note_bytes > MX_NOTE_BYTES || note_bytes == 0) return -EINVAL;
     if (device->options.read_only) return -EROFS;
-    int err = mx_device_flush(device);
+    int err = flush_data(device);
     if (err != 0) return err;
     pthread_mutex_lock(&device->lock);
     struct mx_superblock next = device->found.super;
@@ -388,19 +420,23 @@ int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
     memcpy(next.note, note, note_bytes);
     next.note_bytes = (uint32_t)note_bytes;
     next.finished = MX_RUN_UNDER_WAY;
-    err = mx_device_store(device, &next);
+    err = store(device, &next);
     pthread_mutex_unlock(&device->lock);
     return err;
 }
 
+/* A file that is removed when the device is closed says that its run is done to whoever finds it after the
+ * end of this process, but does not wait for stable storage: should the power be lost, the last commit is
+ * there. */
 int mx_device_finish(mx_device *device) {
+    const bool removed = device->found.directory && !device->options.keep;
     if (device->inner->anonymous) return -ENOTSUP;
-    int err = mx_device_flush(device);
+    int err = removed ? mx_device_error(device, NULL) : flush_data(device);
     if (err != 0) return err;
     pthread_mutex_lock(&device->lock);
     struct mx_superblock next = device->found.super;
     next.finished = device->options.keep ? MX_RUN_KEPT : MX_RUN_DONE;
-    err = mx_device_store(device, &next);
+    err = store_by(device, removed ? device->found.place.fd : device->found.sync_fd, &next);
     device->done = err == 0;
     pthread_mutex_unlock(&device->lock);
     return err;

@@ -21,6 +21,7 @@ struct mx_device {
     bool done;            /* mx_device_finish succeeded in this process */
     bool extent_open[MX_EXTENTS];
     bool unused;            /* the extent that is being made takes no space yet */
+    bool unsaved;           /* there are extents that no superblock tells of yet, in a file or device */
     bool told_registration; /* the note tells already that memory could not be registered */
     int failed;             /* the first error of a write or flush, other than of the queue's own writes */
     mx_why failure;         /* and its sentence */
@@ -41,8 +42,9 @@ int mx_buffer_allocate(mx_buffer *buffer, mx_why *why);
 /* The device that a Buffer is on. */
 mx_device *mx_buffer_device(const mx_buffer *buffer);
 
-/* Writes next as the newest superblock, unless something failed before. Lock held. */
-int mx_device_store(mx_device *device, const struct mx_superblock *next);
+/* Takes the extents of next, which the next superblock that is written tells of: that of a commit, or, of
+ * what was never committed, that of mx_device_flush or mx_device_close. Lock held. */
+int mx_device_extend(mx_device *device, const struct mx_superblock *next);
 /* Remembers the first failed write or flush. Lock held. Returns err. */
 int mx_device_fail(mx_device *device, int err, const char *what);
 /* For a process that must end at once, since memory that Buffers are mapped to cannot be had: removes the

@@ -434,11 +434,11 @@ static int allocate_slots(const struct mx_found *found) {
     return err == -EOPNOTSUPP || err == -EINVAL ? 0 : err;
 }
 
-/* The name too, where we may read its directory. */
+/* Of a file that was not there the name, where we may read its directory: what is in it was written by a
+ * descriptor of O_DSYNC. */
 static int sync_new_file(const struct mx_found *found) {
-    int err = mx_retry(mx_sys->fsync(found->place.fd));
-    if (err != 0 || !found->created) return err;
-    err = mx_sync_directory(found->path);
+    if (!found->created) return mx_retry(mx_sys->fsync(found->place.fd));
+    int err = mx_sync_directory(found->path);
     return err == -EACCES ? 0 : err;
 }
 

@@ -77,9 +77,29 @@ int mx_machine_detect_memory(mx_why *why, struct mx_machine *out) {
     return 0;
 }
 
-static int load_topology(mx_why *why, hwloc_topology_t *out) {
+/* Of what hwloc can tell only what is looked at here, as the system tells it: to ask the processors
+ * themselves hwloc moves this thread from one to the next, and waits for each. */
+static void take_little(hwloc_topology_t topology) {
+    static const hwloc_obj_type_t types[] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L1CACHE,
+                                             HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE};
+    unsigned long flags = 0;
+#if HWLOC_API_VERSION >= 0x00020500
+    flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
+#endif
+#if HWLOC_API_VERSION >= 0x00020800
+    flags |=
+        HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+#endif
+    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        hwloc_topology_set_type_filter(topology, types[i], HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_flags(topology, flags);
+}
+
+static int load_topology(bool little, mx_why *why, hwloc_topology_t *out) {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0) return mx_fail(why, -ENOMEM, "hwloc cannot be started");
+    if (little) take_little(topology);
     if (hwloc_topology_load(topology) != 0) {
         hwloc_topology_destroy(topology);
         return mx_fail(why, -ENOSYS, "hwloc cannot read the topology of this machine");
@@ -88,12 +108,12 @@ static int load_topology(mx_why *why, hwloc_topology_t *out) {
     return 0;
 }
 
-int mx_machine_detect(mx_why *why, struct mx_machine *out) {
+static int detect(bool little, mx_why *why, struct mx_machine *out) {
     struct mx_machine machine;
     hwloc_topology_t topology = NULL;
     hwloc_bitmap_t allowed = NULL;
     int err = mx_machine_detect_memory(why, &machine);
-    if (err == 0) err = load_topology(why, &topology);
+    if (err == 0) err = load_topology(little, why, &topology);
     if (err != 0) return err;
     allowed = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology));
     hwloc_bitmap_t bound = hwloc_bitmap_alloc();
@@ -110,6 +130,12 @@ end:
     hwloc_bitmap_free(allowed);
     hwloc_topology_destroy(topology);
     return err;
+}
+
+/* Where the system does not tell of caches the processors are asked after all. */
+int mx_machine_detect(mx_why *why, struct mx_machine *out) {
+    const int err = detect(true, why, out);
+    return err == 0 && out->l2_bytes == 0 ? detect(false, why, out) : err;
 }
 
 static const char synthetic[] = "synthetic:";
@@ -235,7 +261,7 @@ int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *o
 
 int mx_machine_export(const char *path, mx_why *why) {
     hwloc_topology_t topology = NULL;
-    int err = load_topology(why, &topology);
+    int err = load_topology(false, why, &topology);
     if (err != 0) return err;
     if (hwloc_topology_export_xml(topology, path, 0) != 0)
         err = mx_fail(why, -EIO, "%s: the topology cannot be written there", path);

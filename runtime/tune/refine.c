@@ -17,8 +17,8 @@
 #include <stdlib.h>
 
 enum {
-    DEPTH_PLANES = 64, /* that the last level is behind the first */
-    MOST_SLAB = MX_TILE_MOST_PLANES,
+    DEPTH_PLANES = 64,               /* that the last level is behind the first */
+    MOST_SLAB = MX_TILE_MOST_PLANES, /* where a call moves on by one slab */
     LEAST_SLAB = 4,
     USUAL_SLAB = 16,
     LEAST_ROWS = 24, /* of a plane: fewer make too few tiles to tell anything */
@@ -43,8 +43,22 @@ struct ring {
     const struct mx_machine *machine;
     mx_block *block;
     int32_t threads, levels;
+    int64_t most_slab; /* planes that the front moves on by at once */
     int64_t front;
 };
+
+static struct mx_engine_options options_of(const struct ring *r, struct mx_tiled_sizes s) {
+    return (struct mx_engine_options){.problem = &r->problem,
+                                      .machine = r->machine,
+                                      .row_pitch_bytes = r->layout.row_pitch_bytes,
+                                      .threads = r->threads,
+                                      .slab = s.slab,
+                                      .tile = s.tile,
+                                      .ct = s.ct,
+                                      .levels = r->levels,
+                                      .rows = r->layout.rows,
+                                      .planes = s.slab};
+}
 
 /* Rows of a plane: as many as the problem has, memory holds and time allows; 0 = a ring in cache. */
 static int64_t ring_rows(const struct ring *r, int64_t ny, uint64_t memory_bytes, double updates_per_s) {
@@ -58,6 +72,15 @@ static int64_t ring_rows(const struct ring *r, int64_t ny, uint64_t memory_bytes
     return rows >= tune_max(least, LEAST_ROWS) ? rows : 0;
 }
 
+/* Many threads move on by several slabs at once (the engine's slab() says how many planes), of which one is
+ * what a single thread would do. */
+static int64_t slabs_a_call(const struct ring *r) {
+    struct mx_engine_options o = options_of(r, (struct mx_tiled_sizes){0});
+    const int64_t all = r->ops->slab(&o);
+    o.threads = 1;
+    return tune_max(1, all / tune_max(1, r->ops->slab(&o)));
+}
+
 /* Without a block where there is nothing to be measured. */
 static int make_ring(const struct mx_problem *p, uint64_t memory_bytes, double updates_per_s, mx_why *why,
                      struct ring *r) {
@@ -65,10 +88,13 @@ static int make_ring(const struct mx_problem *p, uint64_t memory_bytes, double u
     r->levels = (int32_t)tune_max(1, DEPTH_PLANES / p->h);
     r->front = (r->levels + 1) * (int64_t)p->h;
     r->problem = *p;
-    r->problem.nz = r->levels * (int64_t)p->h + MOST_SLAB;
+    int err = mx_layout_make(&r->problem, LINE_BYTES, false, why, &r->layout); /* the length of a row */
+    if (err < 0) return err;
+    r->most_slab = MOST_SLAB * slabs_a_call(r);
+    r->problem.nz = r->levels * (int64_t)p->h + r->most_slab;
     r->problem.ny = ring_rows(r, p->ny, memory_bytes, updates_per_s);
     if (r->problem.ny == 0) return 0;
-    int err = mx_layout_make(&r->problem, LINE_BYTES, false, why, &r->layout);
+    err = mx_layout_make(&r->problem, LINE_BYTES, false, why, &r->layout);
     if (err < 0) return err;
     mx_layout_in_dram(&r->layout);
     return mx_block_create(&none, 2 * (uint64_t)r->layout.buffer_bytes, why, &r->block);
@@ -85,22 +111,10 @@ static bool same(struct mx_tiled_sizes a, struct mx_tiled_sizes b) {
     return a.slab == b.slab && a.tile == b.tile && a.ct == b.ct;
 }
 
-static struct mx_engine_options options_of(const struct ring *r, struct mx_tiled_sizes s) {
-    return (struct mx_engine_options){.problem = &r->problem,
-                                      .machine = r->machine,
-                                      .row_pitch_bytes = r->layout.row_pitch_bytes,
-                                      .threads = r->threads,
-                                      .slab = s.slab,
-                                      .tile = s.tile,
-                                      .ct = s.ct,
-                                      .levels = r->levels,
-                                      .rows = r->layout.rows,
-                                      .planes = s.slab};
-}
-
-/* Sizes that are 0 become the engine's choice. */
+/* Sizes that are 0 become the engine's choice: the slab as it is in a plan, by which a call moves on. */
 static int enter(const struct ring *r, struct mx_tiled_sizes sizes, mx_why *why, struct racer *out) {
     struct mx_engine_options o = options_of(r, sizes);
+    o.slab = sizes.slab = r->ops->slab(&o);
     struct mx_plan plan = {.slab = sizes.slab, .tile = sizes.tile, .ct = sizes.ct};
     int err = r->ops->create(&o, why, &out->engine);
     if (err < 0) return err;
@@ -194,7 +208,7 @@ static void try_sizes(struct search *s, struct mx_tiled_sizes sizes) {
     struct racer x = {.engine = NULL};
     const bool late = s->n_tried > 1 && mx_clock_ns() >= s->end_ns; /* one is tried however slow */
     if (late || enter(s->ring, sizes, NULL, &x) < 0) return;
-    if (is_new(s, x.sizes) && x.sizes.slab <= MOST_SLAB) {
+    if (is_new(s, x.sizes) && x.sizes.slab <= s->ring->most_slab) {
         s->tried[s->n_tried++] = x.sizes;
         if (times_as_fast(s->ring, &x, &s->best, 3) >= least_gain) {
             struct racer slower = s->best;
@@ -223,7 +237,7 @@ static void try_slabs(struct search *s) {
     for (size_t i = 0; i < sizeof quarters / sizeof quarters[0]; i++) {
         struct mx_tiled_sizes sizes = s->best.sizes;
         sizes.slab = tune_max(LEAST_SLAB, (own * quarters[i] + 4) / 8 * 2);
-        if (sizes.slab <= MOST_SLAB) try_sizes(s, sizes);
+        if (sizes.slab <= s->ring->most_slab) try_sizes(s, sizes);
     }
 }
 

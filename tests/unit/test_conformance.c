@@ -1447,6 +1447,65 @@ Test(conformance, failed_flushes_are_final) {
     }
 }
 
+static atomic_int waits; /* for stable storage */
+
+static int waiting_fsync(int fd) {
+    waits++;
+    return mx_sys_kernel.fsync(fd);
+}
+static int waiting_fdatasync(int fd) {
+    waits++;
+    return mx_sys_kernel.fdatasync(fd);
+}
+static ssize_t waiting_pwrite(int fd, const void *from, size_t bytes, off_t at) {
+    waits += (fcntl(fd, F_GETFL) & O_DSYNC) != 0;
+    return mx_sys_kernel.pwrite(fd, from, bytes, at);
+}
+
+static int waits_since(int *before) {
+    const int n = waits - *before;
+    *before += n;
+    return n;
+}
+
+/* Until something is committed nothing but the store itself and its name is waited for: Buffers are told of
+ * by the first commit, or flush, or when a store that stays is closed. A store that is removed when it is
+ * closed does not wait until it says for good that its run is done. */
+Test(conformance, new_stores_wait_for_few_flushes) {
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("store"));
+    for (int directory = 0; directory < 2; directory++) {
+        struct mx_device_options o = {.backend = "uring", .path = directory ? dir : path};
+        struct mx_store_facts look = {.size = sizeof look};
+        mx_buffer *buffer[3];
+        int before = waits;
+        sick = mx_sys_kernel;
+        sick.fsync = waiting_fsync, sick.fdatasync = waiting_fdatasync, sick.pwrite = waiting_pwrite;
+        be_sick(0);
+        mx_device *device = open_ok(&o);
+        cr_expect_eq(waits_since(&before), 2, "a superblock and a name");
+        buffer[0] = create_ok(device, "a", MIB);
+        buffer[1] = create_ok(device, "b", MIB);
+        cr_expect_eq(waits_since(&before), 0);
+        if (!directory) {
+            cr_expect_eq(mx_device_flush(device), 0);
+            cr_expect_eq(waits_since(&before), 2, "data, then the superblock that tells of them");
+            cr_expect(mx_store_look(path, NULL, &look) == 0 && look.n_extents == 2);
+        }
+        buffer[2] = create_ok(device, "c", MIB);
+        for (int i = 0; i < 2; i++) {
+            cr_expect_eq(mx_device_commit(device, "x", 1), 0);
+            cr_expect_eq(waits_since(&before), 2);
+        }
+        cr_expect_eq(mx_device_finish(device), 0);
+        cr_expect_eq(waits_since(&before), directory ? 0 : 2);
+        for (int i = 0; i < 3; i++) mx_buffer_close(buffer[i]);
+        mx_device_close(device);
+        mx_sys = &mx_sys_kernel;
+        if (!directory) cr_expect(mx_store_look(path, NULL, &look) == 0 && look.n_extents == 3);
+    }
+}
+
 /* With advice SCHEDULE written ranges are dropped by the queue: the error reaches a ticket, and the device.
  */
 Test(conformance, what_dropping_loses_reaches_the_ticket) {

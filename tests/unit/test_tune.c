@@ -1293,6 +1293,20 @@ Test(tune, refining) {
     cr_expect(r.refined.own.slab == 0 && r.refined.tried == 0 && r.refined.sizes.slab == 0);
 }
 
+/* More than 8 threads move on by several slabs a call, and so does what is measured. */
+Test(tune, refining_moves_on_by_as_many_slabs_as_a_run) {
+    struct mx_machine m = {.cores = 16, .sockets = 1, .l2_bytes = 512 << 10, .l3_bytes = 4 << 20};
+    struct mx_problem p = make_problem(200, 64, 200, 4, 1, 8);
+    struct mx_rates r[2];
+    mx_why why = {""};
+    memset(r, 0, sizeof r);
+    for (int i = 0; i < 2; i++)
+        cr_assert(mx_refine_tiled(&p, &m, i == 0 ? 8 : 16, 0.05, 64 * MIB, &why, &r[i]) == 0, "%s", why.text);
+    const int64_t one = r[0].refined.own.slab, two = r[1].refined.own.slab;
+    cr_assert(one > 0 && two == 2 * one, "%lld and %lld planes", (long long)one, (long long)two);
+    cr_expect(r[0].refined.tried > 0 && r[1].refined.tried > 0);
+}
+
 static void add_up_row(const struct mx_row *r) {
     for (int64_t row = 0; row < r->rows; row++) {
         double *out = (double *)((char *)r->out[0] + row * r->row_pitch);

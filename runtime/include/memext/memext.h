@@ -150,7 +150,8 @@ int mx_device_commit(mx_device *device, const void *note, size_t note_bytes);
 /* Declares the run that the notes tell of as done: the store holds nothing that a resume needs. Until then a
  * store with a note is not overwritten without `force`, and the file of a directory store stays when the
  * device is closed. Finished with `keep`, it is not overwritten without `force` either, and stays; what is
- * left in a directory is never overwritten without `force`. -ENOTSUP where facts.durable is false. */
+ * left in a directory is never overwritten without `force`. Of a store that is removed when it is closed
+ * this is not on stable storage when it returns. -ENOTSUP where facts.durable is false. */
 int mx_device_finish(mx_device *device);
 /* Copies the newest note; returns its length (0 = none was committed) or -ENOSPC where capacity is too small.
  */
@@ -191,7 +192,8 @@ int mx_store_report(const char *path, mx_why *why, char **out);
 typedef struct mx_buffer mx_buffer;
 typedef struct mx_ticket mx_ticket; /* one asynchronous transfer; given up by mx_wait */
 
-/* A new extent of the device, content undefined; names are unique on a device, at most 15 bytes. -ENOSPC,
+/* A new extent of the device, content undefined; names are unique on a device, at most 15 bytes. A store
+ * tells of it from the next mx_device_flush or mx_device_commit on, at the latest when it is closed. -ENOSPC,
  * -EEXIST. */
 int mx_buffer_create(mx_device *device, const char *name, uint64_t bytes, mx_why *why, mx_buffer **out);
 /* An extent of a store opened with `resume`. -ENOENT. */
