@@ -460,6 +460,8 @@ int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machi
 
 /* ------------------------------------------------------------------ both, kept */
 
+#define COMPUTE_SHARE 0.4 /* of given seconds; the rest is the device's */
+
 /* A directory or block device as it is; of a file its directory. */
 static const char *place_of(const char *path, char *copy, size_t capacity) {
     struct stat st;
@@ -470,8 +472,8 @@ static const char *place_of(const char *path, char *copy, size_t capacity) {
     return dirname(copy);
 }
 
-static int renew_device(const struct mx_device_options *device, const char *cache, mx_why *why,
-                        struct mx_rates *rates) {
+static int renew_device(const struct mx_device_options *device, const char *cache, double seconds,
+                        mx_why *why, struct mx_rates *rates) {
     char key[512], copy[PATH_MAX];
     struct mx_device_options o = *device;
     const char *backend = o.backend != NULL ? o.backend : "uring";
@@ -479,22 +481,25 @@ static int renew_device(const struct mx_device_options *device, const char *cach
         return mx_fail(why, -EINVAL,
                        "there is no device to measure: give it with -d PATH, or leave the backend out");
     o.path = place_of(o.path, copy, sizeof copy);
-    int err = mx_calibrate_device(&o, 0, 0, why, rates);
+    int err = mx_calibrate_device(&o, seconds, 0, why, rates);
     if (err == 0 && cache[0] != 0 && mx_rates_device_key(backend, o.path, key, sizeof key, NULL) == 0)
         mx_rates_store(cache, key, NULL, rates, NULL);
     return err;
 }
 
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
-                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
-                   struct mx_rates *rates) {
+                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, double seconds,
+                   mx_why *why, struct mx_rates *rates) {
     char key[512], cache[PATH_MAX] = "";
     mx_rates_path(cache, sizeof cache, NULL);
     uint64_t least = memory_bytes < DEFAULT_MEMORY_BYTES ? memory_bytes : DEFAULT_MEMORY_BYTES;
-    int err = mx_calibrate_compute(problem, machine, threads, 0, least, why, rates);
-    if (err == 0) err = mx_refine_tiled(problem, machine, threads, 0, memory_bytes, why, rates);
+    const bool known = rates->refined.sizes.slab > 0 && rates->refined.raised > 0;
+    int err = mx_calibrate_compute(problem, machine, threads, COMPUTE_SHARE * seconds, least, why, rates);
+    if (err == 0 && seconds > 0 && known) rates->tiled_updates_per_s *= rates->refined.raised;
+    if (err == 0 && !(seconds > 0))
+        err = mx_refine_tiled(problem, machine, threads, 0, memory_bytes, why, rates);
     if (err < 0) return err;
     mx_rates_compute_key(machine, problem, threads, key, sizeof key);
     if (cache[0] != 0) mx_rates_store(cache, NULL, key, rates, NULL);
-    return device != NULL ? renew_device(device, cache, why, rates) : 0;
+    return device != NULL ? renew_device(device, cache, (1 - COMPUTE_SHARE) * seconds, why, rates) : 0;
 }
