@@ -107,10 +107,11 @@ int mx_rates_store(const char *cache_path, const char *device_key, const char *c
 
 /* Measures sequential reads, writes and both together, in long and in short requests, through the public
  * device API, in about `seconds` on `bytes` of the place (0 = 2 s, 256 MiB). A device is not equally fast at
- * any time: all are measured in turns, and medians count. Opens a store of its own at options->path and
- * removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be called on a place whose
- * content counts. Fills the device rates of *rates. A block device is only read, and not as a store: the read
- * rate is filled, the others stay, and why says so though 0 is returned. */
+ * any time: all are measured in turns, and medians count. Where `seconds` are given and *rates has what a
+ * request and mixed bytes took before, requests are taken for as much slower as these are. Opens a store of
+ * its own at options->path and removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be
+ * called on a place whose content counts. Fills the device rates of *rates. A block device is only read, and
+ * not as a store: the read rate is filled, the others stay, and why says so though 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
 /* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in turns, of
