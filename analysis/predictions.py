@@ -27,6 +27,7 @@ class Prediction:
     first_age_s: object = None  # how old the rates were when the runs began, medians; None = unknown
     near_age_s: object = None
     computing: object = None  # predicted seconds of computation / those that its threads were busy, with the rates of `ratio`
+    model: object = None  # predicted / measured, the update rate being the run's own: what is wrong of it is not the speed of the cores. Shown, never judged by
 
     @property
     def transfer(self):
@@ -83,6 +84,14 @@ def _computing(run):
     return said["compute_s"] / busy if said and busy else None
 
 
+def _model(run):
+    """As runtime/tune/predict.c puts the parts together."""
+    said, time = (run.record.get("near") or {}).get("predicted_time"), run.report["time"]
+    if not said or not time["update_s"] or "io_s" not in said:
+        return None
+    return (max(said["io_s"] + said["stall_s"], time["update_s"] + said["copy_s"] + said["cores_s"]) + said["edge_s"]) / run.report["seconds"]
+
+
 def _middle(values):
     there = [v for v in values if v is not None]
     return median(there) if there else None
@@ -95,7 +104,7 @@ def _of_group(plan, group):
     probes = [r.record.get("near") or {} for r in done]
     return Prediction(plan.name, group.id, done[0].report["backend"], done[0].report.get("plan", {}).get("algorithm", ""), median([r.report["predicted_seconds"] for r in done]) / measured.median,
                       median([n / r.report["seconds"] for n, r in zip(near, done)]) if all(near) else None, measured, median([r.report.get("wait_share") or 0.0 for r in done]), median([_others(r) for r in done]),
-                      _middle([p.get("first_rates_age_s") for p in probes]), _middle([p.get("rates_age_s") for p in probes]), _middle([_computing(r) for r in done]))  # fmt: skip
+                      _middle([p.get("first_rates_age_s") for p in probes]), _middle([p.get("rates_age_s") for p in probes]), _middle([_computing(r) for r in done]), _middle([_model(r) for r in done]))  # fmt: skip
 
 
 def predictions(results):
@@ -122,6 +131,10 @@ def with_which_rates(counted):
         first = _middle([p.first_age_s for p in near])
         text.append(f"Of {len(near)} of them the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f": error {_percent([p.error for p in near])}. "
                     f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", it is {_percent([p.first_error for p in near])}.")  # fmt: skip
+    own = [p for p in near if p.model is not None]
+    if own:
+        text.append(f"With the update rate that each run itself had, in place of the one measured before it, the error would be {_percent([abs(p.model - 1) for p in own])}: "
+                    "so much is the model's and the device's; the rest is how fast the cores were from one second to the next.")  # fmt: skip
     calm, rough = [p for p in counted if not p.disturbed], [p for p in counted if p.disturbed]
     if rough:
         text.append(f"Beside {len(rough)} of the {len(counted)} the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time: error {_percent([p.error for p in rough])}"

@@ -64,8 +64,8 @@ done
 run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" "$@" "${rest[@]+"${rest[@]}"}"; }
 
 # All of --quick, from a bare machine on, is to end within 20 minutes: what of the plans' repeats does not fit is left out, and what it would
-# have decided stays undecided. Installing and building count; the report, and what a run takes longer than was expected of it, have the last two.
-minutes_left() { echo $(((18 * 60 - SECONDS) / 60)); }
+# have decided stays undecided. Installing and building count; the report, and what a run takes longer than was expected of it, have the last two and a half.
+minutes_left() { echo $(((17 * 60 + 30 - SECONDS) / 60)); }
 
 # The predicted seconds of a run rest on rates of this machine, in a cache of these results' own. Minutes later a shared machine may be half as fast: run.py measures them again, shortly, before each
 # run that predictions are judged by. measure_rates "BACKEND STENCIL"...

@@ -62,7 +62,7 @@ def with_near(results, ratio, first_age_s=600.0):
     for p in results.values():
         for g in p.groups.values():
             for r in g.runs:
-                r.record["near"] = {"predicted_seconds": ratio * r.report["seconds"], "predicted_time": {"compute_s": r.report["seconds"]}, "rates_age_s": 0.5, "first_rates_age_s": first_age_s}
+                r.record["near"] = {"predicted_seconds": ratio * r.report["seconds"], "predicted_time": {"compute_s": r.report["seconds"], "io_s": 0.1, "stall_s": 0.0, "copy_s": 0.0, "cores_s": 0.0, "edge_s": 0.7 * r.report["seconds"]}, "rates_age_s": 0.5, "first_rates_age_s": first_age_s}
     return results
 
 
@@ -70,9 +70,10 @@ def test_rates_of_the_minute_judge_a_prediction():
     """Predicted 1.5 times too long with the rates of the beginning, 1.1 times with those of the minute: both are shown, the latter counts. A run without them takes the configuration back to the former."""
     found = with_near(made.predicted(1.5), 1.1)
     near = predictions.predictions(found)
-    assert all(p.ratio == p.near == pytest.approx(1.1) and p.first == pytest.approx(1.5, rel=0.02) and p.computing == pytest.approx(2.0) for p in near)
+    assert all(p.ratio == p.near == pytest.approx(1.1) and p.first == pytest.approx(1.5, rel=0.02) and p.computing == pytest.approx(2.0) and p.model == pytest.approx(1.2) for p in near)
     said = predictions.with_which_rates(near)
-    assert said == ["Of 8 of them the rates were measured again right before each run (0.5 s before it began): error 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), it is 50%."]
+    assert said == ["Of 8 of them the rates were measured again right before each run (0.5 s before it began): error 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), it is 50%.",
+                    "With the update rate that each run itself had, in place of the one measured before it, the error would be 20%: so much is the model's and the device's; the rest is how fast the cores were from one second to the next."]
     assert said[0] in report.prediction_summary(found) and said[0] in overview.predicted(found).notes
     assert overview.predicted(found).rows[0][3].startswith("10%") and overview.predicted(found).rows[0][-1] == "50%"
     del next(iter(found["any"].groups.values())).runs[2].record["near"]
