@@ -731,7 +731,7 @@ def test_rates_are_measured_right_before_a_run(project, monkeypatch):
     found, calls, first = probed(project, monkeypatch, "uring")
     (own, probe), (planning, ran), (again, predicting) = calls
     assert own == again != first == planning
-    assert probe.startswith("tune -n 8 8 8 -t 2 --backend uring --dram 1MiB -d ") and "--calibrate-seconds 0.5" in probe and "--engine" not in probe
+    assert probe.startswith("tune -n 8 8 8 -t 2 --backend uring --dram 512MiB -d ") and "--calibrate-seconds 0.5" in probe and "--engine" not in probe
     assert ran.startswith("run -n 8 8 8 -t 2 -d ") and "--dry-run" not in ran
     assert "--plan stream bt=7 --dry-run" in predicting and "--queue-depth 4" in predicting and "--engine" not in predicting
     assert (project / "calls.kept").read_text() == "of the beginning"
@@ -751,6 +751,15 @@ def test_a_failed_probe_spoils_no_run(project, monkeypatch):
     monkeypatch.setenv("BROKEN", "1")
     found, calls, _ = probed(project, monkeypatch, "aio")
     assert found["status"] == "done" and len(calls) == 2 and found["near"]["why"] == "the rates were not measured: exit 3"
+
+
+def test_a_probe_has_the_storage_of_its_run():
+    """A limit of bandwidth holds for it too, one of memory does not; what it measures in is too large for cache."""
+    run = ["/x/limit-memory", "128MiB", "--", "/x/limit-bandwidth", "220MiB", "/data", "--", "/y/memext", "run", "-n", "8", "8", "8", "--backend", "aio"]
+    assert near.probing(run, "128MiB", "/z/memext", "/d", "/r", 1.0) == ["/x/limit-bandwidth", "220MiB", "/data", "--", "/z/memext", "tune", "-n", "8", "8", "8", "--backend", "aio", "--dram", "512MiB", "-d", "/d",
+                                                                       "--calibrate-seconds", "1", "--quiet", "--json", "/r"]  # fmt: skip
+    drams = {said: near.probing([*run, "--dram", said], "", "memext", "/d", "/r", 1.0)[-8] for said in ("240MiB", "31GiB", "600MiB", "1048576", "0.6 GiB")}
+    assert drams == {"240MiB": "512MiB", "31GiB": "31GiB", "600MiB": "600MiB", "1048576": "512MiB", "0.6 GiB": "0.6 GiB"}
 
 
 def test_the_cache_of_rates_is_memexts():
