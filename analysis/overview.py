@@ -92,7 +92,8 @@ def predicted(results):
             mine = [p for p in found if (p.plan, p.backend) == (plan, b)]
             worst = max(mine, key=lambda p: abs(math.log(p.ratio)))
             middle, lo, hi = predictions.median_error([p.error for p in mine])
-            rows.append([b, plan, str(len(mine)), f"{middle:.0%}" + (f" [{lo:.0%} to {hi:.0%}]" if lo is not None else ""), f"{median([p.ratio for p in mine]):.2f}", f"{worst.id}: {worst.ratio:.2f}", show(worst.measured, "{:.2f}")])
+            rows.append([b, plan, str(len(mine)), f"{middle:.0%}" + (f" [{lo:.0%} to {hi:.0%}]" if lo is not None else ""), f"{median([p.ratio for p in mine]):.2f}", f"{worst.id}: {worst.ratio:.2f}", show(worst.measured, "{:.2f}"),
+                         f"{median([p.first_error for p in mine]):.0%}"])
             if b in predictions.TRANSFER or b == "mmap":
                 ratios = [p.ratio for p in mine]
                 right.plot([min(ratios), max(ratios)], [at, at], color=style.colour(b), linewidth=1.2)
@@ -109,7 +110,8 @@ def predicted(results):
     right.grid(visible=False, axis="y")
     right.grid(axis="x", color="#dddddd", linewidth=0.6)
     right.set_xlabel("predicted / measured, median and range")
-    notes = ["Error: |predicted - measured| / measured, of the median of a configuration's repeats. Predictions reckon with the rates that the command had (memext tune --calibrate measures them). The range at the "
+    notes = ["Error: |predicted - measured| / measured, of the median of a configuration's repeats. Predictions of runs on aio and uring reckon with the rates that were measured in the "
+             "second before each run (experiments/run.py --probe), as the median of predicted / measured of the repeats; those of other runs, and the last column, with rates that were measured once, before all of them (memext tune --calibrate). The range at the "
              f"right is over configurations. Open marks: fewer than {LEAST_PAIRS} runs, or shorter than {LEAST_SECONDS:g} s; they do not count."]  # fmt: skip
     bad = sorted((p for p in found if p.counts), key=lambda p: -abs(math.log(p.ratio)))[:3]
     if bad and bad[0].error > 0.15:
@@ -120,7 +122,8 @@ def predicted(results):
         for p in missed:
             counts[p.why.split(": ")[1]] = counts.get(p.why.split(": ")[1], 0) + 1
         notes.append(f"Of the {sum(p.counts for p in found)} configurations on aio and uring that count, {len(missed)} are off by more than 15 %: " + ", ".join(f"{why} in {n}" for why, n in sorted(counts.items(), key=lambda x: -x[1])) + ".")
-    return Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "farthest off", "its seconds"], rows, notes)
+    notes += predictions.with_which_rates([p for p in found if p.counts])
+    return Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "farthest off", "its seconds", "with the rates of the beginning"], rows, notes)
 
 
 def regret(results):

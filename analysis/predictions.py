@@ -5,21 +5,29 @@ from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat, median_inter
 from analysis.stats import Stat, median
 
 TRANSFER = ("aio", "uring")
+DISTURBED = 0.05  # of the machine's CPU time taken by others: more is said beside an error
 BUSY, IDLE = 0.1, 0.5  # share of the time waited, below and above which computation or transfers alone decide
 PLAN_KEYS = ("algorithm", "engine", "by", "bz", "bt", "iy", "iz", "slab", "tile", "ct", "column", "faces")
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One configuration: what the plan said, and the median of its runs."""
+    """One configuration: what its plan said, and its runs. Two predictions: `first`, with the rates that the runs planned with, measured once before all of them; `near`, of each run with rates that were
+    measured right before it (experiments/runner/near.py), None where not every run that ended has them."""
 
     plan: str
     id: str
     backend: str
     algorithm: str
-    predicted_s: float
+    first: float  # predicted / measured, medians
+    near: object  # the median of predicted / measured of each run, or None
     measured: Stat
     wait_share: float = 0.0  # of the measured time
+    others: float = 0.0  # share of the machine's CPU time that the hypervisor and other processes took, median of the runs
+    first_age_s: object = None  # how old the rates were when the runs began, medians; None = unknown
+    near_age_s: object = None
+    computing: object = None  # predicted seconds of computation / those that its threads were busy, with the rates of `ratio`
+    model: object = None  # predicted / measured, the update rate being the run's own: what is wrong of it is not the speed of the cores. Shown, never judged by
 
     @property
     def transfer(self):
@@ -32,7 +40,12 @@ class Prediction:
 
     @property
     def ratio(self):
-        return self.predicted_s / self.measured.median
+        """predicted / measured, with the rates of the minute where they were measured."""
+        return self.near if self.near is not None else self.first
+
+    @property
+    def predicted_s(self):
+        return self.ratio * self.measured.median
 
     @property
     def error(self):
@@ -40,10 +53,58 @@ class Prediction:
         return abs(self.ratio - 1)
 
     @property
+    def first_error(self):
+        return abs(self.first - 1)
+
+    @property
+    def disturbed(self):
+        return self.others > DISTURBED
+
+    @property
     def why(self):
         """What the prediction had wrong, as far as the time says: a run that hardly waited is as long as its computation, one that waited much as its transfers."""
         what = "update rate" if self.wait_share < BUSY else "bandwidth" if self.wait_share > IDLE else "update rate or bandwidth"
-        return f"waited {self.wait_share:.0%} of the time: {what} taken too {'low' if self.ratio > 1 else 'high'}"
+        beside = f"; others took {self.others:.0%} of the CPU time" if self.disturbed else ""
+        return f"waited {self.wait_share:.0%} of the time: {what} taken too {'low' if self.ratio > 1 else 'high'}{beside}"
+
+
+def _near(run):
+    return (run.record.get("near") or {}).get("predicted_seconds")
+
+
+def _others(run):
+    cores = run.report.get("machine", {}).get("cores") or 0
+    return (run.record.get("other_cpu_s", 0.0) + run.record.get("stolen_cpu_s", 0.0)) / (run.record["wall_s"] * cores) if cores and run.record["wall_s"] else 0.0
+
+
+def _computing(run):
+    """Predicted / busy seconds of the threads that compute."""
+    said = (run.record.get("near") or {}).get("predicted_time") or run.report.get("predicted_time")
+    busy = run.report["time"]["update_s"]
+    return said["compute_s"] / busy if said and busy else None
+
+
+def _model(run):
+    """As runtime/tune/predict.c puts the parts together."""
+    said, time = (run.record.get("near") or {}).get("predicted_time"), run.report["time"]
+    if not said or not time["update_s"] or "io_s" not in said:
+        return None
+    return (max(said["io_s"] + said["stall_s"], time["update_s"] + said["copy_s"] + said["cores_s"]) + said["edge_s"]) / run.report["seconds"]
+
+
+def _middle(values):
+    there = [v for v in values if v is not None]
+    return median(there) if there else None
+
+
+def _of_group(plan, group):
+    done = group.done
+    measured = group.stat(lambda r: r.report["seconds"])
+    near = [_near(r) for r in done]
+    probes = [r.record.get("near") or {} for r in done]
+    return Prediction(plan.name, group.id, done[0].report["backend"], done[0].report.get("plan", {}).get("algorithm", ""), median([r.report["predicted_seconds"] for r in done]) / measured.median,
+                      median([n / r.report["seconds"] for n, r in zip(near, done)]) if all(near) else None, measured, median([r.report.get("wait_share") or 0.0 for r in done]), median([_others(r) for r in done]),
+                      _middle([p.get("first_rates_age_s") for p in probes]), _middle([p.get("rates_age_s") for p in probes]), _middle([_computing(r) for r in done]), _middle([_model(r) for r in done]))  # fmt: skip
 
 
 def predictions(results):
@@ -53,9 +114,32 @@ def predictions(results):
         for group in plan.groups.values():
             report = group.done[0].report if group.done else {}
             if report.get("predicted_seconds") and report.get("seconds") and "backend" in report:
-                found.append(Prediction(plan.name, group.id, report["backend"], report.get("plan", {}).get("algorithm", ""), median([r.report["predicted_seconds"] for r in group.done]), group.stat(lambda r: r.report["seconds"]),
-                                        median([r.report.get("wait_share") or 0.0 for r in group.done])))  # fmt: skip
+                found.append(_of_group(plan, group))
     return found
+
+
+def _percent(errors):
+    return f"{median(errors):.0%}"
+
+
+def with_which_rates(counted):
+    """Sentences on configurations that count: what the rates of the minute gain over those of the beginning, how old each were, and what others on the machine took."""
+    near = [p for p in counted if p.near is not None]
+    text = []
+    if near:
+        age = _middle([p.near_age_s for p in near])
+        first = _middle([p.first_age_s for p in near])
+        text.append(f"Of {len(near)} of them the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f": error {_percent([p.error for p in near])}. "
+                    f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", it is {_percent([p.first_error for p in near])}.")  # fmt: skip
+    own = [p for p in near if p.model is not None]
+    if own:
+        text.append(f"With the update rate that each run itself had, in place of the one measured before it, the error would be {_percent([abs(p.model - 1) for p in own])}: "
+                    "so much is the model's and the device's; the rest is how fast the cores were from one second to the next.")  # fmt: skip
+    calm, rough = [p for p in counted if not p.disturbed], [p for p in counted if p.disturbed]
+    if rough:
+        text.append(f"Beside {len(rough)} of the {len(counted)} the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time: error {_percent([p.error for p in rough])}"
+                    + (f", of the others {_percent([p.error for p in calm])}." if calm else "."))  # fmt: skip
+    return text
 
 
 def median_error(errors):

@@ -214,11 +214,13 @@ def failed_runs(found):
 
 def prediction_summary(found):
     """Sentences: how right the predictions were, and what the tuner's choices cost."""
-    errors = [p.error for p in predictions.predictions(found) if p.counts]
+    counted = [p for p in predictions.predictions(found) if p.counts]
+    errors = [p.error for p in counted]
     text = []
     if errors:
         middle, low, high = predictions.median_error(errors)
         text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median of {len(errors)} configurations on aio and uring that have runs enough, and long enough" + (f" (interval {low:.0%} to {high:.0%})." if low is not None else "."))
+    text += predictions.with_which_rates(counted)
     costs = [r for r in predictions.regrets(found)]
     if costs:
         middle = median([median(list(r.ratios.values())) for r in costs])

@@ -17,34 +17,15 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
 from analysis import results  # noqa: E402
-
-# Options of the command that say where, or what the plan says.
-DROPPED = {"-d": 1, "--device": 1, "--json": 1, "--timeline": 1, "--algorithm": 1, "--engine": 1, "--tuner": 1, "--block": 3, "--iblock": 2, "--slab": 1, "--quiet": 0}
-PLAN_KEYS = ("engine", "by", "bz", "bt", "iy", "iz", "slab", "tile", "ct", "column", "ahead", "faces", "threads", "tuner")
-
-
-def plan_line(plan):
-    """As --plan reads it, of a report's plan."""
-    return " ".join([plan["algorithm"], *(f"{k}={plan[k]}" for k in PLAN_KEYS if plan.get(k))])
+from runner.near import planned  # noqa: E402
 
 
 def command(run, memext, data):
     """The words of a run's command with its plan, touching nothing."""
-    words = list(run.command)
-    words = words[[Path(w).name for w in words].index("memext") + 1 :]
-    kept, i = [], 0
-    while i < len(words):
-        if words[i] in DROPPED:
-            i += 1 + DROPPED[words[i]]
-        else:
-            kept.append(words[i])
-            i += 1
-    if run.limit and "--dram" not in kept:  # what the limit said is said in words, since nothing is limited here
-        kept += ["--dram", run.limit]
-    return [str(memext), *kept, "-d", str(data), "--plan", plan_line(run.report["plan"]), "--dry-run", "--quiet", "--json", "-"]
+    return planned(run.command, run.limit, run.report["plan"], memext, data)
 
 
 def predict(run, memext, data, environment):

@@ -49,9 +49,9 @@ fi
 [ -z "$system" ] || mx_need_packages
 mx_build release
 
-# --quick repeats the comparisons that the papers begin with, then one group after the other as far as its time goes: a few that are decided say more than all of them run
-# once. What is only planned takes seconds.
-groups=("table2 fig24 divisions fig05 fig07" "fig19" "regret" "before-after layout")
+# --quick repeats the comparisons that the papers begin with, then the tuner's choice against its rivals, then one group after the other as far as its time goes: a few that are decided say more than
+# all of them run once. What is only planned takes seconds.
+groups=("table2 fig24 divisions fig05" "regret" "fig07" "fig19" "before-after layout")
 others=(fig06 fig12 fig22 uring queue advice readahead dirty share)
 for plan in enough devices largest hhrt ktable fig4w fig7a fig7b; do
     [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
@@ -64,10 +64,11 @@ done
 run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" "$@" "${rest[@]+"${rest[@]}"}"; }
 
 # All of --quick, from a bare machine on, is to end within 20 minutes: what of the plans' repeats does not fit is left out, and what it would
-# have decided stays undecided. Installing and building count; the report, and what a run takes longer than was expected of it, have the last two.
-minutes_left() { echo $(((18 * 60 - SECONDS) / 60)); }
+# have decided stays undecided. Installing and building count; the report, and what a run takes longer than was expected of it, have the last two and a half.
+minutes_left() { echo $(((17 * 60 + 30 - SECONDS) / 60)); }
 
-# The predicted seconds of a run rest on rates of this machine, in a cache of these results' own. measure_rates "BACKEND STENCIL"...
+# The predicted seconds of a run rest on rates of this machine, in a cache of these results' own. Minutes later a shared machine may be half as fast: run.py measures them again, shortly, before each
+# run that predictions are judged by. measure_rates "BACKEND STENCIL"...
 export XDG_CACHE_HOME=$mx_root/results/$scale/cache
 case $scale in full) rows=(2046 4094) ;; *) rows=(510) ;; esac
 measure_rates() {
@@ -91,11 +92,6 @@ elif [ "$scale" = quick ]; then
             mx_say "reproduce.sh: no time is left for $group and what follows; the same command goes on with it"
             break
         fi
-        # Minutes later a shared machine may be half as fast: what decides about predictions gets rates of its own time.
-        case $group in
-        fig19) measure_rates "aio star7" ;;
-        regret) measure_rates "uring star7" ;;
-        esac
         # shellcheck disable=SC2086
         run_plans $group --minutes "$(minutes_left)"
     done

@@ -8,7 +8,7 @@ import time
 import uuid
 from pathlib import Path
 
-from . import host, plan, registry
+from . import host, near, plan, registry
 from .execute import ZRAM, Place, execute, needs_of_system, skipped
 from .record import Store
 
@@ -31,6 +31,8 @@ def options(argv):
     p.add_argument("--repeats", type=int, help="instead of the plans' own")
     p.add_argument("--minutes", type=float, help="begin no run that is expected to end later than this: first one of every configuration of all plans, then "
                    "the second of each, and so on; the same command goes on with the rest")  # fmt: skip
+    p.add_argument("--probe", type=float, default=near.SECONDS, metavar="SECONDS",
+                   help="measure the rates of this machine for so long right before each run on aio and uring, so that predictions are judged by rates of the same minute (default: %(default)g; 0: not)")  # fmt: skip
     p.add_argument("--only", help="only runs whose id contains this")
     p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure is a result)")
     p.add_argument("--no-system", action="store_true",
@@ -236,7 +238,7 @@ def main(argv=None):
             owner = stack.enter_context(registry.Owner("run.py"))
 
             def place_of(a_plan):
-                return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system)
+                return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system, probe_s=o.probe)
 
             progress = run_plans(plans, place_of, program, o, argv)
     except (registry.RegistryError, registry.Busy) as error:

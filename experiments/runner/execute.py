@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import knobs, registry
+from . import knobs, near, registry
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
@@ -37,6 +37,7 @@ class Place:
     limit_memory: Path = None
     owner: registry.Owner = None  # of what is made; None = one for each run
     system: bool = True  # may the machine be changed: memory limits, swap, settings, caches
+    probe_s: float = 0.0  # rates are measured for so long before each run that predictions are judged by (near.py); 0 = not
 
     def limiter(self):
         return self.limit_memory or self.root / "experiments" / "limit-memory"
@@ -198,6 +199,17 @@ def _remove(owner, *entries):
             print(f"run.py: {why}", file=sys.stderr)
 
 
+def _probe(run, words, place, scratch, owner):
+    """None, or what measures the rates of the minute."""
+    if place.probe_s <= 0 or not near.is_judged(words):
+        return None
+
+    def call(words, environment):
+        return _wait(words, scratch / "probe-stderr", near.TIMEOUT_S, {**owner.mark(), **environment})
+
+    return near.Probe(words, run.limit, place.memext, scratch, call, place.probe_s)
+
+
 def _execute(run, repeat, place, owner):
     # Two directories: the command's data on storage, the reports elsewhere so that they are no part of its I/O.
     directories = owner.directory(place.data, "run-"), owner.directory(tempfile.gettempdir(), "memext-run-")
@@ -207,8 +219,13 @@ def _execute(run, repeat, place, owner):
     record = {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "swap": run.swap,
               "knobs": run.knobs, "timeout_s": run.timeout_s, "command": words}  # fmt: skip
     try:
+        probe = _probe(run, words, place, scratch, owner)
+        if probe is not None:
+            probe.measure(data)
         with knobs.applied(run.knobs, place.device, owner):
             record["caches_dropped"] = place.system and drop_caches()
+            if probe is not None:
+                probe.started()
             record["started_unix_s"] = time.time()
             begin, before, paged = time.monotonic(), cpu_times(), vmstat()
             status, late = _wait(words, errors, run.timeout_s, owner.mark())
@@ -223,6 +240,8 @@ def _execute(run, repeat, place, owner):
         if record["status"] == "done" and "{json}" in " ".join(run.words) and record["report"] is None:
             record["status"] = "failed"
             record["stderr"] += "\nthe command ended well but wrote no report\n"
+        if probe is not None:
+            record["near"] = probe.predict(record["report"] if record["status"] == "done" else None, data)
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{run.id}-{repeat}")
         record["timeline"] = _keep_timeline(timeline, place.results / "timelines", name)
     except knobs.KnobError as error:

@@ -14,6 +14,8 @@
     started_unix_s, wall_s, caches_dropped
     other_cpu_s, stolen_cpu_s           CPU time of the machine outside of the command (kernel threads, other processes), and
                  what the hypervisor kept
+    near         of runs on aio and uring (near.py): `rates` measured for `seconds` right before the run (which took `wall_s`, and ended `rates_age_s` before it began), what the run's plan
+                 takes with them (`predicted_seconds`, `predicted_time`), how old the rates were that it planned with (`first_rates_age_s`, null = none were measured); `why`: what failed
     vmstat       increase of some counters of /proc/vmstat while it ran, the whole machine's, in pages
     report       the JSON report of the command, null if there is none
     timeline     file beside raw.jsonl (gzip), null if none

@@ -454,7 +454,8 @@ static int report(struct tune *t) {
         char *text = t->o.explain ? mx_tune_explain(&t->request, &t->result) : NULL;
         if (text != NULL) print_comment(text);
         if (text == NULL && !t->o.quiet) print_summary(t);
-        if (t->o.calibrate && !t->o.quiet) print_refined(&t->request.rates.refined);
+        if (t->o.calibrate && !(t->o.calibrate_s > 0) && !t->o.quiet)
+            print_refined(&t->request.rates.refined);
         printf("%s\n", mx_plan_print(&t->result.plan, line, sizeof line));
         free(text);
     }

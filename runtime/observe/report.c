@@ -232,12 +232,24 @@ static json_t *json_fused(const struct mx_report_fused *f) {
     return o;
 }
 
+static json_t *json_predicted_time(const struct mx_report_time *t) {
+    json_t *o = json_object();
+    put(o, "io_s", json_real(t->io_s));
+    put(o, "stall_s", json_real(t->stall_s));
+    put(o, "compute_s", json_real(t->compute_s));
+    put(o, "copy_s", json_real(t->copy_s));
+    put(o, "cores_s", json_real(t->cores_s));
+    put(o, "edge_s", json_real(t->edge_s));
+    return o;
+}
+
 static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
     put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
     put(o, "predicted_init_bytes", whole(r->predicted_init_bytes));
     put(o, "predicted_updates", whole(r->predicted_updates));
     put(o, "predicted_seconds", json_real(r->predicted_seconds));
+    put(o, "predicted_time", json_predicted_time(&r->predicted_time));
     put(o, "side_file_bytes", whole(r->side_file_bytes));
     put(o, "fused", json_fused(&r->fused));
     put(o, "phases", json_phases(r));

@@ -67,6 +67,11 @@ struct mx_report_fused {
     const char *no_source, *no_checksum, *no_output;
 };
 
+/* What predicted seconds are made of (tune.h, mx_seconds). */
+struct mx_report_time {
+    double io_s, stall_s, compute_s, copy_s, cores_s, edge_s;
+};
+
 struct mx_report {
     struct mx_report_accel accel;
     struct mx_problem problem;
@@ -88,6 +93,7 @@ struct mx_report {
     int64_t predicted_read_bytes, predicted_write_bytes, predicted_init_bytes, predicted_updates;
     int64_t side_file_bytes; /* of faces, beside the Buffers; 0 = none */
     double predicted_seconds, seconds_a_sweep;
+    struct mx_report_time predicted_time;
     int32_t buffers;       /* 2, or 3: one keeps the committed state */
     bool commits;          /* finished sweeps can be resumed from */
     double commit_every_s; /* 0 = after every sweep */

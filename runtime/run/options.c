@@ -468,6 +468,8 @@ const struct mx_option mx_option_rows[] = {
      "search every parameter combination"},
     {"calibrate", 0, BOTH, 0, take_flag, AT(calibrate), 0, 0, NULL,
      "measure bandwidth and update rate again"},
+    {"calibrate-seconds", 0, MX_CMD_TUNE, 1, take_real, AT(calibrate_s), 0, 0, "SECONDS",
+     "--calibrate in about so long, with the sizes of the tiled engine that are known"},
     {"explain", 0, MX_CMD_RUN | MX_CMD_TUNE, 0, take_flag, AT(explain), 0, 0, NULL,
      "say before the run what was tried and why the plan won"},
     {"json", 0, EVERY, 1, take_text, AT(json), 0, 0, "FILE|-", "write the report as one JSON object"},
@@ -580,6 +582,7 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
     if (o->init != NULL && mx_init_find(o->init) == NULL)
         return mx_fail(why, -EINVAL, "--init '%s' is not known; it is random, gauss, linear, corner or zero",
                        o->init);
+    o->calibrate |= o->calibrate_s > 0;
     if (o->device_memory > 0 && o->accel == NULL)
         return mx_fail(why, -EINVAL, "--device-memory is that of an accelerator: give one with --accel");
     if (o->engine != NULL && strcmp(o->engine, "iblock") != 0 && strcmp(o->engine, "tiled") != 0 &&

@@ -61,6 +61,7 @@ struct mx_options {
     uint64_t l2_bytes, l3_bytes, align_bytes, capacity_bytes;
     const char *topology;
     double read_bw, write_bw, rate; /* bytes/s, bytes/s, updates/s; 0 = measured or default */
+    double calibrate_s;             /* 0 = as long as it takes, with a search for sizes */
     bool exhaustive, calibrate, explain;
     /* run: what is left behind */
     bool overwrite, integrity;

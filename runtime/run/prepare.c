@@ -586,7 +586,10 @@ static void report_plan(struct mx_run *r) {
     p->predicted_read_bytes = r->tuned.traffic.read_bytes;
     p->predicted_write_bytes = r->tuned.traffic.write_bytes;
     p->predicted_updates = r->tuned.traffic.updates;
-    p->predicted_seconds = r->tuned.seconds.total_s;
+    const struct mx_seconds *s = &r->tuned.seconds;
+    p->predicted_seconds = s->total_s;
+    p->predicted_time =
+        (struct mx_report_time){s->io_s, s->stall_s, s->compute_s, s->copy_s, s->cores_s, s->edge_s};
     p->block_bytes = r->tuned.dram_bytes;
     p->side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
     p->moves = r->algorithm->uses_blocks;

@@ -207,7 +207,7 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
     if (o->calibrate && !o->resume) {
         struct mx_device_options d = {.backend = backend->name, .path = o->path};
         int err = mx_rates_renew(o->path != NULL && !backend->anonymous ? &d : NULL, &o->problem, machine,
-                                 threads, dram_bytes / CALIBRATION_SHARE, why, rates);
+                                 threads, dram_bytes / CALIBRATION_SHARE, o->calibrate_s, why, rates);
         if (err < 0) return err;
     }
     take_given_rates(o, rates);

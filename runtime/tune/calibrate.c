@@ -90,9 +90,9 @@ static double used_core_s(void) {
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-/* Of the region as far as it is written: rate[] = medians of read, write, mixed, mixed in short requests, and
- * core seconds a byte of all of them. */
-static int take_turns(const struct trial *t, double rate[TRIALS], double *byte_core_s) {
+/* Of the region as far as it is written: rate[] = medians of the first so many of read, write, mixed, mixed
+ * in short requests, and core seconds a byte of all of them. */
+static int take_turns(const struct trial *t, int trials, double rate[TRIALS], double *byte_core_s) {
     static const struct pattern patterns[TRIALS] = {{CHUNK_BYTES, IN_FLIGHT, never, false},
                                                     {CHUNK_BYTES, IN_FLIGHT, always, false},
                                                     {CHUNK_BYTES, IN_FLIGHT, every_other, false},
@@ -100,18 +100,23 @@ static int take_turns(const struct trial *t, double rate[TRIALS], double *byte_c
     double found[TRIALS][TURNS], seconds, bytes = 0;
     const double before = used_core_s();
     for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < TRIALS; i++) {
+        for (int i = 0; i < trials; i++) {
             const int64_t n = transfer(t, &patterns[i], &seconds);
             if (n < 0) return (int)n;
             found[i][turn] = (double)n / (seconds > 0 ? seconds : 1e-9);
             bytes += (double)n;
         }
     *byte_core_s = (used_core_s() - before) / bytes;
-    for (int i = 0; i < TRIALS; i++) rate[i] = middle_of(found[i], TURNS);
+    for (int i = 0; i < trials; i++) rate[i] = middle_of(found[i], TURNS);
     return 0;
 }
 
-static int run_trial(mx_device *device, double seconds, uint64_t bytes, mx_why *why, struct mx_rates *rates) {
+/* What a request costs is the difference of two rates: in little time it would be mostly noise. `known`: it
+ * is taken for as much slower as the device is. */
+static int run_trial(mx_device *device, double seconds, uint64_t bytes, bool known, mx_why *why,
+                     struct mx_rates *rates) {
+    const double request_s = rates->request_s, mixed = rates->mixed_bytes_per_s;
+    const int trials = known && request_s > 0 && mixed > 0 ? TRIALS - 1 : TRIALS;
     static const struct pattern first = {CHUNK_BYTES, IN_FLIGHT, always, true};
     struct mx_block_options b = {.device = device};
     mx_buffer *buffer = NULL;
@@ -123,8 +128,8 @@ static int run_trial(mx_device *device, double seconds, uint64_t bytes, mx_why *
     struct trial t = {buffer, mx_block_data(block), bytes, (uint64_t)(seconds / 4 * 1e9)};
     const int64_t written = transfer(&t, &first, &spent);
     t.bytes = (uint64_t)(written > 0 ? written : 0);
-    t.limit_ns = (uint64_t)(seconds * 3 / 4 / (TURNS * TRIALS) * 1e9);
-    err = written < 0 ? (int)written : take_turns(&t, rate, &byte_core_s);
+    t.limit_ns = (uint64_t)(seconds * 3 / 4 / (TURNS * trials) * 1e9);
+    err = written < 0 ? (int)written : take_turns(&t, trials, rate, &byte_core_s);
     if (err < 0) {
         mx_fail(why, err, "the device could not be measured: %s", strerror(-err));
         goto end;
@@ -132,7 +137,8 @@ static int run_trial(mx_device *device, double seconds, uint64_t bytes, mx_why *
     rates->read_bytes_per_s = rate[0];
     rates->write_bytes_per_s = rate[1];
     rates->mixed_bytes_per_s = rate[2];
-    rates->request_s = least_zero(SHORT_BYTES / rate[3] - SHORT_BYTES / rate[2]);
+    rates->request_s = trials < TRIALS ? request_s * mixed / rate[2]
+                                       : least_zero(SHORT_BYTES / rate[3] - SHORT_BYTES / rate[2]);
     rates->byte_core_s = byte_core_s;
     rates->device_source = MX_RATES_MEASURED;
 end:
@@ -241,6 +247,7 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
     struct mx_device_options o = *options;
     struct mx_device_facts facts = {.size = sizeof facts};
     mx_device *device = NULL;
+    const bool known = seconds > 0;
     if (!(seconds > 0)) seconds = 2;
     if (bytes == 0) bytes = DEFAULT_BYTES;
     if (is_block_device(o.path)) return calibrate_block_device(o.path, seconds, bytes, why, rates);
@@ -254,7 +261,7 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
     if (bytes < 2 * CHUNK_BYTES)
         err = mx_fail(why, -ENOSPC, "%s has %s left: too little to measure its speed", facts.place,
                       mx_size_text(facts.capacity_bytes).text);
-    if (err == 0) err = run_trial(device, seconds, bytes, why, rates);
+    if (err == 0) err = run_trial(device, seconds, bytes, known, why, rates);
     mx_device_close(device);
     return err;
 }
@@ -300,6 +307,10 @@ struct bench {
     struct mx_fixed_view fixed[MX_MAX_FIXED];
 };
 
+/* Planes of a Block have rather these rows than 512: a slab of eight in both arrays is 8 MiB of 4 KiB rows,
+ * which an L3 holds from level to level, and not 33. */
+enum { SLAB_ROWS = 128 };
+
 static uint64_t fixed_bytes(const struct bench *b) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < mx_fixed_count(&b->trial.problem); i++)
@@ -316,14 +327,31 @@ static void place_fixed(struct bench *b) {
     }
 }
 
-static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct bench *b) {
-    const struct mx_block_options none = {0};
+static int plan_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct bench *b,
+                      uint64_t *bytes) {
     int err = mx_trial_make(p, memory_bytes, why, &b->trial);
     if (err < 0) return err;
     mx_layout_in_dram(&b->trial.layout);
-    err = mx_block_create(&none, 2 * (uint64_t)b->trial.layout.buffer_bytes + fixed_bytes(b), why, &b->block);
-    if (err == 0) place_fixed(b);
-    return err;
+    *bytes = 2 * (uint64_t)b->trial.layout.buffer_bytes + fixed_bytes(b);
+    return 0;
+}
+
+/* Two grids in the same memory: whole planes, and narrow ones. The block is the first one's. */
+static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct bench *b,
+                      struct bench *narrow) {
+    const struct mx_block_options none = {0};
+    struct mx_problem part = *p;
+    uint64_t bytes, narrow_bytes;
+    part.ny = tune_min(p->ny, SLAB_ROWS);
+    part.nz = INT32_MAX; /* as many planes as there is room for */
+    int err = plan_bench(p, memory_bytes, why, b, &bytes);
+    if (err == 0) err = plan_bench(&part, memory_bytes, why, narrow, &narrow_bytes);
+    if (err == 0) err = mx_block_create(&none, bytes > narrow_bytes ? bytes : narrow_bytes, why, &b->block);
+    if (err < 0) return err;
+    place_fixed(b);
+    narrow->block = b->block;
+    place_fixed(narrow);
+    return 0;
 }
 
 static struct mx_advance whole_grid(const struct bench *b, int32_t levels) {
@@ -338,7 +366,8 @@ static struct mx_advance whole_grid(const struct bench *b, int32_t levels) {
 }
 
 static int engine_rate(const char *name, const struct bench *b, const struct mx_machine *machine,
-                       int32_t threads, int32_t levels, double seconds, mx_why *why, double *rate) {
+                       int32_t threads, int32_t levels, bool cold, double seconds, mx_why *why,
+                       double *rate) {
     const struct mx_engine_ops *ops = mx_engine_find(name);
     struct mx_engine_options o = {.problem = &b->trial.problem,
                                   .machine = machine,
@@ -355,7 +384,7 @@ static int engine_rate(const char *name, const struct bench *b, const struct mx_
     double cells = (double)b->trial.problem.nx * (double)b->trial.problem.ny * (double)b->trial.problem.nz *
                    levels,
            done = 0;
-    mx_engine_advance(ops, engine, &a); /* warms caches and pages */
+    if (cold) mx_engine_advance(ops, engine, &a); /* warms caches and pages */
     uint64_t begin = mx_clock_ns(), spent;
     do {
         mx_engine_advance(ops, engine, &a);
@@ -428,23 +457,24 @@ static double copy_rate(const struct bench *b, int32_t threads) {
 /* What is measured of the computation, in turns. */
 enum { TILED, IBLOCK, SLAB, COPY, N_OF_COMPUTE };
 
-static int one_turn(const struct bench *b, const struct mx_machine *machine, int32_t threads, double seconds,
-                    mx_why *why, double rate[N_OF_COMPUTE]) {
-    int err = engine_rate("tiled", b, machine, threads, MX_TRIAL_LEVELS, seconds, why, &rate[TILED]);
-    if (err == 0) err = engine_rate("iblock", b, machine, threads, 1, seconds, why, &rate[IBLOCK]);
-    if (err == 0) err = slab_rate(b, machine, threads, seconds, why, &rate[SLAB]);
+static int one_turn(const struct bench *b, const struct bench *narrow, const struct mx_machine *machine,
+                    int32_t threads, bool cold, double seconds, mx_why *why, double rate[N_OF_COMPUTE]) {
+    int err =
+        engine_rate("tiled", b, machine, threads, MX_TRIAL_LEVELS / 2, cold, seconds, why, &rate[TILED]);
+    if (err == 0) err = engine_rate("iblock", b, machine, threads, 1, cold, seconds, why, &rate[IBLOCK]);
+    if (err == 0) err = slab_rate(narrow, machine, threads, seconds, why, &rate[SLAB]);
     if (err == 0) rate[COPY] = copy_rate(b, threads);
     return err;
 }
 
 int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                          double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates) {
-    struct bench b = {.block = NULL};
+    struct bench b = {.block = NULL}, narrow = {.block = NULL};
     double found[N_OF_COMPUTE][TURNS], rate[N_OF_COMPUTE] = {0};
     if (!(seconds > 0)) seconds = 2;
-    int err = make_bench(problem, memory_bytes > 0 ? memory_bytes : DEFAULT_MEMORY_BYTES, why, &b);
+    int err = make_bench(problem, memory_bytes > 0 ? memory_bytes : DEFAULT_MEMORY_BYTES, why, &b, &narrow);
     for (int turn = 0; turn < TURNS && err == 0; turn++) {
-        err = one_turn(&b, machine, threads, seconds / (3 * TURNS), why, rate);
+        err = one_turn(&b, &narrow, machine, threads, turn == 0, seconds / (3 * TURNS), why, rate);
         for (int i = 0; i < N_OF_COMPUTE; i++) found[i][turn] = rate[i];
     }
     if (err == 0) {
@@ -460,6 +490,8 @@ int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machi
 
 /* ------------------------------------------------------------------ both, kept */
 
+#define COMPUTE_SHARE 0.4 /* of given seconds; the rest is the device's */
+
 /* A directory or block device as it is; of a file its directory. */
 static const char *place_of(const char *path, char *copy, size_t capacity) {
     struct stat st;
@@ -470,8 +502,8 @@ static const char *place_of(const char *path, char *copy, size_t capacity) {
     return dirname(copy);
 }
 
-static int renew_device(const struct mx_device_options *device, const char *cache, mx_why *why,
-                        struct mx_rates *rates) {
+static int renew_device(const struct mx_device_options *device, const char *cache, double seconds,
+                        mx_why *why, struct mx_rates *rates) {
     char key[512], copy[PATH_MAX];
     struct mx_device_options o = *device;
     const char *backend = o.backend != NULL ? o.backend : "uring";
@@ -479,22 +511,25 @@ static int renew_device(const struct mx_device_options *device, const char *cach
         return mx_fail(why, -EINVAL,
                        "there is no device to measure: give it with -d PATH, or leave the backend out");
     o.path = place_of(o.path, copy, sizeof copy);
-    int err = mx_calibrate_device(&o, 0, 0, why, rates);
+    int err = mx_calibrate_device(&o, seconds, 0, why, rates);
     if (err == 0 && cache[0] != 0 && mx_rates_device_key(backend, o.path, key, sizeof key, NULL) == 0)
         mx_rates_store(cache, key, NULL, rates, NULL);
     return err;
 }
 
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
-                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
-                   struct mx_rates *rates) {
+                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, double seconds,
+                   mx_why *why, struct mx_rates *rates) {
     char key[512], cache[PATH_MAX] = "";
     mx_rates_path(cache, sizeof cache, NULL);
     uint64_t least = memory_bytes < DEFAULT_MEMORY_BYTES ? memory_bytes : DEFAULT_MEMORY_BYTES;
-    int err = mx_calibrate_compute(problem, machine, threads, 0, least, why, rates);
-    if (err == 0) err = mx_refine_tiled(problem, machine, threads, 0, memory_bytes, why, rates);
+    const bool known = rates->refined.sizes.slab > 0 && rates->refined.raised > 0;
+    int err = mx_calibrate_compute(problem, machine, threads, COMPUTE_SHARE * seconds, least, why, rates);
+    if (err == 0 && seconds > 0 && known) rates->tiled_updates_per_s *= rates->refined.raised;
+    if (err == 0 && !(seconds > 0))
+        err = mx_refine_tiled(problem, machine, threads, 0, memory_bytes, why, rates);
     if (err < 0) return err;
     mx_rates_compute_key(machine, problem, threads, key, sizeof key);
     if (cache[0] != 0) mx_rates_store(cache, NULL, key, rates, NULL);
-    return device != NULL ? renew_device(device, cache, why, rates) : 0;
+    return device != NULL ? renew_device(device, cache, (1 - COMPUTE_SHARE) * seconds, why, rates) : 0;
 }

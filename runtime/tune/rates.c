@@ -45,6 +45,10 @@ static const struct size_row {
 };
 enum { N_SIZES = sizeof size_rows / sizeof size_rows[0] };
 
+/* Beside them: by what they raised the rate. */
+static const char raised_name[] = "tiled_raised";
+enum { MOST_RAISED = 100 };
+
 static int64_t *size_at(struct mx_refined *refined, const struct size_row *row) {
     return (int64_t *)((char *)refined + row->offset);
 }
@@ -184,6 +188,8 @@ static void take_sizes(const json_t *root, const char *key, struct mx_refined *o
         if (value < 1 || value > size_rows[i].most) return;
         *size_at(&r, &size_rows[i]) = value;
     }
+    const double raised = json_number_value(json_object_get(entry, raised_name));
+    r.raised = raised > 1 && raised < MOST_RAISED ? raised : 0;
     *out = r;
 }
 
@@ -215,6 +221,8 @@ static int put(json_t *root, bool device, const char *key, struct mx_rates *rate
     for (int i = 0; i < N_SIZES && !device && rates->refined.sizes.slab > 0; i++)
         err |= json_object_set_new(entry, size_rows[i].name,
                                    json_integer(*size_at(&rates->refined, &size_rows[i])));
+    if (!device && rates->refined.sizes.slab > 0 && rates->refined.raised > 0)
+        err |= json_object_set_new(entry, raised_name, json_real(rates->refined.raised));
     return err | json_object_set_new(section, key, entry);
 }
 

@@ -275,7 +275,7 @@ static int run_search(struct ring *r, double seconds, mx_why *why, struct mx_ref
         if (gain >= least_gain) {
             out->sizes = s.best.sizes;
             out->nx = r->problem.nx;
-            out->gain = gain;
+            out->gain = out->raised = gain;
         }
     }
     leave(r, &own);

@@ -40,6 +40,7 @@ struct mx_tiled_sizes {
 struct mx_refined {
     struct mx_tiled_sizes sizes; /* 0 = not refined: the engine's own choice */
     int64_t nx;                  /* cells of the rows they were measured on */
+    double raised;               /* by what they raised the update rate, kept with them; 0 = 1 */
     /* Of a search made now; 0 where sizes come from the cache, or there was none. */
     struct mx_tiled_sizes own; /* the engine's choice */
     int32_t tried;             /* others that ran against it */
@@ -106,10 +107,11 @@ int mx_rates_store(const char *cache_path, const char *device_key, const char *c
 
 /* Measures sequential reads, writes and both together, in long and in short requests, through the public
  * device API, in about `seconds` on `bytes` of the place (0 = 2 s, 256 MiB). A device is not equally fast at
- * any time: all are measured in turns, and medians count. Opens a store of its own at options->path and
- * removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be called on a place whose
- * content counts. Fills the device rates of *rates. A block device is only read, and not as a store: the read
- * rate is filled, the others stay, and why says so though 0 is returned. */
+ * any time: all are measured in turns, and medians count. Where `seconds` are given and *rates has what a
+ * request and mixed bytes took before, requests are taken for as much slower as these are. Opens a store of
+ * its own at options->path and removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be
+ * called on a place whose content counts. Fills the device rates of *rates. A block device is only read, and
+ * not as a store: the read rate is filled, the others stay, and why says so though 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
 /* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in turns, of
@@ -130,10 +132,12 @@ bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *p
 /* What --calibrate does: measures the compute rates, refines the sizes of the tiled engine, measures the
  * device where `device` is not NULL (a path that is a file is measured in its directory, so that no file is
  * touched), and stores all of it in the cache; *rates receives it. memory_bytes bounds the DRAM that is used.
- * A cache that cannot be written is no error. Of a block device see mx_calibrate_device. */
+ * seconds: 0 = 7 s; else about so long in all, and the refined sizes that *rates has are kept, with what they
+ * raise the tiled rate by: how fast the machine is now, beside what it was. A cache that cannot be written is
+ * no error. Of a block device see mx_calibrate_device. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
-                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, mx_why *why,
-                   struct mx_rates *rates);
+                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, double seconds,
+                   mx_why *why, struct mx_rates *rates);
 
 /* ------------------------------------------------------------------ rates of accelerators */
 

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 
-from runner import cli, execute, host, knobs, plan, record, registry  # noqa: E402
+from runner import cli, execute, host, knobs, near, plan, record, registry  # noqa: E402
 
 PLAN = """
 name = "probe"
@@ -692,3 +692,76 @@ def test_recorded_runs_are_predicted_again():
     assert predict.command(recorded, "/z/memext", "/data") == expected
     recorded.record["command"] += ["--dram", "120MiB"]
     assert predict.command(recorded, "/z/memext", "/data").count("--dram") == 1
+
+
+# ------------------------------------------------------------------ rates of the minute
+
+FAKE_MEMEXT = """#!/bin/sh
+echo "$XDG_CACHE_HOME $*" >> "$LOG"
+for word; do [ "$last" = --json ] && out=$word; last=$word; done
+case "$*" in
+*--calibrate-seconds*) [ -n "$BROKEN" ] && exit 3; cat "$XDG_CACHE_HOME/memext/rates.json" > "$LOG.kept"; echo "{\\"rates\\":{\\"read_bytes_per_s\\":2.0,\\"device_source\\":\\"measured\\"}}" > "$out" ;;
+*--dry-run*) echo "{\\"predicted_seconds\\":3.5,\\"predicted_time\\":{\\"io_s\\":1.0}}" > "$out" ;;
+*) echo "{\\"status\\":\\"done\\",\\"seconds\\":4.0,\\"predicted_seconds\\":8.0,\\"plan\\":{\\"algorithm\\":\\"stream\\",\\"bt\\":7}}" > "$out" ;;
+esac
+"""
+
+
+def probed(project, monkeypatch, backend, seconds=0.5):
+    """Record, and the calls of memext as (cache, words)."""
+    program = project / "memext"
+    program.write_text(FAKE_MEMEXT)
+    program.chmod(0o755)
+    log, first = project / "calls", project / "first"
+    log.unlink(missing_ok=True)
+    (first / "memext").mkdir(parents=True, exist_ok=True)
+    (first / "memext" / "rates.json").write_text("of the beginning")
+    monkeypatch.setenv("LOG", str(log))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(first))
+    words = ("{memext}", "run", "-n", "8", "8", "8", "-t", "2", "-d", "{data}", "--quiet", "--json", "{json}", "--backend", backend, "--engine", "tiled", "--queue-depth", "4", "--dram", "1MiB")
+    run = plan.Run(plan="p", id="a", words=words, params={}, timeout_s=60.0)
+    place = execute.Place(project, program, project / "data", project / "results" / "p", probe_s=seconds)
+    (project / "data").mkdir(exist_ok=True)
+    found = execute.execute(run, 0, place)
+    return found, [line.split(" ", 1) for line in log.read_text().splitlines()], str(first)
+
+
+def test_rates_are_measured_right_before_a_run(project, monkeypatch):
+    """In a cache of their own, which begins as a copy of the first and the run never sees; the run's plan is predicted with them."""
+    found, calls, first = probed(project, monkeypatch, "uring")
+    (own, probe), (planning, ran), (again, predicting) = calls
+    assert own == again != first == planning
+    assert probe.startswith("tune -n 8 8 8 -t 2 --backend uring --dram 512MiB -d ") and "--calibrate-seconds 0.5" in probe and "--engine" not in probe
+    assert ran.startswith("run -n 8 8 8 -t 2 -d ") and "--dry-run" not in ran
+    assert "--plan stream bt=7 --dry-run" in predicting and "--queue-depth 4" in predicting and "--engine" not in predicting
+    assert (project / "calls.kept").read_text() == "of the beginning"
+    said = found["near"]
+    assert (said["rates"], said["predicted_seconds"], said["predicted_time"], said["seconds"]) == ({"read_bytes_per_s": 2.0}, 3.5, {"io_s": 1.0}, 0.5)
+    assert said["rates_age_s"] >= 0 and said["first_rates_age_s"] >= 0 and "why" not in said and found["report"]["predicted_seconds"] == 8.0
+
+
+def test_nothing_is_measured_before_other_runs(project, monkeypatch):
+    for backend, seconds in (("mmap", 0.5), ("aio", 0)):
+        found, calls, _ = probed(project, monkeypatch, backend, seconds)
+        assert len(calls) == 1 and "near" not in found
+    assert not near.is_judged(["/x/memext", "tune", "--backend", "aio"]) and near.is_judged(["limit", "--", "/x/memext", "run", "--backend", "aio"])
+
+
+def test_a_failed_probe_spoils_no_run(project, monkeypatch):
+    monkeypatch.setenv("BROKEN", "1")
+    found, calls, _ = probed(project, monkeypatch, "aio")
+    assert found["status"] == "done" and len(calls) == 2 and found["near"]["why"] == "the rates were not measured: exit 3"
+
+
+def test_a_probe_has_the_storage_of_its_run():
+    """A limit of bandwidth holds for it too, one of memory does not; what it measures in is too large for cache."""
+    run = ["/x/limit-memory", "128MiB", "--", "/x/limit-bandwidth", "220MiB", "/data", "--", "/y/memext", "run", "-n", "8", "8", "8", "--backend", "aio"]
+    assert near.probing(run, "128MiB", "/z/memext", "/d", "/r", 1.0) == ["/x/limit-bandwidth", "220MiB", "/data", "--", "/z/memext", "tune", "-n", "8", "8", "8", "--backend", "aio", "--dram", "512MiB", "-d", "/d",
+                                                                       "--calibrate-seconds", "1", "--quiet", "--json", "/r"]  # fmt: skip
+    drams = {said: near.probing([*run, "--dram", said], "", "memext", "/d", "/r", 1.0)[-8] for said in ("240MiB", "31GiB", "600MiB", "1048576", "0.6 GiB")}
+    assert drams == {"240MiB": "512MiB", "31GiB": "31GiB", "600MiB": "600MiB", "1048576": "512MiB", "0.6 GiB": "0.6 GiB"}
+
+
+def test_the_cache_of_rates_is_memexts():
+    assert near.rates_cache({"XDG_CACHE_HOME": "/c", "HOME": "/h"}) == Path("/c/memext/rates.json")
+    assert near.rates_cache({"HOME": "/h"}) == Path("/h/.cache/memext/rates.json")

@@ -57,6 +57,39 @@ def test_predictions_are_those_of_the_reports():
     assert predictions.predictions(late)[0].why == "waited 80% of the time: bandwidth taken too high"
 
 
+def with_near(results, ratio, first_age_s=600.0):
+    """Each run was predicted again, with rates of its minute, as so much of what it took."""
+    for p in results.values():
+        for g in p.groups.values():
+            for r in g.runs:
+                r.record["near"] = {"predicted_seconds": ratio * r.report["seconds"], "predicted_time": {"compute_s": r.report["seconds"], "io_s": 0.1, "stall_s": 0.0, "copy_s": 0.0, "cores_s": 0.0, "edge_s": 0.7 * r.report["seconds"]}, "rates_age_s": 0.5, "first_rates_age_s": first_age_s}
+    return results
+
+
+def test_rates_of_the_minute_judge_a_prediction():
+    """Predicted 1.5 times too long with the rates of the beginning, 1.1 times with those of the minute: both are shown, the latter counts. A run without them takes the configuration back to the former."""
+    found = with_near(made.predicted(1.5), 1.1)
+    near = predictions.predictions(found)
+    assert all(p.ratio == p.near == pytest.approx(1.1) and p.first == pytest.approx(1.5, rel=0.02) and p.computing == pytest.approx(2.0) and p.model == pytest.approx(1.2) for p in near)
+    said = predictions.with_which_rates(near)
+    assert said == ["Of 8 of them the rates were measured again right before each run (0.5 s before it began): error 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), it is 50%.",
+                    "With the update rate that each run itself had, in place of the one measured before it, the error would be 20%: so much is the model's and the device's; the rest is how fast the cores were from one second to the next."]
+    assert said[0] in report.prediction_summary(found) and said[0] in overview.predicted(found).notes
+    assert overview.predicted(found).rows[0][3].startswith("10%") and overview.predicted(found).rows[0][-1] == "50%"
+    del next(iter(found["any"].groups.values())).runs[2].record["near"]
+    assert [p.near is None for p in predictions.predictions(found)] == [True] + 7 * [False]
+
+
+def test_what_others_took_is_said_beside_an_error():
+    """A quarter of two cores for as long as the run took."""
+    found = plan("p", group({"run": 1}, 4.0, predicted_seconds=2.0, machine={"cores": 2}), group({"run": 2}, 4.0, predicted_seconds=4.0, machine={"cores": 2}))
+    for r in next(iter(found["p"].groups.values())).runs:
+        r.record.update(other_cpu_s=0.2 * r.record["wall_s"], stolen_cpu_s=0.3 * r.record["wall_s"])
+    rough, calm = predictions.predictions(found)
+    assert rough.disturbed and rough.why.endswith("; others took 25% of the CPU time") and not calm.disturbed
+    assert predictions.with_which_rates([rough, calm]) == ["Beside 1 of the 2 the hypervisor and other processes took more than 5% of the CPU time: error 50%, of the others 0%."]
+
+
 def test_regret_is_drawn_for_each_choice():
     drawn = overview.regret(made.rivals(0.5))
     assert drawn.rows == [["any blk", "2", "6", drawn.rows[0][3]]] and drawn.rows[0][3].startswith("2.000")

@@ -148,6 +148,7 @@ def test_refusals_name_values(memext, place):
                    naming=["bt = 40", "by = 64", "bt <= 32"])
     memext.refused("tune", *grid, "--dram", "256MiB", "--backend", "dram", naming=["both Buffers", "--dram"])
     memext.refused("tune", *grid, "--cores", 64, "--calibrate", naming="--calibrate")
+    memext.refused("tune", *grid, "--calibrate-seconds", 0, naming="--calibrate-seconds")
 
 
 def test_calibrate_is_kept(memext, place, tmp_path):
@@ -160,6 +161,30 @@ def test_calibrate_is_kept(memext, place, tmp_path):
     assert first["device_source"] == first["compute_source"] == "measured"
     assert second["device_source"] == second["compute_source"] == "cached"
     assert {k: v for k, v in first.items() if "_per_s" in k} == {k: v for k, v in second.items() if "_per_s" in k}
+    assert list(place.iterdir()) == []
+
+
+def test_short_calibration_keeps_sizes(memext, place, tmp_path):
+    """--calibrate-seconds measures every rate, and keeps the sizes of the tiled engine that the cache has, with what they raise its rate by."""
+    import os
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    words = ["tune", "-n", 200, 150, 100, "-t", 8, "-d", place, "--dram", "256MiB", "--calibrate-seconds", 0.1]
+    said = memext(*words, env=environment).stdout
+    assert "tiled engine" not in said, "nothing was searched for"
+    cache = tmp_path / "memext" / "rates.json"
+    kept = json.loads(cache.read_text())
+    sizes = {"tiled_slab": 10, "tiled_tile": 8, "tiled_ct": 12, "tiled_nx": 200, "tiled_raised": 90.0}
+    (own,) = kept["compute"].values()
+    assert not sizes.keys() & own.keys() and len(kept["device"]) == 1
+    own_rate = own["tiled_updates_per_s"]
+    own.update(sizes, tiled_updates_per_s=1.0, copy_bytes_per_s=1.0)
+    cache.write_text(json.dumps(kept))
+    report = json.loads(memext(*words, "--json", "-", env=environment).stdout)
+    assert report["rates"]["device_source"] == report["rates"]["compute_source"] == "measured"
+    assert [report["rates"]["tiled_sizes"][k] for k in ("slab", "tile", "ct")] == [10, 8, 12]
+    (own,) = json.loads(cache.read_text())["compute"].values()
+    assert sizes.items() <= own.items() and own["copy_bytes_per_s"] > 1.0
+    assert own["tiled_updates_per_s"] > 5 * own_rate, "raised 90 times, whatever else the machine does"
     assert list(place.iterdir()) == []
 
 

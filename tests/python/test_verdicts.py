@@ -427,6 +427,21 @@ def test_regret_compares_what_was_free_to_choose():
     assert of(("memext", "run", "--algorithm", "redundant")) == [] and of(("memext", "run")) == [("any blk", 2)]
 
 
+def test_a_choice_with_few_repeats_says_nothing_beside_one_with_enough():
+    """Two repeats of a choice leave the finding open only where no choice has five."""
+    few = {"few": cut(rivals(), 2)["any"]}
+    assert state("regret", few) == UNDECIDED and state("regret", {**rivals(), **few}) == CONFIRMED and state("regret", {**rivals(0.5), **few}) == REFUTED
+
+
+def test_predictions_with_rates_of_the_minute_decide():
+    results = predicted(2.0)
+    for g in results["any"].groups.values():
+        for r in g.runs:
+            r.record["near"] = {"predicted_seconds": 1.05 * r.report["seconds"]}
+    found = verdicts.decide(BY_NAME["prediction"], results, KNOWN)
+    assert found.state == CONFIRMED and "with rates of the minute before each run in 8 of them; with rates measured once, before all runs: 100 % of 8" in found.numbers
+
+
 def test_numbers_are_short_and_telling():
     found = verdicts.decide(BY_NAME["fastest"], fig12(aio3y=12.0), KNOWN)
     assert found.numbers.startswith("12 comparisons: ") and "refuted" in found.numbers and "aio3y / aio2" in found.numbers and len(found.numbers) < 400
