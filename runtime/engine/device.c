@@ -95,7 +95,7 @@ struct mx_accel_level mx_device_launch(const struct mx_problem *p, const struct 
                                .number = {y0, z0, y1 - y0, z1 - z0, z % v->slots[from], v->slots[from],
                                           z % v->slots[to], v->slots[to], z % fixed_slots, fixed_slots,
                                           v->y_offset, level / mx_levels_a_step(p)},
-                               .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, z1 - z0}};
+                               .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, mx_ceil_div(z1 - z0, MX_DEVICE_DEEP)}};
     for (int64_t i = 0; i < n_fixed; i++) k.array[2 + i] = v->fixed[i].base;
     return k;
 }
@@ -175,7 +175,7 @@ static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool 
     k.kernel = MX_DEVICE_FUSED;
     k.group[0] = MX_DEVICE_TILE_X, k.group[1] = MX_DEVICE_TILE_Y;
     k.size[0] -= 2 * e->work.h;
-    k.size[2] = mx_ceil_div(k.size[2], MX_DEVICE_TILE_Z);
+    k.size[2] = mx_ceil_div(w->z1 - w->z0, MX_DEVICE_TILE_Z);
     const int64_t number = mx_accel_level(e->accel, &k);
     if (number < 0) return (int)number;
     return e->launched = number, 0;
