@@ -138,6 +138,12 @@ typedef unsigned long uint64_t;
 #else
 #define MX_D_UNROLL_4 _Pragma("unroll 4")
 #endif
+/* A number that is kept in a register, and not reckoned again where it is used. */
+#ifdef __CUDACC_RTC__
+#define MX_D_FIX(v) asm volatile("" : "+r"(v))
+#else
+#define MX_D_FIX(v) ((void)0)
+#endif
 
 #define MX_JACOBI 0
 #define MX_LEAPFROG 1
@@ -253,7 +259,7 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
     const int64_t mx_plane0 = (plane);                                                                       \
     MX_D_OPEN(mx_plane0)                                                                                     \
     MX_D_NEXT(mx_plane0)
-#define MX_D_LINE(name, type) const int64_t mx_line_##name = (mx_y + mx_y_offset) * mx_pitch_##name() + mx_offset_##name();
+#define MX_D_LINE(name, type) const int64_t mx_line_##name = (int)(mx_y + mx_y_offset) * mx_pitch_##name() + mx_offset_##name();
 #define MX_D_READ(name, type)                                                                                \
     MX_D_GLOBAL const char **const mx_at_##name = mx_f;                                                \
     MX_D_LINE(name, type)
@@ -262,7 +268,7 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
     MX_D_LINE(name, type)
 #define MX_D_WRITE(name, type)                                                                               \
     MX_D_GLOBAL mx_type_##name *const mx_out_##name =                                                        \
-        (MX_D_GLOBAL mx_type_##name *)(mx_out + (mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name);
+        (MX_D_GLOBAL mx_type_##name *)(mx_out + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name);
 #define MX_D_OLD(name, type) const mx_type_##name mx_old_##name = mx_out_##name[mx_x];
 #define MX_D_COPY(name, type) SET(name, AT(name, 0, 0, 0));
 
@@ -312,14 +318,14 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 
 #define MX_D_CELL(kernel_name, READS, WRITES)                                                                \
     MX_D_KERNEL void MX_D_BOUNDS kernel_name(MX_D_ARGUMENTS) {                                               \
-        const int64_t mx_x = MX_D_ITEM(0), mx_row = MX_D_ITEM(1), mx_plane0 = MX_D_ITEM(2) * MX_D_DEEP;      \
-        const int64_t mx_y = mx_y0 + mx_row, mx_end = mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes;\
+        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;      \
+        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP), mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);\
         if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows) return;                                    \
         int mx_to_slot = mx_slot_of(mx_to_first, mx_plane0, 0, mx_to_slots);                                 \
         MX_D_OPEN(mx_plane0)                                                                                 \
         READS(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                           \
         MX_D_UNROLL_4                                                                                        \
-        for (int64_t mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
+        for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
             MX_D_NEXT(mx_plane)                                                                              \
             MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                          \
             const int64_t mx_z = mx_z0 + mx_plane;                                                           \
@@ -338,7 +344,7 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 #define MX_D_PLANES_OF(name, type) , MX_D_GLOBAL const char **mx_at_##name
 #define MX_CELL                                                                                              \
     MX_D_INLINE void mx_body(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, MX_D_GLOBAL char *mx_out,\
-                             const int64_t mx_x, const int64_t mx_y, const int64_t mx_z, const int64_t mx_t, \
+                             const int mx_x, const int mx_y, const int64_t mx_z, const int64_t mx_t, \
                              const int64_t mx_y_offset MX_STATE(MX_D_IN) MX_FIXED(MX_D_PLANES_OF)) {         \
         MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) {
 
@@ -347,22 +353,22 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 #define MX_D_HERE(name, type) , mx_one_##name + mx_in
 #define MX_D_C_HERE(name, type) , mx_g_##name + MX_D_BEHIND
 #define MX_D_C_BEHIND(name, type) , mx_g_##name
-#define MX_D_OF(array, type, name) (((MX_D_GLOBAL type *)((array) + (mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name))[mx_x])
+#define MX_D_OF(array, type, name) (((MX_D_GLOBAL type *)((array) + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name))[mx_x])
 #define MX_D_KEEP(name, type) mx_one_##name[mx_in] = MX_D_OF(mx_f[MX_RADIUS], const mx_type_##name, name);
 #define MX_D_COPY_FRAME(name, type) MX_D_OF(mx_out, mx_type_##name, name) = MX_D_OF(mx_of, const mx_type_##name, name);
 #define MX_D_KERNELS                                                                                         \
-    MX_D_INLINE void mx_copy_frame(MX_D_GLOBAL const char *mx_of, MX_D_GLOBAL char *mx_out, const int64_t mx_x,\
-                                   const int64_t mx_y, const int64_t mx_y_offset) {                          \
+    MX_D_INLINE void mx_copy_frame(MX_D_GLOBAL const char *mx_of, MX_D_GLOBAL char *mx_out, const int mx_x, const int mx_y,\
+                                   const int64_t mx_y_offset) {                                              \
         MX_STATE(MX_D_COPY_FRAME)                                                                            \
     }                                                                                                        \
     MX_D_KERNEL void MX_D_BOUNDS mx_cell(MX_D_ARGUMENTS) {                                                   \
-        const int64_t mx_x = MX_D_ITEM(0), mx_row = MX_D_ITEM(1), mx_plane0 = MX_D_ITEM(2) * MX_D_DEEP;      \
-        const int64_t mx_y = mx_y0 + mx_row, mx_end = mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes;\
+        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;      \
+        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP), mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);\
         if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows) return;                                    \
         int mx_to_slot = mx_slot_of(mx_to_first, mx_plane0, 0, mx_to_slots);                                 \
         MX_D_OPEN(mx_plane0)                                                                                 \
         MX_D_UNROLL_4                                                                                        \
-        for (int64_t mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
+        for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
             MX_D_NEXT(mx_plane)                                                                              \
             MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                          \
             mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                              \
@@ -375,50 +381,70 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
     }                                                                                                        \
     MX_D_KERNEL void MX_D_BOUNDS mx_fused(MX_D_ARGUMENTS) {                                                  \
         MX_STATE(MX_D_LEVEL_ONE)                                                                             \
-        const int mx_i = (int)MX_D_ITEM_OF_GROUP(0), mx_j = (int)MX_D_ITEM_OF_GROUP(1);                      \
-        const int64_t mx_x0 = MX_RADIUS + MX_D_GROUP(0) * MX_D_TILE_X, mx_r0 = MX_D_GROUP(1) * MX_D_TILE_Y;  \
-        const int64_t mx_p0 = MX_D_GROUP(2) * MX_D_TILE_Z, mx_plane0 = mx_p0 - MX_RADIUS;                    \
-        const int64_t mx_p1 = mx_p0 + MX_D_TILE_Z < mx_planes ? mx_p0 + MX_D_TILE_Z : mx_planes;             \
+        const int mx_i = (int)MX_D_ITEM_OF_GROUP(0), mx_j = (int)MX_D_ITEM_OF_GROUP(1), mx_depth = (int)mx_planes;\
+        const int mx_x0 = MX_RADIUS + (int)(MX_D_GROUP(0) * MX_D_TILE_X), mx_r0 = (int)(MX_D_GROUP(1) * MX_D_TILE_Y);\
+        const int mx_p0 = (int)(MX_D_GROUP(2) * MX_D_TILE_Z), mx_plane0 = mx_p0 - MX_RADIUS;                 \
+        const int mx_p1 = (int)(mx_p0 + MX_D_TILE_Z < mx_depth ? mx_p0 + MX_D_TILE_Z : mx_depth);            \
+        /* Its share of the group's cells of level l: where they are, in the group's memory as well, and whether they are beyond\
+         * the grid (0), of its frame (1) or computed (2). Rows of the group's width, which begin where lines do, and then\
+         * what is right of them. */                                                                         \
+        int mx_share_x[MX_D_SHARES], mx_share_y[MX_D_SHARES], mx_share_in[MX_D_SHARES], mx_share_kind[MX_D_SHARES];\
+        MX_D_UNROLL                                                                                          \
+        for (int mx_s = 0; mx_s < MX_D_SHARES; mx_s++) {                                                     \
+            const int mx_k = mx_s * (MX_D_ACROSS * MX_D_DOWN) + mx_j * MX_D_ACROSS + mx_i, mx_right = mx_k - MX_D_HIGH * MX_D_ACROSS;\
+            const int mx_a = mx_right < 0 ? mx_k % MX_D_ACROSS : MX_D_ACROSS + mx_right % (2 * MX_RADIUS);   \
+            const int mx_b = mx_right < 0 ? mx_k / MX_D_ACROSS : mx_right / (2 * MX_RADIUS);                 \
+            const int mx_x = mx_x0 - MX_RADIUS + mx_a, mx_row = mx_r0 - MX_RADIUS + mx_b;                    \
+            const int mx_beyond = mx_k >= MX_D_HIGH * MX_D_WIDE || mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS;\
+            const int mx_inner = mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS && mx_row >= 0 && mx_row < mx_rows;\
+            mx_share_x[mx_s] = mx_x, mx_share_y[mx_s] = (int)mx_y0 + mx_row, mx_share_in[mx_s] = mx_b * MX_D_WIDE + mx_a;\
+            mx_share_kind[mx_s] = mx_beyond ? 0 : mx_inner ? 2 : 1;                                          \
+            MX_D_FIX(mx_share_x[mx_s]);                                                                      \
+            MX_D_FIX(mx_share_y[mx_s]);                                                                      \
+            MX_D_FIX(mx_share_in[mx_s]);                                                                     \
+            MX_D_FIX(mx_share_kind[mx_s]);                                                                   \
+        }                                                                                                    \
+        int mx_own_x = mx_x0 + mx_i, mx_own_y = (int)mx_y0 + mx_r0 + mx_j;                                   \
+        int mx_own = (mx_j + MX_RADIUS) * MX_D_WIDE + mx_i + MX_RADIUS, mx_mine = mx_r0 + mx_j < mx_rows;    \
+        int mx_frame = mx_mine && MX_D_GROUP(0) == 0 ? mx_i : 2 * MX_RADIUS;                                 \
+        mx_mine = mx_mine && mx_own_x < MX_D_NX + MX_RADIUS;                                                 \
+        MX_D_FIX(mx_own_x);                                                                                  \
+        MX_D_FIX(mx_own_y);                                                                                  \
+        MX_D_FIX(mx_own);                                                                                    \
+        MX_D_FIX(mx_mine);                                                                                   \
+        MX_D_FIX(mx_frame);                                                                                  \
         int mx_r[2 * MX_RADIUS + 1]; /* in the group's memory planes of level l around that of level l+1 */  \
         int mx_new = 0, mx_to_slot = mx_slot_of(mx_to_first, mx_p0, 0, mx_to_slots);                         \
         MX_D_OPEN(mx_plane0)                                                                                 \
         MX_D_UNROLL                                                                                          \
         for (int mx_k = 0; mx_k <= 2 * MX_RADIUS; mx_k++) mx_r[mx_k] = 0;                                    \
-        for (int64_t mx_p = mx_plane0; mx_p < mx_p1 + MX_RADIUS; mx_p++) {                                   \
+        for (int mx_p = mx_plane0; mx_p < mx_p1 + MX_RADIUS; mx_p++) {                                       \
             MX_D_NEXT(mx_p)                                                                                  \
             MX_D_UNROLL                                                                                      \
             for (int mx_k = 0; mx_k < 2 * MX_RADIUS; mx_k++) mx_r[mx_k] = mx_r[mx_k + 1];                    \
             mx_r[2 * MX_RADIUS] = mx_new * (MX_D_HIGH * MX_D_WIDE);                                          \
             mx_new = mx_next(mx_new, MX_D_RING);                                                             \
-            const int mx_within = mx_p >= 0 && mx_p < mx_planes;                                             \
-            /* Rows of the group's width, which begin where lines do, and then what is right of them. */     \
+            const int mx_kind = mx_p >= 0 && mx_p < mx_depth ? 2 : 3; /* of cells that are computed in this plane */\
             MX_D_UNROLL                                                                                      \
-            for (int mx_share = 0; mx_share < MX_D_SHARES; mx_share++) {                                     \
-                const int mx_k = mx_share * (MX_D_ACROSS * MX_D_DOWN) + mx_j * MX_D_ACROSS + mx_i;           \
-                const int mx_right = mx_k - MX_D_HIGH * MX_D_ACROSS;                                         \
-                const int mx_a = mx_right < 0 ? mx_k % MX_D_ACROSS : MX_D_ACROSS + mx_right % (2 * MX_RADIUS);\
-                const int mx_b = mx_right < 0 ? mx_k / MX_D_ACROSS : mx_right / (2 * MX_RADIUS);             \
-                const int mx_in = mx_r[2 * MX_RADIUS] + mx_b * MX_D_WIDE + mx_a;                             \
-                const int64_t mx_x = mx_x0 - MX_RADIUS + mx_a, mx_row = mx_r0 - MX_RADIUS + mx_b, mx_y = mx_y0 + mx_row;\
-                if (mx_k >= MX_D_HIGH * MX_D_WIDE || mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS) continue;\
-                if (mx_within && mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS && mx_row >= 0 && mx_row < mx_rows) {\
+            for (int mx_s = 0; mx_s < MX_D_SHARES; mx_s++) {                                                 \
+                const int mx_in = mx_r[2 * MX_RADIUS] + mx_share_in[mx_s], mx_x = mx_share_x[mx_s], mx_y = mx_share_y[mx_s];\
+                if (mx_share_kind[mx_s] == mx_kind) {                                                        \
                     mx_body(MX_D_FIRST, mx_f, 0, 0, mx_x, mx_y, mx_z0 + mx_p, mx_t, mx_y_offset MX_STATE(MX_D_HERE)\
                             MX_FIXED(MX_D_C_HERE));                                                          \
-                } else {                                                                                     \
+                } else if (mx_share_kind[mx_s] > 0) {                                                        \
                     MX_STATE(MX_D_KEEP)                                                                      \
                 }                                                                                            \
             }                                                                                                \
             MX_D_BARRIER;                                                                                    \
             if (mx_p - MX_RADIUS >= mx_p0) {                                                                 \
-                const int mx_in = (mx_j + MX_RADIUS) * MX_D_WIDE + mx_i + MX_RADIUS;                         \
-                const int64_t mx_y = mx_y0 + mx_r0 + mx_j;                                                   \
+                const int mx_in = mx_own;                                                                    \
                 MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                      \
                 mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                          \
-                if (mx_r0 + mx_j < mx_rows && mx_x0 + mx_i < MX_D_NX + MX_RADIUS)                            \
-                    mx_body(MX_D_SECOND, mx_f, mx_r, mx_out, mx_x0 + mx_i, mx_y, mx_z0 + mx_p - MX_RADIUS, mx_t + 1,\
-                            mx_y_offset MX_STATE(MX_D_HERE) MX_FIXED(MX_D_C_BEHIND));                        \
-                for (int mx_k = mx_i; mx_k < 2 * MX_RADIUS && MX_D_GROUP(0) == 0 && mx_r0 + mx_j < mx_rows; mx_k += MX_D_ACROSS)\
-                    mx_copy_frame(mx_f[0], mx_out, mx_k < MX_RADIUS ? mx_k : MX_D_NX + mx_k, mx_y, mx_y_offset);\
+                if (mx_mine)                                                                                 \
+                    mx_body(MX_D_SECOND, mx_f, mx_r, mx_out, mx_own_x, mx_own_y, mx_z0 + mx_p - MX_RADIUS, mx_t + 1, mx_y_offset\
+                            MX_STATE(MX_D_HERE) MX_FIXED(MX_D_C_BEHIND));                                    \
+                for (int mx_k = mx_frame; mx_k < 2 * MX_RADIUS; mx_k += MX_D_ACROSS)                         \
+                    mx_copy_frame(mx_f[0], mx_out, mx_k < MX_RADIUS ? mx_k : (int)MX_D_NX + mx_k, mx_own_y, mx_y_offset);\
             }                                                                                                \
         }                                                                                                    \
     }
@@ -601,7 +627,7 @@ MX_D_FRAME_X(mx_frame, MX_STATE)
 #endif
 #endif
 
-#define X (mx_x - MX_RADIUS)
+#define X ((int64_t)mx_x - MX_RADIUS)
 #define Y mx_inside(mx_y - MX_RADIUS, MX_D_NY)
 #define Z mx_inside(mx_z - MX_RADIUS, MX_D_NZ)
 #define T mx_t
