@@ -5,13 +5,25 @@
 #include <math.h>
 #include <string.h>
 
+/* What a device computes nothing in from one launch to the next, and while its cores have work from less and
+ * less groups: the same for few cells as for many. */
+static const double launch_s = 1e-5;
+
+/* A level of a slab is a launch, or of all where all is there. `there`: of launches that are long. */
+static double launched_rate(const struct job *job, const struct mx_plan *plan, double there) {
+    const double rows = (double)tune_min(plan->by, job->problem.ny);
+    const bool all = strcmp(plan->algorithm, "resident") == 0 || plan->slab > job->problem.nz;
+    const double planes = (double)(all ? job->problem.nz : tune_max(plan->slab, 1));
+    return there / (1 + launch_s * there / ((double)job->problem.nx * rows * planes));
+}
+
 static double update_rate(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_rates *r = &job->rates;
     const struct mx_tune_accel *a = job->request->accel;
     double there = r->tiled_updates_per_s;
     if (a != NULL && !a->here) there = MX_DEFAULT_DEVICE_UPDATES_PER_S * mx_rates_share(&job->problem);
     if (a != NULL && a->updates_per_s > 0) there = a->updates_per_s;
-    if (a != NULL) return mx_job_efficiency(job, plan) * there;
+    if (a != NULL) return a->here ? mx_job_efficiency(job, plan) * there : launched_rate(job, plan, there);
     const double iblock =
         shape->rows > 0 && shape->max_levels > 1 ? r->slab_updates_per_s : r->iblock_updates_per_s;
     return mx_job_efficiency(job, plan) *
