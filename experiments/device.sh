@@ -1,6 +1,6 @@
 #!/bin/bash
 # What an accelerator does, on a machine with one: each step alone, under 8 minutes, one result file each and a summary.
-#   experiments/device.sh STEP [ACCEL]        ACCEL as of --accel, default auto
+#   experiments/device.sh STEP[,STEP...] [ACCEL]        ACCEL as of --accel, default auto
 #     bus      bytes per second to the device, from it, both at once; updates per second in its memory (star7 f64; $DEVICE_N^3)
 #     fuse     updates per second with one and with two levels in one launch (opencl, cuda)
 #     stencils updates per second in its memory, of other stencils and f32
@@ -8,35 +8,46 @@
 #     host     Buffers in DRAM, at most 4 GiB of its memory: out of core of the device
 #     flash    Buffers in DEVICE_DIR, the same 4 GiB, beside the model's seconds
 #     ktable   HHRT's table: Gupdates/s by steps k that planes stay there, for problems of 0.75 to 12 times DEVICE_K_CAP, in DRAM
-#     summary  a table of what is there
-#   DEVICE_OUT   where results go (default results/device); DEVICE_DIR a directory on flash (default .)
-#   DEVICE_N     edge of the grid of bus, fuse, stencils and inside (default 1022); DEVICE_NZ planes of host (default 4094: 64 GiB of DRAM)
+#     summary  a table of what is there, each aim beside what was measured; every step ends with its own lines of it
+#     pack     (not there, but where memext is built) makes build/device ($DEVICE_OUT/device), and a tar of it: the command, its shared libraries and this script. A machine needs nothing else but
+#              Linux on the same processor, glibc as new as that here, bash, python3, and for CUDA the driver and libnvrtc: build/device/device.sh bus cuda
+#   DEVICE_OUT   where results go (default results/device; of a pack, beside it). Where $OUT is set they are copied there too
+#   DEVICE_DIR   a directory on flash (default .)
+#   DEVICE_N     edge of the grid of bus, fuse, stencils and inside (default 1022); DEVICE_NZ planes of host (default as many as DRAM holds, up to 4094: 64 GiB)
 #   DEVICE_FLASH_NZ  planes of flash (default 2046: 32 GiB there)
 #   DEVICE_NT    steps of host and flash, a fifth of those of inside (default 200); DEVICE_CAP memory of the device for both (default 4GiB)
 #   DEVICE_K_N, DEVICE_K_CAP  rows of ktable's planes and its memory of the device (defaults 510, 1GiB)
 # With no device: DEVICE_N=126 DEVICE_NZ=254 DEVICE_FLASH_NZ=254 DEVICE_NT=8 DEVICE_CAP=16MiB DEVICE_K_N=62 DEVICE_K_CAP=4MiB tries all of it in a minute, by host or
 # by opencl on a CPU: those figures are no device's.
-# The aims are in the summary: 160 Gupdates/s in the memory of an H200, 85 % of that from DRAM, flash within 15 % of the model.
+# Aims, on an H200: 160 Gupdates/s in its memory (star7 f64), 300 with two levels a launch, from DRAM 85 % of the run inside, from flash within 15 % of the model.
 set -u
-. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+if [ -x "$here/bin/memext" ]; then # a pack
+    root=$here
+    python=$(command -v python3) || { echo "device.sh: there is no python3 here" >&2; exit 2; }
+    build=$here/bin
+    own="env LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+else
+    . "$here/lib.sh"
+    root=$mx_root python=$mx_python
+    build=${MEMEXT_BUILD:-$mx_root/build/release}
+    own=
+fi
 
-step=${1:-}
+steps=${1:-}
 accel=${2:-auto}
-out=${DEVICE_OUT:-$mx_root/results/device}
+out=${DEVICE_OUT:-$root/results/device}
 n=${DEVICE_N:-1022}
-nz=${DEVICE_NZ:-4094}
 nt=${DEVICE_NT:-200}
 cap=${DEVICE_CAP:-4GiB}
 flash_nz=${DEVICE_FLASH_NZ:-2046}
 k_n=${DEVICE_K_N:-510}
 k_cap=${DEVICE_K_CAP:-1GiB}
 dir=${DEVICE_DIR:-.}
-build=${MEMEXT_BUILD:-$mx_root/build/release}
-limit="timeout 470"
-mkdir -p "$out"
+limit="$own timeout 450"
 
 # value FILE KEY: of the JSON object in FILE; 0 where there is none.
-value() { "$mx_python" -c 'import json, sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]) or 0)' "$out/$1" "$2" 2>/dev/null || echo 0; }
+value() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]) or 0)' "$out/$1" "$2" 2>/dev/null || echo 0; }
 
 # planned: the accelerator with the rates that step bus measured, for the model.
 planned() {
@@ -52,57 +63,105 @@ run() { # run FILE WORDS...
     $limit "$build/memext" run --no-fuse "$@" --accel "$(planned)" --quiet --json "$out/$file"
 }
 
-case $step in
-bus) $limit "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json" && cat "$out/bus.json" ;;
-fuse)
-    # One and two levels in one launch, of the same cells.
+# room GIB: touches as much memory, for there are virtual machines that have it only then, and says how much there is of what was asked for.
+room() {
+    "$python" - "$1" <<'PYTHON'
+import mmap, sys, time
+
+GIB = 1 << 30
+
+
+def known(name):
+    return next(int(line.split()[1]) << 10 for line in open("/proc/meminfo") if line.startswith(name + ":"))
+
+
+want, kept, tries = int(sys.argv[1]), [], 0
+while len(kept) < 4 * want and known("MemTotal") * 0.9 < want * GIB and tries < 50:
+    if known("MemAvailable") < 2 * GIB:
+        tries += 1
+        time.sleep(0.2)
+        continue
+    kept.append(mmap.mmap(-1, GIB // 4))
+    for at in range(0, GIB // 4, 4096):
+        kept[-1][at] = 1
+print(min(want, int(known("MemTotal") * 0.9 / GIB)))
+PYTHON
+}
+
+bus() { $limit "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json"; }
+
+fuse() { # one and two levels in one launch, of the same cells
     for levels in 1 2; do
-        timeout 220 "$build/bench_accel" "$accel,fuse=$levels" star7 f64 "$n" 32 || { rm "$out/fuse.jsonl"; exit 1; }
-    done >"$out/fuse.jsonl" && cat "$out/fuse.jsonl"
-    ;;
-stencils)
+        $own timeout 220 "$build/bench_accel" "$accel,fuse=$levels" star7 f64 "$n" 32 || { rm "$out/fuse.jsonl"; return 1; }
+    done >"$out/fuse.jsonl"
+}
+
+stencils() {
     for one in "star7 f32" "box27 f64" "star13 f64" "star25 f64"; do
         # shellcheck disable=SC2086
-        timeout 110 "$build/bench_accel" "$accel" $one "$n" 16 || exit
-    done >"$out/stencils.jsonl" && cat "$out/stencils.jsonl"
-    ;;
-inside) run inside.json -n "$n" "$n" "$n" -t $((nt * 5)) --backend dram --algorithm direct ;;
-host) run host.json -n "$n" "$n" "$nz" -t "$nt" --backend dram --algorithm stream --device-memory "$cap" ;;
-flash)
-    # In a folder of its own, where one that was cut off has left a store of nobody's.
-    mkdir -p "$dir/memext-device"
-    run flash.json -n "$n" "$n" "$flash_nz" -t "$nt" -d "$dir/memext-device" --force --algorithm stream --device-memory "$cap"
-    status=$?
+        $own timeout 110 "$build/bench_accel" "$accel" $one "$n" 16 || return
+    done >"$out/stencils.jsonl"
+}
+
+inside() {
+    room $((n * n * n / 60000000 + 4)) >/dev/null
+    run inside.json -n "$n" "$n" "$n" -t $((nt * 5)) --backend dram --algorithm direct
+}
+
+host() { # as many planes as there is DRAM for, where it is not said how many
+    local nz=${DEVICE_NZ:-} gib
+    if [ -z "$nz" ]; then
+        gib=$(room 72)
+        nz=$(((gib - 8) * 1073741824 / 16 / (n + 2) / (n + 2) - 2))
+        [ "$nz" -le 4094 ] || nz=4094
+    fi
+    run host.json -n "$n" "$n" "$nz" -t "$nt" --backend dram --algorithm stream --device-memory "$cap"
+}
+
+flash() { # in a folder of its own, where one that was cut off has left a store of nobody's
+    mkdir -p "$dir/memext-device" && rates_of "$dir/memext-device" &&
+        run flash.json -n "$n" "$n" "$flash_nz" -t "$nt" -d "$dir/memext-device" --force --algorithm stream --device-memory "$cap"
+    local status=$?
     rm -rf "$dir/memext-device"
-    exit $status
-    ;;
-ktable)
-    # Both arrays take so many quarters of the memory; the pipeline is k planes deep, and what does not fit is reported so. A run that is cut off leaves none.
-    memory=$("$mx_python" -c 'import re, sys
-m = re.fullmatch(r"(\d+)([KMG])iB", sys.argv[1])
-print(int(m[1]) << {"K": 10, "M": 20, "G": 30}[m[2]])' "$k_cap") || exit
-    # Slabs of an eighth of the planes that it holds of both arrays.
-    slab=$((memory / 16 / (k_n + 2) / (k_n + 2) / 8))
-    for quarters in 3 6 12 24 48; do
-        planes=$((quarters * memory / 4 / 16 / (k_n + 2) / (k_n + 2) - 2))
-        for k in 1 8 16 32 64; do
-            line=$(timeout 17 "$build/memext" run --no-fuse -n "$k_n" "$k_n" "$planes" -t $((2 * k)) --backend dram --plan "stream bt=$k slab=$slab" --accel "$accel" \
-                --device-memory "$k_cap" --quiet --json - 2>"$out/.ktable" | "$mx_python" -c '
+    return $status
+}
+
+# rates_of FOLDER: what the flash there does, for the model. For all of a machine's runs alike: --calibrate keeps it.
+rates_of() { $own timeout 120 "$build/memext" tune --calibrate -n "$n" "$n" "$flash_nz" -t "$nt" -d "$1" --quiet >/dev/null; }
+
+# One line of the table: k, quarters of the memory that both arrays take, planes, slab.
+ktable_line() {
+    local line
+    line=$($own timeout 17 "$build/memext" run --no-fuse -n "$k_n" "$k_n" "$3" -t $((2 * $1)) --backend dram --plan "stream bt=$1 slab=$4" --accel "$accel" \
+        --device-memory "$k_cap" --quiet --json - 2>"$out/.ktable" | "$python" -c '
 import json, sys
 text = sys.stdin.read()
 r = json.loads(text) if text else {}
 print(json.dumps({"updates_per_second": r.get("updates_per_second"), "status": r.get("status", "none"), "error": r.get("error") or open(sys.argv[1]).read().strip() or None}))' "$out/.ktable")
-            echo "{\"times_memory\": $(awk "BEGIN {print $quarters / 4}"), \"k\": $k, \"result\": $line}"
+    echo "{\"times_memory\": $(awk "BEGIN {print $2 / 4}"), \"k\": $1, \"result\": $line}"
+}
+
+# The pipeline is k planes deep, and what does not fit is reported so. A run that is cut off leaves none.
+ktable() {
+    local memory slab quarters k
+    memory=$("$python" -c 'import re, sys
+m = re.fullmatch(r"(\d+)([KMG])iB", sys.argv[1])
+print(int(m[1]) << {"K": 10, "M": 20, "G": 30}[m[2]])' "$k_cap") || return
+    # Slabs of an eighth of the planes that it holds of both arrays.
+    slab=$((memory / 16 / (k_n + 2) / (k_n + 2) / 8))
+    for quarters in 3 6 12 24 48; do
+        for k in 1 8 16 32 64; do
+            ktable_line $k $quarters $((quarters * memory / 4 / 16 / (k_n + 2) / (k_n + 2) - 2)) $slab
         done
     done >"$out/ktable.jsonl"
     rm -f "$out/.ktable"
-    cat "$out/ktable.jsonl"
-    ;;
-summary)
-    "$mx_python" - "$out" <<'PYTHON' | tee "$out/summary.txt"
+}
+
+summary() { # summary [STEP]: of that step alone
+    "$python" - "$out" "$@" <<'PYTHON'
 import json, pathlib, sys
 
-folder = pathlib.Path(sys.argv[1])
+folder, only = pathlib.Path(sys.argv[1]), sys.argv[2:]
 
 
 def load(name):
@@ -110,36 +169,105 @@ def load(name):
     return json.loads(path.read_text()) if path.exists() and path.stat().st_size else None
 
 
+def lines(name):
+    path = folder / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def say(step, text):
+    if not only or step in only:
+        print(f"{step:10} {text}")
+
+
+def aim(value, least, text, most=None):
+    return f" (aim {text}: {'met' if value >= least and (most is None or value <= most) else 'not met'})"
+
+
+def whole_run(step, result):
+    """A line for a run of the command; its rate, 0 where there is none."""
+    if not result or result.get("status") != "done":
+        say(step, "not run" if not result else result.get("error") or result.get("status"))
+        return 0
+    plan, rate = result["plan"], result["updates_per_second"] / 1e9
+    moved = [(result[f"{way}_bytes"], result[f"predicted_{way}_bytes"]) for way in ("host_to_device", "device_to_host")]
+    exact = "as predicted" if all(a == b for a, b in moved) else f"NOT as predicted: {moved[0][1]} + {moved[1][1]}"
+    model = result["accelerator"]["model"] if "model" in result.get("accelerator", {}) else {}
+    say(step, f"{rate:.2f} Gupdates/s; bt {plan['bt']}, by {plan['by']}, slab {plan['slab']}; {model.get('decides', '?')} decides; bus {moved[0][0]} + {moved[1][0]} bytes, {exact}")
+    return rate
+
+
 bus, inside, host, flash = (load(f"{name}.json") for name in ("bus", "inside", "host", "flash"))
 if bus:
-    print(f"device     {bus['accelerator']}: {bus['device']}")
-    print(f"bus        {bus['put_bytes_per_s'] / 1e9:.1f} GB/s to it, {bus['get_bytes_per_s'] / 1e9:.1f} from it, {bus['both_bytes_per_s_each'] / 1e9:.1f} each at once")
-    print(f"kernel     {bus['updates_per_second'] / 1e9:.2f} Gupdates/s, {bus['stencil']} {bus['dtype']} (aim on an H200: 160)")
-for one in (json.loads(line) for line in (folder / "stencils.jsonl").read_text().splitlines()) if (folder / "stencils.jsonl").exists() else ():
-    print(f"kernel     {one['updates_per_second'] / 1e9:.2f} Gupdates/s, {one['stencil']} {one['dtype']}")
-fuse = folder / "fuse.jsonl"
-for levels, one in enumerate((json.loads(line) for line in fuse.read_text().splitlines()) if fuse.exists() else (), 1):
-    print(f"fuse       {one['updates_per_second'] / 1e9:.2f} Gupdates/s with {levels} level{'s' if levels > 1 else ''} a launch (aim on an H200: 300 with two)")
-for name, result in (("inside", inside), ("host", host), ("flash", flash)):
-    if not result or result.get("status") != "done":
-        print(f"{name:10} {'not run' if not result else result.get('error') or result.get('status')}")
-        continue
-    plan, rate = result["plan"], result["updates_per_second"] / 1e9
-    share = f", {100 * rate * 1e9 / bus['updates_per_second']:.0f} % of the kernel's" if bus else ""
-    print(f"{name:10} {rate:.2f} Gupdates/s{share}; bt {plan['bt']}, by {plan['by']}; {result['seconds']:.2f} s, predicted {result['predicted_seconds']:.2f}; "
-          f"bus {result['host_to_device_bytes']} + {result['device_to_host_bytes']} bytes, predicted {result['predicted_host_to_device_bytes']} + {result['predicted_device_to_host_bytes']}")
-ktable = folder / "ktable.jsonl"
-rows = [json.loads(line) for line in ktable.read_text().splitlines()] if ktable.exists() else []
-if rows:
-    ks = sorted({r["k"] for r in rows})
-    print("ktable     Gupdates/s; k =  " + "".join(f"{k:>9}" for k in ks))
+    rate = bus["updates_per_second"] / 1e9
+    say("bus", f"{bus['accelerator']}: {bus['device']}")
+    say("bus", f"{bus['put_bytes_per_s'] / 1e9:.1f} GB/s to it, {bus['get_bytes_per_s'] / 1e9:.1f} from it, {bus['both_bytes_per_s_each'] / 1e9:.1f} each at once")
+    say("bus", f"{rate:.2f} Gupdates/s in its memory, {bus['stencil']} {bus['dtype']}{aim(rate, 160, 'at least 160')}")
+else:
+    say("bus", "not run")
+for levels, one in enumerate(lines("fuse.jsonl"), 1):
+    rate = one["updates_per_second"] / 1e9
+    say("fuse", f"{rate:.2f} Gupdates/s with {levels} level{'s' if levels > 1 else ''} a launch{aim(rate, 300, 'at least 300') if levels == 2 else ''}")
+if not lines("fuse.jsonl"):
+    say("fuse", "not run")
+for one in lines("stencils.jsonl"):
+    say("stencils", f"{one['updates_per_second'] / 1e9:.2f} Gupdates/s, {one['stencil']} {one['dtype']}")
+if not lines("stencils.jsonl"):
+    say("stencils", "not run")
+within = whole_run("inside", inside)
+if within and bus:
+    say("inside", f"{1e11 * within / bus['updates_per_second']:.0f} % of the kernel alone")
+from_dram = whole_run("host", host)
+base = within or (bus["updates_per_second"] / 1e9 if bus else 0)
+if from_dram and base:
+    say("host", f"{100 * from_dram / base:.0f} % of {'the run inside' if within else 'the kernel alone'}{aim(from_dram / base, 0.85, 'at least 85 %')}")
+for step, result in (("inside", inside), ("host", host), ("flash", flash)):
+    if step == "flash":
+        whole_run(step, result)
+    if result and result.get("status") == "done":
+        off = result["seconds"] / result["predicted_seconds"] if result["predicted_seconds"] else 0
+        say(step, f"{result['seconds']:.2f} s, {off:.2f} of the predicted {result['predicted_seconds']:.2f} s" + (aim(off, 0.85, "0.85 to 1.15", 1.15) if step == "flash" else ""))
+rows = lines("ktable.jsonl")
+say("ktable", "Gupdates/s; k =  " + "".join(f"{k:>9}" for k in sorted({r["k"] for r in rows})) if rows else "not run")
 for times in sorted({r["times_memory"] for r in rows}):
     of = {r["k"]: r["result"].get("updates_per_second") for r in rows if r["times_memory"] == times}
-    print(f"    {times:>5} times the memory    " + "".join(f"{of[k] / 1e9:9.2f}" if of.get(k) else "        -" for k in ks))
+    say("ktable", f"{times:>5} times the memory" + "".join(f"{of[k] / 1e9:9.2f}" if of.get(k) else "        -" for k in sorted(of)))
 PYTHON
-    ;;
+}
+
+pack() {
+    local at=${DEVICE_OUT:-$root/build} folder name
+    folder=$at/device
+    [ -x "$build/memext" ] && [ -x "$build/bench_accel" ] || { echo "device.sh: $build has no memext and bench_accel: build them first (cmake --build --preset release)" >&2; return 2; }
+    rm -rf "$folder" && mkdir -p "$folder/bin" "$folder/lib" || return
+    for name in memext bench_accel; do cp "$build/$name" "$folder/bin/" && strip "$folder/bin/$name" || return; done
+    cp "$here/device.sh" "$folder/" || return
+    # What belongs to the C library is that machine's own.
+    ldd "$build/memext" "$build/bench_accel" | awk '$3 ~ /^\// {print $3}' | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | xargs -I {} cp -L {} "$folder/lib/" || return
+    env LD_LIBRARY_PATH="$folder/lib" "$folder/bin/memext" --version || return
+    tar -C "$at" -czf "$at/device.tar.gz" device || return
+    echo "$folder and $at/device.tar.gz, $(du -sh "$at/device.tar.gz" | cut -f1); needs glibc $(cat "$folder"/bin/* "$folder"/lib/* | grep -aoE 'GLIBC_2\.[0-9]+' | sort -uV | tail -1 | cut -c7-)"
+}
+
+case ,$steps, in
+,pack,) pack; exit ;;
 *)
-    sed -n '2,20s/^# \{0,1\}//p' "$0"
-    exit 2
+    for step in ${steps//,/ }; do
+        case $step in bus | fuse | stencils | inside | host | flash | ktable | summary) ;; *) steps= ;; esac
+    done
     ;;
 esac
+[ -n "$steps" ] || { sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2; }
+mkdir -p "$out" || exit
+status=0
+for step in ${steps//,/ }; do
+    if [ "$step" = summary ]; then
+        summary | tee "$out/summary.txt"
+    elif "$step"; then
+        summary "$step"
+    else
+        status=1
+        echo "device.sh: step $step failed" >&2
+    fi
+done
+if [ -n "${OUT:-}" ] && [ "$(realpath "$OUT")" != "$(realpath "$out")" ]; then cp "$out"/*.json* "$out"/*.txt "$OUT/" 2>/dev/null; fi
+exit $status

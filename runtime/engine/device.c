@@ -89,13 +89,13 @@ struct mx_accel_level mx_device_launch(const struct mx_problem *p, const struct 
     const int from = (a->parity + l) & 1, to = 1 - from;
     const int64_t level = a->first_level + l, z = z0 + v->z_offset, n_fixed = mx_fixed_count(p);
     const int64_t fixed_slots = n_fixed > 0 ? v->fixed[0].slots : 1;
-    struct mx_accel_level k = {.kernel = mx_device_kernel(p, MX_DEVICE_CELL, level),
-                               .arrays = 2 + (int32_t)n_fixed,
-                               .array = {v->base[from], v->base[to]},
-                               .number = {y0, z0, y1 - y0, z1 - z0, z % v->slots[from], v->slots[from],
-                                          z % v->slots[to], v->slots[to], z % fixed_slots, fixed_slots,
-                                          v->y_offset, level / mx_levels_a_step(p)},
-                               .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, z1 - z0}};
+    struct mx_accel_level k = {
+        .kernel = mx_device_kernel(p, MX_DEVICE_CELL, level),
+        .arrays = 2 + (int32_t)n_fixed,
+        .array = {v->base[from], v->base[to]},
+        .number = {y0, z0, y1 - y0, z1 - z0, z % v->slots[from], v->slots[from], z % v->slots[to],
+                   v->slots[to], z % fixed_slots, fixed_slots, v->y_offset, level / mx_levels_a_step(p)},
+        .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, mx_ceil_div(z1 - z0, MX_DEVICE_DEEP)}};
     for (int64_t i = 0; i < n_fixed; i++) k.array[2 + i] = v->fixed[i].base;
     return k;
 }
@@ -175,7 +175,7 @@ static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool 
     k.kernel = MX_DEVICE_FUSED;
     k.group[0] = MX_DEVICE_TILE_X, k.group[1] = MX_DEVICE_TILE_Y;
     k.size[0] -= 2 * e->work.h;
-    k.size[2] = mx_ceil_div(k.size[2], MX_DEVICE_TILE_Z);
+    k.size[2] = mx_ceil_div(w->z1 - w->z0, MX_DEVICE_TILE_Z);
     const int64_t number = mx_accel_level(e->accel, &k);
     if (number < 0) return (int)number;
     return e->launched = number, 0;
@@ -280,9 +280,8 @@ static int64_t device_done(mx_engine *e) {
     return call;
 }
 
-/* A launch, and each of the transfers of a slab, cost a device some 10 us, in which it could have computed so
- * many cells: slabs have many more than that. */
-static const double cells_of_a_launch = 2e5, cells_of_a_slab = 8e6;
+/* A slab of so many cells takes a fast device 0.2 ms, some twenty times what a launch costs it. */
+static const double cells_of_a_slab = 3.2e7;
 
 static double plane_cells(const struct mx_engine_options *o) {
     const int64_t rows = o->rows > 0 ? o->rows : o->problem->ny;
@@ -294,9 +293,10 @@ static int64_t device_slab(const struct mx_engine_options *o) {
     return mx_min(mx_max((int64_t)(cells_of_a_slab / plane_cells(o)), 1), mx_max(o->problem->nz / 4, 1));
 }
 
+/* What launches cost is said in seconds, where rates are known (tune/predict.c). */
 static double device_efficiency(const struct mx_engine_options *o) {
-    const double cells = plane_cells(o) * (double)device_slab(o);
-    return cells / (cells + cells_of_a_launch);
+    (void)o;
+    return 1;
 }
 
 static void device_free(mx_engine *e) {

@@ -44,8 +44,8 @@ int32_t mx_device_kernel(const struct mx_problem *p, enum mx_device_kernel kerne
 }
 
 bool mx_device_fuses(const struct mx_problem *p) {
-    enum { GROUP_BYTES = 40 << 10 }; /* of the 48 KiB that a kernel may have without asking */
-    const int64_t h = p->h, cells = (2 * h + 1) * (MX_DEVICE_TILE_X + 2 * h) * (MX_DEVICE_TILE_Y + 2 * h);
+    enum { GROUP_BYTES = 47 << 10 }; /* of the 48 KiB that a kernel may have without asking */
+    const int64_t h = p->h, cells = (2 * h + 2) * (MX_DEVICE_TILE_X + 2 * h) * (MX_DEVICE_TILE_Y + 2 * h);
     return mx_form(p) == MX_JACOBI && cells * mx_cell_bytes(p, 0) <= GROUP_BYTES;
 }
 
@@ -107,6 +107,7 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
     number(f, "NX", "", p->nx);
     number(f, "NY", "", p->ny);
     number(f, "NZ", "", p->nz);
+    number(f, "DEEP", "", MX_DEVICE_DEEP);
     number(f, "ROW_PITCH", "", v->row_pitch_bytes);
     number(f, "PLANE_PITCH", "", v->plane_pitch_bytes);
     if (s == NULL) number(f, "OFFSET_", "u", 0);

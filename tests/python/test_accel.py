@@ -341,15 +341,33 @@ def test_accel_host_compares_runs_of_a_round(tmp_path):
 
 
 def test_device_script(build, tmp_path):
-    """Its steps run without a device, by host; the summary has what there is, and the bytes of the bus as predicted."""
-    env = {**os.environ, "MEMEXT_BUILD": str(build), "DEVICE_OUT": str(tmp_path), "DEVICE_DIR": str(tmp_path), "DEVICE_N": "62", "DEVICE_NZ": "94", "DEVICE_NT": "8",
+    """Its steps run without a device, by host, also of a pack that is all there is; the summary has each aim beside what was measured, and the bytes of the bus as predicted."""
+    script = ROOT / "experiments" / "device.sh"
+    packed = subprocess.run([str(script), "pack"], env={**os.environ, "MEMEXT_BUILD": str(build), "DEVICE_OUT": str(tmp_path)}, capture_output=True, text=True, timeout=900)
+    assert packed.returncode == 0 and "needs glibc 2." in packed.stdout, packed.stderr
+    assert not [p.name for p in (tmp_path / "device" / "lib").iterdir() if p.name.startswith("libc.")]
+    out, brought = tmp_path / "results", tmp_path / "out"
+    brought.mkdir()
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "OUT": str(brought), "DEVICE_OUT": str(out), "DEVICE_DIR": str(tmp_path), "DEVICE_N": "62", "DEVICE_NZ": "94", "DEVICE_NT": "8",
            "DEVICE_CAP": "2MiB", "DEVICE_K_N": "30", "DEVICE_K_CAP": "1MiB"}
-    for step in ("inside", "host", "ktable", "summary"):
-        done = subprocess.run([str(ROOT / "experiments" / "device.sh"), step, "host"], env=env, capture_output=True, text=True, timeout=900)
+    for steps in ("inside,host", "ktable", "summary"):
+        done = subprocess.run([str(tmp_path / "device" / "device.sh"), steps, "host"], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stderr
-    check_bus(json.loads((tmp_path / "host.json").read_text()))
-    rows = [json.loads(line) for line in (tmp_path / "ktable.jsonl").read_text().splitlines()]
+        assert "host " not in done.stdout or "% of the run inside (aim at least 85 %: " in done.stdout, done.stdout
+    check_bus(json.loads((out / "host.json").read_text()))
+    rows = [json.loads(line) for line in (out / "ktable.jsonl").read_text().splitlines()]
     assert len(rows) == 25 and all((r["result"]["updates_per_second"] or 0) > 0 for r in rows if r["k"] <= 8), rows
     assert all(r["result"]["status"] == "done" or "--device-memory" in r["result"]["error"] for r in rows)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["host.json", "inside.json", "ktable.jsonl", "summary.txt"]
-    assert "flash      not run" in done.stdout and "12 times the memory" in done.stdout
+    assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in brought.iterdir()) == ["host.json", "inside.json", "ktable.jsonl", "summary.txt"]
+    assert "flash      not run" in done.stdout and "12 times the memory" in done.stdout and "bytes, as predicted" in done.stdout
+    # A run that is told from aims: these figures are made up.
+    told = {"accelerator": "cuda", "device": "a device", "put_bytes_per_s": 5e10, "get_bytes_per_s": 5e10, "both_bytes_per_s_each": 4e10, "stencil": "star7", "dtype": "f64"}
+    (out / "bus.json").write_text(json.dumps({**told, "updates_per_second": 1.61e11}))
+    (out / "fuse.jsonl").write_text(json.dumps({**told, "updates_per_second": 1.6e11}) + "\n" + json.dumps({**told, "updates_per_second": 2.99e11}) + "\n")
+    flash = json.loads((out / "host.json").read_text())
+    (out / "flash.json").write_text(json.dumps({**flash, "seconds": 1.16, "predicted_seconds": 1.0}))
+    text = subprocess.run([str(script), "summary"], env={**env, "MEMEXT_BUILD": str(build)}, capture_output=True, text=True, timeout=900).stdout
+    assert "161.00 Gupdates/s in its memory, star7 f64 (aim at least 160: met)" in text and "299.00 Gupdates/s with 2 levels a launch (aim at least 300: not met)" in text, text
+    assert "1.16 of the predicted 1.00 s (aim 0.85 to 1.15: not met)" in text, text
+    for words in ([], ["bus,nothing"]):
+        assert subprocess.run([str(script), *words], env={**env, "MEMEXT_BUILD": str(build)}, capture_output=True, text=True, timeout=900).returncode == 2

@@ -23,6 +23,8 @@ struct mx_row; /* no kernel, no text */
 #define MX_D_LOCAL __local
 #define MX_D_SHARED __local
 #define MX_D_INLINE static inline __attribute__((always_inline))
+#define MX_D_ALONE restrict
+#define MX_D_BOUNDS
 #define MX_D_ITEM(d) ((int64_t)get_global_id(d))
 #define MX_D_ITEM_OF_GROUP(d) ((int64_t)get_local_id(d))
 #define MX_D_GROUP(d) ((int64_t)get_group_id(d))
@@ -107,6 +109,12 @@ MX_D_FUNCTION double mx_pow(double a, double b) { return pow(a, b); }
 #define MX_D_LOCAL
 #define MX_D_SHARED __shared__
 #define MX_D_INLINE static __device__ __forceinline__
+#define MX_D_ALONE __restrict__
+#ifdef __CUDACC_RTC__ /* groups are no larger (accel/cuda.c, device_text.h): a work item may have so many more registers */
+#define MX_D_BOUNDS __launch_bounds__(256)
+#else
+#define MX_D_BOUNDS
+#endif
 #define MX_D_ITEM_OF_GROUP_0 ((int64_t)threadIdx.x)
 #define MX_D_ITEM_OF_GROUP_1 ((int64_t)threadIdx.y)
 #define MX_D_ITEM_OF_GROUP(d) MX_D_ITEM_OF_GROUP_##d
@@ -122,6 +130,19 @@ typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef long int64_t;
 typedef unsigned long uint64_t;
+#endif
+
+#define MX_D_UNROLL _Pragma("unroll")
+#if defined(__OPENCL_C_VERSION__) /* its compilers know better */
+#define MX_D_UNROLL_4
+#else
+#define MX_D_UNROLL_4 _Pragma("unroll 4")
+#endif
+/* A number that is kept in a register, and not reckoned again where it is used. */
+#ifdef __CUDACC_RTC__
+#define MX_D_FIX(v) asm volatile("" : "+r"(v))
+#else
+#define MX_D_FIX(v) ((void)0)
 #endif
 
 #define MX_JACOBI 0
@@ -156,74 +177,124 @@ MX_D_FUNCTION int64_t mx_wrap(int64_t slot, int64_t slots) {
     return slot < 0 ? slot + slots : slot >= slots ? slot - slots : slot;
 }
 
+MX_D_FUNCTION int mx_slot_of(int64_t first, int64_t plane, int64_t more, int64_t slots) {
+    return (int)mx_wrap(mx_wrap(first + plane, slots) + more, slots);
+}
+MX_D_FUNCTION int mx_next(int slot, int slots) { return slot + 1 < slots ? slot + 1 : 0; }
+
 /* Ghost layers are the cells that they stand for; they go around the grid at most once. */
 MX_D_FUNCTION int64_t mx_inside(int64_t i, int64_t n) { return i < 0 ? i + n : i >= n ? i - n : i; }
 
-/* Where a plane of a field begins: of A and B, and of C, whose planes stand at the offset that they have in
- * their file modulo its alignment. */
-#define MX_D_STATE_PLANE(name, type)                                                                         \
-    MX_D_FUNCTION int64_t mx_plane_##name(int64_t slot, int64_t slots, int64_t z, int64_t y_offset) {        \
-        return mx_wrap(slot, slots) * MX_D_PLANE_PITCH + 0 * (z + y_offset);                                 \
-    }
+/* Where a plane of a field of C begins, whose planes stand at the offset that they have in their file modulo its alignment. */
 #define MX_D_FIXED_PLANE(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_plane_##name(int64_t slot, int64_t slots, int64_t z, int64_t y_offset) {        \
         const int64_t plane = MX_D_GHOSTS_##name ? MX_RADIUS + mx_inside(z - MX_RADIUS, MX_D_NZ) : z;        \
-        const int64_t at = MX_D_ORIGIN_##name + plane * MX_D_FILE_PITCH_##name - y_offset * MX_D_PITCH_##name; \
+        const int64_t at = MX_D_ORIGIN_##name + plane * MX_D_FILE_PITCH_##name - y_offset * MX_D_PITCH_##name;\
         return mx_wrap(slot, slots) * MX_D_SLOT_PITCH_##name +                                               \
                (at % MX_D_ALIGN_##name + MX_D_ALIGN_##name) % MX_D_ALIGN_##name;                             \
     }
-MX_STATE(MX_D_STATE_PLANE) MX_PARTNER(MX_D_STATE_PLANE) MX_FIXED(MX_D_FIXED_PLANE)
-#define MX_D_STATE_PITCH(name, type) MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_ROW_PITCH; }
-#define MX_D_FIXED_PITCH(name, type) MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_PITCH_##name; }
-MX_STATE(MX_D_STATE_PITCH) MX_PARTNER(MX_D_STATE_PITCH) MX_FIXED(MX_D_FIXED_PITCH)
+MX_FIXED(MX_D_FIXED_PLANE)
+/* Of each field the pitch of its rows, where it begins in a row, and how far AT reaches. */
+#define MX_D_STATE_FACTS(name, type)                                                                         \
+    MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_ROW_PITCH; }                                   \
+    MX_D_FUNCTION int64_t mx_offset_##name(void) { return MX_D_OFFSET_##name; }                              \
+    enum { mx_reach_##name = MX_RADIUS };
+#define MX_D_FIXED_FACTS(name, type)                                                                         \
+    MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_PITCH_##name; }                                \
+    MX_D_FUNCTION int64_t mx_offset_##name(void) { return 0; }                                               \
+    enum { mx_reach_##name = MX_FIXED_RADIUS };
+MX_STATE(MX_D_STATE_FACTS) MX_PARTNER(MX_D_STATE_FACTS) MX_FIXED(MX_D_FIXED_FACTS)
 
-#define MX_D_ARGUMENT(name, type) , MX_D_GLOBAL const char *mx_c_##name
+#define MX_D_ARGUMENT(name, type) , MX_D_GLOBAL const char *MX_D_ALONE mx_c_##name
 /* The window's first row and plane, its rows and planes; of the arrays read and written and of C the slot of that
  * plane, and the slots of the ring; what rows are moved by; the step. */
 #define MX_D_ARRAYS                                                                                          \
-    MX_D_GLOBAL const char *mx_from, MX_D_GLOBAL char *mx_to MX_FIXED(MX_D_ARGUMENT)
+    MX_D_GLOBAL const char *MX_D_ALONE mx_from, MX_D_GLOBAL char *MX_D_ALONE mx_to MX_FIXED(MX_D_ARGUMENT)
 #define MX_D_NUMBERS                                                                                         \
     int64_t mx_y0, int64_t mx_z0, int64_t mx_rows, int64_t mx_planes, int64_t mx_from_first,                 \
         int64_t mx_from_slots, int64_t mx_to_first, int64_t mx_to_slots, int64_t mx_c_first,                 \
         int64_t mx_c_slots, int64_t mx_y_offset, int64_t mx_t
 #define MX_D_ARGUMENTS MX_D_ARRAYS, MX_D_NUMBERS
 
+/* A work item goes through planes one after the other, and keeps where the planes around one begin: of the array read
+ * those from -MX_RADIUS to MX_RADIUS, of C those that its reach needs, and where two levels are computed at a time those
+ * of the level behind as well. MX_D_OPEN makes ready for `plane`, MX_D_NEXT moves on to it, and so from plane to plane: what
+ * one reads a plane ahead the next finds in the same registers, and nothing is multiplied or wrapped but for the plane to
+ * come. Slots are first + plane of the window, which may be beyond the ring once. */
+#ifdef MX_D_FUSED
+enum { MX_D_BEHIND = MX_RADIUS };
+#else
+enum { MX_D_BEHIND = 0 };
+#endif
+enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
+#define MX_D_OPEN(plane)                                                                                     \
+    MX_D_GLOBAL const char *mx_f[2 * MX_RADIUS + 1];                                                         \
+    int mx_f_slot = mx_slot_of(mx_from_first, plane, -MX_RADIUS, mx_from_slots);                             \
+    MX_D_UNROLL                                                                                              \
+    for (int mx_k = 1; mx_k <= 2 * MX_RADIUS; mx_k++) {                                                      \
+        mx_f[mx_k] = mx_from + mx_f_slot * MX_D_PLANE_PITCH;                                                 \
+        mx_f_slot = mx_next(mx_f_slot, (int)mx_from_slots);                                                  \
+    }                                                                                                        \
+    MX_FIXED(MX_D_OPEN_FIXED)
+#define MX_D_NEXT(plane)                                                                                     \
+    MX_D_UNROLL                                                                                              \
+    for (int mx_k = 0; mx_k < 2 * MX_RADIUS; mx_k++) mx_f[mx_k] = mx_f[mx_k + 1];                            \
+    mx_f[2 * MX_RADIUS] = mx_from + mx_f_slot * MX_D_PLANE_PITCH;                                            \
+    mx_f_slot = mx_next(mx_f_slot, (int)mx_from_slots);                                                      \
+    const int64_t mx_next_c = (plane) + MX_FIXED_RADIUS;                                                     \
+    MX_FIXED(MX_D_NEXT_FIXED)
+#define MX_D_C_PLANE(name, plane)                                                                            \
+    (mx_c_##name +                                                                                           \
+     mx_plane_##name(mx_slot_of(mx_c_first, mx_plane0, (plane) - mx_plane0, mx_c_slots), mx_c_slots, mx_z0 + (plane), mx_y_offset))
+#define MX_D_OPEN_FIXED(name, type)                                                                          \
+    MX_D_GLOBAL const char *mx_g_##name[MX_D_C_PLANES];                                                      \
+    MX_D_UNROLL                                                                                              \
+    for (int mx_k = 1; mx_k < MX_D_C_PLANES; mx_k++)                                                         \
+        mx_g_##name[mx_k] = MX_D_C_PLANE(name, mx_plane0 + mx_k - 1 - MX_D_BEHIND - MX_FIXED_RADIUS);
+#define MX_D_NEXT_FIXED(name, type)                                                                          \
+    MX_D_UNROLL                                                                                              \
+    for (int mx_k = 0; mx_k < MX_D_C_PLANES - 1; mx_k++) mx_g_##name[mx_k] = mx_g_##name[mx_k + 1];          \
+    mx_g_##name[MX_D_C_PLANES - 1] = MX_D_C_PLANE(name, mx_next_c);
+#define MX_D_ONE_PLANE(plane)                                                                                \
+    const int64_t mx_plane0 = (plane);                                                                       \
+    MX_D_OPEN(mx_plane0)                                                                                     \
+    MX_D_NEXT(mx_plane0)
+#define MX_D_LINE(name, type) const int64_t mx_line_##name = (int)(mx_y + mx_y_offset) * mx_pitch_##name() + mx_offset_##name();
 #define MX_D_READ(name, type)                                                                                \
-    MX_D_GLOBAL const char *const mx_at_##name =                                                             \
-        mx_from + (mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name;                                \
-    const int64_t mx_slot_##name = mx_from_first + mx_plane, mx_slots_##name = mx_from_slots;
+    MX_D_GLOBAL const char **const mx_at_##name = mx_f;                                                \
+    MX_D_LINE(name, type)
 #define MX_D_READ_FIXED(name, type)                                                                          \
-    MX_D_GLOBAL const char *const mx_at_##name = mx_c_##name + (mx_y + mx_y_offset) * MX_D_PITCH_##name;     \
-    const int64_t mx_slot_##name = mx_c_first + mx_plane, mx_slots_##name = mx_c_slots;
+    MX_D_GLOBAL const char **const mx_at_##name = mx_g_##name + MX_D_BEHIND;                           \
+    MX_D_LINE(name, type)
 #define MX_D_WRITE(name, type)                                                                               \
     MX_D_GLOBAL mx_type_##name *const mx_out_##name =                                                        \
-        (MX_D_GLOBAL mx_type_##name *)(mx_to + mx_wrap(mx_to_first + mx_plane, mx_to_slots) * MX_D_PLANE_PITCH + \
-                                       (mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name);
+        (MX_D_GLOBAL mx_type_##name *)(mx_out + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name);
 #define MX_D_OLD(name, type) const mx_type_##name mx_old_##name = mx_out_##name[mx_x];
 #define MX_D_COPY(name, type) SET(name, AT(name, 0, 0, 0));
 
-/* Slots are first + plane of the window, which may be beyond the ring once; AT goes on from there. */
 #define MX_D_AT(name, dx, dy, dz)                                                                            \
-    (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name +                                                    \
-                                           mx_plane_##name(mx_wrap(mx_slot_##name, mx_slots_##name) + (dz),  \
-                                                           mx_slots_##name, mx_z + (dz), mx_y_offset) +      \
-                                           (dy) * mx_pitch_##name()))[mx_x + (dx)])
+    (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name[(dz) + mx_reach_##name] + mx_line_##name + (dy) * mx_pitch_##name()))[mx_x + (dx)])
 #ifdef MX_D_FUSED
 /* Cells are functions that are called for level l (FIRST: results stay in the group's memory), for level l+1
  * (SECOND: that is where AT reads state), and for one level alone (ONLY). */
 enum { MX_D_FIRST, MX_D_SECOND, MX_D_ONLY };
-enum { MX_D_RING = 2 * MX_RADIUS + 1, MX_D_WIDE = MX_D_TILE_X + 2 * MX_RADIUS, MX_D_HIGH = MX_D_TILE_Y + 2 * MX_RADIUS };
+enum {
+    MX_D_ACROSS = MX_D_TILE_X, MX_D_DOWN = MX_D_TILE_Y, /* cells of a group */
+    MX_D_WIDE = MX_D_ACROSS + 2 * MX_RADIUS, MX_D_HIGH = MX_D_DOWN + 2 * MX_RADIUS, /* with those around them */
+    MX_D_SHARES = (MX_D_HIGH * MX_D_WIDE + MX_D_ACROSS * MX_D_DOWN - 1) / (MX_D_ACROSS * MX_D_DOWN), /* of them for an item */
+    MX_D_RING = 2 * MX_RADIUS + 2 /* one more than are read: it is written while others still read */
+};
 #define MX_D_IS_STATE(name, type) enum { mx_is_state_##name = 1 };
 #define MX_D_IS_FIXED(name, type) enum { mx_is_state_##name = 0 };
 MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 #define MX_D_NO_STAGE                                                                                        \
-    const int mx_stage = MX_D_ONLY, mx_ring = 0;                                                             \
+    const int mx_stage = MX_D_ONLY;                                                                          \
+    const int *const mx_r = 0;                                                                               \
     MX_D_REDUCED(MX_D_NOWHERE) MX_FIXED(MX_D_NOWHERE)
 #define MX_D_NOWHERE(name, type) MX_D_LOCAL const mx_type_##name *const mx_in_##name = 0;
-MX_D_INLINE int mx_around(int slot) { return slot < 0 ? slot + MX_D_RING : slot >= MX_D_RING ? slot - MX_D_RING : slot; }
 #define AT(name, dx, dy, dz)                                                                                 \
     (mx_is_state_##name && mx_stage == MX_D_SECOND                                                           \
-         ? mx_in_##name[(mx_around(mx_ring + (dz)) * MX_D_HIGH + (dy)) * MX_D_WIDE + (dx)]                   \
+         ? mx_in_##name[mx_r[(dz) + mx_reach_##name] + (int)(dy) * MX_D_WIDE + (int)(dx)]                    \
          : MX_D_AT(name, dx, dy, dz))
 #define SET(name, value)                                                                                     \
     ((void)(mx_stage == MX_D_FIRST ? (*mx_in_##name = (mx_type_##name)(value))                               \
@@ -246,87 +317,135 @@ MX_D_INLINE int mx_around(int slot) { return slot < 0 ? slot + MX_D_RING : slot 
 #endif
 
 #define MX_D_CELL(kernel_name, READS, WRITES)                                                                \
-    MX_D_KERNEL void kernel_name(MX_D_ARGUMENTS) {                                                           \
-        const int64_t mx_x = MX_D_ITEM(0), mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2);                   \
-        const int64_t mx_y = mx_y0 + mx_row, mx_z = mx_z0 + mx_plane;                                        \
-        if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows || mx_plane >= mx_planes) return;           \
-        READS(MX_D_READ) MX_FIXED(MX_D_READ_FIXED) WRITES(MX_D_WRITE)                                        \
-        if (mx_x < MX_RADIUS || mx_x >= MX_D_NX + MX_RADIUS) {                                               \
-            MX_D_FRAME return;                                                                               \
-        }                                                                                                    \
-        MX_D_OLDS(WRITES) {
+    MX_D_KERNEL void MX_D_BOUNDS kernel_name(MX_D_ARGUMENTS) {                                               \
+        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;      \
+        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP), mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);\
+        if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows) return;                                    \
+        int mx_to_slot = mx_slot_of(mx_to_first, mx_plane0, 0, mx_to_slots);                                 \
+        MX_D_OPEN(mx_plane0)                                                                                 \
+        READS(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                           \
+        MX_D_UNROLL_4                                                                                        \
+        for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
+            MX_D_NEXT(mx_plane)                                                                              \
+            MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                          \
+            const int64_t mx_z = mx_z0 + mx_plane;                                                           \
+            mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                              \
+            WRITES(MX_D_WRITE)                                                                               \
+            if (mx_x < MX_RADIUS || mx_x >= MX_D_NX + MX_RADIUS) {                                           \
+                MX_D_FRAME continue;                                                                         \
+            }                                                                                                \
+            MX_D_OLDS(WRITES)
 
 #ifdef MX_D_FUSED
 /* Two levels in one launch, where the window is the interior: a group has MX_D_TILE_X x MX_D_TILE_Y cells of
  * planes that it goes through, and keeps level l of the 2 radius + 1 planes around one, with the cells around
  * its own, in its memory. Reads one array, writes the other. */
 #define MX_D_IN(name, type) , MX_D_LOCAL mx_type_##name *mx_in_##name
-#define MX_D_PASS(name, type) , mx_in_##name
-#define MX_D_PASS_FIXED(name, type) , mx_c_##name
-#define MX_D_CALL(stage, ring, x, row, plane, t, PASS)                                                       \
-    mx_body(stage, ring, x, row, plane MX_STATE(PASS), mx_from, mx_to MX_FIXED(MX_D_PASS_FIXED), mx_y0, mx_z0, \
-            mx_rows, mx_planes, mx_from_first, mx_from_slots, mx_to_first, mx_to_slots, mx_c_first, mx_c_slots, \
-            mx_y_offset, t)
+#define MX_D_PLANES_OF(name, type) , MX_D_GLOBAL const char **mx_at_##name
 #define MX_CELL                                                                                              \
-    MX_D_INLINE void mx_body(const int mx_stage, const int mx_ring, const int64_t mx_x, const int64_t mx_row, \
-                             const int64_t mx_plane MX_STATE(MX_D_IN), MX_D_ARGUMENTS) {                     \
-        const int64_t mx_y = mx_y0 + mx_row, mx_z = mx_z0 + mx_plane;                                        \
-        MX_STATE(MX_D_READ) MX_FIXED(MX_D_READ_FIXED) MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) {
+    MX_D_INLINE void mx_body(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, MX_D_GLOBAL char *mx_out,\
+                             const int mx_x, const int mx_y, const int64_t mx_z, const int64_t mx_t, \
+                             const int64_t mx_y_offset MX_STATE(MX_D_IN) MX_FIXED(MX_D_PLANES_OF)) {         \
+        MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) {
 
 #define MX_D_NULL(name, type) , 0
 #define MX_D_LEVEL_ONE(name, type) MX_D_SHARED mx_type_##name mx_one_##name[MX_D_RING * MX_D_HIGH * MX_D_WIDE];
 #define MX_D_HERE(name, type) , mx_one_##name + mx_in
-#define MX_D_KEEP(name, type) mx_one_##name[mx_in] = MX_D_AT(name, 0, 0, 0);
-#define MX_D_COPY_FRAME(name, type) mx_out_##name[mx_x] = MX_D_AT(name, 0, 0, 0);
+#define MX_D_C_HERE(name, type) , mx_g_##name + MX_D_BEHIND
+#define MX_D_C_BEHIND(name, type) , mx_g_##name
+#define MX_D_OF(array, type, name) (((MX_D_GLOBAL type *)((array) + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name))[mx_x])
+#define MX_D_KEEP(name, type) mx_one_##name[mx_in] = MX_D_OF(mx_f[MX_RADIUS], const mx_type_##name, name);
+#define MX_D_COPY_FRAME(name, type) MX_D_OF(mx_out, mx_type_##name, name) = MX_D_OF(mx_of, const mx_type_##name, name);
 #define MX_D_KERNELS                                                                                         \
-    MX_D_INLINE void mx_copy_frame(const int64_t mx_x, const int64_t mx_row, const int64_t mx_plane, MX_D_ARGUMENTS) { \
-        const int64_t mx_y = mx_y0 + mx_row, mx_z = mx_z0 + mx_plane;                                        \
-        MX_STATE(MX_D_READ) MX_STATE(MX_D_WRITE) MX_STATE(MX_D_COPY_FRAME)                                   \
+    MX_D_INLINE void mx_copy_frame(MX_D_GLOBAL const char *mx_of, MX_D_GLOBAL char *mx_out, const int mx_x, const int mx_y,\
+                                   const int64_t mx_y_offset) {                                              \
+        MX_STATE(MX_D_COPY_FRAME)                                                                            \
     }                                                                                                        \
-    MX_D_KERNEL void mx_cell(MX_D_ARGUMENTS) {                                                               \
-        const int64_t mx_x = MX_D_ITEM(0), mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2);                   \
-        if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows || mx_plane >= mx_planes) return;           \
-        if (mx_x < MX_RADIUS || mx_x >= MX_D_NX + MX_RADIUS)                                                 \
-            mx_copy_frame(mx_x, mx_row, mx_plane, mx_from, mx_to MX_FIXED(MX_D_PASS_FIXED), mx_y0, mx_z0, mx_rows, \
-                          mx_planes, mx_from_first, mx_from_slots, mx_to_first, mx_to_slots, mx_c_first, mx_c_slots, \
-                          mx_y_offset, mx_t);                                                                \
-        else                                                                                                 \
-            MX_D_CALL(MX_D_ONLY, 0, mx_x, mx_row, mx_plane, mx_t, MX_D_NULL);                                \
+    MX_D_KERNEL void MX_D_BOUNDS mx_cell(MX_D_ARGUMENTS) {                                                   \
+        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;      \
+        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP), mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);\
+        if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows) return;                                    \
+        int mx_to_slot = mx_slot_of(mx_to_first, mx_plane0, 0, mx_to_slots);                                 \
+        MX_D_OPEN(mx_plane0)                                                                                 \
+        MX_D_UNROLL_4                                                                                        \
+        for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
+            MX_D_NEXT(mx_plane)                                                                              \
+            MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                          \
+            mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                              \
+            if (mx_x < MX_RADIUS || mx_x >= MX_D_NX + MX_RADIUS)                                             \
+                mx_copy_frame(mx_f[MX_RADIUS], mx_out, mx_x, mx_y, mx_y_offset);                             \
+            else                                                                                             \
+                mx_body(MX_D_ONLY, mx_f, 0, mx_out, mx_x, mx_y, mx_z0 + mx_plane, mx_t, mx_y_offset MX_STATE(MX_D_NULL)\
+                        MX_FIXED(MX_D_C_HERE));                                                              \
+        }                                                                                                    \
     }                                                                                                        \
-    MX_D_KERNEL void mx_fused(MX_D_ARGUMENTS) {                                                              \
+    MX_D_KERNEL void MX_D_BOUNDS mx_fused(MX_D_ARGUMENTS) {                                                  \
         MX_STATE(MX_D_LEVEL_ONE)                                                                             \
-        const int64_t mx_i = MX_D_ITEM_OF_GROUP(0), mx_j = MX_D_ITEM_OF_GROUP(1);                            \
-        const int64_t mx_x0 = MX_RADIUS + MX_D_GROUP(0) * MX_D_TILE_X, mx_r0 = MX_D_GROUP(1) * MX_D_TILE_Y;  \
-        const int64_t mx_p0 = MX_D_GROUP(2) * MX_D_TILE_Z;                                                   \
-        const int64_t mx_p1 = mx_p0 + MX_D_TILE_Z < mx_planes ? mx_p0 + MX_D_TILE_Z : mx_planes;             \
-        int mx_slot = 0; /* of the plane of level l that is computed */                                      \
-        for (int64_t mx_p = mx_p0 - MX_RADIUS; mx_p < mx_p1 + MX_RADIUS; mx_p++) {                           \
-            for (int64_t mx_k = mx_j * MX_D_TILE_X + mx_i; mx_k < MX_D_HIGH * MX_D_WIDE;                     \
-                 mx_k += MX_D_TILE_X * MX_D_TILE_Y) {                                                        \
-                const int64_t mx_x = mx_x0 - MX_RADIUS + mx_k % MX_D_WIDE, mx_row = mx_r0 - MX_RADIUS + mx_k / MX_D_WIDE; \
-                const int64_t mx_in = mx_slot * (MX_D_HIGH * MX_D_WIDE) + mx_k;                              \
-                const int64_t mx_plane = mx_p, mx_y = mx_y0 + mx_row, mx_z = mx_z0 + mx_p;                   \
-                if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS) continue;              \
-                if (mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS && mx_row >= 0 && mx_row < mx_rows && mx_p >= 0 && \
-                    mx_p < mx_planes) {                                                                      \
-                    MX_D_CALL(MX_D_FIRST, 0, mx_x, mx_row, mx_p, mx_t, MX_D_HERE);                           \
-                } else {                                                                                     \
-                    MX_STATE(MX_D_READ) MX_STATE(MX_D_KEEP)                                                  \
+        const int mx_i = (int)MX_D_ITEM_OF_GROUP(0), mx_j = (int)MX_D_ITEM_OF_GROUP(1), mx_depth = (int)mx_planes;\
+        const int mx_x0 = MX_RADIUS + (int)(MX_D_GROUP(0) * MX_D_TILE_X), mx_r0 = (int)(MX_D_GROUP(1) * MX_D_TILE_Y);\
+        const int mx_p0 = (int)(MX_D_GROUP(2) * MX_D_TILE_Z), mx_plane0 = mx_p0 - MX_RADIUS;                 \
+        const int mx_p1 = (int)(mx_p0 + MX_D_TILE_Z < mx_depth ? mx_p0 + MX_D_TILE_Z : mx_depth);            \
+        /* Its share of the group's cells of level l: where they are, in the group's memory as well, and whether they are beyond\
+         * the grid (0), of its frame (1) or computed (2). Rows of the group's width, which begin where lines do, and then\
+         * what is right of them. */                                                                         \
+        int mx_share_x[MX_D_SHARES], mx_share_y[MX_D_SHARES], mx_share_in[MX_D_SHARES], mx_share_kind[MX_D_SHARES];\
+        MX_D_UNROLL                                                                                          \
+        for (int mx_s = 0; mx_s < MX_D_SHARES; mx_s++) {                                                     \
+            const int mx_k = mx_s * (MX_D_ACROSS * MX_D_DOWN) + mx_j * MX_D_ACROSS + mx_i, mx_right = mx_k - MX_D_HIGH * MX_D_ACROSS;\
+            const int mx_a = mx_right < 0 ? mx_k % MX_D_ACROSS : MX_D_ACROSS + mx_right % (2 * MX_RADIUS);   \
+            const int mx_b = mx_right < 0 ? mx_k / MX_D_ACROSS : mx_right / (2 * MX_RADIUS);                 \
+            const int mx_x = mx_x0 - MX_RADIUS + mx_a, mx_row = mx_r0 - MX_RADIUS + mx_b;                    \
+            const int mx_beyond = mx_k >= MX_D_HIGH * MX_D_WIDE || mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS;\
+            const int mx_inner = mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS && mx_row >= 0 && mx_row < mx_rows;\
+            mx_share_x[mx_s] = mx_x, mx_share_y[mx_s] = (int)mx_y0 + mx_row, mx_share_in[mx_s] = mx_b * MX_D_WIDE + mx_a;\
+            mx_share_kind[mx_s] = mx_beyond ? 0 : mx_inner ? 2 : 1;                                          \
+            MX_D_FIX(mx_share_x[mx_s]);                                                                      \
+            MX_D_FIX(mx_share_y[mx_s]);                                                                      \
+            MX_D_FIX(mx_share_in[mx_s]);                                                                     \
+            MX_D_FIX(mx_share_kind[mx_s]);                                                                   \
+        }                                                                                                    \
+        int mx_own_x = mx_x0 + mx_i, mx_own_y = (int)mx_y0 + mx_r0 + mx_j;                                   \
+        int mx_own = (mx_j + MX_RADIUS) * MX_D_WIDE + mx_i + MX_RADIUS, mx_mine = mx_r0 + mx_j < mx_rows;    \
+        int mx_frame = mx_mine && MX_D_GROUP(0) == 0 ? mx_i : 2 * MX_RADIUS;                                 \
+        mx_mine = mx_mine && mx_own_x < MX_D_NX + MX_RADIUS;                                                 \
+        MX_D_FIX(mx_own_x);                                                                                  \
+        MX_D_FIX(mx_own_y);                                                                                  \
+        MX_D_FIX(mx_own);                                                                                    \
+        MX_D_FIX(mx_mine);                                                                                   \
+        MX_D_FIX(mx_frame);                                                                                  \
+        int mx_r[2 * MX_RADIUS + 1]; /* in the group's memory planes of level l around that of level l+1 */  \
+        int mx_new = 0, mx_to_slot = mx_slot_of(mx_to_first, mx_p0, 0, mx_to_slots);                         \
+        MX_D_OPEN(mx_plane0)                                                                                 \
+        MX_D_UNROLL                                                                                          \
+        for (int mx_k = 0; mx_k <= 2 * MX_RADIUS; mx_k++) mx_r[mx_k] = 0;                                    \
+        for (int mx_p = mx_plane0; mx_p < mx_p1 + MX_RADIUS; mx_p++) {                                       \
+            MX_D_NEXT(mx_p)                                                                                  \
+            MX_D_UNROLL                                                                                      \
+            for (int mx_k = 0; mx_k < 2 * MX_RADIUS; mx_k++) mx_r[mx_k] = mx_r[mx_k + 1];                    \
+            mx_r[2 * MX_RADIUS] = mx_new * (MX_D_HIGH * MX_D_WIDE);                                          \
+            mx_new = mx_next(mx_new, MX_D_RING);                                                             \
+            const int mx_kind = mx_p >= 0 && mx_p < mx_depth ? 2 : 3; /* of cells that are computed in this plane */\
+            MX_D_UNROLL                                                                                      \
+            for (int mx_s = 0; mx_s < MX_D_SHARES; mx_s++) {                                                 \
+                const int mx_in = mx_r[2 * MX_RADIUS] + mx_share_in[mx_s], mx_x = mx_share_x[mx_s], mx_y = mx_share_y[mx_s];\
+                if (mx_share_kind[mx_s] == mx_kind) {                                                        \
+                    mx_body(MX_D_FIRST, mx_f, 0, 0, mx_x, mx_y, mx_z0 + mx_p, mx_t, mx_y_offset MX_STATE(MX_D_HERE)\
+                            MX_FIXED(MX_D_C_HERE));                                                          \
+                } else if (mx_share_kind[mx_s] > 0) {                                                        \
+                    MX_STATE(MX_D_KEEP)                                                                      \
                 }                                                                                            \
             }                                                                                                \
             MX_D_BARRIER;                                                                                    \
-            if (mx_p - MX_RADIUS >= mx_p0 && mx_r0 + mx_j < mx_rows) {                                       \
-                const int64_t mx_in = (mx_j + MX_RADIUS) * MX_D_WIDE + mx_i + MX_RADIUS;                     \
-                if (mx_x0 + mx_i < MX_D_NX + MX_RADIUS)                                                      \
-                    MX_D_CALL(MX_D_SECOND, mx_around(mx_slot - MX_RADIUS), mx_x0 + mx_i, mx_r0 + mx_j,       \
-                              mx_p - MX_RADIUS, mx_t + 1, MX_D_HERE);                                        \
-                for (int64_t mx_f = mx_i; mx_f < 2 * MX_RADIUS && MX_D_GROUP(0) == 0; mx_f += MX_D_TILE_X)   \
-                    mx_copy_frame(mx_f < MX_RADIUS ? mx_f : MX_D_NX + mx_f, mx_r0 + mx_j, mx_p - MX_RADIUS, mx_from, \
-                                  mx_to MX_FIXED(MX_D_PASS_FIXED), mx_y0, mx_z0, mx_rows, mx_planes, mx_from_first, \
-                                  mx_from_slots, mx_to_first, mx_to_slots, mx_c_first, mx_c_slots, mx_y_offset, mx_t); \
+            if (mx_p - MX_RADIUS >= mx_p0) {                                                                 \
+                const int mx_in = mx_own;                                                                    \
+                MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                      \
+                mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                          \
+                if (mx_mine)                                                                                 \
+                    mx_body(MX_D_SECOND, mx_f, mx_r, mx_out, mx_own_x, mx_own_y, mx_z0 + mx_p - MX_RADIUS, mx_t + 1, mx_y_offset\
+                            MX_STATE(MX_D_HERE) MX_FIXED(MX_D_C_BEHIND));                                    \
+                for (int mx_k = mx_frame; mx_k < 2 * MX_RADIUS; mx_k += MX_D_ACROSS)                         \
+                    mx_copy_frame(mx_f[0], mx_out, mx_k < MX_RADIUS ? mx_k : (int)MX_D_NX + mx_k, mx_own_y, mx_y_offset);\
             }                                                                                                \
-            MX_D_BARRIER;                                                                                    \
-            mx_slot = mx_slot + 1 < MX_D_RING ? mx_slot + 1 : 0;                                             \
         }                                                                                                    \
     }
 #else
@@ -371,6 +490,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
 #define MX_REDUCE(name)                                                                                      \
     MX_D_KERNEL void mx_reduce_##name(MX_D_ARRAYS, MX_D_GLOBAL double *mx_result, MX_D_NUMBERS) {            \
         MX_D_LANES                                                                                           \
+        MX_D_ONE_PLANE(mx_plane)                                                                             \
         MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                    \
         const int mx_sums = mx_reduce_kind_##name == MX_SUM;                                                 \
         MX_D_GLOBAL double *const mx_taken = mx_result + (mx_plane * mx_rows + mx_row) * 8 + mx_lane;        \
@@ -380,6 +500,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
 #define MX_REDUCE(name)                                                                                      \
     MX_D_FUNCTION void mx_reduce_##name(MX_D_ARRAYS, MX_D_GLOBAL double *mx_result, MX_D_NUMBERS) {          \
         const int64_t mx_row = 0, mx_plane = 0, mx_y = mx_y0, mx_z = mx_z0;                                  \
+        MX_D_ONE_PLANE(mx_plane)                                                                             \
         MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                    \
         const int mx_sums = 0;                                                                               \
         MX_D_NO_STAGE                                                                                        \
@@ -506,7 +627,7 @@ MX_D_FRAME_X(mx_frame, MX_STATE)
 #endif
 #endif
 
-#define X (mx_x - MX_RADIUS)
+#define X ((int64_t)mx_x - MX_RADIUS)
 #define Y mx_inside(mx_y - MX_RADIUS, MX_D_NY)
 #define Z mx_inside(mx_z - MX_RADIUS, MX_D_NZ)
 #define T mx_t
