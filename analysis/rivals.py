@@ -99,7 +99,7 @@ def title(record, group):
 
 def plain_loop(record, group):
     """A sentence on the loop that everything is compared with; "" where it was not run."""
-    found = [r for r in record["records"] if r["kind"] == "reference" and (r["case"], tuple(r["shape"])) == group[:2] and r["steps"] == record["steps"] and not r.get("failure")]
+    found = [r for r in record["records"] if r["kind"] == "plain" and (r["case"], tuple(r["shape"])) == group[:2] and r["steps"] == record["steps"] and not r.get("failure")]
     return f"The plain loop with all of it in DRAM, without a limit: {found[-1]['seconds']:.1f} s from .npy to .npy, {found[-1]['cells'] / found[-1]['step_s'] / 1e6:.0f} Mupdates/s." if found else ""
 
 

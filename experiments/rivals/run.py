@@ -17,7 +17,6 @@ The same command goes on where an interrupted one stopped; --minutes stops in ti
 results/SCALE/rivals), which analysis/report.py shows. Python packages go into a virtual environment, UMap is built from its sources, both in --tools.
 """
 import argparse
-import hashlib
 import itertools
 import json
 import os
@@ -40,6 +39,9 @@ LIMIT = os.path.join(ROOT, "experiments", "limit-memory")
 MIB = 1 << 20
 COMPILE = ["-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-std=gnu17"]
 UMAP_COMMIT = "ebc5a66"
+# Steps after which one plain loop has its state hashed, for all the others; what is measured over fewer than all steps is measured over one of these.
+MARKS = (2, 4, 6, 8, 12, 16, 18, 24, 32, 36, 48, 60, 64, 72, 96, 120, 128, 144, 168)
+SLOWER = 2  # times the best so far: a setting that takes longer a step is ended, for it will not be the best
 # Of --dram memext takes 24 MiB for the program, as Python takes its own share; peak RSS stays within --dram plus 64 MiB.
 PROGRAM, SLACK = 24 * MIB, 64 * MIB
 CASES = {"star7": os.path.join(HERE, "star7.c"), "wave": os.path.join(ROOT, "systems", "wave.c")}
@@ -85,10 +87,10 @@ def options(words=None):
     p.add_argument("--shape", type=int, nargs=3, metavar=("NZ", "NY", "NX"), help="the grid, frame included, if it is to be no cube")
     p.add_argument("--steps", type=int, help="of a whole run (quick 40, full 200)")
     p.add_argument("--most", type=float, metavar="SECONDS", help="a whole run that would take longer is measured over fewer steps (quick 20, full 600)")
-    p.add_argument("--limit", type=float, metavar="SECONDS", help="a run of the search that takes longer, of swap three times as long, is ended (quick 20, full 120)")
+    p.add_argument("--limit", type=float, metavar="SECONDS", help="a run of the search that takes longer, of swap and of memext (all steps) three times as long, is ended (quick 20, full 120)")
     p.add_argument("--repeats", type=int, default=1, help="of every whole run, in turn; the table has medians (default 1)")
     p.add_argument("--settings", type=int, default=99, metavar="N", help="at most so many settings a rival (tests)")
-    p.add_argument("--search", action="store_true", help="only look for settings; a later call has them for its whole runs")
+    p.add_argument("--search", action="store_true", help="only look for settings and make the results to compare with; a later call has them for its whole runs")
     p.add_argument("--minutes", type=float, help="begin no run after so many; the same command goes on later")
     p.add_argument("--data", default="/var/tmp/memext-experiments", help="directory on the storage to use; what is put there goes")
     p.add_argument("--tools", default=os.path.join(ROOT, "build", "rivals"), help="where the virtual environment and UMap are made, and stay")
@@ -216,10 +218,7 @@ class Case:
             shape, fortran, dtype = (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
             if (tuple(shape), fortran, dtype) != (self.shape, False, self.dtypes[0]):
                 return f"a file of {shape} {dtype}"
-            digest = hashlib.blake2b(digest_size=12)
-            while block := file.read(4 * MIB):
-                digest.update(block)
-        return digest.hexdigest()
+            return worker.digest(iter(lambda: file.read(4 * MIB), b""))
 
 
 # ------------------------------------------------------------------ settings to be tried
@@ -244,14 +243,13 @@ def without(settings, *names):
 def variants_of_fused(case, dram, ahead):
     """(settings to begin with, function from the best of them to more)"""
     every = fused_settings(case, dram)
-    first = [{**s, "ahead": ahead} for s in every if s["share"] == 0.6 and not s["keep"]] or [{**s, "ahead": ahead} for s in every if s["share"] == 0.8]
-    # Five of them at most: those with the least (computed in vain) x (passes).
-    first.sort(key=lambda s: (1 + (s["k"] - 1) * case.h / s["slab"]) * (1 + 8 / s["k"]))
-    first = first[:5]
+    # Four of them at most, so that five settings also have one that is made from the best: of two shares those with the least (computed in vain) x (passes).
+    every.sort(key=lambda s: (1 + (s["k"] - 1) * case.h / s["slab"]) * (1 + 8 / s["k"]))
+    first = [{**s, "ahead": ahead} for share in (0.6, 0.8) for s in [s for s in every if s["share"] == share and not s["keep"]][:2]]
 
     def more(best):
         same_k = [{**s, "ahead": ahead} for s in every if s["k"] == best["k"] and (s["share"], s["keep"]) != (best["share"], best["keep"])]
-        return [*same_k, {**best, "ahead": not ahead}, {**best, "ahead": True, "behind": True}]
+        return [{**best, "ahead": True, "behind": True}, *same_k, {**best, "ahead": not ahead}]
 
     return first, more
 
@@ -272,25 +270,23 @@ def settings_of(rival, case, dram, threads):
         return first + ([{"words": ["--in-place"]}] if case.leapfrog else []), none
     if work == "umap":
         first = [{"page": page, "slab": slab, "share": share, "fillers": fill} for page, slab, share, fill in
-                 ((MIB, 1, 0.7, 2), (MIB, 2, 0.85, 2), (4 * MIB, 2, 0.7, 2), (256 << 10, 1, 0.7, 4), (64 << 10, 1, 0.7, 8))]  # fmt: skip
+                 ((256 << 10, 1, 0.7, 4), (MIB, 1, 0.7, 2), (MIB, 2, 0.85, 2), (4 * MIB, 2, 0.7, 2), (64 << 10, 1, 0.7, 8))]  # fmt: skip
         return first, none
     if work == "dask":
-        ks = (1,) if steps == "one" else (2, 4, 8, 16, 32)
-        first = []
-        for k in ks:
-            block = dask_blocks(case, dram, k, threads)
-            first += [{"k": k, "block": b, "chunk": b, "overlap": o} for b, o in
-                      ((block, True), (block, False), *([(max(1, block // 2), True), (max(1, block // 4), True), (max(1, block // 2), False)] if k == 1 else []))]  # fmt: skip
+        blocks = lambda k, *ways: [{"k": k, "block": b, "chunk": b, "overlap": o} for part, o in ways for b in [max(1, dask_blocks(case, dram, k, threads) // part)]]
+        least = lambda k: 1 if k == 1 else case.h * k
+        other = lambda best: [{**best, "chunk": max(1, best["chunk"] // 4)}, *({**best, "block": b, "chunk": b} for b in (max(least(best["k"]), best["block"] // 2), best["block"] * 2, best["block"] * 4))]
         if steps == "one":
-            return first, none
-        smaller = lambda best: [s for s in ({**best, "chunk": max(1, best["chunk"] // 4)}, {**best, "block": max(case.h * best["k"], best["block"] // 2), "chunk": max(case.h * best["k"], best["block"] // 2)}) if s != best]
-        return first, smaller
+            return blocks(1, (1, False), (1, True), (2, False), (2, True)), other
+        # map_overlap takes the most memory; of the depths those first that a small DRAM allows.
+        first = [s for k, *ways in ((4, (1, False)), (2, (1, False), (1, True)), (8, (1, False)), (16, (1, False)), (4, (1, True)), (8, (1, True)), (32, (1, False))) for s in blocks(k, *ways)]
+        return first, other
     if work == "h5py" and steps == "one":
         wide = [s for s in (4, 16, 64) if worker.fused_bytes(case.plane_bytes, case.fields, case.h, 1, s, True) < 0.6 * dram] or [1, 2]
         first = [{"k": 1, "slab": s, "keep": keep} for s in wide for keep in (True, False)]
         return first, lambda best: [{**best, "ahead": True}, {**best, "ahead": True, "behind": True}]
     if work == "swap" and steps == "one":
-        first = [{"slab": 8, "alternate": True}, {"slab": 8, "alternate": True, "huge": True}, {"slab": 8, "alternate": False}, {"slab": 2, "alternate": False, "ahead": True},
+        first = [{"slab": 2, "alternate": False, "ahead": True}, {"slab": 8, "alternate": True}, {"slab": 8, "alternate": True, "huge": True}, {"slab": 8, "alternate": False},
                  {"slab": 8, "alternate": False, "behind": True}]  # fmt: skip
         return first, none
     if steps == "one":
@@ -310,12 +306,15 @@ class Runs:
         self.records, self.bases, self.dry = [], {}, False
         if os.path.exists(self.path):
             with open(self.path) as file:
-                self.records = json.load(file)["records"]
+                before = json.load(file)
+            self.records = before["records"]
         if o.retry_failed:
             self.records = [r for r in self.records if not r.get("failure")]
         said = json.loads(command([python, os.path.join(HERE, "worker.py"), "--probe"]).splitlines()[-1])
         self.absent = {name: why for name, (work, _, _) in RIVALS.items() if name in o.rivals and (why := said["rivals"].get(work, ""))}
         self.versions, self.umap = said["versions"], None
+        if self.records and before["versions"] == self.versions:
+            self.bases = before.get("bases", {})
         if "umap" in o.rivals:
             try:
                 self.umap = umap_folder(o)
@@ -330,7 +329,7 @@ class Runs:
 
     def save(self):
         origin = {"schema": 1, "command": " ".join(sys.argv), "commit": host.commit(ROOT), "scale": self.o.scale, "kernel": platform.release(), "machine": host.machine(self.o.data),
-                  "versions": self.versions, "absent": self.absent, "steps": self.o.steps, "rivals": {n: v[2] for n, v in RIVALS.items()}}  # fmt: skip
+                  "versions": self.versions, "absent": self.absent, "steps": self.o.steps, "rivals": {n: v[2] for n, v in RIVALS.items()}, "bases": self.bases}  # fmt: skip
         os.makedirs(self.o.output, exist_ok=True)
         with open(self.path + ".new", "w") as file:
             json.dump({**origin, "records": self.records}, file, indent=1)
@@ -344,11 +343,12 @@ class Runs:
         """Bytes that the process takes before it has seen any data, in whole MiB. Asked twice: the first time numba compiles."""
         if work in ("memext", "umap"):
             return SLACK + (PROGRAM if work == "memext" else 0)
-        if (case.name, work) not in self.bases:
+        name = f"{case.name} {work}"
+        if name not in self.bases:
             job = {"rival": work, "library": case.library, "inputs": case.inputs, "output": "", "work": self.place, "steps": 0, "threads": self.o.threads, "settings": {}}
             found = [json.loads(command([self.python, os.path.join(HERE, "worker.py"), json.dumps(job)], env=self.environment()).splitlines()[-1]) for _ in range(2)]
-            self.bases[case.name, work] = -(-found[1]["base_bytes"] // MIB) * MIB
-        return self.bases[case.name, work]
+            self.bases[name] = -(-found[1]["base_bytes"] // MIB) * MIB
+        return self.bases[name]
 
     def environment(self):
         return {**os.environ, "NUMBA_CACHE_DIR": os.path.join(self.o.tools, "numba"), "OMP_NUM_THREADS": str(self.o.threads), "NUMBA_NUM_THREADS": str(self.o.threads)}
@@ -374,8 +374,9 @@ class Runs:
         return [program, str(steps), str(self.o.threads), str(settings["slab"]), output, folder, *case.inputs], {
             "UMAP_PAGESIZE": str(settings["page"]), "UMAP_BUFSIZE": str(pages), "UMAP_PAGE_FILLERS": str(settings["fillers"]), "UMAP_PAGE_EVICTORS": str(settings["fillers"])}  # fmt: skip
 
-    def run(self, case, factor, rival, settings, steps, kind, repeat=0):
-        """A record: {case, factor, rival, settings, steps, kind, seconds, ..., hash, same | failure}. rival "memory": the plain loop, without a limit."""
+    def run(self, case, factor, rival, settings, steps, kind, repeat=0, beat=None):
+        """A record: {case, factor, rival, settings, steps, kind, seconds, ..., hash, same | failure}. rival "memory": the plain loop, without a limit.
+        beat: a record of the search; what is much slower is ended."""
         key = {"case": case.name, "shape": list(case.shape), "factor": factor, "rival": rival, "settings": settings, "steps": steps, "kind": kind, "repeat": repeat}
         for r in self.records:
             if {k: r[k] for k in key} == key:
@@ -389,6 +390,8 @@ class Runs:
         record = {**key, "data_bytes": case.data_bytes, "cells": case.cells, "dram_bytes": dram, "limit_bytes": 0}
         try:
             job = {"rival": work, "library": case.library, "inputs": case.inputs, "output": output, "work": folder, "steps": steps, "threads": self.o.threads, "settings": settings}
+            if kind == "reference":
+                job["marks"] = [m for m in MARKS if m < steps]
             if work in ("memext", "umap"):
                 job["command"], job["settings"] = (lambda words, e: (words, {"environment": e}))(*self.program(case, work, settings, dram, steps, output, folder))
             words = [self.python, os.path.join(HERE, "worker.py"), json.dumps(job)]
@@ -396,7 +399,7 @@ class Runs:
                 record["limit_bytes"] = dram + self.base(case, work)
                 space = ["--swap", str(int(1.3 * case.data_bytes * (1.5 if "k" in settings else 1)) + SLACK), "--swap-dir", self.place] if work == "swap" else []
                 words = [LIMIT, str(record["limit_bytes"]), "--quiet", *space, *(["--no-system"] if self.o.no_system else []), *(["--keep-cache"] if self.o.keep_cache else []), "--", *words]
-            record |= self.measured(words, self.o.limit * (3 if work == "swap" else 1) if kind == "search" else None)
+            record |= self.measured(words, *(self.patience(work, steps, beat) if kind == "search" else (None, "")))
             record["hash"] = case.hash_of(output)
         except Failed as error:
             record["failure"] = str(error)
@@ -410,7 +413,7 @@ class Runs:
             record |= {"plan": report["plan"], "backend": report["backend"], "stencil_seconds": report["seconds"]} if "plan" in report else {}
             record |= {k: record.get(k, 0.0) for k in ("import_s", "export_s")}
             record["step_s"] = (record["seconds"] - record["import_s"] - record["export_s"]) / steps
-            wanted = record["hash"] if rival == "memory" else self.reference(case, steps)["hash"]
+            wanted = record["hash"] if rival == "memory" else self.reference(case, steps)
             record["same"] = record["hash"] == wanted
             if not record["same"]:
                 record["failure"] = f"another result ({record['hash']}, the plain loop has {wanted})"
@@ -419,13 +422,23 @@ class Runs:
         say(f"{case.name} {factor or ''}x {rival} {json.dumps(settings)} {steps} steps: " + (record.get("failure") or f"{record['seconds']:.2f} s, {1e-6 * case.cells / record['step_s']:.0f} Mupdates/s"))
         return record
 
-    def measured(self, words, limit):
+    def patience(self, work, steps, beat):
+        """(seconds that a run of the search gets, what is said when they are over)"""
+        most = self.o.limit * (3 if work in ("swap", "memext") else 1)
+        if beat:  # what starting took is no part of its seconds
+            enough = SLOWER * (beat["start_s"] + beat["import_s"] + beat["export_s"] + beat["step_s"] * steps)
+            if enough < most:
+                return enough, f"was ended after {enough:.1f} s: another setting takes less than half of its time"
+        return most, f"took longer than {most:g} s and was ended"
+
+    def measured(self, words, limit, late):
+        begin = time.monotonic()
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment())
         try:
             out, err = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             self.end(process)
-            raise Failed(f"took longer than {limit:g} s and was ended") from None
+            raise Failed(late) from None
         except BaseException:
             self.end(process)
             raise
@@ -433,7 +446,8 @@ class Runs:
             said = [line for line in err.strip().splitlines() if line] or ["no message"]
             named = [line for line in said if "out of memory" in line] or [line for line in said if line.startswith(("memext", "umap"))]
             raise Failed(f"{(named or said)[-1][:300]} (exit status {process.returncode})")
-        return json.loads(out.splitlines()[-1])
+        said = json.loads(out.splitlines()[-1])
+        return {**said, "start_s": time.monotonic() - begin - said["seconds"]}
 
     @staticmethod
     def end(process):
@@ -448,7 +462,16 @@ class Runs:
         process.communicate()
 
     def reference(self, case, steps):
-        return self.run(case, 0, "memory", {"slab": 8}, steps, "reference")
+        """The hash of the plain loop's state after so many steps. One loop over all steps has it for MARKS."""
+        for attempt in range(2):
+            for r in self.records:
+                if (r["rival"], r["case"], r["shape"]) == ("memory", case.name, list(case.shape)) and not r.get("failure"):
+                    if found := {**r.get("hashes", {}), str(r["steps"]): r["hash"]}.get(str(steps)):
+                        return found
+            done = self.run(case, 0, "memory", {"slab": 8}, self.o.steps if attempt == 0 and steps in MARKS else steps, "reference")
+            if done.get("failure"):
+                raise Failed(f"the plain loop to compare with: {done['failure']}")
+        return done["hash"]
 
     def search_steps(self, rival, settings):
         """Swap takes seconds for each."""
@@ -460,21 +483,33 @@ class Runs:
         dram = int(case.data_bytes / factor) // MIB * MIB
         first, more = settings_of(rival, case, dram, self.o.threads)
         steps = (lambda s: self.o.steps) if rival == "memext" else lambda s: self.search_steps(rival, s)
-        tried = [self.run(case, factor, rival, s, steps(s), "search") for s in first[:self.o.settings]]
-        good = [r for r in tried if not r.get("failure")]
-        if good and len(tried) < self.o.settings:
-            fastest = min(good, key=lambda r: r["step_s"])
-            good += [r for s in more(fastest["settings"])[:self.o.settings - len(tried)] if not (r := self.run(case, factor, rival, s, steps(s), "search")).get("failure")]
-        return min(good, key=lambda r: r["step_s"]) if good else None
+        best, tried = None, []
+
+        def attempt(some):
+            nonlocal best
+            for s in some:
+                tried.append(s)
+                r = self.run(case, factor, rival, s, steps(s), "search", beat=best)
+                if not r.get("failure") and (best is None or r["step_s"] < best["step_s"]):
+                    best = r
+
+        attempt(first[:self.o.settings])
+        if best:
+            attempt([s for s in more(best["settings"]) if s not in tried][:max(0, self.o.settings - len(first))])
+        return best
 
     def whole(self, case, factor, rival, repeat):
         best = self.best(case, factor, rival)
-        if best is None or self.o.search:
+        if best is None:
             return
         k, steps = best["settings"].get("k", 1), self.o.steps
         if best["step_s"] * steps > self.o.most and rival != "memext":  # whose import and export are in its seconds
-            steps = max(self.search_steps(rival, best["settings"]), int(self.o.most / best["step_s"]) // k * k)
-        self.run(case, factor, rival, best["settings"], min(steps, self.o.steps), "whole", repeat)
+            most = min(self.o.steps - 1, self.o.most / best["step_s"])
+            steps = max([self.search_steps(rival, best["settings"]), *(m for m in MARKS if m % k == 0 and m <= most)])
+        if self.o.search:
+            self.reference(case, steps)
+        else:
+            self.run(case, factor, rival, best["settings"], steps, "whole", repeat)
 
 
 def measure(o, owner):
@@ -484,13 +519,13 @@ def measure(o, owner):
     runs.save()
     for name in o.cases:
         case = Case(o, name, runs.place)
-        if not o.search:
-            runs.reference(case, o.steps)
         for factor in o.factors:
             for repeat in range(o.repeats):
                 for rival in o.rivals:
                     if rival not in runs.absent:
                         runs.whole(case, factor, rival, repeat)
+        if not o.search:  # timed beside the others, whatever the search had to compare with
+            runs.run(case, 0, "memory", {"slab": 8}, o.steps, "plain")
         for path in filter(os.path.exists, case.inputs):
             os.unlink(path)
     return runs

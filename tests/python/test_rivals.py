@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ def load(name):
     return module
 
 
-worker = load("worker")
+worker, path = load("worker"), list(sys.path)
+run = load("run")
+sys.path[:] = path  # which it changes; experiments/ has another run.py
 
 
 @pytest.fixture(scope="module", params=KERNELS)
@@ -116,11 +119,17 @@ def records(out):
 
 @needs_root
 def test_every_rival_that_is_installed(build, quick_place, tmp_path):
-    """One setting each, under the limit: whole runs with the bits of the plain loop. A second time nothing is run again."""
+    """Two settings each, under the limit: whole runs with the bits of the plain loop. After a search nothing but whole runs is left to do, a second time nothing at all."""
     words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 112, "--steps", 5, "--rivals", "swap,memmap,memmap-numba,h5py-k,dask-k,umap,memext")
+    looked = sh([*words, "--search"], build)
+    assert looked.returncode == 0, looked.stdout + looked.stderr
+    searched = records(tmp_path)
+    assert {r["kind"] for r in searched["records"]} == {"search", "reference"}
     done = sh(words, build)
     assert done.returncode == 0, done.stdout + done.stderr
     found = records(tmp_path)
+    assert found["records"][:len(searched["records"])] == searched["records"] and found["bases"] == searched["bases"] != {}
+    assert {r["kind"] for r in found["records"][len(searched["records"]):]} == {"plain", "whole"}
     for rival, why in found["absent"].items():
         print(f"not compared here: {rival}: {why}")
     assert "umap" in found["absent"] and "memext" not in found["absent"]
@@ -169,6 +178,29 @@ def test_a_wrong_result_is_no_result(build, quick_place, tmp_path, monkeypatch):
     failed = {r["rival"]: r.get("failure", "") for r in records(tmp_path)["records"]}
     assert set(failed) == {"memory", "memmap-k"} and failed["memory"] == "" and "another result" in failed["memmap-k"]
     assert "all 2 settings failed: another result" in (tmp_path / "rivals.md").read_text()
+
+
+def test_patience():
+    """A setting is ended when it has taken twice what the best so far would have, starting included; without one, and where that is longer, at --limit; swap and memext get three times it."""
+    patience = lambda *words: run.Runs.patience(types.SimpleNamespace(o=types.SimpleNamespace(limit=10.0)), *words)
+    best = {"start_s": 1.0, "import_s": 0.25, "export_s": 0.5, "step_s": 0.125}
+    seconds, why = patience("memmap", 6, best)
+    assert seconds == 5.0 and why == "was ended after 5.0 s: another setting takes less than half of its time"
+    assert [patience(work, 6, beat)[0] for work, beat in (("memmap", None), ("swap", None), ("memext", None), ("swap", best))] == [10.0, 30.0, 30.0, 5.0]
+    assert patience("memmap", 60, best) == (10.0, "took longer than 10 s and was ended") and patience("memext", 60, best)[0] == 18.5
+
+
+@pytest.mark.parametrize("factor", (4, 8))
+@pytest.mark.parametrize("h, fields, cell_bytes", ((1, 2, 8), (4, 4, 4)))
+def test_five_settings_of_each(h, fields, cell_bytes, factor):
+    """Of every rival, with those that are made from the best, in the sizes of the documents; none twice to begin with."""
+    case = types.SimpleNamespace(h=h, fields=fields, plane_bytes=256 * 256 * cell_bytes, shape=(256,) * 3, leapfrog=fields > 2)
+    for rival in run.RIVALS:
+        first, more = run.settings_of(rival, case, fields * case.plane_bytes * 256 // factor, 2)
+        for best in first:
+            every = {json.dumps(s, sort_keys=True) for s in [*first, *more(best)]}
+            assert len(every) >= 5, (rival, every)
+        assert len({json.dumps(s, sort_keys=True) for s in first}) == len(first), (rival, first)
 
 
 def made_up():
