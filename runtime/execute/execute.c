@@ -97,6 +97,8 @@ struct run {
     uint64_t advanced_ns;  /* when the last one that is done ended */
     uint64_t sweep_ns;     /* when the sweep under way began */
     bool exhausted;
+    int due;   /* the sweep that the newest COMMIT ends: durable or not; -EAGAIN: that is not known, */
+    bool held; /* and so that COMMIT stands at `end` and is not in the window yet */
     /* Of the sweep that the schedule is in: the Buffer that it calls its source, and the Buffers that are its
      * source and target in truth. */
     int32_t called, source, target;
@@ -1087,21 +1089,32 @@ static int32_t free_buffer(const struct run *r, int32_t source, int32_t committe
     return -1; /* never: of three, one is neither of two */
 }
 
-static bool is_due(struct run *r, int64_t time) {
+/* Whether the sweep that is taken from the schedule, and ends with this level, is to be durable. */
+static int is_due(struct run *r, int64_t time) {
     const uint64_t now = mx_clock_ns();
-    if (r->x->commit == NULL) return false;
-    if (r->x->n_buffers == MX_BUFFERS && !r->shape->in_place && steps_of(r, time) < r->x->problem->nt &&
-        (double)(now - r->decided_ns) * 1e-9 < r->x->commit_every_s)
-        return false;
-    r->decided_ns = now;
-    return true;
+    const bool may_rest =
+        r->x->n_buffers == MX_BUFFERS && !r->shape->in_place && steps_of(r, time) < r->x->problem->nt;
+    if (r->x->commit == NULL) return 0;
+    int due = !may_rest || (double)(now - r->decided_ns) * 1e-9 >= r->x->commit_every_s;
+    if (may_rest && r->x->agree != NULL) due = r->x->agree(r->x->context, due, r->why);
+    if (due > 0) r->decided_ns = now;
+    return due;
+}
+
+/* Of the step at `end`: 1 = it may be taken up, 0 = what all ranks decide about it is not known yet. */
+static int settle_due(struct run *r) {
+    const struct mx_step *s = &at(r, r->end)->step;
+    if (s->kind != MX_STEP_COMMIT) return 1;
+    if (!r->held || r->due == -EAGAIN) r->due = is_due(r, s->time);
+    r->held = true;
+    return r->due == -EAGAIN ? 0 : r->due < 0 ? r->due : 1;
 }
 
 /* The end of a sweep was taken from the schedule. The Buffer committed before is given up when this sweep
  * is durable, which is why the next sweep does not write it yet: it may start before. */
 static void end_sweep(struct run *r, struct entry *e) {
     const int32_t next = free_buffer(r, r->target, r->committed);
-    e->durable = !is_only_taken(r, e) && is_due(r, e->step.time);
+    e->durable = !is_only_taken(r, e) && r->due > 0;
     e->source = r->source;
     e->frees = r->x->n_buffers < MX_BUFFERS ? r->source : r->committed;
     if (r->shape->in_place) return;
@@ -1137,11 +1150,16 @@ static int fill_window(struct run *r) {
     int64_t advances = r->x->plan->ahead + 1 > WINDOW_ADVANCES ? r->x->plan->ahead + 1 : WINDOW_ADVANCES;
     while (!r->exhausted && r->advances < advances && r->end - r->first < WINDOW_STEPS) {
         struct entry *e = at(r, r->end);
-        memset(&e->step, 0, sizeof e->step);
-        e->step.face_in = e->step.face_out = -1;
-        int more = r->schedule->ops->next(r->schedule, &e->step);
-        if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
-        if (more == 0) return r->exhausted = true, 0;
+        if (!r->held) {
+            memset(&e->step, 0, sizeof e->step);
+            e->step.face_in = e->step.face_out = -1;
+            int more = r->schedule->ops->next(r->schedule, &e->step);
+            if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
+            if (more == 0) return r->exhausted = true, 0;
+        }
+        const int known = settle_due(r);
+        if (known <= 0) return known;
+        r->held = false;
         if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
         settle_taking(r, e);
         settle_buffer(r, e);
@@ -1257,9 +1275,9 @@ static uint64_t oldest_advance(const struct run *r) {
     return i;
 }
 
-/* With an accelerator or neighbours: until something has ended, whatever it is, for then something else
- * can start, which others may be waiting for; halves are passed on meanwhile. What ended is taken up by
- * who collects. */
+/* With an accelerator or neighbours: until something has ended, whatever it is, or all ranks agree on the
+ * next commit, for then something else can start, which others may be waiting for; halves are passed on
+ * meanwhile. What ended is taken up by who collects. */
 static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange != NULL; }
 
 static int wait_for_any(struct run *r) {
@@ -1268,12 +1286,14 @@ static int wait_for_any(struct run *r) {
         if (err < 0) return err;
         for (uint64_t i = r->first; i < r->end; i++)
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
+        if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
     }
 }
 
 /* Nothing is computed: waits for what the next ADVANCE waits for. */
 static int wait_idle(struct run *r) {
+    if (r->first == r->end) return wait_for_any(r); /* a COMMIT that is held */
     const uint64_t i = awaited(r), begin = mx_clock_ns();
     int err = 0;
     if (waits_for_any(r))
@@ -1318,7 +1338,7 @@ static int drain(struct run *r, int err) {
 
 static int loop(struct run *r) {
     int err = fill_window(r);
-    while (err == 0 && r->first < r->end && !r->out->ended) {
+    while (err == 0 && (r->first < r->end || r->held) && !r->out->ended) {
         bool some;
         if (r->x->stop != NULL && *r->x->stop) return -EINTR;
         err = start_ready(r, &some);

@@ -97,6 +97,12 @@ struct mx_execution {
      * every sweep. The last step of the problem is always committed, and with two Buffers every sweep, for
      * the next one overwrites the state before it. */
     double commit_every_s;
+    /* NULL, or, of ranks that keep a committed state in a third Buffer: whether the next sweep of the
+     * schedule but the last is committed, as all of them decide. due: by the clock of this process. 1 or 0;
+     * -EAGAIN: it is not known yet, and is asked for again; else an error with a sentence. Asked in order, on
+     * the thread that called mx_execute, which does not wait for the answer as long as it has other things to
+     * do. */
+    int (*agree)(void *context, bool due, mx_why *why);
     void (*progress)(void *context, int64_t updates_done); /* after each ADVANCE; may be NULL */
     void (*event)(void *context,
                   const struct mx_event *event); /* may be NULL; called by the computing thread */

@@ -516,16 +516,21 @@ static double longest_of_plan(const struct mx_run *r) {
     return levels > 0 ? r->tuned.seconds.total_s * (double)r->tuned.shape.max_levels / levels : 0;
 }
 
-/* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. */
+/* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. Of ranks the one
+ * that plans for all says so. */
 static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
-    if (!free || mx_is_rank(&r->ranks) || r->resident || sweep <= most || r->tuned.plan.bt <= 1) return 0;
+    const bool short_enough = !free || r->resident || sweep <= most || r->tuned.plan.bt <= 1;
     const struct mx_tune_result former = r->tuned;
-    q->most_bt = (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
-    if (make_plan(r) < 0) r->tuned = former;
+    int64_t most_bt = short_enough ? 0 : (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
+    int err = mx_run_share_plan_limit(r, &most_bt);
+    if (err < 0 || most_bt == 0) return err;
+    q->most_bt = most_bt;
+    err = make_plan(r);
     q->most_bt = 0;
+    if (err < 0) r->tuned = former, r->ranks.silent = false; /* all ranks have failed alike */
     return 0;
 }
 
@@ -552,15 +557,17 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
             "%s",
             r->algorithm->name,
             r->algorithm->resumable ? "--in-place" : "take --algorithm stream or redundant");
-    if (!possible || mx_is_rank(&r->ranks)) return 0;
+    if (!possible) return mx_run_agree_commits(r);
+    const bool several = r->ranks.ranks > 1;
+    const double former = r->recut.asked ? r->note.commit_every : 0;
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
         if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
-    } else if (!mx_run_has_store(r) && wants_third(r, capacity_bytes)) {
-        r->commit_every_s = commit_every_s;
+    } else if (!mx_run_has_store(r) && (several ? former > 0 : wants_third(r, capacity_bytes))) {
+        r->commit_every_s = former > 0 ? former : commit_every_s;
         r->n_buffers = MX_BUFFERS;
     }
-    return 0;
+    return mx_run_agree_commits(r);
 }
 
 /* The kernel of one that is here is the tiled engine's. */

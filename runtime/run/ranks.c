@@ -190,7 +190,6 @@ int mx_run_check_ranks(struct mx_run *r) {
     } refused[] = {
         {"accel", "the layers of neighbours go through DRAM"},
         {"in-place", "ranks go on from states that all of them have committed"},
-        {"commit-every", "ranks commit every sweep, all together"},
     };
     if (!mx_is_rank(&r->ranks) && r->o.rank_weights != NULL && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
@@ -233,6 +232,12 @@ int mx_run_agree_number(struct mx_run *r, uint64_t *run) {
         if (getrandom(run, sizeof *run, 0) < 0) *run = mx_clock_ns();
     return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, run, sizeof *run, &r->why)
                                  : 0;
+}
+
+int mx_run_share_plan_limit(struct mx_run *r, int64_t *most_bt) {
+    return mx_is_rank(&r->ranks)
+               ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, r->ranks.planner, most_bt, sizeof *most_bt, &r->why)
+               : 0;
 }
 
 /* The plan of another rank, whose planes are as many or one more or less. */
@@ -310,11 +315,30 @@ int mx_run_agree_state(struct mx_run *r) {
     /* This rank was a commit ahead when the run ended: that one is done again. */
     n->time = n->before_time;
     n->buffer = n->before_buffer;
+    q->went_back = true;
     n->checksum[0] = 0;
     n->met = (struct mx_met){.step = 0};
     struct mx_norms_history history = n->history;
     mx_history_up_to(&history, n->time, MX_HISTORY_MOST, &n->history);
     return 0;
+}
+
+int mx_run_agree_commits(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    struct {
+        double every_s;
+        int64_t n_buffers;
+    } mine = {r->commit_every_s, r->n_buffers}, *all;
+    if (!mx_is_rank(q)) return 0;
+    if ((all = calloc((size_t)q->ranks, sizeof *all)) == NULL)
+        return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    for (int i = 0; i < q->ranks && err == 0; i++)
+        if (all[i].n_buffers > mine.n_buffers || (all[i].n_buffers == mine.n_buffers && i < q->rank))
+            mine = all[i];
+    free(all);
+    if (err == 0) r->commit_every_s = mine.every_s, r->n_buffers = (int32_t)mine.n_buffers;
+    return err;
 }
 
 /* ------------------------------------------------------------------ norms */

@@ -22,6 +22,7 @@ struct mx_run_ranks {
     int planner;         /* whose plan all take */
     int64_t *first;      /* [ranks + 1]: first planes of all, and how many there are; NULL = by itself */
     char path[PATH_MAX]; /* -d of this rank */
+    bool went_back;      /* --resume: to the state before the newest one of this rank */
     bool silent;         /* another rank says why this one ends */
     bool well;           /* everything was done together to the end */
     int status;          /* else the exit status of this process; -1 = it is not known */
@@ -64,12 +65,17 @@ int mx_run_cut(struct mx_run *r);
 int mx_run_measure_link(struct mx_run *r);
 /* One plan for all, made by one: the others take it as it is. */
 int mx_run_agree_plan(struct mx_run *r, int (*plan)(struct mx_run *r));
+/* A number of the rank that plans for all. */
+int mx_run_share_plan_limit(struct mx_run *r, int64_t *most_bt);
 /* Is it so for any? */
 int mx_run_agree_any(struct mx_run *r, bool *any);
 /* A number of this run alone, where *run is 0. */
 int mx_run_agree_number(struct mx_run *r, uint64_t *run);
 /* --resume: the newest state that all have committed. */
 int mx_run_agree_state(struct mx_run *r);
+/* Buffers and seconds between commits: a run that was resumed with others may have ended before all ranks had
+ * that in their stores. */
+int mx_run_agree_commits(struct mx_run *r);
 /* norms.h, join: sums of planes from the ranks that have them. */
 int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
 /* Rank 0 has opened a file that all write to: its name. */

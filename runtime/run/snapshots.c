@@ -655,19 +655,27 @@ int mx_run_sync_snapshots(struct mx_run *r, int64_t step) {
     return err;
 }
 
-int mx_run_publish_snapshots(struct mx_run *r, int64_t step) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+/* last: all are to be durable now. */
+static int publish_step(const struct mx_run_snapshots *s, int64_t step, bool last) {
     char from[PATH_MAX + 64], to[PATH_MAX + 64];
     int err = 0;
-    if (!mx_is_rank(&r->ranks) || s->asked.every == 0 || step % s->asked.every != 0 || step == r->first_time)
-        return 0;
-    err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
-    for (int32_t i = 0; i < s->n_files && err == 0 && r->ranks.rank == 0; i++) {
+    for (int32_t i = 0; i < s->n_files && err == 0; i++) {
         name_joint(s, &s->file[i], step, from);
         snprintf(to, sizeof to, "%s/%s-%06lld.npy", s->asked.directory, s->file[i].name, (long long)step);
         err = mx_retry(mx_sys->rename(from, to));
-        if (err == 0 && i + 1 == s->n_files) err = mx_sync_directory(to);
+        if (err == 0 && last && i + 1 == s->n_files) err = mx_sync_directory(to);
     }
+    return err;
+}
+
+int mx_run_publish_snapshots(struct mx_run *r, int64_t step) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    const int64_t every = s->asked.every, committed = r->note.time;
+    int err = 0;
+    if (!mx_is_rank(&r->ranks) || every == 0 || step / every == committed / every) return 0;
+    err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
+    for (int64_t t = (committed / every + 1) * every; t <= step && err == 0 && r->ranks.rank == 0; t += every)
+        err = publish_step(s, t, t + every > step);
     return err;
 }
 

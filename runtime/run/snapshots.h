@@ -67,7 +67,8 @@ int mx_run_open_snapshots(mx_run *r);
 /* Before a commit of this step: waits until its snapshots and those before it are durable. 0 or -errno, no
  * sentence. */
 int mx_run_sync_snapshots(mx_run *r, int64_t step);
-/* Of ranks, when all have done that: rank 0 gives the files of this step their names. 0 or -errno. */
+/* Of ranks, when all have done that: rank 0 gives the files of the steps since the last commit their names.
+ * 0 or -errno. */
 int mx_run_publish_snapshots(mx_run *r, int64_t step);
 /* The sentence of snapshots that failed; NULL = they did not. */
 const char *mx_run_snapshots_failed(mx_run *r);
