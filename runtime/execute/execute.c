@@ -150,11 +150,17 @@ static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout 
     return s->face_slabs == 0 ? 0 : s->max_levels * s->face_planes * s->face_rows * layout->row_pitch_bytes;
 }
 
+int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
+    return shape->rows == 0
+               ? 0
+               : 2 * (shape->pairs ? 2 : 1) * (shape->given[0] + shape->given[1]) * layout->plane_pitch_bytes;
+}
+
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
     int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes += shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
-    bytes += 2 * (shape->pairs ? 2 : 1) * (shape->given[0] + shape->given[1]) * layout->plane_pitch_bytes;
+    bytes += mx_execute_given_bytes(shape, layout);
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 
@@ -562,7 +568,8 @@ static int take_array(struct run *r, const struct entry *e, int32_t part) {
                                 .slots = {1, 1},
                                 .plane_pitch_bytes = pitch,
                                 .row_pitch_bytes = l->row_pitch_bytes};
-    for (int64_t z = h; z < p->nz + h && err == 0; z += r->x->taking->stride) {
+    const int64_t stride = r->x->taking->stride, first = (stride - p->first_plane % stride) % stride;
+    for (int64_t z = h + first; z < p->nz + h && err == 0; z += stride) {
         const struct mx_span span = {(uint64_t)(z * pitch), (uint64_t)pitch, mx_block_data(r->plane)};
         mx_ticket *ticket = NULL;
         err = mx_buffer_read(buffer, &span, 1, &ticket);
@@ -670,13 +677,48 @@ static int finish_given(struct run *r, struct entry *e) {
     return mx_exchange_loaded(r->exchange, s, e->sweep, r->why);
 }
 
-/* Rows that a neighbour needs, while they are being stored. */
+/* The same with an accelerator, when there is a piece of the staging memory: planes, without what pads them,
+ * are copied into that, and put. */
+static int put_given(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    const int64_t n = s->region.z1 - s->region.z0,
+                  bytes = (s->region.y1 - s->region.y0) * r->view.row_pitch_bytes;
+    int err = mx_exchange_here(r->exchange, s, e->sweep, true, r->why);
+    if (err < 0) return e->state = DONE, err;
+    e->piece = mx_staging_take(&r->staging, true);
+    e->halfway = true;
+    for (int64_t i = 0; i < n; i++)
+        r->spans[i] =
+            (struct mx_span){.bytes = (uint64_t)bytes,
+                             .dram = row_address(r, s->array, s->region.y0, s->region.z0 + i, s->at)};
+    mx_staging_turn(&r->staging, e->piece, r->spans, n);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(r->spans[i].dram,
+               mx_exchange_row(r->exchange, s, e->sweep, s->region.y0 + s->buffer_y, s->region.z0 + i),
+               (size_t)bytes);
+    err = mx_exchange_loaded(r->exchange, s, e->sweep, r->why);
+    const int bus = start_bus(r, e, n);
+    if (bus == 0) return err;
+    mx_staging_give(&r->staging, e->piece);
+    return e->state = DONE, bus;
+}
+
+/* Rows that a neighbour needs, while they are being stored: from the Block array, or where there is an
+ * accelerator from the piece of the staging memory that they have been got to (spans_of). */
 static int give_store(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
     struct mx_view view = r->view;
-    if (r->exchange == NULL || !keeps(&e->step)) return 0;
-    view.y_offset = e->step.at.y_offset;
-    view.z_offset = e->step.at.z_offset;
-    return mx_exchange_store(r->exchange, &e->step, e->sweep, &view, r->why);
+    if (r->exchange == NULL || !keeps(s)) return 0;
+    view.y_offset = s->at.y_offset;
+    view.z_offset = s->at.z_offset;
+    if (staged(r)) {
+        view.base[s->array] = r->spans[0].dram;
+        view.plane_pitch_bytes = (int64_t)r->spans[0].bytes;
+        view.slots[s->array] = s->region.z1 - s->region.z0;
+        view.z_offset = -s->region.z0;
+        view.y_offset = s->whole_planes ? 0 : -s->region.y0;
+    }
+    return mx_exchange_store(r->exchange, s, e->sweep, &view, r->why);
 }
 
 static int start_transfer(struct run *r, struct entry *e) {
@@ -688,7 +730,7 @@ static int start_transfer(struct run *r, struct entry *e) {
         e->state = RUNNING;
         return take_store(r, e);
     }
-    if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->state = RUNNING, 0;
+    if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->halfway = false, e->state = RUNNING, 0;
     if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
     e->begin_ns = mx_clock_ns();
@@ -696,7 +738,7 @@ static int start_transfer(struct run *r, struct entry *e) {
     if (err < 0) return err;
     e->state = RUNNING;
     err = take_store(r, e);
-    return err < 0 || load ? err : give_store(r, e);
+    return err < 0 || load || staged(r) ? err : give_store(r, e);
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
@@ -742,7 +784,9 @@ static int pass_half(struct run *r, struct entry *e) {
     e->halfway = true;
     if (err < 0) return err;
     const int64_t n = spans_of(r, e);
-    return on_bus(r, e) ? start_bus(r, e, n) : start_io(r, e, n);
+    if (on_bus(r, e)) return start_bus(r, e, n);
+    err = give_store(r, e);
+    return err < 0 ? err : start_io(r, e, n);
 }
 
 static void end_transfer(struct run *r, struct entry *e) {
@@ -757,14 +801,19 @@ static int pass_halves(struct run *r) {
     int err = 0;
     for (uint64_t i = r->first; i < r->end && err == 0 && staged(r); i++) {
         struct entry *e = at(r, i);
-        if (e->state != RUNNING || !moves(&e->step) || e->halfway || !half_ended(r, e)) continue;
+        if (e->state != RUNNING || !moves(&e->step) || e->halfway) continue;
+        if (is_given(e)) {
+            if (!mx_staging_is_taken(&r->staging, true) && given_is_here(r, e)) err = put_given(r, e);
+            continue;
+        }
+        if (!half_ended(r, e)) continue;
         if ((err = pass_half(r, e)) < 0) end_transfer(r, e);
     }
     return err;
 }
 
 static int finish_transfer(struct run *r, struct entry *e) {
-    if (is_given(e)) return finish_given(r, e);
+    if (is_given(e) && (!staged(r) || !e->halfway)) return finish_given(r, e);
     int err = staged(r) && !e->halfway ? pass_half(r, e) : 0;
     if (err == 0)
         err = e->feed != NULL ? finish_feed(r, e) : on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
@@ -1178,7 +1227,7 @@ static bool has_ended(const struct run *r, const struct entry *e) {
     if (e->step.kind == MX_STEP_COMMIT)
         return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
     if (e->step.kind == MX_STEP_COPY) return mx_accel_is_done(r->x->accel, MX_ACCEL_COPY, e->number);
-    if (is_given(e)) return given_is_here(r, e);
+    if (is_given(e) && !staged(r)) return given_is_here(r, e);
     return (e->halfway || !staged(r)) && half_ended(r, e) && mx_take_done(e->take);
 }
 
@@ -1215,7 +1264,8 @@ static uint64_t oldest_staged(const struct run *r, enum mx_step_kind kind) {
 static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
         if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
-    return staged(r) && moves(&at(r, i)->step) && mx_region_rows(at(r, i)->step.region) > 0 &&
+    return staged(r) && moves(&at(r, i)->step) && !is_given(at(r, i)) &&
+                   mx_region_rows(at(r, i)->step.region) > 0 &&
                    mx_staging_is_taken(&r->staging, at(r, i)->step.kind == MX_STEP_LOAD)
                ? oldest_staged(r, at(r, i)->step.kind)
                : i;
@@ -1460,8 +1510,7 @@ static int open_arrays(struct run *r) {
 static int open_exchange(struct run *r) {
     r->exchange = calloc(1, sizeof *r->exchange);
     if (r->exchange == NULL) return mx_fail(r->why, -ENOMEM, "no memory for what neighbours exchange");
-    r->out->block_bytes += 2 * (r->shape->pairs ? 2 : 1) * (r->shape->given[0] + r->shape->given[1]) *
-                           r->x->layout->plane_pitch_bytes;
+    r->out->block_bytes += mx_execute_given_bytes(r->shape, r->x->layout);
     return mx_exchange_open(r->exchange, r->x, r->schedule, r->why);
 }
 

@@ -111,12 +111,13 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
     if (err == 0) err = mx_run_publish_snapshots(r, r->first_time + time);
     if (err < 0) return err;
-    r->note.before_time = r->note.time;
+    const int64_t former = r->note.before_time = r->note.time;
     r->note.before_buffer = r->note.buffer;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
+    if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
     mx_run_note_norms(r);
     r->note.pending = r->fuse.source && r->note.time == 0;
     err = write_note(r);
@@ -125,7 +126,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
     pthread_mutex_lock(&r->lock);
     r->committed |= err == 0;
-    if (err < 0) r->note.time = r->note.before_time; /* which is what there is to go on from */
+    if (err < 0) r->note.time = former; /* which is what there is to go on from */
     pthread_mutex_unlock(&r->lock);
     r->recut.turned |= err == 0;
     return err;
@@ -604,8 +605,8 @@ static int agree(void *context, bool due, mx_why *why) {
     struct mx_run *r = context;
     int64_t word = due;
     const bool says = r->ranks.rank == 0;
-    const int here = says ? mx_link_say(r->ranks.link, word, why)
-                          : mx_link_heard(r->ranks.link, false, &word, why);
+    const int here =
+        says ? mx_link_say(r->ranks.link, word, why) : mx_link_heard(r->ranks.link, false, &word, why);
     return here < 0 ? here : says || here > 0 ? word != 0 : -EAGAIN;
 }
 
@@ -678,10 +679,21 @@ static int compute(struct mx_run *r) {
     return err;
 }
 
+/* Snapshots of ranks get their names with a commit; here there is none. */
+static int publish_result(struct mx_run *r) {
+    int err = mx_run_sync_snapshots(r, r->report.steps_done);
+    if (err == 0) err = mx_run_publish_snapshots(r, r->report.steps_done);
+    if (err == 0) return 0;
+    const char *why = mx_run_snapshots_failed(r);
+    return mx_fail(&r->why, err, "%s",
+                   why != NULL ? why : "the snapshots of all ranks could not be published");
+}
+
 /* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and
  * published like any other. */
 static int commit_result(struct mx_run *r) {
-    if (!r->report.device.durable || mx_run_resumable(r)) return 0;
+    if (!r->report.device.durable) return mx_is_rank(&r->ranks) ? publish_result(r) : 0;
+    if (mx_run_resumable(r)) return 0;
     int err = commit(r, r->report.steps_done - r->first_time, r->result);
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 
+import numpy
 import pytest
 from conftest import ROOT, wait_until
+from test_accel import fake_cuda, no_settings, use  # noqa: F401
 from test_ranks import EACH, GRID, MPIS, NT, NY, NZ, PLANS, alone, check_bytes, children, files_of, place, ranks, steps_of, whole  # noqa: F401
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
@@ -109,10 +111,11 @@ def test_killed_between_commits(memext, place):  # noqa: F811
     assert result["checksum"] == alone(memext, *grid)["checksum"]
 
 
-def test_going_back(memext, place, tmp_path, whole):  # noqa: F811
+@pytest.mark.parametrize("seconds", [0, 1e-9])
+def test_going_back(memext, place, tmp_path, whole, seconds):  # noqa: F811
     """A rank that was a commit ahead gives that up in its store before anything of it is overwritten: else a second kill, after a commit of
     another rank at another step, would leave stores that nobody can go on from."""
-    plan = ["--algorithm", "stream", "--block", NY, NZ, 2]
+    plan = ["--algorithm", "stream", "--block", NY, NZ, 2, "--commit-every", seconds]
     ranks(memext, place, 2, *GRID, "-t", 2, *plan, "--keep")
     shutil.copytree(place / "rank-0", tmp_path / "former")
     memext.run("--resume", "-d", place, "--ranks", 2, *EACH, "-t", 4, "--keep")
@@ -146,3 +149,144 @@ def test_plans(memext, place):  # noqa: F811
     dry = memext.run(*words, "--ranks", 3, "--dry-run")["commits"]
     result = ranks(memext, place, 3, *words)["commits"]
     assert (dry["buffers"], dry["every_s"]) == (result["buffers"], result["every_s"]) == (3, 5)
+
+
+# ------------------------------------------------------------------ accelerators
+
+def check_bus(result, n):
+    check_bytes(result, n)
+    for one in result["ranks"]["each"]:
+        for kind in ["host_to_device", "device_to_host"]:
+            assert one[f"{kind}_bytes"] == one[f"predicted_{kind}_bytes"] > 0, (one, kind)
+
+
+@pytest.mark.parametrize("plan", ["stream bt=4 slab=3", "stream by=7 bt=3 slab=2", "stream by=7 bt=3 slab=2 faces=side-file"])
+def test_accel(memext, place, whole, plan):  # noqa: F811
+    """Rings in the memory of an accelerator, and strips with faces: what neighbours send goes there through the staging memory."""
+    for n in (2, 3) if "by" not in plan else (3,):
+        result = ranks(memext, place, n, *GRID, "--accel", "host", "--plan", plan)
+        assert result["checksum"] == whole and result["accelerator"]["ranks_on_device"] == n
+        check_bus(result, n)
+    around = [*GRID, "--side", "z=periodic", "--side", "y=periodic"]
+    result = ranks(memext, place, 3, *around, "--accel", "host", "--plan", plan.replace("bt=4", "bt=2"), "--commit-every", 1e-9)
+    assert result["checksum"] == alone(memext, *around)["checksum"]
+    check_bus(result, 3)
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+@pytest.mark.parametrize("name", ["wave", "fdtd", "diffusion"])
+def test_accel_of_systems(request, memext, place, tmp_path, name, accel):  # noqa: F811
+    """Both arrays, several fields, C, whose cells know where they are in the whole grid."""
+    use(request, memext, accel)
+    system, nt = System(name, tmp_path), 5
+    result = ranks(memext, place, 3, *system.words(nt), "--plan", "stream bt=2 slab=3", "--accel", accel, *system.outputs(tmp_path))
+    system.check(tmp_path, nt)
+    check_bus(result, 3)
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_accel_points_norms_snapshots(request, memext, place, tmp_path, accel):  # noqa: F811
+    """Sources near the ends of ranks, probes of some ranks alone, norms and snapshots, around a periodic z; then on without the accelerator."""
+    use(request, memext, accel)
+    numpy.save(tmp_path / "pulse.npy", numpy.linspace(1, 2, NT))
+    (tmp_path / "probes").write_text("".join(f"u 3 4 {z}\n" for z in (0, 17, 18, 20)))
+    words = [*GRID, "--side", "z=periodic", "--check", 3]
+    for z in (0, 16, 19, 35, 36, 52):
+        words += ["--source", f"u@3,4,{z}={tmp_path / 'pulse.npy'}"]
+    probes = ["--probes", tmp_path / "probes", "--overwrite", "--probes-out"]
+    one = alone(memext, *words, *probes, tmp_path / "one.npy", "--snapshot", f"5:{tmp_path}/one:5")
+    ranks(memext, place, 3, *words, "-t", 11, "--plan", "stream bt=3 slab=4", "--accel", accel, "--keep", "--snapshot", f"5:{tmp_path}/some:5")
+    assert files_of(tmp_path / "some").items() < files_of(tmp_path / "one").items()
+    for more in (["--accel", accel], []):
+        result = ranks(memext, place, 3, "--force", *words, *probes, tmp_path / "some.npy", "--plan", "stream bt=3 slab=4", *more,
+                       "--snapshot", f"5:{tmp_path}/some:5")
+        assert result["checksum"] == one["checksum"] and result["norms"] == one["norms"]
+        assert (tmp_path / "some.npy").read_bytes() == (tmp_path / "one.npy").read_bytes()
+        assert files_of(tmp_path / "some") == files_of(tmp_path / "one")
+        if more:
+            check_bus(result, 3)
+
+
+def test_accel_and_stores(memext, place, whole):  # noqa: F811
+    """A run goes on with another number of ranks, there or not; one whose accelerator fails ends all, and its stores go on."""
+    plan = ["--plan", "stream bt=2 slab=4"]
+    ranks(memext, place, 3, *GRID, "-t", 5, *plan, "--accel", "host", "--keep")
+    result = memext.run("--resume", "-d", place, "--ranks", 2, *EACH, "-t", 9, "--accel", "host", "--keep")
+    check_bus(result, 2)
+    done = memext("run", "--resume", "-d", place, "--ranks", 2, *EACH, "-t", NT, "--quiet", "--accel", "host,late=40")
+    assert done.returncode == 3 and "the accelerator host" in done.stderr, done.stderr
+    assert memext.run("--resume", "-d", place, "--ranks", 3, *EACH, "-t", NT)["checksum"] == whole
+
+
+def test_devices_in_turns(request, memext, place, whole):  # noqa: F811
+    """Rank r takes device r modulo how many there are; those that share one have parts of its memory."""
+    words = [*GRID, *EACH, "-d", place, "--plan", "stream bt=2 slab=4"]
+    result = memext.run(*words, "--ranks", 3, "--accel", "host,memory=3MiB")
+    assert result["checksum"] == whole and result["accelerator"]["memory_bytes"] == 2**20
+    dry = memext.run(*words, "--ranks", 3, "--accel", "host,memory=3MiB", "--dry-run")
+    assert dry["accelerator"]["memory_bytes"] == 2**20
+    assert dry["predicted_host_to_device_bytes"] == result["ranks"]["each"][1]["host_to_device_bytes"]
+    much = ["--accel", "host,memory=3MiB", "--device-memory", "1025KiB"]
+    memext.refused("run", *words, "--ranks", 3, *much, naming=["3 ranks share", "1.0 MiB or less"])
+    memext.refused("run", *words, "--ranks", 3, "--accel", "host,memory=12KiB", naming=["--device-memory"])
+    done = memext("tune", "-n", 512, 512, 512, "-t", 100, "--ranks", 4, "--accel", "host,rate=2GB/s", "--device-memory", "128MiB", "--json", "-")
+    assert done.returncode == 0 and json.loads(done.stdout)["device_used_bytes"] <= 128 << 20, done.stderr
+    request.getfixturevalue("fake_cuda")("devices=2")
+    result = memext.run(*words, "--ranks", 3, "--accel", "cuda")
+    assert result["checksum"] == whole
+    assert [(one["device_number"], one["ranks_on_device"]) for one in result["ranks"]["each"]] == [(0, 2), (1, 1), (0, 2)]
+    result = memext.run(*words, "--ranks", 3, "--accel", "cuda,device=1")
+    assert [(one["device_number"], one["ranks_on_device"]) for one in result["ranks"]["each"]] == [(1, 3)] * 3
+
+
+# ------------------------------------------------------------------ one pair of Buffers
+
+@pytest.mark.parametrize("name", ["wave", "fdtd"])
+@pytest.mark.parametrize("plan", ["stream bt=2 slab=3", "stream by=9 bt=2 slab=2 faces=side-file"])
+def test_in_place(memext, place, tmp_path, name, plan):  # noqa: F811
+    """Each rank rewrites the one pair that it has: neighbours' planes are in messages and never in it. The result is committed by all, and
+    more steps go on from there, with any number of ranks."""
+    system, nt = System(name, tmp_path), 7
+    for n, more in [(2, []), (3, []), (3, ["--accel", "host"])]:
+        result = ranks(memext, place, n, *system.words(5), "--plan", plan, "--in-place", *more, *system.outputs(tmp_path), "--overwrite", "--keep",
+                       "--force")
+        system.check(tmp_path, 5)
+        assert result["commits"]["buffers"] == 2 and not result["commits"]["possible"]
+        check_bytes(result, n)
+    assert steps_of(memext, place, 3) == [5] * 3
+    result = memext.run("--resume", "-d", place, "--ranks", 2, *EACH, "-t", nt, *system.outputs(tmp_path), "--overwrite")
+    assert result["resumed_from"] == 5
+    system.check(tmp_path, nt)
+
+
+def test_in_place_around(memext, place, tmp_path):  # noqa: F811
+    """Around a periodic z, which one rank by itself cannot do in place; snapshots get their names with the end; verified, under any plan."""
+    system = System("fdtd", tmp_path)
+    words = [*system.words(6), "--side", "z=periodic"]
+    one = memext.run(*words, "--backend", "dram", "--threads", 1, "--snapshot", f"2:{tmp_path}/one")
+    for more in (["-d", place], ["--backend", "dram"]):
+        result = memext.run(*words, *more, "--ranks", 3, *EACH, "--algorithm", "stream", "--block", 200, 200, 2, "--in-place", "--verify",
+                            "--snapshot", f"2:{tmp_path}/some", "--overwrite")
+        assert result["checksum"] == one["checksum"] and result["verified"] and result["commits"]["buffers"] == 2
+        assert files_of(tmp_path / "some") == files_of(tmp_path / "one") != {}
+    dry = memext.run(*words, "--ranks", 3, "--dry-run", "--in-place")
+    assert dry["commits"]["buffers"] == 2
+    memext.refused("run", *words, "-d", place, "--ranks", 3, *EACH, "--in-place", "--commit-every", 5, "--quiet", naming=["leave --commit-every out"])
+    done = memext("tune", "--kernel", ROOT / "systems" / "fdtd.c", "-n", 200, 200, 800, "-t", 100, "--ranks", 4, "--in-place", "--json", "-")
+    assert done.returncode == 0 and "in-place" in json.loads(done.stdout)["plan_line"], done.stderr
+
+
+def test_in_place_killed(memext, place, tmp_path):  # noqa: F811
+    """What a run in place leaves when a rank of it is killed is no state, which is said; a new run takes the place."""
+    system = System("wave", tmp_path)
+    words = [*system.words(40), "--algorithm", "stream", "--block", 200, 200, 1, "--in-place"]
+    run = subprocess.Popen([str(w) for w in [memext.program, "run", *words, *SLOW, "-d", place, "--ranks", 3, *EACH, "--quiet"]],
+                           stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(list(place.rglob("memext.store"))) == 3 and len(children(run.pid)) == 3, "stores", run)
+    os.kill(children(run.pid)[1], signal.SIGKILL)
+    err = run.communicate(timeout=600)[1]
+    assert run.returncode == 128 + signal.SIGKILL, err
+    done = memext("run", "--resume", "-d", place, "--ranks", 3, *EACH, "--quiet")
+    assert done.returncode == 2 and ("start again without --resume" in done.stderr or "nothing to resume" in done.stderr), done.stderr
+    result = memext.run(*words, "-d", place, "--ranks", 3, *EACH, "--force")
+    assert result["checksum"] == memext.run(*system.words(40), "--backend", "dram", "--threads", 1)["checksum"]
