@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NX, NY = 26, 22
 PLANS = [["--algorithm", "stream", "--block", NY, 128, 2], ["--plan", "stream by=7 bt=2 slab=2"], ["--algorithm", "redundant", "--block", 9, 8, 2],
          ["--algorithm", "stream", "--engine", "iblock", "--block", NY, 128, 3]]
+EVERY = [[], ["--commit-every", 0], ["--commit-every", 0.01], ["--commit-every", 0.1]]
 DEATHS = 8  # of a campaign, at most
 
 
@@ -59,6 +60,7 @@ class Campaign:
         self.problem = ["-n", *self.size, "-t", self.steps, *kind]
         self.plan = [str(word) for word in dice.choice(PLANS)]
         self.delay = dice.choice([0, 500, 2000, 5000])
+        self.also = random.Random(repr(self.problem))  # of its own: problems of a seed stay what they were
         self.report = folder.parent / "report.json"
         self.counts = collections.Counter()
         self.log = []
@@ -137,8 +139,13 @@ class Campaign:
         return True
 
     def fresh(self, ranks):
-        every = ["--commit-every", "0"] if ranks == 1 else []
-        return [*self.words(ranks, True), *self.problem, *self.plan, *every, "--force"]
+        every = self.also.choice(EVERY) or (["--commit-every", 0] if ranks == 1 else [])
+        return [*self.words(ranks, True), *self.problem, *self.plan, *every, *self.there(), "--force"]
+
+    def there(self):
+        """Now and then on an accelerator."""
+        possible = "redundant" not in self.plan and "iblock" not in self.plan
+        return ["--accel", "host"] if possible and self.also.random() < 0.3 else []
 
     def to_its_end(self, words):
         process = self.start([*words, "--json", self.report])
@@ -173,7 +180,7 @@ class Campaign:
                 words = self.fresh(ranks)
             else:
                 former, ranks = state[1], self.dice.choice([state[1], *range(1, 5)])
-                words = [*self.words(ranks, True), "--resume"]
+                words = [*self.words(ranks, True), "--resume", *(self.also.choice(EVERY) if self.also.random() < 0.3 else []), *self.there()]
                 self.counts["resumed"] += 1
                 self.counts["resumed with another number of ranks"] += former != ranks
             if not self.kill_once([*words, "--json", self.report], ranks):

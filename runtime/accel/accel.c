@@ -141,10 +141,56 @@ static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) 
     return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; it is host, opencl, cuda or auto", spec);
 }
 
+/* Which device it is: the one that is named, or of several processes each the next one. spec: with its
+ * number.
+ */
+enum { MOST_DEVICES = 1024, SPEC_BYTES = 512 };
+
+static int choose_device(const struct mx_accel_options *o, const struct mx_accel_ops *ops,
+                         char spec[SPEC_BYTES], struct mx_accel_facts *out, mx_why *why) {
+    const char *comma = strchr(o->spec, ',');
+    const int32_t places = o->places > 1 ? o->places : 1;
+    char text[32];
+    out->number = -1;
+    out->sharers = places;
+    if (snprintf(spec, SPEC_BYTES, "%s", o->spec) >= SPEC_BYTES)
+        return mx_fail(why, -EINVAL, "--accel '%.40s...' is too long", o->spec);
+    if (ops->alike == NULL) return 0;
+    if (comma != NULL && mx_accel_key(comma + 1, "device", text, sizeof text))
+        return out->number = (int32_t)atoi(text), 0;
+    if (places == 1) return 0;
+    int32_t *number = calloc(MOST_DEVICES, sizeof *number);
+    const int n = number == NULL ? mx_fail(why, -ENOMEM, "no memory for the numbers of devices")
+                                 : ops->alike(number, MOST_DEVICES, why);
+    if (n > 0) out->number = number[o->place % n];
+    free(number);
+    if (n < 0) return n;
+    const size_t used = strlen(spec);
+    snprintf(spec + used, SPEC_BYTES - used, ",device=%d", out->number);
+    out->sharers = places / n + (o->place % n < places % n ? 1 : 0);
+    return 0;
+}
+
+/* What is left for one of several that have taken the same device. */
+static int share_memory(const struct mx_accel_options *o, struct mx_accel_facts *f, mx_why *why) {
+    if (f->sharers < 2 || f->memory_bytes == UINT64_MAX) return 0;
+    const uint64_t all = f->memory_bytes;
+    f->memory_bytes /= (uint64_t)f->sharers;
+    if (o->memory_bytes <= f->memory_bytes) return 0;
+    return mx_fail(
+        why, -ENOMEM,
+        "%d ranks share %.100s, which has %.1f MiB, and --device-memory of each is %.1f MiB: ask for "
+        "%.1f MiB or less",
+        f->sharers, f->device, (double)all / 1048576, (double)o->memory_bytes / 1048576,
+        (double)f->memory_bytes / 1048576);
+}
+
 static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char *keys, mx_why *why) {
     double fault = 0, late = 0, rate = 0, fuse = 0;
     struct mx_accel_facts *f = &a->facts;
+    const int32_t number = f->number, sharers = f->sharers;
     a->ops->facts(a->state, f);
+    f->number = number, f->sharers = sharers;
     snprintf(f->name, sizeof f->name, "%s", a->ops->name);
     int err = take_number(keys, "fault", &fault, why);
     if (err == 0) err = take_number(keys, "late", &late, why);
@@ -159,6 +205,7 @@ static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char 
     f->fuse = (int32_t)fuse;
     a->fault = (uint64_t)fault, a->late = (uint64_t)late;
     if (rate > 0) f->put_bytes_per_s = f->get_bytes_per_s = rate;
+    if (o->memory_bytes <= f->memory_bytes && (err = share_memory(o, f, why)) < 0) return err;
     if (o->memory_bytes > f->memory_bytes)
         return mx_fail(why, -ENOMEM,
                        "--device-memory of %.1f MiB is more than the %.1f MiB that %.100s has; ask for less",
@@ -169,15 +216,21 @@ static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char 
 }
 
 int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out) {
-    const struct mx_accel_ops *ops;
-    const char *comma = strchr(o->spec, ','), *keys = comma != NULL ? comma + 1 : "";
+    const struct mx_accel_ops *ops = NULL;
+    struct mx_accel_facts chosen = {.number = -1};
+    const char *comma = strchr(o->spec, ',');
+    char spec[SPEC_BYTES];
     int err = find(o->spec, why, &ops);
     if (err == 0) err = check_keys(o->spec, why);
-    if (err == 0) err = check_use(ops, keys, why);
+    if (err == 0) err = check_use(ops, comma != NULL ? comma + 1 : "", why);
+    if (err == 0) err = choose_device(o, ops, spec, &chosen, why);
     if (err < 0) return err;
+    comma = strchr(spec, ',');
+    const char *keys = comma != NULL ? comma + 1 : "";
     mx_accel *a = calloc(1, sizeof *a);
     if (a == NULL) return mx_fail(why, -ENOMEM, "no memory for the description of an accelerator");
     a->ops = ops;
+    a->facts = chosen;
     err = ops->open(keys, o->memory_bytes, why, &a->state);
     if (err == 0) err = take_facts(a, o, keys, why);
     if (err < 0) return mx_accel_close(a), err;

@@ -23,6 +23,10 @@ enum mx_accel_queue { MX_ACCEL_PUT, MX_ACCEL_GET, MX_ACCEL_COPY, MX_ACCEL_WORK, 
 struct mx_accel_options {
     const char *spec;      /* NAME[,KEY=VALUE...]: a name of the table, or "auto"; see mx_accel_keys */
     uint64_t memory_bytes; /* that may be used; 0 = what the device has */
+    /* Of several processes of this machine that open one each: the number of this one, from 0, and how many
+     * they are; 0 = it is by itself. They take devices in turns, where `spec` names none, and those that take
+     * the same one have equal shares of its memory. */
+    int32_t place, places;
 };
 
 /* What KEY=VALUE may be said, for help. */
@@ -31,6 +35,8 @@ extern const char mx_accel_keys[];
 struct mx_accel_facts {
     char name[16];         /* of the table */
     char device[128];      /* what it calls itself */
+    int32_t number;        /* of the device, as device=N has it; -1 = there is but one */
+    int32_t sharers;       /* processes that have taken it, see mx_accel_options; at least 1 */
     uint64_t memory_bytes; /* that may be used; UINT64_MAX = as much as there is DRAM */
     uint64_t most_bytes;   /* of one allocation */
     int64_t most_planes;   /* work items in z of one launch; 0 = any number */
@@ -86,6 +92,9 @@ struct mx_accel_ops {
     bool automatic; /* "auto" may take it */
     /* 0, or a sentence why it cannot be used here. `device`: what would be, up to 128 bytes; may be NULL. */
     int (*probe)(char *device, mx_why *why);
+    /* How many devices there are of the kind that is taken where none is named, up to `most`: their numbers,
+     * as device=N has them. NULL: there is one, without a number. */
+    int (*alike)(int32_t *number, int most, mx_why *why);
     int (*open)(const char *keys, uint64_t memory_bytes, mx_why *why, void **state);
     void (*facts)(const void *state, struct mx_accel_facts *out);
     int (*alloc)(void *state, uint64_t bytes, mx_why *why, char **address);

@@ -209,6 +209,15 @@ static int probe(char *device, mx_why *why) {
     return 0;
 }
 
+static int alike(int32_t *number, int most, mx_why *why) {
+    CUdevice d;
+    int n = 0, err = find_device(0, &d, why);
+    if (err < 0) return err;
+    if (cu.count(&n) != 0 || n < 1) n = 1;
+    for (int i = 0; i < n && i < most; i++) number[i] = i;
+    return n < most ? n : most;
+}
+
 /* ---- queues */
 
 /* All its events are in use. */
@@ -588,6 +597,7 @@ const struct mx_accel_ops mx_accel_cuda = {
     .summary = "devices of CUDA (driver and NVRTC; not yet tried on one)",
     .automatic = true,
     .probe = probe,
+    .alike = alike,
     .open = cuda_open,
     .facts = facts,
     .alloc = allocate,

@@ -129,6 +129,16 @@ static int probe(char *device, mx_why *why) {
     return mx_fail(why, -ENOTSUP, "its only device is a CPU, %.100s", chosen->name);
 }
 
+/* Of the same type: a CPU beside devices with memory of their own is none of them. */
+static int alike(int32_t *number, int most, mx_why *why) {
+    struct found f[MOST_DEVICES];
+    const int n = find_devices(f, why);
+    int found = 0;
+    for (int i = 0; i < n && found < most; i++)
+        if (f[i].type == f[best(f, n)].type) number[found++] = i;
+    return n < 0 ? n : found;
+}
+
 /* ---- a device */
 
 enum { MOST = 32, MOST_KERNELS = MX_ACCEL_KERNELS };
@@ -474,6 +484,7 @@ const struct mx_accel_ops mx_accel_opencl = {
     .summary = "devices of OpenCL 1.2",
     .automatic = true,
     .probe = probe,
+    .alike = alike,
     .open = opencl_open,
     .facts = facts,
     .alloc = allocate,

@@ -115,7 +115,8 @@ static int take_part(struct tune *t) {
                             : mx_ranks_table(whole.nz, t->o.rank_weights, ranks, &t->why, first);
     if (err == 0) err = mx_ranks_cut(&whole, first, mx_ranks_planner(ranks), ranks, &t->why, &t->o.problem);
     free(first);
-    if (ranks > 1) t->request.blocks_only = t->request.resumable = true;
+    if (ranks > 1) t->request.blocks_only = true;
+    if (ranks > 1) t->request.resumable = !t->o.in_place;
     t->request.link = mx_take_link(&t->o, ranks);
     return err;
 }
@@ -521,7 +522,7 @@ static int plan_alone(struct tune *t) {
     if (err == 0) lay_files(t);
     if (err == 0) err = take_part(t);
     if (err == 0) err = take_rates(t);
-    if (err == 0) err = mx_take_accel(&t->o, &t->why, &t->accel, &t->there, &t->request);
+    if (err == 0) err = mx_take_accel(&t->o, 0, 0, &t->why, &t->accel, &t->there, &t->request);
     return err == 0 ? make_plan(t) : err;
 }
 

@@ -175,7 +175,8 @@ struct mx_device_after *mx_device_after_make(mx_accel *accel, const struct mx_wo
     }
     *d = (struct mx_device_after){.accel = accel, .work = work, .problem = work->problem, .after = *after};
     int err = after->sources != NULL ? put_sources(d, after->sources) : 0;
-    if (err == 0 && after->traces != NULL) err = make_probes(d, after->traces->probes);
+    if (err == 0 && after->traces != NULL && after->traces->probes->n > 0)
+        err = make_probes(d, after->traces->probes);
     if (err == 0 && after->norms != NULL) err = make_norms(d, view);
     if (err == 0) return d;
     mx_device_after_free(d);
@@ -212,7 +213,7 @@ static int launch(struct mx_device_after *d, struct mx_accel_level *k, int64_t *
 
 static bool any(const struct mx_points *points, const struct mx_problem *p, int64_t z0, int64_t z1) {
     for (int64_t z = z0; z < z1; z++)
-        if (mx_points_in_plane(points, mx_wrap(z - p->h, p->nz))) return true;
+        if (mx_points_in_plane(points, mx_plane_of(p, z))) return true;
     return false;
 }
 
@@ -233,15 +234,15 @@ static int add_sources(struct mx_device_after *d, const struct mx_advance *a, in
 
 /* ---- probes */
 
-static bool is_in(const struct gathered *g, const struct mx_point *pt, int64_t h) {
-    return pt->y + h >= g->y0 && pt->y + h < g->y1 && pt->z + h >= g->z0 && pt->z + h < g->z1 &&
-           (pt->array < 0 || pt->array == g->array);
+static bool is_in(const struct gathered *g, const struct mx_point *pt, const struct mx_problem *p) {
+    const int64_t y = pt->y + p->h, z = pt->z - p->first_plane + p->h;
+    return y >= g->y0 && y < g->y1 && z >= g->z0 && z < g->z1 && (pt->array < 0 || pt->array == g->array);
 }
 
 static void record(const struct mx_device_after *d, const struct gathered *g) {
     const struct mx_points *probes = d->after.traces->probes;
     for (int64_t i = 0; i < g->n; i++)
-        if (is_in(g, &probes->point[g->from + i], d->problem->h))
+        if (is_in(g, &probes->point[g->from + i], d->problem))
             mx_traces_record(d->after.traces, g->step, g->from + i, d->host_value[g->base + i]);
 }
 
@@ -279,8 +280,9 @@ static int see_probes(struct mx_device_after *d, const struct mx_advance *a, int
     if (d->probe == NULL) return 0;
     const struct mx_points *probes = d->after.traces->probes;
     const int64_t z0 = mx_max(w->z0, p->h), z1 = mx_min(w->z1, p->nz + p->h);
-    const int64_t from = z0 < z1 ? probes->first[z0 - p->h] : 0,
-                  n = z0 < z1 ? probes->first[z1 - p->h] - from : 0;
+    const int64_t shift = p->first_plane - p->h; /* tables are of the whole grid */
+    const int64_t from = z0 < z1 ? probes->first[z0 + shift] : 0,
+                  n = z0 < z1 ? probes->first[z1 + shift] - from : 0;
     if (n == 0) return 0;
     int err = make_room(d, n, *number);
     if (err < 0) return err;

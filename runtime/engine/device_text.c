@@ -106,8 +106,9 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
     const struct mx_system *s = p->system;
     number(f, "NX", "", p->nx);
     number(f, "NY", "", p->ny);
-    number(f, "NZ", "", p->nz);
+    number(f, "NZ", "", mx_all_planes(p));
     number(f, "DEEP", "", MX_DEVICE_DEEP);
+    number(f, "FIRST_PLANE", "", p->first_plane);
     number(f, "ROW_PITCH", "", v->row_pitch_bytes);
     number(f, "PLANE_PITCH", "", v->plane_pitch_bytes);
     if (s == NULL) number(f, "OFFSET_", "u", 0);

@@ -252,9 +252,8 @@ int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const 
                               .plane_bytes = x->layout->plane_pitch_bytes,
                               .piece_planes = (LEAST_PIECE_BYTES - 1) / x->layout->plane_pitch_bytes + 1};
     int err = 0;
-    if (schedule->shape.given[0] + schedule->shape.given[1] > 0 &&
-        (x->neighbours == NULL || x->accel != NULL))
-        return mx_fail(why, -EINVAL, "a rank of several needs its neighbours, and no accelerator");
+    if (schedule->shape.given[0] + schedule->shape.given[1] > 0 && x->neighbours == NULL)
+        return mx_fail(why, -EINVAL, "a rank of several needs its neighbours");
     for (int end = 0; end < 2 && err == 0; end++)
         if (schedule->shape.given[end] > 0 && schedule->first_given > 0) err = open_end(e, end, why);
     if (err == 0) err = mx_exchange_ask(e, 0, schedule->first_given, why);

@@ -97,6 +97,8 @@ struct run {
     uint64_t advanced_ns;  /* when the last one that is done ended */
     uint64_t sweep_ns;     /* when the sweep under way began */
     bool exhausted;
+    int due;   /* the sweep that the newest COMMIT ends: durable or not; -EAGAIN: that is not known, */
+    bool held; /* and so that COMMIT stands at `end` and is not in the window yet */
     /* Of the sweep that the schedule is in: the Buffer that it calls its source, and the Buffers that are its
      * source and target in truth. */
     int32_t called, source, target;
@@ -148,11 +150,15 @@ static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout 
     return s->face_slabs == 0 ? 0 : s->max_levels * s->face_planes * s->face_rows * layout->row_pitch_bytes;
 }
 
+int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
+    return shape->rows == 0 ? 0 : mx_exchange_bytes(shape, layout);
+}
+
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
     int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes += shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
-    bytes += mx_exchange_bytes(shape, layout);
+    bytes += mx_execute_given_bytes(shape, layout);
     return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
 }
 
@@ -560,7 +566,8 @@ static int take_array(struct run *r, const struct entry *e, int32_t part) {
                                 .slots = {1, 1},
                                 .plane_pitch_bytes = pitch,
                                 .row_pitch_bytes = l->row_pitch_bytes};
-    for (int64_t z = h; z < p->nz + h && err == 0; z += r->x->taking->stride) {
+    const int64_t stride = r->x->taking->stride, first = (stride - p->first_plane % stride) % stride;
+    for (int64_t z = h + first; z < p->nz + h && err == 0; z += stride) {
         const struct mx_span span = {(uint64_t)(z * pitch), (uint64_t)pitch, mx_block_data(r->plane)};
         mx_ticket *ticket = NULL;
         err = mx_buffer_read(buffer, &span, 1, &ticket);
@@ -674,13 +681,48 @@ static int finish_given(struct run *r, struct entry *e) {
     return mx_exchange_loaded(r->exchange, s, e->sweep, r->why);
 }
 
-/* Rows that a neighbour needs, while they are being stored. */
+/* The same with an accelerator, when there is a piece of the staging memory: planes, without what pads them,
+ * are copied into that, and put. */
+static int put_given(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
+    const int64_t n = s->region.z1 - s->region.z0,
+                  bytes = (s->region.y1 - s->region.y0) * r->view.row_pitch_bytes;
+    int err = mx_exchange_here(r->exchange, s, e->sweep, true, r->why);
+    if (err < 0) return e->state = DONE, err;
+    e->piece = mx_staging_take(&r->staging, true);
+    e->halfway = true;
+    for (int64_t i = 0; i < n; i++)
+        r->spans[i] =
+            (struct mx_span){.bytes = (uint64_t)bytes,
+                             .dram = row_address(r, s->array, s->region.y0, s->region.z0 + i, s->at)};
+    mx_staging_turn(&r->staging, e->piece, r->spans, n);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(r->spans[i].dram,
+               mx_exchange_row(r->exchange, s, e->sweep, s->region.y0 + s->buffer_y, s->region.z0 + i),
+               (size_t)bytes);
+    err = mx_exchange_loaded(r->exchange, s, e->sweep, r->why);
+    const int bus = start_bus(r, e, n);
+    if (bus == 0) return err;
+    mx_staging_give(&r->staging, e->piece);
+    return e->state = DONE, bus;
+}
+
+/* Rows that a neighbour needs, while they are being stored: from the Block array, or where there is an
+ * accelerator from the piece of the staging memory that they have been got to (spans_of). */
 static int give_store(struct run *r, struct entry *e) {
+    const struct mx_step *s = &e->step;
     struct mx_view view = r->view;
-    if (r->exchange == NULL || !keeps(&e->step)) return 0;
-    view.y_offset = e->step.at.y_offset;
-    view.z_offset = e->step.at.z_offset;
-    return mx_exchange_store(r->exchange, &e->step, e->sweep, &view, r->why);
+    if (r->exchange == NULL || !keeps(s)) return 0;
+    view.y_offset = s->at.y_offset;
+    view.z_offset = s->at.z_offset;
+    if (staged(r)) {
+        view.base[s->array] = r->spans[0].dram;
+        view.plane_pitch_bytes = (int64_t)r->spans[0].bytes;
+        view.slots[s->array] = s->region.z1 - s->region.z0;
+        view.z_offset = -s->region.z0;
+        view.y_offset = s->whole_planes ? 0 : -s->region.y0;
+    }
+    return mx_exchange_store(r->exchange, s, e->sweep, &view, r->why);
 }
 
 static int start_transfer(struct run *r, struct entry *e) {
@@ -692,7 +734,7 @@ static int start_transfer(struct run *r, struct entry *e) {
         e->state = RUNNING;
         return take_store(r, e);
     }
-    if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->state = RUNNING, 0;
+    if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->halfway = false, e->state = RUNNING, 0;
     if (staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
     const int64_t n = spans_of(r, e);
     e->begin_ns = mx_clock_ns();
@@ -700,7 +742,7 @@ static int start_transfer(struct run *r, struct entry *e) {
     if (err < 0) return err;
     e->state = RUNNING;
     err = take_store(r, e);
-    return err < 0 || load ? err : give_store(r, e);
+    return err < 0 || load || staged(r) ? err : give_store(r, e);
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
@@ -746,7 +788,9 @@ static int pass_half(struct run *r, struct entry *e) {
     e->halfway = true;
     if (err < 0) return err;
     const int64_t n = spans_of(r, e);
-    return on_bus(r, e) ? start_bus(r, e, n) : start_io(r, e, n);
+    if (on_bus(r, e)) return start_bus(r, e, n);
+    err = give_store(r, e);
+    return err < 0 ? err : start_io(r, e, n);
 }
 
 static void end_transfer(struct run *r, struct entry *e) {
@@ -761,14 +805,19 @@ static int pass_halves(struct run *r) {
     int err = 0;
     for (uint64_t i = r->first; i < r->end && err == 0 && staged(r); i++) {
         struct entry *e = at(r, i);
-        if (e->state != RUNNING || !moves(&e->step) || e->halfway || !half_ended(r, e)) continue;
+        if (e->state != RUNNING || !moves(&e->step) || e->halfway) continue;
+        if (is_given(e)) {
+            if (!mx_staging_is_taken(&r->staging, true) && given_is_here(r, e)) err = put_given(r, e);
+            continue;
+        }
+        if (!half_ended(r, e)) continue;
         if ((err = pass_half(r, e)) < 0) end_transfer(r, e);
     }
     return err;
 }
 
 static int finish_transfer(struct run *r, struct entry *e) {
-    if (is_given(e)) return finish_given(r, e);
+    if (is_given(e) && (!staged(r) || !e->halfway)) return finish_given(r, e);
     int err = staged(r) && !e->halfway ? pass_half(r, e) : 0;
     if (err == 0)
         err = e->feed != NULL ? finish_feed(r, e) : on_bus(r, e) ? finish_bus(r, e) : finish_io(r, e);
@@ -1093,21 +1142,32 @@ static int32_t free_buffer(const struct run *r, int32_t source, int32_t committe
     return -1; /* never: of three, one is neither of two */
 }
 
-static bool is_due(struct run *r, int64_t time) {
+/* Whether the sweep that is taken from the schedule, and ends with this level, is to be durable. */
+static int is_due(struct run *r, int64_t time) {
     const uint64_t now = mx_clock_ns();
-    if (r->x->commit == NULL) return false;
-    if (r->x->n_buffers == MX_BUFFERS && !r->shape->in_place && steps_of(r, time) < r->x->problem->nt &&
-        (double)(now - r->decided_ns) * 1e-9 < r->x->commit_every_s)
-        return false;
-    r->decided_ns = now;
-    return true;
+    const bool may_rest =
+        r->x->n_buffers == MX_BUFFERS && !r->shape->in_place && steps_of(r, time) < r->x->problem->nt;
+    if (r->x->commit == NULL) return 0;
+    int due = !may_rest || (double)(now - r->decided_ns) * 1e-9 >= r->x->commit_every_s;
+    if (may_rest && r->x->agree != NULL) due = r->x->agree(r->x->context, due, r->why);
+    if (due > 0) r->decided_ns = now;
+    return due;
+}
+
+/* Of the step at `end`: 1 = it may be taken up, 0 = what all ranks decide about it is not known yet. */
+static int settle_due(struct run *r) {
+    const struct mx_step *s = &at(r, r->end)->step;
+    if (s->kind != MX_STEP_COMMIT) return 1;
+    if (!r->held || r->due == -EAGAIN) r->due = is_due(r, s->time);
+    r->held = true;
+    return r->due == -EAGAIN ? 0 : r->due < 0 ? r->due : 1;
 }
 
 /* The end of a sweep was taken from the schedule. The Buffer committed before is given up when this sweep
  * is durable, which is why the next sweep does not write it yet: it may start before. */
 static void end_sweep(struct run *r, struct entry *e) {
     const int32_t next = free_buffer(r, r->target, r->committed);
-    e->durable = !is_only_taken(r, e) && is_due(r, e->step.time);
+    e->durable = !is_only_taken(r, e) && r->due > 0;
     e->source = r->source;
     e->frees = r->x->n_buffers < MX_BUFFERS ? r->source : r->committed;
     if (r->shape->in_place) return;
@@ -1143,11 +1203,16 @@ static int fill_window(struct run *r) {
     int64_t advances = r->x->plan->ahead + 1 > WINDOW_ADVANCES ? r->x->plan->ahead + 1 : WINDOW_ADVANCES;
     while (!r->exhausted && r->advances < advances && r->end - r->first < WINDOW_STEPS) {
         struct entry *e = at(r, r->end);
-        memset(&e->step, 0, sizeof e->step);
-        e->step.face_in = e->step.face_out = -1;
-        int more = r->schedule->ops->next(r->schedule, &e->step);
-        if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
-        if (more == 0) return r->exhausted = true, 0;
+        if (!r->held) {
+            memset(&e->step, 0, sizeof e->step);
+            e->step.face_in = e->step.face_out = -1;
+            int more = r->schedule->ops->next(r->schedule, &e->step);
+            if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
+            if (more == 0) return r->exhausted = true, 0;
+        }
+        const int known = settle_due(r);
+        if (known <= 0) return known;
+        r->held = false;
         if (keep_tables(r, e) < 0) return mx_fail(r->why, -ENOMEM, "no memory for the windows of a step");
         settle_taking(r, e);
         settle_buffer(r, e);
@@ -1166,7 +1231,7 @@ static bool has_ended(const struct run *r, const struct entry *e) {
     if (e->step.kind == MX_STEP_COMMIT)
         return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
     if (e->step.kind == MX_STEP_COPY) return mx_accel_is_done(r->x->accel, MX_ACCEL_COPY, e->number);
-    if (is_given(e)) return given_is_here(r, e);
+    if (is_given(e) && !staged(r)) return given_is_here(r, e);
     return (e->halfway || !staged(r)) && half_ended(r, e) && mx_take_done(e->take);
 }
 
@@ -1204,7 +1269,8 @@ static uint64_t oldest_staged(const struct run *r, enum mx_step_kind kind) {
 static uint64_t blocker(const struct run *r, uint64_t i) {
     for (uint64_t j = r->first; j < i; j++)
         if (at(r, j)->state != DONE && depends(r, at(r, i), at(r, j))) return j;
-    return staged(r) && moves(&at(r, i)->step) && mx_region_rows(at(r, i)->step.region) > 0 &&
+    return staged(r) && moves(&at(r, i)->step) && !is_given(at(r, i)) &&
+                   mx_region_rows(at(r, i)->step.region) > 0 &&
                    mx_staging_is_taken(&r->staging, at(r, i)->step.kind == MX_STEP_LOAD)
                ? oldest_staged(r, at(r, i)->step.kind)
                : i;
@@ -1264,9 +1330,9 @@ static uint64_t oldest_advance(const struct run *r) {
     return i;
 }
 
-/* With an accelerator or neighbours: until something has ended, whatever it is, for then something else
- * can start, which others may be waiting for; halves are passed on meanwhile. What ended is taken up by
- * who collects. */
+/* With an accelerator or neighbours: until something has ended, whatever it is, or all ranks agree on the
+ * next commit, for then something else can start, which others may be waiting for; halves are passed on
+ * meanwhile. What ended is taken up by who collects. */
 static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange != NULL; }
 
 static int wait_for_any(struct run *r) {
@@ -1276,12 +1342,14 @@ static int wait_for_any(struct run *r) {
         if (err < 0) return err;
         for (uint64_t i = r->first; i < r->end; i++)
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
+        if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
     }
 }
 
 /* Nothing is computed: waits for what the next ADVANCE waits for. */
 static int wait_idle(struct run *r) {
+    if (r->first == r->end) return wait_for_any(r); /* a COMMIT that is held */
     const uint64_t i = awaited(r), begin = mx_clock_ns();
     int err = 0;
     if (waits_for_any(r))
@@ -1326,7 +1394,7 @@ static int drain(struct run *r, int err) {
 
 static int loop(struct run *r) {
     int err = fill_window(r);
-    while (err == 0 && r->first < r->end && !r->out->ended) {
+    while (err == 0 && (r->first < r->end || r->held) && !r->out->ended) {
         bool some;
         if (r->x->stop != NULL && *r->x->stop) return -EINTR;
         err = start_ready(r, &some);

@@ -102,6 +102,12 @@ struct mx_execution {
      * every sweep. The last step of the problem is always committed, and with two Buffers every sweep, for
      * the next one overwrites the state before it. */
     double commit_every_s;
+    /* NULL, or, of ranks that keep a committed state in a third Buffer: whether the next sweep of the
+     * schedule but the last is committed, as all of them decide. due: by the clock of this process. 1 or 0;
+     * -EAGAIN: it is not known yet, and is asked for again; else an error with a sentence. Asked in order, on
+     * the thread that called mx_execute, which does not wait for the answer as long as it has other things to
+     * do. */
+    int (*agree)(void *context, bool due, mx_why *why);
     void (*progress)(void *context, int64_t updates_done); /* after each ADVANCE; may be NULL */
     void (*event)(void *context,
                   const struct mx_event *event); /* may be NULL; called by the computing thread */
@@ -135,11 +141,13 @@ struct mx_executed {
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
 
-/* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, and the faces or what a side
- * file leaves of them in DRAM. */
+/* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, the faces or what a side file
+ * leaves of them in DRAM, and the room for what neighbours exchange. */
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
-/* With an accelerator that is what its memory holds, and DRAM has MX_STAGING_PIECES of so many bytes: the
- * largest LOAD or STORE, of up to plan->slab planes, and where their frames are copies 2h more. */
+int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout); /* that room */
+/* With an accelerator that is what its memory holds, but for that room, and DRAM has MX_STAGING_PIECES of so
+ * many bytes: the largest LOAD or STORE, of up to plan->slab planes, and where their frames are copies 2h
+ * more. */
 int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
                                const struct mx_layout *layout, const struct mx_plan *plan);
 /* The side file of faces that a shape needs; 0 = none. */

@@ -46,7 +46,14 @@ struct mx_link {
     void *state;
     int rank, ranks;
     struct lane lane[2][2]; /* [end][sends] */
+    struct lane words;      /* from rank 0; without a room of its own */
+    int64_t word;           /* that it is asked for, */
+    bool listens;           /* and whether it is */
 };
+
+enum { LANES = 5 };
+
+static struct lane *lane_of(mx_link *l, int i) { return i < 4 ? &l->lane[i / 2][i % 2] : &l->words; }
 
 /* ------------------------------------------------------------------ lanes */
 
@@ -196,6 +203,15 @@ void mx_link_counters(const mx_link *l, uint64_t *sent, uint64_t *received) {
 
 /* ------------------------------------------------------------------ open, close */
 
+static void make_lane(mx_link *l, struct lane *n, bool sends, int peer, enum mx_channel channel) {
+    n->link = l;
+    n->sends = sends;
+    n->peer = peer;
+    n->channel = channel;
+    pthread_mutex_init(&n->lock, NULL);
+    pthread_cond_init(&n->changed, NULL);
+}
+
 int mx_link_open(const struct mx_link_ops *ops, mx_why *why, mx_link **out) {
     mx_link *l = calloc(1, sizeof *l);
     if (l == NULL) return mx_fail(why, -ENOMEM, "no memory for the link %s", ops->name);
@@ -203,15 +219,10 @@ int mx_link_open(const struct mx_link_ops *ops, mx_why *why, mx_link **out) {
     int err = ops->open(why, &l->state, &l->rank, &l->ranks);
     if (err < 0) return free(l), err;
     for (int end = 0; end < 2; end++)
-        for (int sends = 0; sends < 2; sends++) {
-            struct lane *n = &l->lane[end][sends];
-            n->link = l;
-            n->sends = sends;
-            n->peer = (l->rank + (end == 0 ? l->ranks - 1 : 1)) % l->ranks;
-            n->channel = (end == 1) == (sends == 1) ? MX_CHANNEL_UP : MX_CHANNEL_DOWN;
-            pthread_mutex_init(&n->lock, NULL);
-            pthread_cond_init(&n->changed, NULL);
-        }
+        for (int sends = 0; sends < 2; sends++)
+            make_lane(l, &l->lane[end][sends], sends, (l->rank + (end == 0 ? l->ranks - 1 : 1)) % l->ranks,
+                      (end == 1) == (sends == 1) ? MX_CHANNEL_UP : MX_CHANNEL_DOWN);
+    make_lane(l, &l->words, false, 0, MX_CHANNEL_WORDS);
     return *out = l, 0;
 }
 
@@ -227,8 +238,8 @@ static void end_lane(struct lane *n) {
 void mx_link_stop(mx_link *l) {
     if (l == NULL) return;
     l->ops->stop(l->state);
-    for (int i = 0; i < 4; i++) {
-        struct lane *n = &l->lane[i / 2][i % 2];
+    for (int i = 0; i < LANES; i++) {
+        struct lane *n = lane_of(l, i);
         pthread_mutex_lock(&n->lock);
         n->stopped = true; /* pieces that it waits for will not be ready */
         pthread_cond_broadcast(&n->changed);
@@ -248,8 +259,8 @@ void mx_link_leave(mx_link *l, int status, bool stopped) {
 void mx_link_close(mx_link *l, int status) {
     if (l == NULL) return;
     if (status != 0) l->ops->stop(l->state);
-    for (int i = 0; i < 4; i++) {
-        struct lane *n = &l->lane[i / 2][i % 2];
+    for (int i = 0; i < LANES; i++) {
+        struct lane *n = lane_of(l, i);
         end_lane(n);
         pthread_cond_destroy(&n->changed);
         pthread_mutex_destroy(&n->lock);
@@ -363,6 +374,26 @@ int mx_link_pour(mx_link *l, int from, int fd, mx_why *why) {
     }
     free(piece);
     return err;
+}
+
+/* ------------------------------------------------------------------ what rank 0 decides */
+
+int mx_link_say(mx_link *l, int64_t word, mx_why *why) {
+    int err = 0;
+    for (int i = 1; i < l->ranks && err == 0; i++)
+        err = give(l, i, MX_CHANNEL_WORDS, &word, sizeof word, why);
+    return err;
+}
+
+int mx_link_heard(mx_link *l, bool wait, int64_t *word, mx_why *why) {
+    const struct iovec part = {&l->word, sizeof l->word};
+    int err = l->listens ? 0 : post(&l->words, &part, 1, sizeof l->word, 0, why);
+    if (err < 0) return err;
+    l->listens = true;
+    const int here = done(&l->words, 1, wait, why);
+    if (here <= 0) return here;
+    l->listens = false;
+    return *word = l->word, 1;
 }
 
 /* ------------------------------------------------------------------ what it does */

@@ -24,8 +24,9 @@ enum mx_channel {
     MX_CHANNEL_COMMIT, /* those of the thread that commits */
     MX_CHANNEL_UP,     /* layers to the rank above, */
     MX_CHANNEL_DOWN,   /* and below */
+    MX_CHANNEL_WORDS,  /* what rank 0 says to the others */
 };
-enum { MX_CHANNELS = 4 };
+enum { MX_CHANNELS = 5 };
 
 struct mx_link_ops {
     const char *name, *summary;
@@ -111,6 +112,15 @@ int mx_link_received(void *link, int end, int64_t pieces, bool wait, mx_why *why
 void mx_link_quit(void *link); /* mx_link_stop */
 /* Bytes of messages that have been sent to neighbours, and received. */
 void mx_link_counters(const mx_link *link, uint64_t *sent, uint64_t *received);
+
+/* ---- what rank 0 decides for all as it goes: one number after the other, which nobody waits for that does
+ * not want to */
+
+/* Of rank 0, to all others; 0. */
+int mx_link_say(mx_link *link, int64_t word, mx_why *why);
+/* Of the others: 1 = *word is the next one, 0 = it has not come yet (not with `wait`). What was said is to be
+ * heard before the link is closed with status 0. */
+int mx_link_heard(mx_link *link, bool wait, int64_t *word, mx_why *why);
 
 /* ---- local */
 

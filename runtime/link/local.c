@@ -29,12 +29,15 @@ static void close_end(struct mx_local_end *e) {
     e->fd = NULL;
 }
 
+/* Between any two ranks; words come from rank 0. */
+static bool has_channel(int lower, int c) { return c != MX_CHANNEL_WORDS || lower == 0; }
+
 static int fail_sockets(int ranks, int err, mx_why *why) {
     return mx_fail(
         why, err,
         "%d ranks on one machine need %d sockets: %s; take fewer ranks, or raise the limit of open "
         "files (ulimit -n)",
-        ranks, ranks * (ranks - 1) * MX_CHANNELS, strerror(-err));
+        ranks, ranks * (ranks - 1) * (MX_CHANNELS - 1) + 2 * (ranks - 1), strerror(-err));
 }
 
 int mx_local_make(int ranks, mx_why *why, struct mx_local_end **out) {
@@ -52,6 +55,7 @@ int mx_local_make(int ranks, mx_why *why, struct mx_local_end **out) {
         for (int k = i + 1; k < ranks; k++)
             for (int c = 0; c < MX_CHANNELS && err == 0; c++) {
                 int pair[2];
+                if (!has_channel(i, c)) continue;
                 if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
                     err = -errno;
                     break;

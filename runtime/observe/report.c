@@ -189,6 +189,8 @@ static json_t *json_accel(const struct mx_report_accel *a) {
     json_t *o = json_object();
     put(o, "name", json_string(a->name));
     put(o, "device", json_string(a->device));
+    if (a->number >= 0) put(o, "device_number", whole(a->number));
+    put(o, "ranks_on_device", whole(a->sharers));
     put(o, "memory_bytes", a->memory_bytes == UINT64_MAX ? json_null() : whole((int64_t)a->memory_bytes));
     put(o, "used_bytes", whole((int64_t)a->used_bytes));
     put(o, "staging_bytes", whole((int64_t)a->staging_bytes));
@@ -255,7 +257,7 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     put(o, "phases", json_phases(r));
     if (r->accel.name[0] != 0) {
         put(o, "accelerator", json_accel(&r->accel));
-        put(o, "predicted_host_to_device_bytes", whole(r->predicted_read_bytes));
+        put(o, "predicted_host_to_device_bytes", whole(r->predicted_read_bytes + r->accel.more_put_bytes));
         put(o, "predicted_device_to_host_bytes", whole(r->predicted_write_bytes));
     }
     put(o, "commits", json_commits(r));
@@ -433,6 +435,8 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     if (r->accel.name[0] != 0)
         fprintf(to, "accel      %s: %s; %.3f GiB of its memory, staged by %.3f GiB of DRAM\n", r->accel.name,
                 r->accel.device, gib((double)r->accel.used_bytes), gib((double)r->accel.staging_bytes));
+    if (r->accel.name[0] != 0 && r->accel.sharers > 1)
+        fprintf(to, "shared     by %d ranks, each with its part of the memory\n", r->accel.sharers);
     if (r->accel.name[0] != 0)
         fprintf(to,
                 "model      kernel %.3g Gupdates/s (%s) %.3g s, bus %.3g and %.3g GB/s (%s) %.3g s, flash "

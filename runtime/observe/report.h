@@ -29,13 +29,16 @@ struct mx_report_file {
 };
 enum { MX_REPORT_FILES = MX_MAX_FIXED };
 
-/* Of a run on an accelerator. What is put is what is read, what is got what is written: so is the prediction.
- */
+/* Of a run on an accelerator. What is got is what is written, and what is put what is read, but for what
+ * ranks exchange and snapshots (more_put_bytes): so is the prediction. */
 struct mx_report_accel {
     char name[16], device[128];         /* name "" = none */
+    int32_t number, sharers;            /* of the device, -1 = there is one; ranks that share it */
     uint64_t memory_bytes;              /* that may be used; UINT64_MAX = as much as there is DRAM */
     uint64_t used_bytes, staging_bytes; /* there; of DRAM between it and the Buffers */
     uint64_t put_bytes, get_bytes, operations;
+    /* Predicted: of what neighbours have sent, less what is read to be sent first or for snapshots. */
+    int64_t more_put_bytes;
     uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
     /* The model: what the plan's seconds rest on, and where from ("default" "cached" "measured" "given"). */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;

@@ -419,8 +419,7 @@ const struct mx_option mx_option_rows[] = {
      "replace the file of --output if it is there"},
     {"commit-every", 0, BOTH, 1, take_commit_every, 0, 0, 0, "SECONDS",
      "time between commits, with a third Buffer; 0: after every sweep, with two (default: by the length of a "
-     "sweep "
-     "and the space)"},
+     "sweep and the space; of ranks 0)"},
     {"integrity", 0, BOTH, 0, take_flag, AT(integrity), 0, 0, NULL,
      "keep hashes of what is stored and check whatever is loaded"},
     {"verify", 0, BOTH, 0, take_flag, AT(verify), 0, 0, NULL, "recompute plainly and compare bit by bit"},

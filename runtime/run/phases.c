@@ -111,12 +111,13 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
     if (err == 0) err = mx_run_publish_snapshots(r, r->first_time + time);
     if (err < 0) return err;
-    r->note.before_time = r->note.time;
+    const int64_t former = r->note.before_time = r->note.time;
     r->note.before_buffer = r->note.buffer;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
+    if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
     mx_run_note_norms(r);
     r->note.pending = r->fuse.source && r->note.time == 0;
     err = write_note(r);
@@ -125,7 +126,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
     pthread_mutex_lock(&r->lock);
     r->committed |= err == 0;
-    if (err < 0) r->note.time = r->note.before_time; /* which is what there is to go on from */
+    if (err < 0) r->note.time = former; /* which is what there is to go on from */
     pthread_mutex_unlock(&r->lock);
     r->recut.turned |= err == 0;
     return err;
@@ -409,6 +410,16 @@ static int begin_fused(struct mx_run *r) {
     return err < 0 || r->resumed ? err : write_fixed(r);
 }
 
+/* A rank that goes back to the state before its newest one says so in its store before it overwrites that,
+ * and nobody commits anything else before: what any two stores say are two commits that follow one another.
+ */
+static int settle_state(struct mx_run *r) {
+    if (!mx_is_rank(&r->ranks) || !mx_run_has_store(r)) return 0;
+    int err = r->ranks.went_back ? write_note(r) : 0;
+    if (err < 0) return fail_commit(r, "first", err);
+    return mx_run_meet(r);
+}
+
 static int initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
     const bool fresh = !mx_run_has_store(r) || r->note.pending;
@@ -418,6 +429,7 @@ static int initialise(struct mx_run *r) {
     if (err == 0 && fresh) err = r->fuse.source ? begin_fused(r) : write_initial_grid(r);
     if (r->n_buffers > r->note.n_buffers) r->note.frames &= fresh; /* a new Buffer holds nothing */
     renew_note(r);
+    if (err == 0) err = settle_state(r);
     if (err == 0 && mx_run_has_store(r) && r->tuned.shape.init_both && !r->note.frames && r->rest.nt > 0)
         err = copy_frames(r);
     /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
@@ -589,6 +601,27 @@ static const struct mx_neighbours_ops neighbours = {.send = mx_link_send,
                                                     .received = mx_link_received,
                                                     .quit = mx_link_quit};
 
+/* By rank 0's clock. */
+static int agree(void *context, bool due, mx_why *why) {
+    struct mx_run *r = context;
+    int64_t word = due;
+    const bool says = r->ranks.rank == 0;
+    const int here =
+        says ? mx_link_say(r->ranks.link, word, why) : mx_link_heard(r->ranks.link, false, &word, why);
+    return here < 0 ? here : says || here > 0 ? word != 0 : -EAGAIN;
+}
+
+/* A run may end before the sweep that was decided about last: all hear that nothing follows. */
+static int end_agreeing(struct mx_run *r) {
+    enum { NOTHING_FOLLOWS = -1 };
+    int64_t word = NOTHING_FOLLOWS;
+    if (r->ranks.rank == 0) return mx_link_say(r->ranks.link, word, &r->why);
+    int here;
+    do here = mx_link_heard(r->ranks.link, true, &word, &r->why);
+    while (here > 0 && word != NOTHING_FOLLOWS);
+    return here < 0 ? here : 0;
+}
+
 static int compute(struct mx_run *r) {
     struct mx_report *p = &r->report;
     struct mx_executed done;
@@ -623,6 +656,7 @@ static int compute(struct mx_run *r) {
                              .progress = mx_run_on_progress,
                              .context = r,
                              .commit = commits ? commit : NULL};
+    if (mx_is_rank(&r->ranks) && commits && r->n_buffers == MX_BUFFERS) x.agree = agree;
     const int odd = (int)(first_level & 1);
     for (int32_t i = 0; i < r->n_buffers; i++) {
         x.buffer[i] = mx_run_buffer(r, i, odd);
@@ -640,15 +674,27 @@ static int compute(struct mx_run *r) {
     if (r->timeline != NULL) x.event = on_event;
     mx_run_begin_phase(r, "updates", "updates", r->tuned.traffic.updates);
     err = execute(r, &x, &done);
+    if (err == 0 && x.agree != NULL) err = end_agreeing(r);
     err = stop_timeline(r, err);
     take_measurement(r, &done);
     return err;
 }
 
+/* Snapshots of ranks get their names with a commit; here there is none. */
+static int publish_result(struct mx_run *r) {
+    int err = mx_run_sync_snapshots(r, r->report.steps_done);
+    if (err == 0) err = mx_run_publish_snapshots(r, r->report.steps_done);
+    if (err == 0) return 0;
+    const char *why = mx_run_snapshots_failed(r);
+    return mx_fail(&r->why, err, "%s",
+                   why != NULL ? why : "the snapshots of all ranks could not be published");
+}
+
 /* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and
  * published like any other. */
 static int commit_result(struct mx_run *r) {
-    if (!r->report.device.durable || mx_run_resumable(r)) return 0;
+    if (!r->report.device.durable) return mx_is_rank(&r->ranks) ? publish_result(r) : 0;
+    if (mx_run_resumable(r)) return 0;
     int err = commit(r, r->report.steps_done - r->first_time, r->result);
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }

@@ -479,6 +479,7 @@ static int merge_options(struct mx_run *r, struct mx_plan *plan) {
     if (err == 0) err = merge_number(r, "ahead", m->ahead, &plan->ahead);
     if (err == 0) err = merge_number(r, "threads", r->o.threads, &threads);
     plan->threads = (int32_t)threads;
+    plan->in_place |= m->in_place;
     return err;
 }
 
@@ -516,16 +517,21 @@ static double longest_of_plan(const struct mx_run *r) {
     return levels > 0 ? r->tuned.seconds.total_s * (double)r->tuned.shape.max_levels / levels : 0;
 }
 
-/* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. */
+/* Of a plan that the tuner chose by itself: sweeps that are too long are cut into several. Of ranks the one
+ * that plans for all says so. */
 static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
-    if (!free || mx_is_rank(&r->ranks) || r->resident || sweep <= most || r->tuned.plan.bt <= 1) return 0;
+    const bool short_enough = !free || r->resident || sweep <= most || r->tuned.plan.bt <= 1;
     const struct mx_tune_result former = r->tuned;
-    q->most_bt = (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
-    if (make_plan(r) < 0) r->tuned = former;
+    int64_t most_bt = short_enough ? 0 : (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
+    int err = mx_run_share_plan_limit(r, &most_bt);
+    if (err < 0 || most_bt == 0) return err;
+    q->most_bt = most_bt;
+    err = make_plan(r);
     q->most_bt = 0;
+    if (err < 0) r->tuned = former, r->ranks.silent = false; /* all ranks have failed alike */
     return 0;
 }
 
@@ -545,6 +551,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     /* A run in place that is done has one; more steps of it are taken from there to another. */
     if (mx_run_has_store(r) && r->rest.nt > 0 && r->n_buffers < least) r->n_buffers = least;
     r->commit_every_s = mx_run_has_store(r) ? r->note.commit_every : 0;
+    r->ranks.silent = r->ranks.rank > 0; /* all find it wrong */
     if (!possible && mx_option_given(&r->o, "commit-every"))
         return mx_fail(
             &r->why, -EINVAL,
@@ -552,15 +559,18 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
             "%s",
             r->algorithm->name,
             r->algorithm->resumable ? "--in-place" : "take --algorithm stream or redundant");
-    if (!possible || mx_is_rank(&r->ranks)) return 0;
+    r->ranks.silent = false;
+    if (!possible) return mx_run_agree_commits(r);
+    const bool several = r->ranks.ranks > 1;
+    const double former = r->recut.asked ? r->note.commit_every : 0;
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
         if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
-    } else if (!mx_run_has_store(r) && wants_third(r, capacity_bytes)) {
-        r->commit_every_s = commit_every_s;
+    } else if (!mx_run_has_store(r) && (several ? former > 0 : wants_third(r, capacity_bytes))) {
+        r->commit_every_s = former > 0 ? former : commit_every_s;
         r->n_buffers = MX_BUFFERS;
     }
-    return 0;
+    return mx_run_agree_commits(r);
 }
 
 /* The kernel of one that is here is the tiled engine's. */
@@ -594,6 +604,7 @@ static void report_plan(struct mx_run *r) {
     p->side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
     p->moves = r->algorithm->uses_blocks;
     p->accel.used_bytes = r->tuned.device_bytes;
+    p->accel.more_put_bytes = mx_traffic_put_bytes(&r->tuned.traffic) - r->tuned.traffic.read_bytes;
     if (r->accel != NULL) report_model(r);
     p->accel.staging_bytes =
         r->accel == NULL ? 0
@@ -701,13 +712,25 @@ static int extend_fixed(struct mx_run *r) {
     return 0;
 }
 
+/* One pair of Buffers, which sweeps rewrite: nothing is committed before the end. */
+static int asks_in_place(struct mx_run *r, bool *asked) {
+    struct mx_plan given = {.in_place = false};
+    const int err = r->o.plan != NULL ? mx_plan_read(r->o.plan, &r->why, &given) : 0;
+    *asked = r->o.in_place || given.in_place;
+    return err;
+}
+
 int mx_run_plan(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     uint64_t capacity = 0;
+    bool in_place;
+    int err = asks_in_place(r, &in_place);
+    if (err < 0) return err;
     q->offset_align_bytes = alignment(r, &capacity);
     q->extra_dram_bytes = extra_bytes(r);
     q->blocks_only = r->o.integrity || r->ranks.ranks > 1;
-    q->resumable |= r->ranks.ranks > 1 || r->recut.asked; /* the former stores go when these hold the state */
+    /* The former stores go when the new ones hold the state. */
+    q->resumable |= (r->ranks.ranks > 1 && !in_place) || r->recut.asked;
     q->fixed = r->file_layout;
     if (mx_run_has_store(r)) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
@@ -715,7 +738,7 @@ int mx_run_plan(struct mx_run *r) {
         q->resumable = true;
         q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
     }
-    int err = make_plan(r);
+    err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
     for (int again = 0; again < MOST_PLANS && err == 0 && !extra_fits(r); again++) {
         q->extra_dram_bytes = extra_bytes(r);
@@ -740,15 +763,15 @@ int mx_run_plan(struct mx_run *r) {
     return err;
 }
 
-static int take_accel(struct mx_run *r) {
-    if (r->o.accel == NULL) return 0;
+static int open_accel(struct mx_run *r) {
     if (!r->resident && is_mapped(r->backend))
         return mx_fail(
             &r->why, -ENOTSUP,
             "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
             "uring, aio or dram, or leave --accel %.40s out",
             r->backend->name, r->o.accel);
-    int err = mx_take_accel(&r->o, &r->why, &r->accel, &r->there, &r->request);
+    const struct mx_run_ranks *ranks = &r->ranks;
+    int err = mx_take_accel(&r->o, ranks->place, ranks->places, &r->why, &r->accel, &r->there, &r->request);
     if (err < 0) return err;
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);
     struct mx_report_accel *p = &r->report.accel;
@@ -765,8 +788,17 @@ static int take_accel(struct mx_run *r) {
     }
     snprintf(p->name, sizeof p->name, "%s", f->name);
     snprintf(p->device, sizeof p->device, "%s", f->device);
+    p->number = f->number;
+    p->sharers = f->sharers;
     p->memory_bytes = f->memory_bytes;
     return 0;
+}
+
+/* Ranks find the same wrong, or some of them, whose device it is: one says so. */
+static int take_accel(struct mx_run *r) {
+    if (r->o.accel == NULL) return 0;
+    const int err = mx_run_find_place(r);
+    return err < 0 ? err : mx_run_agree_error(r, open_accel(r));
 }
 
 int mx_run_request(struct mx_run *r) {

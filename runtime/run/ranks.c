@@ -185,22 +185,11 @@ static int take_place(struct mx_run *r) {
 }
 
 int mx_run_check_ranks(struct mx_run *r) {
-    static const struct {
-        const char *option, *why;
-    } refused[] = {
-        {"accel", "the layers of neighbours go through DRAM"},
-        {"in-place", "ranks go on from states that all of them have committed"},
-        {"commit-every", "ranks commit every sweep, all together"},
-    };
     if (!mx_is_rank(&r->ranks) && r->o.rank_weights != NULL && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
                        "--rank-weights is for several ranks, and this is one; leave it out");
     if (!mx_is_rank(&r->ranks)) return mx_run_find_state(r);
     r->ranks.silent = r->ranks.rank > 0; /* what all find wrong one says */
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        if (mx_option_given(&r->o, refused[i].option))
-            return mx_fail(&r->why, -ENOTSUP, "--%s is not for several ranks: %s; leave it out",
-                           refused[i].option, refused[i].why);
     int err = check_place(r);
     if (err == 0) r->ranks.silent = false;
     if (err == 0) err = mx_run_find_state(r);
@@ -228,10 +217,36 @@ int mx_run_agree_any(struct mx_run *r, bool *any) {
     return err;
 }
 
+int mx_run_agree_error(struct mx_run *r, int mine) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (!mx_is_rank(q)) return mine;
+    const mx_why reason = r->why;
+    int first = 0, *all = calloc((size_t)q->ranks, sizeof *all);
+    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    while (err == 0 && first < q->ranks && all[first] == 0) first++;
+    if (err == 0 && first < q->ranks) {
+        err = all[first];
+        q->silent = q->rank != first;
+        if (q->silent)
+            mx_fail(&r->why, err, "rank %d cannot begin, and says why", first);
+        else
+            r->why = reason;
+    }
+    free(all);
+    return err;
+}
+
 int mx_run_agree_number(struct mx_run *r, uint64_t *run) {
     while (*run == 0)
         if (getrandom(run, sizeof *run, 0) < 0) *run = mx_clock_ns();
     return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, run, sizeof *run, &r->why)
+                                 : 0;
+}
+
+int mx_run_share_plan_limit(struct mx_run *r, int64_t *most_bt) {
+    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, r->ranks.planner, most_bt,
+                                                 sizeof *most_bt, &r->why)
                                  : 0;
 }
 
@@ -310,11 +325,64 @@ int mx_run_agree_state(struct mx_run *r) {
     /* This rank was a commit ahead when the run ended: that one is done again. */
     n->time = n->before_time;
     n->buffer = n->before_buffer;
+    q->went_back = true;
     n->checksum[0] = 0;
     n->met = (struct mx_met){.step = 0};
     struct mx_norms_history history = n->history;
     mx_history_up_to(&history, n->time, MX_HISTORY_MOST, &n->history);
     return 0;
+}
+
+int mx_run_agree_commits(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    struct {
+        double every_s;
+        int64_t n_buffers;
+    } mine = {r->commit_every_s, r->n_buffers}, *all;
+    if (!mx_is_rank(q)) return 0;
+    if ((all = calloc((size_t)q->ranks, sizeof *all)) == NULL)
+        return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    for (int i = 0; i < q->ranks && err == 0; i++)
+        if (all[i].n_buffers > mine.n_buffers || (all[i].n_buffers == mine.n_buffers && i < q->rank))
+            mine = all[i];
+    free(all);
+    if (err == 0) r->commit_every_s = mine.every_s, r->n_buffers = (int32_t)mine.n_buffers;
+    return err;
+}
+
+/* ------------------------------------------------------------------ who else is on this machine */
+
+enum { MACHINE_BYTES = 64 };
+
+/* What tells this machine, as long as it is up, from all others: containers have names of their own. */
+static void name_machine(char out[MACHINE_BYTES]) {
+    memset(out, 0, MACHINE_BYTES);
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    const bool read = f != NULL && fgets(out, MACHINE_BYTES, f) != NULL;
+    if (f != NULL) fclose(f);
+    if (!read) gethostname(out, MACHINE_BYTES - 1);
+}
+
+int mx_run_find_place(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    const bool local = q->link_name == NULL || strcmp(q->link_name, "local") == 0;
+    char mine[MACHINE_BYTES];
+    q->place = local ? q->rank : 0;
+    q->places = local && q->ranks > 1 ? q->ranks : 1;
+    if (local || !mx_is_rank(q)) return 0;
+    char *all = calloc((size_t)q->ranks, MACHINE_BYTES);
+    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    name_machine(mine);
+    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, mine, MACHINE_BYTES, all, &r->why);
+    q->places = 0;
+    for (int i = 0; i < q->ranks && err == 0; i++) {
+        if (memcmp(all + (size_t)i * MACHINE_BYTES, mine, MACHINE_BYTES) != 0) continue;
+        q->place += i < q->rank;
+        q->places++;
+    }
+    free(all);
+    return err;
 }
 
 /* ------------------------------------------------------------------ norms */
@@ -439,6 +507,15 @@ static json_t *summary(const struct mx_run *r) {
     put_whole(o, "snapshot_bytes", r->snapshots.bytes);
     put_whole(o, "predicted_snapshot_bytes", r->snapshots.predicted_bytes);
     put_whole(o, "block_bytes", (int64_t)p->block_bytes);
+    if (p->accel.name[0] != 0) {
+        json_object_set_new(o, "device", json_string(p->accel.device));
+        if (p->accel.number >= 0) put_whole(o, "device_number", p->accel.number);
+        put_whole(o, "ranks_on_device", p->accel.sharers);
+        put_whole(o, "host_to_device_bytes", (int64_t)p->accel.put_bytes);
+        put_whole(o, "device_to_host_bytes", (int64_t)p->accel.get_bytes);
+        put_whole(o, "predicted_host_to_device_bytes", p->predicted_read_bytes + p->accel.more_put_bytes);
+        put_whole(o, "predicted_device_to_host_bytes", p->predicted_write_bytes);
+    }
     put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
     return o;
 }

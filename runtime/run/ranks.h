@@ -20,8 +20,10 @@ struct mx_run_ranks {
     mx_link *link; /* NULL = one rank */
     int rank, ranks;
     int planner;         /* whose plan all take */
+    int place, places;   /* number among the ranks of this machine, and how many they are; 0 = not known */
     int64_t *first;      /* [ranks + 1]: first planes of all, and how many there are; NULL = by itself */
     char path[PATH_MAX]; /* -d of this rank */
+    bool went_back;      /* --resume: to the state before the newest one of this rank */
     bool silent;         /* another rank says why this one ends */
     bool well;           /* everything was done together to the end */
     int status;          /* else the exit status of this process; -1 = it is not known */
@@ -56,7 +58,7 @@ static inline int mx_ranks_planner(int ranks) { return ranks > 2 ? 1 : 0; }
 
 /* Opens the link of this process, if it has one. Before anything else. */
 int mx_run_open_ranks(struct mx_run *r);
-/* What a rank cannot do yet. And its place. */
+/* Its place, and what there is to go on from. */
 int mx_run_check_ranks(struct mx_run *r);
 /* r->o.problem becomes this rank's part: by --rank-weights, or as the stores of a resumed run have it. */
 int mx_run_cut(struct mx_run *r);
@@ -64,12 +66,22 @@ int mx_run_cut(struct mx_run *r);
 int mx_run_measure_link(struct mx_run *r);
 /* One plan for all, made by one: the others take it as it is. */
 int mx_run_agree_plan(struct mx_run *r, int (*plan)(struct mx_run *r));
+/* A number of the rank that plans for all. */
+int mx_run_share_plan_limit(struct mx_run *r, int64_t *most_bt);
 /* Is it so for any? */
 int mx_run_agree_any(struct mx_run *r, bool *any);
+/* Of ranks that have failed with errors of their own, 0 = has not, the first says why. */
+int mx_run_agree_error(struct mx_run *r, int mine);
 /* A number of this run alone, where *run is 0. */
 int mx_run_agree_number(struct mx_run *r, uint64_t *run);
 /* --resume: the newest state that all have committed. */
 int mx_run_agree_state(struct mx_run *r);
+/* ranks.place and places. In a dry run all ranks of the link local are on this machine, and each of another
+ * link has one of its own. */
+int mx_run_find_place(struct mx_run *r);
+/* Buffers and seconds between commits: a run that was resumed with others may have ended before all ranks had
+ * that in their stores. */
+int mx_run_agree_commits(struct mx_run *r);
 /* norms.h, join: sums of planes from the ranks that have them. */
 int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
 /* Rank 0 has opened a file that all write to: its name. */

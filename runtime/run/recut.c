@@ -262,7 +262,6 @@ static void turn_note(struct mx_run *r) {
     n->integrity_unit = 0;
     n->fixed_beyond = 0;
     n->n_buffers = 0;
-    n->commit_every = 0;
     if (newest) return;
     n->met = (struct mx_met){.step = 0};
     struct mx_norms_history history = n->history;

@@ -266,9 +266,10 @@ static const char *algorithm_there(const char *name) {
     return a != NULL && strcmp(a->name, "direct") == 0 ? "resident" : name;
 }
 
-int mx_take_accel(const struct mx_options *o, mx_why *why, mx_accel **out, struct mx_tune_accel *there,
-                  struct mx_tune_request *q) {
-    const struct mx_accel_options a = {.spec = o->accel, .memory_bytes = o->device_memory};
+int mx_take_accel(const struct mx_options *o, int32_t place, int32_t places, mx_why *why, mx_accel **out,
+                  struct mx_tune_accel *there, struct mx_tune_request *q) {
+    const struct mx_accel_options a = {
+        .spec = o->accel, .memory_bytes = o->device_memory, .place = place, .places = places};
     if (o->accel == NULL) return 0;
     int err = *out == NULL ? mx_accel_open(&a, why, out) : 0;
     if (err < 0) return err;

@@ -41,10 +41,10 @@ uint64_t mx_take_norms_bytes(const struct mx_problem *problem, int32_t threads);
 void mx_take_request(const struct mx_options *options, const struct mx_machine *machine,
                      struct mx_tune_request *request);
 
-/* Opens what --accel asks for, and tells the tuner of it; nothing where it was not given. `there` outlives
- * the request. */
-int mx_take_accel(const struct mx_options *options, mx_why *why, mx_accel **out, struct mx_tune_accel *there,
-                  struct mx_tune_request *request);
+/* Opens what --accel asks for, and tells the tuner of it; nothing where it was not given. place, places: as
+ * in struct mx_accel_options. `there` outlives the request. */
+int mx_take_accel(const struct mx_options *options, int32_t place, int32_t places, mx_why *why,
+                  mx_accel **out, struct mx_tune_accel *there, struct mx_tune_request *request);
 
 /* The engine of a plan, for its layout and shape. */
 struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const struct mx_machine *machine,

@@ -162,6 +162,7 @@ static int count_cells(const struct mx_problem *p, const struct mx_run_fields *f
 int mx_snapshots_plan(const struct mx_options *o, const struct mx_problem *p,
                       const struct mx_run_fields *fields, mx_why *why, struct mx_run_snapshots *s) {
     *s = (struct mx_run_snapshots){.asked = {.every = o->snapshot_every, .stride = o->snapshot_stride},
+                                   .there = o->accel != NULL,
                                    .lock_fd = -1};
     if (o->snapshot_every == 0) return 0;
     int err = take_field_names(o, why, &s->asked);
@@ -314,6 +315,7 @@ int mx_run_take_snapshots(struct mx_run *r) {
     s->predicted_count = p->nt / s->asked.every - r->first_time / s->asked.every;
     s->predicted_bytes = s->predicted_count * bytes_of_step(s);
     s->published = r->first_time;
+    s->there = r->o.accel != NULL;
     if ((err = mx_run_agree_number(r, &s->asked.run)) < 0) return err;
     r->o.problem.due[1] = s->asked.every;
     if (s->predicted_count == 0) return 0;
@@ -327,21 +329,27 @@ uint64_t mx_snapshots_bytes(const struct mx_run_snapshots *s) {
     return GATHER_BYTES + (uint64_t)(s->n_files * (int64_t)sizeof *s->file) + s->plane_bytes;
 }
 
-/* Those of algorithms that rewrite their Buffers in place are read from them, a plane at a time. */
-static bool are_read(const char *algorithm) {
+/* Those of algorithms that rewrite their Buffers in place are read from them, a plane at a time, and so are
+ * those of an accelerator. */
+static bool are_read(const struct mx_run_snapshots *s, const char *algorithm) {
     const struct mx_algorithm *a = mx_algorithm_find(algorithm);
-    return a->uses_blocks && !a->resumable;
+    return a->uses_blocks && (!a->resumable || s->there);
+}
+
+static int64_t own_planes(const struct mx_run_snapshots *s, const struct mx_problem *p) {
+    const int64_t stride = s->asked.stride;
+    return (p->first_plane + p->nz + stride - 1) / stride - (p->first_plane + stride - 1) / stride;
 }
 
 int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *s, const struct mx_problem *p,
                                 const char *algorithm, const struct mx_layout *layout) {
-    if (s->predicted_count == 0 || !are_read(algorithm)) return 0;
-    return s->predicted_count * s->cells[0] * layout->plane_pitch_bytes *
+    if (s->predicted_count == 0 || !are_read(s, algorithm)) return 0;
+    return s->predicted_count * own_planes(s, p) * layout->plane_pitch_bytes *
            (mx_form(p) == MX_STAGGERED ? 2 : 1);
 }
 
 bool mx_snapshots_fit(struct mx_run_snapshots *s, const char *algorithm, const struct mx_layout *layout) {
-    const uint64_t plane = are_read(algorithm) ? (uint64_t)layout->plane_pitch_bytes : 0;
+    const uint64_t plane = are_read(s, algorithm) ? (uint64_t)layout->plane_pitch_bytes : 0;
     if (s->predicted_count == 0 || plane <= s->plane_bytes) return true;
     s->plane_bytes = plane;
     return false;
@@ -351,8 +359,7 @@ bool mx_snapshots_fit(struct mx_run_snapshots *s, const char *algorithm, const s
 static int64_t own_bytes_of_step(const struct mx_run *r) {
     const struct mx_run_snapshots *s = &r->snapshots;
     const struct mx_problem *p = &r->o.problem;
-    const int64_t stride = s->asked.stride, planes = (p->first_plane + p->nz + stride - 1) / stride -
-                                                     (p->first_plane + stride - 1) / stride;
+    const int64_t planes = own_planes(s, p);
     int64_t bytes = 0;
     for (int32_t i = 0; i < s->n_files; i++)
         bytes += (r->ranks.rank == 0 ? HEAD_BYTES : 0) +
@@ -369,7 +376,9 @@ void mx_run_predict_snapshots(struct mx_run *r) {
                                                 .directory = s->asked.directory,
                                                 .predicted_count = s->predicted_count,
                                                 .predicted_bytes = s->predicted_bytes};
-    p->predicted_read_bytes += mx_snapshots_read_bytes(s, &r->o.problem, r->algorithm->name, &p->layout);
+    const int64_t read = mx_snapshots_read_bytes(s, &r->o.problem, r->algorithm->name, &p->layout);
+    p->predicted_read_bytes += read;
+    p->accel.more_put_bytes -= read;
 }
 
 /* ------------------------------------------------------------------ begin */
@@ -655,19 +664,27 @@ int mx_run_sync_snapshots(struct mx_run *r, int64_t step) {
     return err;
 }
 
-int mx_run_publish_snapshots(struct mx_run *r, int64_t step) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+/* last: all are to be durable now. */
+static int publish_step(const struct mx_run_snapshots *s, int64_t step, bool last) {
     char from[PATH_MAX + 64], to[PATH_MAX + 64];
     int err = 0;
-    if (!mx_is_rank(&r->ranks) || s->asked.every == 0 || step % s->asked.every != 0 || step == r->first_time)
-        return 0;
-    err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
-    for (int32_t i = 0; i < s->n_files && err == 0 && r->ranks.rank == 0; i++) {
+    for (int32_t i = 0; i < s->n_files && err == 0; i++) {
         name_joint(s, &s->file[i], step, from);
         snprintf(to, sizeof to, "%s/%s-%06lld.npy", s->asked.directory, s->file[i].name, (long long)step);
         err = mx_retry(mx_sys->rename(from, to));
-        if (err == 0 && i + 1 == s->n_files) err = mx_sync_directory(to);
+        if (err == 0 && last && i + 1 == s->n_files) err = mx_sync_directory(to);
     }
+    return err;
+}
+
+int mx_run_publish_snapshots(struct mx_run *r, int64_t step) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    const int64_t every = s->asked.every, committed = r->note.time;
+    int err = 0;
+    if (!mx_is_rank(&r->ranks) || every == 0 || step / every == committed / every) return 0;
+    err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
+    for (int64_t t = (committed / every + 1) * every; t <= step && err == 0 && r->ranks.rank == 0; t += every)
+        err = publish_step(s, t, t + every > step);
     return err;
 }
 

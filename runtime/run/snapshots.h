@@ -30,6 +30,7 @@ struct mx_run_snapshots {
     struct mx_snapshot_file *file; /* [n_files]: a field each */
     int32_t n_files;
     int64_t cells[3];  /* z, y, x; of all ranks together */
+    bool there;        /* the run is on an accelerator, where STOREs have no rows in DRAM to take */
     int lock_fd;       /* of the directory; -1 = not open */
     mx_block *block;   /* rows that lie apart are put together here, counted against the budget */
     int64_t open_step; /* of which files are open; 0 = none */
@@ -67,7 +68,8 @@ int mx_run_open_snapshots(mx_run *r);
 /* Before a commit of this step: waits until its snapshots and those before it are durable. 0 or -errno, no
  * sentence. */
 int mx_run_sync_snapshots(mx_run *r, int64_t step);
-/* Of ranks, when all have done that: rank 0 gives the files of this step their names. 0 or -errno. */
+/* Of ranks, when all have done that: rank 0 gives the files of the steps since the last commit their names.
+ * 0 or -errno. */
 int mx_run_publish_snapshots(mx_run *r, int64_t step);
 /* The sentence of snapshots that failed; NULL = they did not. */
 const char *mx_run_snapshots_failed(mx_run *r);

@@ -17,11 +17,18 @@ struct mx_traffic {
     int64_t face_read_bytes, face_write_bytes; /* stream with strips: of faces, in DRAM or in a side file */
     int64_t
         sent_bytes; /* to neighbours, and as many are received: layers of the state that every sweep needs */
+    int64_t first_sent_bytes; /* part of read_bytes: read to be sent before the first sweep, into no Block */
+    int64_t given_bytes; /* into Blocks, of what neighbours have sent; no part of read_bytes. Of stream */
     int64_t init_write_bytes; /* of A and B; where C comes from is not known here */
     int64_t copy_bytes;       /* blk2blk, DRAM to DRAM; without the constant frames */
     int64_t updates; /* cells computed, redundant ones included: of all levels, divided by those that a step
                         has, so that a step of a staggered system counts a cell once */
 };
+
+/* What goes to an accelerator, whose memory the Blocks are in; what comes from it is what is written. */
+static inline int64_t mx_traffic_put_bytes(const struct mx_traffic *t) {
+    return t->read_bytes - t->first_sent_bytes + t->given_bytes;
+}
 
 struct mx_algorithm {
     const char *name;

@@ -206,10 +206,6 @@ static int check_ends(const struct mx_problem *p, const struct mx_plan *plan, mx
         err = mx_check_skewed_ends(p, MX_DIM_Y, &y, levels, why);
     if (err == 0 && periodic_z(p)) err = mx_check_ghosts(p, MX_DIM_Z, levels, why);
     if (err == 0) err = mx_check_neighbours(p, levels, why);
-    if (err == 0 && plan->in_place && mx_neighbours(p) > 0)
-        return mx_fail(why, -EINVAL,
-                       "in-place: a rank of several goes on from states that all ranks have committed, and "
-                       "keeps none in place; leave it out");
     if (err < 0 || !plan->in_place || !(ghosts_in_y(p, plan) || periodic_z(p))) return err;
     return mx_fail(why, -EINVAL,
                    "in-place: periodic sides read the other end of the grid, which a sweep in place would "
@@ -342,6 +338,8 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
         t.face_read_bytes += sweeps * faces;
         t.face_write_bytes += sweeps * faces;
         t.updates += sweeps * cells(problem, plan, levels);
+        for (int end = 0; end < 2; end++)
+            t.given_bytes += sweeps * stream_given(problem, plan, levels, end) * layout->row_pitch_bytes;
     }
     t.updates /= mx_levels_a_step(problem);
     mx_add_neighbours(problem, plan, layout, &t);

@@ -441,7 +441,8 @@ void mx_add_neighbours(const struct mx_problem *p, const struct mx_plan *plan, c
     const int64_t bytes = mx_neighbours(p) * (mx_reads_old(p) ? 2 : 1) * p->h * layout->plane_pitch_bytes;
     for (struct mx_sweeps all = mx_sweeps_of(p, plan->bt); mx_sweeps_next(&all);)
         t->sent_bytes += all.count * all.levels * bytes;
-    if (t->sent_bytes > 0) t->read_bytes += mx_sweep_levels(p, plan->bt) * bytes;
+    if (t->sent_bytes > 0) t->first_sent_bytes = mx_sweep_levels(p, plan->bt) * bytes;
+    t->read_bytes += t->first_sent_bytes;
 }
 
 int64_t mx_initial_buffers(const struct mx_shape *shape) {

@@ -75,7 +75,7 @@ static double bus_rate(const struct job *job, double given) {
 
 static double bus_seconds(const struct job *job, const struct mx_traffic *t, double *in_s, double *out_s) {
     const struct mx_tune_accel *a = job->request->accel;
-    *in_s = (double)t->read_bytes / bus_rate(job, a->put_bytes_per_s);
+    *in_s = (double)mx_traffic_put_bytes(t) / bus_rate(job, a->put_bytes_per_s);
     *out_s = (double)t->write_bytes / bus_rate(job, a->get_bytes_per_s);
     return greater(*in_s, *out_s);
 }
@@ -229,7 +229,7 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
     }
     s->io_s = greater(s->io_s, s->bus_s);
     s->edge_s = edge_seconds(job, plan, layout, shape);
-    s->total_s = greater(s->io_s, busy) + s->edge_s;
+    s->total_s = greater(greater(s->io_s, busy) + s->lag_s, s->link_s) + s->edge_s;
 }
 
 /* What a rank waits for when it could begin a sweep with that of the rank below at an end. That one's last

@@ -95,7 +95,8 @@ uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_s
 uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_layout *layout = mx_job_layout(job, plan);
     const struct mx_tune_accel *accel = job->request->accel;
-    uint64_t blocks = accel == NULL || accel->here ? (uint64_t)mx_execute_block_bytes(shape, layout) : 0;
+    uint64_t blocks = (uint64_t)(accel == NULL || accel->here ? mx_execute_block_bytes(shape, layout)
+                                                              : mx_execute_given_bytes(shape, layout));
     if (accel != NULL)
         blocks += MX_STAGING_PIECES * (uint64_t)mx_execute_piece_bytes(&job->problem, shape, layout, plan);
     return blocks + (job->resident ? mx_job_resident_bytes(layout, shape) : 0);
@@ -104,7 +105,8 @@ uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, co
 uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan,
                              const struct mx_shape *shape) {
     if (job->request->accel == NULL) return 0;
-    return (uint64_t)mx_execute_block_bytes(shape, mx_job_layout(job, plan));
+    const struct mx_layout *layout = mx_job_layout(job, plan);
+    return (uint64_t)(mx_execute_block_bytes(shape, layout) - mx_execute_given_bytes(shape, layout));
 }
 
 static void name_faces(const struct mx_shape *shape, struct mx_plan *plan) {

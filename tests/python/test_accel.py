@@ -123,6 +123,7 @@ def test_sides_points_norms_snapshots(request, memext, place, tmp_path, accel, p
     assert results[0] == results[1]
     assert result["host_to_device_bytes"] == result["predicted_host_to_device_bytes"]
     assert result["device_to_host_bytes"] == result["predicted_device_to_host_bytes"]
+    assert (result["read_bytes"], result["write_bytes"]) == (result["predicted_read_bytes"], result["predicted_write_bytes"])
     aside = result["accelerator"]
     assert (aside["aside_device_to_host_bytes"] > 0) == (accel != "host")
 

@@ -309,9 +309,6 @@ def test_refusals(memext, place, tmp_path):
     words = [*GRID, "-d", place, "--ranks"]
     memext.refused(*("run", *words, 6, *EACH, "--algorithm", "stream", "--block", NY, NZ, 9), naming=["bt = 8 or less"])
     memext.refused(*("run", *words, 64, *EACH), naming=["53 ranks or fewer"])
-    for option in [["--commit-every", 5], ["--accel", "host"]]:
-        done = memext("run", *words, 2, *EACH, *option)
-        assert done.returncode == 2 and "not for several ranks" in done.stderr, done.stderr
     done = memext("run", *words, 2, *EACH, "--algorithm", "skewed", "--block", 9, 9, 2)
     assert done.returncode == 2 and "stream" in done.stderr, done.stderr
 

@@ -155,7 +155,7 @@ def test_refused_under_mpirun(memext, build, place, mpi):  # noqa: F811
         pytest.skip(f"memext was built without {mpi}")
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
-    for words in [["--commit-every", 5], ["-t", 60, "--algorithm", "stream", "--block", NY, NZ, 30]]:
+    for words in [["--rank-weights", "1,1000"], ["-t", 60, "--algorithm", "stream", "--block", NY, NZ, 30]]:
         done = memext("run", *GRID, *words, *EACH, "-d", place, "--quiet", prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
         assert done.returncode == 2, (done.returncode, done.stderr)
     done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "--dry-run", prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
@@ -178,8 +178,8 @@ def test_failed_under_mpirun(memext, build, place, tmp_path, mpi):  # noqa: F811
         assert done.returncode == status and 1 <= done.stderr.count(sentence) <= status - 1, (done.returncode, done.stderr)
         assert os.listdir(tmp_path) == ["report.json"] and json.loads(report.read_text())["status"] == "failed", done.stderr
 
-    failed(2, "not for several ranks", "--commit-every", 5)
-    (place / "rank-1").mkdir()
+    failed(2, "fewest", "--rank-weights", "1,1000")
+    (place / "rank-1").mkdir(exist_ok=True)
     assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
     failed(2, "--force discards it")
     failed(3, "Input/output error", "--force", "--backend", "fault:aio", "--fault", "eio=1")  # of one or both

@@ -17,6 +17,36 @@ static mx_accel *open_cuda(const char *spec) {
     return a;
 }
 
+/* Processes of a machine take devices in turns, and those that take the same one have parts of it. */
+Test(cuda, several_processes) {
+    static const int32_t number[] = {0, 1, 2, 0, 1}, sharers[] = {2, 2, 1, 2, 2};
+    fake_cuda_set(&(struct fake_cuda){.devices = 3});
+    mx_accel *a = open_cuda("cuda");
+    const uint64_t all = mx_accel_facts(a)->memory_bytes;
+    cr_assert_eq(mx_accel_facts(a)->number, -1);
+    cr_assert_eq(mx_accel_facts(a)->sharers, 1);
+    mx_accel_close(a);
+    for (int32_t i = 0; i < 5; i++) {
+        struct mx_accel_options o = {.spec = "cuda,fuse=1", .place = i, .places = 5};
+        mx_why why = {""};
+        cr_assert_eq(mx_accel_open(&o, &why, &a), 0, "%s", why.text);
+        const struct mx_accel_facts *f = mx_accel_facts(a);
+        cr_assert(f->number == number[i] && f->sharers == sharers[i], "%d %d", f->number, f->sharers);
+        cr_assert_eq(f->memory_bytes, all / (uint64_t)sharers[i]);
+        mx_accel_close(a);
+        o.memory_bytes = all / 2 + 1;
+        const int err = mx_accel_open(&o, &why, &a);
+        cr_assert_eq(err, sharers[i] > 1 ? -ENOMEM : 0);
+        if (err == 0) mx_accel_close(a);
+        if (err < 0) cr_assert(strstr(why.text, "2 ranks share") != NULL, "%s", why.text);
+    }
+    const struct mx_accel_options named = {.spec = "cuda,device=2", .place = 1, .places = 3};
+    mx_why why = {""};
+    cr_assert_eq(mx_accel_open(&named, &why, &a), 0, "%s", why.text);
+    cr_assert(mx_accel_facts(a)->number == 2 && mx_accel_facts(a)->sharers == 3);
+    mx_accel_close(a);
+}
+
 /* Through all four queues, more operations than a queue has events for at first, and rows at pitches beyond
  * what the device copies at once. */
 Test(cuda, copies_and_queues) {

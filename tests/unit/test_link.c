@@ -63,6 +63,14 @@ static int collect(mx_link *l, mx_why *why) {
     for (int i = 0; i < RANKS && err == 0 && mx_link_rank(l) == 0; i++)
         if (texts[i][5] != '0' + i) err = -EBADMSG;
     for (int i = 0; i < RANKS; i++) free(texts[i]);
+    int64_t word = 3 * BYTES;
+    if (err == 0 && mx_link_rank(l) == 0) err = mx_link_say(l, word, why);
+    if (err == 0 && mx_link_rank(l) > 0) {
+        int here = 0;
+        for (word = 0; here == 0;) here = mx_link_heard(l, mx_link_rank(l) == 1, &word, why);
+        err = here < 0 ? here : 0;
+    }
+    if (err == 0 && word != 3 * BYTES) err = -EBADMSG;
     return err < 0 ? err : mx_link_meet(l, MX_CHANNEL_RUN, why);
 }
 

@@ -918,7 +918,8 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
                         const struct mx_traffic *t, const struct mx_layout *layout) {
     struct mx_schedule *schedule = NULL;
     struct mx_step s;
-    int64_t read = 0, write = 0, fixed = 0, last[2] = {0, 0}, sweeps = 0, updates = 0, depth = 0, sent = 0;
+    int64_t read = 0, write = 0, fixed = 0, last[2] = {0, 0}, sweeps = 0, updates = 0, depth = 0, sent = 0,
+            given = 0;
     const int64_t arrays = mx_reads_old(p) ? 2 : 1, h = p->h, plane = layout->plane_pitch_bytes;
     const int ends = (p->sides.side[2][0] == MX_SIDE_NEIGHBOUR) + (p->sides.side[2][1] == MX_SIDE_NEIGHBOUR);
     cr_assert_eq(a->open(p, plan, 0, 0, &schedule), 0);
@@ -947,6 +948,7 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
             if (s.neighbour == 2) cr_assert(r.z0 >= p->nz + h && r.z1 <= p->nz + h + depth);
             cr_assert(p->sides.side[2][s.neighbour - 1] == MX_SIDE_NEIGHBOUR);
             last[s.neighbour - 1] += s.last_given;
+            given += mx_region_rows(r) * layout->row_pitch_bytes;
         } else if (state) {
             /* the Buffer has no more than the interior there */
             if (p->sides.side[2][0] == MX_SIDE_NEIGHBOUR) cr_assert(r.z0 >= h);
@@ -959,11 +961,14 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
         }
     }
     schedule->ops->close(schedule);
-    if (sent > 0) read += ends * arrays * plane * h * mx_sweep_levels(p, plan->bt); /* message 0 */
+    const int64_t first = sent > 0 ? ends * arrays * plane * h * mx_sweep_levels(p, plan->bt) : 0;
+    read += first; /* message 0 */
     cr_assert_eq(t->read_bytes - t->face_read_bytes * (strcmp(plan->faces, "side-file") == 0), read + fixed,
                  "read %ld, moved %ld and %ld", t->read_bytes, read, fixed);
     cr_assert_eq(t->write_bytes - t->face_write_bytes * (strcmp(plan->faces, "side-file") == 0), write);
     cr_assert_eq(t->sent_bytes, sent);
+    if (strcmp(a->name, "stream") == 0) cr_assert_eq(t->given_bytes, given);
+    cr_assert_eq(mx_traffic_put_bytes(t), t->read_bytes - first + t->given_bytes);
     cr_assert_eq(t->fixed_read_bytes, fixed);
     cr_assert_eq(t->updates, updates / mx_levels_a_step(p));
 }

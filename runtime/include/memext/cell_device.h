@@ -1,7 +1,8 @@
 /* cell_device.h - what memext/cell.h is to a compiler of devices: the same cell becomes a kernel that computes one
  * cell a work item, of rows and planes of arrays in the device's memory. OpenCL C 1.2 and CUDA C++.
  *
- * The text before this one (engine/device_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_ROW_PITCH and
+ * The text before this one (engine/device_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_FIRST_PLANE, the plane
+ * of these that the first of the arrays' interior is (of a rank of several, else 0); MX_D_ROW_PITCH and
  * MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field of C MX_D_PITCH_name,
  * MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name (engine.h, mx_fixed_view);
  * MX_D_VALUE_name of a parameter. Bits are the CPU's: no contraction, no flush to zero, and + - * / and sqrt
@@ -539,7 +540,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
         const int64_t mx_x = mx_p[0] + MX_RADIUS;                                                            \
         for (int64_t mx_k = 0; mx_k < 9; mx_k++) {                                                           \
             const int64_t mx_y = mx_p[1] + MX_RADIUS + (mx_k % 3 - 1) * MX_D_NY - mx_y0;                     \
-            const int64_t mx_z = mx_p[2] + MX_RADIUS + (mx_k / 3 - 1) * MX_D_NZ - mx_z0;                     \
+            const int64_t mx_z = mx_p[2] + MX_RADIUS - MX_D_FIRST_PLANE + (mx_k / 3 - 1) * MX_D_NZ - mx_z0;  \
             if (mx_y < 0 || mx_y >= mx_rows || mx_z < 0 || mx_z >= mx_planes) continue;                      \
             MX_D_GLOBAL char *const mx_at = MX_D_ROW_AT(mx_to, mx_first, mx_slots, mx_z, mx_y0 + mx_y);      \
             for (int64_t mx_j = mx_i; mx_j < mx_points; mx_j++) {                                            \
@@ -562,7 +563,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
         const int64_t mx_i = MX_D_ITEM(0);                                                                   \
         if (mx_i >= mx_points || MX_D_ITEM(1) > 0) return;                                                   \
         MX_D_GLOBAL const int64_t *mx_p = mx_table + 8 * (mx_from + mx_i);                                   \
-        const int64_t mx_y = mx_p[1] + MX_RADIUS - mx_y0, mx_z = mx_p[2] + MX_RADIUS - mx_z0;                \
+        const int64_t mx_y = mx_p[1] + MX_RADIUS - mx_y0, mx_z = mx_p[2] + MX_RADIUS - MX_D_FIRST_PLANE - mx_z0; \
         if (mx_y < 0 || mx_y >= mx_rows || mx_z < 0 || mx_z >= mx_planes) return;                            \
         if (mx_p[4] >= 0 && mx_p[4] != ARRAY) return;                                                        \
         MX_D_GLOBAL char *const mx_at = MX_D_ROW_AT(mx_to, mx_first, mx_slots, mx_z, mx_y0 + mx_y);          \
@@ -629,7 +630,7 @@ MX_D_FRAME_X(mx_frame, MX_STATE)
 
 #define X ((int64_t)mx_x - MX_RADIUS)
 #define Y mx_inside(mx_y - MX_RADIUS, MX_D_NY)
-#define Z mx_inside(mx_z - MX_RADIUS, MX_D_NZ)
+#define Z mx_inside(mx_z - MX_RADIUS + MX_D_FIRST_PLANE, MX_D_NZ)
 #define T mx_t
 #define NX ((int64_t)MX_D_NX)
 #define NY ((int64_t)MX_D_NY)
