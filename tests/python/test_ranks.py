@@ -27,7 +27,7 @@ MPIS = [mpi for mpi in ["openmpi", "mpich"] if shutil.which(f"mpirun.{mpi}")]
 
 
 def ranks(memext, place, n, *words, **more):
-    return memext.run(*words, "-d", place, "--ranks", n, *EACH, **more)
+    return memext.run("-d", place, "--ranks", n, *EACH, *words, **more)
 
 
 def alone(memext, *words):
@@ -102,14 +102,14 @@ def test_pieces(memext, place, tmp_path, monkeypatch):
         words = ["-n", 190, 186, 31, "-t", 8, *more]
         if str(more) not in wanted:
             wanted[str(more)] = alone(memext, *words)["checksum"]
-        result = ranks(memext, place, n, *words, *plans[plan])
+        result = ranks(memext, place, n, *words, *plans[plan], "--dram", "160MiB")
         assert result["checksum"] == wanted[str(more)], (more, plan, n)
         check_bytes(result, n)
-    monkeypatch.setitem(test_run_systems.N, "wave", (250, 262, 20))
+    monkeypatch.setitem(test_run_systems.N, "wave", (250, 262, 27))
     words = System("wave", tmp_path).words(6)
     one = memext.run(*words, "--backend", "dram", "--threads", 1)["checksum"]
     for plan in [["--algorithm", "stream", "--block", 400, 400, 2], ["--plan", "stream by=90 bt=2 slab=3"]]:
-        result = ranks(memext, place, 3, *words, *plan)
+        result = ranks(memext, place, 3, *words, *plan, "--dram", "160MiB")
         assert result["checksum"] == one, plan
         check_bytes(result, 3)
 
