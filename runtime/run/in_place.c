@@ -88,9 +88,10 @@ int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides 
 static int choose(struct mx_run *r, struct mx_run_field *f) {
     if (r->backend->anonymous || r->o.field_copy) return 0;
     if (mx_is_rank(&r->ranks) && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
-        mx_run_remark(r,
-                      "%.300s is copied into the stores: ranks around a periodic z cannot read it in place",
-                      f->path);
+        if (r->ranks.rank == 0) /* one of them says it for all */
+            mx_run_remark(
+                r, "%.300s is copied into the stores: ranks around a periodic z cannot read it in place",
+                f->path);
         return 0;
     }
     if (mx_fields_check_sides(r->system, &r->sides, r->backend, &r->why) == 0 && begin(r, f) == 0) return 0;
