@@ -426,7 +426,7 @@ class Runs:
         """(seconds that a run of the search gets, what is said when they are over)"""
         most = self.o.limit * (3 if work in ("swap", "memext") else 1)
         if beat:  # what starting took is no part of its seconds
-            enough = SLOWER * (beat["start_s"] + beat["import_s"] + beat["export_s"] + beat["step_s"] * steps)
+            enough = SLOWER * (beat.get("start_s", 0.0) + beat["import_s"] + beat["export_s"] + beat["step_s"] * steps)
             if enough < most:
                 return enough, f"was ended after {enough:.1f} s: another setting takes less than half of its time"
         return most, f"took longer than {most:g} s and was ended"

@@ -31,7 +31,7 @@ def options(argv):
     p.add_argument("--repeats", type=int, help="instead of the plans' own")
     p.add_argument("--minutes", type=float, help="begin no run that is expected to end later than this: first one of every configuration of all plans, then "
                    "the second of each, and so on; the same command goes on with the rest")  # fmt: skip
-    p.add_argument("--probe", type=float, default=near.SECONDS, metavar="SECONDS",
+    p.add_argument("--probe", type=near.seconds, default=near.SECONDS, metavar="SECONDS",
                    help="measure the rates of this machine for so long right before each run on aio and uring, so that predictions are judged by rates of the same minute (default: %(default)g; 0: not)")  # fmt: skip
     p.add_argument("--only", help="only runs whose id contains this")
     p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure is a result)")

@@ -4,6 +4,7 @@ A prediction rests on rates that were measured (memext tune --calibrate) into a 
 that predictions are judged by the same rates are measured again, shortly (--calibrate-seconds), into a cache of their own, which the run never sees: it plans with the cache that is there from the beginning,
 as all its repeats do. Afterwards its plan is predicted once more with the rates from before it (--dry-run). Of the run itself nothing enters but its plan, which was decided before it began.
 """
+import argparse
 import json
 import os
 import re
@@ -14,6 +15,17 @@ from pathlib import Path
 BACKENDS = ("aio", "uring")  # whose predictions are judged
 SECONDS = 1.0
 TIMEOUT_S = 60.0
+MOST_S = 30.0
+
+
+def seconds(text):
+    """Of --probe: a number of seconds, 0 for none."""
+    value = float(text)
+    if not 0 <= value <= MOST_S:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds from 0 to {MOST_S:g}")
+    return value
+
+
 # Words of the command that the rates depend on, with how many values.
 KEPT = {"-n": 3, "--size": 3, "-t": 1, "--steps": 1, "--stencil": 1, "--dtype": 1, "--kernel": 1, "--threads": 1, "--backend": 1}
 DRAM = "--dram"

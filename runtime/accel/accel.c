@@ -165,6 +165,7 @@ static int choose_device(const struct mx_accel_options *o, const struct mx_accel
     if (n > 0) out->number = number[o->place % n];
     free(number);
     if (n < 0) return n;
+    if (n == 0) return mx_fail(why, -ENODEV, "%s: no device is left for ranks to share", spec);
     const size_t used = strlen(spec);
     snprintf(spec + used, SPEC_BYTES - used, ",device=%d", out->number);
     out->sharers = places / n + (o->place % n < places % n ? 1 : 0);

@@ -364,14 +364,27 @@ static int flush_data(mx_device *d) {
     if (err != 0) return err;
     pthread_mutex_lock(&d->lock);
     const bool longer = d->unsaved && !d->found.place.block_device;
+    const uint64_t extended = d->extended;
     pthread_mutex_unlock(&d->lock);
     if (longer) err = mx_retry(mx_sys->fsync(d->found.place.fd)); /* without the lock: it takes long */
     if (err == 0 && (!longer || d->backend->flush != NULL)) err = flush_backend(d);
     pthread_mutex_lock(&d->lock);
     mx_device_fail(d, err, "flushing what was written to");
     err = first_failure(d, NULL);
+    if (err == 0 && extended > d->flushed) d->flushed = extended;
     pthread_mutex_unlock(&d->lock);
     return err;
+}
+
+/* flush_data, again where another thread has made a Buffer meanwhile, which the superblock is about to tell
+ * of. Returns with the lock held. */
+static int flush_and_lock(mx_device *d) {
+    for (;;) {
+        const int err = flush_data(d);
+        pthread_mutex_lock(&d->lock);
+        if (err != 0 || d->flushed == d->extended) return err;
+        pthread_mutex_unlock(&d->lock);
+    }
 }
 
 /* Writes next as the newest superblock, unless something failed before. fd: one with O_DSYNC, or one that
@@ -394,16 +407,15 @@ int mx_device_extend(mx_device *d, const struct mx_superblock *next) {
     if (err != 0) return err;
     d->found.super = *next;
     d->unsaved = !d->inner->anonymous;
+    d->extended++;
     return 0;
 }
 
 int mx_device_flush(mx_device *device) {
     if (device->inner->anonymous) return 0;
-    int err = flush_data(device);
-    if (err != 0) return err;
-    pthread_mutex_lock(&device->lock);
+    int err = flush_and_lock(device);
     struct mx_superblock next = device->found.super;
-    if (device->unsaved) err = store(device, &next);
+    if (err == 0 && device->unsaved) err = store(device, &next);
     pthread_mutex_unlock(&device->lock);
     return err;
 }
@@ -412,15 +424,13 @@ int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
     if (device->inner->anonymous) return -ENOTSUP;
     if (note_bytes > MX_NOTE_BYTES || note_bytes == 0) return -EINVAL;
     if (device->options.read_only) return -EROFS;
-    int err = flush_data(device);
-    if (err != 0) return err;
-    pthread_mutex_lock(&device->lock);
+    int err = flush_and_lock(device);
     struct mx_superblock next = device->found.super;
     memset(next.note, 0, sizeof next.note);
     memcpy(next.note, note, note_bytes);
     next.note_bytes = (uint32_t)note_bytes;
     next.finished = MX_RUN_UNDER_WAY;
-    err = store(device, &next);
+    if (err == 0) err = store(device, &next);
     pthread_mutex_unlock(&device->lock);
     return err;
 }

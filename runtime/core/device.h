@@ -22,6 +22,7 @@ struct mx_device {
     bool extent_open[MX_EXTENTS];
     bool unused;            /* the extent that is being made takes no space yet */
     bool unsaved;           /* there are extents that no superblock tells of yet, in a file or device */
+    uint64_t extended, flushed; /* how often there were more extents, and of those how many are flushed */
     bool told_registration; /* the note tells already that memory could not be registered */
     int failed;             /* the first error of a write or flush, other than of the queue's own writes */
     mx_why failure;         /* and its sentence */

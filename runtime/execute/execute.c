@@ -400,6 +400,9 @@ static bool depends(const struct run *r, const struct entry *later_entry, const 
     if (later->neighbour > 0 && earlier->neighbour == later->neighbour &&
         earlier_entry->sweep < later_entry->sweep)
         return true; /* the message that it is of has no room yet */
+    if (r->exchange != NULL && later->kind == MX_STEP_STORE && earlier->kind == MX_STEP_STORE &&
+        keeps(earlier) && earlier_entry->sweep < later_entry->sweep)
+        return true; /* rows of one message come before those of the next */
     if (later->kind == MX_STEP_ADVANCE && advances) return !can_be_under_way_together(r, later, earlier);
     if (r->shape->rows == 0 || waits_its_turn(r, later_entry, earlier_entry)) return true;
     if (moves(later) && moves(earlier) && (later->kind == MX_STEP_STORE || earlier->kind == MX_STEP_STORE) &&

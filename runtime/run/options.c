@@ -125,6 +125,7 @@ static int take_count(const struct mx_option *row, const char *value, struct mx_
 }
 
 /* As many whole numbers as the row has words, into fields that follow one another. */
+enum { MOST_CALIBRATE_S = 60 };
 enum { MOST_WORDS = 4, LONGEST_NUMBER = 64 };
 
 static int take_counts(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
@@ -581,6 +582,10 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
     if (o->init != NULL && mx_init_find(o->init) == NULL)
         return mx_fail(why, -EINVAL, "--init '%s' is not known; it is random, gauss, linear, corner or zero",
                        o->init);
+    if (o->calibrate_s > MOST_CALIBRATE_S)
+        return mx_fail(why, -EINVAL,
+                       "--calibrate-seconds %g is too long: %d at most, of which the rates get no better",
+                       o->calibrate_s, MOST_CALIBRATE_S);
     o->calibrate |= o->calibrate_s > 0;
     if (o->device_memory > 0 && o->accel == NULL)
         return mx_fail(why, -EINVAL, "--device-memory is that of an accelerator: give one with --accel");

@@ -523,7 +523,8 @@ int mx_rates_renew(const struct mx_device_options *device, const struct mx_probl
     char key[512], cache[PATH_MAX] = "";
     mx_rates_path(cache, sizeof cache, NULL);
     uint64_t least = memory_bytes < DEFAULT_MEMORY_BYTES ? memory_bytes : DEFAULT_MEMORY_BYTES;
-    const bool known = rates->refined.sizes.slab > 0 && rates->refined.raised > 0;
+    const bool known = rates->refined.sizes.slab > 0 && rates->refined.raised > 0 &&
+                       mx_refined_for(&rates->refined, problem);
     int err = mx_calibrate_compute(problem, machine, threads, COMPUTE_SHARE * seconds, least, why, rates);
     if (err == 0 && seconds > 0 && known) rates->tiled_updates_per_s *= rates->refined.raised;
     if (err == 0 && !(seconds > 0))

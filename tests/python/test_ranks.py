@@ -114,6 +114,18 @@ def test_pieces(memext, place, tmp_path, monkeypatch):
         check_bytes(result, 3)
 
 
+def test_strips_of_a_reach(memext, place):
+    """Strips as narrow as a sweep reaches: the first of a sweep stores only rows of the frame, for which nothing is computed, and yet comes after
+    the last STORE of the sweep before."""
+    words = ["-n", 10, 20, 24, "-t", 12]
+    one = alone(memext, *words)["checksum"]
+    for more in (["--backend", "dram"], ["--commit-every", 1e-9], ["--backend", "dram", "--accel", "host"]):
+        for plan in ("stream bt=1 slab=6 by=1", "stream bt=2 slab=6 by=2"):
+            result = memext.run(*words, "-d", place, "--ranks", 4, *EACH, *more, "--plan", plan)
+            assert result["checksum"] == one, (more, plan)
+            check_bytes(result, 4)
+
+
 def test_input_and_output(memext, place, tmp_path):
     """One file in, one file out, with its frame and without."""
     grid = random_grid(NX, NY, NZ)
