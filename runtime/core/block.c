@@ -21,7 +21,7 @@ struct mx_block {
 struct share {
     char *base;
     uint64_t bytes;
-    int32_t index;
+    int32_t index, of;
 };
 
 enum { MOST_TOUCHERS = 64 };
@@ -35,7 +35,7 @@ static void touch(const struct share *share) {
 
 static void *touch_thread(void *argument) {
     const struct share *share = argument;
-    mx_machine_pin(share->index);
+    mx_machine_place(share->index, share->of);
     touch(share);
     return NULL;
 }
@@ -56,7 +56,7 @@ static void touch_all(const mx_block *b) {
     for (unsigned i = 0; i < n; i++) {
         uint64_t from = unit * i < b->mapped_bytes ? unit * i : b->mapped_bytes;
         uint64_t upto = from + unit < b->mapped_bytes ? from + unit : b->mapped_bytes;
-        shares[i] = (struct share){b->base + from, upto - from, (int32_t)i};
+        shares[i] = (struct share){b->base + from, upto - from, (int32_t)i, (int32_t)n};
         if (upto == from) continue;
         started[i] = n > 1 && mx_thread_start(&threads[i], touch_thread, &shares[i]) == 0;
         if (!started[i]) touch(&shares[i]);

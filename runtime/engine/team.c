@@ -61,7 +61,7 @@ static void look_for_job(mx_team *team, uint64_t seen) {
 static void *member_main(void *arg) {
     struct member *me = arg;
     mx_team *team = me->team;
-    mx_machine_pin(me->number);
+    mx_machine_place(me->number, me->team->threads);
     for (uint64_t seen = 0;;) {
         if (seen > 0) look_for_job(team, seen);
         pthread_mutex_lock(&team->lock);

@@ -53,6 +53,14 @@ int mx_machine_memory_stat(int fd, struct mx_memory_stat *out);
 int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes);
 /* Pins the calling thread to the i-th allowed core (mod cores). Best effort. */
 void mx_machine_pin(int32_t i);
+/* This process is one of `places` (>= 1) that share its allowed cores and work at the same time, as ranks do:
+ * number `place` of them. Before threads are placed; not told, it is by itself. */
+void mx_machine_share(int32_t place, int32_t places);
+/* Puts the calling thread where the i-th of n computing threads of this process belongs. Where those of all
+ * places take every core that is one of its own, so that nobody is in another's way. Where cores are left it
+ * is any core of that one's NUMA node: another program may be at work on the very core, and the kernel knows
+ * which is free. */
+void mx_machine_place(int32_t i, int32_t n);
 /* Lets the calling thread run on all allowed cores again: threads inherit the pin of their maker. */
 void mx_machine_unpin(void);
 

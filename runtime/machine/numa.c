@@ -55,7 +55,8 @@ int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes) {
 
 /* The CPUs that the process may use, one thread of every core before the second threads. Filled once, before
  * the first pin narrows the mask of a thread; constant from then on. */
-static struct { int n, cpu[CPU_SETSIZE]; } pin_order;
+static struct { int n, cores, cpu[CPU_SETSIZE]; } pin_order;
+static struct { int32_t place, places; } shared = {0, 1};
 
 /* True if a lower-numbered allowed CPU is a thread of the same core. */
 static int is_second_thread(int cpu, const cpu_set_t *allowed) {
@@ -78,10 +79,12 @@ static int is_second_thread(int cpu, const cpu_set_t *allowed) {
 static void fill_pin_order(void) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-    for (int want = 0; want <= 1; want++)
+    for (int want = 0; want <= 1; want++) {
         for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
             if (CPU_ISSET(cpu, &allowed) && is_second_thread(cpu, &allowed) == want)
                 pin_order.cpu[pin_order.n++] = cpu;
+        if (want == 0) pin_order.cores = pin_order.n;
+    }
 }
 
 static void know_pin_order(void) {
@@ -104,4 +107,27 @@ void mx_machine_pin(int32_t i) {
     CPU_ZERO(&one);
     CPU_SET(pin_order.cpu[i % pin_order.n], &one);
     sched_setaffinity(0, sizeof one, &one);
+}
+
+void mx_machine_share(int32_t place, int32_t places) {
+    shared.place = place;
+    shared.places = places;
+}
+
+static int node_of(int cpu) { return numa_available() < 0 ? 0 : numa_node_of_cpu(cpu); }
+
+void mx_machine_place(int32_t i, int32_t n) {
+    know_pin_order();
+    if (pin_order.n == 0 || i < 0 || n < 1) return;
+    const int32_t at = (int32_t)(((int64_t)shared.place * n + i) % pin_order.n);
+    if ((int64_t)shared.places * n >= pin_order.cores) {
+        mx_machine_pin(at);
+        return;
+    }
+    const int node = node_of(pin_order.cpu[at]);
+    cpu_set_t of_node;
+    CPU_ZERO(&of_node);
+    for (int k = 0; k < pin_order.n; k++)
+        if (node_of(pin_order.cpu[k]) == node) CPU_SET(pin_order.cpu[k], &of_node);
+    sched_setaffinity(0, sizeof of_node, &of_node);
 }

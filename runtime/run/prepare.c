@@ -796,15 +796,14 @@ static int open_accel(struct mx_run *r) {
 
 /* Ranks find the same wrong, or some of them, whose device it is: one says so. */
 static int take_accel(struct mx_run *r) {
-    if (r->o.accel == NULL) return 0;
-    const int err = mx_run_find_place(r);
-    return err < 0 ? err : mx_run_agree_error(r, open_accel(r));
+    return r->o.accel == NULL ? 0 : mx_run_agree_error(r, open_accel(r));
 }
 
 int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
     if (err == 0) err = mx_run_check_ranks(r);
+    if (err == 0) err = mx_run_find_place(r);
     if (err == 0 && r->o.kernel != NULL && !r->o.resume)
         err = mx_take_kernel(&r->o, NULL, &r->why, &r->system);
     if (err == 0 && r->system != NULL) err = take_fields(r);
@@ -833,8 +832,8 @@ int mx_run_request(struct mx_run *r) {
     r->rest = r->o.problem;
     r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
-    if (r->o.threads == 0 && mx_ranks_here(&r->ranks) > 1)
-        r->o.threads = larger(1, r->report.machine.cores / mx_ranks_here(&r->ranks));
+    if (r->o.threads == 0 && mx_ranks_on_cores(&r->ranks) > 1)
+        r->o.threads = larger(1, r->report.machine.cores / mx_ranks_on_cores(&r->ranks));
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
     if ((err = mx_run_measure_link(r)) < 0) return err;

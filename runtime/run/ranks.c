@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,24 +365,40 @@ static void name_machine(char out[MACHINE_BYTES]) {
     if (!read) gethostname(out, MACHINE_BYTES - 1);
 }
 
+/* Who a rank shares a machine and its cores with. */
+struct home {
+    char machine[MACHINE_BYTES];
+    cpu_set_t cores;
+};
+
+static int compare_homes(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    struct home mine, *all = calloc((size_t)q->ranks, sizeof *all);
+    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    memset(&mine, 0, sizeof mine);
+    name_machine(mine.machine);
+    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+    const int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    q->places = q->core_places = 0;
+    for (int i = 0; i < q->ranks && err == 0; i++) {
+        if (memcmp(all[i].machine, mine.machine, MACHINE_BYTES) != 0) continue;
+        q->place += i < q->rank;
+        q->places++;
+        if (!CPU_EQUAL(&all[i].cores, &mine.cores)) continue;
+        q->core_place += i < q->rank;
+        q->core_places++;
+    }
+    free(all);
+    return err;
+}
+
 int mx_run_find_place(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
     const bool local = q->link_name == NULL || strcmp(q->link_name, "local") == 0;
-    char mine[MACHINE_BYTES];
-    q->place = local ? q->rank : 0;
-    q->places = local && q->ranks > 1 ? q->ranks : 1;
-    if (local || !mx_is_rank(q)) return 0;
-    char *all = calloc((size_t)q->ranks, MACHINE_BYTES);
-    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
-    name_machine(mine);
-    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, mine, MACHINE_BYTES, all, &r->why);
-    q->places = 0;
-    for (int i = 0; i < q->ranks && err == 0; i++) {
-        if (memcmp(all + (size_t)i * MACHINE_BYTES, mine, MACHINE_BYTES) != 0) continue;
-        q->place += i < q->rank;
-        q->places++;
-    }
-    free(all);
+    q->place = q->core_place = local ? q->rank : 0;
+    q->places = q->core_places = local && q->ranks > 1 ? q->ranks : 1;
+    const int err = local || !mx_is_rank(q) ? 0 : compare_homes(r);
+    if (err == 0 && mx_is_rank(q)) mx_machine_share(q->core_place, q->core_places);
     return err;
 }
 

@@ -19,8 +19,9 @@ struct mx_run;
 struct mx_run_ranks {
     mx_link *link; /* NULL = one rank */
     int rank, ranks;
-    int planner;         /* whose plan all take */
-    int place, places;   /* number among the ranks of this machine, and how many they are; 0 = not known */
+    int planner;       /* whose plan all take */
+    int place, places; /* number among the ranks of this machine, and how many they are; 0 = not known */
+    int core_place, core_places; /* the same among those of them that may use the same cores */
     int64_t *first;      /* [ranks + 1]: first planes of all, and how many there are; NULL = by itself */
     char path[PATH_MAX]; /* -d of this rank */
     bool went_back;      /* --resume: to the state before the newest one of this rank */
@@ -39,9 +40,13 @@ struct mx_run_ranks {
 
 static inline bool mx_is_rank(const struct mx_run_ranks *q) { return q->link != NULL; }
 
-/* Ranks that share this machine, as far as is known: DRAM and cores that are not asked for are divided. */
+/* Ranks that share this machine, and of those the ones that share its cores with this one (mpirun may give
+ * each its own): DRAM and cores that are not asked for are divided. */
 static inline int mx_ranks_here(const struct mx_run_ranks *q) {
-    return q->link != NULL && strcmp(mx_link_name(q->link), "local") == 0 ? q->ranks : 1;
+    return q->link != NULL && q->places > 1 ? q->places : 1;
+}
+static inline int mx_ranks_on_cores(const struct mx_run_ranks *q) {
+    return q->link != NULL && q->core_places > 1 ? q->core_places : 1;
 }
 
 /* First planes of all ranks of a grid of nz planes, and nz behind them: first[ranks + 1]. weights:
@@ -76,8 +81,8 @@ int mx_run_agree_error(struct mx_run *r, int mine);
 int mx_run_agree_number(struct mx_run *r, uint64_t *run);
 /* --resume: the newest state that all have committed. */
 int mx_run_agree_state(struct mx_run *r);
-/* ranks.place and places. In a dry run all ranks of the link local are on this machine, and each of another
- * link has one of its own. */
+/* ranks.place and places, core_place and core_places, and threads go where that says. In a dry run all ranks
+ * of the link local are on this machine, and each of another link has one of its own. */
 int mx_run_find_place(struct mx_run *r);
 /* Buffers and seconds between commits: a run that was resumed with others may have ended before all ranks had
  * that in their stores. */

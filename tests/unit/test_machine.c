@@ -283,6 +283,32 @@ Test(machine, spread_and_pin) {
     cr_assert_geq(CPU_COUNT(&all), m.cores);
 }
 
+/* Processes that share the cores: while threads of all of them are not more than those, each has one of its
+ * own. One with fewer threads than cores leaves it to the kernel which, for it does not know who else is
+ * there. */
+Test(machine, places) {
+    struct mx_machine m;
+    cr_assert_eq(mx_machine_detect(NULL, &m), 0);
+    cpu_set_t now, taken;
+    for (int32_t threads = 1; threads <= 3; threads++) {
+        const int32_t places = m.cores / threads;
+        CPU_ZERO(&taken);
+        for (int32_t k = 0; k < places * threads && places * threads == m.cores; k++) {
+            mx_machine_share(k / threads, places);
+            mx_machine_place(k % threads, threads);
+            cr_assert_eq(sched_getaffinity(0, sizeof now, &now), 0);
+            cr_assert_eq(CPU_COUNT(&now), 1);
+            CPU_OR(&taken, &taken, &now);
+            cr_assert_eq(CPU_COUNT(&taken), k + 1, "thread %d of place %d", k % threads, k / threads);
+        }
+    }
+    mx_machine_share(0, 1);
+    mx_machine_place(0, 1);
+    cr_assert_eq(sched_getaffinity(0, sizeof now, &now), 0);
+    if (m.numa_nodes == 1) cr_assert_geq(CPU_COUNT(&now), m.cores);
+    mx_machine_unpin();
+}
+
 /* ---- storage */
 
 /* Values of names found, times their units, added up; a name is a whole word; an open file is read anew at
