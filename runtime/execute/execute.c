@@ -32,6 +32,7 @@
 enum { REACHES = 4 };
 enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2, LOOK_AGAIN_NS = 200000 };
 enum { LOOK_AGAIN_STAGED_NS = 50000 }; /* halves of transfers have to be passed on meanwhile */
+enum { LOOK_AGAIN_MOST_NS = 800000 };  /* whoever looks takes the core from one who computes */
 
 enum state { WAITING, RUNNING, DONE };
 
@@ -1339,14 +1340,15 @@ static uint64_t oldest_advance(const struct run *r) {
 static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange != NULL; }
 
 static int wait_for_any(struct run *r) {
-    for (;;) {
+    for (long pause = LOOK_AGAIN_STAGED_NS;;) {
         int err = pass_halves(r);
         if (err == 0) err = look_at_neighbours(r);
         if (err < 0) return err;
         for (uint64_t i = r->first; i < r->end; i++)
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
         if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_STAGED_NS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
+        if (!staged(r) && pause < LOOK_AGAIN_MOST_NS) pause *= 2;
     }
 }
 
