@@ -796,7 +796,9 @@ static int open_accel(struct mx_run *r) {
 
 /* Ranks find the same wrong, or some of them, whose device it is: one says so. */
 static int take_accel(struct mx_run *r) {
-    return r->o.accel == NULL ? 0 : mx_run_agree_error(r, open_accel(r));
+    if (r->o.accel == NULL) return 0;
+    const int err = mx_is_rank(&r->ranks) ? 0 : mx_run_find_place(r); /* of a dry run it is known now */
+    return err < 0 ? err : mx_run_agree_error(r, open_accel(r));
 }
 
 int mx_run_request(struct mx_run *r) {
