@@ -20,12 +20,12 @@ struct mx_device {
     pthread_mutex_t lock; /* superblock, extents, Buffers, note */
     bool done;            /* mx_device_finish succeeded in this process */
     bool extent_open[MX_EXTENTS];
-    bool unused;            /* the extent that is being made takes no space yet */
-    bool unsaved;           /* there are extents that no superblock tells of yet, in a file or device */
+    bool unused;                /* the extent that is being made takes no space yet */
+    bool unsaved;               /* there are extents that no superblock tells of yet, in a file or device */
     uint64_t extended, flushed; /* how often there were more extents, and of those how many are flushed */
-    bool told_registration; /* the note tells already that memory could not be registered */
-    int failed;             /* the first error of a write or flush, other than of the queue's own writes */
-    mx_why failure;         /* and its sentence */
+    bool told_registration;     /* the note tells already that memory could not be registered */
+    int failed;     /* the first error of a write or flush, other than of the queue's own writes */
+    mx_why failure; /* and its sentence */
 };
 
 /* A file of the user as a device, to be read where it is: its one Buffer, MX_FILE_BUFFER, is all of the file.

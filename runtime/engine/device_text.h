@@ -21,7 +21,8 @@ enum mx_device_kernel {
     MX_DEVICE_CHANGE,
     MX_DEVICE_REDUCE
 };
-/* Planes that a work item of a cell's kernel goes through: what it has read for one is still near for the next. */
+/* Planes that a work item of a cell's kernel goes through: what it has read for one is still near for the
+ * next. */
 enum { MX_DEVICE_DEEP = 8 };
 /* Two levels in one launch: cells of a group of work items and planes that it goes through, and the kernel's
  * number, where it is there and nothing is asked of rows. */

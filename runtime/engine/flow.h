@@ -42,7 +42,7 @@ struct mx_flow_tile {
 typedef struct mx_flow mx_flow;
 typedef void mx_flow_fn(void *arg, int thread, const struct mx_flow_tile *tile);
 
-/* fn does one tile. Threads are pinned as those of mx_team_create. -ENOMEM, -EAGAIN. */
+/* fn does one tile. Threads have the places of those of mx_team_create. -ENOMEM, -EAGAIN. */
 int mx_flow_create(int threads, mx_flow_fn *fn, void *arg, mx_why *why, mx_flow **out);
 void mx_flow_free(mx_flow *flow); /* every job done; NULL allowed */
 

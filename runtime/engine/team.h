@@ -1,4 +1,5 @@
-/* team.h - inside engine/ only: a persistent team of pinned threads, and patient waiting. */
+/* team.h - inside engine/ only: a persistent team of threads with places of their own, and patient waiting.
+ */
 #ifndef MX_TEAM_H
 #define MX_TEAM_H
 
@@ -7,7 +8,7 @@
 typedef struct mx_team mx_team;
 typedef void mx_team_fn(void *arg, int thread, int threads);
 
-/* threads >= 1, each pinned to the core of its number (mod cores); the caller is not one of them, so that its
+/* threads >= 1, each where mx_machine_place puts its number; the caller is not one of them, so that its
  * affinity stays as it is. -ENOMEM, -EAGAIN. */
 int mx_team_create(int threads, mx_why *why, mx_team **out);
 void mx_team_free(mx_team *team); /* NULL allowed */

@@ -1348,7 +1348,7 @@ static int wait_for_any(struct run *r) {
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
         if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
         nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
-        if (!staged(r) && pause < LOOK_AGAIN_MOST_NS) pause *= 2;
+        if (!staged(r) && r->under_way > 0 && pause < LOOK_AGAIN_MOST_NS) pause *= 2;
     }
 }
 

@@ -805,7 +805,7 @@ int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
     if (err == 0) err = mx_run_check_ranks(r);
-    if (err == 0) err = mx_run_find_place(r);
+    if (err == 0 && mx_is_rank(&r->ranks)) err = mx_run_find_place(r);
     if (err == 0 && r->o.kernel != NULL && !r->o.resume)
         err = mx_take_kernel(&r->o, NULL, &r->why, &r->system);
     if (err == 0 && r->system != NULL) err = take_fields(r);

@@ -26,6 +26,23 @@ EACH = ["--threads", 1, "--dram", "64MiB"]
 MPIS = [mpi for mpi in ["openmpi", "mpich"] if shutil.which(f"mpirun.{mpi}")]
 
 
+def under(build, mpi, n):
+    """For memext and memext.run: n ranks of an mpirun."""
+    if not (build / f"memext-{mpi}.so").exists():
+        pytest.skip(f"memext was built without {mpi}")
+    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+    return {"prefix": [f"mpirun.{mpi}", "-n", n, *more], "env": {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}}
+
+
+def end_of(run, victim):
+    """Kills a rank of a run that may have ended (0: none). True with what was said if that ended all; False if the run was done before."""
+    if victim and run.poll() is None:
+        os.kill(victim, signal.SIGKILL)
+    err = run.communicate(timeout=600)[1]
+    assert run.returncode in (0, 128 + signal.SIGKILL), err
+    return run.returncode != 0, err
+
+
 def ranks(memext, place, n, *words, **more):
     return memext.run("-d", place, "--ranks", n, *EACH, *words, **more)
 
@@ -284,12 +301,9 @@ def test_killed_and_resumed(memext, place):
         wait_until(lambda: len(children(run.pid)) == n, "ranks", run)
         victim, goal = draw.choice(children(run.pid) or [0]), draw.randint(0, 4)
         wait_until(lambda: max(steps_of(memext, place, n)) >= max(before) + goal, "a commit", run)
-        if victim and run.poll() is None:
-            os.kill(victim, signal.SIGKILL)
-        err = run.communicate(timeout=600)[1]
-        if run.returncode == 0:
+        was_killed, err = end_of(run, victim)
+        if not was_killed:
             break
-        assert run.returncode == 128 + signal.SIGKILL, err
         assert goal == 0 or err.count("has ended") == n - 1 or min(steps_of(memext, place, n)) == 60, err
         resumed += more != new
         steps = steps_of(memext, place, n)
@@ -400,12 +414,8 @@ def test_simulation():
 @pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
 def test_mpi(memext, build, place, whole, mpi):
     """Under mpirun of each MPI: the same bits and bytes."""
-    if not (build / f"memext-{mpi}.so").exists():
-        pytest.skip(f"memext was built without {mpi}")
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
     for n, words in [(3, [*GRID, "-t", 12, *PLANS["stream"]]), (2, ["--resume", "-t", NT])]:
-        result = memext.run(*words, "-d", place, *EACH, "--keep", prefix=[f"mpirun.{mpi}", "-n", n, *more], env=environment)
+        result = memext.run(*words, "-d", place, *EACH, "--keep", **under(build, mpi, n))
         assert result["ranks"]["link"] == "mpi"
         check_bytes(result, n)
     assert result["checksum"] == whole and result["resumed_from"] == 12
@@ -415,11 +425,7 @@ def test_mpi(memext, build, place, whole, mpi):
 def test_failed_in_the_middle(memext, build, place, mpi):
     """Planes that are pieces of a message each: transfers of a rank fail somewhere in its sweeps, again and again, while the others wait for
     planes of a message that has begun. All end with a sentence, and go on to the bits of an undisturbed run."""
-    if mpi != "local" and not (build / f"memext-{mpi}.so").exists():
-        pytest.skip(f"memext was built without {mpi}")
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
-    how = {"prefix": [f"mpirun.{mpi}", "-n", 3, *more], "env": environment} if mpi != "local" else {}
+    how = under(build, mpi, 3) if mpi != "local" else {}
     grid = ["-n", 190, 186, 30, "-t", 14]
     words = ["-d", place, *EACH, "--quiet", "--keep", *([] if how else ["--ranks", 3])]
     begin = [*grid, "--plan", "stream by=186 bt=4 slab=1 ahead=1 threads=1", "--force"]

@@ -6,7 +6,7 @@ import shutil
 import numpy
 import pytest
 from conftest import ROOT
-from test_ranks import EACH, GRID, MPIS, NT, NX, NY, NZ, PLANS, alone, place, ranks, whole  # noqa: F401
+from test_ranks import EACH, GRID, MPIS, NT, NX, NY, NZ, PLANS, alone, place, ranks, under, whole  # noqa: F401
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 
@@ -151,30 +151,22 @@ def test_sentences(memext, place):  # noqa: F811
 @pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
 def test_refused_under_mpirun(memext, build, place, mpi):  # noqa: F811
     """The exit status of a refusal is that of a run by itself."""
-    if not (build / f"memext-{mpi}.so").exists():
-        pytest.skip(f"memext was built without {mpi}")
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
     for words in [["--rank-weights", "1,1000"], ["-t", 60, "--algorithm", "stream", "--block", NY, NZ, 30]]:
-        done = memext("run", *GRID, *words, *EACH, "-d", place, "--quiet", prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
+        done = memext("run", *GRID, *words, *EACH, "-d", place, "--quiet", **under(build, mpi, 2))
         assert done.returncode == 2, (done.returncode, done.stderr)
-    done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "--dry-run", prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
+    done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "--dry-run", **under(build, mpi, 2))
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("mpi", MPIS or [pytest.param(None, marks=pytest.mark.skip(reason="no MPI is installed (packages-mpi.txt)"))])
 def test_failed_under_mpirun(memext, build, place, tmp_path, mpi):  # noqa: F811
     """Whoever fails, all clean up and say what they have to say before anyone ends the others: no file that is half written, the report."""
-    if not (build / f"memext-{mpi}.so").exists():
-        pytest.skip(f"memext was built without {mpi}")
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    more = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
 
     def failed(status, sentence, *words):
         report = tmp_path / "report.json"
         report.unlink(missing_ok=True)
         done = memext("run", *GRID, *EACH, "-d", place, "--quiet", "-o", tmp_path / "out.npy", "--json", report, *words,
-                      prefix=[f"mpirun.{mpi}", "-n", 2, *more], env=environment)
+                      **under(build, mpi, 2))
         assert done.returncode == status and 1 <= done.stderr.count(sentence) <= status - 1, (done.returncode, done.stderr)
         assert os.listdir(tmp_path) == ["report.json"] and json.loads(report.read_text())["status"] == "failed", done.stderr
 
