@@ -13,7 +13,7 @@ set -u
 export OMP_WAIT_POLICY=passive
 
 presets=(release asan tsan fuzz)
-tsan_tests=(flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
+tsan_tests=(machine flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
 tsan_all=
 paraview=
 fuzz_options=()

@@ -62,6 +62,11 @@ static void *module_receive(int peer, int tag, void *data, size_t bytes) {
     return begin(peer, tag, data, bytes, 0);
 }
 
+static size_t module_window(size_t *piece_bytes) {
+    *piece_bytes = PIECE_BYTES;
+    return (size_t)PIECES * PIECE_BYTES;
+}
+
 static int module_test(void *transfer, int *moved) {
     struct transfer *t = transfer;
     int done = 1, err = MPI_SUCCESS;
@@ -71,9 +76,9 @@ static int module_test(void *transfer, int *moved) {
         if (err != MPI_SUCCESS || !done) break;
         t->first = (t->first + 1) % PIECES;
         t->n--;
-        *moved = 1;
+        ++*moved;
     }
-    if (err == MPI_SUCCESS && *moved && post(t) < 0) err = MPI_ERR_OTHER;
+    if (err == MPI_SUCCESS && *moved > 0 && post(t) < 0) err = MPI_ERR_OTHER;
     if (err == MPI_SUCCESS && t->n > 0) return 0;
     free(t);
     return err == MPI_SUCCESS ? 1 : -1;
@@ -200,6 +205,7 @@ const struct mx_mpi_module mx_mpi_module = {.version = MX_MPI_MODULE_VERSION,
                                             .open = module_open,
                                             .send = module_send,
                                             .receive = module_receive,
+                                            .window = module_window,
                                             .test = module_test,
                                             .close = module_close,
                                             .tell = module_tell,

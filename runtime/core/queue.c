@@ -29,6 +29,7 @@ static mx_ticket *make_ticket(bool write, const struct mx_span *spans, size_t n)
     mx_ticket *ticket = calloc(1, sizeof *ticket + n * sizeof(struct mx_span));
     if (ticket == NULL) return NULL;
     ticket->write = write;
+    ticket->bell = mx_bell_mine();
     ticket->n = coalesce(spans, n, ticket->spans);
     ticket->exhausted = ticket->n == 0;
     pthread_mutex_init(&ticket->lock, NULL);
@@ -42,6 +43,7 @@ static void end_ticket(mx_ticket *ticket) {
     pthread_mutex_lock(&ticket->lock);
     atomic_store(&ticket->done, true);
     pthread_cond_signal(&ticket->ended);
+    mx_bell_ring(ticket->bell);
     pthread_mutex_unlock(&ticket->lock);
 }
 

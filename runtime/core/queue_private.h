@@ -3,6 +3,7 @@
 #define MX_QUEUE_PRIVATE_H
 
 #include "core/queue.h"
+#include "machine/bell.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,6 +23,7 @@ struct mx_ticket {
     pthread_mutex_t lock; /* for the end alone */
     pthread_cond_t ended;
     atomic_bool done;
+    struct mx_bell *bell;           /* of the thread that posted it */
     struct mx_integrity *integrity; /* of mx_wait alone; NULL: nothing is compared */
     struct mx_span spans[];
 };

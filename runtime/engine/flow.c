@@ -1,5 +1,6 @@
 #include "engine/flow.h"
 #include "engine/team.h"
+#include "machine/bell.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -19,6 +20,7 @@ struct progress {
 
 struct job {
     struct mx_flow_job shape;
+    struct mx_bell *bell; /* of the thread that posted it */
     int64_t lines;
     struct progress *line;
     int64_t capacity;      /* lines allocated */
@@ -149,11 +151,12 @@ static bool do_next_tile(mx_flow *f, int thread, struct held own) {
     return goes_on;
 }
 
-static void tell_done(mx_flow *f, int64_t number) {
+static void tell_done(mx_flow *f, int64_t number, struct mx_bell *bell) {
     pthread_mutex_lock(&f->lock);
     if (number > atomic_load_explicit(&f->done, memory_order_relaxed))
         atomic_store_explicit(&f->done, number, memory_order_release);
     pthread_cond_signal(&f->one_done);
+    mx_bell_ring(bell);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -162,7 +165,8 @@ static int64_t leave_done(mx_flow *f, struct view *my, int64_t posted) {
     for (; my->oldest <= posted; my->oldest++) {
         struct job *j = job_of(f, my->oldest);
         if (first_line(j) < j->lines) break;
-        if (atomic_fetch_add_explicit(&j->left, 1, memory_order_acq_rel) == 0) tell_done(f, my->oldest);
+        struct mx_bell *bell = j->bell; /* of the job after this one when all have left */
+        if (atomic_fetch_add_explicit(&j->left, 1, memory_order_acq_rel) == 0) tell_done(f, my->oldest, bell);
     }
     return my->oldest;
 }
@@ -227,6 +231,7 @@ int mx_flow_post(mx_flow *f, const struct mx_flow_job *shape) {
         j->line[i].end = span->end;
     }
     j->shape = *shape;
+    j->bell = mx_bell_mine();
     j->lines = lines;
     atomic_store_explicit(&j->first, 0, memory_order_relaxed);
     atomic_store_explicit(&j->left, 0, memory_order_relaxed);

@@ -18,6 +18,7 @@
 #include "execute/exchange.h"
 
 #include "core/device.h"
+#include "machine/bell.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -30,9 +31,9 @@
 
 /* Of the Blocks that ADVANCEs under way are in, and one more. */
 enum { REACHES = 4 };
-enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2, LOOK_AGAIN_NS = 200000 };
-enum { LOOK_AGAIN_STAGED_NS = 50000 }; /* halves of transfers have to be passed on meanwhile */
-enum { LOOK_AGAIN_MOST_NS = 800000 };  /* whoever looks takes the core from one who computes */
+enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2 };
+/* Whatever ends rings the bell, but for accelerators: halves of their transfers have to be passed on. */
+enum { LOOK_AGAIN_NS = 20000000, LOOK_AGAIN_STAGED_NS = 50000 };
 
 enum state { WAITING, RUNNING, DONE };
 
@@ -69,6 +70,7 @@ struct committer {
     pthread_t thread;
     bool started;
     _Atomic bool ended;
+    struct mx_bell *bell; /* of who waits for it; NULL = nobody */
     int result;
     uint64_t begin_ns, end_ns;
     const struct mx_execution *x;
@@ -837,6 +839,7 @@ static void *commit_thread(void *argument) {
     c->result = c->x->commit(c->x->context, c->time, c->buffer);
     c->end_ns = mx_clock_ns();
     atomic_store_explicit(&c->ended, true, memory_order_release);
+    mx_bell_ring(c->bell);
     return NULL;
 }
 
@@ -862,7 +865,8 @@ static int start_commit(struct run *r, struct entry *e) {
     int err = take_sweep(r, e);
     if (err < 0) return err;
     if (!e->durable || r->out->ended) return e->state = DONE, 0; /* at the end commit_newest */
-    *c = (struct committer){.x = r->x, .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
+    *c = (struct committer){
+        .x = r->x, .bell = mx_bell_mine(), .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
     err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
         return mx_fail(r->why, err, "no thread for the commit of step %lld: %s", (long long)c->time,
@@ -1340,15 +1344,16 @@ static uint64_t oldest_advance(const struct run *r) {
 static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange != NULL; }
 
 static int wait_for_any(struct run *r) {
-    for (long pause = LOOK_AGAIN_STAGED_NS;;) {
+    struct mx_bell *bell = mx_bell_mine();
+    for (;;) {
+        const uint32_t heard = mx_bell_heard(bell);
         int err = pass_halves(r);
         if (err == 0) err = look_at_neighbours(r);
         if (err < 0) return err;
         for (uint64_t i = r->first; i < r->end; i++)
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
         if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
-        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
-        if (!staged(r) && r->under_way > 0 && pause < LOOK_AGAIN_MOST_NS) pause *= 2;
+        mx_bell_wait(bell, heard, staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS);
     }
 }
 
@@ -1373,8 +1378,11 @@ static int wait_busy(struct run *r) {
     const bool transfer = r->under_way < ADVANCES_UNDER_WAY && at(r, i)->state == RUNNING &&
                           at(r, i)->step.kind != MX_STEP_ADVANCE;
     if (waits_for_any(r)) return wait_for_any(r);
-    while (transfer && !has_ended(r, at(r, a)) && !has_ended(r, at(r, i)))
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+    while (transfer) {
+        const uint32_t heard = mx_bell_heard(mx_bell_mine());
+        if (has_ended(r, at(r, a)) || has_ended(r, at(r, i))) break;
+        mx_bell_wait(mx_bell_mine(), heard, LOOK_AGAIN_NS);
+    }
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
 

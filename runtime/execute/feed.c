@@ -1,5 +1,6 @@
 #include "execute/feed.h"
 #include "engine/work.h"
+#include "machine/bell.h"
 #include "machine/machine.h"
 
 #include <memext/backend.h>
@@ -32,6 +33,7 @@ struct mx_feeder {
     bool stop;
     int err;
     mx_why why;
+    struct mx_bell *bell; /* of the thread that started it, and posts */
 };
 
 /* Lock held. */
@@ -70,6 +72,7 @@ static void *run(void *argument) {
         if (err < 0 && f->err == 0) f->err = err, f->why = why;
         if (--feed->left > 0) continue;
         atomic_store_explicit(&feed->done, true, memory_order_release);
+        mx_bell_ring(f->bell);
         pthread_cond_broadcast(&f->changed);
     }
     pthread_mutex_unlock(&f->lock);
@@ -80,6 +83,7 @@ int mx_feeder_start(const struct mx_feeding *feeding, mx_why *why, struct mx_fee
     struct mx_feeder *f = calloc(1, sizeof *f);
     if (f == NULL) return mx_fail(why, -ENOMEM, "no memory for the threads that feed the first sweep");
     f->feeding = feeding;
+    f->bell = mx_bell_mine();
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
     int err = 0;

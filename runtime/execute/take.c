@@ -1,5 +1,6 @@
 #include "execute/take.h"
 #include "engine/work.h"
+#include "machine/bell.h"
 #include "machine/machine.h"
 
 #include <memext/backend.h>
@@ -40,6 +41,7 @@ struct mx_taker {
     bool stop;
     int err;
     mx_why why;
+    struct mx_bell *bell; /* of the thread that started it, and posts */
 };
 
 /* Whatever comes after an error is let go. */
@@ -67,6 +69,7 @@ static void *run(void *argument) {
             free(take);
         else
             atomic_store_explicit(&take->done, true, memory_order_release);
+        mx_bell_ring(t->bell);
         pthread_cond_broadcast(&t->changed);
     }
     pthread_mutex_unlock(&t->lock);
@@ -78,6 +81,7 @@ int mx_taker_start(const struct mx_taking *taking, const struct mx_problem *prob
     struct mx_taker *t = calloc(1, sizeof *t);
     if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for the thread that takes snapshots");
     t->taking = taking;
+    t->bell = mx_bell_mine();
     t->problem = problem;
     t->last = &t->first;
     pthread_mutex_init(&t->lock, NULL);

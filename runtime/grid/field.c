@@ -162,8 +162,9 @@ static void clear_padding(const struct mx_fill *f, const struct mx_plane_field *
 enum { SHARED_CELLS = 16384 };
 
 void mx_fill_field_plane(const struct mx_problem *p, const struct mx_layout *l,
-                         const struct mx_plane_field *field, int64_t z, char *plane) {
-#pragma omp parallel for schedule(static) if (p->nx * l->rows > SHARED_CELLS)
+                         const struct mx_plane_field *field, int32_t threads, int64_t z, char *plane) {
+    const bool shared = threads > 1 && p->nx * l->rows > SHARED_CELLS;
+#pragma omp parallel for schedule(static) num_threads(shared ? threads : 1) if (shared)
     for (int64_t y = 0; y < l->rows; y++) mx_fill_field_row(p, field, y, z, plane + y * l->row_pitch_bytes);
 }
 
@@ -180,7 +181,7 @@ int mx_fill_plane(void *context, int64_t z, char *plane) {
             err = mx_npy_read(field[i].npy, z, 1, at, l, f->why);
             continue;
         }
-        mx_fill_field_plane(f->problem, l, &field[i], z, at);
+        mx_fill_field_plane(f->problem, l, &field[i], f->threads, z, at);
     }
     if (f->field != NULL || f->init != NULL)
         for (int64_t y = 0; y < l->rows; y++) clear_padding(f, field, n, plane + y * l->row_pitch_bytes);

@@ -85,11 +85,12 @@ struct mx_fill {
     mx_why *why;
     const struct mx_plane_field *field; /* [n_fields], in place of init and npy; NULL = one field */
     int32_t n_fields;
+    int32_t threads; /* that take part in a plane of an init; 0 or 1 = the calling one alone */
 };
 mx_source_fn mx_fill_plane;
 /* The init of one field alone: plane z, whose cell 0 of that field is at `plane`. */
 void mx_fill_field_plane(const struct mx_problem *problem, const struct mx_layout *layout,
-                         const struct mx_plane_field *field, int64_t z, char *plane);
+                         const struct mx_plane_field *field, int32_t threads, int64_t z, char *plane);
 
 /* Row y of it alone, on the calling thread. */
 void mx_fill_field_row(const struct mx_problem *problem, const struct mx_plane_field *field, int64_t y,

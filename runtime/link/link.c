@@ -1,6 +1,7 @@
 /* link.c - what all links share: collectives, and messages that are posted and done by threads. */
 #include "link/link.h"
 
+#include "machine/bell.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -34,6 +35,8 @@ struct lane {
     struct iovec part[MOST_PARTS];
     size_t piece_bytes;
     int64_t pieces, ready, done; /* of the message: all, those that may go, those that have gone or come */
+    int64_t asked;               /* so many of them somebody has asked for, and not got */
+    struct mx_bell *bell;        /* who is to hear of those */
     int n, err;
     uint64_t bytes;
     int peer;
@@ -70,6 +73,15 @@ static int wait_ready(struct lane *n, int64_t i) {
     return err;
 }
 
+/* So many pieces are done. Lock held. */
+static void tell_done(struct lane *n, int64_t pieces) {
+    n->done = pieces;
+    pthread_cond_broadcast(&n->changed);
+    if (n->asked > pieces) return;
+    n->asked = INT64_MAX;
+    mx_bell_ring(n->bell);
+}
+
 static int transfer_piece(struct lane *n, int64_t i) {
     const struct mx_link *l = n->link;
     const size_t skip = (size_t)i * n->piece_bytes;
@@ -87,7 +99,7 @@ static int transfer_piece(struct lane *n, int64_t i) {
     pthread_mutex_lock(&n->lock);
     n->bytes += moved;
     /* With the last one the message is through, which `work` says. */
-    if (err == 0 && i + 1 < n->pieces) n->done = i + 1, pthread_cond_broadcast(&n->changed);
+    if (err == 0 && i + 1 < n->pieces) tell_done(n, i + 1);
     pthread_mutex_unlock(&n->lock);
     return err;
 }
@@ -111,8 +123,8 @@ static void *work(void *argument) {
         pthread_mutex_lock(&n->lock);
         n->busy = false;
         if (err < 0) n->err = err;
-        if (err == 0) n->done = n->pieces;
-        pthread_cond_broadcast(&n->changed);
+        n->asked = n->sends ? n->asked : 0; /* that it is through is asked for each time */
+        tell_done(n, err == 0 ? n->pieces : n->done);
     }
     pthread_mutex_unlock(&n->lock);
     return NULL;
@@ -154,6 +166,8 @@ static int post(struct lane *n, const struct iovec *part, int parts, size_t piec
         n->pieces = pieces_of(part, parts, piece_bytes);
         n->ready = ready;
         n->done = 0;
+        n->asked = INT64_MAX;
+        n->bell = mx_bell_mine();
         n->busy = true;
         pthread_cond_broadcast(&n->changed);
     }
@@ -165,6 +179,7 @@ static int done(struct lane *n, int64_t pieces, bool wait, mx_why *why) {
     pthread_mutex_lock(&n->lock);
     while (n->busy && n->done < pieces && wait) pthread_cond_wait(&n->changed, &n->lock);
     const bool through = !n->busy || n->done >= pieces;
+    if (!through && pieces < n->asked) n->asked = pieces;
     const int err = n->busy || n->done >= pieces ? 0 : n->err;
     pthread_mutex_unlock(&n->lock);
     return err < 0 ? gone(n->link, n->peer, err, why) : through;

@@ -90,9 +90,31 @@ static int mpi_probe(mx_why *why) {
 
 /* ------------------------------------------------------------------ transfers */
 
+/* How a transfer of a channel and direction is waited for: as the one before it went. */
+struct pace {
+    bool fast;  /* it was through while it was looked at without a rest */
+    int64_t ns; /* between two looks */
+};
+
+/* A transfer that a thread waits for. */
+struct wait {
+    void *transfer;
+    int done;  /* as `test` says */
+    int ended; /* it is to be given up: why */
+    int window;
+    struct pace pace;
+    int64_t due_ns; /* of the next look */
+    struct wait *next;
+};
+
 struct mpi {
     const struct mx_mpi_module *module;
-    pthread_mutex_t lock; /* who is in MPI */
+    pthread_mutex_t lock;   /* who is in MPI, and what follows */
+    pthread_cond_t changed; /* a transfer has ended, or nobody looks any more */
+    pthread_cond_t sooner;  /* who looks is to look earlier */
+    struct wait *waiting;   /* those of threads that rest */
+    bool looking;           /* one of these threads looks for all */
+    struct pace pace[MX_CHANNELS * 2][2];
     int rank, ranks;
     _Atomic bool stopped, told; /* here; another rank has said that it ends */
     bool said;                  /* that this one does; lock */
@@ -124,7 +146,13 @@ static int mpi_open(mx_why *why, void **state, int *rank, int *ranks) {
         err = mx_fail(why, -EIO, "MPI could not be started for several threads");
     if (err < 0) return free(m), err;
     m->rank = *rank, m->ranks = *ranks;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->changed, NULL);
+    pthread_cond_init(&m->sooner, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     return *state = m, 0;
 }
 
@@ -147,35 +175,112 @@ static void give_up(struct mpi *m, void *transfer, bool sends) {
     }
 }
 
-/* MPI would turn in its waiting and take a core: looked at often at first and while something moves, else
- * at longer and longer times. */
-static int wait_for(struct mpi *m, void *transfer, bool sends) {
-    enum { LOOKS = 200, SHORT_NS = 2000, LONG_NS = 1000000 };
-    int done = transfer == NULL ? -1 : 0;
-    for (int64_t looks = 0, ns = SHORT_NS; done == 0; looks++) {
-        int moved = 0;
-        const int ended = over(m); /* before the look: what had come by then is taken */
-        pthread_mutex_lock(&m->lock);
-        done = m->module->test(transfer, &moved);
-        if (done == 0 && looks > LOOKS && !moved && m->module->told(TAG_ENDS)) m->told = true;
-        pthread_mutex_unlock(&m->lock);
-        if (done == 0 && ended < 0) return give_up(m, transfer, sends), ended;
-        if (moved) ns = SHORT_NS;
-        if (done == 0 && looks > LOOKS) nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
-        if (looks > LOOKS && ns < LONG_NS) ns += ns / 8;
+/* MPI would turn in its waiting and take a core from who computes. So a transfer is looked at some times
+ * without a rest, often where the one before it was through by then, and after that at times: of all threads
+ * that wait one looks for all, for each look costs a timer. The time between two looks follows what moves: a
+ * look that finds an eighth to a quarter of what may be under way comes neither too early nor too late. */
+enum { LOOKS = 200, FEW_LOOKS = 20, SHORT_BYTES = 64 << 10 };
+enum { LEAST_REST_NS = 50000, MOST_REST_NS = 1000000 };
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Lock held, as in all of these. */
+static void look_at(struct mpi *m, struct wait *w, bool *any) {
+    int moved = 0;
+    w->done = m->module->test(w->transfer, &moved);
+    *any |= moved > 0;
+    if (moved * 4 > w->window)
+        w->pace.ns /= 2;
+    else if (moved * 8 < w->window)
+        w->pace.ns += w->pace.ns / 2;
+    if (w->pace.ns < LEAST_REST_NS) w->pace.ns = LEAST_REST_NS;
+    if (w->pace.ns > MOST_REST_NS) w->pace.ns = MOST_REST_NS;
+}
+
+static void look_at_all(struct mpi *m) {
+    const int ended = over(m); /* before the look: what had come by then is taken */
+    bool moved = false, through = false;
+    for (struct wait **at = &m->waiting; *at != NULL;) {
+        struct wait *w = *at;
+        look_at(m, w, &moved);
+        w->ended = w->done == 0 ? ended : 0;
+        w->due_ns = now_ns() + w->pace.ns;
+        const bool leaves = w->done != 0 || w->ended < 0;
+        through |= leaves;
+        if (leaves)
+            *at = w->next;
+        else
+            at = &w->next;
     }
-    return done > 0 ? 0 : -ECONNRESET;
+    if (!moved && m->module->told(TAG_ENDS)) m->told = true;
+    if (through) pthread_cond_broadcast(&m->changed);
+}
+
+static void rest_until_due(struct mpi *m) {
+    int64_t due = INT64_MAX;
+    for (const struct wait *w = m->waiting; w != NULL; w = w->next)
+        if (w->due_ns < due) due = w->due_ns;
+    const struct timespec until = {(time_t)(due / 1000000000), (long)(due % 1000000000)};
+    if (over(m) == 0) pthread_cond_timedwait(&m->sooner, &m->lock, &until);
+}
+
+static void wait_among_others(struct mpi *m, struct wait *w) {
+    w->due_ns = now_ns() + w->pace.ns;
+    w->next = m->waiting;
+    m->waiting = w;
+    if (m->looking) pthread_cond_signal(&m->sooner);
+    while (w->done == 0 && w->ended == 0) {
+        if (m->looking) {
+            pthread_cond_wait(&m->changed, &m->lock);
+            continue;
+        }
+        m->looking = true;
+        while (w->done == 0 && w->ended == 0) {
+            rest_until_due(m);
+            look_at_all(m);
+        }
+        m->looking = false;
+        pthread_cond_broadcast(&m->changed); /* another one is to look */
+    }
+}
+
+/* Without a rest, but others may come in between. */
+static void look_some_times(struct mpi *m, struct wait *w, int looks) {
+    while (w->done == 0 && w->ended == 0 && looks-- > 0) {
+        const int ended = over(m);
+        int moved;
+        w->done = m->module->test(w->transfer, &moved);
+        if (w->done == 0) w->ended = ended;
+        pthread_mutex_unlock(&m->lock);
+        pthread_mutex_lock(&m->lock);
+    }
+    w->pace.fast = w->done != 0;
+}
+
+static void *begin(struct mpi *m, bool send, int peer, int tag, void *data, size_t bytes) {
+    return send ? m->module->send(peer, tag, data, bytes) : m->module->receive(peer, tag, data, bytes);
 }
 
 static int move(struct mpi *m, bool send, int peer, int tag, void *data, size_t bytes) {
-    void *transfer = NULL;
+    const bool is_short = bytes < SHORT_BYTES; /* it waits for another rank, not for the link */
+    size_t piece;
+    const size_t window = m->module->window(&piece), most = bytes < window ? bytes : window;
+    struct wait w = {.window = (int)((most + piece - 1) / piece)};
     pthread_mutex_lock(&m->lock);
-    const int ended = over(m);
-    if (ended == 0)
-        transfer =
-            send ? m->module->send(peer, tag, data, bytes) : m->module->receive(peer, tag, data, bytes);
+    w.pace = m->pace[tag][send];
+    if (w.pace.ns == 0 || is_short) w.pace.ns = LEAST_REST_NS;
+    w.ended = over(m);
+    if (w.ended == 0 && (w.transfer = begin(m, send, peer, tag, data, bytes)) == NULL) w.done = -1;
+    if (w.transfer != NULL) look_some_times(m, &w, is_short || w.pace.fast ? LOOKS : FEW_LOOKS);
+    if (w.done == 0 && w.ended == 0) wait_among_others(m, &w);
+    m->pace[tag][send] = w.pace;
     pthread_mutex_unlock(&m->lock);
-    return ended < 0 ? ended : wait_for(m, transfer, send);
+    if (w.done == 0 && w.transfer != NULL) give_up(m, w.transfer, send);
+    return w.done == 0 ? w.ended : w.done > 0 ? 0 : -ECONNRESET;
 }
 
 /* Pieces that come before they are asked for lie in memory of MPI's, which nobody counts: of more than a few
@@ -209,6 +314,7 @@ static void mpi_stop(void *state) {
             m->module->tell(i, TAG_ENDS);
     }
     m->said = true;
+    pthread_cond_signal(&m->sooner);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -250,6 +356,8 @@ static void mpi_close(void *state, int status) {
     struct mpi *m = state;
     if (status != 0) mpi_leave(m, status, false);
     m->module->close();
+    pthread_cond_destroy(&m->sooner);
+    pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-enum { MX_MPI_MODULE_VERSION = 3 };
+enum { MX_MPI_MODULE_VERSION = 4 };
 #define MX_MPI_MODULE_SYMBOL "mx_mpi_module"
 
 struct mx_mpi_module {
@@ -17,7 +17,9 @@ struct mx_mpi_module {
      * bytes. */
     void *(*send)(int peer, int tag, const void *data, size_t bytes);
     void *(*receive)(int peer, int tag, void *data, size_t bytes);
-    /* 1 = done and freed, -1 = failed and freed, 0 = under way; *moved: a piece of it went since the last
+    /* Bytes that a transfer has under way at most, and of a piece. */
+    size_t (*window)(size_t *piece_bytes);
+    /* 1 = done and freed, -1 = failed and freed, 0 = under way; *moved: pieces of it that went since the last
      * look. */
     int (*test)(void *transfer, int *moved);
     void (*close)(void); /* all ranks */

@@ -568,7 +568,7 @@ int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
             err = read_plane(x, from, z, plane + offset);
         } else {
             const struct mx_plane_field one = {.dtype = f->dtype, .init = from->init};
-            mx_fill_field_plane(x->problem, x->layout, &one, z, plane + offset);
+            mx_fill_field_plane(x->problem, x->layout, &one, x->threads, z, plane + offset);
         }
     }
     return err;

@@ -107,6 +107,7 @@ struct mx_fields_fill {
     const struct mx_run_fields *fields;
     const struct mx_problem *problem;
     const struct mx_layout *layout;
+    int32_t threads;                /* as in mx_fill */
     int32_t array, index;           /* A, B, or MX_FIELD_OF_C and which */
     const struct mx_source *source; /* of the fields that a program gives */
     mx_why *why;

@@ -314,6 +314,7 @@ struct mx_fields_fill mx_run_fill(struct mx_run *r, int32_t array, int32_t index
     return (struct mx_fields_fill){.fields = &r->fields,
                                    .problem = &r->whole,
                                    .layout = layout,
+                                   .threads = r->tuned.plan.threads,
                                    .array = array,
                                    .index = index,
                                    .source = &r->source,
@@ -424,7 +425,8 @@ static int initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
     const bool fresh = !mx_run_has_store(r) || r->note.pending;
     int err = mx_run_begin_fuse(r);
-    r->fill = (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout};
+    r->fill =
+        (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout, .threads = r->tuned.plan.threads};
     if (r->o.init != NULL) r->fill.init = mx_init_find(r->o.init);
     if (err == 0 && fresh) err = r->fuse.source ? begin_fused(r) : write_initial_grid(r);
     if (r->n_buffers > r->note.n_buffers) r->note.frames &= fresh; /* a new Buffer holds nothing */

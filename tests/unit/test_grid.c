@@ -378,7 +378,7 @@ Test(grid, every_field_comes_and_goes_by_itself) {
         if (i <= MX_F32) cr_assert_eq(mx_npy_close(&plain, &why), 0);
     }
     field[2].init = mx_init_find("corner"), field[2].npy = NULL;
-    struct mx_fill fill = {&p, &l, NULL, NULL, &why, field, MX_DTYPES};
+    struct mx_fill fill = {.problem = &p, .layout = &l, .why = &why, .field = field, .n_fields = MX_DTYPES};
     struct mx_drain drain = {&l, field, MX_DTYPES, &why};
     for (int64_t z = 0; z < 7; z++) {
         memset(plane, 0xff, (size_t)l.plane_pitch_bytes);

@@ -1,4 +1,5 @@
-/* test_machine - topology, memory limits, reserve rules, NUMA shares, storage facts. */
+/* test_machine - topology, memory limits, reserve rules, NUMA shares, storage facts, bells. */
+#include "machine/bell.h"
 #include "machine/cgroup.h"
 #include "machine/machine.h"
 
@@ -6,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,4 +371,64 @@ Test(machine, storage_of_memory) {
     cr_assert_eq(s.direct_offset_align_bytes, 0);
     close(fd);
     cr_assert_eq(mx_storage_facts(fd, NULL, &s), -EBADF);
+}
+
+/* ---- bells */
+
+struct player {
+    pthread_t thread;
+    struct mx_bell *bell;
+    struct player *other;
+    _Atomic bool ready;
+    _Atomic int got;
+};
+
+enum { TURNS = 20000 };
+
+static const int64_t for_ever = INT64_C(1000000000) * 1000000;
+
+/* Until *value is as much: rung for or not, it is looked at again. */
+static void wait_until(struct mx_bell *bell, _Atomic int *value, int much) {
+    for (;;) {
+        const uint32_t heard = mx_bell_heard(bell);
+        if (atomic_load_explicit(value, memory_order_acquire) >= much) return;
+        mx_bell_wait(bell, heard, for_ever);
+    }
+}
+
+static void *play(void *argument) {
+    struct player *me = argument;
+    me->bell = mx_bell_mine();
+    atomic_store(&me->ready, true);
+    while (!atomic_load(&me->other->ready)) sched_yield();
+    for (int i = 1; i <= TURNS; i++) {
+        atomic_store_explicit(&me->other->got, i, memory_order_release);
+        mx_bell_ring(me->other->bell);
+        wait_until(me->bell, &me->got, i);
+    }
+    return NULL;
+}
+
+/* One ring that is lost, and both wait for ever. */
+Test(bell, no_ring_is_lost, .timeout = 120) {
+    struct player p[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        p[i].other = &p[1 - i];
+        cr_assert_eq(mx_thread_start(&p[i].thread, play, &p[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) pthread_join(p[i].thread, NULL);
+    cr_assert_neq(p[0].bell, p[1].bell);
+    cr_assert_eq(p[0].got, TURNS);
+    cr_assert_eq(p[1].got, TURNS);
+}
+
+Test(bell, a_wait_ends_by_itself) {
+    struct mx_bell *bell = mx_bell_mine();
+    const uint32_t heard = mx_bell_heard(bell);
+    mx_bell_wait(bell, heard, 1000);
+    cr_assert_eq(mx_bell_heard(bell), heard);
+    mx_bell_ring(bell);
+    mx_bell_wait(bell, heard, for_ever); /* it was rung before */
+    cr_assert_eq(mx_bell_heard(bell), heard + 1);
+    mx_bell_ring(NULL);
 }

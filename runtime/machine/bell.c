@@ -1,0 +1,27 @@
+#include "machine/bell.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+struct mx_bell *mx_bell_mine(void) {
+    static _Thread_local struct mx_bell mine;
+    return &mine;
+}
+
+/* Either this sees who waits, or the kernel sees, when that one goes to sleep, that it was rung: both go
+ * through one order of all (seq_cst). */
+void mx_bell_ring(struct mx_bell *bell) {
+    if (bell == NULL) return;
+    atomic_fetch_add(&bell->rung, 1);
+    if (atomic_load(&bell->waiting)) syscall(SYS_futex, &bell->rung, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void mx_bell_wait(struct mx_bell *bell, uint32_t heard, int64_t nanoseconds) {
+    const struct timespec most = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
+    atomic_store(&bell->waiting, 1);
+    if (atomic_load(&bell->rung) == heard)
+        syscall(SYS_futex, &bell->rung, FUTEX_WAIT_PRIVATE, heard, &most, NULL, 0);
+    atomic_store(&bell->waiting, 0);
+}
