@@ -71,7 +71,7 @@ int mx_exchange_ask(struct mx_exchange *e, int64_t number, int64_t planes, mx_wh
     int err = 0;
     for (int end = 0; end < 2 && err == 0; end++) {
         struct mx_exchange_end *n = &e->end[end];
-        if (n->planes == 0 || planes == 0) continue;
+        if (n->planes == 0 || planes == 0 || n->asked > number) continue;
         n->depth[number % MX_MESSAGES_KNOWN] = planes;
         n->asked = number + 1;
         err = post_receive(e, end, why);
@@ -166,15 +166,30 @@ static int pass_on(struct mx_exchange *e, int end, int64_t planes, mx_why *why) 
     return ready > before ? e->x->neighbours->more(e->x->link, end, ready, why) : 0;
 }
 
+/* The planes that a STORE has of those that go to the neighbour at an end; behind the last of these. */
+static int64_t planes_for(const struct mx_exchange *e, int end, const struct mx_step *s, int64_t *z0,
+                          int64_t *z1) {
+    const struct mx_problem *p = e->x->problem;
+    const int64_t planes = s->next_given, last = end == 0 ? p->h + planes : p->nz + p->h;
+    *z0 = greater(s->region.z0, last - planes);
+    *z1 = lesser(s->region.z1, last);
+    return last;
+}
+
+/* Frames that are stored as copies of the other end are none of it. */
+static bool goes_nowhere(const struct mx_step *s) {
+    return s->next_given == 0 || s->buffer_y != 0 || s->buffer_z != 0;
+}
+
 /* What a STORE has of the planes at an end. */
 static int gather(struct mx_exchange *e, int end, const struct mx_step *s, int64_t sweep,
                   const struct mx_view *view, mx_why *why) {
     struct mx_exchange_end *n = &e->end[end];
     const struct mx_problem *p = e->x->problem;
     const int64_t h = p->h, planes = s->next_given, pitch = e->x->layout->row_pitch_bytes;
-    const int64_t last = end == 0 ? h + planes : p->nz + h, zero = first_plane(e, end);
-    const int64_t z0 = greater(s->region.z0, last - planes), z1 = lesser(s->region.z1, last);
     const int64_t in0 = greater(s->region.y0, h), in1 = lesser(s->region.y1, p->ny + h);
+    int64_t z0, z1;
+    const int64_t last = planes_for(e, end, s, &z0, &z1), zero = first_plane(e, end);
     if (z0 >= z1) return 0;
     if (n->number != sweep + 1)
         return mx_fail(why, -EPROTO, "rows of sweep %lld come before those of message %lld were sent",
@@ -191,10 +206,38 @@ static int gather(struct mx_exchange *e, int end, const struct mx_step *s, int64
 int mx_exchange_store(struct mx_exchange *e, const struct mx_step *s, int64_t sweep,
                       const struct mx_view *view, mx_why *why) {
     int err = 0;
-    if (s->next_given == 0 || s->buffer_y != 0 || s->buffer_z != 0) return 0;
+    if (goes_nowhere(s)) return 0;
     for (int end = 0; end < 2 && err == 0; end++)
         if (e->end[end].planes > 0) err = gather(e, end, s, sweep, view, why);
     return err;
+}
+
+static bool has_gone(struct mx_exchange *e, int end) {
+    return e->x->neighbours->sent(e->x->link, end, false, NULL) != 0;
+}
+
+bool mx_exchange_has_room(struct mx_exchange *e, const struct mx_step *s) {
+    if (goes_nowhere(s)) return true;
+    for (int end = 0; end < 2; end++) {
+        struct mx_exchange_end *n = &e->end[end];
+        int64_t z0, z1;
+        planes_for(e, end, s, &z0, &z1);
+        if (n->planes == 0 || n->gathering || !n->sending || z0 >= z1 || has_gone(e, end)) continue;
+        n->awaited = true;
+        return false;
+    }
+    return true;
+}
+
+bool mx_exchange_freed(struct mx_exchange *e) {
+    bool some = false;
+    for (int end = 0; end < 2; end++) {
+        struct mx_exchange_end *n = &e->end[end];
+        if (!n->awaited || !has_gone(e, end)) continue;
+        n->awaited = false;
+        some = true;
+    }
+    return some;
 }
 
 /* ------------------------------------------------------------------ from the beginning to the end */

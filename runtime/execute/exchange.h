@@ -43,6 +43,7 @@ struct mx_exchange {
         int64_t whole;  /* planes, from the first on, of which all have */
         bool gathering; /* some have come; it is posted */
         bool sending;   /* the one before it is under way, or this one */
+        bool awaited;   /* a STORE waits for the end of that */
         int64_t asked, posted, arrived, used; /* messages that are known, posted, here, used up */
         int64_t depth[MX_MESSAGES_KNOWN];     /* planes of message i, mod that number */
         int64_t loads[MX_MESSAGES_KNOWN];     /* LOADs of it that are not done */
@@ -63,7 +64,8 @@ int64_t mx_exchange_bytes(const struct mx_shape *shape, const struct mx_layout *
 /* Takes up messages that have come, and posts those that find room then. To be called now and then. */
 int mx_exchange_look(struct mx_exchange *e, mx_why *why);
 
-/* A sweep was taken from the schedule: message `number` has so many planes. */
+/* Message `number` will have so many planes: a step of the sweep before was taken from the schedule. Messages
+ * are asked for in their order, each as often as one likes. */
 int mx_exchange_ask(struct mx_exchange *e, int64_t number, int64_t planes, mx_why *why);
 
 /* A LOAD of message `number`: taken from the schedule; whether its planes are here (waited for), 1 or 0;
@@ -74,7 +76,12 @@ const char *mx_exchange_row(const struct mx_exchange *e, const struct mx_step *s
                             int64_t z);
 int mx_exchange_loaded(struct mx_exchange *e, const struct mx_step *s, int64_t number, mx_why *why);
 
-/* A STORE of sweep `sweep` begins, its rows are in `view`. */
+/* Whether the rows of a STORE find room: false where it is the first of a message, and the one before is
+ * still being sent. Then the next look, or `freed`, is to be waited for. */
+bool mx_exchange_has_room(struct mx_exchange *e, const struct mx_step *s);
+/* What such a STORE waits for has been sent, or has failed, since it was asked last. */
+bool mx_exchange_freed(struct mx_exchange *e);
+/* A STORE of sweep `sweep` begins, its rows are in `view`; waits where there is no room. */
 int mx_exchange_store(struct mx_exchange *e, const struct mx_step *s, int64_t sweep,
                       const struct mx_view *view, mx_why *why);
 

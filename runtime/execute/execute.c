@@ -816,7 +816,9 @@ static int pass_halves(struct run *r) {
             if (!mx_staging_is_taken(&r->staging, true) && given_is_here(r, e)) err = put_given(r, e);
             continue;
         }
-        if (!half_ended(r, e)) continue;
+        if (!half_ended(r, e) ||
+            (r->exchange != NULL && keeps(&e->step) && !mx_exchange_has_room(r->exchange, &e->step)))
+            continue;
         if ((err = pass_half(r, e)) < 0) end_transfer(r, e);
     }
     return err;
@@ -1195,14 +1197,16 @@ static void settle_buffer(struct run *r, struct entry *e) {
         s->buffer = s->buffer == r->called ? r->source : r->target;
 }
 
-/* Steps of one sweep are of one message. */
+/* Steps of one sweep are of one message. The next one is asked for with the first STORE, long before the end
+ * of a sweep is taken from the schedule, for who sends may have to come to terms with who receives. */
 static int settle_exchange(struct run *r, struct entry *e) {
+    const bool ends = e->step.kind == MX_STEP_COMMIT;
     e->sweep = r->sweeps;
-    if (e->step.kind == MX_STEP_COMMIT) r->sweeps++;
+    r->sweeps += ends;
     if (r->exchange == NULL) return 0;
     if (is_given(e)) mx_exchange_load(r->exchange, &e->step, e->sweep);
-    if (e->step.kind != MX_STEP_COMMIT || r->x->decides != NULL) return 0;
-    return mx_exchange_ask(r->exchange, r->sweeps, e->step.next_given, r->why);
+    if ((!ends && !keeps(&e->step)) || r->x->decides != NULL) return 0;
+    return mx_exchange_ask(r->exchange, e->sweep + 1, e->step.next_given, r->why);
 }
 
 /* ------------------------------------------------------------------ filling and emptying the window */
@@ -1301,6 +1305,13 @@ static uint64_t waiting_advance(const struct run *r) {
     return i;
 }
 
+/* For what neighbours get of a STORE: while it has none, everything else goes on. With an accelerator that is
+ * asked when the rows are in the staging memory. */
+static bool has_room(const struct run *r, const struct entry *e) {
+    return r->exchange == NULL || !keeps(&e->step) || staged(r) || is_only_taken(r, e) ||
+           mx_exchange_has_room(r->exchange, &e->step);
+}
+
 /* Starts every step that depends on nothing unfinished; an ADVANCE last, for there are engines that
  * return only when it is done. *some: whether something was started. */
 static int start_ready(struct run *r, bool *some) {
@@ -1308,7 +1319,8 @@ static int start_ready(struct run *r, bool *some) {
     *some = false;
     for (uint64_t i = r->first; i < r->end && err == 0 && !r->out->ended; i++) {
         const struct entry *e = at(r, i);
-        if (e->state != WAITING || e->step.kind == MX_STEP_ADVANCE || blocker(r, i) != i) continue;
+        if (e->state != WAITING || e->step.kind == MX_STEP_ADVANCE || blocker(r, i) != i || !has_room(r, e))
+            continue;
         err = start(r, i);
         *some = true;
     }
@@ -1352,6 +1364,7 @@ static int wait_for_any(struct run *r) {
         if (err < 0) return err;
         for (uint64_t i = r->first; i < r->end; i++)
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
+        if (r->exchange != NULL && mx_exchange_freed(r->exchange)) return 0;
         if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
         mx_bell_wait(bell, heard, staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS);
     }

@@ -180,7 +180,7 @@ static void give_up(struct mpi *m, void *transfer, bool sends) {
  * that wait one looks for all, for each look costs a timer. The time between two looks follows what moves: a
  * look that finds an eighth to a quarter of what may be under way comes neither too early nor too late. */
 enum { LOOKS = 200, FEW_LOOKS = 20, SHORT_BYTES = 64 << 10 };
-enum { LEAST_REST_NS = 50000, MOST_REST_NS = 1000000 };
+enum { LEAST_REST_NS = 50000, MOST_REST_NS = 1000000, MOST_REST_STILL_NS = 2000000 };
 
 static int64_t now_ns(void) {
     struct timespec t;
@@ -198,7 +198,8 @@ static void look_at(struct mpi *m, struct wait *w, bool *any) {
     else if (moved * 8 < w->window)
         w->pace.ns += w->pace.ns / 2;
     if (w->pace.ns < LEAST_REST_NS) w->pace.ns = LEAST_REST_NS;
-    if (w->pace.ns > MOST_REST_NS) w->pace.ns = MOST_REST_NS;
+    const int64_t most = moved > 0 ? MOST_REST_NS : MOST_REST_STILL_NS;
+    if (w->pace.ns > most) w->pace.ns = most;
 }
 
 static void look_at_all(struct mpi *m) {
