@@ -714,6 +714,27 @@ Test(tune, choice) {
     cr_expect(strcmp(r.plan.algorithm, "direct-skewed") == 0 && r.plan.bt >= 2 && r.shape.rows == 0);
 }
 
+/* Of iblock a little more than tiled has may be a cache's. */
+Test(tune, engine_of_measured_rates) {
+    static const struct {
+        double iblock;
+        const char *engine;
+    } cases[] = {{1.9e9, "tiled"}, {2.4e9, "tiled"}, {2.6e9, "iblock"}};
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 1022, 64, 1, 8);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mx_tune_request q = {
+            .problem = &p, .machine = &m, .dram_bytes = 512 * MIB, .offset_align_bytes = 512};
+        struct mx_tune_result r;
+        mx_why why;
+        q.rates = (struct mx_rates){.tiled_updates_per_s = 2e9, .iblock_updates_per_s = cases[i].iblock};
+        const int err = mx_tune(&q, &why, &r);
+        cr_assert(err == 0, "%s", why.text);
+        cr_expect(strcmp(r.plan.engine, cases[i].engine) == 0, "iblock %g: %s", cases[i].iblock,
+                  r.plan.engine);
+    }
+}
+
 /* The same Block on a device that reads slowly: explicit transfers take read / rate, a mapping (read +
  * stored) / rate, since a page is read before it is stored to, save in the second Buffer the first time, and
  * cores copy and take faults besides; nothing is transferred where what the Blocks leave holds both Buffers.
