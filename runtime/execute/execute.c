@@ -85,6 +85,7 @@ struct run {
     mx_engine *engine;
     mx_why *why;
     struct mx_executed *out;
+    struct mx_bell *bell; /* of this thread, rung by all that it has under way */
     const struct mx_shape *shape;
     struct mx_view view;                      /* base, slots, pitches */
     struct mx_fixed_view fixed[MX_MAX_FIXED]; /* view.fixed, where there is C */
@@ -868,7 +869,7 @@ static int start_commit(struct run *r, struct entry *e) {
     if (err < 0) return err;
     if (!e->durable || r->out->ended) return e->state = DONE, 0; /* at the end commit_newest */
     *c = (struct committer){
-        .x = r->x, .bell = mx_bell_mine(), .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
+        .x = r->x, .bell = r->bell, .time = steps_of(r, e->step.time), .buffer = e->step.buffer};
     err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
         return mx_fail(r->why, err, "no thread for the commit of step %lld: %s", (long long)c->time,
@@ -1356,9 +1357,8 @@ static uint64_t oldest_advance(const struct run *r) {
 static bool waits_for_any(const struct run *r) { return staged(r) || r->exchange != NULL; }
 
 static int wait_for_any(struct run *r) {
-    struct mx_bell *bell = mx_bell_mine();
     for (;;) {
-        const uint32_t heard = mx_bell_heard(bell);
+        const uint32_t heard = mx_bell_heard(r->bell);
         int err = pass_halves(r);
         if (err == 0) err = look_at_neighbours(r);
         if (err < 0) return err;
@@ -1366,7 +1366,7 @@ static int wait_for_any(struct run *r) {
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
         if (r->exchange != NULL && mx_exchange_freed(r->exchange)) return 0;
         if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
-        mx_bell_wait(bell, heard, staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS);
+        mx_bell_wait(r->bell, heard, staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS);
     }
 }
 
@@ -1392,9 +1392,9 @@ static int wait_busy(struct run *r) {
                           at(r, i)->step.kind != MX_STEP_ADVANCE;
     if (waits_for_any(r)) return wait_for_any(r);
     while (transfer) {
-        const uint32_t heard = mx_bell_heard(mx_bell_mine());
+        const uint32_t heard = mx_bell_heard(r->bell);
         if (has_ended(r, at(r, a)) || has_ended(r, at(r, i))) break;
-        mx_bell_wait(mx_bell_mine(), heard, LOOK_AGAIN_NS);
+        mx_bell_wait(r->bell, heard, LOOK_AGAIN_NS);
     }
     return finish(r, transfer && !has_ended(r, at(r, a)) ? i : a);
 }
@@ -1571,6 +1571,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                     .engine = engine,
                     .why = why,
                     .out = out,
+                    .bell = mx_bell_open(),
                     .shape = &schedule->shape,
                     .first_sweep = true,
                     .source = x->source,
@@ -1605,5 +1606,6 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     }
     mx_feeder_stop(r.feeder);
     close_run(&r);
+    mx_bell_close();
     return err;
 }

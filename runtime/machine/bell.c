@@ -5,9 +5,15 @@
 #include <time.h>
 #include <unistd.h>
 
+static _Thread_local struct mx_bell mine;
+static _Thread_local int opened;
+
+struct mx_bell *mx_bell_open(void) {
+    return opened++, &mine;
+}
+void mx_bell_close(void) { opened--; }
 struct mx_bell *mx_bell_mine(void) {
-    static _Thread_local struct mx_bell mine;
-    return &mine;
+    return opened > 0 ? &mine : NULL;
 }
 
 /* Either this sees who waits, or the kernel sees, when that one goes to sleep, that it was rung: both go

@@ -2,8 +2,8 @@
  *
  * A thread that posts work to others, and has several kinds of it under way (transfers, calls of an engine,
  * messages), cannot wait for each of them at a time, and to look again and again costs a timer each time:
- * some 25 us of CPU on a virtual machine. So every thread has a bell. Whoever ends something that a thread
- * has posted rings the bell of that thread, and it sleeps until then:
+ * some 25 us of CPU on a virtual machine. So a thread can have a bell. Whoever ends something that the thread
+ * has posted since it opened it rings it, and the thread sleeps until then:
  *
  *     waits                                     ends something
  *     heard = mx_bell_heard(bell)               publishes the end (release)
@@ -24,7 +24,11 @@ struct mx_bell {
     _Atomic uint32_t waiting; /* whether its thread sleeps, or is about to */
 };
 
-/* Of the calling thread; valid until that ends, which is to be after all that might ring it. */
+/* The calling thread has one from here on, until it is closed as often as it was opened. What is posted in
+ * between is waited for by the same thread: what rings is to have rung before the thread ends. */
+struct mx_bell *mx_bell_open(void);
+void mx_bell_close(void);
+/* Of the calling thread; NULL where it has none: what it posts ends without a ring. */
 struct mx_bell *mx_bell_mine(void);
 /* Any thread. NULL allowed. A system call only where the other one sleeps. */
 void mx_bell_ring(struct mx_bell *bell);

@@ -398,7 +398,7 @@ static void wait_until(struct mx_bell *bell, _Atomic int *value, int much) {
 
 static void *play(void *argument) {
     struct player *me = argument;
-    me->bell = mx_bell_mine();
+    me->bell = mx_bell_open();
     atomic_store(&me->ready, true);
     while (!atomic_load(&me->other->ready)) sched_yield();
     for (int i = 1; i <= TURNS; i++) {
@@ -423,7 +423,9 @@ Test(bell, no_ring_is_lost, .timeout = 120) {
 }
 
 Test(bell, a_wait_ends_by_itself) {
-    struct mx_bell *bell = mx_bell_mine();
+    cr_assert_null(mx_bell_mine());
+    struct mx_bell *bell = mx_bell_open();
+    cr_assert_eq(mx_bell_mine(), bell);
     const uint32_t heard = mx_bell_heard(bell);
     mx_bell_wait(bell, heard, 1000);
     cr_assert_eq(mx_bell_heard(bell), heard);
@@ -431,4 +433,6 @@ Test(bell, a_wait_ends_by_itself) {
     mx_bell_wait(bell, heard, for_ever); /* it was rung before */
     cr_assert_eq(mx_bell_heard(bell), heard + 1);
     mx_bell_ring(NULL);
+    mx_bell_close();
+    cr_assert_null(mx_bell_mine());
 }
