@@ -11,6 +11,7 @@ import numpy
 import pytest
 import test_run_systems
 from conftest import ROOT, random_grid, wait_until
+from crash_ranks import ranks_of
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 NX, NY, NZ, NT = 21, 18, 53, 17
@@ -329,6 +330,29 @@ def test_stopped(memext, place, how):
     os.kill(other if how == signal.SIGKILL else run.pid, how)
     err = run.communicate(timeout=600)[1]
     assert run.returncode == 128 + how if how == signal.SIGKILL else run.returncode != 0, (run.returncode, err)
+
+
+@pytest.mark.parametrize("mpi", ["local", *MPIS])
+def test_interrupted_beside_one_that_is_stopped(memext, build, place, mpi):
+    """A rank alone is asked to end while it waits for what another, which does not go on, would send or commit: it ends, all do, and go on from
+    what they had committed."""
+    how = under(build, mpi, 3) if mpi != "local" else {"prefix": (), "env": None}
+    grid = ["-n", NX, NY, NZ, "-t", 200]
+    words = [memext.program, "run", "-d", place, *EACH, "--quiet", "--keep", *([] if mpi != "local" else ["--ranks", 3])]
+    slow = ["--plan", f"stream bt=1 slab={NZ}", "--backend", "fault:aio", "--fault", "delay_us=9000"]
+    run = subprocess.Popen([str(w) for w in [*how["prefix"], *words, *grid, *slow]], stderr=subprocess.PIPE, text=True, env=how["env"])
+    wait_until(lambda: min(steps_of(memext, place, 3)) >= 1, "a commit", run)
+    first, second, third = ranks_of(run.pid)
+    os.kill(second, signal.SIGSTOP)
+    wait_until(lambda: open(f"/proc/{second}/stat").read().rsplit(")", 1)[1].split()[0] == "T", "a stop", run)
+    os.kill(third, signal.SIGTERM)
+    err = run.communicate(timeout=600)[1]
+    assert run.returncode not in (0, 2) and "interrupted after step" in err, (run.returncode, err)
+    steps = steps_of(memext, place, 3)
+    assert 1 <= min(steps) and max(steps) - min(steps) <= 1, steps
+    done = memext("run", "--resume", "-d", place, *EACH, "--ranks", 2, "--quiet", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["checksum"] == alone(memext, *grid)["checksum"]
 
 
 def test_refusals(memext, place, tmp_path):
