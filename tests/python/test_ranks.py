@@ -112,6 +112,24 @@ def test_systems(memext, place, tmp_path, name):
         check_bytes(result, 3)
 
 
+APPLICATIONS = {"denoising": (2, {"f": "u1"}), "pore_diffusivity": (1, {"pore": "u1"}), "seismic_shot": (4, {"v": "u2", "sponge": "u1"})}  # radius, C
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_applications(memext, place, tmp_path, name):
+    """Fields that are read beyond the ends of a rank, and reductions of a kernel: three ranks have the sums, bit by bit, and the state of one."""
+    (h, fields), (nx, ny, nz), rng = APPLICATIONS[name], (20, 23, 41), numpy.random.default_rng(3)
+    words = ["--kernel", ROOT / "systems" / "applications" / f"{name}.c", "-n", nx, ny, nz, "-t", 9, "--init", "random", "--check", 2]
+    for field, dtype in fields.items():
+        numpy.save(tmp_path / f"{field}.npy", rng.integers(0, 2, (nz + 2 * h, ny + 2 * h, nx + 2 * h)).astype(dtype))
+        words += ["--field", f"{field}={tmp_path / field}.npy"]
+    one = memext.run(*words, "--backend", "dram", "--threads", 1)
+    for plan in [["--plan", "stream bt=3 slab=2"], ["--plan", "stream by=13 bt=2 slab=3"], ["--algorithm", "redundant", "--block", 8, 7, 2]]:
+        result = ranks(memext, place, 3, *words, *plan)
+        assert result["checksum"] == one["checksum"] and result["norms"] == one["norms"], plan
+        check_bytes(result, 3)
+
+
 def test_pieces(memext, place, tmp_path, monkeypatch):
     """Planes that are pieces of a message each (above they are too small for that): strips, blocks, around the ends, both arrays."""
     plans = {"stream": ["--algorithm", "stream", "--block", 186, 40, 3], "strips": ["--plan", "stream by=50 bt=3 slab=2"],
@@ -444,6 +462,19 @@ def test_mpi(memext, build, place, whole, mpi):
         assert result["ranks"]["link"] == "mpi"
         check_bytes(result, n)
     assert result["checksum"] == whole and result["resumed_from"] == 12
+
+
+def test_built_without_mpi(memext, tmp_path):
+    """The command without its modules: it says that they are not there, does all else, and refuses to be several ranks of an mpirun, each by itself."""
+    program = shutil.copy(memext.program, tmp_path)
+    env = {key: value for key, value in os.environ.items() if key != "MEMEXT_MODULES"}
+    said = memext("info", program=program, env=env).stdout
+    if "memext-" in said.partition("links")[2]:
+        pytest.skip("memext is installed, with its modules")
+    assert "NOT HERE: not built: packages-mpi.txt was not installed" in said
+    assert memext("run", *GRID, "--ranks", 2, "--backend", "dram", "--quiet", program=program, env=env).returncode == 0
+    for variable in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]:
+        memext.refused("run", *GRID, "--backend", "dram", program=program, env={**env, variable: "2"}, naming=["without its MPI", "packages-mpi.txt"])
 
 
 @pytest.mark.parametrize("mpi", ["local", *MPIS])
