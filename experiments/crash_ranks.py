@@ -1,18 +1,23 @@
 #!/usr/bin/python3
 """kill -9 of a random rank at a random moment, again and again: does a run of ranks always come to the right bits?
 
-A campaign is one problem with a plan drawn at random, begun with 1 to 4 ranks of this machine (the link local). One rank (or,
-of a run by itself, the process) gets SIGKILL at a moment drawn from the whole run: while stores are made, the grid is
-initialised, sweeps are computed and committed, or planes go over to the stores of another number of ranks. All processes have
-to end; then the run goes on with --resume, mostly with another number of ranks, and is killed again. Where a whole set of
-stores holds a step, --resume has to take it up; where none does, the run begins anew. At the end of a campaign the run goes on
-undisturbed, and its checksum has to be that of a run that nothing ever happened to; only its last stores may be left, and no
+A campaign is one problem with a plan drawn at random, begun with 1 to 4 ranks of this machine (the link local, or with --links
+an mpirun). One rank (or, of a run by itself, the process) gets SIGKILL at a moment drawn from the whole run: while stores are
+made, the grid is initialised, sweeps are computed and committed, or planes go over to the stores of another number of ranks. All
+processes have to end; then the run goes on with --resume, mostly with another number of ranks, and is killed again. Where a whole
+set of stores holds a step, --resume has to take it up; where none does, the run begins anew. At the end of a campaign the run goes
+on undisturbed, and its checksum has to be that of a run that nothing ever happened to; only its last stores may be left, and no
 process.
 
-usage: experiments/crash_ranks.py [--kills 100] [--seed 1] [--place DIR] [--patience 300] [--json FILE]
+--in-place: runs that rewrite their one pair of Buffers. What a kill leaves of them is no state, which --resume has to say, but
+for that of the end: half of the kills come near it, when ranks commit one after the other.
+
+usage: experiments/crash_ranks.py [--kills 100] [--seed 1] [--links local,openmpi,mpich] [--in-place] [--place DIR] [--patience 300]
+           [--json FILE]
 The exit status is 0 only when nothing failed.
 """
 import argparse
+import array
 import collections
 import json
 import os
@@ -31,17 +36,26 @@ PLANS = [["--algorithm", "stream", "--block", NY, 128, 2], ["--plan", "stream by
          ["--algorithm", "stream", "--engine", "iblock", "--block", NY, 128, 3]]
 EVERY = [[], ["--commit-every", 0], ["--commit-every", 0.01], ["--commit-every", 0.1]]
 DEATHS = 8  # of a campaign, at most
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"], "mpich": ["mpirun.mpich", "-n"]}
+# What is said of a rank that SIGKILL has ended: by memext, by mpirun of Open MPI, by that of MPICH.
+KILLED = {"local": {128 + signal.SIGKILL}, "openmpi": {128 + signal.SIGKILL}, "mpich": {int(signal.SIGKILL), 128 + signal.SIGKILL}}
 
 
 class Wrong(Exception):
     """What a run did that it may not do."""
 
 
-def children(pid):
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
+def ranks_of(pid):
+    """The ranks that a command has started; between mpirun and them there may be processes of its own."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):  # mpirun has threads
+        try:
+            for child in map(int, path.read_text().split()):
+                is_rank = Path(f"/proc/{child}/comm").read_text().strip() == "memext"
+                found += [child] if is_rank else ranks_of(child)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
 
 
 def gone(pid):
@@ -57,18 +71,30 @@ class Campaign:
         self.size = [str(n) for n in (NX, NY, dice.randint(32, 71))]
         self.steps = dice.randint(20, 50)
         kind = ["--stencil", dice.choice(["star7", "edge19", "box27"]), "--dtype", dice.choice(["f64", "f32"])]
-        self.problem = ["-n", *self.size, "-t", self.steps, *kind]
         self.plan = [str(word) for word in dice.choice(PLANS)]
+        self.in_place = arguments.in_place
+        if self.in_place:
+            kind, self.plan = self.system(), ["--plan", dice.choice(["stream bt=2 slab=3", "stream by=7 bt=2 slab=2", "stream bt=4 slab=2"])]
+        self.problem = ["-n", *self.size, "-t", self.steps, *kind]
         self.delay = dice.choice([0, 500, 2000, 5000])
+        self.links = arguments.links.split(",")
         self.also = random.Random(repr(self.problem))  # of its own: problems of a seed stay what they were
         self.report = folder.parent / "report.json"
         self.counts = collections.Counter()
         self.log = []
 
+    def system(self):
+        """One that reads the old value, with a field that it only reads."""
+        field = self.folder.parent / "eps.raw"
+        field.write_bytes(array.array("f", [1.0]).tobytes() * ((NX + 2) * (NY + 2) * (int(self.size[2]) + 2)))
+        return ["--kernel", ROOT / "systems" / "fdtd.c", "--init", "random", "--field", f"eps={field},f32"]
+
     def words(self, ranks, slow):
         backend = ["--backend", "fault:aio", "--fault", f"delay_us={self.delay}"] if slow and self.delay else ["--backend", "aio"]
-        many = ["--ranks", ranks] if ranks > 1 else []
-        return [self.memext, "run", "-d", self.folder, *many, "--threads", 1, "--dram", "64MiB", "--quiet", "--keep", *backend]
+        self.link = self.also.choice(self.links) if ranks > 1 and self.links != ["local"] else "local"
+        many = ["--ranks", ranks] if ranks > 1 and self.link == "local" else []
+        how = [*LAUNCHERS[self.link], ranks] if self.link != "local" else []
+        return [*how, self.memext, "run", "-d", self.folder, *many, "--threads", 1, "--dram", "64MiB", "--quiet", "--keep", *backend]
 
     def start(self, words):
         words = [str(word) for word in words]
@@ -113,33 +139,56 @@ class Campaign:
             time.sleep(0.01)
         return err
 
+    def moment(self):
+        """Of a run's duration: rather early, but that of mpirun's it is that starts first; and in place every other time near the end."""
+        if self.in_place and self.dice.random() < 0.5:
+            return 0.8 + 0.25 * self.dice.random()
+        if self.links != ["local"]:
+            return self.dice.random()
+        return self.dice.random() ** 2
+
     def kill_once(self, words, ranks):
         """Starts the command and kills one of its ranks after a random time. False: it was done first."""
+        link = self.link if ranks > 1 else "local"
         process = self.start(words)
-        moment = time.monotonic() + self.dice.random() ** 2 * self.duration
+        moment = time.monotonic() + self.moment() * self.duration
         pids = [process.pid] if ranks == 1 else []
         while time.monotonic() < moment and process.poll() is None:
             time.sleep(0.0005)
-        if ranks > 1:
-            pids = children(process.pid)
+        while ranks > 1 and not pids and process.poll() is None:  # mpirun takes its time
+            pids = ranks_of(process.pid)
         victim = self.dice.choice(pids) if pids else None
         if victim is not None and process.poll() is None:
-            os.kill(victim, signal.SIGKILL)
-            self.log.append(f"kill -9 {victim}, of {ranks} ranks")
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:  # done by now
+                victim = None
+            self.log.append(f"kill -9 {victim}, of {ranks} ranks, link {link}")
         err = self.finish(process, pids)
         if process.returncode == 0:
             return False
-        expected = -signal.SIGKILL if ranks == 1 else 128 + signal.SIGKILL
-        if process.returncode != expected:
+        expected = {-signal.SIGKILL} if ranks == 1 else KILLED[link]
+        if process.returncode not in expected:
             raise Wrong(f"exit status {process.returncode} instead of {expected}: {err.strip()}")
         for line in err.splitlines():
-            if not line.startswith("memext run: "):
+            if link == "local" and not line.startswith("memext run: "):
                 raise Wrong(f"not a sentence: {line}")
         self.counts["kills"] += 1
+        self.counts[f"kills, {link if ranks > 1 else 'one process'}"] += 1
         return True
+
+    def no_state(self):
+        """What a run in place was killed in is not to be gone on from, and that is said."""
+        process = self.start([self.memext, "run", "--resume", "-d", self.folder, "--ranks", 2, "--threads", 1, "--quiet"])
+        err = self.finish(process, [])
+        if process.returncode != 2 or not err.startswith("memext run: "):
+            raise Wrong(f"there is no state, and --resume ends with {process.returncode}: {err.strip()}")
+        self.counts["nothing to resume, said"] += 1
 
     def fresh(self, ranks):
         every = self.also.choice(EVERY) or (["--commit-every", 0] if ranks == 1 else [])
+        if self.in_place:
+            every = ["--in-place"]
         return [*self.words(ranks, True), *self.problem, *self.plan, *every, *self.there(), "--force"]
 
     def there(self):
@@ -176,6 +225,8 @@ class Campaign:
             state = self.newest(self.stores())
             if state is None and begun:
                 raise Wrong("the stores of a run that had a state hold none any more")
+            if state is None and self.in_place and any(self.folder.iterdir()):
+                self.no_state()
             if state is None:
                 words = self.fresh(ranks)
             else:
@@ -190,6 +241,8 @@ class Campaign:
             begun |= after is not None
             if state is None:
                 self.counts["killed before the first commit"] += after is None
+                if self.in_place and after is not None and after[2] != self.steps:
+                    raise Wrong(f"a run in place of {self.steps} steps holds {after}")
                 continue
             if after is None or after[0] < state[0] or after[2] < state[2]:
                 raise Wrong(f"{state} had been committed, and after a kill there is {after}")
@@ -202,6 +255,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--links", default="local", help="with a comma between them: local, openmpi, mpich")
+    parser.add_argument("--in-place", action="store_true")
     parser.add_argument("--place", type=Path, default=ROOT / "build")
     parser.add_argument("--memext", type=Path, default=Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")) / "memext")
     parser.add_argument("--patience", type=float, default=300)

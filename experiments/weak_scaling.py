@@ -205,11 +205,12 @@ class Measurement:
 
 # ------------------------------------------------------------------ simulation
 
-def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h=1, alternate=False):
+def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h=1, ways="up"):
     """Seconds of `ranks` ranks of `planes` planes each. A sweep of b levels computes planes + (b - 1) h planes a level for two neighbours, half
     of it for one; its front moves up, from the ghosts of the lower end to those of the upper: the lower message is needed when it begins, the
     upper one when b h planes are left; the lowest b h planes are stored when it has gone 2 b h planes up, the uppermost at its end. A rank
-    sends one message after the other. alternate: every other sweep goes down, with the ends exchanged."""
+    sends one message after the other. ways: "turns", every other sweep goes down, with the ends exchanged; "mirrored", all sweeps of every other
+    rank do."""
     done = [0.0] * ranks  # end of the last sweep
     sending = [0.0] * ranks  # the link of each is free again
     start = latency + min(bt, levels) * h * plane_cells * ELEMENT / link_rate
@@ -218,13 +219,13 @@ def simulate(ranks, planes, plane_cells, levels, bt, rate, link_rate, latency, h
     if ranks == 1:
         low, high = [0.0], [0.0]
     for sweep in range(-(-levels // bt)):
-        down = alternate and sweep % 2 == 1
-        first, last = (high, low) if down else (low, high)  # needed when a sweep begins, and near its end
         b = min(bt, levels)
         levels -= b
         bytes_ = min(bt, levels) * h * plane_cells * ELEMENT
         next_low, next_high = [0.0] * ranks, [0.0] * ranks
         for k in range(ranks):
+            down = ways == "turns" and sweep % 2 == 1 or ways == "mirrored" and k % 2 == 1
+            first, last = (high, low) if down else (low, high)  # needed when a sweep begins, and near its end
             ends = (k > 0) + (k < ranks - 1)
             work = b * (planes + ends * (b - 1) * h / 2) * plane_cells / rate
             begin = max(done[k], first[k])
@@ -314,14 +315,16 @@ def simulation(a):
     def each(ranks, share, bt):
         """Seconds of each way of doing it."""
         given = (ranks, share, cells, a.steps, bt, a.rate, link_rate, latency)
-        return {"whole": simulate(*given), "alternating": simulate(*given, alternate=True), "pieces": simulate_pieces(*given),
+        return {"whole": simulate(*given), "alternating": simulate(*given, ways="turns"),
+                "mirrored": simulate(*given, ways="mirrored"), "pieces": simulate_pieces(*given),
                 "committed": simulate_pieces(*given, commits=True), "closed_form": closed_form(*given, commits=True)}
 
     alone = simulate(1, planes, cells, a.steps, a.bt, a.rate, link_rate, latency)
     one = simulate(1, planes * a.strong, cells, a.steps, a.bt, a.rate, link_rate, latency)
     print(f"simulation (no measurement): {nx} x {ny} x {planes} cells a rank, {a.steps} steps, bt {a.bt}, {a.rate:.3g} updates/s a rank, link {a.link}")
-    print("                  weak, E:                                                             strong, speed-up:")
-    print("  ranks  E_weak  whole  up and down  in pieces  committed  as predicted     planes   whole  up and down  in pieces  committed")
+    names = ["whole", "by turns", "mirrored", "in pieces", "committed"]
+    print("  weak: E, strong: speed-up")
+    print("  ranks  E_weak", *[f"{name:>9}" for name in [*names, "predicted"]], "     planes", *[f"{name:>9}" for name in names])
     for ranks in [2**i for i in range(11)]:
         weak = {way: alone / seconds for way, seconds in each(ranks, planes, a.bt).items()}
         ends = min(ranks - 1, 2)
@@ -329,9 +332,9 @@ def simulation(a):
         share = planes * a.strong // ranks
         strong = {way: one / seconds for way, seconds in each(ranks, share, min(a.bt, share)).items()} if share > 0 else None
         rows.append({"ranks": ranks, "e_weak": e_weak, "weak_efficiency": weak, "strong_planes": share, "strong_speed_up": strong})
-        print(f"  {ranks:5}   {e_weak:.3f}  {weak['whole']:.3f}        {weak['alternating']:.3f}      {weak['pieces']:.3f}      {weak['committed']:.3f}"
-              f"         {weak['closed_form']:.3f}   {share:8}"
-              + (f"   {strong['whole']:5.1f}        {strong['alternating']:5.1f}      {strong['pieces']:5.1f}      {strong['committed']:5.1f}" if strong else ""))
+        columns = ["whole", "alternating", "mirrored", "pieces", "committed"]
+        print(f"  {ranks:5}   {e_weak:.3f}", *[f"{weak[way]:9.3f}" for way in [*columns, "closed_form"]],
+              *([f"    {share:7}", *[f"{strong[way]:9.1f}" for way in columns]] if strong else []))
     return {"simulation": True, "link": a.link, "rows": rows}
 
 

@@ -1366,6 +1366,8 @@ static int wait_for_any(struct run *r) {
             if (at(r, i)->state == RUNNING && has_ended(r, at(r, i))) return 0;
         if (r->exchange != NULL && mx_exchange_freed(r->exchange)) return 0;
         if (r->held && settle_due(r) != 0) return r->due < 0 ? r->due : 0;
+        /* What others send may never come. */
+        if (r->exchange != NULL && r->x->stop != NULL && *r->x->stop) return -EINTR;
         mx_bell_wait(r->bell, heard, staged(r) ? LOOK_AGAIN_STAGED_NS : LOOK_AGAIN_NS);
     }
 }
@@ -1400,15 +1402,18 @@ static int wait_busy(struct run *r) {
 }
 
 /* After the last step, an interruption or an error: nothing may be under way when the Blocks are freed.
- * The first error counts, with its sentence, and an interruption is none. */
+ * The first error counts, with its sentence, and an interruption is none. Ranks that end so do not wait for
+ * others, which a commit under way would: its end is then that the exchange was given up. */
 static int drain(struct run *r, int err) {
     mx_why *why = r->why;
     r->given_up = true;
+    const bool quits = err < 0 && r->exchange != NULL;
+    if (quits) r->x->neighbours->quit(r->x->link);
     for (uint64_t i = r->first; i < r->end; i++) {
         const bool failed = err < 0 && err != -EINTR;
         if (failed) r->why = NULL;
         int mine = at(r, i)->state == RUNNING ? finish(r, i) : 0;
-        if (mine < 0 && !failed) err = mine;
+        if (mine < 0 && !failed && !(quits && mine == -ECANCELED)) err = mine;
     }
     r->why = why;
     if (err != -EINTR && (err < 0 || !r->out->ended)) return err;

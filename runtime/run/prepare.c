@@ -430,6 +430,7 @@ static int plan_as_before(struct mx_run *r) {
     int err = -EINVAL;
     if (strcmp(plan.tuner, "manual") == 0) {
         plan.threads = q->threads;
+        plan.in_place = false; /* the state that there is outlives the run that goes on from it */
         if (r->recut.asked && plan.bz >= r->note.problem.nz) plan.bz = r->rest.nz;
         const int64_t levels = mx_levels_of(&r->rest, r->rest.nt);
         if (plan.bt > levels && levels > 0) plan.bt = levels;

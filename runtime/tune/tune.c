@@ -465,7 +465,8 @@ static bool allowed(const struct context *c, const struct mx_algorithm *a) {
     if (s == NULL || s->only_by_name || (c->q.resumable && !a->resumable)) return false;
     if (c->q.blocks_only && !a->uses_blocks) return false;
     if (a->needs_mapped) return c->q.face != MX_TUNE_TRANSFER;
-    if (c->q.face == MX_TUNE_RESIDENT) return false;
+    /* Blocks beside Buffers that are in DRAM: only where direct cannot be, of several ranks. */
+    if (c->q.face == MX_TUNE_RESIDENT && !c->q.blocks_only) return false;
     bool given = c->q.manual.by != 0;
     return c->tuner == BLK || s->blocks || (given && c->q.manual.bz >= c->q.problem->nz);
 }

@@ -11,6 +11,7 @@ import numpy
 import pytest
 import test_run_systems
 from conftest import ROOT, random_grid, wait_until
+from crash_ranks import ranks_of
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 NX, NY, NZ, NT = 21, 18, 53, 17
@@ -83,8 +84,9 @@ def test_same_bits(memext, place, whole, plan):
 
 @pytest.mark.parametrize("backend", ["aio", "mmap", "dram"])
 def test_backends(memext, place, whole, backend):
-    result = memext.run(*GRID, *PLANS["stream"], *(["-d", place] if backend != "dram" else []), "--backend", backend, "--ranks", 3, *EACH)
-    assert result["checksum"] == whole
+    for plan in (PLANS["stream"], []):  # a tuner finds one as well
+        result = memext.run(*GRID, *plan, *(["-d", place] if backend != "dram" else []), "--backend", backend, "--ranks", 3, *EACH)
+        assert result["checksum"] == whole
 
 
 @pytest.mark.parametrize("sides", [["z=periodic"], ["z=mirror,fixed", "y=mirror"], ["z=periodic", "y=periodic", "x=periodic"]])
@@ -107,6 +109,24 @@ def test_systems(memext, place, tmp_path, name):
         copy = ["--field-copy"] if i == 1 and system.fixed else []
         result = ranks(memext, place, 3, *system.words(nt), *plan, *system.outputs(tmp_path), *copy, "--overwrite")
         system.check(tmp_path, nt)
+        check_bytes(result, 3)
+
+
+APPLICATIONS = {"denoising": (2, {"f": "u1"}), "pore_diffusivity": (1, {"pore": "u1"}), "seismic_shot": (4, {"v": "u2", "sponge": "u1"})}  # radius, C
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_applications(memext, place, tmp_path, name):
+    """Fields that are read beyond the ends of a rank, and reductions of a kernel: three ranks have the sums, bit by bit, and the state of one."""
+    (h, fields), (nx, ny, nz), rng = APPLICATIONS[name], (20, 23, 41), numpy.random.default_rng(3)
+    words = ["--kernel", ROOT / "systems" / "applications" / f"{name}.c", "-n", nx, ny, nz, "-t", 9, "--init", "random", "--check", 2]
+    for field, dtype in fields.items():
+        numpy.save(tmp_path / f"{field}.npy", rng.integers(0, 2, (nz + 2 * h, ny + 2 * h, nx + 2 * h)).astype(dtype))
+        words += ["--field", f"{field}={tmp_path / field}.npy"]
+    one = memext.run(*words, "--backend", "dram", "--threads", 1)
+    for plan in [["--plan", "stream bt=3 slab=2"], ["--plan", "stream by=13 bt=2 slab=3"], ["--algorithm", "redundant", "--block", 8, 7, 2]]:
+        result = ranks(memext, place, 3, *words, *plan)
+        assert result["checksum"] == one["checksum"] and result["norms"] == one["norms"], plan
         check_bytes(result, 3)
 
 
@@ -330,6 +350,29 @@ def test_stopped(memext, place, how):
     assert run.returncode == 128 + how if how == signal.SIGKILL else run.returncode != 0, (run.returncode, err)
 
 
+@pytest.mark.parametrize("mpi", ["local", *MPIS])
+def test_interrupted_beside_one_that_is_stopped(memext, build, place, mpi):
+    """A rank alone is asked to end while it waits for what another, which does not go on, would send or commit: it ends, all do, and go on from
+    what they had committed."""
+    how = under(build, mpi, 3) if mpi != "local" else {"prefix": (), "env": None}
+    grid = ["-n", NX, NY, NZ, "-t", 200]
+    words = [memext.program, "run", "-d", place, *EACH, "--quiet", "--keep", *([] if mpi != "local" else ["--ranks", 3])]
+    slow = ["--plan", f"stream bt=1 slab={NZ}", "--backend", "fault:aio", "--fault", "delay_us=9000"]
+    run = subprocess.Popen([str(w) for w in [*how["prefix"], *words, *grid, *slow]], stderr=subprocess.PIPE, text=True, env=how["env"])
+    wait_until(lambda: min(steps_of(memext, place, 3)) >= 1, "a commit", run)
+    first, second, third = ranks_of(run.pid)
+    os.kill(second, signal.SIGSTOP)
+    wait_until(lambda: open(f"/proc/{second}/stat").read().rsplit(")", 1)[1].split()[0] == "T", "a stop", run)
+    os.kill(third, signal.SIGTERM)
+    err = run.communicate(timeout=600)[1]
+    assert run.returncode not in (0, 2) and "interrupted after step" in err, (run.returncode, err)
+    steps = steps_of(memext, place, 3)
+    assert 1 <= min(steps) and max(steps) - min(steps) <= 1, steps
+    done = memext("run", "--resume", "-d", place, *EACH, "--ranks", 2, "--quiet", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["checksum"] == alone(memext, *grid)["checksum"]
+
+
 def test_refusals(memext, place, tmp_path):
     """What ranks cannot do is said in a sentence, before anything is done."""
     words = [*GRID, "-d", place, "--ranks"]
@@ -419,6 +462,19 @@ def test_mpi(memext, build, place, whole, mpi):
         assert result["ranks"]["link"] == "mpi"
         check_bytes(result, n)
     assert result["checksum"] == whole and result["resumed_from"] == 12
+
+
+def test_built_without_mpi(memext, tmp_path):
+    """The command without its modules: it says that they are not there, does all else, and refuses to be several ranks of an mpirun, each by itself."""
+    program = shutil.copy(memext.program, tmp_path)
+    env = {key: value for key, value in os.environ.items() if key != "MEMEXT_MODULES"}
+    said = memext("info", program=program, env=env).stdout
+    if "memext-" in said.partition("links")[2]:
+        pytest.skip("memext is installed, with its modules")
+    assert "NOT HERE: not built: packages-mpi.txt was not installed" in said
+    assert memext("run", *GRID, "--ranks", 2, "--backend", "dram", "--quiet", program=program, env=env).returncode == 0
+    for variable in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]:
+        memext.refused("run", *GRID, "--backend", "dram", program=program, env={**env, variable: "2"}, naming=["without its MPI", "packages-mpi.txt"])
 
 
 @pytest.mark.parametrize("mpi", ["local", *MPIS])

@@ -246,8 +246,8 @@ def test_in_place(memext, place, tmp_path, name, plan):  # noqa: F811
         assert result["commits"]["buffers"] == 2 and not result["commits"]["possible"]
         check_bytes(result, n)
     assert steps_of(memext, place, 3) == [5] * 3
-    result = memext.run("--resume", "-d", place, "--ranks", 2, *EACH, "-t", nt, *system.outputs(tmp_path), "--overwrite")
-    assert result["resumed_from"] == 5
+    result = memext.run("--resume", "-d", place, "--ranks", 2, *EACH, "-t", nt, *system.outputs(tmp_path), "--overwrite", "--commit-every", 1000)
+    assert result["resumed_from"] == 5 and result["commits"]["possible"]
     system.check(tmp_path, nt)
 
 

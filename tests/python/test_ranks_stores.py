@@ -192,3 +192,50 @@ def test_timeline(memext, place, tmp_path):  # noqa: F811
         assert sum(e["n"] for e in line.of_kind("store")) == one["write_bytes"]
         assert line.header["problem"]["nz"] == one["planes"]
     assert timeline.read(tmp_path / "timeline").header["rank"] == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--commit-every", 0.01], ["--accel", "host"], ["--accel", "host", "--commit-every", 0.01]],
+                         ids=["plain", "every", "accel", "accel-every"])
+@pytest.mark.parametrize("mpi", ["local", *MPIS])
+def test_full_disk(memext, build, mounted, mpi, more):
+    """A place that has room for the store of each rank but not for all: nothing begins, and nothing is left. One that gets full while a run goes on, or
+    has no room for the stores of another number of ranks: what was committed stays, and goes on when there is room."""
+    how = under(build, mpi, 3) if mpi != "local" else {}
+    many = [] if how else ["--ranks", 3]
+    disk = mounted(64 << 20)[0]
+    stores, ballast, grid = disk / "stores", disk / "ballast", ["-n", 60, 60, 120, "-t", 12]
+    stores.mkdir()
+
+    def leave(count):
+        with open(ballast, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(disk).free - count)
+
+    def run(*words, ranks=many, how=how):
+        return memext("run", *words, "-d", stores, *ranks, *EACH, "--quiet", **how)
+
+    def said(done):
+        return [line for line in done.stderr.splitlines() if line.startswith("memext run: ")]
+
+    begin = [*grid, "--plan", "stream bt=2 slab=4", *more]
+    assert run(*begin, "-t", 2, "--keep").returncode == 0
+    took = sum(path.stat().st_blocks * 512 for path in stores.rglob("memext.store"))
+    shutil.rmtree(stores)
+    stores.mkdir()
+    leave(took * 4 // 5)
+    done = run(*begin)
+    assert done.returncode == 2 and any("free space" in line for line in said(done)) and len(said(done)) == 3, done.stderr
+    assert list(stores.rglob("memext.store")) == []
+    ballast.unlink()
+    assert run(*begin, "-t", 4, "--keep").returncode == 0
+    leave(took // 2)
+    done = run("--resume", "-t", 12, "--keep", ranks=["--ranks", 2], how={})
+    assert done.returncode == 2 and "free space" in done.stderr, done.stderr
+    assert [(one["ranks"], one["step"]) for one in info(memext, stores)["sets"]] == [(3, 4)]
+    ballast.unlink()
+    leave(8 << 20)  # for two snapshots
+    done = run("--resume", "-t", 12, "--keep", "--snapshot", f"1:{disk / 'snapshots'}")
+    assert done.returncode == 3 and "free space" in done.stderr, done.stderr
+    ballast.unlink()
+    done = run("--resume", "-t", 12, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["checksum"] == alone(memext, *grid)["checksum"]

@@ -403,11 +403,15 @@ def test_refusals_of_resuming(memext, system, place, tmp_path):
 
 @pytest.mark.parametrize("name, words", [("wave", ["--backend", "mmap"]), ("fdtd", ["--backend", "uring", "--in-place"]), ("fdtd", ["--backend", "mmap"])])
 def test_more_steps_of_a_run_that_was_done_in_place(memext, system, place, tmp_path, name, words):
-    """Its store has one pair of Buffers (mmap: by the algorithm that is chosen); the run that goes on needs a second."""
+    """Its store has one pair of Buffers (mmap: by the algorithm that is chosen); the run that goes on needs a second, also where a plan was given,
+    and so can be resumed itself."""
     s = system(name)
-    memext.run(*s.words(2), "-d", place, "--keep", *words)
-    memext.run("--resume", "-d", place, "-t", 4, *s.outputs(tmp_path))
-    s.check(tmp_path, 4)
+    for plan in [[], ["--plan", "stream bt=2 slab=3"] if "--in-place" in words else []]:
+        memext.run(*s.words(2), "-d", place, "--keep", *words, *plan, "--force")
+        done = memext.run("--resume", "-d", place, "-t", 4, *s.outputs(tmp_path), "--overwrite", "--keep")
+        s.check(tmp_path, 4)
+        assert done["commits"]["possible"] and done["commits"]["buffers"] == 4
+    memext.refused("run", "--resume", "-d", place, "-t", 6, "--in-place", naming=["leave it out"])
 
 
 # ------------------------------------------------------------------ export, info, tune
