@@ -341,8 +341,9 @@ static int compile(const struct cuda *c, const char *text, mx_why *why, char **c
                        "that does, or leave --accel out",
                        c->name, of_device / 10, of_device % 10);
     snprintf(architecture, sizeof architecture, "--gpu-architecture=%s_%d", binary ? "sm" : "compute", arch);
-    const char *const options[] = {architecture, "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
-                                   "--ftz=false"};
+    /* The last: functions and tables of a cell's file, which is C, say nothing of where they are for. */
+    const char *const options[] = {architecture,       "--fmad=false", "--prec-div=true",
+                                   "--prec-sqrt=true", "--ftz=false",  "--device-as-default-execution-space"};
     if (nvrtc.create(&program, text, "kernel.cu", 0, NULL, NULL) != 0)
         return mx_fail(why, -ENOMEM, "the NVRTC here takes no program, nor does it say why");
     if (nvrtc.compile(program, (int)(sizeof options / sizeof options[0]), options) != 0)

@@ -148,6 +148,46 @@ def test_awkward(request, memext, place, accel):
         check_bus(result)
 
 
+# Functions, tables and names that C allows and compilers of devices have otherwise; functions of <math.h> that compute in double what they are given as float.
+AWKWARD_KERNEL = r"""
+#define MX_NAME "awkward"
+#define MX_RADIUS 1
+#define MX_REAL float
+#define MX_STATE(F) F(u, float) F(w, double)
+#define MX_PARAMS(P) P(a, 0.1)
+#include <math.h>
+#include <stdlib.h>
+#include <memext/cell.h>
+static const double weights[3] = {0.25, 0.5, 0.125};
+  static  const float scale = 0.5f; /* a constant */
+static const double half(double v) { return v * 0.5; }
+static inline float twice(float v) { return v + v; }
+static double max(double a, double b) { return a > b ? a : b; }
+static double third(double v) {
+    return max(v / 3, -1e300) * weights[1];
+}
+MX_CELL
+    const float c = AT(u, 0, 0, 0), kernel = fmax(c, AT(u, 1, 0, 0)), local = fabsf(AT(u, 0, 1, 0));
+    double new = sqrt(c * c + 1.0f) * 0.1, this = round(c * 10) * 0.01f, class = fmod(c, 0.3f) * 0.01f;
+    const double r = AT(w, 0, 0, 0) * weights[(X + 2 * Y) % 3] + half(M_PI) * 1e-3 * abs((int)(X - 5)) + (c < INFINITY ? 0 : 1);
+    new += trunc(this * 7) * 1e-3 + floor(local) * 1e-4f + remainder(kernel, 0.7f) * 1e-3f;
+    SET(u, (float)(new + third(twice(kernel)) * scale) + PARAM(a) * (AT(u, -1, 0, 0) + AT(u, 0, 1, 0) + AT(u, 0, -1, 0) + AT(u, 0, 0, 1)));
+    SET(w, r + class + fma(r, 1e-3, 1e-4) + fmaf(c, 1e-3f, 1e-4f) + hypot(0, 0) + copysign(1e-5f, -c) - cbrt(0) + tanf(0 * c) + sinhf(0 * c) + atan2f(0 * c, 1) + log2f(1 + 0 * c));
+MX_END
+"""
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_what_is_c_and_no_language_of_devices(request, memext, place, tmp_path, accel):
+    use(request, memext, accel)
+    (tmp_path / "awkward.c").write_text(AWKWARD_KERNEL)
+    words = ["--kernel", tmp_path / "awkward.c", "-n", 40, 20, 10, "-t", 5, "--init", "random", "-d", place]
+    expected = memext.run(*words)["checksum"]
+    result = memext.run(*words, "--accel", accel, "--plan", "stream bt=2 slab=5")
+    assert result["checksum"] == expected
+    check_bus(result)
+
+
 @pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
 def test_files_used_in_place(request, memext, place, tmp_path, accel):
     """Read-only fields of every type, at offsets of their own in files that stay as they are."""
