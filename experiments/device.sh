@@ -44,7 +44,7 @@ flash_nz=${DEVICE_FLASH_NZ:-2046}
 k_n=${DEVICE_K_N:-510}
 k_cap=${DEVICE_K_CAP:-1GiB}
 dir=${DEVICE_DIR:-.}
-limit="$own timeout 450"
+step_end=0
 
 # value FILE KEY: of the JSON object in FILE; 0 where there is none.
 value() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]) or 0)' "$out/$1" "$2" 2>/dev/null || echo 0; }
@@ -56,11 +56,17 @@ planned() {
     if [ "$bus" = 0 ]; then echo "$accel"; else echo "$accel,rate=$bus,updates=$updates"; fi
 }
 
+# limited WORDS...: for what is left of 460 s since the step began, whatever went before.
+limited() {
+    local left=$((step_end - SECONDS))
+    $own timeout $((left > 1 ? left : 1)) "$@"
+}
+
 run() { # run FILE WORDS...
     local file=$1
     shift
     # The initial grid is made before, by the CPU, and is none of the device's time.
-    $limit "$build/memext" run --no-fuse "$@" --accel "$(planned)" --quiet --json "$out/$file"
+    limited "$build/memext" run --no-fuse "$@" --accel "$(planned)" --quiet --json "$out/$file"
 }
 
 # room GIB: touches as much memory, for there are virtual machines that have it only then, and says how much there is of what was asked for.
@@ -88,7 +94,7 @@ print(min(want, int(known("MemTotal") * 0.9 / GIB)))
 PYTHON
 }
 
-bus() { $limit "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json"; }
+bus() { limited "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json"; }
 
 fuse() { # one and two levels in one launch, of the same cells
     for levels in 1 2; do
@@ -260,6 +266,7 @@ esac
 mkdir -p "$out" || exit
 status=0
 for step in ${steps//,/ }; do
+    step_end=$((SECONDS + 460))
     if [ "$step" = summary ]; then
         summary | tee "$out/summary.txt"
     elif "$step"; then
