@@ -71,7 +71,8 @@ static int load_libraries(mx_why *why) {
 
 static int fail(mx_why *why, CUresult err) {
     const char *text = NULL;
-    if (cu.error_text(err, &text) != 0 || text == NULL) text = "unknown";
+    if (cu.error_text(err, &text) != 0 || text == NULL)
+        text = err == MX_CUDA_STUB ? "it is the toolkit's stand-in for linking" : "unknown";
     return mx_fail(why, err == MX_CUDA_OUT_OF_MEMORY ? -ENOMEM : -EIO, "CUDA error %d, %s", err, text);
 }
 
@@ -401,7 +402,6 @@ static void release(void *state, char *address) {
     leave();
 }
 
-/* Not pinned, copies are as right, and slower. */
 static int stage(void *state, void *host, uint64_t bytes, mx_why *why) {
     struct cuda *c = state;
     int i = 0;
@@ -410,7 +410,7 @@ static int stage(void *state, void *host, uint64_t bytes, mx_why *why) {
     if (i == MOST_PINS || enter(c) != 0) return 0;
     if (cu.pin(host, bytes, 0) == 0) c->pinned[i] = host;
     leave();
-    return 0;
+    return c->pinned[i] != NULL;
 }
 
 static void unstage(void *state, void *host) {

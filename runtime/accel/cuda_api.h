@@ -22,6 +22,7 @@ typedef struct mx_cuda_copy CUDA_MEMCPY2D;
 
 enum {
     MX_CUDA_OUT_OF_MEMORY = 2,
+    MX_CUDA_STUB = 34,
     MX_CUDA_NO_DEVICE = 100,
     MX_CUDA_INVALID_IMAGE = 200,
     MX_CUDA_NO_BINARY_FOR_GPU = 209,

@@ -181,3 +181,14 @@ def test_what_is_c_and_not_cuda(compiled, tmp_path):
     text = compiled(NEWER, *words).read_text()
     assert "sqrt.rn.f64" in text and "sqrt.rn.f32" not in text
     assert set(re.findall(r"fma\.\S+", text)) <= {"fma.rn.f64", "fma.rn.f32"}  # those that it asks for
+
+
+def test_driver_of_the_toolkit(memext, place, tmp_path):
+    """The library that programs are linked with where there is no driver has all functions, and says that it is none."""
+    stubs = [p for p in ("/usr/local/cuda/lib64/stubs/libcuda.so", "/usr/lib/x86_64-linux-gnu/stubs/libcuda.so") if os.path.exists(p)]
+    if not stubs or not libraries():
+        pytest.skip("no CUDA toolkit is installed here")
+    (tmp_path / "libcuda.so.1").symlink_to(stubs[0])
+    done = memext("run", "-n", 20, 20, 20, "-t", 4, "-d", place, "--accel", "cuda", "--quiet", env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert done.returncode == 3 and "CUDA error 34, it is the toolkit's stand-in" in done.stderr, done.stderr
+    assert list(place.iterdir()) == []
