@@ -3,8 +3,9 @@
 
 Runs in turn, on this machine: stream in DRAM; the same with --accel host, whose bus is as fast as memory; and --accel host with a bus of --rate each way and
 --device-memory --memory, with k levels a sweep, few so that the bus decides, and as many as the tuner takes. Rates are measured before each round, into a
-cache of their own: machines drift. Prints of each round the speed on host over that in DRAM (at least 0.85 is the aim), and of the limited runs measured over
-predicted seconds (the aim is 0.85 to 1.15); then the medians.
+cache of their own: machines drift. Every run takes seconds, for it writes to memory that is new to it, which can cost a virtual machine a second and is no
+matter of accelerators. Prints of each round the speed on host over that in DRAM (at least 0.85 is the aim), and of the limited runs measured over predicted
+seconds (the aim is 0.85 to 1.15); then the medians.
 
 usage: experiments/accel_host.py [-d DIR] [--rounds 5] [-n NX NY NZ] [-t NT] [--few K] [--slab PLANES] [--json FILE]      -d: Buffers there, by uring; else in DRAM
 """
@@ -24,7 +25,7 @@ def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("-d", "--device", help="a directory for the Buffers (default: in DRAM)")
     p.add_argument("-n", "--size", nargs=3, default=["510", "510", "254"], metavar="N")
-    p.add_argument("-t", "--steps", type=int, default=64)
+    p.add_argument("-t", "--steps", type=int, default=256)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--rate", default="2GB/s")
     p.add_argument("--memory", default="128MiB")

@@ -11,6 +11,8 @@
 #     summary  a table of what is there, each aim beside what was measured; every step ends with its own lines of it
 #     pack     (not there, but where memext is built) makes build/device ($DEVICE_OUT/device), and a tar of it: the command, its shared libraries and this script. A machine needs nothing else but
 #              Linux on the same processor, glibc as new as that here, bash, python3, and for CUDA the driver and libnvrtc: build/device/device.sh bus cuda
+#   DEVICE_NVRTC compilers of CUDA that a pack takes along, libnvrtc.so of one generation or several (a driver loads what one of its own generation makes): for machines
+#                with a driver alone. What stands beside them as libnvrtc-builtins goes too
 #   DEVICE_OUT   where results go (default results/device; of a pack, beside it). Where $OUT is set they are copied there too
 #   DEVICE_DIR   a directory on flash (default .)
 #   DEVICE_N     edge of the grid of bus, fuse, stencils and inside (default 1022); DEVICE_NZ planes of host (default as many as DRAM holds, up to 4094: 64 GiB)
@@ -44,7 +46,7 @@ flash_nz=${DEVICE_FLASH_NZ:-2046}
 k_n=${DEVICE_K_N:-510}
 k_cap=${DEVICE_K_CAP:-1GiB}
 dir=${DEVICE_DIR:-.}
-limit="$own timeout 450"
+step_end=0
 
 # value FILE KEY: of the JSON object in FILE; 0 where there is none.
 value() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]) or 0)' "$out/$1" "$2" 2>/dev/null || echo 0; }
@@ -56,11 +58,17 @@ planned() {
     if [ "$bus" = 0 ]; then echo "$accel"; else echo "$accel,rate=$bus,updates=$updates"; fi
 }
 
+# limited WORDS...: for what is left of 460 s since the step began, whatever went before.
+limited() {
+    local left=$((step_end - SECONDS))
+    $own timeout $((left > 1 ? left : 1)) "$@"
+}
+
 run() { # run FILE WORDS...
     local file=$1
     shift
     # The initial grid is made before, by the CPU, and is none of the device's time.
-    $limit "$build/memext" run --no-fuse "$@" --accel "$(planned)" --quiet --json "$out/$file"
+    limited "$build/memext" run --no-fuse "$@" --accel "$(planned)" --quiet --json "$out/$file"
 }
 
 # room GIB: touches as much memory, for there are virtual machines that have it only then, and says how much there is of what was asked for.
@@ -88,7 +96,7 @@ print(min(want, int(known("MemTotal") * 0.9 / GIB)))
 PYTHON
 }
 
-bus() { $limit "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json"; }
+bus() { limited "$build/bench_accel" "$accel" star7 f64 "$n" 32 >"$out/bus.json"; }
 
 fuse() { # one and two levels in one launch, of the same cells
     for levels in 1 2; do
@@ -192,6 +200,8 @@ def whole_run(step, result):
     moved = [(result[f"{way}_bytes"], result[f"predicted_{way}_bytes"]) for way in ("host_to_device", "device_to_host")]
     exact = "as predicted" if all(a == b for a, b in moved) else f"NOT as predicted: {moved[0][1]} + {moved[1][1]}"
     model = result["accelerator"]["model"] if "model" in result.get("accelerator", {}) else {}
+    if result.get("accelerator", {}).get("pinned") is False and result["accelerator"]["name"] == "cuda":
+        say(step, "the memory that copies go through could not be pinned: they are slower than they could be")
     say(step, f"{rate:.2f} Gupdates/s; bt {plan['bt']}, by {plan['by']}, slab {plan['slab']}; {model.get('decides', '?')} decides; bus {moved[0][0]} + {moved[1][0]} bytes, {exact}")
     return rate
 
@@ -243,6 +253,11 @@ pack() {
     cp "$here/device.sh" "$folder/" || return
     # What belongs to the C library is that machine's own.
     ldd "$build/memext" "$build/bench_accel" | awk '$3 ~ /^\// {print $3}' | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | xargs -I {} cp -L {} "$folder/lib/" || return
+    for name in ${DEVICE_NVRTC:-}; do # by the name that it is looked for by
+        cp -L "$name" "$folder/lib/$(readelf -d "$name" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" || return
+        name=$(find "$(dirname "$(realpath "$name")")" -maxdepth 1 -name 'libnvrtc-builtins.so.*' ! -type l)
+        [ -z "$name" ] || cp $name "$folder/lib/" || return
+    done
     env LD_LIBRARY_PATH="$folder/lib" "$folder/bin/memext" --version || return
     tar -C "$at" -czf "$at/device.tar.gz" device || return
     echo "$folder and $at/device.tar.gz, $(du -sh "$at/device.tar.gz" | cut -f1); needs glibc $(cat "$folder"/bin/* "$folder"/lib/* | grep -aoE 'GLIBC_2\.[0-9]+' | sort -uV | tail -1 | cut -c7-)"
@@ -256,10 +271,11 @@ case ,$steps, in
     done
     ;;
 esac
-[ -n "$steps" ] || { sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2; }
+[ -n "$steps" ] || { sed -n '2,24s/^# \{0,1\}//p' "$0"; exit 2; }
 mkdir -p "$out" || exit
 status=0
 for step in ${steps//,/ }; do
+    step_end=$((SECONDS + 460))
     if [ "$step" = summary ]; then
         summary | tee "$out/summary.txt"
     elif "$step"; then

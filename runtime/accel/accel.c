@@ -298,7 +298,9 @@ void mx_accel_release(mx_accel *a, char *address) {
 }
 
 int mx_accel_stage(mx_accel *a, void *host, uint64_t bytes, mx_why *why) {
-    return a->ops->stage != NULL ? a->ops->stage(a->state, host, bytes, why) : 0;
+    const int pinned = a->ops->stage != NULL ? a->ops->stage(a->state, host, bytes, why) : 0;
+    a->counters.pinned = pinned > 0;
+    return pinned < 0 ? pinned : 0;
 }
 void mx_accel_unstage(mx_accel *a, void *host) {
     if (a->ops->unstage != NULL) a->ops->unstage(a->state, host);

@@ -51,6 +51,7 @@ struct mx_accel_counters {
     uint64_t put_bytes, get_bytes;             /* host to device, device to host */
     uint64_t aside_put_bytes, aside_get_bytes; /* of what mx_accel_aside says, not counted in those */
     uint64_t operations;                       /* puts, gets, copies and launches */
+    bool pinned;                               /* memory that was staged last */
 };
 
 struct mx_accel_span {
@@ -99,7 +100,8 @@ struct mx_accel_ops {
     void (*facts)(const void *state, struct mx_accel_facts *out);
     int (*alloc)(void *state, uint64_t bytes, mx_why *why, char **address);
     void (*release)(void *state, char *address);
-    /* Memory of the host that will be put from and got to: pinned, where that is of use. */
+    /* Memory of the host that will be put from and got to: pinned, where that is of use. 1; or 0 where it
+     * could not be, or has not to be: copies are as right, and of a device with a bus slower. */
     int (*stage)(void *state, void *host, uint64_t bytes, mx_why *why);
     void (*unstage)(void *state, void *host);
     int (*build)(void *state, const struct mx_accel_program *program, mx_why *why); /* NULL: here */

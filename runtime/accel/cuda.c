@@ -8,6 +8,7 @@
  * this library may use CUDA itself.
  */
 #include "accel/accel.h"
+#include "accel/cuda_api.h"
 
 #include <memext/backend.h>
 
@@ -20,95 +21,15 @@
 
 /* ---- the libraries */
 
-typedef int CUresult, CUdevice, nvrtcResult;
-typedef unsigned long long CUdeviceptr;
-typedef struct mx_cu_context *CUcontext;
-typedef struct mx_cu_stream *CUstream;
-typedef struct mx_cu_event *CUevent;
-typedef struct mx_cu_module *CUmodule;
-typedef struct mx_cu_function *CUfunction;
-typedef struct mx_cu_array *CUarray;
-typedef struct mx_nvrtc_program *nvrtcProgram;
-
-enum { OUT_OF_MEMORY = 2, NO_DEVICE = 100, NO_BINARY_FOR_GPU = 209, UNSUPPORTED_PTX = 222, NOT_READY = 600 };
-enum { MEMORY_DEVICE = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1 };
-enum { MAX_GROUPS_X = 5, MAX_PITCH = 11, COMPUTE_CAPABILITY_MAJOR = 75, COMPUTE_CAPABILITY_MINOR = 76 };
-
-struct memcpy_2d {
-    size_t src_x_bytes, src_y;
-    int src_type;
-    const void *src_host;
-    CUdeviceptr src_device;
-    CUarray src_array;
-    size_t src_pitch;
-    size_t dst_x_bytes, dst_y;
-    int dst_type;
-    void *dst_host;
-    CUdeviceptr dst_device;
-    CUarray dst_array;
-    size_t dst_pitch;
-    size_t width_bytes, height;
-};
-
-/* F(result, name here, name there, arguments) */
-#define DRIVER(F)                                                                                            \
-    F(CUresult, version, "cuDriverGetVersion", (int *))                                                      \
-    F(CUresult, init, "cuInit", (unsigned))                                                                  \
-    F(CUresult, count, "cuDeviceGetCount", (int *))                                                          \
-    F(CUresult, device, "cuDeviceGet", (CUdevice *, int))                                                    \
-    F(CUresult, device_name, "cuDeviceGetName", (char *, int, CUdevice))                                     \
-    F(CUresult, attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                                   \
-    F(CUresult, retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                                 \
-    F(CUresult, give_back, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                       \
-    F(CUresult, push, "cuCtxPushCurrent_v2", (CUcontext))                                                    \
-    F(CUresult, pop, "cuCtxPopCurrent_v2", (CUcontext *))                                                    \
-    F(CUresult, memory, "cuMemGetInfo_v2", (size_t *, size_t *))                                             \
-    F(CUresult, alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                             \
-    F(CUresult, release, "cuMemFree_v2", (CUdeviceptr))                                                      \
-    F(CUresult, pin, "cuMemHostRegister_v2", (void *, size_t, unsigned))                                     \
-    F(CUresult, unpin, "cuMemHostUnregister", (void *))                                                      \
-    F(CUresult, stream, "cuStreamCreate", (CUstream *, unsigned))                                            \
-    F(CUresult, stream_wait, "cuStreamSynchronize", (CUstream))                                              \
-    F(CUresult, stream_end, "cuStreamDestroy_v2", (CUstream))                                                \
-    F(CUresult, put, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                  \
-    F(CUresult, get, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                        \
-    F(CUresult, copy, "cuMemcpyDtoDAsync_v2", (CUdeviceptr, CUdeviceptr, size_t, CUstream))                  \
-    F(CUresult, copy_rows, "cuMemcpy2DAsync_v2", (const struct memcpy_2d *, CUstream))                       \
-    F(CUresult, event, "cuEventCreate", (CUevent *, unsigned))                                               \
-    F(CUresult, record, "cuEventRecord", (CUevent, CUstream))                                                \
-    F(CUresult, query, "cuEventQuery", (CUevent))                                                            \
-    F(CUresult, event_wait, "cuEventSynchronize", (CUevent))                                                 \
-    F(CUresult, event_end, "cuEventDestroy_v2", (CUevent))                                                   \
-    F(CUresult, load, "cuModuleLoadData", (CUmodule *, const void *))                                        \
-    F(CUresult, unload, "cuModuleUnload", (CUmodule))                                                        \
-    F(CUresult, function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                     \
-    F(CUresult, launch, "cuLaunchKernel",                                                                    \
-      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,  \
-       void **))                                                                                             \
-    F(CUresult, error_text, "cuGetErrorString", (CUresult, const char **))
-#define COMPILER(F)                                                                                          \
-    F(nvrtcResult, create, "nvrtcCreateProgram",                                                             \
-      (nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *))           \
-    F(nvrtcResult, compile, "nvrtcCompileProgram", (nvrtcProgram, int, const char *const *))                 \
-    F(nvrtcResult, ptx_bytes, "nvrtcGetPTXSize", (nvrtcProgram, size_t *))                                   \
-    F(nvrtcResult, ptx, "nvrtcGetPTX", (nvrtcProgram, char *))                                               \
-    F(nvrtcResult, cubin_bytes, "nvrtcGetCUBINSize", (nvrtcProgram, size_t *))                               \
-    F(nvrtcResult, cubin, "nvrtcGetCUBIN", (nvrtcProgram, char *))                                           \
-    F(nvrtcResult, count_known, "nvrtcGetNumSupportedArchs", (int *))                                        \
-    F(nvrtcResult, known, "nvrtcGetSupportedArchs", (int *))                                                 \
-    F(nvrtcResult, log_bytes, "nvrtcGetProgramLogSize", (nvrtcProgram, size_t *))                            \
-    F(nvrtcResult, log, "nvrtcGetProgramLog", (nvrtcProgram, char *))                                        \
-    F(nvrtcResult, destroy, "nvrtcDestroyProgram", (nvrtcProgram *))
-
 #define MEMBER(result, name, there, arguments) result(*name) arguments;
-static struct { DRIVER(MEMBER) } cu;
-static struct { COMPILER(MEMBER) } nvrtc;
+static struct { MX_CUDA_DRIVER(MEMBER) } cu;
+static struct { MX_CUDA_COMPILER(MEMBER) } nvrtc;
 static void *driver, *compiler;
 
 #define LOAD_DRIVER(result, name, there, arguments)                                                          \
-    if ((*(void **)&cu.name = dlsym(driver, there)) == NULL) missing = there;
+    if ((*(void **)&cu.name = dlsym(driver, #there)) == NULL) missing = #there;
 #define LOAD_COMPILER(result, name, there, arguments)                                                        \
-    if ((*(void **)&nvrtc.name = dlsym(compiler, there)) == NULL) missing = there;
+    if ((*(void **)&nvrtc.name = dlsym(compiler, #there)) == NULL) missing = #there;
 
 /* That of the driver's own generation first: what a newer one makes an older driver does not load. */
 static void *open_compiler(int driver_version) {
@@ -131,7 +52,7 @@ static int load_libraries(mx_why *why) {
     int version = 0;
     if (driver == NULL && (driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL)
         return mx_fail(why, -ENOTSUP, "libcuda.so.1 cannot be loaded: there is no driver of NVIDIA here");
-    DRIVER(LOAD_DRIVER)
+    MX_CUDA_DRIVER(LOAD_DRIVER)
     if (missing != NULL)
         return mx_fail(why, -EIO,
                        "libcuda.so.1 has no %s: the driver is older than that of CUDA 11.2; renew it",
@@ -141,7 +62,7 @@ static int load_libraries(mx_why *why) {
         return mx_fail(
             why, -ENOTSUP,
             "libnvrtc.so cannot be loaded, which compiles kernels: install NVRTC of the CUDA toolkit");
-    COMPILER(LOAD_COMPILER)
+    MX_CUDA_COMPILER(LOAD_COMPILER)
     if (missing != NULL)
         return mx_fail(why, -EIO, "libnvrtc.so has no %s: it is older than CUDA 11.2; install a newer NVRTC",
                        missing);
@@ -150,8 +71,9 @@ static int load_libraries(mx_why *why) {
 
 static int fail(mx_why *why, CUresult err) {
     const char *text = NULL;
-    if (cu.error_text(err, &text) != 0 || text == NULL) text = "unknown";
-    return mx_fail(why, err == OUT_OF_MEMORY ? -ENOMEM : -EIO, "CUDA error %d, %s", err, text);
+    if (cu.error_text(err, &text) != 0 || text == NULL)
+        text = err == MX_CUDA_STUB ? "it is the toolkit's stand-in for linking" : "unknown";
+    return mx_fail(why, err == MX_CUDA_OUT_OF_MEMORY ? -ENOMEM : -EIO, "CUDA error %d, %s", err, text);
 }
 
 /* ---- a device */
@@ -187,7 +109,7 @@ static int find_device(int number, CUdevice *out, mx_why *why) {
     if (err < 0) return err;
     CUresult e = cu.init(0);
     if (e == 0) e = cu.count(&n);
-    if (e != 0 && e != NO_DEVICE) {
+    if (e != 0 && e != MX_CUDA_NO_DEVICE) {
         mx_why reason = {""};
         fail(&reason, e);
         return mx_fail(why, -EIO, "the driver of NVIDIA here does not work: %.250s", reason.text);
@@ -242,7 +164,7 @@ static int begin(struct cuda *c, struct queue *q, mx_why *why) {
 /* Of one that failed some part may be under way, which no event is of. */
 static int end(struct queue *q, CUresult e, mx_why *why) {
     CUevent *event = &q->event[q->taken % q->capacity];
-    if (e == 0 && *event == NULL) e = cu.event(event, EVENT_DISABLE_TIMING);
+    if (e == 0 && *event == NULL) e = cu.event(event, MX_CUDA_EVENT_DISABLE_TIMING);
     if (e == 0) e = cu.record(*event, q->stream);
     if (e != 0) cu.stream_wait(q->stream);
     leave();
@@ -254,7 +176,7 @@ static int end(struct queue *q, CUresult e, mx_why *why) {
 static int64_t count_done(struct queue *q, mx_why *why) {
     while (q->done < q->taken) {
         const CUresult e = cu.query(q->event[q->done % q->capacity]);
-        if (e == NOT_READY) break;
+        if (e == MX_CUDA_NOT_READY) break;
         if (e != 0) return fail(why, e);
         q->done++;
     }
@@ -315,14 +237,14 @@ static int get(void *state, const struct mx_accel_span *span, size_t n, mx_why *
 static CUresult copy_pieces(const struct cuda *c, const struct mx_accel_copy *p, CUstream stream) {
     CUresult e = 0;
     if (p->n > 1 && p->from_pitch <= c->max_pitch && p->to_pitch <= c->max_pitch) {
-        const struct memcpy_2d m = {.src_type = MEMORY_DEVICE,
-                                    .src_device = there(p->from),
-                                    .src_pitch = (size_t)p->from_pitch,
-                                    .dst_type = MEMORY_DEVICE,
-                                    .dst_device = there(p->to),
-                                    .dst_pitch = (size_t)p->to_pitch,
-                                    .width_bytes = (size_t)p->bytes,
-                                    .height = (size_t)p->n};
+        const CUDA_MEMCPY2D m = {.srcMemoryType = MX_CUDA_MEMORY_DEVICE,
+                                 .srcDevice = there(p->from),
+                                 .srcPitch = (size_t)p->from_pitch,
+                                 .dstMemoryType = MX_CUDA_MEMORY_DEVICE,
+                                 .dstDevice = there(p->to),
+                                 .dstPitch = (size_t)p->to_pitch,
+                                 .WidthInBytes = (size_t)p->bytes,
+                                 .Height = (size_t)p->n};
         return cu.copy_rows(&m, stream);
     }
     for (int64_t i = 0; i < p->n && e == 0; i++)
@@ -388,8 +310,8 @@ static int say_log(const struct cuda *c, nvrtcProgram program, mx_why *why) {
  * compiles on. 0: none. */
 static int find_architecture(const struct cuda *c, int *of_device) {
     int major = 0, minor = 0, n = 0, known[256], best = 0;
-    if (cu.attribute(&major, COMPUTE_CAPABILITY_MAJOR, c->device) != 0) return 0;
-    if (cu.attribute(&minor, COMPUTE_CAPABILITY_MINOR, c->device) != 0) return 0;
+    if (cu.attribute(&major, MX_CUDA_CAPABILITY_MAJOR, c->device) != 0) return 0;
+    if (cu.attribute(&minor, MX_CUDA_CAPABILITY_MINOR, c->device) != 0) return 0;
     *of_device = 10 * major + minor;
     if (nvrtc.count_known(&n) != 0 || n > (int)(sizeof known / sizeof known[0]) || nvrtc.known(known) != 0)
         return 0;
@@ -420,8 +342,9 @@ static int compile(const struct cuda *c, const char *text, mx_why *why, char **c
                        "that does, or leave --accel out",
                        c->name, of_device / 10, of_device % 10);
     snprintf(architecture, sizeof architecture, "--gpu-architecture=%s_%d", binary ? "sm" : "compute", arch);
-    const char *const options[] = {architecture, "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
-                                   "--ftz=false"};
+    /* The last: functions and tables of a cell's file, which is C, say nothing of where they are for. */
+    const char *const options[] = {architecture,       "--fmad=false", "--prec-div=true",
+                                   "--prec-sqrt=true", "--ftz=false",  "--device-as-default-execution-space"};
     if (nvrtc.create(&program, text, "kernel.cu", 0, NULL, NULL) != 0)
         return mx_fail(why, -ENOMEM, "the NVRTC here takes no program, nor does it say why");
     if (nvrtc.compile(program, (int)(sizeof options / sizeof options[0]), options) != 0)
@@ -441,7 +364,8 @@ static int load(struct cuda *c, const char *code, const struct mx_accel_program 
     if (e != 0) c->module = NULL;
     for (int32_t i = 0; i < p->n_names && e == 0; i++) e = cu.function(&c->kernel[i], c->module, p->names[i]);
     leave();
-    if (e == UNSUPPORTED_PTX || e == NO_BINARY_FOR_GPU)
+    if (e == MX_CUDA_UNSUPPORTED_PTX || e == MX_CUDA_NO_BINARY_FOR_GPU || e == MX_CUDA_INVALID_IMAGE ||
+        e == MX_CUDA_INVALID_PTX)
         return mx_fail(why, -EIO,
                        "the driver of %.80s does not load what the NVRTC here makes (CUDA error %d): renew "
                        "the driver, or install the NVRTC of its generation",
@@ -478,7 +402,6 @@ static void release(void *state, char *address) {
     leave();
 }
 
-/* Not pinned, copies are as right, and slower. */
 static int stage(void *state, void *host, uint64_t bytes, mx_why *why) {
     struct cuda *c = state;
     int i = 0;
@@ -487,7 +410,7 @@ static int stage(void *state, void *host, uint64_t bytes, mx_why *why) {
     if (i == MOST_PINS || enter(c) != 0) return 0;
     if (cu.pin(host, bytes, 0) == 0) c->pinned[i] = host;
     leave();
-    return 0;
+    return c->pinned[i] != NULL;
 }
 
 static void unstage(void *state, void *host) {
@@ -526,10 +449,10 @@ static void cuda_close(void *state) {
 
 static CUresult take_limits(struct cuda *c) {
     int value = 0;
-    CUresult e = cu.attribute(&value, MAX_PITCH, c->device);
+    CUresult e = cu.attribute(&value, MX_CUDA_MAX_PITCH, c->device);
     c->max_pitch = value;
     for (int i = 0; i < 3 && e == 0; i++) {
-        e = cu.attribute(&value, MAX_GROUPS_X + i, c->device);
+        e = cu.attribute(&value, MX_CUDA_MAX_GROUPS_X + i, c->device);
         c->most_groups[i] = value;
     }
     return e;
@@ -544,7 +467,7 @@ static CUresult open_queues(struct cuda *c) {
     e = cu.memory(&left, &all);
     c->free_bytes = left;
     for (int i = 0; i < MX_ACCEL_QUEUES && e == 0; i++) {
-        e = cu.stream(&c->queue[i].stream, STREAM_NON_BLOCKING);
+        e = cu.stream(&c->queue[i].stream, MX_CUDA_STREAM_NON_BLOCKING);
         if (e != 0) c->queue[i].stream = NULL;
     }
     leave();

@@ -401,7 +401,7 @@ static int stage(void *state, void *host, uint64_t bytes, mx_why *why) {
     if (o->staged.mem == NULL) return 0;
     api.clEnqueueMapBuffer(o->queue[MX_ACCEL_PUT].queue, o->staged.mem, CL_TRUE, CL_MAP_READ_WRITE, 0, bytes,
                            0, NULL, NULL, &e);
-    return 0;
+    return e == CL_SUCCESS;
 }
 
 static void unstage(void *state, void *host) {

@@ -153,6 +153,18 @@ static void included(const char *line, char *name, size_t capacity) {
     snprintf(name, capacity, "%.*s", (int)(n < capacity ? n : capacity - 1), line + 1);
 }
 
+/* Where a constant of the file begins, after `static`; NULL where the line is none. To OpenCL those are in
+ * memory of their own, which it has to be told. */
+static const char *constant(const char *line) {
+    const char *at = line + strspn(line, " \t"), *const_at;
+    if (strncmp(at, "static", 6) != 0) return NULL;
+    const_at = at + 6 + strspn(at + 6, " \t");
+    if (const_at == at + 6 || strncmp(const_at, "const", 5) != 0 || strchr(" \t", const_at[5]) == NULL)
+        return NULL;
+    const size_t before_value = strcspn(const_at, "=;(\n");
+    return const_at[before_value] == '(' ? NULL : const_at; /* a function */
+}
+
 /* The cell's file with cell_device.h where it includes cell.h; functions of other headers a device has
  * anyway.
  */
@@ -162,8 +174,11 @@ static void insert(FILE *f, const char *cell) {
         end = strchr(line, '\n');
         end = end != NULL ? end + 1 : line + strlen(line);
         included(line, name, sizeof name);
+        const char *value = constant(line);
+        if (value != NULL) fprintf(f, "MX_D_TABLE ");
+        if (value == NULL) value = line;
         if (name[0] == 0)
-            fwrite(line, 1, (size_t)(end - line), f);
+            fwrite(value, 1, (size_t)(end - value), f);
         else if (strcmp(name, "memext/cell.h") == 0)
             fprintf(f, "%s\n", mx_cell_device_text);
         else

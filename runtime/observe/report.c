@@ -195,6 +195,7 @@ static json_t *json_accel(const struct mx_report_accel *a) {
     put(o, "used_bytes", whole((int64_t)a->used_bytes));
     put(o, "staging_bytes", whole((int64_t)a->staging_bytes));
     put(o, "operations", whole((int64_t)a->operations));
+    put(o, "pinned", json_boolean(a->pinned));
     put(o, "aside_host_to_device_bytes", whole((int64_t)a->aside_put_bytes));
     put(o, "aside_device_to_host_bytes", whole((int64_t)a->aside_get_bytes));
     put(o, "model", json_model(a));

@@ -564,7 +564,11 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done) {
     p->accel.get_bytes = done->get_bytes;
     p->accel.aside_put_bytes = done->aside_put_bytes;
     p->accel.aside_get_bytes = done->aside_get_bytes;
-    if (r->accel != NULL) p->accel.operations = mx_accel_counters(r->accel).operations;
+    if (r->accel != NULL) {
+        const struct mx_accel_counters c = mx_accel_counters(r->accel);
+        p->accel.operations = c.operations;
+        p->accel.pinned = c.pinned;
+    }
     p->steps_done = r->first_time + done->steps_done;
     r->result = done->result;
 }

@@ -17,30 +17,26 @@ typedef int nvrtcResult;
 enum { SUCCESS = 0, INVALID_INPUT = 3, INVALID_OPTION = 5, COMPILATION = 6 };
 enum { NEWEST = 90 }; /* architecture that it knows */
 
-static const char prelude[] = "struct fake_three { unsigned x, y, z; };\n"
-                              "static fake_three blockIdx, threadIdx, blockDim, gridDim;\n"
-                              "static void (*fake_barrier)();\n"
-                              "static void fake_take(fake_three *to, const unsigned *from) { to->x = "
-                              "from[0], to->y = from[1], to->z = from[2]; }\n"
-                              "extern \"C\" void fake_place(const unsigned *group, const unsigned *item, "
-                              "const unsigned *size, const unsigned *grid, void (*barrier)()) {\n"
-                              "    fake_take(&blockIdx, group), fake_take(&threadIdx, item), "
-                              "fake_take(&blockDim, size), fake_take(&gridDim, grid);\n"
-                              "    fake_barrier = barrier;\n"
-                              "}\n"
-                              "#define __global__\n#define __device__\n#define __shared__ static\n#define "
-                              "__forceinline__ inline __attribute__((always_inline))\n"
-                              "#define __syncthreads() fake_barrier()\n"
-                              "static inline double __longlong_as_double(long long v) { double d; "
-                              "__builtin_memcpy(&d, &v, sizeof d); return d; }\n"
-                              "extern \"C\" {\n"
-                              "double sqrt(double), fabs(double), floor(double), ceil(double), exp(double), "
-                              "log(double), sin(double), cos(double), tanh(double);\n"
-                              "double fmin(double, double), fmax(double, double), pow(double, double);\n"
-                              "float sqrtf(float), fabsf(float), floorf(float), ceilf(float), expf(float), "
-                              "logf(float), sinf(float), cosf(float), tanhf(float);\n"
-                              "float fminf(float, float), fmaxf(float, float), powf(float, float);\n"
-                              "}\n#line 1 \"kernel.cu\"\n";
+static const char prelude[] =
+    "#include <math.h>\n" /* overloaded, as there */
+    "struct fake_three { unsigned x, y, z; };\n"
+    "static fake_three blockIdx, threadIdx, blockDim, gridDim;\n"
+    "static void (*fake_barrier)();\n"
+    "static void fake_take(fake_three *to, const unsigned *from) { to->x = "
+    "from[0], to->y = from[1], to->z = from[2]; }\n"
+    "extern \"C\" void fake_place(const unsigned *group, const unsigned *item, "
+    "const unsigned *size, const unsigned *grid, void (*barrier)()) {\n"
+    "    fake_take(&blockIdx, group), fake_take(&threadIdx, item), "
+    "fake_take(&blockDim, size), fake_take(&gridDim, grid);\n"
+    "    fake_barrier = barrier;\n"
+    "}\n"
+    "#define __global__\n#define __device__\n#define __shared__ static\n#define "
+    "__forceinline__ inline __attribute__((always_inline))\n"
+    "#define __syncthreads() fake_barrier()\n"
+    "static inline double __longlong_as_double(long long v) { double d; "
+    "__builtin_memcpy(&d, &v, sizeof d); return d; }\n"
+    "static inline float __int_as_float(int v) { float f; __builtin_memcpy(&f, &v, sizeof f); return f; }\n"
+    "#line 1 \"kernel.cu\"\n";
 
 struct program {
     char *text, *image, *log;
@@ -100,9 +96,18 @@ static nvrtcResult compile(struct program *p) {
     FILE *f = fopen(in, "w");
     fprintf(f, "%s%s", prelude, p->text);
     fclose(f);
-    char *words[] = {
-        "c++", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-shared", "-o",
-        out,   in,    NULL};
+    char *words[] = {"c++",
+                     "-std=gnu++11",
+                     "-O1",
+                     "-w",
+                     "-ffp-contract=off",
+                     "-fno-strict-aliasing",
+                     "-fPIC",
+                     "-shared",
+                     "-o",
+                     out,
+                     in,
+                     NULL};
     const int status = run(words, errors);
     p->log = read_all(errors, &bytes);
     char *library = status == 0 ? read_all(out, &bytes) : NULL;
@@ -130,7 +135,8 @@ API nvrtcResult nvrtcCreateProgram(struct program **out, const char *text, const
 
 /* Options that change no bits are asked for, and an architecture that it knows. */
 API nvrtcResult nvrtcCompileProgram(struct program *p, int n, const char *const *options) {
-    static const char *const must[] = {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"};
+    static const char *const must[] = {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false",
+                                       "--device-as-default-execution-space"};
     int found = 0, arch = 0;
     BEGIN("nvrtcCompileProgram");
     for (int i = 0; i < n; i++) {

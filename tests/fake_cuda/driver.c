@@ -2,6 +2,7 @@
 #include "fake_cuda.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +51,11 @@ static struct fake_cuda now = {.devices = 1,
                                .error = LAUNCH_FAILED,
                                .max_pitch = INT32_MAX,
                                .max_planes = 65535,
-                               .arch = 90};
+                               .arch = 90,
+                               .version = 12020};
 static int64_t calls, launches, left;
 static const char *failed;
+static const char *keep; /* the folder where images go */
 static bool initialised, dead;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -64,6 +67,7 @@ static void take_defaults(void) {
     if (now.max_pitch == 0) now.max_pitch = INT32_MAX;
     if (now.max_planes == 0) now.max_planes = 65535;
     if (now.arch == 0) now.arch = 90;
+    if (now.version == 0) now.version = 12020;
 }
 
 API int64_t fake_cuda_calls(void) { return calls; }
@@ -93,6 +97,8 @@ __attribute__((constructor)) static void read_environment(void) {
         if (strcmp(word, "max_pitch") == 0) now.max_pitch = (int)n;
         if (strcmp(word, "max_planes") == 0) now.max_planes = (int)n;
         if (strcmp(word, "arch") == 0) now.arch = (int)n;
+        if (strcmp(word, "version") == 0) now.version = (int)n;
+        if (strcmp(word, "keep") == 0) keep = value;
     }
     take_defaults();
 }
@@ -165,7 +171,7 @@ static __thread int pushed;
 
 /* ---- devices */
 
-API CUresult cuDriverGetVersion(int *version) { return *version = 12020, SUCCESS; }
+API CUresult cuDriverGetVersion(int *version) { return *version = now.version, SUCCESS; }
 
 API CUresult cuInit(unsigned flags) {
     const CUresult err = fake_cuda_begin("cuInit");
@@ -174,6 +180,12 @@ API CUresult cuInit(unsigned flags) {
     if (now.devices == 0) return NO_DEVICE;
     initialised = true;
     return SUCCESS;
+}
+
+/* A compiler of NVIDIA's asks the driver for tables that nobody documents, and does without. */
+API CUresult cuGetExportTable(const void **table, const void *id) {
+    (void)id;
+    return *table = NULL, NOT_FOUND;
 }
 
 API CUresult cuDeviceGetCount(int *n) {
@@ -416,11 +428,38 @@ static int nibble(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* An image of a real compiler, ELF or PTX: nothing says how long it is but itself. */
+static size_t image_bytes(const char *image) {
+    Elf64_Ehdr head;
+    if (memcmp(image, ELFMAG, SELFMAG) != 0) return strlen(image);
+    memcpy(&head, image, sizeof head);
+    size_t end = head.e_shoff + (size_t)head.e_shnum * head.e_shentsize;
+    for (int i = 0; i < head.e_shnum; i++) {
+        Elf64_Shdr section;
+        memcpy(&section, image + head.e_shoff + (size_t)i * head.e_shentsize, sizeof section);
+        const size_t there_end = section.sh_offset + section.sh_size;
+        if (section.sh_type != SHT_NOBITS && there_end > end) end = there_end;
+    }
+    const size_t segments = head.e_phoff + (size_t)head.e_phnum * head.e_phentsize;
+    return segments > end ? segments : end;
+}
+
+static CUresult keep_image(const char *image) {
+    char path[500];
+    snprintf(path, sizeof path, "%s/%s", keep, memcmp(image, ELFMAG, SELFMAG) == 0 ? "cubin" : "ptx");
+    FILE *f = fopen(path, "wb");
+    if (f == NULL) return OUT_OF_MEMORY;
+    fwrite(image, 1, image_bytes(image), f);
+    fclose(f);
+    return INVALID_IMAGE;
+}
+
 /* The image is text of the fake compiler: a line, and a library of this machine in hexadecimal digits. */
 API CUresult cuModuleLoadData(struct module **out, const void *image) {
     CONTEXT("cuModuleLoadData");
     const char *text = strchr(image, '\n');
     char path[64];
+    if (keep != NULL) return keep_image(image);
     if (strncmp(image, "// fake ", 8) != 0 || text == NULL) return INVALID_IMAGE;
     const int file = memfd_create("kernel", MFD_CLOEXEC);
     FILE *f = file >= 0 ? fdopen(file, "wb") : NULL;

@@ -7,7 +7,9 @@
  * twice. Kernels are compiled by the C++ compiler of this machine and executed one work item after the other.
  *
  * Of processes that cannot call these functions the environment says the same:
- *     FAKE_CUDA="devices=2,bytes=1048576,late=1,fail=17,name=cuMemAlloc_v2,error=2,sticky=1,arch=90,max_pitch=4096"
+ *     FAKE_CUDA="devices=2,bytes=1048576,late=1,fail=17,name=cuMemAlloc_v2,error=2,sticky=1,arch=90,max_pitch=4096,version=13000"
+ * and, with keep=FOLDER, no image is taken: it becomes the file cubin or ptx there, for tests of what a real
+ * compiler makes.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
@@ -26,6 +28,7 @@ struct fake_cuda {
     int max_pitch;    /* default 2147483647 */
     int max_planes;   /* groups of a launch in z, default 65535 */
     int arch;         /* compute capability, default 90 */
+    int version;      /* of the driver, default 12020 */
 };
 
 /* From now on; calls are counted from 0 again. */

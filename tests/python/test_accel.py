@@ -3,6 +3,7 @@ in rings that fit and in strips that do not, with sides, sources, probes, norms 
 there goes on; what was measured of an accelerator enters the model. Of CUDA a driver and a compiler that need no device stand for them (tests/fake_cuda)."""
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -148,6 +149,46 @@ def test_awkward(request, memext, place, accel):
         check_bus(result)
 
 
+# Functions, tables and names that C allows and compilers of devices have otherwise; functions of <math.h> that compute in double what they are given as float.
+AWKWARD_KERNEL = r"""
+#define MX_NAME "awkward"
+#define MX_RADIUS 1
+#define MX_REAL float
+#define MX_STATE(F) F(u, float) F(w, double)
+#define MX_PARAMS(P) P(a, 0.1)
+#include <math.h>
+#include <stdlib.h>
+#include <memext/cell.h>
+static const double weights[3] = {0.25, 0.5, 0.125};
+  static  const float scale = 0.5f; /* a constant */
+static const double half(double v) { return v * 0.5; }
+static inline float twice(float v) { return v + v; }
+static double max(double a, double b) { return a > b ? a : b; }
+static double third(double v) {
+    return max(v / 3, -1e300) * weights[1];
+}
+MX_CELL
+    const float c = AT(u, 0, 0, 0), kernel = fmax(c, AT(u, 1, 0, 0)), local = fabsf(AT(u, 0, 1, 0));
+    double new = sqrt(c * c + 1.0f) * 0.1, this = round(c * 10) * 0.01f, class = fmod(c, 0.3f) * 0.01f;
+    const double r = AT(w, 0, 0, 0) * weights[(X + 2 * Y) % 3] + half(M_PI) * 1e-3 * abs((int)(X - 5)) + (c < INFINITY ? 0 : 1);
+    new += trunc(this * 7) * 1e-3 + floor(local) * 1e-4f + remainder(kernel, 0.7f) * 1e-3f;
+    SET(u, (float)(new + third(twice(kernel)) * scale) + PARAM(a) * (AT(u, -1, 0, 0) + AT(u, 0, 1, 0) + AT(u, 0, -1, 0) + AT(u, 0, 0, 1)));
+    SET(w, r + class + fma(r, 1e-3, 1e-4) + fmaf(c, 1e-3f, 1e-4f) + hypot(0, 0) + copysign(1e-5f, -c) - cbrt(0) + tanf(0 * c) + sinhf(0 * c) + atan2f(0 * c, 1) + log2f(1 + 0 * c));
+MX_END
+"""
+
+
+@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+def test_what_is_c_and_no_language_of_devices(request, memext, place, tmp_path, accel):
+    use(request, memext, accel)
+    (tmp_path / "awkward.c").write_text(AWKWARD_KERNEL)
+    words = ["--kernel", tmp_path / "awkward.c", "-n", 40, 20, 10, "-t", 5, "--init", "random", "-d", place]
+    expected = memext.run(*words)["checksum"]
+    result = memext.run(*words, "--accel", accel, "--plan", "stream bt=2 slab=5")
+    assert result["checksum"] == expected
+    check_bus(result)
+
+
 @pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
 def test_files_used_in_place(request, memext, place, tmp_path, accel):
     """Read-only fields of every type, at offsets of their own in files that stay as they are."""
@@ -246,6 +287,13 @@ def test_refusals(memext, place, words, naming):
     memext.refused("run", *GRID, "-d", place, *words, naming=naming)
 
 
+def test_every_key_is_in_the_manual(memext, place):
+    keys = re.findall(r"(\w+)=", memext.refused("run", *GRID, "-d", place, "--accel", "host,speed=3", naming="speed").stderr.split("none of ")[1])
+    manual = (ROOT / "docs" / "memext.1").read_text()
+    assert {"device", "rate", "fuse", "fault", "late"} <= set(keys)
+    assert [k for k in keys if f".B {k}=" not in manual] == []
+
+
 def test_tune(memext):
     """A plan for an accelerator without one being touched by a run: what is there, what is used of it, and the bus in the prediction."""
     done = memext("tune", "-n", 512, 512, 512, "-t", 100, "--accel", "host,rate=2GB/s", "--device-memory", "128MiB", "--quiet", "--json", "-")
@@ -309,6 +357,15 @@ def test_lost_device(memext, place, fake_cuda):
         assert memext.run("-d", place, "--resume")["checksum"] == expected, words
 
 
+def test_memory_that_cannot_be_pinned(memext, place, fake_cuda):
+    """Copies are slower then and as right; the report says so."""
+    expected = memext.run(*GRID, "-d", place)["checksum"]
+    for words, pinned in (("late=1", True), ("fail=1,name=cuMemHostRegister_v2,error=801", False)):
+        fake_cuda(words)
+        result = memext.run(*GRID, "-d", place, "--accel", "cuda", "--plan", "stream bt=3 slab=9")
+        assert (result["checksum"], result["accelerator"]["pinned"]) == (expected, pinned)
+
+
 # ------------------------------------------------------------------ scripts that measure
 
 # A machine that drifts: every run takes a second longer than the one before; host is a tenth slower, a bus doubles the time.
@@ -344,9 +401,12 @@ def test_accel_host_compares_runs_of_a_round(tmp_path):
 def test_device_script(build, tmp_path):
     """Its steps run without a device, by host, also of a pack that is all there is; the summary has each aim beside what was measured, and the bytes of the bus as predicted."""
     script = ROOT / "experiments" / "device.sh"
-    packed = subprocess.run([str(script), "pack"], env={**os.environ, "MEMEXT_BUILD": str(build), "DEVICE_OUT": str(tmp_path)}, capture_output=True, text=True, timeout=900)
+    nvrtc = build / "fake_cuda" / "libnvrtc.so.12"
+    packed = subprocess.run([str(script), "pack"], env={**os.environ, "MEMEXT_BUILD": str(build), "DEVICE_OUT": str(tmp_path), "DEVICE_NVRTC": str(nvrtc) if nvrtc.exists() else ""},
+                            capture_output=True, text=True, timeout=900)
     assert packed.returncode == 0 and "needs glibc 2." in packed.stdout, packed.stderr
     assert not [p.name for p in (tmp_path / "device" / "lib").iterdir() if p.name.startswith("libc.")]
+    assert (tmp_path / "device" / "lib" / nvrtc.name).exists() == nvrtc.exists()
     out, brought = tmp_path / "results", tmp_path / "out"
     brought.mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "OUT": str(brought), "DEVICE_OUT": str(out), "DEVICE_DIR": str(tmp_path), "DEVICE_N": "62", "DEVICE_NZ": "94", "DEVICE_NT": "8",

@@ -37,68 +37,17 @@ typedef int int32_t;
 typedef uint uint32_t;
 typedef long int64_t;
 typedef ulong uint64_t;
-/* In C the functions of <math.h> compute in double, those with an f in float. */
-MX_D_FUNCTION float mx_sqrtf(float v) { return sqrt(v); }
-MX_D_FUNCTION float mx_fabsf(float v) { return fabs(v); }
-MX_D_FUNCTION float mx_fminf(float a, float b) { return fmin(a, b); }
-MX_D_FUNCTION float mx_fmaxf(float a, float b) { return fmax(a, b); }
-MX_D_FUNCTION float mx_floorf(float v) { return floor(v); }
-MX_D_FUNCTION float mx_ceilf(float v) { return ceil(v); }
-MX_D_FUNCTION float mx_expf(float v) { return exp(v); }
-MX_D_FUNCTION float mx_logf(float v) { return log(v); }
-MX_D_FUNCTION float mx_sinf(float v) { return sin(v); }
-MX_D_FUNCTION float mx_cosf(float v) { return cos(v); }
-MX_D_FUNCTION float mx_tanhf(float v) { return tanh(v); }
-MX_D_FUNCTION float mx_powf(float a, float b) { return pow(a, b); }
-/* (A macro of the same name would hide that of a compiler which has one itself.) */
-MX_D_FUNCTION double mx_sqrt(double v) { return sqrt(v); }
-MX_D_FUNCTION double mx_fabs(double v) { return fabs(v); }
-MX_D_FUNCTION double mx_floor(double v) { return floor(v); }
-MX_D_FUNCTION double mx_ceil(double v) { return ceil(v); }
-MX_D_FUNCTION double mx_exp(double v) { return exp(v); }
-MX_D_FUNCTION double mx_log(double v) { return log(v); }
-MX_D_FUNCTION double mx_sin(double v) { return sin(v); }
-MX_D_FUNCTION double mx_cos(double v) { return cos(v); }
-MX_D_FUNCTION double mx_tanh(double v) { return tanh(v); }
-MX_D_FUNCTION double mx_fmin(double a, double b) { return fmin(a, b); }
-MX_D_FUNCTION double mx_fmax(double a, double b) { return fmax(a, b); }
-MX_D_FUNCTION double mx_pow(double a, double b) { return pow(a, b); }
-#undef sqrt
-#define sqrt(v) mx_sqrt(v)
-#undef fabs
-#define fabs(v) mx_fabs(v)
-#undef floor
-#define floor(v) mx_floor(v)
-#undef ceil
-#define ceil(v) mx_ceil(v)
-#undef exp
-#define exp(v) mx_exp(v)
-#undef log
-#define log(v) mx_log(v)
-#undef sin
-#define sin(v) mx_sin(v)
-#undef cos
-#define cos(v) mx_cos(v)
-#undef tanh
-#define tanh(v) mx_tanh(v)
-#undef fmin
-#define fmin(a, b) mx_fmin(a, b)
-#undef fmax
-#define fmax(a, b) mx_fmax(a, b)
-#undef pow
-#define pow(a, b) mx_pow(a, b)
-#define sqrtf(v) mx_sqrtf(v)
-#define fabsf(v) mx_fabsf(v)
-#define fminf(a, b) mx_fminf(a, b)
-#define fmaxf(a, b) mx_fmaxf(a, b)
-#define floorf(v) mx_floorf(v)
-#define ceilf(v) mx_ceilf(v)
-#define expf(v) mx_expf(v)
-#define logf(v) mx_logf(v)
-#define sinf(v) mx_sinf(v)
-#define cosf(v) mx_cosf(v)
-#define tanhf(v) mx_tanhf(v)
-#define powf(a, b) mx_powf(a, b)
+#define MX_D_TABLE __constant
+/* Words that it has and C has not. */
+#define kernel mx_name_kernel
+#define global mx_name_global
+#define local mx_name_local
+#define constant mx_name_constant
+#define private mx_name_private
+#define generic mx_name_generic
+#define half mx_name_half
+#define nearbyint(v) mx_math_rint(v)
+#define nearbyintf(v) mx_math_rintf(v)
 #else
 #define MX_D_KERNEL extern "C" __global__
 #define MX_D_GLOBAL
@@ -131,6 +80,239 @@ typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef long int64_t;
 typedef unsigned long uint64_t;
+#define MX_D_TABLE static
+/* What a file of C may have and C++ has not, or has otherwise. */
+#define restrict __restrict__
+#define _Bool bool
+#define _Static_assert static_assert
+#define new mx_name_new
+#define delete mx_name_delete
+#define this mx_name_this
+#define class mx_name_class
+#define template mx_name_template
+#define typename mx_name_typename
+#define namespace mx_name_namespace
+#define operator mx_name_operator
+#define private mx_name_private
+#define public mx_name_public
+#define protected mx_name_protected
+#define virtual mx_name_virtual
+#define friend mx_name_friend
+#define using mx_name_using
+#define explicit mx_name_explicit
+#define mutable mx_name_mutable
+#define throw mx_name_throw
+#define catch mx_name_catch
+#ifndef INFINITY
+#define INFINITY (__int_as_float(0x7f800000))
+#define NAN (__int_as_float(0x7fc00000))
+#endif
+#ifndef M_PI
+#define M_E 2.7182818284590452354
+#define M_LN2 0.69314718055994530942
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+#endif
+#endif
+
+/* Functions that C has not: names that are the file's own. */
+#undef min
+#define min mx_name_min
+#undef max
+#define max mx_name_max
+#undef clamp
+#define clamp mx_name_clamp
+#undef mix
+#define mix mx_name_mix
+#undef step
+#define step mx_name_step
+#undef smoothstep
+#define smoothstep mx_name_smoothstep
+#undef sign
+#define sign mx_name_sign
+#undef dot
+#define dot mx_name_dot
+#undef cross
+#define cross mx_name_cross
+#undef length
+#define length mx_name_length
+#undef distance
+#define distance mx_name_distance
+#undef normalize
+#define normalize mx_name_normalize
+#undef select
+#define select mx_name_select
+#undef rotate
+#define rotate mx_name_rotate
+#undef mad
+#define mad mx_name_mad
+#undef degrees
+#define degrees mx_name_degrees
+#undef radians
+#define radians mx_name_radians
+#undef any
+#define any mx_name_any
+#undef all
+#define all mx_name_all
+MX_D_FUNCTION int mx_math_abs(int a) { return a < 0 ? -a : a; }
+MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
+#undef abs
+#define abs(a) mx_math_abs(a)
+#define labs(a) mx_math_labs(a)
+#define llabs(a) mx_math_labs(a)
+
+/* In C the functions of <math.h> compute in double whatever they are given, those with an f in float; compilers of devices
+ * take the type of what is given. (A macro of the same name would hide that of a compiler which has one itself.) */
+#define MX_D_MATH(ONE, TWO) \
+    ONE(sqrt) ONE(fabs) ONE(floor) ONE(ceil) ONE(trunc) ONE(rint) ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) \
+    ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) \
+    ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) \
+    TWO(fmin) TWO(fmax) TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder) \
+    TWO(nextafter)
+#define MX_D_MATH_1(name) MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
+#define MX_D_MATH_2(name) MX_D_FUNCTION double mx_math_##name(double a, double b) { return name(a, b); }
+MX_D_MATH(MX_D_MATH_1, MX_D_MATH_2)
+MX_D_FUNCTION double mx_math_fma(double a, double b, double c) { return fma(a, b, c); }
+#if defined(__OPENCL_C_VERSION__)
+#define MX_D_MATH_1F(name) MX_D_FUNCTION float mx_math_##name##f(float a) { return name(a); }
+#define MX_D_MATH_2F(name) MX_D_FUNCTION float mx_math_##name##f(float a, float b) { return name(a, b); }
+MX_D_MATH(MX_D_MATH_1F, MX_D_MATH_2F)
+MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c); }
+#endif
+#undef sqrt
+#define sqrt(a) mx_math_sqrt(a)
+#undef fabs
+#define fabs(a) mx_math_fabs(a)
+#undef floor
+#define floor(a) mx_math_floor(a)
+#undef ceil
+#define ceil(a) mx_math_ceil(a)
+#undef trunc
+#define trunc(a) mx_math_trunc(a)
+#undef rint
+#define rint(a) mx_math_rint(a)
+#undef round
+#define round(a) mx_math_round(a)
+#undef exp
+#define exp(a) mx_math_exp(a)
+#undef exp2
+#define exp2(a) mx_math_exp2(a)
+#undef expm1
+#define expm1(a) mx_math_expm1(a)
+#undef log
+#define log(a) mx_math_log(a)
+#undef log2
+#define log2(a) mx_math_log2(a)
+#undef log10
+#define log10(a) mx_math_log10(a)
+#undef log1p
+#define log1p(a) mx_math_log1p(a)
+#undef sin
+#define sin(a) mx_math_sin(a)
+#undef cos
+#define cos(a) mx_math_cos(a)
+#undef tan
+#define tan(a) mx_math_tan(a)
+#undef sinh
+#define sinh(a) mx_math_sinh(a)
+#undef cosh
+#define cosh(a) mx_math_cosh(a)
+#undef tanh
+#define tanh(a) mx_math_tanh(a)
+#undef asin
+#define asin(a) mx_math_asin(a)
+#undef acos
+#define acos(a) mx_math_acos(a)
+#undef atan
+#define atan(a) mx_math_atan(a)
+#undef asinh
+#define asinh(a) mx_math_asinh(a)
+#undef acosh
+#define acosh(a) mx_math_acosh(a)
+#undef atanh
+#define atanh(a) mx_math_atanh(a)
+#undef cbrt
+#define cbrt(a) mx_math_cbrt(a)
+#undef erf
+#define erf(a) mx_math_erf(a)
+#undef erfc
+#define erfc(a) mx_math_erfc(a)
+#undef tgamma
+#define tgamma(a) mx_math_tgamma(a)
+#undef lgamma
+#define lgamma(a) mx_math_lgamma(a)
+#undef logb
+#define logb(a) mx_math_logb(a)
+#undef fmin
+#define fmin(a, b) mx_math_fmin(a, b)
+#undef fmax
+#define fmax(a, b) mx_math_fmax(a, b)
+#undef fmod
+#define fmod(a, b) mx_math_fmod(a, b)
+#undef pow
+#define pow(a, b) mx_math_pow(a, b)
+#undef atan2
+#define atan2(a, b) mx_math_atan2(a, b)
+#undef hypot
+#define hypot(a, b) mx_math_hypot(a, b)
+#undef copysign
+#define copysign(a, b) mx_math_copysign(a, b)
+#undef fdim
+#define fdim(a, b) mx_math_fdim(a, b)
+#undef remainder
+#define remainder(a, b) mx_math_remainder(a, b)
+#undef nextafter
+#define nextafter(a, b) mx_math_nextafter(a, b)
+#undef fma
+#define fma(a, b, c) mx_math_fma(a, b, c)
+#if defined(__OPENCL_C_VERSION__)
+#define sqrtf(a) mx_math_sqrtf(a)
+#define fabsf(a) mx_math_fabsf(a)
+#define floorf(a) mx_math_floorf(a)
+#define ceilf(a) mx_math_ceilf(a)
+#define truncf(a) mx_math_truncf(a)
+#define rintf(a) mx_math_rintf(a)
+#define roundf(a) mx_math_roundf(a)
+#define expf(a) mx_math_expf(a)
+#define exp2f(a) mx_math_exp2f(a)
+#define expm1f(a) mx_math_expm1f(a)
+#define logf(a) mx_math_logf(a)
+#define log2f(a) mx_math_log2f(a)
+#define log10f(a) mx_math_log10f(a)
+#define log1pf(a) mx_math_log1pf(a)
+#define sinf(a) mx_math_sinf(a)
+#define cosf(a) mx_math_cosf(a)
+#define tanf(a) mx_math_tanf(a)
+#define sinhf(a) mx_math_sinhf(a)
+#define coshf(a) mx_math_coshf(a)
+#define tanhf(a) mx_math_tanhf(a)
+#define asinf(a) mx_math_asinf(a)
+#define acosf(a) mx_math_acosf(a)
+#define atanf(a) mx_math_atanf(a)
+#define asinhf(a) mx_math_asinhf(a)
+#define acoshf(a) mx_math_acoshf(a)
+#define atanhf(a) mx_math_atanhf(a)
+#define cbrtf(a) mx_math_cbrtf(a)
+#define erff(a) mx_math_erff(a)
+#define erfcf(a) mx_math_erfcf(a)
+#define tgammaf(a) mx_math_tgammaf(a)
+#define lgammaf(a) mx_math_lgammaf(a)
+#define logbf(a) mx_math_logbf(a)
+#define fminf(a, b) mx_math_fminf(a, b)
+#define fmaxf(a, b) mx_math_fmaxf(a, b)
+#define fmodf(a, b) mx_math_fmodf(a, b)
+#define powf(a, b) mx_math_powf(a, b)
+#define atan2f(a, b) mx_math_atan2f(a, b)
+#define hypotf(a, b) mx_math_hypotf(a, b)
+#define copysignf(a, b) mx_math_copysignf(a, b)
+#define fdimf(a, b) mx_math_fdimf(a, b)
+#define remainderf(a, b) mx_math_remainderf(a, b)
+#define nextafterf(a, b) mx_math_nextafterf(a, b)
+#define fmaf(a, b, c) mx_math_fmaf(a, b, c)
 #endif
 
 #define MX_D_UNROLL _Pragma("unroll")
