@@ -3,8 +3,11 @@ from __future__ import annotations
 
 import errno
 import glob
+import math
+import operator
 import os
 import pathlib
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -30,6 +33,8 @@ class Array:
 
     def __init__(self, shape: tuple[int, ...], dtype: Any):
         self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
+        if self.dtype.hasobject:  # a file's bytes are no addresses
+            raise _refuse(f"cells of {self.dtype} are objects of Python, not numbers: convert them")
         self.ndim, self.size = len(self.shape), int(np.prod([int(n) for n in self.shape], dtype=object))
         self.nbytes = self.size * self.dtype.itemsize
 
@@ -58,6 +63,8 @@ class Array:
         return found[tuple(0 if i in drop else slice(None) for i in range(3))]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError(f"{self.name} is not in memory: it cannot be had without a copy")
         _core.require_dram(self.nbytes, self.name, "take slices of it, or save it to a file")
         return self[...] if dtype is None else self[...].astype(dtype, copy=False)
 
@@ -100,8 +107,10 @@ class Array:
 def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[slice], set[int], set[int]]:
     """Slices with positive steps, the dimensions that go, and those to be turned round."""
     key = key if isinstance(key, tuple) else (key,)
-    if any(k is None or isinstance(k, (list, np.ndarray)) for k in key):
+    if any(k is None or isinstance(k, (list, np.ndarray, bool, np.bool_)) for k in key):
         raise IndexError("an array that is not in memory takes whole numbers, slices and ...; read a part, and index that")
+    if sum(k is Ellipsis for k in key) > 1:
+        raise IndexError("... stands once in an index")
     if Ellipsis in key:
         at = key.index(Ellipsis)
         key = key[:at] + (slice(None),) * (len(shape) - len(key) + 1) + key[at + 1:]
@@ -118,7 +127,10 @@ def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[slice], set[int], set[i
                 flip.add(i)
             slices.append(slice(start, start + (count - 1) * step + 1, step) if count > 0 else slice(0, 0, 1))
             continue
-        k = int(k.__index__())
+        try:
+            k = operator.index(k)
+        except TypeError:
+            raise IndexError(f"{k!r} is no index: whole numbers, slices and ... are") from None
         if not -n <= k < n:
             raise IndexError(f"index {k} is outside the {n} cells of dimension {i}")
         slices.append(slice(k % n, k % n + 1, 1))
@@ -220,6 +232,7 @@ class ObjectArray(Array):
         chunks = getattr(source, "chunks", None)
         self._chunked = isinstance(chunks, tuple) and isinstance(chunks[0], int)
         self._deep = chunks[0] if self._chunked else 1  # type: ignore[index]
+        self.chunk_bytes = self.dtype.itemsize * int(np.prod(chunks, dtype=object)) if self._chunked else 0  # which are decoded at once
         self._held: tuple[int, np.ndarray] | None = None
         self._next: tuple[int, Future, int] | None = None
 
@@ -274,7 +287,11 @@ class PagesArray(Array):
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
         out = np.empty((_count(z), _count(y), _count(x)), self.dtype)
         for i, plane in enumerate(range(z.start, z.stop, z.step)):
-            out[i] = np.asarray(self.page(plane))[y, x]
+            with _LIBRARIES:
+                cells = np.asarray(self.page(plane))
+            if cells.shape != self.shape[1:] or cells.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
+                raise _refuse(f"{self.name}: plane {plane} has {cells.shape} cells of {cells.dtype.name}, and the first one {self.shape[1:]} of {self.dtype.name}")
+            out[i] = cells[y, x]
         return out
 
 
@@ -379,6 +396,8 @@ def _npy(path: pathlib.Path, **_: Any) -> Array:
         view = np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise _refuse(f"{path} is no whole .npy file of numbers: {error}") from None
+    if view.ndim != 3:
+        raise _refuse(f"{path} has {view.ndim} dimensions: grids have three, z, y, x")
     if view.flags.c_contiguous:
         return RawArray(path, view.shape, view.dtype, view.offset)
     return ObjectArray(view, path.name, path)
@@ -472,6 +491,8 @@ def _mhd(path: pathlib.Path, **_: Any) -> Array:
     big = any(header.get(key, "False").lower() in ("true", "1") for key in ("BinaryDataByteOrderMSB", "ElementByteOrderMSB"))
     dtype = np.dtype((">" if big else "<") + kind)
     name = header.get("ElementDataFile", "")
+    if name in ("", "LIST"):
+        raise _refuse(f"{path} names {'several data files' if name else 'no ElementDataFile'}: one is needed")
     data, offset = (path, end) if name.upper() == "LOCAL" else (path.parent / name, 0)
     skip = int(header.get("HeaderSize", 0))
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -486,8 +507,8 @@ def _module(name: str, what: Any) -> Any:
 
 
 def _choose(names: list[str], wanted: str | None, path: Any) -> str:
-    if wanted is not None and wanted in names:
-        return wanted
+    if isinstance(wanted, str) and wanted.strip("/") in names:
+        return wanted.strip("/")
     if wanted is None and len(names) == 1:
         return names[0]
     raise _refuse(f"{path} has the arrays {', '.join(names) or '(none of three dimensions)'}: name one of them, open(path, NAME)")
@@ -499,7 +520,8 @@ def _hdf5(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     file = h5py.File(path, "r")
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 3 else None)
-    name = _choose(names, dataset, path)
+    linked = isinstance(dataset, str) and isinstance(file.get(dataset), h5py.Dataset) and file[dataset].ndim == 3  # links are not visited
+    name = dataset if linked else _choose(names, dataset, path)
     data = file[name]
     made = _raw_dataset(data, name, path)
     if made is not None:
@@ -509,8 +531,10 @@ def _hdf5(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
 
 
 def _raw_dataset(data: Any, name: str, path: pathlib.Path) -> Array | None:
-    offset = data.id.get_offset()
-    plain = data.chunks is None and offset is not None and data.id.get_create_plist().get_external_count() == 0 and not data.is_virtual
+    h5d, offset = _module("h5py", path).h5d, data.id.get_offset()
+    # Cells that nobody wrote are nowhere, and have an offset all the same behind a block of the user's.
+    there = data.id.get_space_status() == h5d.SPACE_STATUS_ALLOCATED and os.path.samefile(data.file.filename, path)
+    plain = there and data.chunks is None and offset is not None and data.id.get_create_plist().get_external_count() == 0 and not data.is_virtual
     return RawArray(path, data.shape, data.dtype, offset, name=name) if plain and data.dtype.kind in "fiu" else None
 
 
@@ -638,6 +662,8 @@ def _zarr(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     zarr = _module("zarr", path)
     data = zarr.open(str(path), mode="r")
     if hasattr(data, "shape"):
+        if dataset is not None:
+            raise _refuse(f"{path} is one array and has none that is called {dataset}: leave the name out")
         return ObjectArray(data, path.name, path)
     names: list[str] = []
 
@@ -654,14 +680,24 @@ def _tiff(path: pathlib.Path, **_: Any) -> Array:
     """A stack of pages in one file."""
     tifffile = _module("tifffile", path)
     file = tifffile.TiffFile(path)
-    pages = file.pages
-    if any(pages[z].shape != pages[0].shape or pages[z].dtype != pages[0].dtype for z in (0, len(pages) - 1)) or len(pages[0].shape) != 2:
+    pages, series = file.pages, file.series
+    if len(series) != 1 or len(pages[0].shape) != 2 or series[0].shape[-2:] != pages[0].shape:
         raise _refuse(f"{path}: its pages are not images of one size with one number a pixel")
-    return PagesArray((len(pages), *pages[0].shape), pages[0].dtype, lambda z: pages[z].asarray(), path.name, path)
+    planes, shape, kind = len(pages), series[0].shape, pages[0].dtype
+    if len(shape) > 3:
+        raise _refuse(f"{path} has {len(shape)} dimensions, {series[0].axes}: write one stack of images into a file of its own")
+    if planes == 1 and len(shape) == 3:  # ImageJ's way beyond 4 GiB: one page says where all of them lie, one behind the other
+        if series[0].dataoffset is None:
+            raise _refuse(f"{path}: one page stands for {shape[0]} planes, which do not lie one behind the other")
+        file.close()
+        return _check_length(RawArray(path, shape, kind.newbyteorder(file.byteorder), series[0].dataoffset))
+    if planes != math.prod(shape[:-2]):
+        raise _refuse(f"{path} has {planes} pages of {shape[0]} planes: the others are in other files")
+    return PagesArray((planes, *pages[0].shape), kind, lambda z: pages[z].asarray(), path.name, path)
 
 
 def _tiffs(paths: list[str], path: Any) -> Array:
-    """A file for every plane, in order of their names."""
+    """A file for every plane."""
     tifffile = _module("tifffile", path)
     first = tifffile.imread(paths[0])
     if first.ndim != 2:
@@ -673,15 +709,23 @@ def _segy(path: pathlib.Path, **_: Any) -> Array:
     """SEG-Y as a cube: z are inlines, y crosslines, x samples."""
     segyio = _module("segyio", path)
     file = segyio.open(str(path))
+    if len(file.offsets) != 1:
+        raise _refuse(f"{path} has {len(file.offsets)} offsets for each inline and crossline: stack it, or write one offset into a file of its own")
     lines = list(file.ilines)
-    return PagesArray((len(lines), len(file.xlines), len(file.samples)), "f4", lambda z: file.iline[lines[z]], path.name, path)
+    return PagesArray((len(lines), len(file.xlines), len(file.samples)), file.dtype, lambda z: file.iline[lines[z]], path.name, path)
 
 
 def _raw(path: pathlib.Path, dtype: Any = None, shape: Any = None, offset: int = 0, **_: Any) -> Array:
     if dtype is None or shape is None:
         raise _refuse(f"{path} says nothing of what it holds: open it with dtype and shape=(nz, ny, nx), and offset if cells do not begin "
                       "with it")
-    return _check_length(RawArray(path, shape, dtype, offset))
+    try:
+        numbers, kind, begin = [operator.index(n) for n in shape], np.dtype(dtype), operator.index(offset)
+    except TypeError as error:
+        raise _refuse(f"{path}: dtype={dtype!r}, shape={shape!r}, offset={offset!r}: {error}") from None
+    if len(numbers) != 3 or min(numbers) < 0 or begin < 0:
+        raise _refuse(f"{path}: shape={shape!r}, offset={offset!r}: (nz, ny, nx) and bytes, none of them below 0, are needed")
+    return _check_length(RawArray(path, tuple(numbers), kind, begin))
 
 
 _READERS: dict[str, Callable[..., Array]] = {
@@ -689,17 +733,22 @@ _READERS: dict[str, Callable[..., Array]] = {
     ".nc4": _netcdf, ".cdf": _netcdf, ".zarr": _zarr, ".tif": _tiff, ".tiff": _tiff, ".sgy": _segy, ".segy": _segy}
 
 
+def _in_order(path: str) -> list:
+    """Numbers in names count as numbers: slice-9 is before slice-10."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", path))]
+
+
 def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any = None, offset: int = 0) -> Any:
     """Opens a store, or a file of an array, without reading it: .npy, .nhdr .nrrd .mhd .mha (raw cells), HDF5 (h5py), NetCDF (netCDF4, h5netcdf or h5py), Zarr, TIFF
-    stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file), SEG-Y (segyio), and raw cells with dtype and shape.
+    stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file, in order of the numbers in their names), SEG-Y (segyio), and raw cells with dtype and shape.
 
     dataset: which array of a file that has several. What is not three-dimensional is refused."""
-    text = os.fspath(path)
+    text = os.fsdecode(path)
     if dtype is None and any(c in text for c in "*?[") and not os.path.exists(text):
-        paths = sorted(glob.glob(text))
+        paths = sorted(glob.glob(text), key=_in_order)
         if not paths:
             raise _refuse(f"no file is called {text}", errno.ENOENT)
-        array = _tiffs(paths, text)
+        array = _read_by(_tiffs, paths, text)
     else:
         found = pathlib.Path(text)
         if not found.exists():
@@ -707,9 +756,9 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
         if dtype is not None or shape is not None:
             array = _raw(found, dtype, shape, offset)
         elif found.suffix.lower() in _READERS and (found.is_file() or found.suffix.lower() == ".zarr"):
-            array = _READERS[found.suffix.lower()](found, dataset=dataset)
+            array = _read_by(_READERS[found.suffix.lower()], found, dataset=dataset)
         elif found.is_dir() and any((found / name).exists() for name in (".zarray", ".zgroup", "zarr.json")):
-            array = _zarr(found, dataset=dataset)
+            array = _read_by(_zarr, found, dataset=dataset)
         else:
             store = Store(found)
             return store if dataset is None else store[dataset]
@@ -718,11 +767,24 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
     return array
 
 
+def _read_by(reader: Callable[..., Array], what: Any, *more: Any, **options: Any) -> Array:
+    """What the libraries of formats raise is of many types: one sentence."""
+    try:
+        return reader(what, *more, **options)
+    except (MemextError, MemoryError):
+        raise
+    except Exception as error:
+        number = getattr(error, "errno", None)
+        shown = more[0] if more else what
+        raise _refuse(f"{shown} cannot be read: {str(error) or type(error).__name__}",
+                      number if isinstance(number, int) and number > 0 else errno.EINVAL) from error
+
+
 def as_array(value: Any, name: str) -> Array:
     """Any three-dimensional array as one of ours."""
     if isinstance(value, Array):
         return value
-    if isinstance(value, (str, os.PathLike)):
+    if isinstance(value, (str, bytes, os.PathLike)):
         return open(value)
     if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
         value = np.asarray(value)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays import Array, Store
+from .arrays import Array, Store, as_array
 from .arrays import open as open_any
 from .errors import MemextError
 from .report import table_html
@@ -38,12 +38,19 @@ def png(values: np.ndarray, low: float, high: float) -> bytes:
             chunk(b"IEND", b""))
 
 
+def _numbers(cells: np.ndarray) -> np.ndarray:
+    """Which matplotlib draws: truth values and half precision as others."""
+    return cells.astype({"b": "u1", "f": "f8"}[cells.dtype.kind]) if cells.dtype.kind == "b" or cells.dtype.str[1:] == "f2" else cells
+
+
 def _limits(pictures: list[np.ndarray]) -> tuple[float, float]:
     finite = np.concatenate([p[np.isfinite(p)].ravel() for p in pictures])
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
 def slices_html(array: Array, most: int = _HTML_CELLS) -> str:
+    if array.size == 0 or array.dtype.kind not in "biuf":
+        return ""
     pictures = array.slices(most)
     low, high = _limits(pictures)
     images = "".join(
@@ -107,16 +114,19 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
     """Writes a PNG with three orthogonal slices and a histogram of each field of a store, of the newest snapshots in a directory (option snapshot),
     or of an array or a file of one. The histogram is of the cells of some planes, where the array is large."""
     pyplot = _pyplot()
-    arrays = None if isinstance(what, (Array, Store)) else newest_snapshots(what, dataset)
+    arrays = None if hasattr(what, "shape") or isinstance(what, Store) else newest_snapshots(what, dataset)
     if arrays is None:
         if not isinstance(what, (Array, Store)):
-            what = open_any(what, dataset)
+            what = as_array(what, "array") if hasattr(what, "shape") else open_any(what, dataset)
         arrays = [what[n] for n in ([dataset] if dataset else what.fields)] if isinstance(what, Store) else [what]
     if not arrays:
         raise MemextError(f"{what.path} holds no state: {what.info['why']}")
+    for array in arrays:
+        if array.dtype.kind not in "biuf" or array.size == 0:
+            raise MemextError(f"{array.name} has {array.shape} cells of {array.dtype}: some real numbers are needed for a picture", errno.EINVAL)
     figure, axes = pyplot.subplots(len(arrays), 4, figsize=(16, 4 * len(arrays)), squeeze=False, constrained_layout=True)
     for row, array in zip(axes, arrays):
-        pictures = array.slices(most)
+        pictures = [_numbers(p) for p in array.slices(most)]
         low, high = _limits(pictures)
         for axis, picture, (up, right), across, extent in zip(
                 row, pictures, (("y", "x"), ("z", "x"), ("z", "y")), "zyx",
@@ -124,7 +134,7 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
             shown = axis.imshow(picture, vmin=low, vmax=high, origin="lower", extent=(0, extent[0], 0, extent[1]), interpolation="nearest")
             axis.set(xlabel=right, ylabel=up, title=f"{array.name}, {across} = {array.shape['zyx'.index(across)] // 2}")
         figure.colorbar(shown, ax=row[2])
-        sample = _sample(array)
+        sample = _numbers(_sample(array))
         row[3].hist(sample[np.isfinite(sample)], bins=100)
         row[3].set(xlabel=array.name, ylabel="cells", title=f"{array.dtype.name} {array.shape}", yscale="log")
     figure.savefig(path, dpi=100)

@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 import errno
-import os
 import pathlib
 from typing import Any, Callable
 
 import numpy as np
 
-from .arrays import Array, RawArray, Store, _module
+from .arrays import Array, RawArray, Store, _module, as_array
 from .arrays import open as open_any
 from .errors import MemextError
 from .saving import _beside, _check, _chunks, _groups, _is_zarr, _remove, _replace, _sync, xdmf
@@ -67,7 +66,7 @@ class _Level:
         self.deep = data.chunks[0]
 
     def put(self, plane: np.ndarray) -> None:
-        self.held.append(np.rint(plane).astype(self.dtype) if self.dtype.kind in "iu" else plane)
+        self.held.append(np.rint(plane).astype(self.dtype) if self.dtype.kind in "iu" else plane.astype(self.dtype, copy=False))
         if len(self.held) == self.deep:
             self.end()
 
@@ -102,7 +101,12 @@ def _shapes(array: Array, levels: int) -> list[tuple[int, ...]]:
 
 
 def _fill(make: Callable[[str, tuple[int, ...], np.dtype], Any], array: Array, levels: int) -> None:
-    _coarsen(array, [_Level(make(f"{2**k}x", shape, array.dtype), array.dtype) for k, shape in enumerate(_shapes(array, levels), 1)])
+    dtype = _coarse_type(array)
+    _coarsen(array, [_Level(make(f"{2**k}x", shape, dtype), dtype) for k, shape in enumerate(_shapes(array, levels), 1)])
+
+
+def _coarse_type(array: Array) -> np.dtype:
+    return np.dtype("u1") if array.dtype.kind == "b" else array.dtype
 
 
 def _chunks_of(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int, int]:
@@ -144,7 +148,7 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
     Returns {field: [all of it, 2x, 4x, ...]}: napari takes such a list as it is, add_image(levels["u"], multiscale=True)."""
     path = pathlib.Path(path)
     if not isinstance(what, (Array, Store)):
-        what = open_any(what)
+        what = as_array(what, "array") if hasattr(what, "shape") else open_any(what)
     if not 1 <= levels <= 16:
         raise MemextError(f"{levels} levels of a pyramid: 1 to 16", errno.EINVAL)
     if isinstance(what, Store):
@@ -153,6 +157,9 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
         whole = {pathlib.PurePath(what.name).stem or "array": what}
     if not whole:
         raise MemextError(f"{what.path} holds no state: {what.info['why']}")
+    for name, array in whole.items():
+        if array.dtype.kind not in "biuf":
+            raise MemextError(f"{name} has cells of {array.dtype}; pyramids are of real numbers", errno.EINVAL)
     ending = path.suffix.lower()
     if ending not in (".h5", ".hdf5", ".zarr"):
         raise MemextError(f"{path}: the ending says how to write a pyramid: .zarr, .h5 or .hdf5", errno.EINVAL)
@@ -165,10 +172,11 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
     try:
         (_hdf5 if drawn else _zarr)(beside, whole, levels)
         _sync(beside)
-        _replace(beside, path)
+        _replace(beside, path, overwrite)
         for k, (file, shape) in enumerate(zip(drawn, _shapes(next(iter(whole.values())), levels)), 1):
-            xdmf(_beside(file), path.name, f"{2**k}x", 2**k, (2**k - 1) / 2, {n: (f"{n}/{2**k}x", shape, a.dtype) for n, a in whole.items()})
-            os.replace(_beside(file), file)
+            drawn_beside = _beside(file)
+            xdmf(drawn_beside, path.name, f"{2**k}x", 2**k, (2**k - 1) / 2, {n: (f"{n}/{2**k}x", shape, _coarse_type(a)) for n, a in whole.items()})
+            _replace(drawn_beside, file, overwrite)
     finally:
         _remove(beside)
     return {n: [a, *(open_any(path, f"{n}/{2**k}x") for k in range(1, levels + 1))] for n, a in whole.items()}

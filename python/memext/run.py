@@ -21,7 +21,7 @@ from .errors import KernelError, MemextError
 from .kernel import Kernel, Reduced, Reduction, type_name
 from .reducing import reduce_store
 from .report import Plan, Report
-from .sources import Sink, Source, Values, as_values, file_option, framed_shape
+from .sources import FRAMES, Sink, Source, Values, as_values, file_option, framed_shape
 
 RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
 ANONYMOUS = ("dram", "swap")
@@ -214,7 +214,14 @@ class Run:
         self._given, self._stencil, self._temporary, self._over, self._worked = fields_and_options, stencil, None, False, False
         self._memory: dict[str, np.ndarray] | None = None
         self._process = os.getpid()
-        self._dtype, self._device, self._shape = dtype, device, shape
+        self._dtype, self._device, self._shape = dtype, os.fsdecode(device) if isinstance(device, bytes) else device, shape
+        if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.number)):
+            raise MemextError(f"frame={frame!r}: {', '.join(FRAMES)} or a number are needed", errno.EINVAL)
+        if not isinstance(resume, (bool, np.bool_)) and resume != "auto":
+            raise MemextError(f"resume={resume!r}: 'auto', True or False is needed", errno.EINVAL)
+        for reduction in self.reductions:
+            if not isinstance(reduction, Reduction):
+                raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         self._take_kernel()
         self._take_fields()
         self.backend = self._extra.get("backend")
@@ -244,6 +251,9 @@ class Run:
         missing = [n for n in k.state + k.partner + k.fixed if n not in given]
         if missing:
             raise MemextError(f"{k.name} needs values of {', '.join(missing)}: {missing[0]}=ARRAY, FILE or number", errno.EINVAL)
+        unknown = [n for n in self._dtype if n not in k.state + k.partner] if isinstance(self._dtype, Mapping) else []
+        if unknown:
+            raise MemextError(f"dtype names {', '.join(map(str, unknown))}: the state of {k.name} is {', '.join(k.state + k.partner)}", errno.EINVAL)
         self._names = k.state + k.partner + [f"{n}_old" for n in k.state if f"{n}_old" in given] + k.fixed
 
     def _take_fields(self) -> None:
@@ -277,7 +287,12 @@ class Run:
         """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""
         h, found, who = self.radius, None, ""
         if self._shape is not None:
-            found, who = tuple(int(n) for n in self._shape), "shape"
+            try:
+                found, who = tuple(operator.index(n) for n in self._shape), "shape"
+            except TypeError as error:
+                raise MemextError(f"shape={self._shape!r}: three whole numbers (nz, ny, nx) are needed: {error}", errno.EINVAL) from None
+            if len(found) != 3:
+                raise MemextError(f"shape={self._shape!r} has {len(found)} of the three whole numbers (nz, ny, nx)", errno.EINVAL)
         order = [n for n in self._names if n in self._state] + [n for n in self._names if n not in self._state]
         self._bare = set()
         for name in order:

@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import pathlib
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
 from .arrays import Array, ObjectArray, RawArray, Store, _module, as_array
 from .errors import MemextError
 
@@ -27,6 +29,8 @@ def _boxes(array: Array, chunks: tuple[int, int] = (1, 1), most_bytes: int = _GR
     """The whole array in order, in whole planes, z beginning at multiples of chunks[0]; where cells lie in a file or in memory as they are and
     that would be much, in rows at multiples of chunks[1]: what is in hand does not grow with the planes."""
     nz, ny, nx = array.shape
+    if array.size == 0:
+        return []
     a_plane, (deep, rows) = max(1, array.nbytes // max(nz, 1)), chunks
     planes = max(deep, most_bytes // a_plane // deep * deep)
     if _plain(array) and planes * a_plane > most_bytes:
@@ -84,7 +88,7 @@ def _chunks(array: Array) -> tuple[int, int, int]:
 
 def _hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
     h5py = _module("h5py", path)
-    options.setdefault("chunks", _chunks(array))
+    options.setdefault("chunks", _chunks(array) if array.size else None)
     with h5py.File(path, "w") as file:
         data = file.create_dataset(dataset or array.name, array.shape, array.dtype, **options)
         for box, cells in _groups(array, data.chunks[:2] if data.chunks else (1, 1)):
@@ -146,18 +150,21 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
     """Writes an array to .npy, .h5 (.hdf5), .zarr or .raw (.bin) without holding more than some planes of it; the file appears when it is whole.
 
     dataset: its name in HDF5 and Zarr (default: the array's). options: of h5py's create_dataset or zarr's create (chunks, compression ...)."""
-    array, path = as_array(array, "array"), pathlib.Path(path)
+    array, path = as_array(array, "array"), pathlib.Path(os.fsdecode(path))
+    if array.dtype.kind not in "biufc":
+        raise MemextError(f"{array.name} has cells of {array.dtype}; cells are numbers", errno.EINVAL)
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise MemextError(f"{path}: the ending says how to write: {', '.join(_WRITERS)}", errno.EINVAL)
     _check(path, overwrite, array.path)
     if path.is_dir() and not path.is_symlink() and not (writer is _zarr and _is_zarr(path)):
         raise MemextError(f"{path} is a directory{' with other things in it than Zarr' if writer is _zarr else ''}: name another file", errno.EISDIR)
+    _check_space(array, path, options)
     beside = _beside(path)
     try:
         writer(array, beside, dataset, **options)
         _sync(beside)
-        _replace(beside, path)
+        _replace(beside, path, overwrite)
     finally:
         _remove(beside)
     return path
@@ -171,6 +178,16 @@ def _check(path: pathlib.Path, overwrite: bool, source: pathlib.Path | None) -> 
         raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise MemextError(f"{path} is the file that is read: name another one", errno.EINVAL)
+
+
+def _check_space(array: Array, path: pathlib.Path, options: dict[str, Any]) -> None:
+    """Before hours are spent, and because the HDF5 library does not survive a full disk. What is compressed may need less."""
+    if path.suffix.lower() == ".zarr" or options.get("compression") is not None or options.get("scaleoffset") is not None:
+        return
+    there = os.statvfs(path.parent)
+    free = there.f_bavail * there.f_frsize
+    if array.nbytes > free:
+        raise MemextError(f"{path} needs {_core.size_text(array.nbytes)}, and {_core.size_text(free)} are free there: make room, or name another place", errno.ENOSPC)
 
 
 def _is_zarr(path: pathlib.Path) -> bool:
@@ -187,19 +204,38 @@ def _sync(path: pathlib.Path) -> None:
         list(pool.map(one, files))
 
 
+_numbers, _naming = itertools.count(), threading.Lock()
+
+
 def _beside(path: pathlib.Path) -> pathlib.Path:
-    return path.with_name(f".{path.stem}.memext-{os.getpid()}{path.suffix}")
+    """A name that no other process and no other thread takes."""
+    return path.with_name(f".{path.stem}.memext-{os.getpid()}-{next(_numbers)}{path.suffix}")
 
 
-def _replace(beside: pathlib.Path, path: pathlib.Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        _remove(path)
-    os.replace(beside, path)
+def _replace(beside: pathlib.Path, path: pathlib.Path, overwrite: bool) -> None:
+    """Gives what is whole its name. A directory takes no other's place in one step: until it is there, what was there before stays under another name,
+    and comes back if something interrupts."""
+    with _naming:  # of several threads one after the other
+        there = os.path.lexists(path)
+        if there and not overwrite:
+            raise MemextError(f"{path} is there now, and was not when this began: name another file, or give overwrite=True", errno.EEXIST)
+        if not there or not (beside.is_dir() or (path.is_dir() and not path.is_symlink())):
+            os.replace(beside, path)
+            return
+        before = _beside(path)
+        try:
+            os.rename(path, before)
+            os.rename(beside, path)
+        except BaseException:
+            if os.path.lexists(before) and not os.path.lexists(path):
+                os.rename(before, path)
+            raise
+    _remove(before)
 
 
 def _remove(path: pathlib.Path) -> None:
     import shutil
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
@@ -226,8 +262,8 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     try:
         shapes = _link(h5py, store, beside, frame)
         xdmf(drawn_beside, path.name, "memext", 1, 0, {name: (name, *shape) for name, shape in shapes.items()})
-        os.replace(beside, path)
-        os.replace(drawn_beside, drawn)
+        _replace(beside, path, overwrite)
+        _replace(drawn_beside, drawn, overwrite)
     finally:
         _remove(beside)
         _remove(drawn_beside)

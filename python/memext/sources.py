@@ -196,7 +196,8 @@ def framed_plane(value: Array, z: int, shape: tuple[int, int, int], h: int, fram
         return value.plane(z)
     nz, ny, nx = value.shape
     if not isinstance(frame, str):
-        out = np.full(shape[1:], frame, dtype="f8" if value.dtype.kind == "f" else value.dtype)
+        kind = value.dtype if value.dtype.kind in "iu" and frame == np.trunc(frame) and np.iinfo(value.dtype).min <= frame <= np.iinfo(value.dtype).max else "f8"
+        out = np.full(shape[1:], frame, dtype=kind)
         if h <= z < nz + h:
             out[h:ny + h, h:nx + h] = value.plane(z - h)
         return out
@@ -231,6 +232,9 @@ class Source:
         for value in self._arrays():
             if isinstance(value, ObjectArray):
                 value.group_bytes = max(4 << 20, dram_bytes // 4)
+                if value.chunk_bytes > dram_bytes:
+                    raise MemextError(f"{value.name} has chunks of {_core.size_text(value.chunk_bytes)}, each of which is decoded at once, and the run has "
+                                      f"{_core.size_text(dram_bytes)} of DRAM: give it more, or write the file in smaller chunks", errno.ENOMEM)
 
     def _arrays(self) -> list[Array]:
         return [a for v in self.fields.values() for a in (v, getattr(v, "where", None)) if isinstance(a, Array)]
@@ -275,7 +279,22 @@ def _converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
         if plane.dtype.kind == "f" and (plane != np.trunc(plane)).any():
             value = plane[plane != np.trunc(plane)].flat[0]
             raise MemextError(f"field {name} has the value {value}; {dtype.name} holds whole numbers: convert it", errno.EINVAL)
-    return plane.astype(dtype, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cells = plane.astype(dtype, copy=False)
+        lost = _lost(plane, cells) if dtype.kind == "f" and plane.dtype.itemsize >= dtype.itemsize and plane.dtype != dtype else None
+    if lost is not None and lost.any():
+        raise MemextError(f"field {name} has the value {plane[lost].flat[0]}, which {dtype.name} does not hold: convert it, or give another dtype", errno.EINVAL)
+    return cells
+
+
+def _lost(plane: np.ndarray, cells: np.ndarray) -> np.ndarray | None:
+    """Where numbers became infinite, or whole numbers others; fractions are rounded as ever."""
+    if plane.dtype.kind == "f":
+        return np.isinf(cells) & np.isfinite(plane) if np.isinf(cells).any() else None
+    most = 2 ** (np.finfo(cells.dtype).nmant + 1)
+    if plane.dtype.kind == "b" or not plane.size or (int(plane.max()) <= most and int(plane.min()) >= -most):
+        return None
+    return cells.astype(plane.dtype) != plane
 
 
 class Sink:

@@ -30,6 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     F(H5Dget_create_plist)                                                                                   \
     F(H5Dget_offset)                                                                                         \
     F(H5Dget_space)                                                                                          \
+    F(H5Dget_space_status)                                                                                   \
     F(H5Dget_type)                                                                                           \
     F(H5Dopen2)                                                                                              \
     F(H5Eget_auto2)                                                                                          \
@@ -150,8 +151,11 @@ static int check_layout(hid_t set, const char *word, mx_why *why, int64_t *offse
             why, -EINVAL,
             "%.300s has its cells in other files; name one of them as raw cells: FILE,TYPE,offset=BYTES",
             word);
+    /* Behind a block of the user's, cells that are nowhere have an offset too: that block's length less 1. */
+    H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
     const haddr_t at = h5.H5Dget_offset(set);
-    if (at == HADDR_UNDEF || at > INT64_MAX / 4)
+    if (h5.H5Dget_space_status(set, &status) < 0 || status != H5D_SPACE_STATUS_ALLOCATED ||
+        at == HADDR_UNDEF || at > INT64_MAX / 4)
         return mx_fail(why, -EINVAL, "%.300s was made, but nothing was ever written to it: it has no cells",
                        word);
     *offset = (int64_t)at;

@@ -3,6 +3,7 @@
 #ifndef MX_MACHINE_H
 #define MX_MACHINE_H
 
+#include <locale.h>
 #include <memext/memext.h>
 #include <pthread.h>
 
@@ -68,6 +69,11 @@ void mx_machine_unpin(void);
  * instructions raise (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS). Every thread of the library is
  * started by this. -errno. */
 int mx_thread_start(pthread_t *out, void *(*run)(void *), void *argument);
+
+/* A program may have set a locale whose decimal point is a comma, as graphical ones do. Numbers that the
+ * library reads and writes have a point: in its threads always, in the caller's between these two. */
+locale_t mx_numbers_begin(void);
+void mx_numbers_end(locale_t before);
 
 /* Writes the topology of this machine as hwloc XML, for mx_machine_from_topology elsewhere. */
 int mx_machine_export(const char *path, mx_why *why);

@@ -152,10 +152,12 @@ int mx_info_json(const struct mx_machine *m, const char *path, uint64_t dram_byt
 int mx_machine_report(const char *path, mx_why *why, char **out) {
     struct mx_machine m;
     json_t *all = NULL;
+    const locale_t before = mx_numbers_begin();
     int err = mx_machine_detect(why, &m);
     if (err == 0) err = mx_info_json(&m, path, 0, why, &all);
+    char *text = err == 0 ? json_dumps(all, JSON_INDENT(2)) : NULL;
+    mx_numbers_end(before);
     if (err < 0) return err;
-    char *text = json_dumps(all, JSON_INDENT(2));
     json_decref(all);
     if (text == NULL) return mx_fail(why, -ENOMEM, "no memory for the description of the machine");
     return *out = text, 0;

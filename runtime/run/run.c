@@ -172,7 +172,7 @@ static int take_sink(struct mx_run *r, const struct mx_sink *sink, mx_why *why) 
     return err;
 }
 
-int mx_run_open(const struct mx_run_options *options, mx_why *why, mx_run **out) {
+static int open_run(const struct mx_run_options *options, mx_why *why, mx_run **out) {
     struct mx_run_options given = {.size = 0};
     struct mx_options o = {.json = NULL};
     struct mx_run *r = NULL;
@@ -190,6 +190,13 @@ int mx_run_open(const struct mx_run_options *options, mx_why *why, mx_run **out)
     if (err == 0) err = take_sink(r, given.sink, why);
     if (err < 0) return mx_run_close(r), err;
     return *out = r, 0;
+}
+
+int mx_run_open(const struct mx_run_options *options, mx_why *why, mx_run **out) {
+    const locale_t before = mx_numbers_begin();
+    const int err = open_run(options, why, out);
+    mx_numbers_end(before);
+    return err;
 }
 
 /* ------------------------------------------------------------------ what others see while it runs */
@@ -398,7 +405,10 @@ int mx_run_report(mx_run *r, mx_why *why, char **out) {
     if (!busy && !r->moving) mx_run_close_report(r, r->err);
     pthread_mutex_unlock(&r->lock);
     if (busy) return mx_fail(why, -EBUSY, "the run is under way: its report is there when it has ended");
-    return mx_run_json(r, why, out);
+    const locale_t before = mx_numbers_begin();
+    const int err = mx_run_json(r, why, out);
+    mx_numbers_end(before);
+    return err;
 }
 
 void mx_run_abandon(struct mx_run *r) {

@@ -184,6 +184,7 @@ json_t *mx_stored_json(const struct mx_stored *s) {
 int mx_store_report(const char *path, mx_why *why, char **out) {
     struct mx_stored *s = calloc(1, sizeof *s);
     char *text = NULL;
+    const locale_t before = mx_numbers_begin();
     int err =
         s != NULL ? mx_stored_look(path, why, s) : mx_fail(why, -ENOMEM, "no memory for a store's note");
     if (err == 0) {
@@ -193,6 +194,7 @@ int mx_store_report(const char *path, mx_why *why, char **out) {
         if (text == NULL) err = mx_fail(why, -ENOMEM, "no memory for the description of a store");
     }
     free(s);
+    mx_numbers_end(before);
     if (err < 0) return err;
     return *out = text, 0;
 }

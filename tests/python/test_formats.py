@@ -201,9 +201,11 @@ def test_refusals_of_hdf5(memext, own, store, h5py):
         compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         compact.set_layout(h5py.h5d.COMPACT)
         h5py.h5d.create(file.id, b"compact", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((2, 2, 2)), compact)
+    with h5py.File(d / "block.h5", "w", userblock_size=512) as file:
+        file.create_dataset("empty", shape=b.shape, dtype="f4")
     (d / "torn.h5").write_bytes((d / "b.h5").read_bytes()[:3000])
     for word, naming in [("b.h5:/chunked", ["chunked", "h5repack", "Python"]), ("b.h5:/packed", ["chunked"]), ("b.h5:/big", ["big endian"]), ("b.h5:/whole", ["another type"]),
-                         ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/elsewhere", ["another file", "elsewhere.h5"]), ("b.h5:/compact", ["compact"]),
+                         ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("block.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/elsewhere", ["another file", "elsewhere.h5"]), ("b.h5:/compact", ["compact"]),
                          ("b.h5:/none", ["no dataset"]), ("b.h5", ["which dataset"]), ("b.h5:/", ["no dataset"]), ("b.h5:/other", ["f64", "f32"]), ("torn.h5:/big", ["damaged"]),
                          ("a.npy:/x", ["HDF5"]), ("no.h5:/x", ["No such file"])]:
         memext.refused("run", *own.run(3, {**own.words, "b": f"b={d}/{word}"}), "-d", store, naming=naming)

@@ -405,7 +405,7 @@ def test_a_plan_touches_nothing(mx, quick_place):
 
 
 @pytest.mark.parametrize("keywords, naming, errno_name", [
-    ({"shape": (3, 3)}, "2", None), ({}, "no grid", None), ({"shape": (3, 3, 3), "dram": "5QB"}, "no size", "EINVAL"),
+    ({"shape": (3, 3)}, "has 2 of", None), ({}, "no grid", None), ({"shape": (3, 3, 3), "dram": "5QB"}, "no size", "EINVAL"),
     ({"shape": (3, 3, 3), "speed": 9}, "'speed'", "EINVAL"), ({"shape": (3, 3, 3), "device": "/nonexistent/store"}, "/nonexistent", "ENOENT"),
     ({"shape": (3, 3, 3), "stencil": "star8"}, "star8", "EINVAL"), ({"u": np.zeros((4, 4))}, "2 dimensions", "EINVAL"),
     ({"u": np.zeros((2, 4, 4))}, "at least 1", "EINVAL"), ({"u": np.zeros((4, 4, 4)), "shape": (4, 4, 4)}, "frame of 1", "EINVAL"),
@@ -443,7 +443,8 @@ def test_the_lock_of_python_is_free_while_it_computes(mx, quick_place):
     stopper.start()
     code, why = job.wait(-1)
     stopper.join()
-    assert code == -4 and job.report()["status"] == "interrupted"
+    assert code == -4, _core.sentence(why)
+    assert job.report()["status"] == "interrupted"
     job.close()
 
 
@@ -640,6 +641,27 @@ def test_what_is_no_field_is_refused(mx, mixed, quick_place, given, naming):
         run.advance(1)
 
 
+@pytest.mark.parametrize("given, naming", [
+    ({"u": 1e300, "dtype": "f4"}, r"1e\+300, which float32"), ({"u": np.full((6, 7, 8), 1e39), "dtype": "f4"}, "which float32"), ({"u": np.full((6, 7, 8), 2**24 + 1), "dtype": "f4"}, "16777217, which float32"),
+    ({"u": np.full((6, 7, 8), 2**53 + 1)}, "9007199254740993, which float64"), ({"u": np.full((6, 7, 8), 2**64 - 1, "u8")}, "18446744073709551615"), ({"shape": (4.5, 5, 6)}, "whole numbers"),
+    ({"shape": (4, 5)}, "whole numbers"), ({"shape": 5}, "whole numbers"), ({"frame": "banana"}, "included, edge"), ({"frame": None}, "included, edge"), ({"frame": True}, "included, edge"),
+    ({"resume": "banana"}, "auto"), ({"dtype": {"v": "f4"}}, "dtype names v"), ({"reductions": [3]}, "no reduction")])
+def test_arguments_that_would_compute_something_else(mx, mixed, quick_place, given, naming):
+    """Numbers that a type does not hold, names of nothing: refused, not rounded, made infinite or passed over."""
+    with pytest.raises(mx.MemextError, match=naming), mx.Run(mixed, **{"u": 1.0, "c": 1.0, "shape": (4, 5, 6), "device": quick_place, "dram": "64MiB", **given}) as run:
+        run.advance(1)
+
+
+def test_whole_numbers_that_fit_and_frames_of_fractions(mx, mixed, quick_place):
+    """Large ones that a float holds, infinities that were given; a frame of 0.5 around whole numbers is 0.5."""
+    for u in (np.full((6, 7, 8), 2**40, "i8"), np.full((6, 7, 8), np.inf), np.full((6, 7, 8), -(2**24), "i4")):
+        with mx.Run(mixed, u=u, c=0.0, dtype="f4", device=quick_place, dram="64MiB") as run:
+            assert np.array_equal(run.advance(0)["u"], u.astype("f4"))
+    for frame in (0.5, 300, -1, 7, np.float32(0.25)):
+        with mx.Run(mixed, u=np.full((4, 5, 6), 3, "u1"), c=0.0, frame=frame, device=quick_place, dram="64MiB") as run:
+            assert np.array_equal(run.advance(0)["u"], np.pad(np.full((4, 5, 6), 3.0), 1, constant_values=frame))
+
+
 def test_a_store_that_began_with_something_else_is_not_taken_for_ours(mx, mixed, quick_place):
     """Also where it is as far as was asked for, so that there is nothing to compute; steps that are no whole numbers; nothing computed yet."""
     u = np.random.default_rng(5).random((6, 7, 8))
@@ -715,6 +737,33 @@ def test_an_exception_while_it_computes_is_what_the_caller_sees(mx, quick_place)
     with pytest.raises(RuntimeError, match="mine"), mx.Run(u="random", shape=(62, 62, 94), device=quick_place, dram="64MiB", **slow) as run:
         run.advance(4000, progress=broken)
     assert run.reports[-1]["status"] == "interrupted" and mx.open(quick_place).info["in_use"] is False
+
+
+IN_GERMAN = """
+import locale, sys
+import numpy as np
+import memext as mx
+@mx.kernel(params={"w": 1.5})
+def scaled(u, w): return u * w
+u = np.random.default_rng(1).random((6, 7, 8))
+assert locale.setlocale(locale.LC_ALL, sys.argv[2]) and locale.str(1.5) == "1,5"
+run = mx.Run(scaled, u=u, params={"w": 0.3}, device=sys.argv[1], dram="0.0625GiB", commit_every=0.5, keep=True).advance(2)
+assert mx.open(sys.argv[1]).info["problem"]["kernel"]["params"]["w"] == 0.3 and run.report["seconds"] < 100 and mx.info()["machine"]["cores"] > 0
+assert locale.str(1.5) == "1,5"
+locale.setlocale(locale.LC_ALL, "C")
+run = mx.Run(scaled, u=u, params={"w": 0.3}, device=sys.argv[1], dram="64MiB").advance(4)
+assert np.array_equal(run["u"], scaled.reference(4, u=u, params={"w": 0.3})["u"])
+run.close()
+"""
+
+
+def test_numbers_have_a_point_where_the_program_writes_commas(environment, quick_place, tmp_path, cache):
+    """In a program that set a locale, as those with windows do: numbers go to the library and back, and what a store says is read anywhere."""
+    if sh("localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8").returncode != 0:
+        pytest.skip("localedef cannot make a locale: the package locales is not installed")
+    (tmp_path / "german.py").write_text(IN_GERMAN)
+    done = sh(environment, tmp_path / "german.py", quick_place, "de_DE.UTF-8", env={**os.environ, "LOCPATH": str(tmp_path), "XDG_CACHE_HOME": str(cache)})
+    assert done.returncode == 0, done.stderr
 
 
 def test_pickles_forks_and_threads(mx, mixed, quick_place, tmp_path, monkeypatch):
@@ -885,7 +934,7 @@ def check_array(mx, array, want):
     for key in KEYS:
         assert np.array_equal(array[key], want[key]), key
     assert np.array_equal(np.asarray(array), want) and np.array_equal(np.stack(list(array)), want)
-    for bad in (np.s_[99], np.s_[0, 0, 0, 0], np.s_[[1, 2]], None):
+    for bad in (np.s_[99], np.s_[0, 0, 0, 0], np.s_[[1, 2]], None, 1.5, np.float64(1), True, np.bool_(False), (..., ...), "x"):
         with pytest.raises(IndexError):
             array[bad]
 
@@ -989,6 +1038,108 @@ def test_variables_of_netcdf(mx, tmp_path, monkeypatch):
                 mx.open(tmp_path / "a.nc", name)
     with pytest.raises(mx.MemextError, match="netCDF4"):
         mx.open(tmp_path / "old.nc")
+
+
+def test_what_is_no_file_of_its_kind_is_refused(mx, tmp_path):
+    """Empty files, noise, headers without cells: a sentence that names the file, whatever the library of the format raises."""
+    for ending in (".npy", ".nhdr", ".mhd", ".h5", ".nc", ".tif", ".sgy", ".zarr", ".raw"):
+        if ending in (need_of := {".h5": "h5py", ".nc": "netCDF4", ".tif": "tifffile", ".sgy": "segyio", ".zarr": "zarr"}) and not importlib.util.find_spec(need_of[ending]):
+            continue
+        for data in b"", np.random.default_rng(3).bytes(5000):
+            (tmp_path / f"odd{ending}").write_bytes(data)
+            with pytest.raises(mx.MemextError, match=rf"odd\{ending}"):
+                mx.open(tmp_path / f"odd{ending}")
+    meta = "NDims = 3\nDimSize = 3 3 3\nElementType = MET_FLOAT\n"
+    nrrd = "NRRD0004\ntype: float\ndimension: 3\nsizes: 3 3 3\nencoding: raw\n"
+    for name, text, naming in (("a.mhd", meta + "ElementDataFile = none.raw\n", "No such file"), ("a.mhd", meta, "no ElementDataFile"), ("a.mhd", meta + "ElementDataFile = LIST\n", "several"),
+                               ("a.mhd", meta + "HeaderSize = x\nElementDataFile = a.mhd\n", "'x'"), ("a.nhdr", nrrd + "data file: none.raw\n", "No such file"),
+                               ("a.nhdr", nrrd + "byte skip: abc\ndata file: a.nhdr\n", "'abc'")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(mx.MemextError, match=naming):
+            mx.open(tmp_path / name)
+    np.save(tmp_path / "flat.npy", np.zeros((3, 4)))
+    with pytest.raises(mx.MemextError, match="2 dimensions"):
+        mx.open(tmp_path / "flat.npy")
+    cells = tmp_path / "cells.bin"
+    cells.write_bytes(bytes(64))
+    for more, naming in (({"dtype": "O"}, "objects of Python"), ({"dtype": "banana"}, "banana"), ({"shape": (1, 1)}, "nz, ny, nx"), ({"shape": (1.5, 1, 1)}, "float"),
+                         ({"shape": (-1, -1, 1)}, "below 0"), ({"offset": -8}, "below 0"), ({"shape": (1, 8, 9)}, "64 bytes")):
+        with pytest.raises(mx.MemextError, match=naming):
+            mx.open(cells, **{"dtype": "u1", "shape": (1, 1, 1), **more})
+    assert mx.open(os.fsencode(cells), dtype="u1", shape=(4, 4, 4))[...].sum() == 0
+    with pytest.raises(ValueError, match="without a copy"):
+        mx.open(cells, dtype="u1", shape=(4, 4, 4)).__array__(copy=False)
+
+
+def test_stacks_of_tiff(mx, tmp_path):
+    """One page that stands for all planes, as ImageJ writes beyond 4 GiB; numbers in names without zeros before them; channels, pages and files of
+    another size or type are refused, not cut, repeated or converted."""
+    tifffile = need("tifffile")
+    want = np.random.default_rng(14).random((12, 9, 7)).astype("f4")
+    for name, more in (("whole.tif", {"imagej": True}), ("one.tif", {"imagej": True, "truncate": True}), ("shaped.tif", {"truncate": True}), ("big.tif", {"byteorder": ">"}),
+                       ("tiles.tif", {"tile": (16, 16), "compression": "zlib", "photometric": "minisblack"})):
+        tifffile.imwrite(tmp_path / name, want, **more)
+        check_array(mx, mx.open(tmp_path / name), want)
+    tifffile.imwrite(tmp_path / "channels.tif", np.zeros((4, 2, 9, 7), "u2"), imagej=True)
+    with pytest.raises(mx.MemextError, match="4 dimensions"):
+        mx.open(tmp_path / "channels.tif")
+    for odd in (lambda a: a[:1], lambda a: a.astype("f8")):
+        with tifffile.TiffWriter(tmp_path / "odd.tif") as file:
+            for z in range(5):
+                file.write(odd(want[z]) if z == 2 else want[z], contiguous=False, photometric="minisblack")
+        with pytest.raises(mx.MemextError, match="not images of one size"):
+            mx.open(tmp_path / "odd.tif")
+    for z in range(12):
+        tifffile.imwrite(tmp_path / f"slice-{z}.tif", want[z])
+    check_array(mx, mx.open(tmp_path / "slice-*.tif"), want)
+    for odd in (want[5][:1], want[5].astype("f8")):
+        tifffile.imwrite(tmp_path / "slice-5.tif", odd)
+        with pytest.raises(mx.MemextError, match="plane 5 has"):
+            mx.open(tmp_path / "slice-*.tif")[...]
+
+
+def test_hdf5_links_and_cells_that_nobody_wrote(mx, tmp_path):
+    """Behind a block of the user's too; soft links and those to other files; names that begin with a slash."""
+    h5py = need("h5py")
+    want = np.random.default_rng(15).random((4, 5, 6))
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["u"] = 2 * want
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as file:
+        file["u"] = want
+        file.create_dataset("never", shape=want.shape, dtype="f8", fillvalue=7)
+        file["soft"], file["far"] = h5py.SoftLink("/u"), h5py.ExternalLink("other.h5", "/u")
+        file.create_dataset("text", shape=(2, 2, 2), dtype=h5py.string_dtype())
+    for name, cells in (("u", want), ("/u", want), ("never", np.full(want.shape, 7.0)), ("soft", want), ("far", 2 * want)):
+        assert np.array_equal(mx.open(tmp_path / "a.h5", name), cells), name
+    with pytest.raises(mx.MemextError, match="objects of Python"):
+        mx.open(tmp_path / "a.h5", "text")
+
+
+def test_segy_of_several_offsets_and_of_whole_numbers(mx, tmp_path):
+    segyio = need("segyio")
+    cube = (np.random.default_rng(16).random((5, 6, 7)) * 2**30).astype("i4")
+    segyio.tools.from_array3D(str(tmp_path / "whole.sgy"), cube, format=segyio.SegySampleFormat.SIGNED_INTEGER_4_BYTE)
+    check_array(mx, mx.open(tmp_path / "whole.sgy"), cube)
+    segyio.tools.from_array4D(str(tmp_path / "offsets.sgy"), np.zeros((5, 6, 2, 7), "f4"))
+    with pytest.raises(mx.MemextError, match="2 offsets"):
+        mx.open(tmp_path / "offsets.sgy")
+
+
+def test_a_zarr_of_one_array_has_no_names(mx, tmp_path):
+    zarr = need("zarr")
+    zarr.save(str(tmp_path / "a.zarr"), np.zeros((3, 4, 5)))
+    with pytest.raises(mx.MemextError, match="called u"):
+        mx.open(tmp_path / "a.zarr", "u")
+
+
+def test_chunks_larger_than_the_dram_are_refused(mx, quick_place, tmp_path):
+    """A chunk is decoded as a whole: the DRAM would not be kept."""
+    h5py = need("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        data = file.create_dataset("u", shape=(130, 256, 256), dtype="f8", chunks=(130, 256, 256))
+        data[0] = 1.0
+    with pytest.raises(mx.MemextError, match=r"chunks of 65.00 MiB.*64.00 MiB of DRAM"), mx.Run(u=tmp_path / "a.h5", device=quick_place, dram="64MiB") as run:
+        run.advance(0)
 
 
 def test_fields_from_chunked_files(mx, systems, quick_place, tmp_path):
@@ -1246,6 +1397,67 @@ def test_results_take_the_place_of_nothing_else(mx, finished, tmp_path):
     run.store.link(tmp_path / "link.h5", overwrite=True)
     assert place.read_bytes() == before and mine.read_text() == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.h5", "link.xdmf", "store.raw", "thesis.npy", "thesis.zarr", "u.xdmf"]
+
+
+@pytest.mark.parametrize("ending", [".npy", ".h5", ".zarr"])
+def test_exports_over_others(mx, tmp_path, monkeypatch, ending):
+    """What stands there stays until what replaces it is whole and has its name, also where an interrupt comes between; several threads and what appears
+    meanwhile; nothing else is left."""
+    if ending != ".npy":
+        need({".h5": "h5py", ".zarr": "zarr"}[ending])
+    old, new, path = np.zeros((3, 4, 5)), np.ones((30, 40, 50)), tmp_path / f"u{ending}"
+    mx.save(old, path)
+
+    def interrupted(*_words):
+        raise KeyboardInterrupt
+    rename = os.rename
+    monkeypatch.setattr(os, "replace", interrupted)
+    monkeypatch.setattr(os, "rename", lambda a, b: rename(a, b) if b != path or "-1." in a.name else interrupted())
+    monkeypatch.setattr(mx.saving, "_numbers", iter([0, 1]))
+    with pytest.raises(KeyboardInterrupt):
+        mx.save(new, path, overwrite=True)
+    monkeypatch.undo()
+    assert np.array_equal(mx.open(path), old) and [p.name for p in tmp_path.iterdir()] == [path.name]
+    threads = [threading.Thread(target=mx.save, args=(new, path), kwargs={"overwrite": True}) for _ in range(5)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert np.array_equal(mx.open(path), new) and [p.name for p in tmp_path.iterdir()] == [path.name]
+    late = tmp_path / f"late{ending}"
+    monkeypatch.setattr(mx.saving, "_sync", lambda _path: late.write_text("mine"))
+    with pytest.raises(mx.MemextError, match="is there now"):
+        mx.save(new, late)
+    assert late.read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+    monkeypatch.undo()
+    mx.save(old, late, overwrite=True)
+    assert np.array_equal(mx.open(late), old)
+    if ending != ".zarr":
+        with pytest.raises(mx.MemextError, match="are free there") as caught:
+            mx.save(np.broadcast_to(1.0, (1 << 14, 1 << 15, 1 << 15)), tmp_path / f"huge{ending}")
+        assert caught.value.errorname == "ENOSPC" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_arrays_of_no_cells_and_of_no_numbers(mx, tmp_path):
+    for shape in (0, 3, 4), (3, 0, 4), (3, 4, 0):
+        for ending in (".npy", ".raw", ".h5", ".zarr"):
+            if ending in (".h5", ".zarr"):
+                need({".h5": "h5py", ".zarr": "zarr"}[ending])
+            path = mx.save(np.zeros(shape), tmp_path / f"none{ending}", overwrite=True)
+            raw = {"dtype": "f8", "shape": shape} if ending == ".raw" else {}
+            assert mx.open(path, **raw)[...].shape == shape
+            mx.open(path, **raw)._repr_html_()
+    for cells in np.array([[[{}]]]), np.zeros((1, 1, 1), "S3"), np.zeros((1, 1, 1), "M8[s]"), np.zeros((1, 1, 1), [("a", "f4")]):
+        for ending in (".npy", ".raw", ".h5", ".zarr"):
+            with pytest.raises(mx.MemextError, match="numbers"):
+                mx.save(cells, tmp_path / f"odd{ending}")
+    need("matplotlib")
+    for cells in np.zeros((3, 4, 5)) > 1, np.zeros((3, 4, 5), "f2"), np.full((3, 4, 5), 1e300):
+        assert mx.view(cells, tmp_path / "a.png").stat().st_size > 5000
+    for cells in np.zeros((0, 4, 5)), np.zeros((3, 4, 5), "c8"):
+        with pytest.raises(mx.MemextError, match="real numbers"):
+            mx.view(cells, tmp_path / "b.png")
+    truth = np.random.default_rng(17).random((5, 6, 7)) > 0.5
+    for ending in ".h5", ".zarr":
+        levels = mx.pyramid(truth, tmp_path / f"truth{ending}")["array"]
+        assert np.array_equal(levels[1], np.rint(halved(truth.astype("f4"))).astype("u1"))
 
 
 def test_results_where_they_lie(mx, finished, tmp_path):
