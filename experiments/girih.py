@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+"""Is engine tiled faster than Girih's multi-core wavefront diamonds?  Both with the same stencil, in turn, medians of paired rounds.
+
+Measures, in every round: star7 in f64 of 512^3 by each build of Girih that is named (github.com/ecrc/girih; `make dp` after `#pragma simd` has become
+`#pragma omp simd`, with CFLAGS as -O3 -fopenmp -std=gnu11 -fcommon and -march=native or -march=haswell); of memext the peak in L2 (bench_engine), engine tiled with all
+of 510^3 in DRAM, and stream out of core at 8 times the DRAM, each with the kernels of every instruction set asked for. The fastest Girih of a round is the
+one that counts: its size, diamonds and wavefronts are those that were best on 2 cores (--diamond, --wavefronts).
+
+usage: experiments/girih.py --girih BUILD/mwd_kernel [--girih ...] [-d DIR] [--rounds 5] [--isa avx512,avx2] [--json FILE]      -d: for stream; without it only DRAM
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release"))
+CELLS, STEPS = (510, 510, 510), 128
+LONG = (510, 510, 1022)  # out of core
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--girih", action="append", default=[], metavar="PROGRAM", required=True)
+    p.add_argument("--diamond", type=int, default=15, help="Girih's --t-dim")
+    p.add_argument("--wavefronts", type=int, default=8)
+    p.add_argument("-d", "--device", metavar="DIR")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--isa", default="avx512,avx2", help="of memext's kernels, comma separated")
+    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--json", metavar="FILE", help="everything measured")
+    return p.parse_args()
+
+
+def output(words, **more):
+    """What a command printed; ends the program with what it said where it failed."""
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False, env={**os.environ, **more})
+    if done.returncode != 0:
+        sys.exit(f"girih.py: {' '.join(map(str, words))}: {done.stderr.strip()} (exit status {done.returncode})")
+    return done.stdout
+
+
+def girih(o, program):
+    """Gupdates/s. Its threads spin: neither their places nor how they wait may be set; huge pages for what malloc gives."""
+    env = {"OMP_NUM_THREADS": str(o.threads), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+           "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self"}  # fmt: skip
+    words = ["--nx", 512, "--ny", 512, "--nz", 512, "--nt", 66, "--target-kernel", 1, "--target-ts", 2, "--t-dim", o.diamond, "--num-wavefronts",
+             o.wavefronts, "--mwd-type", 2, "--thread-group-size", 1, "--n-tests", 2]  # fmt: skip
+    found = re.search(r"Total RANK0 MStencil/s MAX: *([0-9.]+)", output([program, *words], **env))
+    if found is None:
+        sys.exit(f"girih.py: {program} printed no rate")
+    return float(found[1]) / 1e3
+
+
+def peak(o, isa):
+    words = ["--modes", "peak_l2", "--repeats", 1, "--threads", o.threads, "--nx", CELLS[0], "--ny", CELLS[1], "--nz", 62]
+    return json.loads(output([BUILD / "bench_engine", *words], MX_ISA=isa))["peak_l2"]
+
+
+def memext(o, isa, cells, *words):
+    fixed = ["--no-fuse", "-t", STEPS, "--threads", o.threads, "--quiet", "--json", "-"]
+    return json.loads(output([BUILD / "memext", "run", "-n", *cells, *fixed, *words], MX_ISA=isa))["updates_per_second"] * 1e-9
+
+
+def one_round(o):
+    """{what: Gupdates/s}, in the order measured."""
+    r = {"Girih": max(girih(o, g) for g in o.girih)}
+    for isa in o.isa.split(","):
+        r[f"{isa}: peak, L2"] = peak(o, isa)
+        r[f"{isa}: tiled in DRAM"] = memext(o, isa, CELLS, "--backend", "dram", "--engine", "tiled")
+        if o.device:
+            mib = 2 * 8 * (LONG[0] + 2) * (LONG[1] + 2) * (LONG[2] + 2) // 8 >> 20
+            words = ["-d", o.device, "--backend", "uring", "--algorithm", "stream", "--dram", f"{mib}MiB"]
+            r[f"{isa}: stream at 8 times the DRAM"] = memext(o, isa, LONG, *words)
+    return r
+
+
+def show(rounds):
+    def text(values):
+        return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+    print("| run | Gupdates/s | to Girih, paired | to the peak, paired |\n| --- | --- | --- | --- |")
+    for what in rounds[0]:
+        isa = what.split(":")[0]
+        to_girih = "" if what == "Girih" else text([r[what] / r["Girih"] for r in rounds])
+        to_peak = text([r[what] / r[f"{isa}: peak, L2"] for r in rounds]) if ":" in what and "peak" not in what else ""
+        print(f"| {what} | {text([r[what] for r in rounds])} | {to_girih} | {to_peak} |")
+
+
+def main():
+    o = options()
+    rounds = []
+    for i in range(o.rounds):
+        rounds.append(one_round(o))
+        print(f"girih.py: round {i + 1} of {o.rounds}: " + ", ".join(f"{k} {v:.2f}" for k, v in rounds[-1].items()), file=sys.stderr)
+        if o.json:
+            pathlib.Path(o.json).write_text(json.dumps(rounds, indent=1) + "\n")
+    show(rounds)
+
+
+if __name__ == "__main__":
+    main()
