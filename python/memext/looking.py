@@ -135,11 +135,24 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
             axis.set(xlabel=right, ylabel=up, title=f"{array.name}, {across} = {array.shape['zyx'.index(across)] // 2}")
         figure.colorbar(shown, ax=row[2])
         sample = _numbers(_sample(array))
-        row[3].hist(sample[np.isfinite(sample)], bins=100)
+        sample = sample[np.isfinite(sample)]
+        row[3].hist(sample, bins=_edges(sample))
         row[3].set(xlabel=array.name, ylabel="cells", title=f"{array.dtype.name} {array.shape}", yscale="log")
     figure.savefig(path, dpi=100)
     pyplot.close(figure)
     return pathlib.Path(path)
+
+
+def _edges(values: np.ndarray, bins: int = 100) -> np.ndarray:
+    """The ends of bins of equal width around all values. numpy's own fail where the width is lost beside large values, or more than a double."""
+    if values.size == 0:
+        return np.linspace(0, 1, bins + 1)
+    low, high = float(values.min()), float(values.max())
+    largest = max(abs(low), abs(high))
+    if high / 2 - low / 2 < 1e-9 * largest or high == low:  # as good as one value
+        beside, most = max(0.5, 1e-3 * largest), np.finfo(float).max
+        low, high = max(low - beside, -most), min(high + beside, most)
+    return 2 * np.linspace(low / 2, high / 2, bins + 1)
 
 
 def _sample(array: Array, most_bytes: int = 64 << 20) -> np.ndarray:
