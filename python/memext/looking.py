@@ -149,7 +149,7 @@ def _edges(values: np.ndarray, bins: int = 100) -> np.ndarray:
         return np.linspace(0, 1, bins + 1)
     low, high = float(values.min()), float(values.max())
     largest = max(abs(low), abs(high))
-    if high / 2 - low / 2 < 1e-9 * largest or high == low:  # as good as one value
+    if high / 2 - low / 2 < 1e-13 * largest or high == low:  # too few doubles for so many bins
         beside, most = max(0.5, 1e-3 * largest), np.finfo(float).max
         low, high = max(low - beside, -most), min(high + beside, most)
     return 2 * np.linspace(low / 2, high / 2, bins + 1)
