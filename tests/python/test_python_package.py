@@ -1,5 +1,6 @@
 """The Python package: installed into a virtual environment of its own, against the library that was built; runs, kernels, files."""
 import ast
+import errno
 import functools
 import importlib.util
 import json
@@ -436,14 +437,18 @@ def test_the_lock_of_python_is_free_while_it_computes(mx, quick_place):
     """A thread stops a run that the main thread waits for within the library; with the lock held this would end with the run alone."""
     from memext import _core
     from memext.run import _Job
-    job = _Job(["size=62 62 94", "steps=4000", "init=random", f"device={quick_place}", "dram=64MiB", "block=62 94 2", "algorithm=redundant",
+    job = _Job(["size=62 62 94", "steps=4000", "init=random", f"device={quick_place}", "dram=128MiB", "block=62 94 2", "algorithm=redundant",
                 "backend=fault:aio", "fault=delay_us=20000"])
     job.start()
-    stopper = threading.Thread(target=lambda: _core.lib.mx_run_stop(job.run))
+    while _core.ffi.string(job.progress.phase) != b"updates":
+        assert job.wait(0.01)[0] == 0  # a run that refuses its options never computes
+    about_to_wait = threading.Event()
+    stopper = threading.Thread(target=lambda: (about_to_wait.wait(), _core.lib.mx_run_stop(job.run)))
     stopper.start()
+    about_to_wait.set()
     code, why = job.wait(-1)
     stopper.join()
-    assert code == -4, _core.sentence(why)
+    assert code == -errno.EINTR, _core.sentence(why)
     assert job.report()["status"] == "interrupted"
     job.close()
 
