@@ -54,5 +54,6 @@ void mx_ahead_add_fixed(struct mx_ahead_list *list, const struct mx_work *work, 
 struct mx_ahead mx_ahead_over(const struct mx_ahead_list *list, int64_t cells) {
     return (struct mx_ahead){.run = list->run,
                              .end = list->run + list->runs,
+                             .to_l2 = list->to_l2,
                              .bytes_per_cell = cells > 0 ? (double)list->bytes / (double)cells : 0};
 }

@@ -52,6 +52,7 @@ struct mx_engine {
     struct mx_resident resident;
     int32_t threads;
     int64_t slab, tile, ct, column;
+    bool to_l2;                   /* what is asked for ahead */
     struct job job[MX_FLOW_JOBS]; /* job n is job[n % MX_FLOW_JOBS] */
 };
 
@@ -151,6 +152,7 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     const struct mx_advance *a = &line->job->a;
     const int64_t h = e->work.h;
     list->runs = list->bytes = 0;
+    list->to_l2 = e->to_l2;
     if (l + 1 < line->l1) {
         const struct mx_window w = read_at_level(a, l + 1, e->work.h), next = mx_window_at(a, l + 1);
         struct mx_box box = box_of(e, line, tile, l + 1);
@@ -504,6 +506,7 @@ enum {
     HIGH_LEAST_PLANES = 12,
     HIGH_MOST_PLANES = 24,
     HIGH_CHUNK_LEVELS = 8,
+    SMALL_L1_BYTES = 32 << 10,
     COMMON_L2_BYTES = 1 << 20,
     LARGE_L2_BYTES = 2 << 20
 };
@@ -551,12 +554,29 @@ static int64_t l2_bytes(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l2_bytes > 0 ? (int64_t)o->machine->l2_bytes : COMMON_L2_BYTES;
 }
 
+/* What is asked for ahead is needed a level later, when as many bytes as L1 has were computed several times
+ * over. Into an L1 of 32 KiB it would push out rows that the kernel still reads: on Zen 4 prefetches for L2
+ * alone are 1.0 to 1.3 times as fast (docs/performance.md). Of those Zen 5, with 48 KiB, drops a quarter,
+ * where of prefetches for L1 it drops few. */
+static bool asks_for_l2(const struct mx_engine_options *o) {
+    return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
+}
+
 static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o) >= LARGE_L2_BYTES; }
 
-static int64_t tiled_chunk(const struct mx_engine_options *o) {
+/* Of a call with many of them. */
+static int64_t common_chunk(const struct mx_engine_options *o) {
     if (o->ct > 0) return o->ct;
     if (is_in_place(o) && has_large_l2(o)) return PLACE_LARGE_CHUNK_LEVELS;
     return has_high_tiles(o) ? HIGH_CHUNK_LEVELS : CHUNK_LEVELS;
+}
+
+/* Four chunks of 16 and 17 levels rather than five of 13: half as many again in a chunk cost little, the
+ * first level of one more costs as much as three. */
+static int64_t tiled_chunk(const struct mx_engine_options *o) {
+    const int64_t ct = common_chunk(o);
+    if (o->ct > 0 || o->levels <= ct) return ct;
+    return mx_ceil_div(o->levels, (o->levels + ct / 2) / ct);
 }
 
 static int64_t even(double planes) { return (int64_t)((planes + 1) / 2) * 2; }
@@ -616,7 +636,8 @@ static double tile_seconds(const struct mx_engine_options *o, int64_t slab, int6
 
 /* Levels of a chunk, of as many chunks as the threads of a call need lines (plan_job). */
 static int64_t levels_of_chunk(const struct mx_engine_options *o, int64_t slab) {
-    const int64_t levels = mx_max(1, mx_min(o->levels, tiled_chunk(o)));
+    const int64_t all = mx_max(1, o->levels);
+    const int64_t levels = mx_min(all / mx_ceil_div(all, tiled_chunk(o)), common_chunk(o));
     if (o->threads <= FEW_THREADS) return levels;
     const int64_t lines = mx_ceil_div(o->threads, mx_max(1, mx_ceil_div(tiled_slab(o), slab)));
     return mx_max(1, mx_min(levels, o->levels / lines));
@@ -625,7 +646,7 @@ static int64_t levels_of_chunk(const struct mx_engine_options *o, int64_t slab) 
 static double tiled_efficiency(const struct mx_engine_options *o) {
     struct mx_engine_options own = *o;
     own.slab = 0;
-    const int64_t ct = tiled_chunk(o), most = own_planes(&own);
+    const int64_t ct = common_chunk(o), most = own_planes(&own);
     const int64_t slab = mx_min(of_tile(o).slab, most), levels = levels_of_chunk(o, slab);
     const double best = tile_seconds(o, most, ct, o->problem->ny);
     const double given = tile_seconds(o, slab, levels, mx_max(1, mx_min(o->rows, o->problem->ny)));
@@ -660,6 +681,7 @@ static int tiled_create(const struct mx_engine_options *options, mx_why *why, mx
     e->slab = o->slab;
     e->tile = tiled_tile(o);
     e->ct = tiled_chunk(o);
+    e->to_l2 = asks_for_l2(o);
     e->column = o->column > 0 ? o->column : default_column(o);
     err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, span_cells(o), why, &e->resident) : 0;
     if (err == 0) err = mx_flow_create(o->threads, one_tile, e, why, &e->flow);

@@ -21,6 +21,7 @@ struct mx_ahead {
     const struct mx_run *run, *end; /* what is left */
     int64_t done;                   /* bytes of *run that have been asked for */
     double bytes_per_cell, due;     /* what a cell asks for; bytes that are due */
+    bool to_l2;                     /* ask for L2 only: L1 has no room for what is needed a level later */
 };
 
 /* Prefetches what `cells` cells more ask for, in lines of 64 bytes; nothing once the runs are through. */
