@@ -476,7 +476,10 @@ static void tiled_wait(mx_engine *e, int64_t number) { mx_flow_wait(e->flow, num
  * asked for ahead. Rows above 12 KiB in spans of COLUMN_BYTES (256 and 1024 cells of f64 are slower than
  * 512). An L2 of 2 MiB (Sapphire Rapids) has room for chunks of twice the levels, over which a tile moves on
  * by twice as many rows: planes that take 0.2 of it then, 1.1 to 1.5 times as fast there as 16 levels and
- * 0.4.
+ * 0.4. An L1 of 32 KiB beside 1 MiB of L2 (Zen 4) does better with as few rows as the AVX2 kernel does
+ * together, so that planes are few as well, and chunks of more levels make up for it: rows of up to 6 KiB, of
+ * 4 rows x 16 planes x 22 levels, 1.0 to 1.2 times as fast as 6 x 16 x 16. Of longer rows such chunks no
+ * longer stay in L3.
  *
  * In two arrays: a tile takes half of L2; few rows and more planes, since the planes beside a tile come from
  * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
@@ -493,6 +496,9 @@ enum {
     PLACE_MOST_PLANES = 24,
     PLACE_ROW_BYTES = 12288,
     PLACE_LARGE_CHUNK_LEVELS = 32,
+    PLACE_FLAT_ROWS = 4,
+    PLACE_FLAT_MOST_PLANES = 16,
+    PLACE_FLAT_CHUNK_LEVELS = 22,
     TILE_ROWS = 4,
     COLUMN_TILE_ROWS = 6,
     LEAST_PLANES = 8,
@@ -544,29 +550,38 @@ static bool has_high_tiles(const struct mx_engine_options *o) {
     return o->problem->system != NULL && o->problem->h > 1;
 }
 
-static int64_t tiled_tile(const struct mx_engine_options *o) {
-    if (o->tile > 0) return o->tile;
-    if (has_high_tiles(o)) return HIGH_TILE_ROWS * (int64_t)o->problem->h;
-    return is_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
-}
-
 static int64_t l2_bytes(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l2_bytes > 0 ? (int64_t)o->machine->l2_bytes : COMMON_L2_BYTES;
 }
+
+static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o) >= LARGE_L2_BYTES; }
 
 /* What is asked for ahead is needed a level later, when as many bytes as L1 has were computed several times
  * over. Into an L1 of 32 KiB it would push out rows that the kernel still reads: on Zen 4 prefetches for L2
  * alone are 1.0 to 1.3 times as fast (docs/performance.md). Of those Zen 5, with 48 KiB, drops a quarter,
  * where of prefetches for L1 it drops few. */
-static bool asks_for_l2(const struct mx_engine_options *o) {
+static bool has_small_l1(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
 }
 
-static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o) >= LARGE_L2_BYTES; }
+/* In place, where L1 is small and L2 is not. */
+static bool has_flat_tiles(const struct mx_engine_options *o) {
+    return has_small_l1(o) && l2_bytes(o) >= COMMON_L2_BYTES && !has_large_l2(o) && is_in_place(o) &&
+           span_cells(o) == 0 && o->row_pitch_bytes <= WHOLE_ROW_BYTES &&
+           (o->tile == 0 || o->tile == PLACE_FLAT_ROWS);
+}
+
+static int64_t tiled_tile(const struct mx_engine_options *o) {
+    if (o->tile > 0) return o->tile;
+    if (has_flat_tiles(o)) return PLACE_FLAT_ROWS;
+    if (has_high_tiles(o)) return HIGH_TILE_ROWS * (int64_t)o->problem->h;
+    return is_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
+}
 
 /* Of a call with many of them. */
 static int64_t common_chunk(const struct mx_engine_options *o) {
     if (o->ct > 0) return o->ct;
+    if (has_flat_tiles(o)) return PLACE_FLAT_CHUNK_LEVELS;
     if (is_in_place(o) && has_large_l2(o)) return PLACE_LARGE_CHUNK_LEVELS;
     return has_high_tiles(o) ? HIGH_CHUNK_LEVELS : CHUNK_LEVELS;
 }
@@ -583,7 +598,9 @@ static int64_t even(double planes) { return (int64_t)((planes + 1) / 2) * 2; }
 
 /* The engine's own choice. */
 static int64_t own_planes(const struct mx_engine_options *o) {
-    const double l2 = (double)l2_bytes(o), place = has_large_l2(o) ? 0.2 : 0.4;
+    const bool flat = has_flat_tiles(o);
+    const double l2 = (double)l2_bytes(o), place = has_large_l2(o) ? 0.2 : flat ? 0.25 : 0.4;
+    const int64_t most = flat ? PLACE_FLAT_MOST_PLANES : PLACE_MOST_PLANES;
     const double state = is_in_place(o) && span_cells(o) > 0
                              ? (double)(span_cells(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
                          : has_columns(o) ? (double)column_bytes(o->problem)
@@ -592,7 +609,7 @@ static int64_t own_planes(const struct mx_engine_options *o) {
         (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
     const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
     const double tile = (state + fixed) * (double)tiled_tile(o);
-    if (is_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(place * l2 / tile), PLACE_MOST_PLANES));
+    if (is_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(place * l2 / tile), most));
     if (has_high_tiles(o)) return mx_max(HIGH_LEAST_PLANES, mx_min(even(1.6 * l2 / tile), HIGH_MOST_PLANES));
     return mx_max(LEAST_PLANES, mx_min(even(l2 / 4 / tile), MOST_PLANES));
 }
@@ -681,7 +698,7 @@ static int tiled_create(const struct mx_engine_options *options, mx_why *why, mx
     e->slab = o->slab;
     e->tile = tiled_tile(o);
     e->ct = tiled_chunk(o);
-    e->to_l2 = asks_for_l2(o);
+    e->to_l2 = has_small_l1(o);
     e->column = o->column > 0 ? o->column : default_column(o);
     err = is_in_place(o) ? mx_resident_make(o, e->tile, e->slab, span_cells(o), why, &e->resident) : 0;
     if (err == 0) err = mx_flow_create(o->threads, one_tile, e, why, &e->flow);
