@@ -133,8 +133,11 @@ static void make_problem(struct world *w) {
                                      .dtype = (enum mx_dtype)pick(0, 1)};
     strcpy(w->problem.stencil, w->stencil->name);
     memcpy(w->problem.coef, w->stencil->coef, sizeof w->problem.coef);
-    w->machine = (struct mx_machine){
-        .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    w->machine = (struct mx_machine){.cores = 2,
+                                     .sockets = 1,
+                                     .l1_bytes = pick(0, 1) ? 32 << 10 : 48 << 10,
+                                     .l2_bytes = 1 << 20,
+                                     .l3_bytes = 32 << 20};
 }
 
 static int64_t pick64(int64_t from, int64_t to) { return pick((int32_t)from, (int32_t)to); }
@@ -145,8 +148,11 @@ static void make_system_problem(struct world *w) {
     random_system(&w->rs, pick64);
     w->stencil = &none;
     w->problem = problem_of(&w->rs, pick(1, 20), pick(1, 20), pick(1, 20), 0);
-    w->machine = (struct mx_machine){
-        .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    w->machine = (struct mx_machine){.cores = 2,
+                                     .sockets = 1,
+                                     .l1_bytes = pick(0, 1) ? 32 << 10 : 48 << 10,
+                                     .l2_bytes = 1 << 20,
+                                     .l3_bytes = 32 << 20};
     w->advance.first_level = pick(0, 9);
     systems_row = &w->rs;
 }
@@ -571,6 +577,49 @@ Test(engine, parameters_are_honoured_and_reported) {
             cr_assert(w.options.slab ? slab == w.options.slab : slab >= 1);
             (*ops)->free(engine);
         }
+    }
+}
+
+/* Of rows of 510 cells where there are kernels for tiles in place: by the caches, and the nearest number of
+ * chunks of the call's levels unless `ct` is given. */
+Test(engine, sizes_suit_the_caches) {
+    const struct mx_stencil *stencil = mx_stencil_find("star7");
+    static const struct {
+        int64_t l1, l2, levels, ct, expected_tile, expected_slab, expected_ct;
+    } rows[] = {
+        {48 << 10, 1 << 20, 128, 0, 6, 16, 16}, {48 << 10, 1 << 20, 65, 0, 6, 16, 17},
+        {48 << 10, 1 << 20, 65, 16, 6, 16, 16}, {48 << 10, 1 << 20, 24, 0, 6, 16, 12},
+        {48 << 10, 1 << 20, 23, 0, 6, 16, 23},  {48 << 10, 2 << 20, 128, 0, 6, 16, 32},
+        {32 << 10, 1 << 20, 65, 0, 4, 16, 22},  {32 << 10, 1 << 20, 128, 0, 4, 16, 22},
+        {32 << 10, 1 << 20, 0, 0, 4, 16, 22},   {32 << 10, 512 << 10, 65, 0, 6, 12, 17},
+        {32 << 10, 2 << 20, 65, 0, 6, 16, 33},
+    };
+    if (mx_stencil_tile(stencil, MX_F64) == NULL) cr_skip("no kernel for tiles in place here");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_problem p = {.nx = 510, .ny = 510, .nz = 510, .h = 1, .nt = 128, .dtype = MX_F64};
+        strcpy(p.stencil, "star7");
+        const struct mx_machine m = {.cores = 1,
+                                     .sockets = 1,
+                                     .l1_bytes = (uint64_t)rows[i].l1,
+                                     .l2_bytes = (uint64_t)rows[i].l2,
+                                     .l3_bytes = 32 << 20};
+        const struct mx_engine_options o = {.problem = &p,
+                                            .machine = &m,
+                                            .row_pitch_bytes = 4160,
+                                            .threads = 1,
+                                            .ct = rows[i].ct,
+                                            .levels = rows[i].levels,
+                                            .rows = 510};
+        const struct mx_engine_ops *ops = mx_engine_find("tiled");
+        struct mx_plan plan = {0};
+        mx_engine *engine = NULL;
+        cr_assert_eq(ops->create(&o, NULL, &engine), 0);
+        ops->describe(engine, &plan);
+        cr_assert_eq(plan.tile, rows[i].expected_tile, "row %zu: tile %lld", i, (long long)plan.tile);
+        cr_assert_eq(plan.slab, rows[i].expected_slab, "row %zu: slab %lld", i, (long long)plan.slab);
+        cr_assert_eq(plan.ct, rows[i].expected_ct, "row %zu: ct %lld", i, (long long)plan.ct);
+        cr_assert_leq(ops->efficiency(&o), 1.0);
+        ops->free(engine);
     }
 }
 
