@@ -476,10 +476,10 @@ static void tiled_wait(mx_engine *e, int64_t number) { mx_flow_wait(e->flow, num
  * asked for ahead. Rows above 12 KiB in spans of COLUMN_BYTES (256 and 1024 cells of f64 are slower than
  * 512). An L2 of 2 MiB (Sapphire Rapids) has room for chunks of twice the levels, over which a tile moves on
  * by twice as many rows: planes that take 0.2 of it then, 1.1 to 1.5 times as fast there as 16 levels and
- * 0.4. An L1 of 32 KiB beside 1 MiB of L2 (Zen 4) does better with as few rows as the AVX2 kernel does
- * together, so that planes are few as well, and chunks of more levels make up for it: rows of up to 6 KiB, of
- * 4 rows x 16 planes x 22 levels, 1.0 to 1.2 times as fast as 6 x 16 x 16. Of longer rows such chunks no
- * longer stay in L3.
+ * 0.4. An L1 of 32 KiB beside 1 MiB of L2 (Zen 4) does better with no more rows than the kernel does
+ * together (star7: AVX2 4, AVX-512 6), 16 planes, and chunks of more levels that make up for them: rows of up
+ * to 6 KiB so, of 22 levels, 1.0 to 1.2 times as fast as 6 x 16 x 16. Of longer rows such chunks no longer
+ * stay in L3.
  *
  * In two arrays: a tile takes half of L2; few rows and more planes, since the planes beside a tile come from
  * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
@@ -496,7 +496,6 @@ enum {
     PLACE_MOST_PLANES = 24,
     PLACE_ROW_BYTES = 12288,
     PLACE_LARGE_CHUNK_LEVELS = 32,
-    PLACE_FLAT_ROWS = 4,
     PLACE_FLAT_MOST_PLANES = 16,
     PLACE_FLAT_CHUNK_LEVELS = 22,
     TILE_ROWS = 4,
@@ -564,16 +563,23 @@ static bool has_small_l1(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
 }
 
+/* That a kernel does together, 4 at least; of f32, 4 were found to be better than the 6 of AVX-512
+ * (1.11, 1.18). */
+static int64_t flat_rows(const struct mx_engine_options *o) {
+    const struct mx_stencil *stencil = mx_stencil_find(o->problem->stencil);
+    return stencil != NULL && o->problem->dtype == MX_F64 ? mx_max(4, mx_stencil_tile_rows(stencil)) : 4;
+}
+
 /* In place, where L1 is small and L2 is not. */
 static bool has_flat_tiles(const struct mx_engine_options *o) {
     return has_small_l1(o) && l2_bytes(o) >= COMMON_L2_BYTES && !has_large_l2(o) && is_in_place(o) &&
            span_cells(o) == 0 && o->row_pitch_bytes <= WHOLE_ROW_BYTES &&
-           (o->tile == 0 || o->tile == PLACE_FLAT_ROWS);
+           (o->tile == 0 || o->tile == flat_rows(o));
 }
 
 static int64_t tiled_tile(const struct mx_engine_options *o) {
     if (o->tile > 0) return o->tile;
-    if (has_flat_tiles(o)) return PLACE_FLAT_ROWS;
+    if (has_flat_tiles(o)) return flat_rows(o);
     if (has_high_tiles(o)) return HIGH_TILE_ROWS * (int64_t)o->problem->h;
     return is_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
 }
@@ -598,9 +604,8 @@ static int64_t even(double planes) { return (int64_t)((planes + 1) / 2) * 2; }
 
 /* The engine's own choice. */
 static int64_t own_planes(const struct mx_engine_options *o) {
-    const bool flat = has_flat_tiles(o);
-    const double l2 = (double)l2_bytes(o), place = has_large_l2(o) ? 0.2 : flat ? 0.25 : 0.4;
-    const int64_t most = flat ? PLACE_FLAT_MOST_PLANES : PLACE_MOST_PLANES;
+    const double l2 = (double)l2_bytes(o), place = has_large_l2(o) ? 0.2 : 0.4;
+    const int64_t most = has_flat_tiles(o) ? PLACE_FLAT_MOST_PLANES : PLACE_MOST_PLANES;
     const double state = is_in_place(o) && span_cells(o) > 0
                              ? (double)(span_cells(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
                          : has_columns(o) ? (double)column_bytes(o->problem)

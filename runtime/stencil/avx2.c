@@ -116,6 +116,7 @@ const mx_tile_table mx_spans_avx2 = {
     [MX_EDGE19] = {[MX_F64] = span_edge19_f64, [MX_F32] = span_edge19_f32},
     [MX_BOX27] = {[MX_F64] = span_box27_f64, [MX_F32] = span_box27_f32},
 };
+mx_rows_table mx_rows_avx2 = {ROWS7, ROWS19, ROWS27};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

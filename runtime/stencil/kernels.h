@@ -10,11 +10,14 @@ enum mx_shape_kind { MX_STAR, MX_EDGE19, MX_BOX27, MX_SHAPES };
 typedef mx_kernel_fn *const mx_kernel_table[MX_SHAPES][2];
 
 typedef mx_tile_fn *const mx_tile_table[MX_SHAPES][2];
+/* Rows that they do together. */
+typedef const int32_t mx_rows_table[MX_SHAPES];
 
 extern const mx_kernel_table mx_kernels_plain;
 #if defined(__x86_64__)
 extern const mx_kernel_table mx_kernels_avx2, mx_kernels_avx512;
 extern const mx_tile_table mx_tiles_avx2, mx_tiles_avx512, mx_spans_avx2, mx_spans_avx512;
+extern mx_rows_table mx_rows_avx2, mx_rows_avx512;
 #endif
 
 /* Kernels of h = 1 walk wide patches in columns of so many bytes: measured, a quarter of it less and twice as

@@ -77,13 +77,14 @@ static const struct {
     bool (*works)(void);
     const mx_kernel_table *kernels;
     const mx_tile_table *tiles, *spans;
+    const mx_rows_table *rows;
     int64_t vector_bytes; /* of both */
 } isas[] = {
 #if defined(__x86_64__)
-    {"avx512", has_avx512, &mx_kernels_avx512, &mx_tiles_avx512, &mx_spans_avx512, 64},
-    {"avx2", has_avx2, &mx_kernels_avx2, &mx_tiles_avx2, &mx_spans_avx2, 32},
+    {"avx512", has_avx512, &mx_kernels_avx512, &mx_tiles_avx512, &mx_spans_avx512, &mx_rows_avx512, 64},
+    {"avx2", has_avx2, &mx_kernels_avx2, &mx_tiles_avx2, &mx_spans_avx2, &mx_rows_avx2, 32},
 #endif
-    {"plain", always, &mx_kernels_plain, NULL, NULL, 0},
+    {"plain", always, &mx_kernels_plain, NULL, NULL, NULL, 0},
 };
 enum { ISAS = sizeof isas / sizeof isas[0] };
 
@@ -141,6 +142,15 @@ mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtyp
     const char *isa;
     mx_stencil_kernel(stencil, dtype, &isa);
     return mx_stencil_tile_isa(stencil, dtype, isa);
+}
+
+int32_t mx_stencil_tile_rows(const struct mx_stencil *stencil) {
+    const char *isa;
+    mx_stencil_kernel(stencil, MX_F64, &isa);
+    for (int i = 0; i < ISAS; i++)
+        if (strcmp(isas[i].isa, isa) == 0 && isas[i].rows != NULL && stencil->h == 1)
+            return (*isas[i].rows)[shape_of(stencil)];
+    return 0;
 }
 
 mx_tile_fn *mx_stencil_span_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa,

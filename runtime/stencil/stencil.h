@@ -120,6 +120,10 @@ mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtyp
 /* The same for a given instruction set. */
 mx_tile_fn *mx_stencil_tile_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
 
+/* Rows of a plane that this kernel does together, so that what is between them is read once; 0 where there is
+ * none. Tiles of other even numbers of rows are done in strips of so many, and of two. */
+int32_t mx_stencil_tile_rows(const struct mx_stencil *stencil);
+
 /* The best kernel for spans, and its lanes: NULL where there is none for tiles. x_copies are not for them. */
 mx_tile_fn *mx_stencil_span(const struct mx_stencil *stencil, enum mx_dtype dtype, int64_t *lanes);
 mx_tile_fn *mx_stencil_span_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa,
