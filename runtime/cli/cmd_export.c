@@ -200,7 +200,7 @@ static int take_note(struct export *e, int32_t k, const struct mx_note *n) {
     p->first_plane = next;
     p->planes = n->problem.nz;
     p->layout = n->layout;
-    p->integrity_unit = n->integrity_unit;
+    p->integrity_unit = newest || !n->before_plain ? n->integrity_unit : 0;
     p->number = newest ? n->buffer : n->before_buffer;
     return k + 1 < e->n_pieces || next + p->planes == first->problem.nz ? 0 : changed(e, p);
 }

@@ -254,6 +254,7 @@ static json_t *print_ranks(const struct mx_note *n) {
     put_whole(o, "planes", n->problem.all_nz);
     put_whole(o, "before_step", n->before_time);
     put_whole(o, "before_buffer", n->before_buffer);
+    if (n->before_plain) put(o, "before_plain", json_true());
     put_whole(o, "fixed_beyond", n->fixed_beyond);
     return o;
 }
@@ -551,6 +552,7 @@ static void parse_ranks(struct reader *r, const json_t *o, struct mx_note *n) {
     p->first_plane = whole(r, o, "first_plane", 0, p->all_nz - p->nz);
     n->before_time = whole(r, o, "before_step", 0, n->time);
     n->before_buffer = (int32_t)whole(r, o, "before_buffer", 0, n->n_buffers - 1);
+    n->before_plain = json_is_true(json_object_get(o, "before_plain"));
     n->fixed_beyond = whole(r, o, "fixed_beyond", 0, p->all_nz);
 }
 

@@ -113,11 +113,16 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err < 0) return err;
     const int64_t former = r->note.before_time = r->note.time;
     r->note.before_buffer = r->note.buffer;
+    r->note.before_plain = r->plain;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
-    if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
+    if (r->tuned.shape.in_place) {
+        r->note.before_time = r->note.time;
+        r->note.before_buffer = buffer;
+        r->note.before_plain = false;
+    }
     mx_run_note_norms(r);
     r->note.pending = r->fuse.source && r->note.time == 0;
     err = write_note(r);
@@ -129,6 +134,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err < 0) r->note.time = former; /* which is what there is to go on from */
     pthread_mutex_unlock(&r->lock);
     r->recut.turned |= err == 0;
+    r->plain = false;
     return err;
 }
 

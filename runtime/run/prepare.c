@@ -357,11 +357,13 @@ static int take_store(struct mx_run *r) {
     if (err == 0) err = read_note(r, store);
     r->note_time = r->note.time;
     r->note_buffer = r->note.buffer;
+    r->note_nt = r->note.problem.nt;
     r->ranks.silent = r->recut.asked && r->ranks.rank > 0; /* of one note all say the same */
     if (err == 0) err = check_kernel(r, store->place);
     if (err == 0) err = check_problem(r, store->place);
     if (err == 0) r->ranks.silent = false;
-    if (err == 0) err = r->recut.asked ? mx_run_take_former(r) : mx_run_agree_state(r);
+    bool kept = store->finished == 2;
+    if (err == 0) err = r->recut.asked ? mx_run_take_former(r, &kept) : mx_run_agree_state(r, &kept);
     if (err == 0) err = check_origin(r, store->place);
     if (err == 0) err = take_stored_frames(r, store->place);
     if (err == 0) {
@@ -369,7 +371,7 @@ static int take_store(struct mx_run *r) {
         bool works =
             former != NULL && !former->anonymous && (former->probe == NULL || former->probe(NULL, NULL) == 0);
         if (r->o.backend == NULL && works) r->o.backend = former->name;
-        if (store->finished == 2) r->o.keep = true;
+        r->o.keep |= kept;
         const int64_t nt = mx_option_given(&r->o, "steps") ? r->o.problem.nt : r->note.problem.nt;
         r->o.problem = r->note.problem;
         r->o.problem.nz = mx_all_planes(&r->note.problem); /* cut again once all is known */
@@ -897,8 +899,7 @@ static int check_note(struct mx_run *r) {
     int err = n > 0 ? mx_note_parse(text, (size_t)n, NULL, &now) : -EBUSY;
     bool same = err == 0 && now.time == r->note_time && now.buffer == r->note_buffer &&
                 now.started_s == r->note.started_s &&
-                now.layout.buffer_bytes == r->note.layout.buffer_bytes &&
-                now.problem.nt == r->note.problem.nt;
+                now.layout.buffer_bytes == r->note.layout.buffer_bytes && now.problem.nt == r->note_nt;
     return same ? 0
                 : mx_fail(&r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
                           r->report.device.place);
@@ -979,11 +980,12 @@ static int take_integrity(struct mx_run *r) {
                        "of %u; take --backend mmap",
                        (long long)unit, r->report.device.offset_align_bytes);
     r->note.integrity_unit = unit;
+    r->plain |= !stored;
     for (int32_t i = 0; i < mx_run_buffers(r) && err == 0; i++) {
         const int32_t number = i % r->n_buffers;
         mx_buffer *buffer = mx_run_buffer(r, number, i / r->n_buffers);
         err = mx_buffer_integrity(buffer, (uint64_t)unit, r->budget, &r->why);
-        if (err == 0 && stored && number == r->note.buffer && (err = mx_buffer_integrity_load(buffer)) < 0)
+        if (err == 0 && !r->plain && number == r->note.buffer && (err = mx_buffer_integrity_load(buffer)) < 0)
             mx_fail(&r->why, err, "the hashes of the Buffer \"%s\" cannot be read from %.300s: %s",
                     mx_note_buffers[number], r->report.device.place, strerror(-err));
     }

@@ -78,8 +78,11 @@ static int make_table(struct mx_run *r) {
     const int64_t mine = r->note.problem.first_plane;
     q->first = calloc((size_t)q->ranks + 1, sizeof *q->first);
     if (q->first == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
-    if (!mx_run_has_store(r) || !mx_is_rank(q))
-        return mx_ranks_table(r->whole.nz, r->o.rank_weights, q->ranks, &r->why, q->first);
+    if (!mx_run_has_store(r) || !mx_is_rank(q)) {
+        const int err = mx_ranks_table(r->whole.nz, r->o.rank_weights, q->ranks, &r->why, q->first);
+        q->silent = err < 0 && mx_is_rank(q) && q->rank > 0; /* all find it wrong */
+        return err;
+    }
     q->first[q->ranks] = r->whole.nz;
     return mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, q->first, &r->why);
 }
@@ -93,8 +96,8 @@ int mx_run_cut(struct mx_run *r) {
     }
     if (r->ranks.ranks < 2) return 0;
     int err = make_table(r);
-    if (err == 0)
-        err = mx_ranks_cut(&r->whole, r->ranks.first, r->ranks.rank, r->ranks.ranks, &r->why, &r->o.problem);
+    if (err < 0) return err;
+    err = mx_ranks_cut(&r->whole, r->ranks.first, r->ranks.rank, r->ranks.ranks, &r->why, &r->o.problem);
     if (err < 0) return r->ranks.silent = mx_is_rank(&r->ranks) && r->ranks.rank > 0, err;
     r->sides = r->o.problem.sides;
     for (int i = 0; i < MX_MAX_FIXED; i++) /* files that are read in place are of the whole grid */
@@ -305,33 +308,88 @@ int mx_run_agree_plan(struct mx_run *r, int (*make)(struct mx_run *r)) {
     return mx_fail(&r->why, -EINVAL, "no plan does for all ranks");
 }
 
-int mx_run_agree_state(struct mx_run *r) {
-    struct mx_run_ranks *q = &r->ranks;
+/* What a run was asked for, which one that goes on from it does if no other words are given. */
+struct wishes {
+    int64_t nt, check;
+    int32_t n_until;
+    char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    struct mx_snapshots_asked snapshots;
+    int hashes; /* of --integrity: 0 = none, else 1 = of rows, 2 = of planes */
+};
+
+/* A commit that not all ranks came to leaves notes of two runs where it was the first of the later one: that
+ * one has what was asked for last. */
+static int share_wishes(struct mx_run *r, int newest) {
     struct mx_note *n = &r->note;
-    int64_t mine = n->time, least = INT64_MAX;
-    if (!mx_is_rank(q)) return 0;
-    int64_t *all = calloc((size_t)q->ranks, sizeof *all);
-    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
-    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
-    for (int i = 0; i < q->ranks && err == 0; i++)
-        if (all[i] < least) least = all[i];
-    free(all);
-    if (err < 0 || least == mine) return err;
+    struct wishes *w = calloc(1, sizeof *w);
+    if (w == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for what the run was asked for");
+    *w = (struct wishes){n->problem.nt, n->check, .n_until = n->n_until, .snapshots = n->snapshots};
+    if (n->integrity_unit > 0) w->hashes = n->integrity_unit == n->layout.row_pitch_bytes ? 1 : 2;
+    memcpy(w->until, n->until, sizeof w->until);
+    const int err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, newest, w, sizeof *w, &r->why);
+    if (err == 0) {
+        n->problem.nt = w->nt;
+        n->check = w->check;
+        n->n_until = w->n_until;
+        n->snapshots = w->snapshots;
+        memcpy(n->until, w->until, sizeof n->until);
+    }
+    if (err == 0 && n->integrity_unit == 0 && w->hashes > 0) {
+        n->integrity_unit = w->hashes == 1 ? n->layout.row_pitch_bytes : n->layout.plane_pitch_bytes;
+        r->plain = true;
+    }
+    free(w);
+    return err;
+}
+
+/* The step that this rank has in common with all others becomes that of its note. */
+static int go_back(struct mx_run *r, int64_t least) {
+    struct mx_note *n = &r->note;
+    if (least == n->time) return 0;
     if (n->before_time != least)
         return mx_fail(
             &r->why, -EINVAL,
             "the store of rank %d holds the steps %lld and %lld, and that of another rank %lld: they are "
             "not of one run",
-            q->rank, (long long)n->time, (long long)n->before_time, (long long)least);
+            r->ranks.rank, (long long)n->time, (long long)n->before_time, (long long)least);
     /* This rank was a commit ahead when the run ended: that one is done again. */
     n->time = n->before_time;
     n->buffer = n->before_buffer;
-    q->went_back = true;
-    n->checksum[0] = 0;
-    n->met = (struct mx_met){.step = 0};
+    r->plain = n->before_plain;
+    r->ranks.went_back = true;
     struct mx_norms_history history = n->history;
     mx_history_up_to(&history, n->time, MX_HISTORY_MOST, &n->history);
     return 0;
+}
+
+int mx_run_agree_state(struct mx_run *r, bool *kept) {
+    struct mx_run_ranks *q = &r->ranks;
+    struct mx_note *n = &r->note;
+    struct {
+        int64_t time;
+        bool kept;
+    } mine, *all;
+    int newest = 0;
+    if (!mx_is_rank(q)) return 0;
+    if ((all = calloc((size_t)q->ranks, sizeof *all)) == NULL)
+        return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    memset(&mine, 0, sizeof mine);
+    mine.time = n->time, mine.kept = *kept;
+    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < q->ranks && err == 0; i++) {
+        if (all[i].time < least) least = all[i].time;
+        if (all[i].time > all[newest].time) newest = i;
+        *kept |= all[i].kept;
+    }
+    if (err == 0) err = go_back(r, least);
+    if (err == 0 && all[newest].time > least) {
+        /* A run that had ended there was gone on with. */
+        n->checksum[0] = 0;
+        n->met = (struct mx_met){.step = 0};
+    }
+    free(all);
+    return err < 0 ? err : share_wishes(r, newest);
 }
 
 int mx_run_agree_commits(struct mx_run *r) {

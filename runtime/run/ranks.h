@@ -79,8 +79,9 @@ int mx_run_agree_any(struct mx_run *r, bool *any);
 int mx_run_agree_error(struct mx_run *r, int mine);
 /* A number of this run alone, where *run is 0. */
 int mx_run_agree_number(struct mx_run *r, uint64_t *run);
-/* --resume: the newest state that all have committed. */
-int mx_run_agree_state(struct mx_run *r);
+/* --resume: the newest state that all have committed, and what the newest note says that the run was asked
+ * for. kept: is this rank's store kept when all is done? Then those of all are. */
+int mx_run_agree_state(struct mx_run *r, bool *kept);
 /* ranks.place and places, core_place and core_places, and threads go where that says. In a dry run all ranks
  * of the link local are on this machine, and each of another link has one of its own. */
 int mx_run_find_place(struct mx_run *r);

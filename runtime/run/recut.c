@@ -23,6 +23,7 @@ struct mx_former {
 /* What rank 0 found, for all. */
 struct choice {
     int32_t err, ranks, cut, to;
+    int32_t newest; /* the first rank with the newest note */
     uint64_t run;
     int64_t time;
     bool other_cut; /* of as many ranks, by other weights */
@@ -51,6 +52,9 @@ static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
     if (err == 0 && found != NULL) {
         *out = (struct choice){.ranks = found->ranks, .cut = found->cut, .run = found->run};
         out->time = mx_common_step(&s, found);
+        for (int32_t k = 1; k < found->ranks; k++)
+            if (mx_find_rank(&s, found, k)->time > mx_find_rank(&s, found, out->newest)->time)
+                out->newest = k;
         out->to = found->cut;
         err = compare_cuts(r, &s, found, ranks, &out->other_cut);
         for (int32_t i = 0; i < s.n; i++) {
@@ -158,6 +162,7 @@ static int take_choice(struct mx_run *r, const struct choice *found) {
     struct mx_run_recut *c = &r->recut;
     c->ranks = found->ranks, c->cut = found->cut, c->to = found->cut;
     c->run = found->run, c->time = found->time;
+    c->newest = found->newest;
     c->found = true;
     c->asked = found->ranks != ranks_of(r) || found->other_cut;
     if (c->asked) c->to = found->to;
@@ -202,7 +207,7 @@ int mx_run_find_state(struct mx_run *r) {
 /* ------------------------------------------------------------------ notes */
 
 const char *mx_run_noted_place(const struct mx_run *r) {
-    return r->recut.former != NULL ? r->recut.former[0].path : r->o.path;
+    return r->recut.former != NULL ? r->recut.former[r->recut.newest].path : r->o.path;
 }
 
 int mx_run_name_former(struct mx_run *r) {
@@ -246,7 +251,7 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     f->planes = n->problem.nz;
     f->buffer = newest ? n->buffer : n->before_buffer;
     f->layout = n->layout;
-    f->integrity_unit = n->integrity_unit;
+    f->integrity_unit = newest || !n->before_plain ? n->integrity_unit : 0;
     lay_fixed(n, &f->layout);
     return 0;
 }
@@ -281,7 +286,7 @@ static int check_ability(struct mx_run *r) {
     return 0;
 }
 
-int mx_run_take_former(struct mx_run *r) {
+int mx_run_take_former(struct mx_run *r, bool *kept) {
     struct mx_run_recut *c = &r->recut;
     struct mx_stored *s = calloc(1, sizeof *s);
     int64_t next = 0;
@@ -295,6 +300,7 @@ int mx_run_take_former(struct mx_run *r) {
                     "number of ranks where all see all of its stores",
                     f->path, k, c->ranks);
         if (err == 0) err = take_one(r, s, k, next);
+        *kept |= err == 0 && s->facts.finished == 2;
         next += f->planes;
     }
     if (err == 0 && next != mx_all_planes(&r->note.problem))

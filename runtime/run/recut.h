@@ -31,6 +31,7 @@ struct mx_run_recut {
     char base[PATH_MAX];      /* -d as it was given */
     char own[PATH_MAX];       /* the directory of this rank's new store, "" = none */
     int32_t ranks, cut;       /* of the set that was chosen; 1: of a run by itself */
+    int32_t newest;           /* whose note has what the run was asked for last */
     int32_t to;               /* the cut of this run's stores */
     uint64_t run;             /* 0 = of an older memext, which gave runs no number */
     int64_t time;             /* the step that all of them hold */
@@ -47,8 +48,9 @@ int mx_run_find_state(struct mx_run *r);
 int mx_run_name_former(struct mx_run *r);
 /* The store whose note tells of the run. */
 const char *mx_run_noted_place(const struct mx_run *r);
-/* With the note of that store in r->note: the stores of the others, and the step that all have. */
-int mx_run_take_former(struct mx_run *r);
+/* With the note of that store in r->note: the stores of the others, and the step that all have. *kept becomes
+ * true where one of them is kept when all is done. */
+int mx_run_take_former(struct mx_run *r, bool *kept);
 /* The state and the fields of C, into the new Buffers. */
 int mx_run_read_former(struct mx_run *r);
 /* Where a run that ends goes on from: -d of the set that all ranks have committed. */

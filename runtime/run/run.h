@@ -76,9 +76,10 @@ struct mx_run {
                                 by itself */
     const struct mx_backend *backend;
     struct mx_problem rest; /* what is left to compute: the problem with the steps after `first_time` */
-    int64_t
-        note_time; /* what the store says of itself: an older state of a rank may be what is gone on from */
+    /* What the store says of itself: of ranks an older state may be what is gone on from, and other steps. */
+    int64_t note_time, note_nt;
     int32_t note_buffer;
+    bool plain; /* no hashes are kept of the state that is gone on from: --integrity begins with this run */
     int64_t first_time; /* steps that the store holds already */
     struct mx_tune_request request;
     struct mx_tune_result tuned;

@@ -59,6 +59,30 @@ def test_export(memext, place, tmp_path, sides):  # noqa: F811
     check(8, 1, 2, 8)
 
 
+@pytest.mark.parametrize("to", [3, 2, 1])
+@pytest.mark.parametrize("behind", [0, 1, 2])
+def test_first_commit_of_some(memext, place, tmp_path, behind, to):  # noqa: F811
+    """A run was gone on with and asked for more, and all ranks but one came to the first commit of that: it goes on as it was asked for last, from the step
+    that all have, though the notes of that one name another number of steps, other norms, a criterion that was met, and neither snapshots nor hashes."""
+    snapshots = tmp_path / "snapshots"
+    ranks(memext, place, 3, *GRID, *PLANS["stream"], "-t", 4, "--check", 4, "--until", "max-change=1000", "--keep")
+    shutil.copytree(place / f"rank-{behind}", tmp_path / "behind")
+    more = ["-t", 8, "--check", 8, "--until", "max-change=0", "--snapshot", f"8:{snapshots}", "--integrity"]
+    wanted = ranks(memext, place, 3, "--resume", *more)
+    shutil.copy(tmp_path / "behind" / "memext.store", place / f"rank-{behind}" / "memext.store")
+    assert [one["step"] for one in info(memext, place)["sets"][0]["stores"]] == [4 if k == behind else 8 for k in range(3)]
+    files = {path: path.read_bytes() for path in snapshots.glob("*.npy")}
+    assert len(files) == 1
+    for path in files:
+        path.unlink()
+    result = ranks(memext, place, to, "--resume")
+    assert (result["resumed_from"], result["steps_done"], result["met"]) == (4, 8, None)
+    assert [result[key] for key in ("checksum", "norms", "until")] == [wanted[key] for key in ("checksum", "norms", "until")]
+    assert result["checksum"] == alone(memext, *GRID, "-t", 8)["checksum"]
+    assert {path: path.read_bytes() for path in snapshots.glob("*.npy")} == files
+    assert [(one["ranks"], one["step"], one["state"]) for one in info(memext, place)["sets"]] == [(to, 8, "done, kept")]
+
+
 def test_export_of_fields(memext, place, tmp_path):  # noqa: F811
     """Fields of both arrays of a pair, which change places."""
     for name, nt in [("fdtd", 5), ("wave", 5)]:
