@@ -463,6 +463,9 @@ const struct mx_option mx_option_rows[] = {
      "offline: size of the device"},
     {"read-bw", 0, BOTH, 1, take_real, AT(read_bw), 0, 0, "BYTES/S", "device read bandwidth to plan with"},
     {"write-bw", 0, BOTH, 1, take_real, AT(write_bw), 0, 0, "BYTES/S", "device write bandwidth to plan with"},
+    {"mixed-bw", 0, BOTH, 1, take_real, AT(mixed_bw), 0, 0, "BYTES/S",
+     "device bandwidth of reads and writes together, the sum of both, to plan with (default, where one of "
+     "the others is given: they take turns)"},
     {"rate", 0, BOTH, 1, take_real, AT(rate), 0, 0, "UPDATES/S", "update rate to plan with"},
     {"exhaustive", 0, MX_CMD_TUNE, 0, take_flag, AT(exhaustive), 0, 0, NULL,
      "search every parameter combination"},

@@ -60,8 +60,8 @@ struct mx_options {
     int64_t cores, sockets;
     uint64_t l2_bytes, l3_bytes, align_bytes, capacity_bytes;
     const char *topology;
-    double read_bw, write_bw, rate; /* bytes/s, bytes/s, updates/s; 0 = measured or default */
-    double calibrate_s;             /* 0 = as long as it takes, with a search for sizes */
+    double read_bw, write_bw, mixed_bw, rate; /* bytes/s, updates/s; 0 = measured or default */
+    double calibrate_s;                       /* 0 = as long as it takes, with a search for sizes */
     bool exhaustive, calibrate, explain;
     /* run: what is left behind */
     bool overwrite, integrity;

@@ -180,8 +180,8 @@ uint32_t mx_place_align(const struct mx_options *o, const struct mx_backend *bac
 static void take_given_rates(const struct mx_options *o, struct mx_rates *r) {
     if (o->read_bw > 0) r->read_bytes_per_s = o->read_bw;
     if (o->write_bw > 0) r->write_bytes_per_s = o->write_bw;
-    if (o->read_bw > 0 || o->write_bw > 0)
-        r->mixed_bytes_per_s = r->request_s = 0, r->device_source = MX_RATES_GIVEN;
+    if (o->read_bw > 0 || o->write_bw > 0 || o->mixed_bw > 0)
+        r->mixed_bytes_per_s = o->mixed_bw, r->request_s = 0, r->device_source = MX_RATES_GIVEN;
     if (o->rate > 0)
         r->iblock_updates_per_s = r->slab_updates_per_s = r->tiled_updates_per_s = o->rate,
         r->compute_source = MX_RATES_GIVEN;

@@ -42,7 +42,7 @@ static void check(enum mx_command command, const struct mx_options *o) {
     FUZZ_CHECK(o->queue_depth <= 4096 && o->request_bytes <= 1u << 30 && o->workers <= 64);
     FUZZ_CHECK(o->by >= 0 && o->bz >= 0 && o->bt >= 0 && o->iy >= 0 && o->iz >= 0 && o->tile >= 0 &&
                o->ct >= 0);
-    FUZZ_CHECK(speed(o->read_bw) && speed(o->write_bw) && speed(o->rate));
+    FUZZ_CHECK(speed(o->read_bw) && speed(o->write_bw) && speed(o->mixed_bw) && speed(o->rate));
     FUZZ_CHECK(o->dram_bytes == 0 || o->dram_bytes >= 1 << 20);
     FUZZ_CHECK(o->problem.nt >= 0);
     for (int i = 0; i < 4; i++) FUZZ_CHECK(isfinite(o->problem.coef[i]));

@@ -110,6 +110,24 @@ def test_tune_predicts_what_run_predicts(memext, place, tmp_path, words):
     assert list(place.iterdir()) == [] and not (tmp_path / "out.npy").exists()
 
 
+def test_a_device_that_reads_and_writes_at_once(memext, place):
+    """Where no more than the two rates are given reads and writes take turns, as they do where --mixed-bw is the rate of each; with the sum of both
+    neither waits for the other."""
+    rates = ["--read-bw", 1e8, "--write-bw", 1e8, "--rate", 1e12]
+    words = ["run", "-n", 254, 254, 254, "-t", 2, "-d", place, "--plan", "stream bt=1", "--dram", "128MiB", *rates, "--no-fuse", "--dry-run", "--json", "-"]
+
+    def io_s(*more):
+        done = memext(*words, *more)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        return report["predicted_time"]["io_s"], report["predicted_read_bytes"], report["predicted_write_bytes"]
+
+    in_turns, read, write = io_s()
+    assert in_turns == pytest.approx((read + write) / 1e8) and io_s("--mixed-bw", 1e8)[0] == in_turns
+    assert io_s("--mixed-bw", 2e8)[0] == pytest.approx(max(read, write) / 1e8)
+    memext.refused(*words, "--mixed-bw", -1, naming=["--mixed-bw", "'-1'"])
+
+
 def test_what_is_of_a_run_needs_its_place(memext):
     memext.refused("tune", "-n", 60, 50, 40, "-t", 20, "--no-fuse", naming=["--no-fuse", "-d"])
     memext.refused("tune", "-n", 60, 50, 40, "-t", 20, "-d", "/tmp", "--cores", 2, "--init", "gauss", naming=["--init", "--cores"])
