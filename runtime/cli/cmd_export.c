@@ -80,7 +80,8 @@ static int look_at_set(struct export *e, const struct mx_sight *s) {
         err =
             mx_fail(&e->why, -EINVAL,
                     "of the stores in %.300s no state is whole: memext info says what is there", e->o.place);
-    if (err == 0) err = mx_stored_look(first->path, &e->why, &e->stored);
+    if (err == 0)
+        err = mx_stored_look(mx_find_rank(s, first, mx_newest_rank(s, first))->path, &e->why, &e->stored);
     if (err == 0) err = add_pieces(e, first->ranks);
     if (err < 0) return err;
     for (int32_t k = 0; k < first->ranks; k++) strcpy(e->piece[k].path, mx_find_rank(s, first, k)->path);
@@ -88,6 +89,7 @@ static int look_at_set(struct export *e, const struct mx_sight *s) {
     if (n->time != step) n->met = (struct mx_met){.step = 0};
     n->time = step;
     n->problem.nz = first->all_planes;
+    n->problem.first_plane = 0;
     return 0;
 }
 
@@ -200,7 +202,7 @@ static int take_note(struct export *e, int32_t k, const struct mx_note *n) {
     p->first_plane = next;
     p->planes = n->problem.nz;
     p->layout = n->layout;
-    p->integrity_unit = newest || !n->before_plain ? n->integrity_unit : 0;
+    p->integrity_unit = n->integrity_unit;
     p->number = newest ? n->buffer : n->before_buffer;
     return k + 1 < e->n_pieces || next + p->planes == first->problem.nz ? 0 : changed(e, p);
 }

@@ -254,7 +254,6 @@ static json_t *print_ranks(const struct mx_note *n) {
     put_whole(o, "planes", n->problem.all_nz);
     put_whole(o, "before_step", n->before_time);
     put_whole(o, "before_buffer", n->before_buffer);
-    if (n->before_plain) put(o, "before_plain", json_true());
     put_whole(o, "fixed_beyond", n->fixed_beyond);
     return o;
 }
@@ -278,6 +277,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     if (n->cut > 0) put_whole(o, "cut", n->cut);
     put_whole(o, "buffers", n->n_buffers);
     if (n->pending) put(o, "pending", print_samples(n));
+    if (n->keep) put(o, "keep", json_true());
     if (n->different) put(o, "different", json_true());
     put(o, "frames", json_boolean(n->frames));
     put_whole(o, "integrity_unit_bytes", n->integrity_unit);
@@ -552,7 +552,6 @@ static void parse_ranks(struct reader *r, const json_t *o, struct mx_note *n) {
     p->first_plane = whole(r, o, "first_plane", 0, p->all_nz - p->nz);
     n->before_time = whole(r, o, "before_step", 0, n->time);
     n->before_buffer = (int32_t)whole(r, o, "before_buffer", 0, n->n_buffers - 1);
-    n->before_plain = json_is_true(json_object_get(o, "before_plain"));
     n->fixed_beyond = whole(r, o, "fixed_beyond", 0, p->all_nz);
 }
 
@@ -687,6 +686,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
     n->run = parse_identity(r, o, "run");
     if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)whole(r, o, "cut", 1, 1 << 24);
+    n->keep = json_is_true(json_object_get(o, "keep"));
     n->different = json_is_true(json_object_get(o, "different"));
     n->frames = truth(r, o, "frames");
     n->integrity_unit = whole(r, o, "integrity_unit_bytes", 0, n->layout.plane_pitch_bytes);

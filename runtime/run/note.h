@@ -43,7 +43,6 @@ struct mx_note {
     int32_t cut;             /* which set of its stores this is one of (recut.h) */
     int64_t before_time;     /* of a rank: the state that all had committed before this one, in another */
     int32_t before_buffer;   /* Buffer, for the others may not have come as far */
-    bool before_plain;       /* and no hashes of it were kept: --integrity began after it */
     int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
     struct mx_layout layout; /* of the Buffers: fixed once they are made */
@@ -53,6 +52,7 @@ struct mx_note {
      * each field's file (fields.h), 0 = it has none. */
     bool pending;
     uint64_t sample[MX_MAX_FIELDS];
+    bool keep;              /* the store stays when all is done */
     bool different;         /* the result was verified, and differs from the plain computation */
     bool frames;            /* every Buffer holds the frame (else that of `buffer` alone is known to) */
     int64_t integrity_unit; /* bytes of one hash of --integrity, a row or a plane; 0 = without */

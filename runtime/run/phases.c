@@ -54,6 +54,7 @@ static int begin_note(struct mx_run *r) {
 static void renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     n->snapshots = r->snapshots.asked;
+    n->keep = r->o.keep;
     n->plan = r->report.plan;
     mx_run_note_norms(r);
     n->n_buffers = r->n_buffers;
@@ -113,16 +114,11 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err < 0) return err;
     const int64_t former = r->note.before_time = r->note.time;
     r->note.before_buffer = r->note.buffer;
-    r->note.before_plain = r->plain;
     pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
-    if (r->tuned.shape.in_place) {
-        r->note.before_time = r->note.time;
-        r->note.before_buffer = buffer;
-        r->note.before_plain = false;
-    }
+    if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
     mx_run_note_norms(r);
     r->note.pending = r->fuse.source && r->note.time == 0;
     err = write_note(r);
@@ -134,7 +130,6 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err < 0) r->note.time = former; /* which is what there is to go on from */
     pthread_mutex_unlock(&r->lock);
     r->recut.turned |= err == 0;
-    r->plain = false;
     return err;
 }
 
@@ -417,13 +412,28 @@ static int begin_fused(struct mx_run *r) {
     return err < 0 || r->resumed ? err : write_fixed(r);
 }
 
+/* --integrity that begins with this run has no hashes of the state that it goes on from, and a rank may have
+ * to come back to it once the notes have that there are hashes: a table is kept in which none is known. */
+static int save_no_hashes(struct mx_run *r) {
+    const int32_t buffer = r->note.buffer;
+    if (!r->plain || r->note.integrity_unit == 0) return 0;
+    int err = save_hashes(r, r->buffer[buffer]);
+    if (err == 0 && r->tuned.shape.pairs) err = save_hashes(r, r->partner[buffer]);
+    return err;
+}
+
 /* A rank that goes back to the state before its newest one says so in its store before it overwrites that,
  * and nobody commits anything else before: what any two stores say are two commits that follow one another.
- */
+ * The others have said before that what the run was asked for (ranks.c, share_note): as long as the note of
+ * one rank alone has that it is the newest, and then all of them have it. */
 static int settle_state(struct mx_run *r) {
-    if (!mx_is_rank(&r->ranks) || !mx_run_has_store(r)) return 0;
-    int err = r->ranks.went_back ? write_note(r) : 0;
+    const struct mx_run_ranks *q = &r->ranks;
+    if (!mx_is_rank(q) || !mx_run_has_store(r)) return 0;
+    int err = save_no_hashes(r);
+    if (err == 0 && q->uneven && !q->went_back) err = write_note(r);
     if (err < 0) return fail_commit(r, "first", err);
+    if (q->uneven && (err = mx_run_meet(r)) < 0) return err;
+    if (q->went_back && (err = write_note(r)) < 0) return fail_commit(r, "first", err);
     return mx_run_meet(r);
 }
 

@@ -358,7 +358,8 @@ static int take_store(struct mx_run *r) {
     r->note_time = r->note.time;
     r->note_buffer = r->note.buffer;
     r->note_nt = r->note.problem.nt;
-    r->ranks.silent = r->recut.asked && r->ranks.rank > 0; /* of one note all say the same */
+    /* Of one note all say the same, those that see it. */
+    r->ranks.silent = err != -ENOENT && r->recut.asked && r->ranks.rank > 0;
     if (err == 0) err = check_kernel(r, store->place);
     if (err == 0) err = check_problem(r, store->place);
     if (err == 0) r->ranks.silent = false;
@@ -371,7 +372,7 @@ static int take_store(struct mx_run *r) {
         bool works =
             former != NULL && !former->anonymous && (former->probe == NULL || former->probe(NULL, NULL) == 0);
         if (r->o.backend == NULL && works) r->o.backend = former->name;
-        r->o.keep |= kept;
+        r->o.keep |= kept || r->note.keep;
         const int64_t nt = mx_option_given(&r->o, "steps") ? r->o.problem.nt : r->note.problem.nt;
         r->o.problem = r->note.problem;
         r->o.problem.nz = mx_all_planes(&r->note.problem); /* cut again once all is known */
@@ -569,7 +570,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
         if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
-    } else if (!mx_run_has_store(r) && (several ? former > 0 : wants_third(r, capacity_bytes))) {
+    } else if (!mx_run_has_store(r) && (former > 0 || (!several && wants_third(r, capacity_bytes)))) {
         r->commit_every_s = former > 0 ? former : commit_every_s;
         r->n_buffers = MX_BUFFERS;
     }
@@ -739,7 +740,9 @@ int mx_run_plan(struct mx_run *r) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
         q->layout = &r->note.layout; /* of files that are read in place q->fixed */
         q->resumable = true;
-        q->whole_planes = r->note.integrity_unit == r->note.layout.plane_pitch_bytes;
+        const int64_t plane = r->note.layout.plane_pitch_bytes, row = r->note.layout.row_pitch_bytes;
+        q->whole_planes = r->note.integrity_unit == plane ||
+                          (r->note.integrity_unit == 0 && r->o.integrity && plane % row != 0);
     }
     err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);

@@ -80,7 +80,7 @@ static int make_table(struct mx_run *r) {
     if (q->first == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
     if (!mx_run_has_store(r) || !mx_is_rank(q)) {
         const int err = mx_ranks_table(r->whole.nz, r->o.rank_weights, q->ranks, &r->why, q->first);
-        q->silent = err < 0 && mx_is_rank(q) && q->rank > 0; /* all find it wrong */
+        q->silent = err == -EINVAL && mx_is_rank(q) && q->rank > 0; /* all find it wrong */
         return err;
     }
     q->first[q->ranks] = r->whole.nz;
@@ -308,63 +308,83 @@ int mx_run_agree_plan(struct mx_run *r, int (*make)(struct mx_run *r)) {
     return mx_fail(&r->why, -EINVAL, "no plan does for all ranks");
 }
 
-/* What a run was asked for, which one that goes on from it does if no other words are given. */
-struct wishes {
-    int64_t nt, check;
-    int32_t n_until;
-    char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
-    struct mx_snapshots_asked snapshots;
-    int hashes; /* of --integrity: 0 = none, else 1 = of rows, 2 = of planes */
-};
+/* The note of another rank becomes that of this one, but for what is this rank's own: its planes, where its
+ * state is, and files that it has under the same names. */
+static void take_note(struct mx_run *r, const struct mx_note *own, const struct mx_note *newest) {
+    struct mx_note *n = &r->note;
+    const bool rows = newest->integrity_unit == newest->layout.row_pitch_bytes;
+    *n = *newest;
+    n->problem.nz = own->problem.nz;
+    n->problem.first_plane = own->problem.first_plane;
+    if (n->problem.system != NULL) n->problem.system = &n->system;
+    n->rank = own->rank;
+    n->layout = own->layout;
+    n->time = own->time, n->buffer = own->buffer, n->n_buffers = own->n_buffers;
+    n->before_time = own->before_time, n->before_buffer = own->before_buffer;
+    n->fixed_beyond = own->fixed_beyond;
+    n->frames = own->frames;
+    n->identity = own->identity;
+    n->started_s = own->started_s, n->committed_s = own->committed_s;
+    memcpy(n->host, own->host, sizeof n->host);
+    memcpy(n->checksum, own->checksum, sizeof n->checksum);
+    if (n->plan.bz >= newest->problem.nz || n->plan.bz > n->problem.nz) n->plan.bz = n->problem.nz;
+    for (int32_t i = 0; i < n->fields.n && i < own->fields.n; i++)
+        if (strcmp(n->fields.field[i].path, own->fields.field[i].path) == 0)
+            n->fields.field[i] = own->fields.field[i];
+    n->integrity_unit = own->integrity_unit;
+    if (own->integrity_unit == 0 && newest->integrity_unit > 0) {
+        n->integrity_unit = rows ? n->layout.row_pitch_bytes : n->layout.plane_pitch_bytes;
+        r->plain = true;
+    }
+}
 
 /* A commit that not all ranks came to leaves notes of two runs where it was the first of the later one: that
  * one has what was asked for last. */
-static int share_wishes(struct mx_run *r, int newest) {
-    struct mx_note *n = &r->note;
-    struct wishes *w = calloc(1, sizeof *w);
-    if (w == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for what the run was asked for");
-    *w = (struct wishes){n->problem.nt, n->check, .n_until = n->n_until, .snapshots = n->snapshots};
-    if (n->integrity_unit > 0) w->hashes = n->integrity_unit == n->layout.row_pitch_bytes ? 1 : 2;
-    memcpy(w->until, n->until, sizeof w->until);
-    const int err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, newest, w, sizeof *w, &r->why);
-    if (err == 0) {
-        n->problem.nt = w->nt;
-        n->check = w->check;
-        n->n_until = w->n_until;
-        n->snapshots = w->snapshots;
-        memcpy(n->until, w->until, sizeof n->until);
+static int share_note(struct mx_run *r, int newest) {
+    struct both {
+        struct mx_note own, newest;
+        char text[MX_NOTE_BYTES];
+    } *b = calloc(1, sizeof *b);
+    if (b == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of another rank");
+    int err = r->ranks.rank == newest ? mx_note_print(&r->note, b->text, sizeof b->text) : 0;
+    if (err < 0)
+        mx_fail(&r->why, err, "the note of rank %d cannot be handed to the others: %s", newest,
+                strerror(-err));
+    else
+        err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, newest, b->text, sizeof b->text, &r->why);
+    if (err == 0 && r->ranks.rank != newest) {
+        b->text[sizeof b->text - 1] = 0;
+        err = mx_note_parse(b->text, strlen(b->text), &r->why, &b->newest);
+        b->own = r->note;
+        if (err == 0) take_note(r, &b->own, &b->newest);
     }
-    if (err == 0 && n->integrity_unit == 0 && w->hashes > 0) {
-        n->integrity_unit = w->hashes == 1 ? n->layout.row_pitch_bytes : n->layout.plane_pitch_bytes;
-        r->plain = true;
-    }
-    free(w);
+    free(b);
     return err;
 }
 
 /* The step that this rank has in common with all others becomes that of its note. */
 static int go_back(struct mx_run *r, int64_t least) {
     struct mx_note *n = &r->note;
-    if (least == n->time) return 0;
-    if (n->before_time != least)
+    if (n->time > least && n->before_time != least)
         return mx_fail(
             &r->why, -EINVAL,
             "the store of rank %d holds the steps %lld and %lld, and that of another rank %lld: they are "
             "not of one run",
             r->ranks.rank, (long long)n->time, (long long)n->before_time, (long long)least);
     /* This rank was a commit ahead when the run ended: that one is done again. */
-    n->time = n->before_time;
-    n->buffer = n->before_buffer;
-    r->plain = n->before_plain;
-    r->ranks.went_back = true;
+    r->ranks.went_back = n->time > least;
+    if (r->ranks.went_back) n->buffer = n->before_buffer;
+    n->time = least;
+    /* A run that had ended there was gone on with. */
+    n->checksum[0] = 0;
+    n->met = (struct mx_met){.step = 0};
     struct mx_norms_history history = n->history;
-    mx_history_up_to(&history, n->time, MX_HISTORY_MOST, &n->history);
+    mx_history_up_to(&history, least, MX_HISTORY_MOST, &n->history);
     return 0;
 }
 
 int mx_run_agree_state(struct mx_run *r, bool *kept) {
     struct mx_run_ranks *q = &r->ranks;
-    struct mx_note *n = &r->note;
     struct {
         int64_t time;
         bool kept;
@@ -374,7 +394,7 @@ int mx_run_agree_state(struct mx_run *r, bool *kept) {
     if ((all = calloc((size_t)q->ranks, sizeof *all)) == NULL)
         return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
     memset(&mine, 0, sizeof mine);
-    mine.time = n->time, mine.kept = *kept;
+    mine.time = r->note.time, mine.kept = *kept;
     int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
     int64_t least = INT64_MAX;
     for (int i = 0; i < q->ranks && err == 0; i++) {
@@ -382,14 +402,10 @@ int mx_run_agree_state(struct mx_run *r, bool *kept) {
         if (all[i].time > all[newest].time) newest = i;
         *kept |= all[i].kept;
     }
-    if (err == 0) err = go_back(r, least);
-    if (err == 0 && all[newest].time > least) {
-        /* A run that had ended there was gone on with. */
-        n->checksum[0] = 0;
-        n->met = (struct mx_met){.step = 0};
-    }
+    q->uneven = err == 0 && all[newest].time > least;
     free(all);
-    return err < 0 ? err : share_wishes(r, newest);
+    if (err == 0) err = share_note(r, newest);
+    return err == 0 && q->uneven ? go_back(r, least) : err;
 }
 
 int mx_run_agree_commits(struct mx_run *r) {

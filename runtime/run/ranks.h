@@ -24,7 +24,8 @@ struct mx_run_ranks {
     int core_place, core_places; /* the same among those of them that may use the same cores */
     int64_t *first;      /* [ranks + 1]: first planes of all, and how many there are; NULL = by itself */
     char path[PATH_MAX]; /* -d of this rank */
-    bool went_back;      /* --resume: to the state before the newest one of this rank */
+    bool uneven;         /* --resume: some ranks were a commit ahead when the run ended */
+    bool went_back;      /* and this is one of them: it is at the state before its newest one */
     bool silent;         /* another rank says why this one ends */
     bool well;           /* everything was done together to the end */
     int status;          /* else the exit status of this process; -1 = it is not known */
@@ -79,8 +80,8 @@ int mx_run_agree_any(struct mx_run *r, bool *any);
 int mx_run_agree_error(struct mx_run *r, int mine);
 /* A number of this run alone, where *run is 0. */
 int mx_run_agree_number(struct mx_run *r, uint64_t *run);
-/* --resume: the newest state that all have committed, and what the newest note says that the run was asked
- * for. kept: is this rank's store kept when all is done? Then those of all are. */
+/* --resume: the newest state that all have committed, in r->note, and what the newest note says that the run
+ * was asked for. kept: is this rank's store kept when all is done? Then those of all are. */
 int mx_run_agree_state(struct mx_run *r, bool *kept);
 /* ranks.place and places, core_place and core_places, and threads go where that says. In a dry run all ranks
  * of the link local are on this machine, and each of another link has one of its own. */

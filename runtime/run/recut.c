@@ -52,9 +52,7 @@ static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
     if (err == 0 && found != NULL) {
         *out = (struct choice){.ranks = found->ranks, .cut = found->cut, .run = found->run};
         out->time = mx_common_step(&s, found);
-        for (int32_t k = 1; k < found->ranks; k++)
-            if (mx_find_rank(&s, found, k)->time > mx_find_rank(&s, found, out->newest)->time)
-                out->newest = k;
+        out->newest = mx_newest_rank(&s, found);
         out->to = found->cut;
         err = compare_cuts(r, &s, found, ranks, &out->other_cut);
         for (int32_t i = 0; i < s.n; i++) {
@@ -251,7 +249,7 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     f->planes = n->problem.nz;
     f->buffer = newest ? n->buffer : n->before_buffer;
     f->layout = n->layout;
-    f->integrity_unit = newest || !n->before_plain ? n->integrity_unit : 0;
+    f->integrity_unit = n->integrity_unit;
     lay_fixed(n, &f->layout);
     return 0;
 }

@@ -164,6 +164,13 @@ int64_t mx_common_step(const struct mx_sight *s, const struct mx_seen *first) {
     return least;
 }
 
+int32_t mx_newest_rank(const struct mx_sight *s, const struct mx_seen *of) {
+    int32_t newest = 0;
+    for (int32_t k = 1; k < of->ranks; k++)
+        if (mx_find_rank(s, of, k)->time > mx_find_rank(s, of, newest)->time) newest = k;
+    return newest;
+}
+
 bool mx_is_whole(const struct mx_sight *s, const struct mx_seen *e) {
     return e->run != 0 && e->rank == 0 && mx_common_step(s, e) >= 0;
 }
@@ -269,7 +276,7 @@ static int look_at(const struct mx_sight *s, const struct mx_seen *first, int32_
     if (!t->have_note || (n->run != 0 && n->run != first->run) || n->cut != first->cut)
         return mx_fail(why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
                        t->facts.place);
-    if (n->time != step) n->met = (struct mx_met){.step = 0};
+    if (n->time != step) n->met = (struct mx_met){.step = 0}, n->checksum[0] = 0;
     n->time = step;
     return 0;
 }
@@ -289,18 +296,19 @@ static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx
     return err;
 }
 
-/* One set; its note is that of rank 0, of the whole grid. */
+/* One set; its note is the newest, which has what the run was asked for last, of the whole grid. */
 static int print_set(const struct mx_sight *s, const struct mx_seen *first, const char *base, mx_why *why,
                      FILE *to) {
     struct mx_stored *t = s->stored;
     char ranks[32] = "", name[FILE_BYTES];
-    int err = look_at(s, first, 0, why);
+    int err = look_at(s, first, mx_newest_rank(s, first), why);
     if (err < 0) return err;
     const bool complete = mx_note_complete(&t->note), pending = t->note.pending,
                busy = t->facts.in_use || t->note.different, system = t->note.problem.system != NULL;
     fprintf(to, "set        %s, %d %s, cut %d, %s\n", base, first->ranks, first->ranks > 1 ? "ranks" : "rank",
             first->cut, mx_stored_state(t));
     t->note.problem.nz = first->all_planes;
+    t->note.problem.first_plane = 0;
     mx_note_show(&t->note, to);
     if ((err = print_ranks(s, first, why, to)) < 0) return err;
     if (first->ranks > 1) snprintf(ranks, sizeof ranks, " --ranks %d", first->ranks);
@@ -332,19 +340,19 @@ static void put(json_t *object, const char *key, json_t *value) { json_object_se
 static int json_set(const struct mx_sight *s, const struct mx_seen *first, mx_why *why, json_t **out) {
     struct mx_stored *t = s->stored;
     json_t *o = json_object(), *stores = json_array();
-    int err = 0;
+    int err = look_at(s, first, mx_newest_rank(s, first), why);
     put(o, "ranks", json_integer(first->ranks));
     put(o, "cut", json_integer(first->cut));
     put(o, "planes", json_integer(first->all_planes));
     put(o, "step", json_integer(mx_common_step(s, first)));
+    if (err == 0) {
+        put(o, "state", json_string(mx_stored_state(t)));
+        put(o, "steps", json_integer(t->note.problem.nt));
+        put(o, "complete", json_boolean(mx_note_complete(&t->note)));
+    }
     for (int32_t k = 0; k < first->ranks && err == 0; k++) {
         const struct mx_seen *e = mx_find_rank(s, first, k);
         if ((err = look_at(s, first, k, why)) < 0) break;
-        if (k == 0) {
-            put(o, "state", json_string(mx_stored_state(t)));
-            put(o, "steps", json_integer(t->note.problem.nt));
-            put(o, "complete", json_boolean(mx_note_complete(&t->note)));
-        }
         t->note.time = e->time; /* of a store what it says itself */
         json_array_append_new(stores, mx_stored_json(t));
     }

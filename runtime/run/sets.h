@@ -45,6 +45,9 @@ void mx_forget(struct mx_sight *sight);
 const struct mx_seen *mx_find_rank(const struct mx_sight *sight, const struct mx_seen *of, int32_t rank);
 /* first: of rank 0. The step that all stores of its set have in common; -1 = there is none. */
 int64_t mx_common_step(const struct mx_sight *sight, const struct mx_seen *first);
+/* first: of rank 0. The first rank whose store has gone on the most steps, whose note has what the run was
+ * asked for last; all stores of its set are there. */
+int32_t mx_newest_rank(const struct mx_sight *sight, const struct mx_seen *first);
 /* Is it of rank 0, and are all others of its set there? */
 bool mx_is_whole(const struct mx_sight *sight, const struct mx_seen *seen);
 /* Is no later cut of the same run whole? */

@@ -2,10 +2,12 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
 
 import numpy
 import pytest
-from conftest import ROOT
+from conftest import ROOT, wait_until
 from test_ranks import EACH, GRID, MPIS, NT, NX, NY, NZ, PLANS, alone, place, ranks, under, whole  # noqa: F401
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
@@ -59,28 +61,63 @@ def test_export(memext, place, tmp_path, sides):  # noqa: F811
     check(8, 1, 2, 8)
 
 
-@pytest.mark.parametrize("to", [3, 2, 1])
+@pytest.mark.parametrize("steps, to, stopped", [(4, 3, False), (4, 2, False), (4, 1, False), (8, 3, False), (8, 3, True), (8, 1, True)])
 @pytest.mark.parametrize("behind", [0, 1, 2])
-def test_first_commit_of_some(memext, place, tmp_path, behind, to):  # noqa: F811
+def test_first_commit_of_some(memext, place, tmp_path, behind, steps, to, stopped):  # noqa: F811
     """A run was gone on with and asked for more, and all ranks but one came to the first commit of that: it goes on as it was asked for last, from the step
-    that all have, though the notes of that one name another number of steps, other norms, a criterion that was met, and neither snapshots nor hashes."""
-    snapshots = tmp_path / "snapshots"
-    ranks(memext, place, 3, *GRID, *PLANS["stream"], "-t", 4, "--check", 4, "--until", "max-change=1000", "--keep")
+    that all have, though the notes of that one name another number of steps, other norms, a criterion that was met, and neither snapshots nor hashes; also
+    when it was stopped again before it committed anything."""
+    snapshots, out = tmp_path / "snapshots", tmp_path / "out.npy"
+    alone(memext, *GRID, "-t", 4, "-o", out)
+    at_4 = out.read_bytes()
+    ranks(memext, place, 3, *GRID, *PLANS["stream"], "-t", steps, "--check", 4, "--until", "max-change=1000", "--keep")
     shutil.copytree(place / f"rank-{behind}", tmp_path / "behind")
-    more = ["-t", 8, "--check", 8, "--until", "max-change=0", "--snapshot", f"8:{snapshots}", "--integrity"]
+    more = ["-t", 8, "--check", 8, "--until", "max-change=0", "--snapshot", f"8:{snapshots}", "--integrity", "--commit-every", 500]
     wanted = ranks(memext, place, 3, "--resume", *more)
     shutil.copy(tmp_path / "behind" / "memext.store", place / f"rank-{behind}" / "memext.store")
-    assert [one["step"] for one in info(memext, place)["sets"][0]["stores"]] == [4 if k == behind else 8 for k in range(3)]
+
+    def check_set(each):
+        told = info(memext, place)["sets"][0]
+        assert [one["step"] for one in told["stores"]] == each
+        assert (told["step"], told["steps"], told["complete"]) == (4, 8, False)
+        data, said = exported(memext, place, out)
+        assert data == at_4 and "step 4 of 8" in said
+
+    check_set([4 if k == behind else 8 for k in range(3)])
+    if stopped:
+        slow = ["--backend", "fault:aio", "--fault", "delay_us=400000", "--commit-every", 500]
+        run = subprocess.Popen([str(w) for w in [memext.program, "run", "--resume", "-d", place, "--ranks", 3, *EACH, *slow, "--quiet"]],
+                               stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: [one["step"] for one in info(memext, place)["sets"][0]["stores"]] == [4] * 3, "notes of one step", run)
+        run.send_signal(signal.SIGINT)
+        err = run.communicate(timeout=600)[1]
+        assert run.returncode == 5 and "interrupted after step 4 of 8" in err, err
+        check_set([4] * 3)
     files = {path: path.read_bytes() for path in snapshots.glob("*.npy")}
     assert len(files) == 1
     for path in files:
         path.unlink()
-    result = ranks(memext, place, to, "--resume")
-    assert (result["resumed_from"], result["steps_done"], result["met"]) == (4, 8, None)
+    result = ranks(memext, place, to, "--resume", "--backend", "uring")
+    assert (result["resumed_from"], result["steps_done"], result["met"], result["commits"]["every_s"]) == (4, 8, None, 500)
     assert [result[key] for key in ("checksum", "norms", "until")] == [wanted[key] for key in ("checksum", "norms", "until")]
     assert result["checksum"] == alone(memext, *GRID, "-t", 8)["checksum"]
     assert {path: path.read_bytes() for path in snapshots.glob("*.npy")} == files
     assert [(one["ranks"], one["step"], one["state"]) for one in info(memext, place)["sets"]] == [(to, 8, "done, kept")]
+
+
+@pytest.mark.parametrize("behind", [0, 2])
+def test_first_commit_of_some_after_a_file_has_moved(memext, place, tmp_path, behind):  # noqa: F811
+    """A field that is read in place is where the run found it last."""
+    system = System("wave", tmp_path)
+    ranks(memext, place, 3, *system.words(5), "--plan", "stream bt=2 slab=2", "--keep")
+    assert "v" in info(memext, place)["sets"][0]["stores"][0]["fields_in_place"]
+    shutil.copytree(place / f"rank-{behind}", tmp_path / "behind")
+    system.path("v").rename(tmp_path / "moved.npy")
+    ranks(memext, place, 3, "--resume", "-t", 7, "--field", f"v={tmp_path / 'moved.npy'}", "--keep")
+    shutil.copy(tmp_path / "behind" / "memext.store", place / f"rank-{behind}" / "memext.store")
+    result = ranks(memext, place, 3, "--resume", *system.outputs(tmp_path))
+    assert (result["resumed_from"], result["steps_done"]) == (5, 7)
+    system.check(tmp_path, 7)
 
 
 def test_export_of_fields(memext, place, tmp_path):  # noqa: F811
