@@ -7,7 +7,8 @@ made, the grid is initialised, sweeps are computed and committed, or planes go o
 processes have to end; then the run goes on with --resume, mostly with another number of ranks, and is killed again. Where a whole
 set of stores holds a step, --resume has to take it up; where none does, the run begins anew. At the end of a campaign the run goes
 on undisturbed, and its checksum has to be that of a run that nothing ever happened to; only its last stores may be left, and no
-process.
+process. Now and then what goes on is asked for more: more steps, norms, snapshots, hashes. Once any rank has committed a step of
+that, it stands: nobody has to ask again, whatever number of ranks goes on.
 
 --in-place: runs that rewrite their one pair of Buffers. What a kill leaves of them is no state, which --resume has to say, but
 for that of the end: half of the kills come near it, when ranks commit one after the other.
@@ -77,8 +78,16 @@ class Campaign:
             kind, self.plan = self.system(), ["--plan", dice.choice(["stream bt=2 slab=3", "stream by=7 bt=2 slab=2", "stream bt=4 slab=2"])]
         self.problem = ["-n", *self.size, "-t", self.steps, *kind]
         self.delay = dice.choice([0, 500, 2000, 5000])
+        self.asked = self.stands = False
         self.links = arguments.links.split(",")
         self.also = random.Random(repr(self.problem))  # of its own: problems of a seed stay what they were
+        self.more = ["-t", self.steps]
+        if not self.in_place and self.also.random() < 0.5:  # it begins with fewer steps
+            self.problem[5] = self.steps - self.also.randint(1, 15)
+            self.more += self.also.choice([[], ["--check", self.also.randint(1, 9)], ["--integrity"]])
+            self.more += self.also.choice([[], ["--snapshot", f"{self.also.randint(1, 7)}:{folder.parent / 'snapshots'}", "--overwrite"]])
+        else:
+            self.asked = self.stands = True
         self.report = folder.parent / "report.json"
         self.counts = collections.Counter()
         self.log = []
@@ -102,7 +111,7 @@ class Campaign:
         return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def alone(self):
-        words = [self.memext, "run", *self.problem, "--backend", "dram", "--algorithm", "direct", "--engine", "iblock", "--threads", 1, "--quiet", "--json", "-"]
+        words = [self.memext, "run", *self.problem, *self.more[:2], "--backend", "dram", "--algorithm", "direct", "--engine", "iblock", "--threads", 1, "--quiet", "--json", "-"]
         return json.loads(subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout)["checksum"]
 
     def stores(self):
@@ -143,6 +152,8 @@ class Campaign:
         """Of a run's duration: rather early, but that of mpirun's it is that starts first; and in place every other time near the end."""
         if self.in_place and self.dice.random() < 0.5:
             return 0.8 + 0.25 * self.dice.random()
+        if self.asked and not self.stands:  # around its first commits
+            return 0.3 + 0.7 * self.also.random()
         if self.links != ["local"]:
             return self.dice.random()
         return self.dice.random() ** 2
@@ -191,6 +202,24 @@ class Campaign:
             every = ["--in-place"]
         return [*self.words(ranks, True), *self.problem, *self.plan, *every, *self.there(), "--force"]
 
+    def wishes(self, last=False):
+        """Of a run that goes on."""
+        if self.stands or not (last or self.also.random() < 0.5):
+            return []
+        self.asked = True
+        self.counts["asked for more"] += 1
+        return self.more
+
+    def look(self):
+        """After a kill: does it stand, what the run was asked for? Else nobody has asked."""
+        if self.asked and not self.stands:
+            stores = self.stores()
+            newest = self.newest(stores)
+            of_it = [store for store in filter(None, stores.values()) if newest and (store["cut"], store.get("ranks", 1)) == newest[:2]]
+            self.stands = any(store["problem"]["nt"] == self.steps for store in of_it)
+            self.counts["more stands"] += self.stands
+        self.asked = self.stands
+
     def there(self):
         """Now and then on an accelerator."""
         possible = "redundant" not in self.plan and "iblock" not in self.plan
@@ -217,7 +246,10 @@ class Campaign:
         self.wanted = self.alone()
         begun, ranks = False, self.dice.randint(1, 4)
         begin = time.monotonic()
-        self.to_its_end(self.fresh(ranks))
+        process = self.start(self.fresh(ranks))
+        err = self.finish(process, [])
+        if process.returncode != 0:
+            raise Wrong(f"exit status {process.returncode}: {err.strip()}")
         self.duration = time.monotonic() - begin
         shutil.rmtree(self.folder)
         self.folder.mkdir()
@@ -231,12 +263,15 @@ class Campaign:
                 words = self.fresh(ranks)
             else:
                 former, ranks = state[1], self.dice.choice([state[1], *range(1, 5)])
-                words = [*self.words(ranks, True), "--resume", *(self.also.choice(EVERY) if self.also.random() < 0.3 else []), *self.there()]
+                words = [*self.words(ranks, True), "--resume", *(self.also.choice(EVERY) if self.also.random() < 0.3 else []), *self.there(), *self.wishes()]
                 self.counts["resumed"] += 1
                 self.counts["resumed with another number of ranks"] += former != ranks
             if not self.kill_once([*words, "--json", self.report], ranks):
                 self.counts["done before the kill"] += 1
-                return self.check_end()
+                if self.asked or self.stands:
+                    return self.check_end()
+                continue  # its steps are done, and there are more to ask for
+            self.look()
             after = self.newest(self.stores())
             begun |= after is not None
             if state is None:
@@ -248,7 +283,9 @@ class Campaign:
                 raise Wrong(f"{state} had been committed, and after a kill there is {after}")
             if ranks != state[1]:
                 self.counts["killed while going over" if after[1] == state[1] else "killed after going over"] += 1
-        self.to_its_end([*self.words(self.dice.randint(1, 4), False), "--resume"] if begun else self.fresh(ranks))
+        if not begun:
+            return self.to_its_end([*self.fresh(ranks), "-t", self.steps])
+        self.to_its_end([*self.words(self.dice.randint(1, 4), False), "--resume", *self.wishes(last=True)])
 
 
 def main():
