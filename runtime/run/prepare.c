@@ -129,12 +129,6 @@ static int check_problem(struct mx_run *r, const char *place) {
             "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
             "-n out with --resume",
             place, (long long)b->nx, (long long)b->ny, (long long)mx_all_planes(b), (long long)b->nt);
-    if (mx_option_given(&r->o, "steps") && a->nt < r->note.time)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
-            "%lld or more, or leave it out with --resume",
-            place, (long long)r->note.time, (long long)a->nt, (long long)r->note.time);
     if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0)
         return mx_fail(
             &r->why, -EINVAL,
@@ -153,6 +147,16 @@ static int check_problem(struct mx_run *r, const char *place) {
         return mx_fail(&r->why, -EINVAL, "%.300s holds a run in %s; leave --dtype out with --resume", place,
                        mx_dtype_name(b->dtype));
     return 0;
+}
+
+/* Of the step that is gone on from, which all ranks have in common. */
+static int check_steps(struct mx_run *r, const char *place) {
+    if (!mx_option_given(&r->o, "steps") || r->o.problem.nt >= r->note.time) return 0;
+    r->ranks.silent = r->ranks.rank > 0; /* all find it wrong */
+    return mx_fail(&r->why, -EINVAL,
+                   "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
+                   "%lld or more, or leave it out with --resume",
+                   place, (long long)r->note.time, (long long)r->o.problem.nt, (long long)r->note.time);
 }
 
 /* What a stored run began with. */
@@ -365,6 +369,7 @@ static int take_store(struct mx_run *r) {
     if (err == 0) r->ranks.silent = false;
     bool kept = store->finished == 2;
     if (err == 0) err = r->recut.asked ? mx_run_take_former(r, &kept) : mx_run_agree_state(r, &kept);
+    if (err == 0) err = check_steps(r, store->place);
     if (err == 0) err = check_origin(r, store->place);
     if (err == 0) err = take_stored_frames(r, store->place);
     if (err == 0) {
@@ -541,11 +546,17 @@ static int shorten_sweeps(struct mx_run *r) {
 
 /* Without being asked for, a third Buffer is made where commits would cost too much, and leaves as much space
  * again as it takes. */
-static bool wants_third(const struct mx_run *r, uint64_t capacity_bytes) {
+static bool third_fits(const struct mx_run *r, uint64_t capacity_bytes) {
     const uint64_t buffer =
         (uint64_t)(r->tuned.shape.pairs ? 2 : 1) * (uint64_t)r->report.layout.buffer_bytes;
-    return mx_sweep_count(&r->rest, r->tuned.plan.bt) > 2 && mx_run_seconds_a_sweep(r) < short_sweep_s &&
-           capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
+    return capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
+}
+
+/* `former`: the interval that the run had with several ranks. */
+static bool wants_third(const struct mx_run *r, double former, uint64_t capacity_bytes) {
+    const bool pays =
+        mx_sweep_count(&r->rest, r->tuned.plan.bt) > 2 && mx_run_seconds_a_sweep(r) < short_sweep_s;
+    return (former > 0 || pays) && third_fits(r, capacity_bytes);
 }
 
 static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
@@ -570,7 +581,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
         if (r->commit_every_s > 0) r->n_buffers = MX_BUFFERS;
-    } else if (!mx_run_has_store(r) && (former > 0 || (!several && wants_third(r, capacity_bytes)))) {
+    } else if (!mx_run_has_store(r) && (several ? former > 0 : wants_third(r, former, capacity_bytes))) {
         r->commit_every_s = former > 0 ? former : commit_every_s;
         r->n_buffers = MX_BUFFERS;
     }

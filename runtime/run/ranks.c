@@ -308,31 +308,42 @@ int mx_run_agree_plan(struct mx_run *r, int (*make)(struct mx_run *r)) {
     return mx_fail(&r->why, -EINVAL, "no plan does for all ranks");
 }
 
-/* The note of another rank becomes that of this one, but for what is this rank's own: its planes, where its
- * state is, and files that it has under the same names. */
-static void take_note(struct mx_run *r, const struct mx_note *own, const struct mx_note *newest) {
+/* Do two plans differ in nothing but the planes of a Block, of which ranks have more or fewer? */
+static bool same_but_planes(const struct mx_plan *a, const struct mx_plan *b) {
+    char of_a[MX_PLAN_LINE_BYTES], of_b[MX_PLAN_LINE_BYTES];
+    struct mx_plan other = *b;
+    other.bz = a->bz, other.threads = a->threads;
+    return strcmp(mx_plan_print(a, of_a, sizeof of_a), mx_plan_print(&other, of_b, sizeof of_b)) == 0;
+}
+
+/* A file that is read in place is where this rank has had it, or, where it has moved, where the newest run
+ * found it. */
+static void take_moved(struct mx_run_field *f, const struct mx_run_field *newest) {
+    if (f->in_place && newest->in_place && access(f->path, R_OK) != 0) *f = *newest;
+}
+
+/* What a run can be asked for anew when it goes on comes from the newest note; where the state of this rank
+ * is, and the files and the backend that it began with, are its own. */
+static void take_note(struct mx_run *r, const struct mx_note *newest) {
     struct mx_note *n = &r->note;
     const bool rows = newest->integrity_unit == newest->layout.row_pitch_bytes;
-    *n = *newest;
-    n->problem.nz = own->problem.nz;
-    n->problem.first_plane = own->problem.first_plane;
-    if (n->problem.system != NULL) n->problem.system = &n->system;
-    n->rank = own->rank;
-    n->layout = own->layout;
-    n->time = own->time, n->buffer = own->buffer, n->n_buffers = own->n_buffers;
-    n->before_time = own->before_time, n->before_buffer = own->before_buffer;
-    n->fixed_beyond = own->fixed_beyond;
-    n->frames = own->frames;
-    n->identity = own->identity;
-    n->started_s = own->started_s, n->committed_s = own->committed_s;
-    memcpy(n->host, own->host, sizeof n->host);
-    memcpy(n->checksum, own->checksum, sizeof n->checksum);
-    if (n->plan.bz >= newest->problem.nz || n->plan.bz > n->problem.nz) n->plan.bz = n->problem.nz;
-    for (int32_t i = 0; i < n->fields.n && i < own->fields.n; i++)
-        if (strcmp(n->fields.field[i].path, own->fields.field[i].path) == 0)
-            n->fields.field[i] = own->fields.field[i];
-    n->integrity_unit = own->integrity_unit;
-    if (own->integrity_unit == 0 && newest->integrity_unit > 0) {
+    n->problem.nt = newest->problem.nt;
+    n->commit_every = newest->commit_every;
+    n->snapshots = newest->snapshots;
+    n->keep = newest->keep;
+    n->check = newest->check;
+    n->n_until = newest->n_until;
+    memcpy(n->until, newest->until, sizeof n->until);
+    n->met = newest->met;
+    n->history = newest->history;
+    if (n->time < newest->time && !same_but_planes(&n->plan, &newest->plan)) {
+        n->plan = newest->plan;
+        if (n->plan.bz >= newest->problem.nz || n->plan.bz > n->problem.nz) n->plan.bz = n->problem.nz;
+    }
+    for (int32_t i = 0; i < n->fields.n && i < newest->fields.n; i++)
+        take_moved(&n->fields.field[i], &newest->fields.field[i]);
+    if (newest->integrity_unit == 0) n->integrity_unit = 0; /* hashes were asked for, and nothing committed */
+    if (n->integrity_unit == 0 && newest->integrity_unit > 0) {
         n->integrity_unit = rows ? n->layout.row_pitch_bytes : n->layout.plane_pitch_bytes;
         r->plain = true;
     }
@@ -341,8 +352,8 @@ static void take_note(struct mx_run *r, const struct mx_note *own, const struct 
 /* A commit that not all ranks came to leaves notes of two runs where it was the first of the later one: that
  * one has what was asked for last. */
 static int share_note(struct mx_run *r, int newest) {
-    struct both {
-        struct mx_note own, newest;
+    struct {
+        struct mx_note note;
         char text[MX_NOTE_BYTES];
     } *b = calloc(1, sizeof *b);
     if (b == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of another rank");
@@ -354,9 +365,8 @@ static int share_note(struct mx_run *r, int newest) {
         err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, newest, b->text, sizeof b->text, &r->why);
     if (err == 0 && r->ranks.rank != newest) {
         b->text[sizeof b->text - 1] = 0;
-        err = mx_note_parse(b->text, strlen(b->text), &r->why, &b->newest);
-        b->own = r->note;
-        if (err == 0) take_note(r, &b->own, &b->newest);
+        err = mx_note_parse(b->text, strlen(b->text), &r->why, &b->note);
+        if (err == 0) take_note(r, &b->note);
     }
     free(b);
     return err;

@@ -301,8 +301,10 @@ static int print_set(const struct mx_sight *s, const struct mx_seen *first, cons
                      FILE *to) {
     struct mx_stored *t = s->stored;
     char ranks[32] = "", name[FILE_BYTES];
-    int err = look_at(s, first, mx_newest_rank(s, first), why);
+    const struct mx_seen *newest = mx_find_rank(s, first, mx_newest_rank(s, first));
+    int err = look_at(s, first, newest->rank, why);
     if (err < 0) return err;
+    if (newest->time != t->note.time) t->note.buffer = t->note.before_buffer;
     const bool complete = mx_note_complete(&t->note), pending = t->note.pending,
                busy = t->facts.in_use || t->note.different, system = t->note.problem.system != NULL;
     fprintf(to, "set        %s, %d %s, cut %d, %s\n", base, first->ranks, first->ranks > 1 ? "ranks" : "rank",

@@ -344,10 +344,11 @@ static void fill_candidate(struct job *job, const struct mx_plan *plan, struct m
 static int explain_layout(const struct mx_tune_request *q, const char *what, mx_why *why) {
     const struct mx_layout *l = q->layout;
     if (q->whole_planes)
-        return mx_fail(why, -EINVAL,
-                       "%s would transfer parts of planes, and the hashes of this store are of whole ones; "
-                       "take --algorithm stream without strips (BY = NY)",
-                       what);
+        return mx_fail(
+            why, -EINVAL,
+            "%s would transfer parts of planes, and --integrity keeps hashes of whole ones in this store; "
+            "take --algorithm stream without strips (BY = NY)",
+            what);
     bool planes = l->plane_pitch_bytes % q->offset_align_bytes == 0;
     return mx_fail(why, -EINVAL,
                    "%s cannot go on with this store by direct transfers: its rows are %lld bytes apart, its "
