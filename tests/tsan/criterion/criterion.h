@@ -90,6 +90,8 @@ static int cr_failures, cr_skipped;
 #define cr_expect_not_null(p, ...) CR_CHECK(0, (p) != NULL, #p " is not NULL", __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...) CR_CHECK(1, strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) CR_CHECK(0, strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_expect_float_eq(a, b, e, ...)                                                                     \
+    CR_CHECK(0, (a) - (b) <= (e) && (b) - (a) <= (e), #a " is near " #b, __VA_ARGS__)
 #define cr_log_warn(...) (printf(__VA_ARGS__), printf("\n"))
 #define cr_log_info(...) (printf(__VA_ARGS__), printf("\n"))
 #define cr_skip_test(...)                                                                                    \
