@@ -544,15 +544,15 @@ static int shorten_sweeps(struct mx_run *r) {
     return 0;
 }
 
-/* Without being asked for, a third Buffer is made where commits would cost too much, and leaves as much space
- * again as it takes. */
+/* A third Buffer leaves as much space again as it takes. */
 static bool third_fits(const struct mx_run *r, uint64_t capacity_bytes) {
     const uint64_t buffer =
         (uint64_t)(r->tuned.shape.pairs ? 2 : 1) * (uint64_t)r->report.layout.buffer_bytes;
     return capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
 }
 
-/* `former`: the interval that the run had with several ranks. */
+/* Without being asked for, a third Buffer is made where commits would cost too much, or where the run had one
+ * with several ranks (`former`: its interval). */
 static bool wants_third(const struct mx_run *r, double former, uint64_t capacity_bytes) {
     const bool pays =
         mx_sweep_count(&r->rest, r->tuned.plan.bt) > 2 && mx_run_seconds_a_sweep(r) < short_sweep_s;

@@ -105,6 +105,57 @@ def test_first_commit_of_some(memext, place, tmp_path, behind, steps, to, stoppe
     assert [(one["ranks"], one["step"], one["state"]) for one in info(memext, place)["sets"]] == [(to, 8, "done, kept")]
 
 
+def uneven(memext, place, tmp_path, behind, *more):
+    """Stores of 3 ranks, asked for 8 steps, of which one is at step 4 still."""
+    ranks(memext, place, 3, *GRID, *PLANS["stream"], "-t", 4, "--keep")
+    shutil.copytree(place / f"rank-{behind}", tmp_path / "behind")
+    ranks(memext, place, 3, "--resume", "-t", 8, *more)
+    shutil.copy(tmp_path / "behind" / "memext.store", place / f"rank-{behind}" / "memext.store")
+
+
+@pytest.mark.parametrize("to", [3, 2])
+@pytest.mark.parametrize("behind, steps", [(0, 4), (0, 6), (2, 4), (2, 6)])
+def test_fewer_steps_than_some_have(memext, place, tmp_path, behind, steps, to):  # noqa: F811
+    """What counts is the step that all have; a number below that is refused, by one of them."""
+    uneven(memext, place, tmp_path, behind)
+    done = memext("run", "--resume", "-d", place, "--ranks", to, *EACH, "-t", 3, "--quiet")
+    assert done.returncode == 2 and done.stderr.count("holds step 4, and only 3 steps") == 1, done.stderr
+    result = ranks(memext, place, to, "--resume", "-t", steps)
+    assert (result["resumed_from"], result["steps_done"]) == (4, steps)
+    assert result["checksum"] == alone(memext, *GRID, "-t", steps)["checksum"]
+
+
+def test_plan_by_hand_of_unequal_ranks(memext, place):  # noqa: F811
+    """The Blocks of a plan are not those of the rank that has the fewest planes, and stay what they were."""
+    plan = ["--algorithm", "redundant", "--block", NY, 9, 2]
+    ranks(memext, place, 3, *GRID, *plan, "-t", 4, "--rank-weights", "1,4,1", "--keep")
+    result = ranks(memext, place, 3, "--resume", "-t", 8)
+    stores = [one["plan"] for one in info(memext, place)["sets"][0]["stores"]]
+    assert stores[1]["bz"] == 9 and all((plan["tuner"], plan["by"], plan["bt"]) == ("manual", NY, 2) for plan in stores), stores
+    assert result["checksum"] == alone(memext, *GRID, "-t", 8)["checksum"]
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_killed_while_notes_are_settled(memext, place, tmp_path, late):  # noqa: F811
+    """Ranks that were behind have written that there are to be hashes, and one that is to go back has not: all forget it, and nothing is in the way of
+    a plan that cuts planes."""
+    uneven(memext, place, tmp_path, 2)
+    shutil.copy(place / f"rank-{late}" / "memext.store", tmp_path / "late")
+    slow = ["--integrity", "--backend", "fault:aio", "--fault", "delay_us=400000"]
+    run = subprocess.Popen([str(w) for w in [memext.program, "run", "--resume", "-d", place, "--ranks", 3, *EACH, *slow, "--quiet"]],
+                           stderr=subprocess.PIPE)
+    wait_until(lambda: [one["step"] for one in info(memext, place)["sets"][0]["stores"]] == [4] * 3, "notes of one step", run)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=600)
+    assert run.returncode == 5
+    shutil.copy(tmp_path / "late", place / f"rank-{late}" / "memext.store")  # as if it had been killed before it wrote its own
+    assert sorted(one["integrity_unit_bytes"] > 0 for one in info(memext, place)["sets"][0]["stores"]) == [False, True, True]
+    result = ranks(memext, place, 3, "--resume", "--backend", "uring")
+    assert (result["resumed_from"], result["steps_done"]) == (4, 8)
+    assert [one["integrity_unit_bytes"] for one in info(memext, place)["sets"][0]["stores"]] == [0] * 3
+    assert result["checksum"] == alone(memext, *GRID, "-t", 8)["checksum"]
+
+
 @pytest.mark.parametrize("behind", [0, 2])
 def test_first_commit_of_some_after_a_file_has_moved(memext, place, tmp_path, behind):  # noqa: F811
     """A field that is read in place is where the run found it last."""
