@@ -1,12 +1,13 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Is engine tiled faster than Girih's multi-core wavefront diamonds?  Both with the same stencil, in turn, medians of paired rounds.
 
-Measures, in every round: star7 in f64 of 512^3 by each build of Girih that is named (github.com/ecrc/girih; `make dp` after `#pragma simd` has become
-`#pragma omp simd`, with CFLAGS as -O3 -fopenmp -std=gnu11 -fcommon and -march=native or -march=haswell); of memext the peak in L2 (bench_engine), engine tiled with all
-of 510^3 in DRAM, and stream out of core at 8 times the DRAM, each with the kernels of every instruction set asked for. The fastest Girih of a round is the
-one that counts: its size, diamonds and wavefronts are those that were best on 2 cores (--diamond, --wavefronts).
+Measures, in every round: star7 in f64 of 512^3 by each program of Girih that is named, one or several builds of its mwd_kernel (github.com/ecrc/girih); of memext
+the peak in L2 (bench_engine), engine tiled with all of 510^3 in DRAM, and stream out of core at 8 times the DRAM, each with the kernels of every instruction
+set asked for. The fastest Girih of a round is the one that counts: its size, diamonds and wavefronts are those that were best on 2 cores (--diamond,
+--wavefronts). Without --girih the others are measured, and the table has no ratios to Girih.
 
-usage: experiments/girih.py --girih BUILD/mwd_kernel [--girih ...] [-d DIR] [--rounds 5] [--isa avx512,avx2] [--json FILE]      -d: for stream; without it only DRAM
+usage: experiments/girih.py [--girih PROGRAM ...] [-d DIR] [--rounds 5] [--isa avx512,avx2] [--json FILE]      -d: for stream; without it only DRAM
 """
 
 import argparse
@@ -26,7 +27,7 @@ LONG = (510, 510, 1022)  # out of core
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--girih", action="append", default=[], metavar="PROGRAM", required=True)
+    p.add_argument("--girih", action="append", default=[], metavar="PROGRAM", help="an installed mwd_kernel of Girih; repeat it for several builds")
     p.add_argument("--diamond", type=int, default=15, help="Girih's --t-dim")
     p.add_argument("--wavefronts", type=int, default=8)
     p.add_argument("-d", "--device", metavar="DIR")
@@ -34,7 +35,11 @@ def options():
     p.add_argument("--isa", default="avx512,avx2", help="of memext's kernels, comma separated")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--json", metavar="FILE", help="everything measured")
-    return p.parse_args()
+    o = p.parse_args()
+    for program in o.girih:
+        if not os.access(program, os.X_OK):
+            p.error(f"--girih {program}: there is no such program")
+    return o
 
 
 def output(words, **more):
@@ -69,7 +74,7 @@ def memext(o, isa, cells, *words):
 
 def one_round(o):
     """{what: Gupdates/s}, in the order measured."""
-    r = {"Girih": max(girih(o, g) for g in o.girih)}
+    r = {"Girih": max(girih(o, g) for g in o.girih)} if o.girih else {}
     for isa in o.isa.split(","):
         r[f"{isa}: peak, L2"] = peak(o, isa)
         r[f"{isa}: tiled in DRAM"] = memext(o, isa, CELLS, "--backend", "dram", "--engine", "tiled")
@@ -87,13 +92,15 @@ def show(rounds):
     print("| run | Gupdates/s | to Girih, paired | to the peak, paired |\n| --- | --- | --- | --- |")
     for what in rounds[0]:
         isa = what.split(":")[0]
-        to_girih = "" if what == "Girih" else text([r[what] / r["Girih"] for r in rounds])
+        to_girih = text([r[what] / r["Girih"] for r in rounds]) if "Girih" in rounds[0] and what != "Girih" else ""
         to_peak = text([r[what] / r[f"{isa}: peak, L2"] for r in rounds]) if ":" in what and "peak" not in what else ""
         print(f"| {what} | {text([r[what] for r in rounds])} | {to_girih} | {to_peak} |")
 
 
 def main():
     o = options()
+    if not o.girih:
+        print("girih.py: Girih is not measured: --girih PROGRAM names an installed mwd_kernel", file=sys.stderr)
     rounds = []
     for i in range(o.rounds):
         rounds.append(one_round(o))

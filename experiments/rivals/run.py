@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What else does a scientist run when a volume does not fit, and how long does that take?
 
     experiments/rivals/run.py --quick | --full [--cases star7,wave] [--factors 4,8] [--rivals NAME,NAME]
@@ -14,7 +15,8 @@ DRAM is the data (both arrays of state, and fields that are read) over --factors
 over fewer steps, and its seconds for all steps are computed from those; the table says so.
 
 The same command goes on where an interrupted one stopped; --minutes stops in time. Results: rivals.json and rivals.md in --output (default
-results/SCALE/rivals), which analysis/report.py shows. Python packages go into a virtual environment, UMap is built from its sources, both in --tools.
+results/SCALE/rivals), which analysis/report.py shows. Python packages go into a virtual environment in --tools. UMap is compared where it is installed
+(--umap PREFIX).
 """
 import argparse
 import itertools
@@ -38,7 +40,6 @@ from runner import host, registry  # noqa: E402
 LIMIT = os.path.join(ROOT, "experiments", "limit-memory")
 MIB = 1 << 20
 COMPILE = ["-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-std=gnu17"]
-UMAP_COMMIT = "ebc5a66"
 # Steps after which one plain loop has its state hashed, for all the others; what is measured over fewer than all steps is measured over one of these.
 MARKS = (2, 4, 6, 8, 12, 16, 18, 24, 32, 36, 48, 60, 64, 72, 96, 120, 128, 144, 168)
 SLOWER = 2  # times the best so far: a setting that takes longer a step is ended, for it will not be the best
@@ -93,9 +94,9 @@ def options(words=None):
     p.add_argument("--search", action="store_true", help="only look for settings and make the results to compare with; a later call has them for its whole runs")
     p.add_argument("--minutes", type=float, help="begin no run after so many; the same command goes on later")
     p.add_argument("--data", default="/var/tmp/memext-experiments", help="directory on the storage to use; what is put there goes")
-    p.add_argument("--tools", default=os.path.join(ROOT, "build", "rivals"), help="where the virtual environment and UMap are made, and stay")
+    p.add_argument("--tools", default=os.path.join(ROOT, "build", "rivals"), help="where the virtual environment is made, and stays")
     p.add_argument("--python", help="use this Python and what it has, instead of a virtual environment")
-    p.add_argument("--umap-source", default="https://github.com/LLNL/umap", help="git repository to take UMap from (default: GitHub)")
+    p.add_argument("--umap", metavar="PREFIX", help="where UMap (LLNL) is installed: PREFIX/include/umap/umap.h, PREFIX/lib/libumap.so; without it UMap is not compared")
     p.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
     p.add_argument("--output")
     p.add_argument("--retry-failed", action="store_true", help="try again what failed before")
@@ -109,6 +110,12 @@ def options(words=None):
     for known, given, what in ((CASES, o.cases, "--cases"), (RIVALS, o.rivals, "--rivals")):
         if not set(given) <= set(known):
             p.error(f"{what} {','.join(given)}: there are {', '.join(known)}")
+    if o.umap is not None:
+        o.umap = os.path.abspath(o.umap)
+        try:
+            umap_library(o.umap)
+        except Failed as error:
+            p.error(f"--umap: {error}")
     o.shape = o.shape or [o.edge] * 3
     o.output = os.path.abspath(o.output or os.path.join(ROOT, "results", o.scale, "rivals"))
     o.threads = len(os.sched_getaffinity(0))
@@ -145,31 +152,14 @@ def python_of(o):
     return found
 
 
-def umap_folder(o):
-    """Where UMap is built, or Failed. A failure is remembered until --retry-failed."""
-    folder = os.path.join(o.tools, "umap")
-    library, why = os.path.join(folder, "build", "src", "umap", "libumap.so"), os.path.join(folder, "failed")
-    if os.path.exists(library):
-        return folder
-    if os.path.exists(why) and not o.retry_failed:
-        raise Failed(open(why).read())
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    try:
-        say(f"building UMap in {folder}")
-        command(["git", "clone", "-q", o.umap_source, os.path.join(folder, "source")])
-        command(["git", "-C", os.path.join(folder, "source"), "checkout", "-q", UMAP_COMMIT])
-        command(["git", "-C", os.path.join(folder, "source"), "apply", os.path.join(HERE, "umap.patch")])
-        command(["cmake", "-S", os.path.join(folder, "source"), "-B", os.path.join(folder, "build"), "-DCMAKE_BUILD_TYPE=Release", "-DENABLE_TESTS=Off", "-DENABLE_LOGGING=Off"])
-        command(["cmake", "--build", os.path.join(folder, "build"), "-j", str(o.threads)])
-        if not os.path.exists(library):
-            raise Failed(f"the build made no {library}")
-    except (Failed, OSError) as error:
-        text = f"UMap was not built: {error}"
-        with open(why, "w") as file:
-            file.write(text)
-        raise Failed(text) from error
-    return folder
+def umap_library(prefix):
+    """The folder of libumap.so below PREFIX, where UMap is installed, or Failed."""
+    if not os.path.exists(os.path.join(prefix, "include", "umap", "umap.h")):
+        raise Failed(f"{prefix} holds no include/umap/umap.h: give the prefix that UMap was installed in")
+    for name in ("lib", "lib64"):
+        if os.path.exists(os.path.join(prefix, name, "libumap.so")):
+            return os.path.join(prefix, name)
+    raise Failed(f"{prefix} holds neither lib/libumap.so nor lib64/libumap.so: give the prefix that UMap was installed in")
 
 
 class Case:
@@ -312,14 +302,11 @@ class Runs:
             self.records = [r for r in self.records if not r.get("failure")]
         said = json.loads(command([python, os.path.join(HERE, "worker.py"), "--probe"]).splitlines()[-1])
         self.absent = {name: why for name, (work, _, _) in RIVALS.items() if name in o.rivals and (why := said["rivals"].get(work, ""))}
-        self.versions, self.umap = said["versions"], None
+        self.versions = said["versions"]
         if self.records and before["versions"] == self.versions:
             self.bases = before.get("bases", {})
-        if "umap" in o.rivals:
-            try:
-                self.umap = umap_folder(o)
-            except Failed as error:
-                self.absent["umap"] = str(error)
+        if "umap" in o.rivals and o.umap is None:
+            self.absent["umap"] = "UMap is not installed here: --umap PREFIX says where it is"
         if o.no_system:
             for name in ("swap", "swap-k"):
                 if name in o.rivals:
@@ -368,8 +355,8 @@ class Runs:
             return words, {"XDG_CACHE_HOME": cache}
         program = os.path.join(self.place, f"umap-{case.name}")
         if not os.path.exists(program):
-            library = os.path.join(self.umap, "build", "src", "umap")
-            command(["cc", *COMPILE, *case.include, f"-I{HERE}", f"-I{os.path.join(self.umap, 'source', 'src')}", os.path.join(HERE, "umap.c"), "-lm", f"-L{library}", f"-Wl,-rpath,{library}", "-lumap", "-o", program])
+            include, library = os.path.join(self.o.umap, "include"), umap_library(self.o.umap)
+            command(["cc", *COMPILE, *case.include, f"-I{HERE}", f"-I{include}", os.path.join(HERE, "umap.c"), "-lm", f"-L{library}", f"-Wl,-rpath,{library}", "-lumap", "-o", program])
         pages = max(24, int(settings["share"] * dram / settings["page"]))
         return [program, str(steps), str(self.o.threads), str(settings["slab"]), output, folder, *case.inputs], {
             "UMAP_PAGESIZE": str(settings["page"]), "UMAP_BUFSIZE": str(pages), "UMAP_PAGE_FILLERS": str(settings["fillers"]), "UMAP_PAGE_EVICTORS": str(settings["fillers"])}  # fmt: skip

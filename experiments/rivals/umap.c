@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* umap.c - the kernel of rows.c over files that LLNL's UMap maps by userfaultfd, a step a pass.
  *
  *     umap STEPS THREADS SLAB OUTPUT.npy WORKDIR STATE.npy [C.npy ...]
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <umap/umap.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """experiments/girih.py: the ratios are those of one round, and of the fastest Girih in it."""
 
 import json
@@ -26,13 +27,13 @@ else:
 """
 
 
-def girih(folder, *words):
+def girih(folder, *words, programs=("girih1", "girih2")):
     for name in ("girih1", "girih2", "bench_engine", "memext"):
         (folder / name).write_text(FAKE)
         (folder / name).chmod(0o755)
         (folder / name).with_suffix(".count").unlink(missing_ok=True)
-    programs = ["--girih", str(folder / "girih1"), "--girih", str(folder / "girih2")]
-    return subprocess.run([str(ROOT / "experiments" / "girih.py"), *programs, *words], capture_output=True, text=True, timeout=300, check=False,
+    named = [word for name in programs for word in ("--girih", str(folder / name))]
+    return subprocess.run([str(ROOT / "experiments" / "girih.py"), *named, *words], capture_output=True, text=True, timeout=300, check=False,
                           env={**os.environ, "MEMEXT_BUILD": str(folder)})  # fmt: skip
 
 
@@ -51,3 +52,16 @@ def test_ratios_are_of_one_round(tmp_path):
 def test_a_girih_that_prints_no_rate(tmp_path):
     done = girih(tmp_path, "--diamond", "3")
     assert done.returncode == 1 and "girih1 printed no rate" in done.stderr
+
+
+def test_without_girih_the_others_are_measured(tmp_path):
+    done = girih(tmp_path, "--rounds", "2", "--json", str(tmp_path / "out.json"), programs=())
+    assert done.returncode == 0 and "Girih is not measured: --girih PROGRAM" in done.stderr, done.stderr
+    rounds = json.loads((tmp_path / "out.json").read_text())
+    assert len(rounds) == 2 and set(rounds[0]) == {f"{isa}: {what}" for isa in ("avx512", "avx2") for what in ("peak, L2", "tiled in DRAM")}
+    assert "avx2: tiled in DRAM" in done.stdout
+
+
+def test_a_girih_that_is_not_there(tmp_path):
+    done = girih(tmp_path, programs=("girih1", "girih3"))
+    assert done.returncode == 2 and f"--girih {tmp_path / 'girih3'}: there is no such program" in done.stderr
