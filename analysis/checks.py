@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Do the counters agree? memext's own, /proc/self/io, the block device's and CalcTrans, for every run that moves its data itself (aio, uring)."""
 from dataclasses import dataclass
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The table of findings: what is claimed, where, with which published number, and what decides it. Rows in the papers' order, then ours; the rule itself is in verdicts.py."""
 import math
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Table and picture of several runs of one problem.
 
     compare.py [--picture PREFIX] [--title TEXT] REPORT.json ...

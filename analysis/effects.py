@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How large a difference is, and how sure: ratios of paired repeats with an interval.
 
 Repeats are taken in rounds, so the k-th repeats of two configurations ran close to each other and share what drifts slowly on the machine: their ratio is the effect, one of each round. The interval is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The figures, in the papers' order, then ours. Each function reads results and returns a Drawn; which plan it needs stands in FIGURES."""
 from dataclasses import dataclass, field
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Figures of what the papers say beside their main line: division schemes, enough DRAM, layout and work-share, slow and fast devices, HHRT, the wavefront paper."""
 from analysis import style
 from analysis.claims import ON_MAPPING, SHORT, bench_rate, typical_block_bytes, wave_key

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Residency of the Buffers in the page cache over time and file offset, beside what the schedule needed at that moment."""
 import numpy as np
 from matplotlib.collections import PatchCollection

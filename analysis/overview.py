@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Figures over all plans: every finding with its effect and band, predicted against measured seconds, the tuner's regret."""
 import math
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Predicted against measured seconds of every run, and what the tuner's choice costs against the best of all plans that were run (its regret)."""
 from dataclasses import dataclass
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Values that the papers give in their text: data/published/*.json. A value that is null is not given there, and the note says so."""
 import json
 from pathlib import Path

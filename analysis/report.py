@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes the report of a results folder: every figure as PNG and SVG, and one HTML file that holds them all.
 
     analysis/report.py results/quick [-o results/quick/report.html] [--markdown docs/results.md]

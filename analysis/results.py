@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """raw.jsonl -> groups of runs. The schema is the one that experiments/runner/record.py states."""
 import json
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Table and picture of what experiments/rivals/run.py recorded: memext beside what is used in its place.
 
     analysis/rivals.py results/full/rivals/rivals.json [-o FILE.png]

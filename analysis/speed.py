@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Picture of what experiments/speed.py recorded.
 
     analysis/speed.py results/speed/speed-star7-f64.json [-o FILE.png]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Medians and spread of repeated runs. What decides a verdict is in effects.py."""
 from dataclasses import dataclass, replace
 

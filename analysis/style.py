@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One look for all figures: Okabe and Ito's palette (safe for colour-blind readers), hatches beside colours, text that prints at column width."""
 import io
 import math

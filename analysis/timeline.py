@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The timeline of a run (runtime/observe/timeline.h): samples, residency, events."""
 import gzip
 import json

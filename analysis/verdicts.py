@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How a finding is decided: by numbers, never by hand, and the same way for every row of the table (claims.py).
 
 A finding is one or several comparisons (parts). Each is a ratio with its interval (effects.py) and the band in which the finding says that it lies.

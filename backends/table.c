@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* table.c - the only place that names a backend. From the simple to the fast: the last one with a transfer
  * face that works is the default. */
 #include <memext/backend.h>

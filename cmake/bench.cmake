@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Benchmarks of experiments/bench: they print figures and neither pass nor fail; not installed.
 add_executable(bench_engine experiments/bench/bench_engine.c)
 target_include_directories(bench_engine PRIVATE runtime/include runtime)

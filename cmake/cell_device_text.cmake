@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The text of cell_device.h as a C array: what kernels are made of for devices that compile them at run time.
 set(MX_CELL_DEVICE ${CMAKE_SOURCE_DIR}/runtime/include/memext/cell_device.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MX_CELL_DEVICE})

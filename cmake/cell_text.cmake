@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The text of cell.h as a C array: a library that was moved, or whose headers are not installed, compiles kernels all the same.
 set(MX_CELL ${CMAKE_SOURCE_DIR}/runtime/include/memext/cell.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MX_CELL})

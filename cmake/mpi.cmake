@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Modules of the link mpi (runtime/link/mpi.c loads the one of the launcher): one for each MPI that is there. Optional: packages-mpi.txt.
 option(MX_MPI "build the modules of the link mpi, where an MPI is installed" ON)
 set(MX_MPI_BUILT "")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What is delivered: libmemext (static and shared), the command memext with its stencil7p links, headers, man page, pkg-config and CMake package files.
 include(GNUInstallDirs)
 
@@ -14,7 +15,7 @@ add_library(memext_shared SHARED ${MX_LIBRARY_OBJECTS})
 target_link_libraries(memext_shared PRIVATE ${MX_LINK})
 # The shared library exports the functions that memext.h names and nothing else.
 set(MX_HEADER ${CMAKE_SOURCE_DIR}/runtime/include/memext/memext.h)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MX_HEADER})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MX_HEADER}) # its version, its functions
 file(READ ${MX_HEADER} MX_NAMES)
 string(REGEX MATCHALL "mx_[a-z0-9_]+\\(" MX_NAMES "${MX_NAMES}")
 list(REMOVE_DUPLICATES MX_NAMES)
@@ -32,6 +33,7 @@ foreach(library memext_static memext_shared)
 endforeach()
 
 install(TARGETS memext_static)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY runtime/include/memext DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY systems DESTINATION ${CMAKE_INSTALL_DATADIR}/memext FILES_MATCHING PATTERN "*.c" PATTERN "*.py")
 
@@ -55,7 +57,8 @@ if(TARGET mx_cli AND EXISTS ${CMAKE_SOURCE_DIR}/runtime/cli/main.c)
   target_include_directories(memext PRIVATE runtime/include ${CMAKE_BINARY_DIR}/view/cli)
   target_link_libraries(memext PRIVATE memext_static ${MX_LINK})
   install(TARGETS memext)
-  install(FILES docs/memext.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  configure_file(docs/memext.1 memext.1 @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/memext.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   foreach(points 7 19 27)
     add_custom_command(TARGET memext POST_BUILD
                        COMMAND ${CMAKE_COMMAND} -E create_symlink memext ${CMAKE_BINARY_DIR}/stencil${points}p)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Pages of man section 3 from the public header, which is their one source: make_man3.py HEADER FOLDER VERSION
 
 The header's introduction is memext(3). A section of it, which begins with a comment of dashes and a title, is a page: "DRAM

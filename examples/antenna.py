@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """A half-wave dipole in free space: Maxwell's equations on Yee's grid (FDTD), and the antenna's pattern beside the textbook's.
 
     antenna.py [--cells 200] [--wave 20] [--device .] [--dram 48MiB] [--picture antenna.png]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Flow through a made-up rock by lattice Boltzmann (D3Q19), and its permeability.
 
     rock_flow.py [--cells 128] [--steps 2000] [--device .] [--dram 64MiB] [--picture flow.png] [--check]

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What does the way to an accelerator cost, and how good is its model?  With `host`, DRAM in the place of a device, so that nothing else differs.
 
 Runs in turn, on this machine: stream in DRAM; the same with --accel host, whose bus is as fast as memory; and --accel host with a bus of --rate each way and

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What would the tiled engine do on more cores than are here?  In simulation: `bench_replay` has the engine's own scheduler take its tiles in virtual time.
 
 measure: what a cell takes on one core of this machine with everything in L3, and what a line takes that is not there (medians, in turn); then, on two cores, what the

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Random campaigns against the command: does every run end with the right bits or with a sentence?
 
 A campaign is one problem (an awkward size, stencil and type drawn at random) computed by one algorithm on one kind of place,

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """kill -9 of a random rank at a random moment, again and again: does a run of ranks always come to the right bits?
 
 A campaign is one problem with a plan drawn at random, begun with 1 to 4 ranks of this machine (the link local, or with --links

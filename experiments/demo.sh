@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds memext on a bare Debian 12 and runs one problem on all five backends, in a quarter of the memory that it needs.
 #   experiments/demo.sh [--dir DIR] [--size "NX NY NZ"] [--steps NT] [--dram SIZE] [--no-system]
 #     --dir         where Buffers and swap go: a directory on a disk (default: build/demo)

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # What an accelerator does, on a machine with one: each step alone, under 8 minutes, one result file each and a summary.
 #   experiments/device.sh STEP[,STEP...] [ACCEL]        ACCEL as of --accel, default auto
 #     bus      bytes per second to the device, from it, both at once; updates per second in its memory (star7 f64; $DEVICE_N^3)

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """From file to file: how much longer does a run take than its stencil phase?
 
 Runs in turn and several times over, from one .npy file to another on the same storage: the program before (--before; else this one

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """How fast does the Python package import and export files, with how much DRAM, and are the sources as they were?
 
 Needs the installed package (`pip install .`) with h5py, netCDF4, zarr, tifffile and segyio; formats whose library is missing are left out. For each

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes docs/kernel.md: what a 2026 kernel does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
 
 usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/kernel.md]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Shared by tests/run.sh and the experiments; sourced by bash. Every function says on stderr what it does.
 
 mx_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

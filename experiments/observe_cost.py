@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What does looking cost, and what do sides, points, norms and snapshots?  The same run plainly and with each of them, in turn and several times over.
 
 Prints per kind the median seconds of the computation, least and most, and by how much it is slower than the plain run of its

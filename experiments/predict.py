@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Predicts again the seconds of what experiments/run.py ran, with today's model and the rates that are measured now or lie in a cache.
 
 usage: experiments/predict.py results/quick [--rates FILE.json] [--memext build/release/memext] [--data DIR] [--json FILE]

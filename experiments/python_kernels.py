@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Is a kernel written in Python as fast as the same written in C, and does it give the same bits?
 
 Needs the installed package (`pip install .`). The Python functions of python/examples/systems.py, and star7, are translated to C text; their counterparts are

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds memext, runs every plan and makes the report: results/SCALE/report.html.
 #
 #     experiments/reproduce.sh --quick      scaled down, few points, as many repeats as fit into 20 minutes (default)

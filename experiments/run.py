@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs the plans of experiments/plans and keeps what they measured. See experiments/runner/."""
 import sys
 from pathlib import Path

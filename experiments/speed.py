@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """How fast is out of core against in memory?  One run, alternating, medians.
 
 Measures, in turn and several times over: the L1- and L2-resident peak of the best kernel (bench_engine), normal execution

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What does the first store to a page of a mapped file cost, by the size of the folios that the page cache holds it in?
 
 Writes a file by write() calls of --write bytes, which decides the folios where the file system has large ones, maps it, reads

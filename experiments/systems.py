@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """How fast are kernels that users write?  One run, alternating, medians.
 
 For the kernels of systems/ named in CASES, in turn and several times over: a plain OpenMP loop in C with everything in DRAM

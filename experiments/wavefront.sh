@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The figures of the out-of-core wavefront paper (Clauss, Gustedt, Suter 2008), scaled down: Fig. 4, 7a, 7b, Table 1.
 #
 #   experiments/wavefront.sh [--full] [options of experiments/run.py]

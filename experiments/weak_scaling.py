@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Ranks against themselves: what coupling two of them costs, on this machine and over a slow link, with a model beside it.
 
 measured     two coupled ranks of one thread each (a grid of 2 N planes) against two independent runs of N planes at the same time,

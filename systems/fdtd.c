@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Maxwell's equations on Yee's grid with a permittivity per cell, units where light crosses `courant` cells in a step (below
  * 1/sqrt(3)). A step makes H from E, then E from H. Of cell (i, j, k): ex lies at (i+1/2, j, k), hx at (i, j+1/2, k+1/2),
  * and so on; the frame is a perfect conductor where it holds 0. */

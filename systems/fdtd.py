@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """fdtd.c in numpy: the same operations in the same order, all in float32. Arrays are [z][y][x] with a frame of one cell."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Gray and Scott's reaction of two diffusing substances, u + 2v -> 3v, with patterns that depend on feed and kill. */
 #define MX_NAME "gray-scott"
 #define MX_RADIUS 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """gray_scott.c in numpy: the same operations in the same order. Arrays are [z][y][x], float64, with a frame of one cell."""
 import numpy as np
 

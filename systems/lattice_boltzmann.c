@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Flow of a fluid: lattice Boltzmann with 19 directions (D3Q19), one relaxation rate, in pull form. wall is 0 where there is
  * fluid and 1 in walls, off which what arrives is bounced back; the frame has values of both. omega: relaxation rate, 0 to 2;
  * push: what is added to the velocity in x at every step. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Acoustic waves, of order 8 in space and 2 in time, with a velocity per cell and a sponge: d2p/dt2 + 2 s/dt dp/dt = v^2 lap(p).
  * damping is s: 0 inside, growing to about 0.1 towards the sides. dt: time step, dx: spacing; stable while v dt/dx <= 0.5. */
 #define MX_NAME "wave"

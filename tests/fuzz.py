@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs the fuzz targets of build/fuzz on their corpora; a line each, and a JUnit file that tests/summary.py reads.
 
     fuzz.py [--seconds S | --runs N] [--jobs J] [--build DIR] [TARGET ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 
 mx_test(run FOLDERS run link kernel observe tune schedule execute engine stencil grid system machine core backends)
 # The examples see only the installed headers and the exported functions of the shared library. Exit status 77: the backend cannot work here.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The one test command: installs what is missing, builds, runs every test, adds up.
 #   tests/run.sh [--quick] [--tsan] [--long] [--paraview]
 #     --quick     neither sanitizers nor fuzz targets

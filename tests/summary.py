@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Adds up JUnit files of ctest and pytest: failures and skips with their reasons, then one line of counts.
 
     summary.py REPORT.xml ...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # mx_test(name FOLDERS a b ...): tests/unit/test_<name>.c as a Criterion program on the named folders; it may include every internal header.
 function(mx_test name)
   cmake_parse_arguments(ARG "" "" "FOLDERS" ${ARGN})

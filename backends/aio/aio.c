@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* aio - Linux native asynchronous I/O (libaio) with O_DIRECT. */
 #include <memext/backend.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dram - Buffers are anonymous memory that stays resident: the papers' "normal execution". core refuses
  * Buffers that do not fit into memory. */
 #include <memext/backend.h>

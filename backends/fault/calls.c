@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* calls.c - system calls that fail on purpose: a table that is put before mx_sys (mx_fault_calls). */
 #include "words.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fault - wraps another backend ("fault:NAME") and goes wrong on purpose, the same way for the same seed.
  * Tests only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* words.h - what a fault spec says: words NAME=VALUE, separated by commas. */
 #ifndef MX_FAULT_WORDS_H
 #define MX_FAULT_WORDS_H

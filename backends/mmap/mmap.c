@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mmap - Buffers are shared mappings of the file or device: the page cache moves them. */
 #include <memext/backend.h>
 

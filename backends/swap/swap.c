@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* swap - Buffers are anonymous memory that the kernel moves to swap space; Blocks are locked in DRAM. */
 #include <memext/backend.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* uring - io_uring: O_DIRECT with registered memory and a registered file, or buffered I/O that leaves
  * nothing in the page cache. What cannot be had is told in facts.note. */
 #include <memext/backend.h>

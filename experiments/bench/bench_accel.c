@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_accel - what an accelerator does by itself, as one JSON object: bytes per second to it, from it and
  * both at once, and updates per second of arrays that stay in its memory. Numbers, no verdict.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_engine.c - update rates of kernels and engines in DRAM and cache, no I/O. Prints one JSON object.
  *
  *   peak_l1, peak_l2   the best of several kernels alone, every thread on its own small arrays: memext's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_observe.c - what --timeline costs: the same run many times over in one process, observed and not.
  *
  *     bench_observe [--rounds N] [--control] -- -n 510 510 254 -t 16 --backend dram     (options of memext

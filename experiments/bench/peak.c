@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* peak.c - simple kernels for the instruction set that this file is compiled for (PEAK_ISA:
  * cmake/bench.cmake). */
 #include "peak.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* peak.h - simple kernels that a machine's peak is looked for among, beside memext's own.
  *
  * Loops over rows that the compiler vectorises for one instruction set, with multiplications and additions

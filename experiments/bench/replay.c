@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* replay.c - the tiled engine's own scheduler in virtual time: what it would do on more cores than are here.
  *
  * The calls are those of a schedule (stream, or one call for a grid in DRAM), the engine is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plain.c - a kernel's file as a plain OpenMP loop over arrays in DRAM: prints 1e9 steps of a cell per second.
  *
  *     cc -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -std=gnu17 -I experiments/plain

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The kernels of star7.c and systems/wave.c for numba: the same operations in the same order and types. No fastmath: nothing is contracted or
 reordered, and the bits are those of C; run.py compares them."""
 import numpy as np

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows.c - what the rivals compute with: the row function that memext itself calls, of the same kernel file, over a box of
  * an array in memory (or mapped there). Built as memext builds kernels:
  *

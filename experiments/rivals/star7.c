@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The 7-point star of the papers, with the sums in the order of the built-in kernel: one text for memext and all rivals. */
 #define MX_NAME "star7"
 #define MX_RADIUS 1

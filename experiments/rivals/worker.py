@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One run of one rival, in a process of its own: `worker.py JSON`, see `Job`. Prints one line of JSON.
 
 Each computes `steps` steps of a problem whose fields lie in .npy files and leaves the result as another .npy file, flushed to disk. Where a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The experiment runner: plan files in, results/<scale>/<plan>/raw.jsonl out.
 
 plan.py      a plan file (TOML) -> a list of runs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """experiments/run.py: which plans, in what order, with progress; goes on where an earlier start stopped."""
 import argparse
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One run: clean caches, an empty data directory, a time limit, and everything cleaned up afterwards."""
 import contextlib
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a result must say of its origin: machine, storage, commit, program."""
 import hashlib
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Kernel settings that a run asks for, put back afterwards.
 
 What was there before is written to the owner's record first (registry.py), so that the next start of anything puts back what a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rates of the minute: how fast this machine is right before a run, and what that predicts of the run.
 
 A prediction rests on rates that were measured (memext tune --calibrate) into a cache, once, before the first run. A machine that others share may be half as fast some minutes later. So right before a run

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A plan file: what to run, in which variants, at which scale.
 
     name = "fig05"                       # results/<scale>/fig05/raw.jsonl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """raw.jsonl, schema 1: one JSON object a line.
 
 {"schema":1,"kind":"session", ...}  a start of the runner: plan, scale, ids of its runs, commit, program, machine, command line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What these programs make on a machine is written down before it is made, so that the next start finds what a killed one left.
 
 Each owner (a process of limit-memory, run.py, demo.sh, speed.py) has one record, a JSON file of one line in the state directory:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* module.c - the part of the link mpi that is compiled with an MPI: one shared object for each
  * (memext-openmpi.so, memext-mpich.so), loaded by link/mpi.c. Nothing waits in here: MPI libraries wait by
  * turning. Callers see to it that one thread at a time is in here. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Effective diffusivity of a made-up rock: steady diffusion through its pores from z = 0 to the other end, closed sides.
 
     effective_diffusivity.py [--cells 320] [--device .] [--dram 64MiB] [--picture rock.png]

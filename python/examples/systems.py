@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The systems of ../../systems as Python functions: the same operations in the same order, so the same bits as the C files."""
 import memext as mx
 

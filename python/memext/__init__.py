@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Stencil computations on grids far larger than DRAM, with the grid on flash; see memext.Run, memext.kernel and memext.open."""
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from .saving import link, save
 from .sources import ramp
 from .translate import maximum, minimum, sqrt, where
 
-__version__ = "0.1.0"
+__version__ = _core.version()
 __all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
            "kernel", "link", "maximum", "minimum", "open", "plan", "pyramid", "ramp", "reduce", "save", "sqrt", "staggered", "timeline", "view", "where"]
 

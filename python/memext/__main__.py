@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """python -m memext view STORE|FILE [-o PNG] [--dataset NAME] | info [PATH]"""
 from __future__ import annotations
 

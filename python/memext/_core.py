@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The library through cffi: sentences become exceptions, texts become objects, callbacks are routed to Python objects."""
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ import numpy as np
 from ._memext import ffi, lib
 from .errors import MemextError, MemoryRefused
 
-__all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine", "look", "discard", "dram_bytes", "require_dram", "size_text"]
+__all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine", "look", "discard", "dram_bytes", "require_dram", "size_text", "version"]
+
+
+def version() -> str:
+    """The version of the library that is linked in."""
+    return ffi.string(lib.MX_VERSION).decode()
 
 
 def new_why() -> Any:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Arrays that lie somewhere else: in stores and files, read as far as they are asked for."""
 from __future__ import annotations
 

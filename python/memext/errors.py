@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What can go wrong, each with the library's sentence: the value, the limit, the way out."""
 from __future__ import annotations
 

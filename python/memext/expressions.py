@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Expressions over one cell: what the translator makes of Python code, what is written as C and what numpy can evaluate.
 
 Types are f8 and f4; int, whose range is known and decides between int and int64_t in C; bool. Numbers that stand in the code adapt to what

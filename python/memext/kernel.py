@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Kernels in Python: a function over one cell becomes the C file that one would write by hand (memext/cell.h)."""
 from __future__ import annotations
 

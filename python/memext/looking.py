@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Pictures: three orthogonal slices, in notebooks and as PNG files."""
 from __future__ import annotations
 

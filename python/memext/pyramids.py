@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Coarse copies of an array, 2, 4 and 8 times smaller, for those who look at it: napari, ParaView and what reads OME-Zarr."""
 from __future__ import annotations
 

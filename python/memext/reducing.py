@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Reductions by a pass over the stored state, in numpy: plane by plane, in the library's order of addition."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a run plans and what it measured, as dictionaries that show themselves; tables for pandas."""
 from __future__ import annotations
 

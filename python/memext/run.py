@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs: a kernel or a built-in stencil, its fields, and steps of time that can be watched, stopped and gone on with."""
 from __future__ import annotations
 

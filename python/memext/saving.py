@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Results in files: written plane by plane, or shown where they lie."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the fields of a run begin with: arrays, files, numbers, ramps, functions; handed to the library plane by plane."""
 from __future__ import annotations
 

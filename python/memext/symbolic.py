@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Kernels of SymPy expressions: their trees become the expressions that Python functions become, term by term in the order in which sympy.ccode
 would print them, with the types and the C text of memext.kernel."""
 from __future__ import annotations

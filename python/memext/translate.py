@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Python functions over one cell become expressions: an interpreter of their syntax tree in which fields are symbols and all else is a
 constant, so that loops over constants are unrolled, helper functions are put in place, and names mean what they mean in Python."""
 from __future__ import annotations

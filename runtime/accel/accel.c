@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* accel.c - the table of accelerators, and what all of them have in common: limits, counters, faults to
  * inject, the error that is remembered. */
 #include "accel/accel.h"

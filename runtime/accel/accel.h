@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* accel.h - memory that computes: devices with memory of their own, behind one table of functions.
  *
  * Memory of a device is named by addresses, like any other, so that rows and planes are found by the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cuda.c - devices of CUDA: the driver (libcuda) and its run-time compiler (libnvrtc) are loaded when they
  * are asked for, declared here so that nothing is needed to build. Written from their documentation and not
  * yet run on a device: tests/fake_cuda stands for one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cuda_api.h - the part of the driver API of CUDA and of NVRTC that cuda.c uses, declared here so that
  * nothing is needed to build: values and signatures of CUDA 11.2, which later ones have kept. The libraries
  * are looked for when the program runs. Where a toolkit is installed, a test compares all of this with its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* host.c - an accelerator that is none: DRAM with a capacity, and a bus with a rate in each direction. What
  * is true of real ones can be tested with it everywhere, and models of them measured. Kernels are the engines
  * of this process.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* opencl.c - devices of OpenCL 1.2. libOpenCL is loaded when it is asked for.
  *
  * Four queues in order, one for each direction of the bus, one for copies within the device, one for kernels:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* opencl_api.h - the part of OpenCL 1.2 that opencl.c uses, declared here so that nothing is needed to build:
  * values and signatures of the Khronos specification. The library is looked for when the program runs. */
 #ifndef MX_OPENCL_API_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_export.c - memext export: the committed state of a store, or of the stores of all ranks of a run, as
  * .npy files, a file for each field asked for, whatever became of the run that made it. */
 #include "cli/options.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_info.c - memext info: what memext sees. */
 #include "cli/options.h"
 #include "grid/grid.h"

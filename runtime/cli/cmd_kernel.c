@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_kernel.c - memext kernel: builds a kernel's file, tries it out, says what it is. */
 #include "cli/options.h"
 #include "kernel/kernel.h"

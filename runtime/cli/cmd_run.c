@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_run.c - memext run: options, signals, what is said while a run of the library goes on, exit status. */
 #include "cli/options.h"
 #include "cli/progress.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_view.c - memext view: pictures are drawn by the Python package, which installs a command for it. */
 #include "cli/options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_wavefront.c - memext wavefront, and memext tune --wavefront: options in, exit status out. */
 #include "cli/options.h"
 #include "cli/progress.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - the command: memext run | tune | info | export | kernel | view | wavefront, and the papers'
  * program names. */
 #include "cli/options.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options.h - the command line: words into struct mx_options by the table of run/options.h, help, commands,
  * exit statuses. */
 #ifndef MX_CLI_OPTIONS_H

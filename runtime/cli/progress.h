@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* progress.h - how far a phase is, how fast, how long still: one line that is written over on a terminal, a
  * line a minute in a log file.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* signals.h - how a run is interrupted, and what becomes of it when a page of memory cannot be had. */
 #ifndef MX_SIGNALS_H
 #define MX_SIGNALS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/budget.h"
 #include "core/device.h"
 #include "core/size.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* budget.h - what block.c asks of a budget. */
 #ifndef MX_BUDGET_H
 #define MX_BUDGET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef MX_CLOCK_H
 #define MX_CLOCK_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device.h - a device as core's own files see it. */
 #ifndef MX_DEVICE_H
 #define MX_DEVICE_H

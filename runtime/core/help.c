@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* help.c - what core gives to backends (backend.h). */
 #include <memext/backend.h>
 

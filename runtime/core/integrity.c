@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* integrity.c - the sums of a Buffer's units.
  *
  *     0 KiB header    4 KiB sums: 32 bits a unit, 0 = not known

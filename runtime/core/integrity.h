@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* integrity.h - what was written to a Buffer, in 32 bits a unit: data that comes back different is found. */
 #ifndef MX_INTEGRITY_H
 #define MX_INTEGRITY_H

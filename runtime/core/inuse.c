@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inuse.c - who uses a block device: mounts, swap, and whatever is stacked on it. */
 #include "core/safety.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* look.c - what a store holds, seen from outside. */
 #include "core/place.h"
 #include "core/sized.h"

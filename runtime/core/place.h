@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* place.h - finding, checking and locking the file or block device that a path names. */
 #ifndef MX_PLACE_H
 #define MX_PLACE_H

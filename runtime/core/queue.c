@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/clock.h"
 #include "core/integrity.h"
 #include "core/queue_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* queue.h - the transfer queue of a device: tickets in, requests to the backend out.
  *
  * Splitting, coalescing, retry, finishing of short transfers, timing and counting happen here and nowhere

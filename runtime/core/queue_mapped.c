@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* queue_mapped.c - the copying threads of the mapped face. */
 #include "core/clock.h"
 #include "core/queue_private.h"

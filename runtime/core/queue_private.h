@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* queue_private.h - shared by queue.c and the two faces. */
 #ifndef MX_QUEUE_PRIVATE_H
 #define MX_QUEUE_PRIVATE_H

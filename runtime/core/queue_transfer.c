@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* queue_transfer.c - the I/O thread of the transfer face.
  *
  * Every request sits in a slot from the moment its piece is taken until it has moved all its bytes or failed:

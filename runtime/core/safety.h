@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* safety.h - is anybody's data in the way? Nothing here writes, but for mx_signature_wipe. */
 #ifndef MX_SAFETY_H
 #define MX_SAFETY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* signature.c - known signatures on a block device, by libblkid. */
 #include "core/safety.h"
 

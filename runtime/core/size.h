@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* size.h - sizes as people read them, and rounding. */
 #ifndef MX_SIZE_H
 #define MX_SIZE_H

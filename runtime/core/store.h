@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store.h - what memext writes before the data: two slots that are written in turn, each a superblock twice.
  *
  *     0 KiB slot 0    16 KiB its copy    32 KiB slot 1    48 KiB its copy    2 MiB extents, each at a

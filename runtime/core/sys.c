@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sys.c - the table of system calls and the few loops around it. */
 #include <memext/backend.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* after.h - what happens to rows that a level has just written: sources are added, probes recorded, norms
  * taken, and the frames that copy them refreshed (DESIGN.md, section 10; models: pair_systems.py, do_plane).
  *

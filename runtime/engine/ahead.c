@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/ahead.h"
 
 static void add_run(struct mx_ahead_list *list, const char *from, int64_t bytes) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ahead.h - inside engine/ only: what a tile will need from DRAM, listed for the kernels to ask for. */
 #ifndef MX_AHEAD_H
 #define MX_AHEAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device.c - the engine of an accelerator: levels of a call are launches of a kernel on the device, one after
  * the other in one queue, whole windows each. Faces are copied there as well, and what happens to rows that a
  * level has written is done there too (device_after.c).

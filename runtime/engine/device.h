@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device.h - what the engine of accelerators needs there beside the arrays. */
 #ifndef MX_DEVICE_ENGINE_H
 #define MX_DEVICE_ENGINE_H

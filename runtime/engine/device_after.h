@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device_after.h - inside engine/ only: what happens to rows that a level has written (engine/after.h), where
  * they are in memory of an accelerator that is not here. Sources are added and frames refreshed by kernels
  * and copies there, in the queue of the levels; values of probes are gathered there and got when the call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device_text.c - what a device's compiler gets: the numbers of a run, memext/cell_device.h and the cell of
  * the user's kernel; the built-in stencils are written as such cells, by the expression of stencil/stencil.c.
  */

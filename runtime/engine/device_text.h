@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device_text.h - inside engine/ only: kernels as text for compilers of devices (memext/cell_device.h). */
 #ifndef MX_DEVICE_TEXT_H
 #define MX_DEVICE_TEXT_H

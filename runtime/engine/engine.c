@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* engine.c - the table of engines. */
 #include "engine/work.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* engine.h - advance regions of DRAM by k levels. An engine knows nothing of storage.
  *
  * A view is the pair of DRAM arrays of a problem, addressed in Buffer coordinates (rows 0..ny+2h,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* flow.h - inside engine/ only: a team of threads that does the tiles of jobs, job after job without a stop.
  *
  * A job has slabs x columns x chunks lines, in this order, and a line the tiles of its chunk's span. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* iblock.c - the papers' engine: one level after the other, spatial blocks ix x iy x iz with ix = nx, planes
  * of a block shared among the threads (Midorikawa & Tan, "iBlock").
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* resident.h - inside engine/ only: tiles whose levels are computed in place, in memory of the thread's own.
  *
  * In skewed coordinates a tile is the same box at every level, so one array serves all its levels: level l+1

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* team.h - inside engine/ only: a persistent team of threads with places of their own, and patient waiting.
  */
 #ifndef MX_TEAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tiled.c - temporal blocking in cache.
  *
  * Skewed coordinates. Let X = x + l*h, Y = y + l*h and Z = z + l*h for the cell (x, y, z) that level l

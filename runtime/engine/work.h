@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* work.h - inside engine/ only: what both engines share: the kernel, and rows of a view given to it. */
 #ifndef MX_WORK_H
 #define MX_WORK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "execute/exchange.h"
 #include "engine/work.h"
 

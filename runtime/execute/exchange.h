@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* exchange.h - inside execute/ only, of a rank of several: the layers that neighbours exchange, once a sweep.
  *
  * Message k goes from either end of z to the neighbour there: the planes of the state with which sweep k

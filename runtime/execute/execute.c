@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* execute.c - steps in order, transfers out of order.
  *
  * The executor holds a window of steps in program order. ADVANCEs are calls of the engine, LOADs and STOREs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* execute.h - runs a schedule: reads ahead, computes, writes behind, commits sweeps. One executor for all
  * algorithms and backends. */
 #ifndef MX_EXECUTE_H

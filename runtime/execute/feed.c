@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "execute/feed.h"
 #include "engine/work.h"
 #include "machine/bell.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* feed.h - the first sweep's LOADs from elsewhere than a Buffer: a file, or a formula.
  *
  * Threads of their own fill the rows of a LOAD, plane by plane, several planes at a time. Like a transfer a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "execute/staging.h"
 
 #include "core/budget.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* staging.h - inside execute/ only, with an accelerator: what stands between Buffers and its memory. Pieces
  * of DRAM that I/O reads into and writes from, each for one LOAD or STORE under way; and the arrays over
  * there. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* step.h - the language between schedules and the executor: what is moved and computed, in program order.
  *
  * A schedule is an iterator of steps. Steps have the meaning of being executed one after the other; the

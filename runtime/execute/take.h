@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* take.h - the state at chosen steps, handed out row by row while the computation goes on.
  *
  * Where an algorithm stores every row of the interior once in a sweep, with the level that the sweep ends

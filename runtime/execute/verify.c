@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* verify.c - the plain recomputation. It shares nothing with schedules and engines: levels of time stand one
  * behind the other, each holds 2h+1 whole planes, and a plane of level l+1 is computed by the plain kernel,
  * or row by row by the system's row function, as soon as level l has the planes around it. What does not fit

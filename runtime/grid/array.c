@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* array.c - the table of formats, and what those with headers of text have in common. */
 #include "grid/array.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* array.h - files that hold an array of three dimensions as it lies in memory, in whatever format: where its
  * cells are. What every format gives is a struct mx_npy (grid.h). Adding one is a row of the table in
  * array.c. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* field.c - whole planes between a Buffer and DRAM, in groups, double-buffered. */
 #include "grid/grid.h"
 

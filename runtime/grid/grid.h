@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* grid.h - a 3D field on a Buffer: geometry, padding, regions -> spans, .npy files in and out. */
 #ifndef MX_GRID_H
 #define MX_GRID_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hdf5.c - contiguous datasets of HDF5 files: libhdf5 says what they are and where they lie, and reads
  * nothing of them.
  *

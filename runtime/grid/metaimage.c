@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metaimage.c - headers of MetaImage (ITK's .mhd with a file of cells, .mha with the cells behind it):
  * https://itk.org/Wiki/ITK/MetaIO/Documentation. */
 #include "grid/array.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* check.c - a kernel is run over a few short rows whose surroundings are poisoned.
  *
  * The memory of a call is an image: one block for every field and plane that the kernel may see, with room

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* compile.c - from a kernel's text to a shared object: the compiler, and the cache of what it made. */
 #include "kernel/private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* functions.c - what a shared object calls that it does not have itself. */
 #include "kernel/private.h"
 

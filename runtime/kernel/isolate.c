@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* isolate.c - code that may crash runs in a child process. */
 #include "kernel/private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel.c - opens a kernel: its text or object, its description, its parameters. */
 #include "kernel/private.h"
 

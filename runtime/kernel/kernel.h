@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel.h - kernels that users write (memext/cell.h): compiled, loaded, looked at, tried out.
  *
  * A kernel is code of the user and trusted as the user is; what is found here are errors, before hours are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* private.h - between the files of kernel/. */
 #ifndef MX_KERNEL_PRIVATE_H
 #define MX_KERNEL_PRIVATE_H

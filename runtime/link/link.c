@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* link.c - what all links share: collectives, and messages that are posted and done by threads. */
 #include "link/link.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* link.h - how the ranks of a run reach one another. What they exchange is decided elsewhere
  * (execute/exchange.h, run/ranks.h): here bytes go from rank to rank, whole and in order.
  *

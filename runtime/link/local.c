@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* local.c - ranks of one machine: a socket pair for every two ranks and channel. */
 #include "link/link.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mpi.c - ranks that an mpirun has started. The MPI is loaded as a module that was built with it (links/mpi),
  * the one of the launcher: environment variables say which that is. */
 #include "link/link.h"

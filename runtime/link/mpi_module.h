@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mpi_module.h - what stands between link/mpi.c and the modules that are built with an MPI
  * (links/mpi/module.c). Only whole numbers and bytes pass: the two were compiled apart. */
 #ifndef MX_MPI_MODULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bell.h - one thread that waits for the first of many things to end.
  *
  * A thread that posts work to others, and has several kinds of it under way (transfers, calls of an engine,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cgroup.h - the memory limit of this process's cgroups, v1 and v2. Private to machine/. */
 #ifndef MX_CGROUP_H
 #define MX_CGROUP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* machine.c - topology by hwloc, memory by sysconf and the cgroup. */
 #include "machine/machine.h"
 

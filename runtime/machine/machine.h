@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* machine.h - what memext knows of the machine: hwloc topology, DRAM limits, NUMA placement, storage facts.
  */
 #ifndef MX_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "machine/cgroup.h"
 #include "machine/machine.h"
 

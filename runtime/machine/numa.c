@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* numa.c - where memory and threads go. */
 #include "machine/machine.h"
 

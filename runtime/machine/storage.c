@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* storage.c - what a file or block device can do. */
 #include "machine/machine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* thread.c - threads of the library, which signals of the program pass by, and whose numbers are written with
  * a point. */
 #include "machine/machine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "observe/report.h"
 
 #include <memext/backend.h>

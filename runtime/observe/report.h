@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report.h - the report of a run: JSON for programs, a summary for people. */
 #ifndef MX_REPORT_H
 #define MX_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "observe/timeline.h"
 #include "machine/machine.h"
 #include "observe/report.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* timeline.h - samples of a run over time, and its steps as events: a window into the page cache.
  *
  * File format: JSON lines. The first is a header with the names of the columns; then samples and events in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* usage.h - what the kernel says of this process and of swap, as counters to subtract. */
 #ifndef MX_USAGE_H
 #define MX_USAGE_H

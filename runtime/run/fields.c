@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/fields.h"
 #include "run/frame.h"
 #include "run/raw.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fields.h - the fields of a system by name: where their first values come from, where their last ones go.
  *
  *     name      is                                  initial values                    result

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* frame.h - inputs without a frame: --frame, and planes of them with the frame that it asks for (sides.h,
  * struct mx_frame). */
 #ifndef MX_RUN_FRAME_H

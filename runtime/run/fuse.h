@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuse.h - from file to file in as few passes as there are sweeps.
  *
  * Otherwise the initial grid is written to a Buffer before the first sweep reads it, and the result is read

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/grid_file.h"
 
 #include "grid/array.h"

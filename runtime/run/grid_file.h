@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* grid_file.h - .npy files, and of raw cells, as a source of runs (memext.h), .npy files as a sink: what
  * --input and --output are. */
 #ifndef MX_RUN_GRID_FILE_H

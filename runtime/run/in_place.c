@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* in_place.c - files of C that a run reads where they are: each is a device of its own, of the run's backend,
  * that is only read. */
 #include "core/device.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/info.h"
 #include "accel/accel.h"
 #include "engine/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* info.h - what memext sees of the machine: `memext info`, mx_machine_report. */
 #ifndef MX_RUN_INFO_H
 #define MX_RUN_INFO_H

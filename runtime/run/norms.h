@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* norms.h - the norms that a run takes at its check steps, their history, and the criteria that end it.
  *
  * A check is the end of a sweep (mx_problem.due): every --check steps and after the last one. Its numbers are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* note.h - what a store says of its run: enough to go on with it anywhere, to export its state, or to refuse
  * both with a reason. A store without a note holds no state: nothing was committed, or an algorithm is
  * rewriting the Buffers in place.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/options.h"
 #include "grid/grid.h"
 #include "link/link.h"

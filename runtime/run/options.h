@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options.h - what can be asked of a run, as one table: a row each with its name, how its text is read, where
  * the value goes and what help says. The command line (cli/options.c) and mx_run_open read the same rows.
  *

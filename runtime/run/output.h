@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* output.h - files that a run leaves: checked and begun before the work, and under their own name only when
  * they are whole.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* phases.c - a run with its store open, phase by phase. */
 #include "run/phases.h"
 #include "grid/array.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* phases.h - inside run/ only: what phases.c and verify.c share. */
 #ifndef MX_RUN_PHASES_H
 #define MX_RUN_PHASES_H

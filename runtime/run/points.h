@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* points.h - the sources and probes of a run: read before anything is touched, traces written beside the
  * store while it goes on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks.h - a run of several ranks: each is a process with a range of planes, its own store and its own plan
  * of the same sweeps; neighbours exchange layers (execute/exchange.h) over a link (link/link.h). What a run
  * does once for the whole grid, it does together here: initial grid and result by ranges, commits that are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recut.h - a run that goes on with another number of ranks than its stores are of: one to several, several
  * to one, P to Q.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/request.h"
 #include "kernel/kernel.h"
 #include "machine/machine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* request.h - what `memext run` and `memext tune` ask of the tuner alike, from the same options. */
 #ifndef MX_RUN_REQUEST_H
 #define MX_RUN_REQUEST_H

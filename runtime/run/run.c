@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run.c - runs as memext.h has them: options in, a thread, progress, a report. */
 #include "run/run.h"
 

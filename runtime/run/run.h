@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run.h - one run, as the files of this folder see it, and the command, which prints what it holds.
  *
  *     run.c        memext.h's mx_run_*: options, thread, progress, report

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sets.h - which stores belong together. Those of one state by one cut of the grid are a set: of P ranks
  * DIR/rank-N (DIR, of a run by itself), or, where another number of ranks went on, the directories cut-1,
  * cut-2, ... in there (recut.h). Notes say of which run, cut and rank a store is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* snapshots.h - the state every so many steps, as .npy files in a directory, written while the run goes on.
  *
  *     DIR/FIELD-000100.npy     cells 0, STRIDE, 2 STRIDE ... of the interior in x, y and z, after step 100

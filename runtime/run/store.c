@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/store.h"
 #include "observe/report.h"
 #include "run/options.h"

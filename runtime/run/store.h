@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store.h - what a store holds, for people and programs; `memext info PATH`, `memext export PATH`. */
 #ifndef MX_RUN_STORE_H
 #define MX_RUN_STORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer.h - a file that is written while a run goes on, by threads of its own, in long pieces.
  *
  * Bytes are copied into pieces of DRAM and written when these are full, or when what comes next lies

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* direct.c - "normal execution": all levels on the mapped Buffers, no Block layer.
  *
  * Engine iblock computes one time step after the other over the whole grid (spatial blocking only); engine

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ends.h - inside schedule/ only: what stands at the ends of y and z, and what it makes of a region that is
  * loaded or stored.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* geometry.h - inside schedule/ only: how one dimension is divided into blocks. The same functions serve y
  * and z of every algorithm; nothing else in this folder knows where a block begins.
  *

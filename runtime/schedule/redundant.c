@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* redundant.c - overlapped temporal blocking (algorithm-1 of the slides "Flash as main memory", Naive-Tune of
  * Midorikawa & Tan): a block and its halo of bt*h cells in y and z are read from one Buffer, advanced by bt
  * steps while the halo shrinks, and the block alone is written to the other Buffer.

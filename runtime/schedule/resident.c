@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* resident.c - the whole grid is loaded, advanced through all its levels where it is, and stored: what an
  * accelerator does whose memory holds both arrays. A sweep goes to the end of the run, or to the next due
  * step: the state is stored there, and so may be committed, and stays where it is for what follows.

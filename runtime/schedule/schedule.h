@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schedule.h - the out-of-core algorithms as pure step iterators, with their CalcTrans in closed form. No
  * I/O, no clock, no threads. */
 #ifndef MX_SCHEDULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* skewed.c - non-redundant temporal blocking (Algorithm 2 of Midorikawa & Tan, IWAPT 2016, and its programs
  * mmap2/aio2, aio3y, aio5y; mmap1 and mmap1+opt of Fig. 12): blocks that move down by h cells per time step,
  * in place on both Buffers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stream.c - the whole grid streams once per sweep along z through a pipeline of bt levels in DRAM: every
  * plane is read once from one Buffer and written once to the other (DESIGN.md, section 5;
  * models/stream_schedule.py).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sweeps.c - how a run is cut into sweeps: at due steps, and between them every bt levels. */
 #include "schedule/geometry.h"
 #include "schedule/schedule.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* walk.h - inside schedule/ only: the iterator that all algorithms share.
  *
  * A sweep is a sequence of passes; a pass advances one Block by all levels of the sweep. The walk moves a

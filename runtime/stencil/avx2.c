@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* avx2.c - kernels for AVX2: 4 doubles or 8 floats. */
 #include "stencil/kernels.h"
 

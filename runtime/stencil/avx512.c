@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* avx512.c - kernels for AVX-512 (F, VL, BW, DQ): 8 doubles or 16 floats. */
 #include "stencil/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kernels.h - inside stencil/ only: the kernel tables that stencil.c dispatches on. */
 #ifndef MX_KERNELS_H
 #define MX_KERNELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plain.c - one cell at a time, straight from the expression in stencil.c: the oracle of every other kernel.
  */
 #include "stencil/kernels.h"

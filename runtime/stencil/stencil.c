@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stencil.c - the table of stencils, the expression that defines their bits, and the choice of a kernel.
  *
  * With p the array read, at column x (row y, plane z understood), in the arithmetic of the cell type:

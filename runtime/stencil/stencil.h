@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stencil.h - stencil kernels: pointers and strides in, values out. They know nothing of storage, threads or
  * time.
  *

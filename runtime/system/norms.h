@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* norms.h - norms of a step and sums of a kernel's own, the same bits for every plan and thread count.
  *
  * At a check step the rows that its level writes are reduced each to a few numbers, whichever thread writes

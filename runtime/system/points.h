@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* points.h - sources and probes: single cells that something is added to, or whose values are recorded.
  *
  * A list of points is sorted by (z, y, x), points of one cell in the order in which they were given, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sides.h - what the frame of a grid holds: its sides, and how the frame of an input without one is made.
  * Pure.
  *

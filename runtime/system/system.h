@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* system.h - what is computed: a system of fields in a pair of arrays, and the problem that it is part of.
  *
  * The pair. A system always has two arrays, A and B, and up to MX_MAX_FIXED fields C that are only read. One

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A short measurement of what predictions rest on: the device through the public API, and both engines. */
 #include "tune/search.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A short measurement of an accelerator: the bus, both ways at once as runs use it, and its kernel. */
 #include "tune/search.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The report of --explain: what was asked, what bounds the plan, what was tried, who won and why. */
 #include "tune/search.h"
 

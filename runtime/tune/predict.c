@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Predicted seconds of the stencil phase. The executor reads ahead and writes behind while it computes, so
  * what takes longer decides; what remains are the ends of each sweep. */
 #include "tune/search.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Rates that predictions rest on: defaults, and the cache of measured ones. */
 #include "tune/search.h"
 

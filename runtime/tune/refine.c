@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* refine.c - sizes of the tiled engine (planes of a slab, rows of a tile, levels of a chunk) by a short
  * search.
  *

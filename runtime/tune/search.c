@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Blk-Tune: the global optimum of CalcTrans under the papers' constraints (iWAPT 2016, section V), algorithm
  * by algorithm, once over every combination and once over a reduced set that holds an optimum of the whole.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* search.h - inside tune/ only: one algorithm being tuned, and the parts that tuners are made of. */
 #ifndef MX_TUNE_SEARCH_H
 #define MX_TUNE_SEARCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* From a request to a plan: every algorithm that may be used is tuned, the predicted fastest wins. */
 #include "tune/search.h"
 

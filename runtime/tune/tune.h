@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tune.h - from a problem and a machine to a plan: the tuners (blk, naive, manual), plans as text, and the
  * rates that predicted seconds rest on.
  *

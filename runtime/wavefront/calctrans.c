@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/calctrans.h"
 #include "wavefront/kernel.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* calctrans.h - what a wavefront run moves and needs, exactly; and the choice of waves and tiles.
  *
  * A pass takes the data matrix W iterations (waves) on: every tile of the six matrices is read once and the

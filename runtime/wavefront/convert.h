@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* convert.h - between row-major matrices and the layouts on the device, out of core: the pre- and
  * postprocessing of the paper (section 4, Fig. 4). */
 #ifndef MX_WAVEFRONT_CONVERT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel.h - the loop itself (Livermore loop 23), in the form that the machine likes.
  *
  * Along a row every cell waits for its left neighbour, some 8 dependent operations: the plain loop runs at

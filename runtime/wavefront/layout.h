@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* layout.h - how the six matrices lie on the device: pure geometry, no I/O.
  *
  * A matrix has (rows + 2) x (cols + 2) doubles, border included; the loop computes the interior, rows 1..rows

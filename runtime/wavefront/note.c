@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/note.h"
 
 #include "run/note.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* note.h - what the store of a wavefront run says of it: enough to go on with it by another backend, thread
  * count, DRAM or number of waves. */
 #ifndef MX_WAVEFRONT_NOTE_H

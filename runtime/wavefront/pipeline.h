@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pipeline.h - passes over the matrices: tiles are read ahead, computed by P workers, written behind.
  *
  * Stage s of a pass unpacks tile row s + 1, advances tile row s by wave 1, s - 1 by wave 2, ... and writes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* prepare.c - a wavefront run before anything is touched: what it may use, where it works, by which plan; and
  * its store. */
 #include "wavefront/run_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/reference.h"
 
 #include "wavefront/kernel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reference.h - the plain loop, row after row, beside the pipeline and sharing nothing with it but the
  * source: what --verify compares with, and what --sequential runs in memory. */
 #ifndef MX_WAVEFRONT_REFERENCE_H

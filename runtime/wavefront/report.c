@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report.c - what is said of a wavefront run and of a plan. */
 #include "wavefront/run_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ring.h - tiles as transfers leave them <-> groups of lanes as the kernel wants them. */
 #ifndef MX_WAVEFRONT_RING_H
 #define MX_WAVEFRONT_RING_H

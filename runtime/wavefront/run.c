@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run.c - the phases of a wavefront run. */
 #include "wavefront/run_private.h"
 

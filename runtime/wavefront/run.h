@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run.h - a wavefront run from its options to its report: what `memext wavefront` does, without the command.
  */
 #ifndef MX_WAVEFRONT_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run_private.h - one run as its files see it: prepare.c (before anything is touched, and the store), run.c
  * (the phases), report.c (what is said of it). */
 #ifndef MX_WAVEFRONT_RUN_PRIVATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.h - where the six matrices come from: .npy files, or values made of their place. */
 #ifndef MX_WAVEFRONT_SOURCE_H
 #define MX_WAVEFRONT_SOURCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* steps_avx2.c - for AVX2: half a record in a register. Elsewhere it stands for the plain one. */
 #if defined(__x86_64__) || defined(__i386__)
 #ifdef __clang__

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the applications share: options, files that are larger than memory, runs of memext, checks, pictures.
 
 Each of them is a script that does two things. At a small size it checks its kernel against results that owe nothing to memext: a plain

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Total-variation denoising: descends the gradient of E(u) = sum(n + lambda/2 (u - f)^2), n^2 = epsilon^2 + 1/2 of the sum of squares
  * of the differences to the six neighbours. f: the noisy image, 0 to 255, which is 0 to 1. E falls at every step if
  * tau <= 1 / (12/epsilon + lambda). With sides that mirror, nothing flows out of the image. energy: E. */

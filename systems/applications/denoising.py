@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Total-variation denoising of a volume: what is flat is made smooth, edges stay.
 
 The image is a u8 a voxel (a tomogram: bodies of several densities, and noise). E(u), the sum over voxels of sqrt(epsilon^2 + half the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Diffusion through a pore space in steady state: lap(c) = 0 in the pores, no flux into what is solid, relaxed in red-black order.
  * pore: 1 where there is pore, 0 where there is none; its frame is read too, and says what is beyond the sides. omega: relaxation
  * factor, 0 to 2. Each step is half an iteration: of cells whose x + y + z + t is even. flux: through the face before each cell in z. */

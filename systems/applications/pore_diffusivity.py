@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Effective diffusivity of a pore space, by relaxing its concentration field to steady state.
 
 The pore space is an image of a u8 a voxel: grains (spheres that overlap) are solid, and so are pores that are not connected with both

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A seismic shot: acoustic waves, of order 8 in space and 2 in time, d2p/dt2 + 2 s/dt dp/dt = v^2 lap(p) + source. v: velocity in
  * m/s; sponge: 0 inside, growing to 255 towards the sides, where s is damping. dt: time step in s, dx: spacing in m; stable while
  * v dt/dx <= 0.5. */

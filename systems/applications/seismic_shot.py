@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """A seismic shot: sound from a point near the surface, through folded layers, heard by a line of receivers.
 
 x is depth, y across and z along the line of receivers, 10 m a cell. The velocity of each cell is a u16, a sponge of 24 cells on all

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes calctrans_model.json: CalcTrans, Bsz_max and the tuners' choices of the executable model, for random
 settings. usage: calctrans_model.py MODELS_DIR > calctrans_model.json"""
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* choose_backend.c - takes the first backend of a list that works here and says why the others do not.
  *     choose_backend PATH [BACKEND ...]
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fill_and_sum.c - fills a Buffer of 256 MiB with 0, 1, 2, ... and sums it up again, in 8 MiB of DRAM.
  *     fill_and_sum DIRECTORY|FILE|BLOCK_DEVICE
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* jacobi.c - an out-of-core Jacobi iteration written by hand on Buffers and Blocks.
  *     jacobi BACKEND PATH
  *

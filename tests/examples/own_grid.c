@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* own_grid.c - a run whose initial grid and result are the program's own, that can be stopped and gone on
  * with. own_grid UPDATES NAME=VALUE...        stops after about so many updates; 0: runs to its end own_grid
  * 90000000 "size=254 190 126" steps=60 device=. own_grid 0 resume device=.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* own_system.c - a kernel's fields from the program and back to it, in a run that can be stopped and resumed:
  *     own_system UPDATES kernel=systems/diffusion.c "size=60 50 40" steps=30 device=DIR (it stops after them)
  *     own_system 0 resume device=DIR                                                     (0: to the end) */

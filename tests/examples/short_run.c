@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* short_run.c - ten steps of the 7-point stencil, verified, and the report.
  *     short_run DIRECTORY
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* compiler.c - libnvrtc.so of tests: fake_cuda.h. What it compiles is C++ of this machine. */
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* driver.c - libcuda.so.1 of tests: fake_cuda.h. */
 #include "fake_cuda.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fake_cuda.h - a driver and a run-time compiler of CUDA that need no device, for tests of accel/cuda.c. They
  * stand in the place of libcuda.so.1 and libnvrtc.so, are written from NVIDIA's documentation alone, and
  * refuse what that forbids: calls without a context, handles of another one, copies beyond an allocation,

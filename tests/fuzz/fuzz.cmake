@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Fuzz targets (preset fuzz, clang): tests/fuzz/fuzz_<name>.c on all of memext. `all` builds no command and no tests, only these.
 function(mx_fuzz name)
   list(TRANSFORM MX_LIBRARIES REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz.h - what the fuzz targets share. A target is LLVMFuzzerTestOneInput, as libFuzzer calls it: it gives
  * the bytes to the code under test and aborts where what comes back breaks a promise of a header. */
 #ifndef MX_FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Headers of arrays, NRRD and MetaImage: what is accepted has three extents, all of its cells are in the
  * file, and they can be read; what a header says is within its bounds, whatever file it names. */
 #include "fuzz.h"

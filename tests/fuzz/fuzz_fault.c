@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Specs of the backend fault: what is accepted opens, and every request that is taken is completed once. */
 #include "fuzz.h"
 

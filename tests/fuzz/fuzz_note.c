@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Notes of a run: what is read, printed and read again says the same. */
 #include "fuzz.h"
 #include "run/note.h"

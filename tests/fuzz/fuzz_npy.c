@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* .npy files: what is accepted has three extents, all of its cells are in the file, and they can be read. */
 #include "fuzz.h"
 #include "grid/grid.h"

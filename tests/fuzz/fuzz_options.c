@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Command lines: the first byte chooses the command, the rest are its words, one a line. What is accepted is
  * within the limits that help states, and no file is touched while words are read. */
 #include "cli/options.h"

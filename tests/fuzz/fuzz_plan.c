@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Plan lines: what is read, printed and read again is the same plan, and prints the same line. */
 #include "fuzz.h"
 #include "tune/tune.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Stores. A superblock is large and has a checksum, so the input is a recipe for the four copies and the size
  * of the place:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptions of machines: an input that begins with "synthetic:" is hwloc's short form, any other is the
  * text of an XML file. libhwloc itself breaks down over some, in a process of its own: that is a refusal.
  * What is accepted is a machine that the tuner can plan for. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the end-to-end tests: the command, places to store on, grids, and the same stencils in numpy."""
 import json
 import os
@@ -17,8 +18,10 @@ BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release"))
 LIMIT_MEMORY = ROOT / "experiments" / "limit-memory"
 sys.path.insert(0, str(ROOT / "experiments"))  # watch.py: the states that tests wait for
 IS_ROOT = os.geteuid() == 0
-# Started in the background by a script, SIGINT is ignored, and children inherit that: commands could not be interrupted.
+# Started in the background by a script SIGINT is ignored, started by nohup SIGHUP, and children inherit that: commands could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for ignored in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(ignored, signal.SIG_DFL)
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Results that were never measured: plans with the numbers that a test wants in them."""
 from pathlib import Path
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """memext run with an accelerator: every system and the built-in stencils have the bits that they have without one, on host and on OpenCL (PoCL),
 in rings that fit and in strips that do not, with sides, sources, probes, norms and snapshots; bytes on the bus are those predicted; a run that fails
 there goes on; what was measured of an accelerator enters the model. Of CUDA a driver and a compiler that need no device stand for them (tests/fake_cuda)."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """analysis/: parsers, schema, statistics, figures and verdicts, on small recorded results (tests/data/recorded) and on made-up ones."""
 import copy
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The applications: their checks at small sizes, full runs of small grids that leave pictures, and that the checks see a kernel that is wrong."""
 import json
 import os

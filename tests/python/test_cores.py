@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """bench_replay: the engine's own scheduler in virtual time computes everything once and in order, whatever the number of cores; and what many threads change."""
 import json
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """experiments/crash.py: it finds what it is for, and leaves nothing behind, however it ends."""
 import signal
 import subprocess

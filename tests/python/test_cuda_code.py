@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The code that a real compiler of CUDA (NVRTC) makes of kernels, where one is installed; no device is needed. Through accel/cuda.c itself, with a driver that keeps
 the code instead of loading it (tests/fake_cuda): every built-in stencil and every example system, with and without what follows a level, with two levels in one
 launch, compiles for several devices; nothing is contracted, approximated or flushed to zero; nothing is spilled to slow memory, and no launch asks for more

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """analysis/effects.py: what an interval promises, counted."""
 import sys
 from pathlib import Path

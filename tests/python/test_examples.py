@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The example programs where the machine is not as one would like: no swap, no io_uring, no path."""
 import ctypes
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The experiment runner, with /bin/sh in the place of memext."""
 import gzip
 import io

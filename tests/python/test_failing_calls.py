@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """System calls of a small run fail, one in each run, and requests to the device: the right bits, or a sentence and status 2 or 3.
 Never a wrong result, a hang, or a file that should not be there; and what was committed goes on with the right bits."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Interruption, sudden death and I/O errors: the last committed sweep stays, and --resume ends with the same bits."""
 import functools
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files that users have: NRRD, MetaImage and contiguous HDF5 for fields that are only read, in place, and for initial values; what cannot be read is
 refused with what would help."""
 import json

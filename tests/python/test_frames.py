@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Inputs without a frame: --frame against numpy.pad, raw files, fields of kernels, sides, stores; outputs without one."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The input read by the first sweep, checksum and output taken from the last: the same bits as in passes of their own, bytes as predicted,
 and nothing lost where a run ends before its first commit or in its last sweep."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files of fields that a kernel only reads, used where they are: every type, odd sizes and offsets, with and without a frame; what was read is
 what the copy would have been, and nothing of the file changes. Files that change, move or go."""
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """memext kernel: building, the cache, what the compiler says, and broken kernels: each is refused in its own words."""
 import os
 import shutil

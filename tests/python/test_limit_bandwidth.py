@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """experiments/limit-bandwidth: the command runs in a cgroup with the limit, its status comes back, nothing stays. No test measures a rate."""
 import os
 import subprocess

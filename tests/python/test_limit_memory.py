@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """experiments/limit-memory on a real cgroup: the limit holds, the status is passed on, nothing stays behind."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Norms, reductions of kernels and stopping by the command: the model's numbers to the bit by every plan, ends of runs, --resume."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """experiments/observe_cost.py, with a program in the place of memext whose times are known."""
 import json
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a run leaves: checked before the work, whole or not at all, never in place of something else; stores that can be looked at
 and emptied; and what is said when it fails."""
 import json

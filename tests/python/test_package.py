@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What `cmake --install` delivers: programs, library, headers, pkg-config and CMake package, man page."""
 import os
 import re
@@ -8,6 +9,7 @@ import pytest
 from conftest import ROOT
 
 HEADER = ROOT / "runtime" / "include" / "memext" / "memext.h"
+VERSION = re.search(r'MX_VERSION "(.*)"', HEADER.read_text()).group(1)
 
 
 def run(*words, **options):
@@ -33,10 +35,12 @@ def check_runs(program, prefix, place):
     assert "sum of 0 .. 33554431: 562949936644096" in done
 
 
-def test_programs_and_their_links(prefix):
+def test_programs_their_links_version_and_licence(prefix):
     for name in ("stencil7p", "stencil19p", "stencil27p"):
         assert os.readlink(prefix / "bin" / name) == "memext"
-    assert run(prefix / "bin" / "memext", "--version").split()[-1] == re.search(r'MX_VERSION "(.*)"', HEADER.read_text()).group(1)
+    assert run(prefix / "bin" / "memext", "--version").split()[-1] == VERSION
+    assert f'"memext {VERSION}"' in next(prefix.rglob("memext.1")).read_text().splitlines()[0]
+    assert next(prefix.rglob("LICENSE")).read_text() == (ROOT / "LICENSE").read_text()
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -51,10 +55,10 @@ def test_a_consumer_builds_with_pkg_config(prefix, pkg_config, place, tmp_path, 
 
 def test_a_consumer_builds_with_find_package(prefix, place, tmp_path):
     shutil.copy(ROOT / "tests/examples/fill_and_sum.c", tmp_path)
-    (tmp_path / "CMakeLists.txt").write_text("""
+    (tmp_path / "CMakeLists.txt").write_text(f"""
 cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES C)
-find_package(memext 0.1 REQUIRED)
+find_package(memext {VERSION.rpartition(".")[0]} REQUIRED)
 add_executable(consumer fill_and_sum.c)
 target_link_libraries(consumer PRIVATE memext::memext)
 """)

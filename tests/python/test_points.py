@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Sources and probes of the command: the same bits by every plan and backend, the numbers of numpy, traces that survive kill -9 and --resume."""
 import json
 import os

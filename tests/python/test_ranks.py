@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Several ranks: the same bits as one, bytes as predicted, commits of all, an end for all when one dies."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Options of a run by itself that several ranks have too: commits by the clock of rank 0, accelerators, Buffers that are rewritten in place."""
 import json
 import os

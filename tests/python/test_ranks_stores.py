@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The stores of several ranks as one: memext info and memext export of the directory that -d named, and what is said when ranks end."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """--resume with another number of ranks: the same bits, one whole set of stores at any moment, nothing left behind."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What cannot be done is refused before anything is touched: exit status 2 and a sentence that names the value."""
 import resource
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The report of a run: its keys, and what it says about bytes and memory."""
 import json
 import pathlib

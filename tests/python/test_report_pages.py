@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the report adds to its figures: findings, predictions and regret over all plans, the page of text, mixed commits, figures of the plans that are not recorded; the picture of speed.py."""
 import json
 import shutil

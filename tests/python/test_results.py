@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The result of a run does not depend on how it was computed, and is what numpy computes."""
 import shutil
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A store goes on anywhere: other backends, plans, threads, memory; what its layout does not allow is refused, with the way out."""
 import json
 

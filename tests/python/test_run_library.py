@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs as a library: tests/examples/own_grid.c and short_run.c, compiled against what `cmake --install` delivers and nothing else."""
 import importlib.util
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """memext run with kernels: every system by the command, bit by bit what its reference in numpy gives; stores, resuming, refusals."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """--snapshot: what is written while a run goes on is the state of shorter runs, by every plan; kill, interrupt, a full disk, other people's files."""
 import fcntl
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The example systems: each kernel's row function, level by level over a whole grid, gives the bits of its reference in numpy."""
 import ctypes as c
 import importlib.util

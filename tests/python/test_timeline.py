@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """--timeline and --trace of real runs: what they say adds up to what the report says."""
 import json
 import sys

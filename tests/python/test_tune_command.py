@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """memext tune as users meet it: the papers' tables from the command line, plans that run, bytes as predicted."""
 import json
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Every row of analysis/claims.py comes out confirmed, refuted and undecided (or not tested), by numbers made up for it."""
 import copy
 import sys

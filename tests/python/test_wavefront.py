@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """memext wavefront end to end: the loop in numpy, inputs and outputs, kill and resume, refusals that destroy nothing."""
 import json
 import signal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* accel_runs.h - memory of an accelerator, and small runs with one, or without, through the library; of the
  * unit tests alone. */
 #ifndef ACCEL_RUNS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conformance.h - places to test on (directories, files, loop devices, mounts), and patterns to write there.
  * Mounts live in a mount namespace of the test's own and loop devices detach themselves, so that nothing is
  * left behind even by a crash. */

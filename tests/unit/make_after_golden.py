@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes tests/unit/after_golden.inc: what small systems with sides, points and norms come to by the Python model.
 
 usage: make_after_golden.py MODELS_DIRECTORY > tests/unit/after_golden.inc
@@ -105,6 +106,6 @@ def case(number, rnd):
 
 
 rnd = Random(5)
-print("/* made by make_after_golden.py */")
+print("/* SPDX-License-Identifier: BSD-3-Clause */\n/* made by make_after_golden.py */")
 for number in range(36):
     print(case(number, rnd))

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes tests/unit/schedule_golden.inc: row counts and Block extents of random settings by the Python model.
 
 usage: make_schedule_golden.py MODELS_DIRECTORY > tests/unit/schedule_golden.inc
@@ -34,7 +35,7 @@ def setting(rnd, large):
 
 def main():
     rnd = random.Random(20)
-    print("/* made by make_schedule_golden.py */")
+    print("/* SPDX-License-Identifier: BSD-3-Clause */\n/* made by make_schedule_golden.py */")
     for i in range(600):
         ny, nz, nt, by, bz, bt, h = s = setting(rnd, i % 2)
         both = [plain(*s)] * 2

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* powerloss.h - what a run does to its files, recorded call by call, and what of it may be there after the
  * power was lost.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* random_norms.h - norms of random systems: what a run takes at check steps, and a plain loop over all cells
  * that has the same numbers to the bit. For tests that have a random_system.h. */
 #ifndef RANDOM_NORMS_H

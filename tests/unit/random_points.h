@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* random_points.h - sources and probes at random cells, what a plain loop has to do about them, and what an
  * execution is given. The values of probes that the plain loop finds are compared with those recorded. */
 #ifndef RANDOM_POINTS_H

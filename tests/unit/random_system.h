@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* random_system.h - systems of fields as users write them, but made at random: forms, fields, radii, types
  * and the cells that an update reads. One row function serves them all; the plain loop that tests compare
  * with is written over arrays of its own. */

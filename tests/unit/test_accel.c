@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Accelerators, each that works here: memory, copies, queues and limits are as accel.h says; a failing
  * operation ends everything after it; and a run that any of its copies or launches fails in leaves the store
  * as it was. */

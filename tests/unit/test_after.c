@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sides, frames, points and norms: what happens to rows that a level has written, by any threads, in any
  * order and in pieces, against a plain transcription of the model (levels, planes, whole frames), bit by bit.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_conformance - one suite over all backends and kinds of places: what was written is what is read, every
  * request completes once, errors are told, commits survive, and nobody's data is overwritten. */
 #include "conformance.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* accel/cuda.c, with a driver and a compiler that need no device (tests/fake_cuda): memory, copies, queues
  * and limits as accel.h says; runs have the bits of the CPU, whether operations are done at once or as late
  * as they may be; any call of the driver may fail once, or from then on; nothing is left over, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* accel/cuda_api.h, which is written by hand, against the headers of the toolkit that is installed here:
  * every function has the name and the type that they give it, every value is theirs, and the structure has
  * their layout. All of it is checked when this is compiled. */

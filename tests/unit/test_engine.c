@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Engines against the in-order execution of an advance by the plain kernel, bit by bit. */
 #include "engine/engine.h"
 #include "random_system.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_exchange.c - two ranks as threads over the link local, planes as large as pieces of a message: what a
  * neighbour sends is used plane by plane while the rest of the message is not there, and is sent plane by
  * plane while the sender's sweep goes on; a sender that ends in the middle of a message ends the receiver.

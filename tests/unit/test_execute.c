@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The executor on real devices: for random awkward problems every algorithm on every backend that can carry
  * it gives, to the bit, the grid of the plain loop, and moves exactly the bytes that CalcTrans predicts.
  * Blocks start as NaN: whatever is used without having been loaded would show. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The flow of tiles itself, with random jobs and no stencil: what runs, in which order, by how many threads.
  *
  * Every tile notes when it began and when it ended, by a clock that all threads share; what must hold is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Layouts, initial grids, whole-plane streams, .npy files. */
 #include "grid/array.h"
 #include "grid/grid.h"

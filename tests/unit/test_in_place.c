@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of users as devices: read to their last byte by every backend with a place, and otherwise left alone.
  */
 #include "core/device.h"

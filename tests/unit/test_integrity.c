@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_integrity - data that comes back other than it was written is found, on every backend and however it
  * came about; what is right is never doubted; the sums outlive the process with a commit. The file of the
  * store is changed behind memext's back. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels of users: what opening one gives, what the check finds in row functions, what a child process
  * survives. */
 #include "kernel/kernel.h"

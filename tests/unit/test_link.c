@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_link.c - ranks as threads over the link local: what each gives is what the others get, whole and in
  * order; a rank that is gone, and one that has stopped, end every transfer with their own error, and nobody
  * hangs. */

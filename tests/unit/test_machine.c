@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_machine - topology, memory limits, reserve rules, NUMA shares, storage facts, bells. */
 #include "machine/bell.h"
 #include "machine/cgroup.h"

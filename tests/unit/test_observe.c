@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The timeline and the trace of a run: what they hold, and how much memory they take for it. */
 #include "observe/timeline.h"
 

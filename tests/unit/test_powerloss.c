@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Power loss at any moment: a run is recorded call by call, and whatever the storage may hold after a loss of
  * power (powerloss.h) is resumed.
  *

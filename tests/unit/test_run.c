@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs as a library (memext.h, "runs"): what is not seen from a program that goes well. Backend dram: nothing
  * but memory is touched. Examples and stores: tests/python/test_run_library.py. */
 #include <criterion/criterion.h>

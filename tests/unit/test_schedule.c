@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_schedule.c - schedules by execution: an interpreter of steps, in order, on one element per x row.
  *
  * The plain loop is u_{t+1}(y,z) = f(u_t in a box of radius h around (y,z)), frame constant; of systems also

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels of every instruction set against the plain one, and the plain one against the mathematics. */
 #include "stencil/stencil.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Tuners against the papers' published values, the executable model and exhaustive search. */
 #include "execute/execute.h"
 #include "grid/grid.h"

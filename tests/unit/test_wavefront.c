@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The wavefront: layouts, the skewed kernel, predictions, the pipeline on every backend, commits, the note.
  */
 #include "grid/grid.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernels of systems/ as plain loops: what somebody writes who has the update of a cell, OpenMP and no more. Arrays
  * whole in DRAM, a field after the other, planes shared among threads, one pass over everything a level. experiments/systems.py
  * compiles plain.c with this header in place of memext's, with -DGRID_X, GRID_Y, GRID_Z. */

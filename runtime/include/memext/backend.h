@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* backend.h - what a backend author implements. Read backends/skeleton/skeleton.c beside it.
  *
  * A backend only moves bytes or maps them. Splitting, coalescing, retry of EAGAIN and EINTR, finishing of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cell.h - kernels of users: the update of one cell, written once, becomes a function over rows and a
  * description that a library or a command loads.
  *

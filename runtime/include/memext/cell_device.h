@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cell_device.h - what memext/cell.h is to a compiler of devices: the same cell becomes a kernel that computes one
  * cell a work item, of rows and planes of arrays in the device's memory. OpenCL C 1.2 and CUDA C++.
  *

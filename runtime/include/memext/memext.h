@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* memext.h - out-of-core arrays and stencil runs on flash: the public interface of libmemext.
  *
  * Words: a Buffer is the whole array, on a device. A Block is a piece of DRAM that holds a region of
@@ -30,7 +31,8 @@
 extern "C" {
 #endif
 
-#define MX_VERSION "0.1.0"
+/* The version of memext. CMake and the Python package read it here. */
+#define MX_VERSION "0.9.0"
 
 /* One sentence for the user; text[0] == 0 when there is nothing to say. */
 typedef struct mx_why {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* criterion.h - a stand-in for Criterion under the thread sanitizer, whose address space Criterion's test
  * processes do not fit into ("Could not initialize inheritable arena"). The part of Criterion that the tests
  * here use, same meaning: every test is a process of its own, one after another, and cr_assert ends the test.
