@@ -659,6 +659,61 @@ static void damage(const char *path, uint64_t offset) {
 /* Where byte `at` of a copy of a slot lies. */
 static uint64_t in_slot(int slot, int copy, uint64_t at) { return mx_store_offset(slot, copy) + at; }
 
+static struct {
+    bool flushed;      /* since it was last set to false */
+    int before, after; /* writes by pwrite, of superblocks that is, before and after a flush */
+} order;
+
+static int fdatasync_seen(int fd) {
+    order.flushed = true;
+    return mx_sys_kernel.fdatasync(fd);
+}
+
+static int fsync_seen(int fd) {
+    order.flushed = true;
+    return mx_sys_kernel.fsync(fd);
+}
+
+static int msync_seen(void *base, size_t bytes, int flags) {
+    order.flushed |= (flags & MS_SYNC) != 0;
+    return mx_sys_kernel.msync(base, bytes, flags);
+}
+
+static ssize_t pwrite_seen(int fd, const void *from, size_t bytes, off_t at) {
+    *(order.flushed ? &order.after : &order.before) += 1;
+    return mx_sys_kernel.pwrite(fd, from, bytes, at);
+}
+
+/* On every backend whose state outlives the process: after data was written no superblock is, before a flush
+ * has made the data durable. The first commit also tells of a file that has grown; the second has data alone
+ * to flush. */
+Test(conformance, data_is_flushed_before_a_superblock_tells_of_it) {
+    struct mx_sys seen = mx_sys_kernel;
+    seen.fdatasync = fdatasync_seen, seen.fsync = fsync_seen, seen.msync = msync_seen,
+    seen.pwrite = pwrite_seen;
+    for (unsigned i = 0; i < N_TARGETS; i++) {
+        const struct target *t = &targets[i];
+        if (t->where == NOWHERE || (t->where == ON_DISK && !have_disk())) continue;
+        struct bench b = open_bench(t);
+        const uint64_t bytes = mx_buffer_bytes(b.buffer);
+        mx_sys = &seen;
+        for (int k = 0; k < 3; k++) {
+            fill_pattern(b.dram, bytes, i + (unsigned)k);
+            cr_assert_eq(write_now(b.buffer, 0, bytes, b.dram), 0);
+            memset(&order, 0, sizeof order);
+            cr_assert_eq(mx_device_commit(b.device, "note", 4), 0);
+            cr_expect(order.before == 0 && order.after > 0,
+                      "%s, commit %d: %d writes before the flush, %d after it", t->backend, k, order.before,
+                      order.after);
+        }
+        mx_sys = &mx_sys_kernel;
+        close_bench(&b);
+        struct mx_device_options again = options_of(t);
+        again.force = true;
+        mx_device_close(open_ok(&again)); /* the next target may have the same place */
+    }
+}
+
 /* note(reopen) = last commit; with either copy of the newest slot damaged still; with both, the one before;
  * with all four, -EIO. A copy that is damaged is whole again after reopening. Buffers keep their bytes. An
  * interrupted run is not overwritten without force. */
@@ -1712,7 +1767,7 @@ static unsigned long long blocked_now(int thread) {
 /* The same once the thread has set its mask: a thread that only begins still has that of who started it. */
 static unsigned long long blocked_in(int thread, unsigned long long all, unsigned long long expected) {
     unsigned long long blocked = 0;
-    for (int looks = 0; looks < 5000; looks++) {
+    for (int looks = 0; looks < 300000; looks++) { /* minutes */
         blocked = blocked_now(thread) & all;
         if (blocked == expected) break;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
