@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the fuzz targets of build/fuzz on their corpora; a line each, and a JUnit file that tests/summary.py reads.
 
-    fuzz.py [--seconds S | --runs N] [--jobs J] [--build DIR] [TARGET ...]
+    fuzz.py [--seconds S | --runs N] [--jobs J] [--build DIR] [--report FILE.xml] [TARGET ...]
 
 Without --seconds every target makes a fixed number of runs from a fixed seed, so that two runs of the same program do
 the same. Inputs that ended a target stay in DIR/findings/TARGET; `DIR/fuzz_TARGET FILE` repeats one. Inputs that reached
@@ -107,6 +107,7 @@ def read_arguments(words):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "fuzz")
+    parser.add_argument("--report", type=pathlib.Path, help="the JUnit file (fuzz.xml in --build)")
     parser.add_argument("--scratch", type=pathlib.Path, default=None, help="directory for temporary files (/dev/shm)")
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     args = parser.parse_args(words)
@@ -127,7 +128,7 @@ def main(words):
     args = read_arguments(words)
     with concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
         results = list(pool.map(lambda name: fuzz(name, args), args.targets))
-    report(results, args.build / "fuzz.xml")
+    report(results, args.report or args.build / "fuzz.xml")
     return int(any(result.findings for result in results))
 
 

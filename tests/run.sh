@@ -1,103 +1,142 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The one test command: installs what is missing, builds, runs every test, adds up.
+# The one test command: installs what is missing, builds, runs the tests, adds up.
 #   tests/run.sh [--quick] [--tsan] [--long] [--paraview]
 #     --quick     neither sanitizers nor fuzz targets
 #     --tsan      all C tests under the thread sanitizer, not only those with threads
-#     --long      10 minutes for each fuzz target instead of seconds
+#     --long      everything that the short run leaves out (it names it at its end): all random cases, all tests under the sanitizers, 10 minutes for
+#                 each fuzz target; more than an hour
 #     --paraview  installs ParaView too (packages-paraview.txt says what that costs); where it is installed its test runs in any case
-# The last line is `N passed, N failed, N skipped`; the exit status is 0 only when none failed.
+# Several parts run side by side, each with its output in build/PART.log, which is printed when it ends. The last line is
+# `N passed, N failed, N skipped`; the exit status is 0 only when none failed.
 set -u
 . "$(dirname "$0")/../experiments/lib.sh"
 
 # Cores are shared with whatever else runs here: a thread that waits must not take one from who it waits for.
 export OMP_WAIT_POLICY=passive
+# What was compiled in another clone of this tree is found again.
+export CCACHE_BASEDIR=$mx_root CCACHE_NOHASHDIR=1
 
-presets=(release asan tsan fuzz)
+# More processes than cores: many tests wait for a disk, a lock or another process.
+python_workers=$(($(nproc) + 1)) c_jobs=$(($(nproc) + 1))
 tsan_tests=(machine flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
-tsan_all=
+asan_left_out=(schedule tune cuda_api)               # arithmetic on numbers alone
+sanitizers=yes
+long=
 paraview=
-fuzz_options=()
+fuzz_options=(--jobs "$(nproc)")
 for option in "$@"; do
     case $option in
-    --quick) presets=(release) ;;
-    --tsan) tsan_all=yes ;;
-    --long) fuzz_options=(--seconds 600 --jobs "$(nproc)") ;;
+    --quick) sanitizers= ;;
+    --tsan) tsan_tests=() ;;
+    --long)
+        long=yes tsan_tests=() asan_left_out=()
+        export MEMEXT_TEST_LONG=1
+        fuzz_options=(--seconds 600 --jobs "$(nproc)")
+        ;;
     --paraview) paraview=yes ;;
     *) mx_die "unknown option $option; there are --quick, --tsan, --long and --paraview" ;;
     esac
 done
 
 cd "$mx_root" || exit 2
+begin=$SECONDS
 mx_need_packages
+(mx_need_packages packages-tests.txt) || mx_say "not all of packages-tests.txt can be had here: the tests take longer"
 # OpenCL on a CPU: the tests say which they skip without it.
 (mx_need_packages packages-opencl.txt) || mx_say "no OpenCL: PoCL (packages-opencl.txt) cannot be had here"
 (mx_need_packages packages-hdf5.txt) || mx_say "HDF5 files are not tested: packages-hdf5.txt cannot be had here"
 (mx_need_packages packages-mpi.txt) || mx_say "ranks under mpirun are not tested: packages-mpi.txt cannot be had here"
-reports=()
-
-# run_ctest PRESET [NAME...]: the C tests, all or these, one at a time, for they use the same disk and cores.
-run_ctest() {
-    local preset=$1 report=$mx_root/build/$1/ctest.xml chosen=()
-    [ $# -gt 1 ] && chosen=(--tests-regex "^($(IFS='|' && echo "${*:2}"))\$")
-    rm -f "$report"
-    # Level 1: Criterion names the tests that it skips.
-    CRITERION_VERBOSITY_LEVEL=1 ctest --test-dir "build/$preset" -j1 --timeout 1200 --output-on-failure --no-tests=error "${chosen[@]}" \
-        --output-junit "$report" --test-output-size-passed 1000000 --test-output-size-failed 1000000
-    reports+=("$report")
-}
-
 # The Python package needs more packages: without them its tests are skipped, and say so.
-run_pytest() {
-    local report=$mx_root/build/release/pytest.xml
-    rm -f "$report"
-    (mx_need_packages packages-python.txt) || mx_say "not all of packages-python.txt can be had here"
-    if [ -n "$paraview" ]; then
-        (mx_need_packages packages-paraview.txt) || mx_say "results are not opened in ParaView: packages-paraview.txt cannot be had here"
-    elif [ -n "$(mx_missing_packages packages-paraview.txt)" ]; then
-        mx_say "results are not opened in ParaView, which is large (packages-paraview.txt): tests/run.sh --paraview installs it"
-    fi
-    MEMEXT_BUILD=$mx_root/build/release "$mx_python" -m pytest -q -rs --junit-xml "$report" tests/python
-    reports+=("$report")
+(mx_need_packages packages-python.txt) || mx_say "not all of packages-python.txt can be had here"
+if [ -n "$paraview" ]; then
+    (mx_need_packages packages-paraview.txt) || mx_say "results are not opened in ParaView: packages-paraview.txt cannot be had here"
+elif [ -n "$(mx_missing_packages packages-paraview.txt)" ]; then
+    mx_say "results are not opened in ParaView, which is large (packages-paraview.txt): tests/run.sh --paraview installs it"
+fi
+
+parts=() reports=()
+
+# side_by_side PART...: functions that run at the same time, each in a process group of its own, so that Ctrl-C ends all that they have started.
+side_by_side() {
+    local part
+    set -m
+    for part in "$@"; do
+        reports+=("$mx_root/build/$part.xml")
+        rm -f "build/$part.xml"
+        "$part" >"build/$part.log" 2>&1 </dev/null &
+        parts+=($!)
+    done
+    set +m
+    for part in "$@"; do
+        wait "${parts[0]}"
+        parts=("${parts[@]:1}")
+        cat "build/$part.log"
+        mx_say "$part: done after $((SECONDS - begin)) s"
+    done
 }
 
-run_tsan() {
-    if [ -n "$tsan_all" ]; then
-        mx_build tsan
-        run_ctest tsan
-    else
-        mx_build tsan "${tsan_tests[@]/#/test_}"
-        run_ctest tsan "${tsan_tests[@]}"
-    fi
+interrupted() {
+    local part
+    trap '' INT TERM HUP
+    for part in "${parts[@]}"; do kill -INT -- "-$part" 2>/dev/null; done
+    wait
+    exit 130
+}
+trap interrupted INT TERM HUP
+
+# run_ctest PRESET PART [OPTION...]: C tests with these options of ctest. Level 2: Criterion names each test and how long it took.
+run_ctest() {
+    CRITERION_VERBOSITY_LEVEL=2 ctest --test-dir "build/$1" -j "$c_jobs" --timeout 1800 --output-on-failure --no-tests=error "${@:3}" \
+        --output-junit "$mx_root/build/$2.xml" --test-output-size-passed 1000000 --test-output-size-failed 1000000
+}
+
+alternatives() { (IFS='|' && echo "^($*)\$"); }
+
+c_tests() { run_ctest release c_tests; }
+
+python_tests() {
+    local workers=()
+    "$mx_python" -c 'import xdist' 2>/dev/null && workers=(-n "$python_workers" --dist loadgroup)
+    MEMEXT_BUILD=$mx_root/build/release "$mx_python" -m pytest -q -rs "${workers[@]}" --junit-xml "build/python_tests.xml" tests/python
+}
+
+address_sanitizer() {
+    local left_out=()
+    [ ${#asan_left_out[@]} -eq 0 ] || left_out=(--exclude-regex "$(alternatives "${asan_left_out[@]}")")
+    run_ctest asan address_sanitizer "${left_out[@]}"
+}
+
+thread_sanitizer() {
+    local chosen=()
+    [ ${#tsan_tests[@]} -eq 0 ] || chosen=(--tests-regex "$(alternatives "${tsan_tests[@]}")")
+    run_ctest tsan thread_sanitizer "${chosen[@]}"
 }
 
 # Fuzz targets need clang, which nothing else does: without it they are one skipped test.
-run_fuzz() {
-    local report=$mx_root/build/fuzz/fuzz.xml
-    mkdir -p "${report%/*}"
-    rm -f "$report"
-    reports+=("$report")
-    if ! (mx_need_packages packages-fuzz.txt); then
-        mx_say "no fuzz targets: clang and its runtime (packages-fuzz.txt) cannot be had here"
+fuzz_targets() {
+    if [ -n "$(mx_missing_packages packages-fuzz.txt)" ]; then
         printf '<testsuite name="fuzz"><testcase classname="fuzz" name="targets"><skipped message="%s"/></testcase></testsuite>\n' \
-            "clang and its runtime (packages-fuzz.txt) cannot be had here" >"$report"
+            "clang and its runtime (packages-fuzz.txt) cannot be had here" >build/fuzz_targets.xml
         return
     fi
-    mx_build fuzz
-    "$mx_python" tests/fuzz.py "${fuzz_options[@]}"
+    "$mx_python" tests/fuzz.py "${fuzz_options[@]}" --report build/fuzz_targets.xml
 }
 
-for preset in "${presets[@]}"; do
-    case $preset in
-    tsan) run_tsan ;;
-    fuzz) run_fuzz ;;
-    *)
-        mx_build "$preset"
-        run_ctest "$preset"
-        ;;
-    esac
-    [ "$preset" = release ] && run_pytest
-done
+mx_build release
+side_by_side python_tests c_tests
+if [ -n "$sanitizers" ]; then
+    mx_build asan
+    mx_build tsan "${tsan_tests[@]/#/test_}"
+    if (mx_need_packages packages-fuzz.txt); then mx_build fuzz; fi
+    side_by_side address_sanitizer thread_sanitizer fuzz_targets
+fi
 
+notes=()
+if [ -z "$long" ] && [ -n "$sanitizers" ]; then
+    notes=(--note "under the address sanitizer: ${asan_left_out[*]}"
+        --note "under the thread sanitizer: all but ${tsan_tests[*]}" --note "10 minutes of each fuzz target")
+fi
 echo
-"$mx_python" tests/summary.py "${reports[@]}"
+mx_say "all of it took $((SECONDS - begin)) s"
+"$mx_python" tests/summary.py "${notes[@]}" "${reports[@]}"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the end-to-end tests: the command, places to store on, grids, and the same stencils in numpy."""
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -17,12 +19,43 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")).resolve()
 LIMIT_MEMORY = ROOT / "experiments" / "limit-memory"
 sys.path.insert(0, str(ROOT / "experiments"))  # watch.py: the states that tests wait for
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits must not take a core from whom it waits for
 IS_ROOT = os.geteuid() == 0
 # Started in the background by a script SIGINT is ignored, started by nohup SIGHUP, and children inherit that: commands could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for ignored in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(ignored, signal.SIG_DFL)
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
+LONG = bool(os.environ.get("MEMEXT_TEST_LONG"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "machine: changes or counts what all programs on this machine share; such tests run one after another")
+    config.addinivalue_line("markers", "long(why): left out unless MEMEXT_TEST_LONG is set (tests/run.sh --long)")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
+def pytest_collection_modifyitems(items):
+    """What is long is skipped by name. Under pytest-xdist tests of the machine are one group, which begins first."""
+    for item in items:
+        if item.get_closest_marker("long") and not LONG:
+            item.add_marker(pytest.mark.skip(reason="long: tests/run.sh --long runs it"))
+        if item.get_closest_marker("machine"):
+            item.add_marker(pytest.mark.xdist_group("machine"))
+    items.sort(key=lambda item: item.get_closest_marker("machine") is None)
+
+
+@contextlib.contextmanager
+def made_once(tmp_path_factory, name):
+    """(directory that all workers of pytest-xdist share, whether it was made before): whoever comes first makes what is in it, the others wait."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if worker else base) / name
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder, (folder / "made").exists()
+        (folder / "made").touch()
 
 
 @pytest.fixture(scope="session")
@@ -84,13 +117,21 @@ def place():
     shutil.rmtree(path)
 
 
+@pytest.fixture
+def open_place():
+    """A directory that other users may enter, for programs that run as one of them: the tree itself may be closed to them."""
+    with tempfile.TemporaryDirectory(prefix="memext-test-", dir="/tmp") as name:
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
+
+
 def sh(*words):
     return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def unmount(directory):
     """The kernel holds files of a killed process until its last requests have ended: until then they keep the mount busy."""
-    wait_until(lambda: subprocess.run(["umount", directory], capture_output=True).returncode == 0, f"umount of {directory}", seconds=60)
+    wait_until(lambda: subprocess.run(["umount", directory], capture_output=True).returncode == 0, f"umount of {directory}")
 
 
 @pytest.fixture(scope="session")
@@ -188,7 +229,7 @@ def mounted(place, loop):
 
 # ------------------------------------------------------------------ states to wait for before a signal
 
-def wait_until(condition, what, process=None, seconds=120):
+def wait_until(condition, what, process=None, seconds=600):
     """Whether condition() came true; not if `process` ended first. Fails the test when neither comes about in time."""
     deadline = time.monotonic() + seconds
     while not (reached := condition()) and (process is None or process.poll() is None):

@@ -552,7 +552,7 @@ def test_report_is_one_file_with_everything(tmp_path):
 
 
 def test_report_shows_failed_runs(tmp_path):
-    shutil.copytree(RECORDED, tmp_path / "r")
+    shutil.copytree(RECORDED / "fig05", tmp_path / "r" / "fig05")
     record = good_run()
     record.update(id="uring-stream", key="k", status="failed", stderr="disk on fire\n", exit=3, report=None, timeline=None)
     with open(tmp_path / "r" / "fig05" / "raw.jsonl", "a") as file:

@@ -245,7 +245,7 @@ def begun(memext, f, store, nt, *words):
     process = subprocess.Popen([str(w) for w in (memext.program, "run", *f.run(nt), "-d", store, "--quiet", *COMMITS, *words)], stderr=subprocess.PIPE, text=True)
     file = store / "memext.store"
     assert wait_until(lambda: file.exists() and memext("info", store, "--json", "-").returncode == 0 and look(memext, store)["step"] > 0,
-                      "a commit", process, seconds=600)
+                      "a commit", process)
     return process
 
 

@@ -6,6 +6,8 @@ import subprocess
 import pytest
 from conftest import ROOT, needs_root
 
+pytestmark = pytest.mark.machine
+
 PROGRAM = ROOT / "experiments" / "limit-bandwidth"
 V1 = "/sys/fs/cgroup/blkio"
 

@@ -17,7 +17,7 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, made_once
 
 EXAMPLES = ROOT / "python" / "examples"
 
@@ -29,7 +29,13 @@ def sh(*words, **options):
 @pytest.fixture(scope="session")
 def environment(build, tmp_path_factory):
     """The venv's python, with the package installed as `pip install .` does it, from the repository's root."""
-    folder = tmp_path_factory.mktemp("python-package")
+    with made_once(tmp_path_factory, "python-package") as (folder, made):
+        if not made:
+            install(build, folder)
+    return folder / "venv/bin/python"
+
+
+def install(build, folder):
     if sh("/usr/bin/python3", "-m", "venv", "--system-site-packages", folder / "venv").returncode != 0:
         pytest.skip("no virtual environment can be made: python3-venv is not installed")
     pip = [folder / "venv/bin/python", "-m", "pip", "install", "-q"]
@@ -39,7 +45,6 @@ def environment(build, tmp_path_factory):
     assert sh("cmake", "--install", build, "--prefix", folder / "prefix").returncode == 0
     done = sh(*pip, "--no-build-isolation", "--no-deps", f"--config-settings=cmake.define.MEMEXT_INSTALLED={folder / 'prefix'}", ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "venv/bin/python"
 
 
 @pytest.fixture(scope="session")

@@ -307,9 +307,12 @@ def test_timeline(memext, place, tmp_path):  # noqa: F811
     assert timeline.read(tmp_path / "timeline").header["rank"] == 0
 
 
-@pytest.mark.parametrize("more", [[], ["--commit-every", 0.01], ["--accel", "host"], ["--accel", "host", "--commit-every", 0.01]],
-                         ids=["plain", "every", "accel", "accel-every"])
-@pytest.mark.parametrize("mpi", ["local", *MPIS])
+FULL = {"plain": [], "every": ["--commit-every", 0.01], "accel": ["--accel", "host"], "accel-every": ["--accel", "host", "--commit-every", 0.01]}
+
+
+# Two implementations of MPI see the same program: of one of them all cases, of the other some.
+@pytest.mark.parametrize("mpi, more", [pytest.param(mpi, more, id=f"{mpi}-{name}", marks=[pytest.mark.long] if mpi == "mpich" and len(MPIS) > 1 and name in ("every", "accel") else [])
+                                       for mpi in ["local", *MPIS] for name, more in FULL.items()])  # fmt: skip
 def test_full_disk(memext, build, mounted, mpi, more):
     """A place that has room for the store of each rank but not for all: nothing begins, and nothing is left. One that gets full while a run goes on, or
     has no room for the stores of another number of ranks: what was committed stays, and goes on when there is room."""

@@ -196,7 +196,7 @@ def killed(memext, s, place, nt, *words):
     def committed():
         return (place / "memext.store").exists() and memext("info", place, "--json", "-").returncode == 0 and stored(memext, place)["step"] > 0
 
-    assert wait_until(committed, "a commit", process, seconds=600)
+    assert wait_until(committed, "a commit", process)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=600)
     return stored(memext, place)["step"]

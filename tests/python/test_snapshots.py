@@ -111,7 +111,7 @@ def test_a_run_that_was_ended_goes_on(memext, place, tmp_path, plan, number):
     checksum = memext.run(*words, *PLANS["direct"], "--snapshot", f"50:{plain}:2")["checksum"]
     with subprocess.Popen([str(w) for w in (memext.program, "run", *words, *where(plan, place), "--snapshot", f"50:{snaps}:2", "--quiet")],
                           stderr=subprocess.DEVNULL) as run:
-        assert wait_until((snaps / name(100)).exists, "a snapshot", run, seconds=600)
+        assert wait_until((snaps / name(100)).exists, "a snapshot", run)
         run.send_signal(number)
         run.wait()
     assert run.returncode == (5 if number == signal.SIGINT else -signal.SIGKILL)

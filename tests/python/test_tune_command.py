@@ -63,7 +63,7 @@ def test_exhaustive_agrees(memext):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_predicted_bytes_are_measured_bytes(memext, place, seed):
+def test_predicted_bytes_are_measured_bytes(memext, place, tmp_path, seed):
     """For random problems and every tuner: bytes measured = bytes predicted, exactly, and the result is that of the
     in-core run, bit by bit."""
     rnd = random.Random(seed)
@@ -78,12 +78,11 @@ def test_predicted_bytes_are_measured_bytes(memext, place, seed):
             words += ["--algorithm", algorithm] if algorithm else []
             done = memext("tune", *words)
             assert done.returncode == 0, done.stderr
-            plan = place.parent / "test-tune.plan"
+            plan = tmp_path / "tune.plan"
             plan.write_text(done.stdout)  # comments and the line, as printed
             planned = tune(memext, *words)
             start = words.index("--tuner")
             run = memext.run(*words[:start], *words[start + 2 :], "--plan", plan)
-            plan.unlink()
             for key in ["by", "bz", "bt", "algorithm", "tuner"]:
                 assert run["plan"][key] == planned["plan"][key], words
             for key in ["read_bytes", "write_bytes"]:
@@ -258,7 +257,7 @@ def test_no_sweep_of_a_long_run_lasts_for_days(memext, place, n):
 
 def test_plans_of_very_many_steps(memext):
     """The number of steps looked at does not grow with the number asked for."""
-    report = json.loads(memext("tune", "-n", 30, 30, 40, "-t", 4 * 10**9, "--json", "-", timeout=60).stdout)
+    report = json.loads(memext("tune", "-n", 30, 30, 40, "-t", 4 * 10**9, "--json", "-").stdout)
     assert report["search"]["evaluated"] < 10**7
-    report = json.loads(memext("tune", "-n", 510, 510, 20000, "-t", 10**7, "--dram", "1GiB", "--json", "-", timeout=60).stdout)
+    report = json.loads(memext("tune", "-n", 510, 510, 20000, "-t", 10**7, "--dram", "1GiB", "--json", "-").stdout)
     assert report["search"]["evaluated"] < 10**6

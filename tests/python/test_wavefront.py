@@ -124,7 +124,7 @@ def test_killed_at_any_time(memext, place):
     seen = 0
     while kills < 6:
         process = subprocess.Popen([str(memext.program), "wavefront", *map(str, words), "-q"], stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: store.exists() and generation(memext, place) > seen, "a commit", process, seconds=600)
+        wait_until(lambda: store.exists() and generation(memext, place) > seen, "a commit", process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         if not store.exists():
@@ -157,7 +157,7 @@ def test_interrupted(memext, place):
             first.append(now)
         return first and now > first[0] + 1
 
-    assert wait_until(passes_are_committed, "commits of passes", process, seconds=600)
+    assert wait_until(passes_are_committed, "commits of passes", process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
     assert process.returncode == 5 and "--resume" in err

@@ -89,7 +89,7 @@ static inline struct loop make_loop(const char *name, uint64_t bytes, int read_o
     int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
     if (control < 0) cr_skip_test("no loop devices here");
     int backing = open(file, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
-    for (int tries = 0; tries < 50 && loop.fd < 0; tries++) {
+    for (int tries = 0; tries < 3000 && loop.fd < 0; tries++) { /* others want one too */
         int number = ioctl(control, LOOP_CTL_GET_FREE);
         snprintf(loop.path, sizeof loop.path, "/dev/loop%d", number);
         int fd = open(loop.path, O_RDWR | O_CLOEXEC);

@@ -2,6 +2,7 @@
 /* The executor on real devices: for random awkward problems every algorithm on every backend that can carry
  * it gives, to the bit, the grid of the plain loop, and moves exactly the bytes that CalcTrans predicts.
  * Blocks start as NaN: whatever is used without having been loaded would show. */
+#include "effort.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -216,13 +217,20 @@ struct outcome {
     struct mx_executed done;
 };
 
+/* Of hundreds of runs hwloc looks at the machine once. */
+static const struct mx_machine *this_machine(void) {
+    static struct mx_machine machine;
+    mx_why why = {""};
+    if (machine.cores == 0) cr_assert(mx_machine_detect(&why, &machine) == 0, "%s", why.text);
+    return &machine;
+}
+
 /* Opens, initialises, executes, compares. Returns what mx_execute returned. */
 static struct outcome run(const struct setting *s, const char *dir, int (*commit)(void *, int64_t, int32_t),
                           void *context) {
     char text[400];
     mx_why why = {""};
     struct outcome outcome = {0};
-    struct mx_machine machine;
     struct mx_layout layout;
     struct mx_device_facts facts = {.size = sizeof facts};
     struct mx_traffic traffic;
@@ -241,7 +249,6 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
     describe(s, text, sizeof text);
     if (s->algorithm->check(&s->problem, &s->plan, &why) < 0) return outcome;
     outcome.ran = true;
-    cr_assert(mx_machine_detect(&why, &machine) == 0, "%s", why.text);
     cr_assert(mx_device_open(&o, &why, &device) == 0, "%s: %s", text, why.text);
     mx_device_facts(device, &facts);
     cr_assert(mx_layout_make(&s->problem, facts.mapped ? 64 : facts.offset_align_bytes,
@@ -265,7 +272,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
     if (side_file > 0) check_data(s, &layout, faces, true);
     const struct mx_engine_ops *ops = mx_engine_find(s->plan.engine);
     struct mx_engine_options eo = {.problem = &s->problem,
-                                   .machine = &machine,
+                                   .machine = this_machine(),
                                    .row_pitch_bytes = layout.row_pitch_bytes,
                                    .threads = s->plan.threads,
                                    .slab = s->plan.slab,
@@ -375,11 +382,7 @@ enum asked { NOTHING, POINTS, SIDES };
 static void run_many(const struct mx_algorithm *algorithm, int settings, uint64_t seed, enum asked asked) {
     char dir[256];
     int ran = 0;
-#if defined(__SANITIZE_THREAD__)
-    settings /= 8;
-#elif defined(__SANITIZE_ADDRESS__)
-    settings /= 3;
-#endif
+    settings = mx_cases(settings, 2);
     make_dir(dir, sizeof dir);
     state = seed;
     for (int i = 0; i < settings; i++) {
@@ -604,7 +607,7 @@ struct watch {
     int64_t times[64];  /* of commits */
     int n, fail_at;
     int32_t hold_stores; /* a commit lasts until so many STOREs have ended, or for 20 ms; */
-    uint64_t hold_bytes; /* or until so many bytes of the next sweep were stored, or for 20 s; each sweep
+    uint64_t hold_bytes; /* or until so many bytes of the next sweep were stored, or for minutes; each sweep
                             stores a Buffer and is committed */
     int64_t stores;      /* events so far */
     uint64_t bytes;      /* of these */
@@ -693,7 +696,7 @@ static void hold(struct watch *w) {
     const uint64_t bytes = (uint64_t)w->n * (uint64_t)w->layout->buffer_bytes + w->hold_bytes;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += w->hold_bytes > 0 ? 20 : 0;
+    until.tv_sec += w->hold_bytes > 0 ? 600 : 0;
     until.tv_nsec += w->hold_bytes > 0 ? 0 : 20000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     while (w->stores < stores || w->bytes < bytes)

@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "core/store.h"
+#include "effort.h"
 #include "powerloss.h"
 #include "run/note.h"
 
@@ -382,15 +383,9 @@ static int count_descriptors(void) {
     return n;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STANDARD_IMAGES = 200 };
-#else
-enum { STANDARD_IMAGES = 1000 };
-#endif
-
-static int asked_for(const char *name, int standard) {
+static int asked_for(const char *name) {
     const char *text = getenv(name);
-    return text != NULL && atoi(text) > 0 ? atoi(text) : standard;
+    return text != NULL && atoi(text) > 0 ? atoi(text) : 0;
 }
 
 static void take_expected(const struct algorithm *a) {
@@ -401,8 +396,9 @@ static void take_expected(const struct algorithm *a) {
 }
 
 static void replay_all(const struct algorithm *a) {
-    const int images = asked_for("MEMEXT_POWERLOSS", STANDARD_IMAGES) * a->share / 100;
-    chance_state = (uint64_t)asked_for("MEMEXT_POWERLOSS_SEED", 1);
+    const int asked = asked_for("MEMEXT_POWERLOSS"), seed = asked_for("MEMEXT_POWERLOSS_SEED");
+    const int images = (asked > 0 ? asked : mx_cases(1000, 2)) * a->share / 100;
+    chance_state = seed > 0 ? (uint64_t)seed : 1;
     take_expected(a);
     t.images = t.refused = t.resumed_first = t.resumed_later = t.gone = 0;
     printf("%s\n", a->name);

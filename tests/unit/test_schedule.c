@@ -8,6 +8,7 @@
  * access leaves an array; and the rows moved times their pitch, with the spans of C, == traffic(). Sweeps end
  * at due steps, and where they are shorter than the longest nowhere else.
  */
+#include "effort.h"
 #include "grid/grid.h"
 #include "schedule/geometry.h"
 #include "schedule/schedule.h"
@@ -645,6 +646,7 @@ static void make_system(struct mx_problem *p, struct mx_plan *plan, int form, st
 static void check_systems(const char *name, int n, bool one_block_y, const char *faces) {
     const struct mx_algorithm *algorithm = mx_algorithm_find(name);
     seed_state = 1181783497276652981u;
+    n = mx_cases(n, 2);
     for (int i = 0; i < n; i++) {
         struct mx_problem p;
         struct mx_plan plan;
@@ -668,6 +670,7 @@ static void check_many(const char *name, int n, bool one_block_y, const char *fa
     const struct mx_algorithm *algorithm = mx_algorithm_find(name);
     cr_assert_not_null(algorithm);
     seed_state = 88172645463325252u;
+    n = mx_cases(n, 2);
     for (int i = 0; i < n; i++) {
         struct mx_problem p;
         struct mx_plan plan;
@@ -1021,6 +1024,7 @@ static void check_ranks(const char *name, int n, bool one_block_y, const char *f
     const struct mx_algorithm *algorithm = mx_algorithm_find(name);
     int done = 0;
     seed_state = 6364136223846793005u;
+    n = mx_cases(n, 2);
     for (int i = 0; i < n; i++) {
         struct mx_problem p;
         struct mx_plan plan;

@@ -8,6 +8,7 @@
  */
 #include "accel/accel.h"
 #include "core/device.h"
+#include "effort.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -878,11 +879,7 @@ static void many(const char *name, int settings, uint64_t seed, bool sides) {
     const char *base = getenv("MEMEXT_TEST_DIR");
     char dir[256];
     int ran = 0;
-#if defined(__SANITIZE_THREAD__)
-    settings /= 8;
-#elif defined(__SANITIZE_ADDRESS__)
-    settings /= 3;
-#endif
+    settings = mx_cases(settings, 2);
     snprintf(dir, sizeof dir, "%s/mx-systems-XXXXXX", base != NULL ? base : "build");
     cr_assert(mkdtemp(dir) != NULL, "no test directory under %s", dir);
     state = seed;
@@ -901,9 +898,7 @@ static void many_there(const char *name, const char *accel, int settings, uint64
     const char *base = getenv("MEMEXT_TEST_DIR");
     char dir[256];
     int ran = 0;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    settings /= 3;
-#endif
+    settings = mx_cases(settings, 2);
     snprintf(dir, sizeof dir, "%s/mx-systems-XXXXXX", base != NULL ? base : "build");
     cr_assert(mkdtemp(dir) != NULL, "no test directory under %s", dir);
     state = seed;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tuners against the papers' published values, the executable model and exhaustive search. */
+#include "effort.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
 #include "schedule/schedule.h"
@@ -291,6 +292,7 @@ static void make_system(struct mx_problem *p, int form, struct mx_system *system
 static void compare_searches(const char *algorithm, const char *engine, bool by_seconds, int n, int form) {
     const bool tiled = strcmp(engine, "tiled") == 0;
     int none = 0, cut = 0, filed = 0;
+    n = mx_cases(n, n > 1000 ? 3 : 1); /* fewer say nothing of how often a plan is cut */
     for (int i = 0; i < n; i++) {
         int32_t h = (int32_t)(const int[]){1, 1, 1, 2, 3}[pick(0, 4)];
         /* Long rows: some fill whole pages, which makes the tiled engine slower. */
@@ -1257,7 +1259,7 @@ static uint64_t sum_of(const char *path) {
  * The read rate is measured, the write rate is what it was, and a sentence says so. */
 Test(tune, calibration_of_a_block_device) {
     if (geteuid() != 0) cr_skip_test("needs root for a loop device");
-    char file[] = "/var/tmp/memext-calibrate-XXXXXX", loop[64] = "", command[128];
+    char file[] = "/var/tmp/memext-calibrate-XXXXXX", loop[64] = "", command[256];
     int fd = mkstemp(file);
     cr_assert(fd >= 0);
     for (uint64_t i = 0; i < 2 * MIB; i++) cr_assert(write(fd, &i, sizeof i) == sizeof i);

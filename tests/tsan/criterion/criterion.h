@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct cr_options {
@@ -39,6 +40,7 @@ static struct cr_suite *cr_suites;
 static struct cr_suite cr_no_suite;
 static jmp_buf cr_end;
 static int cr_failures, cr_skipped;
+static const struct cr_test *cr_this; /* the one that this process runs */
 
 #define Test(suite_name, test_name, ...)                                                                     \
     static void test_##suite_name##_##test_name(void);                                                       \
@@ -97,7 +99,8 @@ static int cr_failures, cr_skipped;
 #define cr_log_info(...) (printf(__VA_ARGS__), printf("\n"))
 #define cr_skip_test(...)                                                                                    \
     do {                                                                                                     \
-        printf("skipped: " __VA_ARGS__);                                                                     \
+        printf("[SKIP] %s::%s: ", cr_this->suite, cr_this->name);                                            \
+        printf(__VA_ARGS__);                                                                                 \
         printf("\n");                                                                                        \
         cr_skipped = 1;                                                                                      \
         longjmp(cr_end, 1);                                                                                  \
@@ -128,7 +131,10 @@ int main(void) {
     int tested = 0, failed = 0, skipped = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (const struct cr_test *test = cr_tests; test != NULL; test = test->next) {
+        struct timespec begin, end;
         int status = 0;
+        cr_this = test;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
         pid_t child = fork();
         if (child == 0) exit(cr_run(test));
         waitpid(child, &status, 0);
@@ -136,7 +142,10 @@ int main(void) {
         tested++;
         skipped += skip;
         failed += status != 0 && !skip;
-        printf("[%s] %s::%s\n", skip ? "SKIP" : status ? "FAIL" : "PASS", test->suite, test->name);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        if (skip) continue; /* it has said so, and why */
+        printf("[%s] %s::%s: (%.2fs)\n", status ? "FAIL" : "PASS", test->suite, test->name,
+               (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec));
     }
     printf("[====] Synthesis: Tested: %d | Passing: %d | Failing: %d | Crashing: 0\n", tested,
            tested - failed - skipped, failed);
