@@ -134,15 +134,44 @@ def unmount(directory):
     wait_until(lambda: subprocess.run(["umount", directory], capture_output=True).returncode == 0, f"umount of {directory}")
 
 
+IMAGES = "memext-test-{}.img"  # of RAM disks, with the process that made it
+
+
+def said(*words):
+    """Lines of a command whose failure does not matter, for others do the same at the same time."""
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True).stdout.splitlines()
+
+
+def take_down(device):
+    """A loop device, with what is mounted from it and with loop devices upon files there."""
+    for target in reversed(said("findmnt", "--noheadings", "--list", "--output", "TARGET", "--source", device)):
+        for line in said("losetup", "--noheadings", "--list", "--output", "NAME,BACK-FILE"):
+            upon, _, file = line.partition(" ")
+            if file.strip().startswith(f"{target}/"):
+                take_down(upon)
+        said("umount", target)
+    said("losetup", "--detach", device)
+
+
+def remove_ram_disks_of_the_dead(memory):
+    """Those that killed sessions have left behind."""
+    for image in memory.glob(IMAGES.format("*")):
+        if not pathlib.Path("/proc", image.stem.rpartition("-")[2]).exists():
+            for device in said("losetup", "--noheadings", "--output", "NAME", "--associated", image):
+                take_down(device.strip())
+            image.unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="session")
 def ram_disk(tmp_path_factory):
     """A directory for hundreds of small runs: ext4 on a loop device in shared memory, whose fdatasync costs nothing;
     on the disk where that cannot be had."""
     memory, mount, device = pathlib.Path("/dev/shm"), tmp_path_factory.mktemp("ram-disk"), None
-    image = memory / f"memext-test-{os.getpid()}.img"
+    image = memory / IMAGES.format(os.getpid())
     try:
         if not IS_ROOT or shutil.disk_usage(memory).free < 2**30:
             raise OSError
+        remove_ram_disks_of_the_dead(memory)
         image.touch()
         os.truncate(image, 2**30)
         device = sh("losetup", "--find", "--show", image)
