@@ -5,12 +5,13 @@ import json
 import os
 
 import pytest
+from conftest import LONG
 
 GRID = ["-n", 22, 21, 23, "-t", 9]
 PLANS = {"redundant": "redundant by=13 bz=11 bt=3", "stream": "stream by=21 bt=3 slab=4", "side-file": "stream by=10 bt=3 slab=4 faces=side-file",
          "direct": "direct bt=3"}
 CASES = [("uring", "redundant"), ("aio", "stream"), ("uring", "side-file"), ("mmap", "redundant"), ("mmap", "direct"), ("mmap", "stream")]
-STEP = int(os.environ.get("MEMEXT_CALL_STEP", "9"))  # 1 = every call and request, which takes a quarter of an hour
+STEP = int(os.environ.get("MEMEXT_CALL_STEP", "1" if LONG else "9"))  # 1 = every call and request, which takes a quarter of an hour
 BEYOND = 12  # calls after the report was written down: its own, and those of closing
 
 

@@ -11,8 +11,8 @@
  *   - the published output is absent (or the former one) or whole.
  *
  * MEMEXT_POWERLOSS=N replays N images of redundant, N and two fifths of stream in its three forms, and half
- * of N of each with hashes (default 1000, under a sanitizer 200). MEMEXT_POWERLOSS_SEED=N draws others.
- * MEMEXT_POWERLOSS_KEEP=FILE keeps the image that does not pass. */
+ * of N of each with hashes (default 1000 with MEMEXT_TEST_LONG, else fewer). MEMEXT_POWERLOSS_SEED=N draws
+ * others. MEMEXT_POWERLOSS_KEEP=FILE keeps the image that does not pass. */
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "core/store.h"
