@@ -200,6 +200,17 @@ def test_the_cache_is_hit_and_its_key_counts(kernel):
     assert len(kernel.entries()) == 3
 
 
+def test_a_new_version_of_the_compiler_counts(kernel, tmp_path):
+    """A compiler that is replaced under the same name and words: what the old one made is not taken."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "made up $VERSION"\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    path = kernel.write(GOOD)
+    for version, said in (("1.0", "compiled by"), ("1.0", "found in the cache"), ("1.1", "compiled by"), ("1.0", "found in the cache")):
+        assert said in kernel("build", path, CC=str(compiler), VERSION=version).stdout, version
+    assert len(kernel.entries()) == 2
+
+
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "grown"])
 def test_a_damaged_entry_is_made_again(kernel, damage):
     path = kernel.write(GOOD)

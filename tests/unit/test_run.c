@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs as a library (memext.h, "runs"): what is not seen from a program that goes well. Backend dram: nothing
- * but memory is touched. Examples and stores: tests/python/test_run_library.py. */
+/* Runs as a library (memext.h, "runs"): what is not seen from a program that goes well. Most of it is on
+ * backend dram, where nothing but memory is touched. Examples and stores: tests/python/test_run_library.py.
+ */
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <memext/backend.h>
 #include <memext/memext.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NX = 10, NY = 9, NZ = 8 };
 
@@ -158,6 +161,59 @@ Test(run, structs_of_other_versions) {
     mx_run_close(run);
     cr_expect_eq(mx_run_open(&o, &why, &run), -EINVAL);
     cr_expect(strstr(why.text, "size") != NULL, "%s", why.text);
+}
+
+/* The step in the superblocks of the store in this directory, -1 without one. */
+static long long stored_step(const char *directory) {
+    mx_why why = {""};
+    char *text = NULL;
+    long long step = -1;
+    if (mx_store_report(directory, &why, &text) < 0) return -1;
+    const char *at = strstr(text, "\"step\":");
+    if (at != NULL) step = atoll(at + strlen("\"step\":"));
+    free(text);
+    return step;
+}
+
+/* Each write of a superblock fails once, in a run of three sweeps that are committed one by one. Pass: the
+ * step that the run tells as committed is the one that its store has. */
+Test(run, a_commit_that_failed_is_not_told) {
+    char directory[256], device[280], file[280], spec[64];
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    int failed = 0, before_the_end = 0;
+    snprintf(directory, sizeof directory, "%s/mx-run-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(directory) != NULL, "no test directory under %s", directory);
+    snprintf(device, sizeof device, "device=%s", directory);
+    snprintf(file, sizeof file, "%s/memext.store", directory);
+    const char *const words[] = {"size=10 9 8", "steps=9", device,           "backend=aio",
+                                 "keep",        "force",   "commit-every=0", "plan=redundant by=9 bz=8 bt=3",
+                                 NULL};
+    for (int call = 1; call < 100; call++) {
+        struct mx_run_options o = {.size = sizeof o, .options = words};
+        struct mx_run_progress p = {.size = sizeof p};
+        mx_why why = {""};
+        mx_run *run = NULL;
+        snprintf(spec, sizeof spec, "call=%d,calls_from=pwrite", call);
+        cr_assert_eq(mx_fault_calls(spec, &why), 0, "%s", why.text);
+        int err = mx_run_open(&o, &why, &run);
+        if (err == 0) err = mx_run_start(run, &why);
+        if (err == 0) err = mx_run_wait(run, -1, &why, &p);
+        const bool reached = mx_fault_calls_made() >= (uint64_t)call;
+        cr_assert_eq(mx_fault_calls(NULL, NULL), 0);
+        if (err < 0 && run != NULL && mx_run_poll(run, &why, &p) < 0 && p.committed_step >= 0) {
+            failed++;
+            before_the_end += p.committed_step < 9;
+            cr_expect_eq(p.committed_step, stored_step(directory),
+                         "call %d: step %lld is told, the store has %lld", call, (long long)p.committed_step,
+                         stored_step(directory));
+        }
+        mx_run_close(run);
+        unlink(file);
+        if (!reached) break;
+    }
+    cr_expect(failed >= 3 && before_the_end >= 2, "%d failed behind the first commit, %d before the last",
+              failed, before_the_end);
+    rmdir(directory);
 }
 
 /* So it is with what is older than runs, where 0 stands for the first version. */
