@@ -4,8 +4,7 @@
 
 Measures, in every round: star7 in f64 of 512^3 by each program of Girih that is named, one or several builds of its mwd_kernel (github.com/ecrc/girih); of memext
 the peak in L2 (bench_engine), engine tiled with all of 510^3 in DRAM, and stream out of core at 8 times the DRAM, each with the kernels of every instruction
-set asked for. The fastest Girih of a round is the one that counts: its size, diamonds and wavefronts are those that were best on 2 cores (--diamond,
---wavefronts). Without --girih the others are measured, and the table has no ratios to Girih.
+set asked for. In each round the fastest Girih counts. --diamond and --wavefronts default to what was best on 2 cores. Without --girih the others are measured, and the table has no ratios to Girih.
 
 usage: experiments/girih.py [--girih PROGRAM ...] [-d DIR] [--rounds 5] [--isa avx512,avx2] [--json FILE]      -d: for stream; without it only DRAM
 """
@@ -37,8 +36,9 @@ def options():
     p.add_argument("--json", metavar="FILE", help="everything measured")
     o = p.parse_args()
     for program in o.girih:
-        if not os.access(program, os.X_OK):
+        if not (os.path.isfile(program) and os.access(program, os.X_OK)):
             p.error(f"--girih {program}: there is no such program")
+    o.girih = [os.path.abspath(program) for program in o.girih]
     return o
 
 

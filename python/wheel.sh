@@ -22,7 +22,7 @@ make() {
     # glibc says how old a system may be: that of the machine that builds.
     PATH=$work/venv/bin:$PATH "$work/venv/bin/auditwheel" repair --plat auto -w "$work/repaired" "$work"/plain/*.whl
     add_licences "$work"/repaired/*.whl "$out"
-    ls "$out"/memext-*.whl
+    echo "$out/$(basename "$work"/repaired/*.whl)"
 }
 
 # add_licences WHEEL DIR: the wheel with the licences of the libraries that auditwheel put inside, into DIR. Debian has them in /usr/share/doc/PACKAGE/copyright.
@@ -33,9 +33,10 @@ add_licences() {
     licences=$(echo "$folder"/memext-*.dist-info)/licenses/bundled
     mkdir -p "$licences"
     for library in "$folder"/memext.libs/*; do
+        [ -e "$library" ] || continue
         name=$(basename "$library" | sed 's/-[0-9a-f]\{8\}\././') # auditwheel's hash is in the name
-        path=$(ldconfig -p | sed -n "s/.* => //p" | xargs -r readlink -f | sort -u | grep -F "/$name" | head -n 1)
-        [ -n "$path" ] || path=$(ldconfig -p | sed -n "s/.* => //p" | grep -F "/${name%%.so*}.so" | head -n 1)
+        path=$(ldconfig -p | sed -n "s/.* => //p" | xargs -r readlink -f | sort -u | grep -F "/$name" | head -n 1) || true
+        [ -n "$path" ] || path=$(ldconfig -p | sed -n "s/.* => //p" | grep -F "/${name%%.so*}.so" | head -n 1) || true
         package=$(dpkg-query -S "$path" "/usr$path" "${path#/usr}" 2>/dev/null | head -n 1 | cut -d: -f1) || true
         [ -n "$package" ] && [ -e "/usr/share/doc/$package/copyright" ] || mx_die "no licence is found for $(basename "$library") ($name), which the wheel would bundle"
         cp -L "/usr/share/doc/$package/copyright" "$licences/$package"
@@ -103,8 +104,11 @@ python3 -m venv /venv
 /venv/bin/pip install -q --no-index --find-links /wheels memext
 cd /tmp
 /venv/bin/python try.py
-apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null 2>&1
-/venv/bin/python try.py | tail -n 1
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null 2>&1
+command -v gcc
+/venv/bin/python try.py >last
+tail -n 1 last
 SH
     unshare --mount --pid --fork chroot "$root" /bin/sh /tmp/try.sh
 }

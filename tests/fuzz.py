@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the fuzz targets of build/fuzz on their corpora; a line each, and a JUnit file that tests/summary.py reads.
 

@@ -12,7 +12,7 @@
 set -u
 . "$(dirname "$0")/../experiments/lib.sh"
 
-# Cores are shared with whatever else runs here: a thread that waits must not take one from who it waits for.
+# Cores are shared with whatever else runs here: a thread that waits must not take one from the thread that it waits for.
 export OMP_WAIT_POLICY=passive
 # What was compiled in another clone of this tree is found again.
 export CCACHE_BASEDIR=$mx_root CCACHE_NOHASHDIR=1
@@ -55,7 +55,7 @@ elif [ -n "$(mx_missing_packages packages-paraview.txt)" ]; then
     mx_say "results are not opened in ParaView, which is large (packages-paraview.txt): tests/run.sh --paraview installs it"
 fi
 
-parts=() reports=()
+parts=() reports=() verdict=()
 
 # side_by_side PART...: functions that run at the same time, each in a process group of its own, so that Ctrl-C ends all that they have started.
 side_by_side() {
@@ -70,15 +70,17 @@ side_by_side() {
     set +m
     for part in "$@"; do
         wait "${parts[0]}"
+        verdict+=(--ended "$part=$?") # a part that was cut short has failed, whatever its report says
         parts=("${parts[@]:1}")
         cat "build/$part.log"
         mx_say "$part: done after $((SECONDS - begin)) s"
     done
 }
 
+# The first signal lets the parts clean up, the second one ends them at once.
 interrupted() {
     local part
-    trap '' INT TERM HUP
+    trap 'for part in "${parts[@]}"; do kill -KILL -- "-$part" 2>/dev/null; done; exit 130' INT TERM HUP
     for part in "${parts[@]}"; do kill -INT -- "-$part" 2>/dev/null; done
     wait
     exit 130
@@ -133,11 +135,14 @@ if [ -n "$sanitizers" ]; then
 fi
 
 notes=()
-if [ -z "$long" ] && [ -n "$sanitizers" ]; then
-    notes=(--note "under the address sanitizer: ${asan_left_out[*]}"
-        --note "under the thread sanitizer: all but ${tsan_tests[*]}" --note "10 minutes of each fuzz target"
-        --note "eight of nine of the calls that test_failing_calls lets fail")
+[ -n "$long" ] || notes+=(--note "eight of nine of the calls that test_failing_calls lets fail")
+if [ -z "$sanitizers" ]; then
+    notes+=(--note "both sanitizers and the fuzz targets (--quick)")
+else
+    [ ${#asan_left_out[@]} -eq 0 ] || notes+=(--note "under the address sanitizer: ${asan_left_out[*]}")
+    [ ${#tsan_tests[@]} -eq 0 ] || notes+=(--note "under the thread sanitizer: all but ${tsan_tests[*]}")
+    [ -n "$long" ] || notes+=(--note "10 minutes of each fuzz target")
 fi
 echo
 mx_say "all of it took $((SECONDS - begin)) s"
-"$mx_python" tests/summary.py "${notes[@]}" "${reports[@]}"
+"$mx_python" tests/summary.py "${notes[@]}" "${verdict[@]}" "${reports[@]}"

@@ -2,7 +2,10 @@
 """Adds up JUnit files of ctest, pytest and the fuzz targets: the slowest tests, what a short run leaves out, failures and skips with their
 reasons, then one line of counts.
 
-    summary.py [--note TEXT ...] REPORT.xml ...         --note: something more that a short run leaves out
+    summary.py [--note TEXT ...] [--ended PART=STATUS ...] PART.xml ...
+
+--note: something more that a short run leaves out. --ended: the exit status of what wrote PART.xml; if it is not 0 although no test of the report has
+failed, the part was cut short, which is a failure.
 
 A ctest test that is a Criterion program counts as its own tests, as its output tells them.
 """
@@ -92,11 +95,12 @@ class Sum:
 def main(words):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--note", action="append", default=[])
+    parser.add_argument("--ended", action="append", default=[], metavar="PART=STATUS")
     parser.add_argument("reports", nargs="+")
     args = parser.parse_args(words)
-    total = Sum()
+    total, statuses = Sum(), dict(text.rsplit("=", 1) for text in args.ended)
     for path in args.reports:
-        part = pathlib.Path(path).stem
+        part, failed = pathlib.Path(path).stem, total.failed
         try:
             cases = list(xml.parse(path).iter("testcase"))
         except (OSError, xml.ParseError) as error:
@@ -106,6 +110,8 @@ def main(words):
             total.case(case, part)
         if not cases:
             total.fail(path, "holds no test")
+        elif statuses.get(part, "0") != "0" and total.failed == failed:
+            total.fail(part, f"it ended with status {statuses[part]} although none of its tests has failed")
     print(f"the slowest {SLOWEST}:", *total.slowest(), sep="\n")
     if left_out := total.left_out(args.note):
         print("", "the short run leaves out what tests/run.sh --long runs:", *left_out, sep="\n")

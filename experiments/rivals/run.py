@@ -106,7 +106,13 @@ def options(words=None):
     for name in ("edge", "steps", "most", "limit"):
         if getattr(o, name) is None:
             setattr(o, name, SCALES[o.scale][name])
-    o.cases, o.rivals, o.factors = o.cases.split(","), o.rivals.split(","), [float(f) for f in o.factors.split(",")]
+    o.cases, o.rivals = o.cases.split(","), o.rivals.split(",")
+    try:
+        o.factors = [float(f) for f in o.factors.split(",")]
+    except ValueError:
+        o.factors = [0.0]
+    if min(o.factors) <= 0:
+        p.error("--factors takes numbers above 0, separated by commas, such as 4,8")
     for known, given, what in ((CASES, o.cases, "--cases"), (RIVALS, o.rivals, "--rivals")):
         if not set(given) <= set(known):
             p.error(f"{what} {','.join(given)}: there are {', '.join(known)}")

@@ -171,12 +171,14 @@ def ram_disk(tmp_path_factory):
     try:
         if not IS_ROOT or shutil.disk_usage(memory).free < 2**30:
             raise OSError
-        remove_ram_disks_of_the_dead(memory)
-        image.touch()
-        os.truncate(image, 2**30)
-        device = sh("losetup", "--find", "--show", image)
-        sh("mkfs.ext4", "-q", "-m", "0", device)
-        sh("mount", device, mount)
+        with open(memory / "memext-test.lock", "w") as lock:  # else one takes down the device that another has just got
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            remove_ram_disks_of_the_dead(memory)
+            image.touch()
+            os.truncate(image, 2**30)
+            device = sh("losetup", "--find", "--show", image)
+            sh("mkfs.ext4", "-q", "-m", "0", device)
+            sh("mount", device, mount)
     except (OSError, subprocess.CalledProcessError):
         mount = pathlib.Path(tempfile.mkdtemp(prefix="test-store-", dir=ROOT / "build"))
         yield mount
@@ -205,7 +207,7 @@ def swap_space():
         pytest.skip("swap space needs root")
     (ROOT / "build").mkdir(exist_ok=True)
     holder = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--swap", "256MiB", "--swap-dir", ROOT / "build", "--",
-                               "sh", "-c", "echo ready; exec sleep 3600"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               "sh", "-c", "echo ready; exec sleep infinity"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True)
     if holder.stdout.readline() != "ready\n":
         pytest.skip(f"no swap space can be had: {holder.communicate()[1].strip()}")

@@ -37,6 +37,14 @@ def test_everything_is_counted_and_named(tmp_path):
         assert line in lines, lines
 
 
+def test_a_part_that_was_cut_short_has_failed(tmp_path):
+    report = tmp_path / "good.xml"
+    report.write_text('<testsuite><testcase name="a"/></testsuite>')
+    assert summary("--ended", "good=0", report)[0] == 0
+    status, lines = summary("--ended", "good=2", report)
+    assert status == 1 and lines[-1] == "1 passed, 1 failed, 0 skipped" and any("good: it ended with status 2" in line for line in lines)
+
+
 def test_a_part_without_a_report_has_failed(tmp_path):
     (tmp_path / "empty.xml").write_text("<testsuite/>")
     (tmp_path / "good.xml").write_text('<testsuite><testcase name="a"/></testsuite>')

@@ -16,7 +16,7 @@ enum { MX_SANITIZER_SHARE = 3 };
 enum { MX_SANITIZER_SHARE = 1 };
 #endif
 
-/* Of n cases those to be made, at least one: 1 in `share` of a short run. */
+/* How many of n cases to run: one in `share` in a short run, at least one. */
 static inline int mx_cases(int n, int share) {
     const char *text = getenv("MEMEXT_TEST_LONG");
     const int all = n >= MX_SANITIZER_SHARE ? n / MX_SANITIZER_SHARE : 1;
