@@ -34,6 +34,14 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long(why): left out unless MEMEXT_TEST_LONG is set (tests/run.sh --long)")
 
 
+def pytest_generate_tests(metafunc):
+    """MEMEXT_TEST_TIMES=N: each test N times (tests/repeat.sh)."""
+    times = int(os.environ.get("MEMEXT_TEST_TIMES", "1"))
+    if times > 1:
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(times), ids=lambda number: f"repetition{number}")
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items):
     """What is long is skipped by name. Under pytest-xdist tests of the machine are one group, which begins first."""
