@@ -280,7 +280,8 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     if (n->pending) put(o, "pending", print_samples(n));
     if (n->keep) put(o, "keep", json_true());
     if (n->different) put(o, "different", json_true());
-    put(o, "frames", json_boolean(n->frames));
+    put(o, "frames", json_boolean(n->framed == mx_note_all_buffers(n))); /* what older programs read */
+    put_whole(o, "framed", n->framed);
     put_whole(o, "integrity_unit_bytes", n->integrity_unit);
     put(o, "commit_every_s", json_real(n->commit_every));
     put(o, "backend", json_string(n->backend));
@@ -673,6 +674,15 @@ static void parse_snapshots(struct reader *r, const json_t *o, struct mx_snapsho
     if (json_object_get(of, "fields") != NULL) word(r, of, "fields", s->fields, sizeof s->fields);
 }
 
+/* Older notes have one word for all Buffers, which may be wrong: of theirs the newest state alone is known to
+ * have its frame. */
+static void parse_framed(struct reader *r, const json_t *o, struct mx_note *n) {
+    if (json_object_get(o, "framed") != NULL)
+        n->framed = (uint32_t)whole(r, o, "framed", 0, INT64_C(1) << MX_NOTE_MOST_BUFFERS);
+    if (!n->pending && r->ok) n->framed |= UINT32_C(1) << n->buffer;
+    if (r->ok) n->framed &= mx_note_all_buffers(n);
+}
+
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -689,7 +699,8 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)whole(r, o, "cut", 1, 1 << 24);
     n->keep = json_is_true(json_object_get(o, "keep"));
     n->different = json_is_true(json_object_get(o, "different"));
-    n->frames = truth(r, o, "frames");
+    truth(r, o, "frames");
+    parse_framed(r, o, n);
     n->integrity_unit = whole(r, o, "integrity_unit_bytes", 0, n->layout.plane_pitch_bytes);
     if (n->integrity_unit != 0 && n->integrity_unit != n->layout.row_pitch_bytes &&
         n->integrity_unit != n->layout.plane_pitch_bytes)

@@ -53,13 +53,13 @@ struct mx_note {
      * each field's file (fields.h), 0 = it has none. */
     bool pending;
     uint64_t sample[MX_MAX_FIELDS];
-    bool keep;              /* the store stays when all is done */
-    bool different;         /* the result was verified, and differs from the plain computation */
-    bool frames;            /* every Buffer holds the frame (else that of `buffer` alone is known to) */
-    int64_t integrity_unit; /* bytes of one hash of --integrity, a row or a plane; 0 = without */
-    double commit_every;    /* seconds between commits; 0 = after every sweep */
-    char init[16];          /* name of the initial grid, "" with an input or a source */
-    char source[64];        /* name of a program's source of it, "" without */
+    bool keep;                     /* the store stays when all is done */
+    bool different;                /* the result was verified, and differs from the plain computation */
+    uint32_t framed;               /* bit i: Buffer i (of pairs both arrays) holds the frame */
+    int64_t integrity_unit;        /* bytes of one hash of --integrity, a row or a plane; 0 = without */
+    double commit_every;           /* seconds between commits; 0 = after every sweep */
+    char init[16];                 /* name of the initial grid, "" with an input or a source */
+    char source[64];               /* name of a program's source of it, "" without */
     char input[PATH_MAX], raw[48]; /* raw: of a file of raw cells what follows its name */
     struct mx_input_identity identity;
     char frame[512]; /* words of --frame, blanks between them; "": files have their frames */
@@ -84,6 +84,11 @@ struct mx_note {
 /* All steps are done, or a criterion has ended the run before. */
 static inline bool mx_note_complete(const struct mx_note *n) {
     return n->time == n->problem.nt || n->met.until[0] != 0;
+}
+
+/* The bits of all Buffers that are there. */
+static inline uint32_t mx_note_all_buffers(const struct mx_note *n) {
+    return (UINT32_C(1) << n->n_buffers) - 1;
 }
 
 /* Paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX. `out` of escape has room for

@@ -22,7 +22,7 @@ static int begin_note(struct mx_run *r) {
     n->sides = r->whole.sides;
     if (mx_is_rank(&r->ranks)) n->rank = r->ranks.rank, n->ranks = r->ranks.ranks;
     n->started_s = (int64_t)time(NULL);
-    n->frames = r->tuned.shape.init_both;
+    n->framed = 0;
     const int numbered = mx_run_agree_number(r, &n->run);
     if (numbered < 0) return numbered;
     if (r->system != NULL) {
@@ -119,9 +119,13 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     r->note.time = r->first_time + time;
     pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
+    /* Another state than the one that a former run ended with: finish() gives this one's. */
+    if (r->note.time != former) r->note.checksum[0] = 0;
     if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
     mx_run_note_norms(r);
     r->note.pending = r->fuse.source && r->note.time == 0;
+    if (r->tuned.shape.in_place && !r->tuned.shape.init_both) r->note.framed = 0; /* it goes over all */
+    if (!r->note.pending) r->note.framed |= UINT32_C(1) << buffer;
     err = write_note(r);
     if (err == 0) r->fuse.unfinished = r->note.pending;
     /* What was committed before may be overwritten when no rank can need it any more. */
@@ -299,15 +303,21 @@ static int copy_buffer(struct mx_run *r, mx_buffer *from, mx_buffer *to) {
     return mx_plane_stream_close(c.from, err);
 }
 
+uint32_t mx_run_unframed(const struct mx_run *r) {
+    if (!mx_run_has_store(r) || r->note.pending || !r->tuned.shape.init_both || r->rest.nt == 0) return 0;
+    return ((UINT32_C(1) << r->n_buffers) - 1) & ~r->note.framed;
+}
+
 /* An algorithm that never writes the frame finds it in every Buffer, and in both arrays of pairs. */
 static int copy_frames(struct mx_run *r) {
+    const uint32_t missing = mx_run_unframed(r);
     int err = 0;
     for (int32_t i = 0; i < mx_run_buffers(r) && err == 0; i++) {
         const int32_t number = i % r->n_buffers, part = i / r->n_buffers;
-        if (number != r->note.buffer)
+        if ((missing >> number & 1) != 0)
             err = copy_buffer(r, mx_run_buffer(r, r->note.buffer, part), mx_run_buffer(r, number, part));
     }
-    r->note.frames |= err == 0;
+    if (err == 0) r->note.framed |= missing;
     return err;
 }
 
@@ -362,6 +372,10 @@ static int write_fixed(struct mx_run *r) {
     return err;
 }
 
+/* Buffers that get the state which a run begins with: as many as the algorithm wants to find it in. */
+static int32_t first_count(const struct mx_run *r) { return r->tuned.shape.init_both ? r->n_buffers : 1; }
+static uint32_t first_buffers(const struct mx_run *r) { return (UINT32_C(1) << first_count(r)) - 1; }
+
 /* The note of a store that another cut of the run goes on in. */
 static int turn_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
@@ -371,26 +385,28 @@ static int turn_note(struct mx_run *r) {
     n->rank = mx_is_rank(&r->ranks) ? r->ranks.rank : 0;
     n->ranks = mx_is_rank(&r->ranks) ? r->ranks.ranks : 0;
     n->cut = r->recut.to;
-    n->frames = r->tuned.shape.init_both;
+    n->framed = 0;
     return mx_run_agree_number(r, &n->run);
 }
 
 static int turn(struct mx_run *r) {
     int err = turn_note(r);
     if (err == 0) err = mx_run_read_former(r);
+    if (err == 0 && !r->note.pending) r->note.framed = first_buffers(r);
     r->report.phase[MX_PHASE_INIT].read_bytes += (int64_t)r->recut.read_bytes;
     return err;
 }
 
-/* State 0, in as many Buffers as the algorithm wants to find it in; of pairs both arrays. */
+/* State 0; of pairs in both arrays. */
 static int write_initial_grid(struct mx_run *r) {
-    const int32_t n = r->tuned.shape.init_both ? r->n_buffers : 1, parts = r->tuned.shape.pairs ? 2 : 1;
+    const int32_t n = first_count(r), parts = r->tuned.shape.pairs ? 2 : 1;
     int err = r->recut.asked ? turn(r) : r->resumed ? 0 : begin_note(r);
     if (r->recut.asked && !r->note.pending) return err;
     if (err == 0 && r->system == NULL) {
         struct mx_sided sided = {r, 0, mx_plain_plane, r};
         for (int32_t i = 0; i < n && err == 0; i++)
             err = pass(r, "initial", r->buffer[i], true, mx_fill_sided, &sided);
+        if (err == 0) r->note.framed |= first_buffers(r);
         return err;
     }
     for (int32_t i = 0; i < n * parts && err == 0; i++) {
@@ -398,6 +414,7 @@ static int write_initial_grid(struct mx_run *r) {
         struct mx_sided sided = {r, i / n, mx_fields_fill_plane, &fill};
         err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, mx_fill_sided, &sided);
     }
+    if (err == 0) r->note.framed |= first_buffers(r);
     return err < 0 || r->resumed ? err : write_fixed(r);
 }
 
@@ -408,7 +425,7 @@ static int begin_fused(struct mx_run *r) {
     if (err == 0 && r->tuned.shape.init_both) {
         mx_run_begin_phase(r, "initial", "B", r->report.predicted_init_bytes);
         err = mx_run_fuse_frames(r);
-        r->note.frames = err == 0;
+        if (err == 0) r->note.framed |= first_buffers(r);
     }
     return err < 0 || r->resumed ? err : write_fixed(r);
 }
@@ -446,11 +463,9 @@ static int initialise(struct mx_run *r) {
         (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout, .threads = r->tuned.plan.threads};
     if (r->o.init != NULL) r->fill.init = mx_init_find(r->o.init);
     if (err == 0 && fresh) err = r->fuse.source ? begin_fused(r) : write_initial_grid(r);
-    if (r->n_buffers > r->note.n_buffers) r->note.frames &= fresh; /* a new Buffer holds nothing */
     renew_note(r);
     if (err == 0) err = settle_state(r);
-    if (err == 0 && mx_run_has_store(r) && r->tuned.shape.init_both && !r->note.frames && r->rest.nt > 0)
-        err = copy_frames(r);
+    if (err == 0 && !fresh) err = copy_frames(r);
     /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
      */
     bool commits = r->report.device.durable && mx_run_resumable(r);

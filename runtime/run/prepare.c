@@ -664,10 +664,8 @@ static int64_t output_passes(const struct mx_run *r) {
 
 /* A resumed run whose Buffers do not all have the frame yet copies it. */
 static int64_t copied_bytes(const struct mx_run *r) {
-    const bool frames = r->note.frames && r->n_buffers <= r->note.n_buffers;
-    if (!mx_run_has_store(r) || r->note.pending || !r->tuned.shape.init_both || frames || r->rest.nt == 0)
-        return 0;
-    return (mx_run_buffers(r) - (r->tuned.shape.pairs ? 2 : 1)) * r->report.layout.buffer_bytes;
+    return __builtin_popcount(mx_run_unframed(r)) * (r->tuned.shape.pairs ? 2 : 1) *
+           r->report.layout.buffer_bytes;
 }
 
 static void report_phases(struct mx_run *r) {

@@ -207,7 +207,10 @@ static inline mx_buffer *mx_run_buffer(const struct mx_run *r, int32_t number, i
 
 /* phases.c */
 int mx_run_check_note(
-    struct mx_run *r);             /* -ENAMETOOLONG: of a new run, whose files' paths a store cannot hold */
+    struct mx_run *r); /* -ENAMETOOLONG: of a new run, whose files' paths a store cannot hold */
+/* Bits of the Buffers that have to get the frame before a resumed run goes on: those of an algorithm that
+ * never writes it, as far as they do not hold it. */
+uint32_t mx_run_unframed(const struct mx_run *r);
 int mx_run_work(struct mx_run *r); /* from the initial grid to the result in the sink */
 /* Fills a new Buffer plane by plane, with progress. */
 int mx_run_pass(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
