@@ -84,10 +84,11 @@ int mx_integrity_create(mx_device *device, const char *name, uint64_t bytes, uin
                         mx_budget *budget, mx_why *why, struct mx_integrity **out) {
     struct mx_device_facts facts = {.size = sizeof facts};
     mx_device_facts(device, &facts);
-    if (unit_bytes == 0 || unit_bytes > bytes || unit_bytes % facts.offset_align_bytes != 0)
+    if (unit_bytes == 0 || unit_bytes > bytes ||
+        (unit_bytes % facts.offset_align_bytes != 0 && facts.offset_align_bytes % unit_bytes != 0))
         return mx_fail(why, -EINVAL,
-                       "units of %llu bytes cannot be checked: they are multiples of %u bytes here, and at "
-                       "most the Buffer's %llu",
+                       "units of %llu bytes cannot be checked: they are multiples or parts of %u bytes here, "
+                       "and at most the Buffer's %llu",
                        (unsigned long long)unit_bytes, facts.offset_align_bytes, (unsigned long long)bytes);
     struct mx_integrity *t = calloc(1, sizeof *t);
     if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for a Buffer's sums");
@@ -145,16 +146,19 @@ static bool next_unit(const struct mx_integrity *t, const struct mx_span *s, uin
 void mx_integrity_take(struct mx_integrity *t, const struct mx_span *spans, size_t n) {
     struct unit u;
     for (size_t i = 0; t != NULL && i < n; i++)
-        for (uint64_t at = 0; next_unit(t, &spans[i], &at, &u);) t->sums[u.number] = sum_of(u.dram, u.bytes);
+        for (uint64_t at = 0; next_unit(t, &spans[i], &at, &u);)
+            __atomic_store_n(&t->sums[u.number], sum_of(u.dram, u.bytes), __ATOMIC_RELAXED);
 }
 
 int mx_integrity_check(struct mx_integrity *t, const struct mx_span *spans, size_t n) {
     struct unit u;
     for (size_t i = 0; t != NULL && i < n; i++)
         for (uint64_t at = 0; next_unit(t, &spans[i], &at, &u);) {
-            const uint32_t known = t->sums[u.number];
+            const uint32_t known = __atomic_load_n(&t->sums[u.number], __ATOMIC_RELAXED);
+            const uint32_t found = sum_of(u.dram, u.bytes);
             int64_t none = -1;
-            if (known == 0 || known == sum_of(u.dram, u.bytes)) continue;
+            if (known == 0) __atomic_store_n(&t->sums[u.number], found, __ATOMIC_RELAXED);
+            if (known == 0 || known == found) continue;
             atomic_compare_exchange_strong(&t->damage, &none, (int64_t)(u.number * t->unit_bytes));
             return -EBADMSG;
         }

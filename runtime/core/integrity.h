@@ -17,7 +17,8 @@ void mx_integrity_free(struct mx_integrity *table); /* NULL allowed */
 int mx_integrity_fits(const struct mx_integrity *table, const struct mx_span *spans, size_t n);
 /* Takes the sums of what is written. Different units: any threads at once. NULL table: nothing. */
 void mx_integrity_take(struct mx_integrity *table, const struct mx_span *spans, size_t n);
-/* Compares what was read: 0 or -EBADMSG. Any thread. NULL table: 0. */
+/* Compares what was read: 0 or -EBADMSG. Takes the sums of units that nothing is known of. Any thread. NULL
+ * table: 0. */
 int mx_integrity_check(struct mx_integrity *table, const struct mx_span *spans, size_t n);
 
 /* See mx_buffer_damage, mx_buffer_integrity_save and _load. NULL table: -1, -EINVAL, -EINVAL. */

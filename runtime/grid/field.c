@@ -107,7 +107,9 @@ static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *bu
         if (err == 0 && (err = mx_plane_stream_next(planes, &plane)) == 1) err = use(context, z, plane);
     }
     err = mx_plane_stream_close(planes, err);
-    if (err == -EBADMSG) return mx_field_damaged(buffer, layout, "the grid", why);
+    /* Else what is written here was read elsewhere, and `use` has said where. */
+    if (err == -EBADMSG && mx_buffer_damage(buffer) >= 0)
+        return mx_field_damaged(buffer, layout, "the grid", why);
     if (err < 0 && err != -EINTR && why != NULL && why->text[0] == 0)
         mx_fail(why, err, "%s the grid failed: %s", write ? "writing" : "reading", strerror(-err));
     return err;

@@ -29,6 +29,11 @@ struct mx_fixed_file {
  * multiple of a cell, no frame where one is read, a file that is too short. */
 int mx_layout_fixed_file(const struct mx_problem *problem, int32_t field, const struct mx_fixed_file *file,
                          mx_why *why, struct mx_fixed_layout *out);
+/* Transfers of the run's own Buffers of C consist of whole units of unit_bytes, a power of two: of a layout
+ * of mx_layout_make (pad: planes, and rows that are transferred alone, become multiples of it), or of one
+ * that is stored already, where planes are multiples of it. */
+void mx_layout_fixed_units(const struct mx_problem *problem, int64_t unit_bytes, bool pad, bool cuts_y,
+                           struct mx_layout *layout);
 /* A Buffer of C as if it were one of A: for mx_field_write and mx_field_read, plane streams and .npy files.
  * Not for files of users. */
 void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx_layout *out);

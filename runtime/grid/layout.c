@@ -65,6 +65,20 @@ int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct
     return 0;
 }
 
+void mx_layout_fixed_units(const struct mx_problem *p, int64_t unit, bool pad, bool cuts_y,
+                           struct mx_layout *l) {
+    const bool ghost_rows = cuts_y && mx_sides_periodic(&p->sides, MX_DIM_Y);
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) {
+        struct mx_fixed_layout *f = &l->fixed[i];
+        if (f->user_file) continue;
+        if (pad && ghost_rows) f->row_pitch_bytes = round_up(f->row_pitch_bytes, unit);
+        if (pad) f->plane_pitch_bytes = round_up(l->rows * f->row_pitch_bytes, unit);
+        if (pad) f->bytes = l->planes * f->plane_pitch_bytes;
+        if (f->plane_pitch_bytes % unit == 0 && (int64_t)f->align_bytes < unit)
+            f->align_bytes = (uint32_t)unit;
+    }
+}
+
 void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx_layout *out) {
     const struct mx_fixed_layout *f = &layout->fixed[field];
     *out = (struct mx_layout){.rows = layout->rows,

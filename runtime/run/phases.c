@@ -102,6 +102,15 @@ static int save_hashes(struct mx_run *r, mx_buffer *buffer) {
     return mx_buffer_integrity_save(buffer);
 }
 
+/* Of C, which is never written again: with the first commit. */
+static int save_fixed_hashes(struct mx_run *r) {
+    int err = 0;
+    for (int32_t i = 0; i < MX_MAX_FIXED && err == 0 && !r->fixed_saved; i++)
+        if (r->file[i] == NULL && r->fixed[i] != NULL) err = save_hashes(r, r->fixed[i]);
+    r->fixed_saved |= err == 0;
+    return err;
+}
+
 /* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
 static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
@@ -109,6 +118,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0 && r->note.integrity_unit > 0) err = save_hashes(r, r->buffer[buffer]);
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = save_hashes(r, r->partner[buffer]);
+    if (err == 0 && r->note.integrity_unit > 0) err = save_fixed_hashes(r);
     if (err == 0) err = mx_run_sync_traces(r);
     if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
     if (err == 0) err = mx_run_publish_snapshots(r, r->first_time + time);
@@ -282,6 +292,8 @@ int mx_fill_sided(void *context, int64_t z, char *plane) {
 
 /* The source of a Buffer that is to hold the same as another one. */
 struct copy {
+    struct mx_run *r;
+    mx_buffer *buffer;
     struct mx_plane_stream *from;
     const struct mx_layout *layout;
 };
@@ -291,13 +303,14 @@ static int copy_plane(void *context, int64_t z, char *plane) {
     char *from;
     (void)z;
     int err = mx_plane_stream_next(c->from, &from);
+    if (err == -EBADMSG) return mx_field_damaged(c->buffer, c->layout, "the grid", &c->r->why);
     if (err != 1) return err < 0 ? err : -EIO;
     memcpy(plane, from, (size_t)c->layout->plane_pitch_bytes);
     return 0;
 }
 
 static int copy_buffer(struct mx_run *r, mx_buffer *from, mx_buffer *to) {
-    struct copy c = {NULL, &r->report.layout};
+    struct copy c = {r, from, NULL, &r->report.layout};
     int err = mx_plane_stream_open(from, c.layout, r->budget, false, &r->why, &c.from);
     if (err == 0) err = pass(r, "frames", to, true, copy_plane, &c);
     return mx_plane_stream_close(c.from, err);
@@ -305,7 +318,10 @@ static int copy_buffer(struct mx_run *r, mx_buffer *from, mx_buffer *to) {
 
 uint32_t mx_run_unframed(const struct mx_run *r) {
     if (!mx_run_has_store(r) || r->note.pending || !r->tuned.shape.init_both || r->rest.nt == 0) return 0;
-    return ((UINT32_C(1) << r->n_buffers) - 1) & ~r->note.framed;
+    /* Hashes are kept of the newest state alone: with --integrity the frames of the others are made anew. */
+    const uint32_t sound =
+        r->note.integrity_unit > 0 || r->o.integrity ? UINT32_C(1) << r->note.buffer : r->note.framed;
+    return ((UINT32_C(1) << r->n_buffers) - 1) & ~sound;
 }
 
 /* An algorithm that never writes the frame finds it in every Buffer, and in both arrays of pairs. */
@@ -437,7 +453,7 @@ static int save_no_hashes(struct mx_run *r) {
     if (!r->plain || r->note.integrity_unit == 0) return 0;
     int err = save_hashes(r, r->buffer[buffer]);
     if (err == 0 && r->tuned.shape.pairs) err = save_hashes(r, r->partner[buffer]);
-    return err;
+    return err == 0 ? save_fixed_hashes(r) : err;
 }
 
 /* A rank that goes back to the state before its newest one says so in its store before it overwrites that,

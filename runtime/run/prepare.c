@@ -413,14 +413,23 @@ static uint32_t alignment(const struct mx_run *r, uint64_t *capacity_bytes) {
     return r->backend->face == MX_FACE_TRANSFER ? PAGE_ALIGN : LINE_ALIGN;
 }
 
-/* Tables of hashes: 4 bytes for each row of each Buffer at most. */
+static bool has_hashes(const struct mx_run *r) { return r->o.integrity || r->note.integrity_unit > 0; }
+
+/* Tables of hashes: 4 bytes for each row of each Buffer at most, and for each unit of a Buffer of C. */
 static uint64_t integrity_bytes(const struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
-    bool on = r->o.integrity || r->note.integrity_unit > 0;
-    return on ? (mx_reads_old(p) ? 8 : 4) * MX_BUFFERS * (uint64_t)(p->ny + 2 * p->h) *
-                        (uint64_t)(p->nz + 2 * p->h) +
-                    (1u << 20)
-              : 0;
+    const uint64_t rows = (uint64_t)(p->ny + 2 * p->h), planes = (uint64_t)(p->nz + 2 * p->h);
+    uint64_t bytes = (mx_reads_old(p) ? 8 : 4) * MX_BUFFERS * rows * planes + (1u << 20);
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) {
+        const struct mx_fixed_layout *f = &r->tuned.layout.fixed[i]; /* of the last plan, if there was one */
+        const uint64_t beyond = mx_is_rank(&r->ranks) ? 2 * planes : 0;
+        const uint64_t plane =
+            f->plane_pitch_bytes > 0 && !f->user_file
+                ? (uint64_t)f->plane_pitch_bytes
+                : rows * (uint64_t)((p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype));
+        bytes += sizeof(uint32_t) * (plane / MX_FIXED_UNIT_BYTES + 1) * (planes + beyond) + 2 * PAGE_ALIGN;
+    }
+    return has_hashes(r) ? bytes : 0;
 }
 
 static bool plan_is_asked_for(const struct mx_options *o) {
@@ -746,6 +755,7 @@ int mx_run_plan(struct mx_run *r) {
     /* The former stores go when the new ones hold the state. */
     q->resumable |= (r->ranks.ranks > 1 && !in_place) || r->recut.asked;
     q->fixed = r->file_layout;
+    q->fixed_unit_bytes = has_hashes(r) ? MX_FIXED_UNIT_BYTES : 0;
     if (mx_run_has_store(r)) {
         for (int i = 0; i < MX_MAX_FIXED; i++) r->note.layout.fixed[i].align_bytes = q->offset_align_bytes;
         q->layout = &r->note.layout; /* of files that are read in place q->fixed */
@@ -974,6 +984,23 @@ static int open_faces(struct mx_run *r) {
     return err;
 }
 
+static int no_hashes(struct mx_run *r, const char *buffer, int err) {
+    return mx_fail(
+        &r->why, err,
+        "the hashes of the Buffer \"%s\" of %.300s %s%s: the store is damaged, start again without --resume",
+        buffer, r->report.device.place,
+        err == -EBADMSG ? "have changed" : "cannot be read: ", err == -EBADMSG ? "" : strerror(-err));
+}
+
+int mx_run_check_fixed(struct mx_run *r, mx_buffer *buffer, int32_t field, bool saved) {
+    char name[16];
+    int err = mx_buffer_integrity(buffer, MX_FIXED_UNIT_BYTES, r->budget, &r->why);
+    if (err == 0 && saved) err = mx_buffer_integrity_load(buffer);
+    if (err == -ENODATA)
+        err = 0; /* of an older memext, which kept none: they are taken with the first look */
+    return err == 0 || r->why.text[0] != 0 ? err : no_hashes(r, mx_note_fixed(field, name), err);
+}
+
 static int take_integrity(struct mx_run *r) {
     const struct mx_layout *l = &r->report.layout;
     int64_t unit = r->note.integrity_unit;
@@ -999,9 +1026,11 @@ static int take_integrity(struct mx_run *r) {
         mx_buffer *buffer = mx_run_buffer(r, number, i / r->n_buffers);
         err = mx_buffer_integrity(buffer, (uint64_t)unit, r->budget, &r->why);
         if (err == 0 && !r->plain && number == r->note.buffer && (err = mx_buffer_integrity_load(buffer)) < 0)
-            mx_fail(&r->why, err, "the hashes of the Buffer \"%s\" cannot be read from %.300s: %s",
-                    mx_note_buffers[number], r->report.device.place, strerror(-err));
+            no_hashes(r, mx_note_buffers[number], err);
     }
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++)
+        if (r->file[i] == NULL && r->fixed[i] != NULL)
+            err = mx_run_check_fixed(r, r->fixed[i], i, mx_run_has_store(r) && !r->plain);
     if (err == 0 && r->faces != NULL)
         err = mx_buffer_integrity(r->faces, (uint64_t)l->row_pitch_bytes, r->budget, &r->why);
     return err;

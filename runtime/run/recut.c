@@ -357,6 +357,17 @@ static int open_device(struct reader *e, const struct mx_former *f, const char *
     return -ENOTSUP; /* planes are not transferred one by one there */
 }
 
+/* A store of an older memext has none of C, and none are made in it. */
+static int open_hashes_of_fixed(struct reader *e, const struct mx_former *f) {
+    char field[16], name[24];
+    mx_buffer *sums = NULL;
+    snprintf(name, sizeof name, "%s.sum", mx_note_fixed(e->fixed, field));
+    if (pitch_of(e, f) % MX_FIXED_UNIT_BYTES != 0 || mx_buffer_open(e->device, name, NULL, &sums) < 0)
+        return 0;
+    mx_buffer_close(sums);
+    return mx_run_check_fixed(e->r, e->buffer, e->fixed, true);
+}
+
 static int open_buffer(struct reader *e, const struct mx_former *f) {
     char field[16];
     const char *name = e->fixed >= 0  ? mx_note_fixed(e->fixed, field)
@@ -364,7 +375,8 @@ static int open_buffer(struct reader *e, const struct mx_former *f) {
                                       : mx_note_buffers[f->buffer];
     mx_why *why = &e->r->why;
     int err = mx_buffer_open(e->device, name, why, &e->buffer);
-    if (err < 0 || e->fixed >= 0 || f->integrity_unit == 0) return err;
+    if (err < 0 || f->integrity_unit == 0) return err;
+    if (e->fixed >= 0) return open_hashes_of_fixed(e, f);
     err = mx_buffer_integrity(e->buffer, (uint64_t)f->integrity_unit, e->r->budget, why);
     if (err == 0 && (err = mx_buffer_integrity_load(e->buffer)) < 0)
         mx_fail(why, err, "the hashes of %.300s cannot be read: %s", f->path, strerror(-err));

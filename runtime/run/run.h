@@ -56,6 +56,9 @@ struct mx_run_outputs {
     struct mx_output timeline, trace;
 };
 
+/* What one hash of --integrity is of in Buffers of C, whose transfers are widened to whole units. */
+enum { MX_FIXED_UNIT_BYTES = 4096 };
+
 enum mx_run_state { MX_RUN_OPEN, MX_RUN_READY, MX_RUN_AT_WORK, MX_RUN_ENDED };
 
 struct mx_run {
@@ -80,6 +83,7 @@ struct mx_run {
     /* What the store says of itself: of ranks an older state may be what is gone on from, and other steps. */
     int64_t note_time, note_nt;
     int32_t note_buffer;
+    bool fixed_saved; /* the hashes of C are in the store */
     bool plain; /* no hashes are kept of the state that is gone on from: --integrity begins with this run */
     int64_t first_time; /* steps that the store holds already */
     struct mx_tune_request request;
@@ -171,8 +175,10 @@ int mx_run_plan(
     struct mx_run *r); /* plan and predictions, without or (after the store) with the device's own facts */
 int mx_run_open_store(struct mx_run *r);   /* device, budget, Buffers */
 int mx_run_check_verify(struct mx_run *r); /* with the store open: is there memory for --verify? (verify.c) */
-int mx_run_check_names(struct mx_run *r);  /* no output may be the input, the store, or another output: before
-                                              any is opened */
+/* A Buffer of C is checked from now on, with the hashes that were saved or with none. */
+int mx_run_check_fixed(struct mx_run *r, mx_buffer *buffer, int32_t field, bool saved);
+int mx_run_check_names(struct mx_run *r); /* no output may be the input, the store, or another output: before
+                                             any is opened */
 /* Of --resume, before --json is opened: a run that is refused leaves its report, but not where the files of
  * the stored run are. */
 int mx_run_check_stored_names(struct mx_run *r);

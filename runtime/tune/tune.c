@@ -191,6 +191,9 @@ static int make_layouts(struct job *job, mx_why *why) {
         if (err < 0) return err;
         if (job->request->face == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
     }
+    for (int i = 0; i < 2 && job->request->fixed_unit_bytes > 0; i++)
+        mx_layout_fixed_units(&job->problem, job->request->fixed_unit_bytes, job->request->layout == NULL,
+                              i == 1, &job->layout[i]);
     for (int32_t i = 0; i < mx_fixed_count(&job->problem) && fixed != NULL; i++)
         if (fixed[i].row_pitch_bytes > 0) job->layout[0].fixed[i] = job->layout[1].fixed[i] = fixed[i];
     return 0;

@@ -217,10 +217,11 @@ struct mx_tune_request {
     uint64_t capacity_bytes;     /* of the device; 0 = unknown */
     struct mx_rates rates;       /* 0 fields = defaults */
     const struct mx_layout
-        *layout;       /* of a store that is there already: the plan has to do with it; NULL = free */
-    bool blocks_only;  /* only algorithms that move data between Buffers and Blocks */
-    bool whole_planes; /* partial planes must not be transferred */
-    bool resumable;    /* only algorithms whose finished sweeps are commits */
+        *layout;              /* of a store that is there already: the plan has to do with it; NULL = free */
+    bool blocks_only;         /* only algorithms that move data between Buffers and Blocks */
+    bool whole_planes;        /* partial planes must not be transferred */
+    bool resumable;           /* only algorithms whose finished sweeps are commits */
+    int64_t fixed_unit_bytes; /* transfers of own Buffers of C are multiples of it, a power of two; 0 = any */
     const struct mx_fixed_layout *fixed; /* [mx_fixed_count], of a system: how C lies where that is not the
                                             layout's own choice, files of the user above all; one with
                                             row_pitch_bytes 0 is left as it is. NULL = none */

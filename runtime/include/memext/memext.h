@@ -182,8 +182,8 @@ struct mx_store_facts {
  * or no store), -EACCES, -ENOTBLK, -ELOOP (a symbolic link), -ENOTSUP (a store of another format), -EIO
  * (damaged, or shorter than its Buffers). */
 int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
-/* The same with what its note says, as one JSON object, the one that `memext info PATH --json` has as `store`:
- * state, problem, plan, step and, as `arrays`, name, dtype, offset_bytes, row_pitch_bytes and
+/* The same with what its note says, as one JSON object, the one that `memext info PATH --json` has as
+ * `store`: state, problem, plan, step and, as `arrays`, name, dtype, offset_bytes, row_pitch_bytes and
  * plane_pitch_bytes of every field in the file: of its first cell, frame counted, which reaches
  * problem.h cells beyond nx, ny and nz on every side. They hold step `step` until somebody goes on with the
  * store. *out is to be given to free(). Errors as above; -ENOMEM. */
@@ -233,8 +233,9 @@ int mx_test(const mx_ticket *ticket);
  *
  * 4 bytes a unit in a Block that is counted against `budget` (NULL = not counted), and as much on a durable
  * device, in an extent "NAME.sum" that is made now unless the store has it: NAME is at most 11 bytes then.
- * -EINVAL (units that are no multiple of offset_align_bytes or larger than the Buffer; the name), -EEXIST (is
- * checked already), -ENOMEM, -ENOSPC. Called before transfers of this Buffer; ends with mx_buffer_close. */
+ * -EINVAL (units that are no multiple or part of offset_align_bytes, or larger than the Buffer; the name),
+ * -EEXIST (is checked already), -ENOMEM, -ENOSPC. Called before transfers of this Buffer; ends with
+ * mx_buffer_close. */
 int mx_buffer_integrity(mx_buffer *buffer, uint64_t unit_bytes, mx_budget *budget, mx_why *why);
 /* The first byte in the Buffer of the first unit whose read was -EBADMSG; -1 = none was. */
 int64_t mx_buffer_damage(const mx_buffer *buffer);
@@ -298,8 +299,8 @@ struct mx_grid {
                            none (frame=edge, mirror, periodic or a number: it is made), or output-frame=none that
                            a sink gets none */
     int64_t nx, ny, nz; /* cells, the frame included, if there is one */
-    char dtype[8];      /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
-    char field[32];     /* with a kernel the field that is meant, since open is called for each; "" without */
+    char dtype[8];  /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
+    char field[32]; /* with a kernel the field that is meant, since open is called for each; "" without */
 };
 
 /* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first cell of struct mx_grid
@@ -314,11 +315,12 @@ struct mx_grid_box {
 };
 
 /* Where an initial grid comes from. A run asks for whole planes, each once and in order of z; once more where
- * it verifies, and, where planes of the frame are copies (frames that are made, sides in z that are not fixed),
- * for what they copy. With a kernel a source gives all fields that no option gives: those that are only read, and those
- * of the state at step 0 (the step before of leapfrog kernels, NAME.old, is the same as NAME then); open is
- * called for each of them, and planes come field after field. All functions are called one at a time, on a thread of the library, and return 0 or a negative
- * errno that ends the run, with a sentence in *why (or none). */
+ * it verifies, and, where planes of the frame are copies (frames that are made, sides in z that are not
+ * fixed), for what they copy. With a kernel a source gives all fields that no option gives: those that are
+ * only read, and those of the state at step 0 (the step before of leapfrog kernels, NAME.old, is the same as
+ * NAME then); open is called for each of them, and planes come field after field. All functions are called
+ * one at a time, on a thread of the library, and return 0 or a negative errno that ends the run, with a
+ * sentence in *why (or none). */
 struct mx_source {
     uint32_t size;    /* sizeof(struct mx_source) */
     void *context;    /* first argument of the functions */
@@ -329,13 +331,14 @@ struct mx_source {
     int (*open)(void *context, struct mx_grid *grid, mx_why *why);
     int (*region)(void *context, const struct mx_grid_box *box, mx_why *why); /* fills box->data */
     void (*close)(void *context); /* once, if open returned 0; NULL = nothing to do */
-    /* Instead of region, which is NULL then: the same row by row. row->y0 and row->z0 say which one, cell x lies at
-     * row->data + x * element, x from 0 to row->x1 - 1. */
+    /* Instead of region, which is NULL then: the same row by row. row->y0 and row->z0 say which one, cell x
+     * lies at row->data + x * element, x from 0 to row->x1 - 1. */
     int (*row)(void *context, const struct mx_grid_box *row, mx_why *why);
 };
 
 /* Where the result goes: whole planes, each once and in order of z, frame included. As for sources: with a
- * kernel all fields of the state, plane by plane, those of the other array (NAME.old, the partner) afterwards. */
+ * kernel all fields of the state, plane by plane, those of the other array (NAME.old, the partner)
+ * afterwards. */
 struct mx_sink {
     uint32_t size; /* sizeof(struct mx_sink) */
     void *context;
@@ -348,7 +351,8 @@ struct mx_sink {
      * was stopped, a result that was verified and differs), and what was taken is to be thrown away. NULL =
      * nothing to do. */
     int (*close)(void *context, bool whole, mx_why *why);
-    int (*row)(void *context, const struct mx_grid_box *row, mx_why *why); /* instead of region, as in a source */
+    int (*row)(void *context, const struct mx_grid_box *row,
+               mx_why *why); /* instead of region, as in a source */
 };
 
 struct mx_run_options {
@@ -418,8 +422,8 @@ int mx_run_report(mx_run *run, mx_why *why, char **out);
 
 /* What memext sees of the machine as one JSON object, the text that `memext info --json` writes: machine,
  * dram_limit_bytes, reserve_bytes, backends and whether they work here, algorithms, stencils; with a path (a
- * directory, file or block device; NULL = none) `device`. *out is to be given to free(). -ENOENT, -EACCES (the
- * path), -ENOMEM. */
+ * directory, file or block device; NULL = none) `device`. *out is to be given to free(). -ENOENT, -EACCES
+ * (the path), -ENOMEM. */
 int mx_machine_report(const char *path, mx_why *why, char **out);
 
 /* Stops the run if it is under way, waits for its end, closes and frees everything. NULL allowed. */
