@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PARAMS = 2 * MX_MAX_PARAMS };
@@ -18,6 +19,8 @@ static void help(FILE *to) {
         "  build                    compile it (or find it in the cache) and say where the object is\n"
         "  check                    run it on small poisoned rows and say what is wrong with it\n"
         "  show                     its form, fields, parameters, reductions and identity\n\n"
+        "  -n NX NY NZ              check: cells of the grid that the kernel is for (default 67 11 9)\n"
+        "  -t NT                    check: its time steps (default 7)\n"
         "  --param NAME=VALUE       a parameter's value instead of the kernel's own; may be repeated\n"
         "  --help                   this text\n\n"
         "The compiler is that of the environment variable CC, else cc, gcc or clang; objects are kept in\n"
@@ -64,13 +67,14 @@ static int build(const struct mx_system *s) {
     return 0;
 }
 
-static int work(const char *verb, const struct mx_kernel_options *o, mx_why *why) {
+static int work(const char *verb, const struct mx_kernel_options *o, const struct mx_kernel_grid *grid,
+                mx_why *why) {
     struct mx_system *s = NULL;
     const bool checking = strcmp(verb, "check") == 0;
     int err = mx_kernel_open(o, why, &s);
     if (o->messages[0] != 0) fputs(o->messages, stderr);
     if (err < 0) return err;
-    if (checking && (err = mx_kernel_check(s, why)) == 0)
+    if (checking && (err = mx_kernel_check(s, grid, why)) == 0)
         printf("%s: nothing wrong found%s%s\n", s->name,
                mx_kernel_facts(s).functions[0] != 0 ? "; its bits depend on the machine, for it calls " : "",
                mx_kernel_facts(s).functions);
@@ -80,17 +84,40 @@ static int work(const char *verb, const struct mx_kernel_options *o, mx_why *why
     return err;
 }
 
+static bool take_number(const char *text, int64_t low, int64_t *out) {
+    char *end;
+    errno = 0;
+    const long long n = text != NULL ? strtoll(text, &end, 10) : 0;
+    if (text == NULL || end == text || *end != 0 || errno != 0 || n < low || n > INT64_C(1) << 40)
+        return fprintf(stderr, "memext kernel: '%s' is no whole number from %lld to 2^40\n",
+                       text != NULL ? text : "", (long long)low),
+               false;
+    return *out = n, true;
+}
+
+/* -n takes three words, of which getopt knows the first. */
+static bool take_extents(int argc, char **argv, struct mx_kernel_grid *grid) {
+    bool well = take_number(optarg, 1, &grid->n[0]);
+    for (int i = 1; i < 3 && well; i++)
+        well = take_number(optind < argc ? argv[optind] : NULL, 1, &grid->n[i]), optind++;
+    return well;
+}
+
 int mx_cmd_kernel(int argc, char **argv) {
     static const struct option options[] = {
         {"param", required_argument, NULL, 'p'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     static const char *const verbs[] = {"build", "check", "show"};
     static char messages[64 << 10];
     const char *params[MAX_PARAMS];
+    struct mx_kernel_grid grid = {{67, 11, 9}, 7};
     struct mx_kernel_options o = {.params = params, .messages = messages, .messages_bytes = sizeof messages};
     mx_why why = {0};
     optind = 0;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "hn:t:", options, NULL)) != -1;) {
         if (c == 'h') return help(stdout), MX_EXIT_OK;
+        if (c == 'n' && !take_extents(argc, argv, &grid)) return MX_EXIT_REFUSED;
+        if (c == 't' && !take_number(optarg, 0, &grid.nt)) return MX_EXIT_REFUSED;
+        if (c == 'n' || c == 't') continue;
         if (c != 'p') return MX_EXIT_REFUSED;
         if (o.n_params == MAX_PARAMS)
             return fprintf(stderr, "memext kernel: more than %d times --param\n", MAX_PARAMS),
@@ -106,7 +133,7 @@ int mx_cmd_kernel(int argc, char **argv) {
     o.path = argv[optind + 1];
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(argv[optind], verbs[i]) != 0) continue;
-        int err = work(verbs[i], &o, &why);
+        int err = work(verbs[i], &o, &grid, &why);
         if (err < 0) fprintf(stderr, "memext kernel: %s\n", why.text[0] != 0 ? why.text : strerror(-err));
         return mx_exit_status(err, false);
     }

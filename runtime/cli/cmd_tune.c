@@ -92,7 +92,8 @@ static int take_system(struct tune *t) {
     if (err < 0) return err;
     mx_fields_of(t->system, &t->fields);
     err = mx_fields_take_files(&t->fields, &t->o, t->system, &t->why);
-    return err == 0 ? mx_fields_open(&t->fields, &t->o.problem, false, &t->why) : err;
+    if (err == 0) err = mx_fields_open(&t->fields, &t->o.problem, false, &t->why);
+    return err == 0 ? mx_try_kernel(&t->o, t->system, &t->why) : err;
 }
 
 /* A file that cannot be read in place would be copied. */

@@ -19,13 +19,11 @@
 #include <string.h>
 
 enum {
-    CELLS = 67, /* in x: several vectors and a rest, of any vector length */
-    ROWS = 3,
+    MOST_CELLS = 67, /* in x: several vectors and a rest, of any vector length */
+    MOST_ROWS = 3,
     SIDE = 16,  /* cells beside a row and its frame */
     BESIDE = 2, /* rows beside the patch and its frame */
     AROUND = 4, /* plane pointers before the first and after the last */
-    NY = 11,
-    NZ = 9,
     ROUNDS = 3,
     POISONS = 2,
     CPU_SECONDS = 20,
@@ -52,21 +50,26 @@ struct image {
     int64_t fixed_pitch[MX_MAX_FIXED + 1];
 };
 
+/* Where in the grid the patch is. */
 struct place {
-    int64_t y, z, t;
+    int64_t x, y, z, t;
 };
 
 struct check {
     const struct mx_system *system;
+    struct mx_kernel_grid grid;
+    int64_t cells, rows; /* of the patch: no more than the grid has */
     struct mx_isolated *report;
     int level;                      /* 0: B from A, 1: A from B */
     const struct mx_reduce *reduce; /* not the level itself but what this gives for its cells; or NULL */
     int round;
     struct place place;
     struct image image;
-    char *expected; /* [n_out][ROWS][CELLS] of 8 bytes */
+    char *expected; /* [n_out][rows][cells] of 8 bytes */
     bool finite[2][MX_MAX_FIELDS];
 };
+
+static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 struct cell {
     int32_t field;
@@ -113,8 +116,8 @@ static void put(char *to, enum mx_dtype dtype, uint64_t random, int round) {
 /* The same values wherever a block lies. */
 static void fill_block(const struct check *c, const struct block *b, char *image, uint64_t seed) {
     const int64_t e = mx_dtype_bytes(b->dtype), h = radius(c);
-    for (int64_t row = -h - BESIDE; row < ROWS + h + BESIDE; row++)
-        for (int64_t x = -SIDE; x < CELLS + 2 * h + SIDE; x++) {
+    for (int64_t row = -h - BESIDE; row < c->rows + h + BESIDE; row++)
+        for (int64_t x = -SIDE; x < c->cells + 2 * h + SIDE; x++) {
             const uint64_t key =
                 (((uint64_t)b->kind * 64 + (uint64_t)b->field) * 64 + (uint64_t)(b->dz + 32)) * 4096 * 4096 +
                 (uint64_t)(row + 64) * 4096 + (uint64_t)(x + 64);
@@ -137,12 +140,12 @@ static void fill(const struct check *c, struct image *m) {
 
 /* `spread` moves every field by another number of cells and makes rows longer by some. */
 static void place_block(const struct check *c, struct image *m, struct block b, int spread) {
-    const int64_t e = mx_dtype_bytes(b.dtype), h = radius(c), cells = CELLS + 2 * h + 2 * SIDE;
+    const int64_t e = mx_dtype_bytes(b.dtype), h = radius(c), cells = c->cells + 2 * h + 2 * SIDE;
     const int64_t shift = spread * (5 * b.field + 3 * (int)b.kind + 1) % 16;
     b.pitch =
         b.kind == FIXED ? (cells + spread * (b.field + 1)) * e : (cells * 8 + 63) / 64 * 64 + spread * 64;
     b.from = m->bytes;
-    b.bytes = (b.pitch * (ROWS + 2 * (h + BESIDE)) + 16 * 8 + 63) / 64 * 64;
+    b.bytes = (b.pitch * (c->rows + 2 * (h + BESIDE)) + 16 * 8 + 63) / 64 * 64;
     b.at = b.from + (h + BESIDE) * b.pitch + (SIDE + shift) * e;
     m->bytes += b.bytes;
     if (b.kind == FIXED) m->fixed_pitch[b.field] = b.pitch;
@@ -202,11 +205,19 @@ static void call(const struct check *c, struct image *m, int64_t row, int64_t ro
     for (; c->reduce != NULL && rows > 1; rows--) call(c, m, row++, 1, x0, x1); /* one row each */
     const struct block *beyond = &m->blocks[m->n_blocks - 1];
     const int32_t n_in = m->n_in * (2 * s->h + 1), n_fixed = s->n_fixed * (2 * s->hc + 1);
-    for (int32_t i = 0; i < n_in + 2 * AROUND; i++) m->in[i] = m->work + beyond->at + row * beyond->pitch;
-    for (int32_t i = 0; i < n_fixed + 2 * AROUND; i++) m->fixed[i] = m->in[0];
+    const int64_t first = c->place.x; /* pointers are to cell 0 of rows that begin before the patch */
+    /* Whoever goes beyond the planes of a field does so in cells of the field next to them. */
+    for (int32_t i = 0; i < n_in + 2 * AROUND; i++) {
+        const struct block *next = &m->blocks[i < AROUND ? 0 : n_in - 1];
+        m->in[i] = m->work + beyond->at + row * beyond->pitch - first * mx_dtype_bytes(next->dtype);
+    }
+    for (int32_t i = 0; i < n_fixed + 2 * AROUND; i++) {
+        const struct block *next = &m->blocks[n_fixed == 0 ? 0 : i < AROUND ? n_in : n_in + n_fixed - 1];
+        m->fixed[i] = m->work + beyond->at + row * beyond->pitch - first * mx_dtype_bytes(next->dtype);
+    }
     for (int32_t i = 0; i + 1 < m->n_blocks; i++) {
         const struct block *b = &m->blocks[i];
-        char *at = m->work + b->at + row * b->pitch;
+        char *at = m->work + b->at + row * b->pitch - first * mx_dtype_bytes(b->dtype);
         if (i < n_in)
             m->in[AROUND + i] = at;
         else if (i < n_in + n_fixed)
@@ -221,16 +232,16 @@ static void call(const struct check *c, struct image *m, int64_t row, int64_t ro
                              .fixed_pitch = m->fixed_pitch,
                              .rows = rows,
                              .param = s->param,
-                             .x0 = x0,
-                             .x1 = x1,
+                             .x0 = first + x0,
+                             .x1 = first + x1,
                              .y = c->place.y + row,
                              .z = c->place.z,
                              .t = c->place.t,
-                             .nx = CELLS,
-                             .ny = NY,
-                             .nz = NZ};
+                             .nx = c->grid.n[0],
+                             .ny = c->grid.n[1],
+                             .nz = c->grid.n[2]};
     if (c->reduce != NULL)
-        c->reduce->value(&r, (double *)m->out[0] + x0);
+        c->reduce->value(&r, (double *)m->out[0] + first + x0);
     else
         s->row[c->level](&r);
 }
@@ -239,7 +250,7 @@ static void call(const struct check *c, struct image *m, int64_t row, int64_t ro
 static bool has_old(const struct check *c) { return c->system->form != MX_JACOBI && c->reduce == NULL; }
 
 static void call_all(const struct check *c, struct image *m) {
-    call(c, m, 0, ROWS, radius(c), CELLS + radius(c));
+    call(c, m, 0, c->rows, radius(c), c->cells + radius(c));
 }
 
 /* ---- results */
@@ -249,7 +260,7 @@ static struct block *written(struct image *m, int32_t field) {
 }
 
 static char *expected_at(const struct check *c, struct cell at) {
-    return c->expected + ((at.field * ROWS + at.row) * CELLS + at.x - radius(c)) * 8;
+    return c->expected + ((at.field * c->rows + at.row) * c->cells + at.x - radius(c)) * 8;
 }
 
 static double as_real(enum mx_dtype dtype, const char *from) {
@@ -269,8 +280,8 @@ static bool is_expected(const struct check *c, struct image *m, struct cell at) 
 static void keep_results(struct check *c) {
     struct image *m = &c->image;
     for (int32_t f = 0; f < m->n_out; f++)
-        for (int64_t row = 0; row < ROWS; row++)
-            for (int64_t x = radius(c); x < CELLS + radius(c); x++) {
+        for (int64_t row = 0; row < c->rows; row++)
+            for (int64_t x = radius(c); x < c->cells + radius(c); x++) {
                 const struct block *b = written(m, f);
                 const int64_t e = mx_dtype_bytes(b->dtype);
                 const char *from = m->work + b->at + row * b->pitch + x * e;
@@ -282,8 +293,8 @@ static void keep_results(struct check *c) {
 /* The first cell that differs from what was kept. */
 static bool all_expected(const struct check *c, struct image *m, struct cell *where) {
     for (int32_t f = 0; f < m->n_out; f++)
-        for (int64_t row = 0; row < ROWS; row++)
-            for (int64_t x = radius(c); x < CELLS + radius(c); x++)
+        for (int64_t row = 0; row < c->rows; row++)
+            for (int64_t x = radius(c); x < c->cells + radius(c); x++)
                 if (!is_expected(c, m, (struct cell){f, row, x}))
                     return *where = (struct cell){f, row, x}, false;
     return true;
@@ -293,7 +304,8 @@ static int differs(struct check *c, struct cell at, const char *what) {
     return mx_fail(&c->report->why, -EINVAL,
                    "the kernel \"%s\" %s: %s of the cell at X = %lld, Y = %lld, Z = %lld changes",
                    c->system->name, what, name_of(c, written(&c->image, at.field)),
-                   (long long)(at.x - radius(c)), (long long)(c->place.y + at.row), (long long)c->place.z);
+                   (long long)(c->place.x + at.x - radius(c)), (long long)(c->place.y + at.row),
+                   (long long)c->place.z);
 }
 
 static int expect_all(struct check *c, const char *what) {
@@ -310,7 +322,7 @@ static int check_row_written(struct check *c, const struct block *b, int64_t row
     for (int64_t i = begin; i < end; i++) {
         if (c->image.work[i] == c->image.clean[i]) continue;
         const int64_t x = (i - cell0 + 4096 * e) / e - 4096 - h;
-        if (b->kind == WRITTEN && row >= 0 && row < ROWS && x >= 0 && x < CELLS) continue;
+        if (b->kind == WRITTEN && row >= 0 && row < c->rows && x >= 0 && x < c->cells) continue;
         if (b->kind == BEYOND)
             return mx_fail(&c->report->why, -EINVAL,
                            "the kernel \"%s\" writes to planes that it may not even read", c->system->name);
@@ -319,9 +331,11 @@ static int check_row_written(struct check *c, const struct block *b, int64_t row
                            c->system->name, name_of(c, b));
         return mx_fail(&c->report->why, -EINVAL,
                        "the kernel \"%s\" writes %s at X = %lld, Y = %lld, outside of the cells that it was "
-                       "asked for (X = 0 to %d, Y = %lld to %lld)",
-                       c->system->name, name_of(c, b), (long long)x, (long long)(c->place.y + row), CELLS - 1,
-                       (long long)c->place.y, (long long)c->place.y + ROWS - 1);
+                       "asked for (X = %lld to %lld, Y = %lld to %lld)",
+                       c->system->name, name_of(c, b), (long long)(c->place.x + x),
+                       (long long)(c->place.y + row), (long long)c->place.x,
+                       (long long)(c->place.x + c->cells - 1), (long long)c->place.y,
+                       (long long)c->place.y + c->rows - 1);
     }
     return 0;
 }
@@ -330,7 +344,7 @@ static int check_written(struct check *c) {
     const int64_t h = radius(c);
     int err = 0;
     for (int32_t i = 0; i < c->image.n_blocks && err == 0; i++)
-        for (int64_t row = -h - BESIDE; row < ROWS + h + BESIDE && err == 0; row++)
+        for (int64_t row = -h - BESIDE; row < c->rows + h + BESIDE && err == 0; row++)
             err = check_row_written(c, &c->image.blocks[i], row);
     return err;
 }
@@ -359,8 +373,7 @@ static int check_old(struct check *c) {
                                  : "reads the values that a reduction writes");
         return differs(
             c, at,
-            unset ? "leaves a cell as it was, which MX_JACOBI does not allow (SET every field in every "
-                    "cell)"
+            unset ? "leaves a cell as it was, and a row function stores all of them (memext/cell.h does)"
                   : "reads the value that it replaces, which MX_JACOBI does not have (MX_LEAPFROG and "
                     "MX_STAGGERED do)");
     }
@@ -375,15 +388,16 @@ static int check_again(struct check *c) {
 
 static int check_rows(struct check *c) {
     work_from(&c->image, c->image.clean);
-    for (int64_t row = ROWS - 1; row >= 0; row--) call(c, &c->image, row, 1, radius(c), CELLS + radius(c));
+    for (int64_t row = c->rows - 1; row >= 0; row--)
+        call(c, &c->image, row, 1, radius(c), c->cells + radius(c));
     return expect_all(c, "depends on how many rows a call computes");
 }
 
 static int check_pieces(struct check *c) {
     work_from(&c->image, c->image.clean);
-    const int64_t first = radius(c), end = CELLS + first;
+    const int64_t first = radius(c), end = c->cells + first;
     for (int64_t x = first, n = 1 + c->round; x < end; x += n, n = n * 2 % 29 + 1)
-        call(c, &c->image, 0, ROWS, x, x + n < end ? x + n : end);
+        call(c, &c->image, 0, c->rows, x, x + n < end ? x + n : end);
     return expect_all(c, "depends on how x is cut into pieces");
 }
 
@@ -450,7 +464,7 @@ static int locate(struct check *c, int64_t row, int64_t x, const char *poison) {
     const int64_t h = radius(c);
     int32_t field;
     work_from(m, m->clean);
-    call(c, m, row, 1, h, CELLS + h);
+    call(c, m, row, 1, h, c->cells + h);
     if (!cell_is_expected(c, m, row, x, &field))
         return differs(c, (struct cell){field, row, x}, "depends on how many rows a call computes");
     work_from(m, m->clean);
@@ -460,8 +474,8 @@ static int locate(struct check *c, int64_t row, int64_t x, const char *poison) {
     for (int32_t i = 0; i < m->n_blocks; i++) {
         const struct block *b = &m->blocks[i];
         const int64_t e = mx_dtype_bytes(b->dtype);
-        for (int64_t y = -h - BESIDE; y < ROWS + h + BESIDE; y++)
-            for (int64_t at = -SIDE; at < CELLS + 2 * h + SIDE; at++) {
+        for (int64_t y = -h - BESIDE; y < c->rows + h + BESIDE; y++)
+            for (int64_t at = -SIDE; at < c->cells + 2 * h + SIDE; at++) {
                 if (may_read(c, b, row, x, y, at)) continue;
                 const int64_t byte = b->at + y * b->pitch + at * e;
                 restore_cell(m, m->clean, row, x);
@@ -479,11 +493,11 @@ static int check_reads(struct check *c) {
     int64_t near = 0, n = 0;
     for (int32_t i = 0; i < m->n_blocks; i++)
         near += (int64_t)(2 * m->blocks[i].reach + 1) * (2 * m->blocks[i].reach + 1);
-    const int64_t step = 1 + 2 * near * ROWS * CELLS / MOST_COPIED;
+    const int64_t step = 1 + 2 * near * c->rows * c->cells / MOST_COPIED;
     for (int p = 0; p < POISONS; p++) {
         work_from(m, m->poison[p]);
-        for (int64_t row = ROWS - 1; row >= 0; row--)
-            for (int64_t x = CELLS + radius(c) - 1; x >= radius(c); x--) {
+        for (int64_t row = c->rows - 1; row >= 0; row--)
+            for (int64_t x = c->cells + radius(c) - 1; x >= radius(c); x--) {
                 int32_t field;
                 if (n++ % step != 0) continue;
                 copy_near(c, m, m->clean, row, x);
@@ -577,9 +591,10 @@ static int check_round(struct check *c) {
     work_from(m, m->clean);
     snprintf(
         c->report->stage, sizeof c->report->stage,
-        " when it computes %d rows of %d cells: it reads or writes far outside of them, or divides whole "
-        "numbers by 0",
-        ROWS, CELLS);
+        " when it computes %lld rows of %lld cells of a grid of %lld x %lld x %lld: it reads or writes far "
+        "outside of them, or divides whole numbers by 0",
+        (long long)c->rows, (long long)c->cells, (long long)c->grid.n[0], (long long)c->grid.n[1],
+        (long long)c->grid.n[2]);
     call_all(c, m);
     keep_results(c);
     int err = 0;
@@ -588,11 +603,16 @@ static int check_round(struct check *c) {
 }
 
 static int check_level(struct check *c) {
-    static const struct place places[ROUNDS] = {{0, 0, 0}, {4, 3, 1}, {NY - ROWS, NZ - 1, 6}};
+    const int64_t last[4] = {c->grid.n[0] - c->cells, c->grid.n[1] - c->rows, c->grid.n[2] - 1,
+                             c->grid.nt > 0 ? c->grid.nt - 1 : 0};
+    const struct place places[ROUNDS] = {
+        {0, 0, 0, 0},
+        {last[0] / 2, lesser(4, last[1]), lesser(3, last[2]), lesser(1, last[3])},
+        {last[0], last[1], last[2], last[3]}};
     int err = image_make(c, 0, &c->image);
     if (err < 0) return err;
     memset(c->finite, 0, sizeof c->finite);
-    c->expected = calloc((size_t)c->image.n_out * ROWS * CELLS, 8);
+    c->expected = calloc((size_t)c->image.n_out * (size_t)(c->rows * c->cells), 8);
     if (c->expected == NULL)
         err = mx_fail(&c->report->why, -ENOMEM, "no memory to try out the kernel \"%s\"", c->system->name);
     for (c->round = 0; c->round < ROUNDS && err == 0; c->round++) {
@@ -612,14 +632,23 @@ static int check_level(struct check *c) {
     return err;
 }
 
+struct asked {
+    const struct mx_system *system;
+    struct mx_kernel_grid grid;
+};
+
 static int check_in_child(void *context, struct mx_isolated *report) {
-    const struct mx_system *s = context;
+    const struct asked *asked = context;
+    const struct mx_system *s = asked->system;
     struct segments segments = {.take = true, .same = true};
     memcpy(&segments.inside, &s->row[0], sizeof segments.inside);
     dl_iterate_phdr(look_at_segments, &segments);
     struct check *c = calloc(1, sizeof *c);
     if (c == NULL) return mx_fail(&report->why, -ENOMEM, "no memory to try out the kernel \"%s\"", s->name);
     c->system = s, c->report = report;
+    c->grid = asked->grid;
+    c->cells = lesser(MOST_CELLS, c->grid.n[0]);
+    c->rows = lesser(MOST_ROWS, c->grid.n[1]);
     int err = 0;
     const int levels = s->form == MX_STAGGERED ? 2 : 1;
     for (c->level = 0; c->level < levels && err == 0; c->level++) err = check_level(c);
@@ -641,8 +670,10 @@ static int check_in_child(void *context, struct mx_isolated *report) {
     return err;
 }
 
-int mx_kernel_check(const struct mx_system *system, mx_why *why) {
+int mx_kernel_check(const struct mx_system *system, const struct mx_kernel_grid *grid, mx_why *why) {
+    static const struct mx_kernel_grid any = {{MOST_CELLS, 11, 9}, 7};
+    struct asked asked = {system, grid != NULL ? *grid : any};
     char subject[96];
     snprintf(subject, sizeof subject, "the kernel \"%s\"", system->name);
-    return mx_isolate(check_in_child, (void *)(uintptr_t)system, subject, CPU_SECONDS, why);
+    return mx_isolate(check_in_child, &asked, subject, CPU_SECONDS, why);
 }

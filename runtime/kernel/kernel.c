@@ -29,14 +29,24 @@ static int check_versions(const struct mx_kernel *k, const char *path, mx_why *w
             "%.200s was built with version %u of memext/cell.h and this memext has version %d: build "
             "it again with the header of this one",
             path, k->version, MX_CELL_VERSION);
-    if (k->size < MX_KERNEL_LEAST_SIZE || k->size > sizeof *k || k->row_size != sizeof(struct mx_row) ||
-        k->field_size != sizeof(struct mx_cell_field) || k->param_size != sizeof(struct mx_cell_param))
+    if (k->size != sizeof *k || k->row_size != sizeof(struct mx_row) ||
+        k->field_size != sizeof(struct mx_cell_field) || k->param_size != sizeof(struct mx_cell_param) ||
+        k->reduce_size != sizeof(struct mx_cell_reduce))
         return mx_fail(
             why, -EINVAL,
-            "%.200s describes itself in %u, %u, %u and %u bytes where memext/cell.h has %zu, %zu, %zu "
-            "and %zu: build it again with the header of this memext",
-            path, k->size, k->row_size, k->field_size, k->param_size, sizeof *k, sizeof(struct mx_row),
-            sizeof(struct mx_cell_field), sizeof(struct mx_cell_param));
+            "%.200s describes itself in %u, %u, %u, %u and %u bytes where memext/cell.h has %zu, %zu, %zu, "
+            "%zu and %zu: build it again with the header of this memext",
+            path, k->size, k->row_size, k->field_size, k->param_size, k->reduce_size, sizeof *k,
+            sizeof(struct mx_row), sizeof(struct mx_cell_field), sizeof(struct mx_cell_param),
+            sizeof(struct mx_cell_reduce));
+    bool more = k->flags != 0;
+    for (size_t i = 0; i < sizeof k->more / sizeof k->more[0]; i++) more |= k->more[i] != NULL;
+    if (more || k->n_levels != (k->form == MX_STAGGERED ? 2 : 1) || k->radius[1] != k->radius[0] ||
+        k->radius[2] != k->radius[0])
+        return mx_fail(why, -ENOTSUP,
+                       "%.200s asks for what this memext (%s) does not have: it was built with a newer "
+                       "memext/cell.h; use that memext",
+                       path, MX_VERSION);
     if (!is_name(k->name, sizeof((struct mx_system *)0)->name))
         return mx_fail(why, -EINVAL, "the kernel in %.200s has no name (MX_NAME) of 1 to 63 characters",
                        path);
@@ -48,14 +58,14 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
         const char *what, *macro;
         int32_t value, low, high;
     } counts[] = {{"a form", "MX_FORM", k->form, MX_JACOBI, MX_STAGGERED},
-                  {"a radius", "MX_RADIUS", k->radius, 1, MX_MAX_HALO},
-                  {"a radius of its fixed fields", "MX_FIXED_RADIUS", k->fixed_radius, 0, k->radius},
+                  {"a radius", "MX_RADIUS", k->radius[0], 1, MX_MAX_HALO},
+                  {"a radius of its fixed fields", "MX_FIXED_RADIUS", k->fixed_radius, 0, k->radius[0]},
                   {"a number of state fields", "MX_STATE", k->n_state, 1, MX_MAX_FIELDS},
                   {"a number of partner fields", "MX_PARTNER", k->n_partner, k->form == MX_STAGGERED,
                    k->form == MX_STAGGERED ? MX_MAX_FIELDS : 0},
                   {"a number of fixed fields", "MX_FIXED", k->n_fixed, 0, MX_MAX_FIXED},
                   {"a number of parameters", "MX_PARAMS", k->n_param, 0, MX_MAX_PARAMS},
-                  {"a number of reductions", "MX_REDUCES", (int32_t)k->n_reduce, 0, MX_MAX_REDUCES}};
+                  {"a number of reductions", "MX_REDUCES", k->n_reduce, 0, MX_MAX_REDUCES}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (counts[i].value < counts[i].low || counts[i].value > counts[i].high)
             return mx_fail(why, -EINVAL, "the kernel \"%s\" has %s (%s) of %d, which is not within %d..%d%s",
@@ -67,11 +77,12 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
     if (k->real_bytes != 8 && k->real_bytes != 4)
         return mx_fail(why, -EINVAL, "the kernel \"%s\" has an MX_REAL of %d bytes: it is double or float",
                        k->name, k->real_bytes);
-    if (k->form == MX_STAGGERED ? k->row_b == NULL || k->row_a == NULL : k->row == NULL)
-        return mx_fail(why, -EINVAL, "the kernel \"%s\" has no %s ... MX_END", k->name,
-                       k->form != MX_STAGGERED ? "MX_CELL"
-                       : k->row_b == NULL      ? "MX_CELL_B"
-                                               : "MX_CELL_A");
+    for (int32_t i = 0; i < k->n_levels; i++)
+        if (k->level[i] == NULL)
+            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no %s ... MX_END", k->name,
+                           k->form != MX_STAGGERED ? "MX_CELL"
+                           : i == 0                ? "MX_CELL_B"
+                                                   : "MX_CELL_A");
     return 0;
 }
 
@@ -132,12 +143,12 @@ static int copy_params(const struct mx_kernel *k, struct mx_system *s, mx_why *w
 }
 
 static int copy_reduces(const struct mx_kernel *k, struct mx_system *s, mx_why *why) {
-    for (int64_t i = 0; i < k->n_reduce; i++) {
+    for (int32_t i = 0; i < k->n_reduce; i++) {
         const struct mx_cell_reduce *from = &k->reduce[i];
         if (!is_name(from->name, MX_FIELD_NAME))
             return mx_fail(why, -EINVAL,
-                           "reduction %lld of the kernel \"%s\" has no name of 1 to %d characters",
-                           (long long)i, k->name, MX_FIELD_NAME - 1);
+                           "reduction %d of the kernel \"%s\" has no name of 1 to %d characters", i, k->name,
+                           MX_FIELD_NAME - 1);
         if (from->kind != MX_SUM && from->kind != MX_MAX)
             return mx_fail(why, -EINVAL, "the reduction %s of the kernel \"%s\" is neither MX_SUM nor MX_MAX",
                            from->name, k->name);
@@ -148,32 +159,21 @@ static int copy_reduces(const struct mx_kernel *k, struct mx_system *s, mx_why *
         s->reduce[i].kind = (int32_t)from->kind;
         s->reduce[i].value = from->value;
     }
-    s->n_reduce = (int32_t)k->n_reduce;
+    s->n_reduce = k->n_reduce;
     return 0;
 }
 
-/* A description of an earlier header is shorter: what it does not have is 0. */
-static int copy_description(const struct mx_kernel *described, const char *path, struct mx_system *s,
-                            mx_why *why) {
-    struct mx_kernel full = {.size = 0};
-    const struct mx_kernel *k = &full;
-    int err = check_versions(described, path, why);
-    if (err < 0) return err;
-    memcpy(&full, described, described->size);
-    if (k->n_reduce != 0 && k->reduce_size != sizeof(struct mx_cell_reduce))
-        return mx_fail(why, -EINVAL,
-                       "%.200s describes a reduction in %lld bytes where memext/cell.h has %zu: build it "
-                       "again with the header of this memext",
-                       path, (long long)k->reduce_size, sizeof(struct mx_cell_reduce));
-    err = check_counts(k, why);
+static int copy_description(const struct mx_kernel *k, const char *path, struct mx_system *s, mx_why *why) {
+    int err = check_versions(k, path, why);
+    if (err == 0) err = check_counts(k, why);
     if (err < 0) return err;
     const bool staggered = k->form == MX_STAGGERED;
     snprintf(s->name, sizeof s->name, "%s", k->name);
-    s->form = k->form, s->h = k->radius, s->hc = k->fixed_radius;
+    s->form = k->form, s->h = k->radius[0], s->hc = k->fixed_radius;
     s->n_field[0] = k->n_state, s->n_field[1] = staggered ? k->n_partner : k->n_state;
     s->n_fixed = k->n_fixed, s->n_param = k->n_param;
-    s->row[0] = staggered ? k->row_b : k->row;
-    s->row[1] = staggered ? k->row_a : k->row;
+    s->row[0] = k->level[0];
+    s->row[1] = k->level[k->n_levels - 1];
     err = copy_fields(k, k->state, k->n_state, "MX_STATE", s->field[0], why);
     if (err == 0)
         err = staggered ? copy_fields(k, k->partner, k->n_partner, "MX_PARTNER", s->field[1], why)

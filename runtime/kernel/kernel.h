@@ -36,10 +36,16 @@ int mx_kernel_open(const struct mx_kernel_options *options, mx_why *why, struct 
 void mx_kernel_close(struct mx_system *system); /* NULL allowed; no row function may be running */
 struct mx_kernel_facts mx_kernel_facts(const struct mx_system *system);
 
+/* Interior cells of a grid, and its time steps. */
+struct mx_kernel_grid {
+    int64_t n[3], nt;
+};
+
 /* Runs a kernel on small poisoned rows, in a child process: -EINVAL with a sentence if it reads outside its
  * radius, writes outside its cells, depends on how rows are cut, on old values where its form has none, on
- * anything but its arguments, if it crashes, does not end, or computes nothing but NaN. A few milliseconds;
+ * anything but its arguments, if it crashes, does not end, or computes nothing but NaN. Coordinates are those
+ * of `grid` (at both its ends), or, with NULL, of one of 67 x 11 x 9 cells and 7 steps. A few milliseconds;
  * to be called with the parameters of the run before its memory is allocated, since it forks. */
-int mx_kernel_check(const struct mx_system *system, mx_why *why);
+int mx_kernel_check(const struct mx_system *system, const struct mx_kernel_grid *grid, mx_why *why);
 
 #endif

@@ -82,7 +82,6 @@ int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why 
         .path = o->kernel, .params = list, .n_params = list_params(o, stored, list, text)};
     struct mx_system *s;
     int err = mx_kernel_open(&k, why, &s);
-    if (err == 0 && (err = mx_kernel_check(s, why)) < 0) mx_kernel_close(s);
     if (err < 0) return err;
     if (stored == NULL) o->problem.h = s->h;
     o->problem.dtype = s->field[0][0].dtype;
@@ -96,6 +95,13 @@ int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why 
             "--in-place is for kernels that read the old value; this one is of the form MX_JACOBI");
     }
     return *out = s, 0;
+}
+
+int mx_try_kernel(const struct mx_options *o, const struct mx_system *s, mx_why *why) {
+    const struct mx_problem *p = &o->problem;
+    const struct mx_kernel_grid grid = {{p->nx, p->ny, p->nz}, p->nt};
+    const bool known = p->nx > 0 && p->ny > 0 && p->nz > 0;
+    return s != NULL ? mx_kernel_check(s, known ? &grid : NULL, why) : 0;
 }
 
 int mx_take_input(struct mx_options *o, mx_why *why) {

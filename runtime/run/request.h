@@ -55,5 +55,7 @@ struct mx_engine_options mx_take_engine(const struct mx_problem *problem, const 
 /* Opens and tries out the kernel of --kernel with --param; the problem becomes one of it. stored: the system
  * that a store holds, whose parameters are the defaults, or NULL. */
 int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why *why, struct mx_system **out);
+/* Tries it out within the grid of o->problem, once that is known; NULL: nothing. */
+int mx_try_kernel(const struct mx_options *o, const struct mx_system *system, mx_why *why);
 
 #endif

@@ -15,8 +15,9 @@ JACOBI, LEAPFROG, STAGGERED = range(3)
 
 
 class Row(c.Structure):  # struct mx_row
-    _fields_ = [("out", c.c_void_p), ("in_", c.c_void_p), ("fixed", c.c_void_p), ("row_pitch", c.c_int64), ("fixed_pitch", c.c_void_p),
-                ("rows", c.c_int64), ("param", c.c_void_p)] + [(name, c.c_int64) for name in "x0 x1 y z t nx ny nz".split()]
+    _fields_ = ([("out", c.c_void_p), ("in_", c.c_void_p), ("fixed", c.c_void_p), ("row_pitch", c.c_int64), ("fixed_pitch", c.c_void_p),
+                ("fixed_step", c.c_void_p), ("rows", c.c_int64), ("param", c.c_void_p)]
+                + [(name, c.c_int64) for name in "x0 x1 y z t nx ny nz".split()] + [("more", c.c_void_p * 4)])
 
 
 class Field(c.Structure):
@@ -28,10 +29,11 @@ class Param(c.Structure):
 
 
 class Description(c.Structure):  # struct mx_kernel
-    _fields_ = ([(name, c.c_uint32) for name in "size version row_size field_size param_size".split()]
-                + [(name, c.c_int32) for name in "form radius fixed_radius real_bytes n_state n_partner n_fixed n_param".split()]
-                + [("name", c.c_char_p), ("state", c.POINTER(Field)), ("partner", c.POINTER(Field)), ("fixed", c.POINTER(Field)),
-                   ("param", c.POINTER(Param))] + [(name, c.CFUNCTYPE(None, c.POINTER(Row))) for name in ("row", "row_b", "row_a")])
+    _fields_ = ([(name, c.c_uint32) for name in "size version row_size field_size param_size reduce_size".split()]
+                + [("form", c.c_int32), ("real_bytes", c.c_int32), ("radius", c.c_int32 * 3)]
+                + [(name, c.c_int32) for name in "fixed_radius n_state n_partner n_fixed n_param n_reduce n_levels".split()]
+                + [("flags", c.c_uint64), ("name", c.c_char_p), ("state", c.POINTER(Field)), ("partner", c.POINTER(Field)), ("fixed", c.POINTER(Field)),
+                   ("param", c.POINTER(Param)), ("reduce", c.c_void_p), ("level", c.POINTER(c.CFUNCTYPE(None, c.POINTER(Row)))), ("more", c.c_void_p * 7)])
 
 
 class Kernel:
@@ -40,7 +42,7 @@ class Kernel:
     def __init__(self, path):
         self.object = c.CDLL(path)
         self.d = d = Description.in_dll(self.object, "mx_kernel")
-        assert d.size >= c.sizeof(Description) and d.row_size == c.sizeof(Row)
+        assert d.size == c.sizeof(Description) and d.row_size == c.sizeof(Row)
         self.fields = [[d.state[i] for i in range(d.n_state)], [d.partner[i] for i in range(d.n_partner)]]
         self.fixed = [d.fixed[i] for i in range(d.n_fixed)]
         self.params = {d.param[i].name.decode(): d.param[i].value for i in range(d.n_param)}
@@ -49,21 +51,21 @@ class Kernel:
 
     def level(self, level, arrays, fixed, params):
         d, read, write = self.d, arrays[level % 2], arrays[1 - level % 2]
-        nz, ny, nx = (n - 2 * d.radius for n in read[0].shape)
+        nz, ny, nx = (n - 2 * d.radius[0] for n in read[0].shape)
         values = (c.c_double * (len(params) + 1))(*params.values())
-        row = d.row if d.form != STAGGERED else (d.row_b, d.row_a)[level % 2]
+        row = d.level[level % 2 if d.form == STAGGERED else 0]
         step = level // 2 if d.form == STAGGERED else level
 
         def planes(fields, z, reach):
-            address = [a.ctypes.data + (z + dz) * a.strides[0] + d.radius * a.strides[1] for a in fields for dz in range(-reach, reach + 1)]
+            address = [a.ctypes.data + (z + dz) * a.strides[0] + d.radius[0] * a.strides[1] for a in fields for dz in range(-reach, reach + 1)]
             return (c.c_void_p * (len(address) + 1))(*address)
 
-        for z in range(d.radius, nz + d.radius):
-            out, in_, c_planes = planes(write, z, 0), planes(read, z, d.radius), planes(fixed, z, d.fixed_radius)
+        for z in range(d.radius[0], nz + d.radius[0]):
+            out, in_, c_planes = planes(write, z, 0), planes(read, z, d.radius[0]), planes(fixed, z, d.fixed_radius)
             pitches = (c.c_int64 * (len(fixed) + 1))(*(a.strides[1] for a in fixed))
             pointers = [c.cast(p, c.c_void_p) for p in (out, in_, c_planes, pitches, values)]
-            row(c.byref(Row(pointers[0], pointers[1], pointers[2], read[0].strides[1], pointers[3], ny, pointers[4], d.radius, nx + d.radius,
-                            0, z - d.radius, step, nx, ny, nz)))
+            row(c.byref(Row(pointers[0], pointers[1], pointers[2], read[0].strides[1], pointers[3], None, ny, pointers[4], d.radius[0], nx + d.radius[0],
+                            0, z - d.radius[0], step, nx, ny, nz)))
 
     def run(self, nt, a, b, fixed, params):
         """Arrays A and B (lists of fields) after nt steps, the newest state first."""
@@ -117,7 +119,7 @@ def test_systems_give_the_bits_of_their_reference(open_kernel, name):
     """Same bits in every field, frames included, after an even and an odd number of steps; what was computed is finite and has changed."""
     kernel, module, (ranges, some) = open_kernel(name), reference(name), CASES[name]
     d, rng = kernel.d, np.random.default_rng(7)
-    shape = tuple(n + 2 * d.radius for n in (5, 6, 37))
+    shape = tuple(n + 2 * d.radius[0] for n in (5, 6, 37))
 
     def make(field):
         low, high = ranges.get(field.name.decode(), (0, 1))

@@ -80,9 +80,21 @@ static void reference_row(const struct world *w, const struct mx_advance *a, int
         fixed[i] = mx_view_fixed_row(&a->view, i / (int32_t)nc, y, z - s->hc + i % nc);
         fixed_pitch[i / nc] = a->view.fixed[i / nc].row_pitch_bytes;
     }
-    const struct mx_row r = {
-        out,          in,       fixed,    a->view.row_pitch_bytes,     fixed_pitch, 1,     s->param, p->h,
-        p->nx + p->h, y - p->h, z - p->h, level / mx_levels_a_step(p), p->nx,       p->ny, p->nz};
+    const struct mx_row r = {.out = out,
+                             .in = in,
+                             .fixed = fixed,
+                             .row_pitch = a->view.row_pitch_bytes,
+                             .fixed_pitch = fixed_pitch,
+                             .rows = 1,
+                             .param = s->param,
+                             .x0 = p->h,
+                             .x1 = p->nx + p->h,
+                             .y = y - p->h,
+                             .z = z - p->h,
+                             .t = level / mx_levels_a_step(p),
+                             .nx = p->nx,
+                             .ny = p->ny,
+                             .nz = p->nz};
     s->row[from](&r);
     for (int32_t f = 0; f < s->n_field[1 - from] && s->form == MX_JACOBI; f++) {
         const size_t cell = (size_t)mx_dtype_bytes(s->field[0][f].dtype), side = cell * (size_t)p->h;

@@ -78,7 +78,7 @@ Test(kernel, opens_as_it_is_described) {
               s->fixed[1].dtype == MX_F64);
     cr_assert(strcmp(s->param_name[0], "dt") == 0 && s->param[0] == 0.5 && s->param[1] == 1);
     cr_assert(s->row[0] != NULL && s->row[1] != NULL && s->row[0] != s->row[1]);
-    cr_assert(mx_kernel_check(s, &why) == 0, "%s", why.text);
+    cr_assert(mx_kernel_check(s, NULL, &why) == 0, "%s", why.text);
     struct mx_kernel_facts f = mx_kernel_facts(s);
     cr_assert(f.compiled && f.cached && f.functions[0] == 0 && access(f.file, R_OK) == 0);
 
@@ -247,7 +247,7 @@ Test(kernel, check_finds_faults_of_row_functions) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct mx_system s = system_of(cases[i].row);
         mx_why why = {0};
-        int err = mx_kernel_check(&s, &why);
+        int err = mx_kernel_check(&s, NULL, &why);
         cr_assert(err == (cases[i].words == NULL ? 0 : -EINVAL), "case %zu: %d %s", i, err, why.text);
         cr_assert(cases[i].words == NULL || strstr(why.text, cases[i].words) != NULL, "case %zu: %s", i,
                   why.text);
@@ -260,11 +260,11 @@ Test(kernel, check_of_the_largest_system) {
         .name = "large", .h = 1, .n_field = {MX_MAX_FIELDS, MX_MAX_FIELDS}, .row = {good, good}};
     s.n_fixed = MX_MAX_FIXED, s.hc = 1;
     mx_why why = {0};
-    cr_assert(mx_kernel_check(&s, &why) == -EINVAL); /* 31 fields are left as they were */
+    cr_assert(mx_kernel_check(&s, NULL, &why) == -EINVAL); /* 31 fields are left as they were */
     cr_assert(strstr(why.text, "leaves a cell as it was") != NULL, "%s", why.text);
     s = system_of(good);
     s.h = s.hc = MX_MAX_HALO;
-    cr_assert(mx_kernel_check(&s, &why) == 0, "%s", why.text);
+    cr_assert(mx_kernel_check(&s, NULL, &why) == 0, "%s", why.text);
 }
 
 static int spin(void *context, struct mx_isolated *report) {

@@ -5,9 +5,8 @@
  *     #define MX_NAME      "diffusion"
  *     #define MX_RADIUS    1
  *     #define MX_STATE(F)  F(u, double)      fields that are computed: double or float
- *     #define MX_FIXED(F)  F(k, float)       fields that are only read: uint8_t and int16_t, uint16_t too; optional
- *     #define MX_PARAMS(P) P(dt, 0.1)        name and default; optional
- *     #include <memext/cell.h>
+ *     #define MX_FIXED(F)  F(k, float)       fields that are only read: uint8_t and int16_t, uint16_t too;
+ * optional #define MX_PARAMS(P) P(dt, 0.1)        name and default; optional #include <memext/cell.h>
  *
  *     MX_CELL
  *         double sum = AT(u, -1, 0, 0) + AT(u, 1, 0, 0) + AT(u, 0, -1, 0) + AT(u, 0, 1, 0)
@@ -33,12 +32,12 @@
  *
  * In a cell:
  *   AT(field, dx, dy, dz)   the value before this level, in the type of the field
- *   SET(field, value)       once for every field of the array that is computed
- *   OLD(field)              the value that SET replaces (not with MX_JACOBI)
- *   PARAM(name)
- *   X Y Z                   index of the cell, int64_t, frame not counted: from 0
- *   NX NY NZ                interior cells of the grid
- *   T                       time step that the new values are computed from, from 0
+ *   SET(field, value)       the new value of a field of the array that is computed. A cell that does not SET
+ * it keeps its value: AT(field, 0, 0, 0), and OLD(field) with MX_STAGGERED. Where it is SET again the last
+ * value counts. `return` ends the cell. OLD(field)              the value that SET replaces (not with
+ * MX_JACOBI) PARAM(name) X Y Z                   index of the cell, int64_t, frame not counted: 0 to NX-1,
+ * NY-1, NZ-1 NX NY NZ                interior cells of the grid T                       time step that the
+ * new values are computed from, from 0
  *
  * Reductions: numbers that a run takes at its check steps (--check, --until), the sum or the maximum of an
  * expression over all cells, and of every plane of z. After the cells, for each name of MX_REDUCES:
@@ -47,10 +46,11 @@
  *         RESULT(AT(k, 0, 0, 0) * (AT(u, 0, 0, 1) - AT(u, 0, 0, 0)));
  *     MX_END
  *
- * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, once. Of the check after
- * step s it reads what the last level of that step reads, the state at T = s - 1: fields of MX_STATE, of a
- * staggered kernel those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order (DESIGN.md, section
- * 10): the same bits on any number of threads. A maximum is NaN where a value is.
+ * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, at most once: a cell
+ * without it counts for nothing (0 in a sum, minus infinity in a maximum). Of the check after step s it reads
+ * what the last level of that step reads, the state at T = s - 1: fields of MX_STATE, of a staggered kernel
+ * those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order (DESIGN.md, section 10): the same bits
+ * on any number of threads. A maximum is NaN where a value is.
  *
  * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
  * with AT first, then choose with ?: .
@@ -67,7 +67,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MX_CELL_VERSION 1
+#define MX_CELL_VERSION 2
 
 /* Forms of time stepping. */
 enum { MX_JACOBI, MX_LEAPFROG, MX_STAGGERED };
@@ -81,11 +81,13 @@ struct mx_row {
     const void *const *fixed;   /* [n_fixed * (2hc+1)]: the same for C */
     int64_t row_pitch;          /* alike for all fields of A and B */
     const int64_t *fixed_pitch; /* [n_fixed] */
+    const int64_t *fixed_step;  /* [n_fixed]: bytes from cell to cell; NULL: cells adjoin (always, so far) */
     int64_t rows;               /* of this call */
     const double *param;        /* [n_param] */
     int64_t x0, x1;             /* cells of this call, frame counted */
     int64_t y, z, t;            /* interior index of the first row; step computed from */
     int64_t nx, ny, nz;
+    const void *more[4]; /* NULL */
 };
 
 /* Types of cells, in the order of the library's own. */
@@ -107,25 +109,30 @@ enum { MX_SUM, MX_MAX };
 struct mx_cell_reduce {
     const char *name;
     int64_t kind;
-    void (*value)(const struct mx_row *r, double *value); /* of cells x0 .. x1-1 of one row, rows = 1: value[0] on */
+    void (*value)(const struct mx_row *r,
+                  double *value); /* of cells x0 .. x1-1 of one row, rows = 1: value[0] on */
 };
 
-/* What a kernel's file exports under the name mx_kernel. Later versions append members and raise `size`; who
- * reads an older, shorter one takes what is missing as 0. */
+/* A level of some rows. */
+typedef void mx_level_fn(const struct mx_row *);
+
+/* What a kernel's file exports under the name mx_kernel. Whoever reads it refuses a description of another
+ * size, and one that has something in what is reserved. */
 struct mx_kernel {
     uint32_t size, version; /* of this struct; MX_CELL_VERSION */
-    uint32_t row_size, field_size, param_size;
-    int32_t form, radius, fixed_radius, real_bytes;
-    int32_t n_state, n_partner, n_fixed, n_param;
+    uint32_t row_size, field_size, param_size, reduce_size;
+    int32_t form, real_bytes;
+    int32_t radius[3], fixed_radius; /* of the state along x, y and z: alike, so far */
+    int32_t n_state, n_partner, n_fixed, n_param, n_reduce;
+    int32_t n_levels; /* of a step: 1, staggered 2 */
+    uint64_t flags;   /* 0 */
     const char *name;
     const struct mx_cell_field *state, *partner, *fixed;
     const struct mx_cell_param *param;
-    void (*row)(const struct mx_row *);                          /* NULL with staggered */
-    void (*row_b)(const struct mx_row *), (*row_a)(const struct mx_row *); /* staggered, else NULL */
-    int64_t reduce_size, n_reduce; /* a shorter description has none */
     const struct mx_cell_reduce *reduce;
+    mx_level_fn *const *level; /* [n_levels]; staggered: B from A, then A from B */
+    const void *more[7];       /* NULL */
 };
-#define MX_KERNEL_LEAST_SIZE offsetof(struct mx_kernel, reduce_size)
 
 #endif
 
@@ -175,8 +182,9 @@ struct mx_names_of_fields { /* two fields of one name: a duplicate member */
 #define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
 #define MX_FIXED_REACH_(name, type) mx_reach_##name = MX_FIXED_RADIUS,
 #define MX_TYPEDEF_(name, type) typedef type mx_type_##name, mx_near_type_##name;
-/* Small whole numbers of C are widened, to what C makes of them in an expression anyway, before the loop over x:
- * with one of 8 bits in it gcc takes 32 cells of every other field at once, and has no registers for them. */
+/* Small whole numbers of C are widened, to what C makes of them in an expression anyway, before the loop over
+ * x: with one of 8 bits in it gcc takes 32 cells of every other field at once, and has no registers for them.
+ */
 #define MX_IS_SMALL_(type) (sizeof(type) < sizeof(int32_t) && MX_FIXED_RADIUS <= 1)
 #define MX_FIXED_TYPEDEF_(name, type)                                                                        \
     typedef type mx_type_##name;                                                                             \
@@ -186,8 +194,7 @@ enum { MX_PARTNER(MX_INDEX_) mx_n_partner };
 enum { MX_FIXED(MX_INDEX_) mx_n_fixed };
 enum { MX_PARAMS(MX_PARAM_INDEX_) mx_n_param };
 enum { MX_STATE(MX_REACH_) MX_PARTNER(MX_REACH_) MX_FIXED(MX_FIXED_REACH_) mx_no_reach };
-MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_)
-typedef MX_REAL mx_real;
+MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_) typedef MX_REAL mx_real;
 
 #define MX_CELL_TYPE_(type)                                                                                  \
     _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8,                  \
@@ -211,20 +218,40 @@ MX_REDUCES(MX_DECLARE_REDUCE_)
 enum { MX_REDUCES(MX_REDUCE_INDEX_) mx_n_reduce };
 static const struct mx_cell_reduce mx_reduce_[] = {MX_REDUCES(MX_DESCRIBE_REDUCE_){0, 0, 0}};
 
+static mx_level_fn *const mx_level_[] = {MX_FORM == MX_STAGGERED ? mx_row_b_ : mx_row_, mx_row_a_};
+
 __attribute__((visibility("default"))) extern const struct mx_kernel mx_kernel;
-const struct mx_kernel mx_kernel = {
-    sizeof(struct mx_kernel), MX_CELL_VERSION, sizeof(struct mx_row), sizeof(struct mx_cell_field),
-    sizeof(struct mx_cell_param), MX_FORM, MX_RADIUS, MX_FIXED_RADIUS, sizeof(mx_real),
-    mx_n_state, mx_n_partner, mx_n_fixed, mx_n_param, MX_NAME,
-    mx_state_, mx_partner_, mx_fixed_, mx_param_, mx_row_, mx_row_b_, mx_row_a_,
-    sizeof(struct mx_cell_reduce), mx_n_reduce, mx_reduce_};
+const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
+                                    .version = MX_CELL_VERSION,
+                                    .row_size = sizeof(struct mx_row),
+                                    .field_size = sizeof(struct mx_cell_field),
+                                    .param_size = sizeof(struct mx_cell_param),
+                                    .reduce_size = sizeof(struct mx_cell_reduce),
+                                    .form = MX_FORM,
+                                    .real_bytes = sizeof(mx_real),
+                                    .radius = {MX_RADIUS, MX_RADIUS, MX_RADIUS},
+                                    .fixed_radius = MX_FIXED_RADIUS,
+                                    .n_state = mx_n_state,
+                                    .n_partner = mx_n_partner,
+                                    .n_fixed = mx_n_fixed,
+                                    .n_param = mx_n_param,
+                                    .n_reduce = mx_n_reduce,
+                                    .n_levels = MX_FORM == MX_STAGGERED ? 2 : 1,
+                                    .name = MX_NAME,
+                                    .state = mx_state_,
+                                    .partner = mx_partner_,
+                                    .fixed = mx_fixed_,
+                                    .param = mx_param_,
+                                    .reduce = mx_reduce_,
+                                    .level = mx_level_};
 
 /* Is d an integer constant? (gcc and clang: the type of the conditional says so.) Only such offsets are
  * checked here; others when the kernel is run over poisoned rows. */
-#define MX_CONSTANT_(d) (sizeof(int) == sizeof(*(8 ? ((void *)((long)(d) * 0l)) : (int *)8)))
+#define MX_CONSTANT_(d) (sizeof(int) == sizeof(*(8 ? ((void *)((long)(d)*0l)) : (int *)8)))
 #define MX_REACHES_(d, name)                                                                                 \
-    _Static_assert(__builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1), \
-                   "AT(" #name ", ...) reaches farther than MX_RADIUS (or MX_FIXED_RADIUS) says")
+    _Static_assert(                                                                                          \
+        __builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1),        \
+        "AT(" #name ", ...) reaches farther than MX_RADIUS (or MX_FIXED_RADIUS) says")
 #define MX_ALLOWED_(dx, dy, dz, name)                                                                        \
     (0 * (int64_t)sizeof(struct {                                                                            \
          MX_REACHES_(dx, name);                                                                              \
@@ -241,11 +268,11 @@ const struct mx_kernel mx_kernel = {
 /* What is widened is no farther than the radius: offsets that are known here only. */
 #define MX_FROM_(type, at, pitch, dy) ((const type *)((const char *)(at) + (mx_row + (dy)) * (pitch)))
 #define AT(name, dx, dy, dz)                                                                                 \
-    (__builtin_choose_expr(MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz),                         \
-                           MX_FROM_(mx_near_type_##name, mx_near_##name[(dz) + mx_reach_##name],             \
-                                    mx_near_pitch_##name, dy),                                               \
-                           MX_FROM_(mx_type_##name, mx_at_##name[(dz) + mx_reach_##name], mx_pitch_##name, dy)) \
-         [mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
+    (__builtin_choose_expr(                                                                                  \
+        MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz),                                            \
+        MX_FROM_(mx_near_type_##name, mx_near_##name[(dz) + mx_reach_##name], mx_near_pitch_##name, dy),     \
+        MX_FROM_(mx_type_##name, mx_at_##name[(dz) + mx_reach_##name], mx_pitch_##name,                      \
+                 dy))[mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
 #define OLD(name) (MX_HAS_OLD_ ? mx_old_##name : mx_old_##name)
 #define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
 #define PARAM(name) (mx_value_##name)
@@ -269,23 +296,24 @@ const struct mx_kernel mx_kernel = {
     const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
     const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
     const void *mx_near_##name[MX_SIDE_(MX_FIXED_RADIUS)];                                                   \
-    int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
-                          [MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
-                          [MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];                         \
+    int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))][MX_COPIED_(                          \
+        type, MX_SIDE_(MX_FIXED_RADIUS))][MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];          \
     const int64_t mx_near_pitch_##name =                                                                     \
         MX_IS_SMALL_(type) ? (int64_t)sizeof mx_copy_##name[0][0] : mx_pitch_##name;                         \
     for (int mx_i = 0; mx_i < MX_SIDE_(MX_FIXED_RADIUS); mx_i++) {                                           \
         mx_near_##name[mx_i] = mx_at_##name[mx_i];                                                           \
         for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_RADIUS); mx_j++) {                 \
             const type *mx_from =                                                                            \
-                MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_RADIUS) + mx_x0 - MX_FIXED_RADIUS; \
+                MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_RADIUS) + mx_x0 -        \
+                MX_FIXED_RADIUS;                                                                             \
             for (int64_t mx_k = 0; mx_k < mx_x1 - mx_x0 + 2 * MX_FIXED_RADIUS; mx_k++)                       \
                 mx_copy_##name[mx_i][mx_j][mx_k] = (int32_t)mx_from[mx_k];                                   \
         }                                                                                                    \
         if (MX_IS_SMALL_(type))                                                                              \
-            mx_near_##name[mx_i] = (const char *)&mx_copy_##name[mx_i][MX_COPIED_(type, MX_FIXED_RADIUS + 1) - 1] \
-                                                                [MX_FIXED_RADIUS] -                          \
-                                   mx_x0 * (int64_t)sizeof(int32_t) - mx_row * mx_near_pitch_##name;         \
+            mx_near_##name[mx_i] =                                                                           \
+                (const char *)&mx_copy_##name[mx_i][MX_COPIED_(type, MX_FIXED_RADIUS + 1) - 1]               \
+                                             [MX_FIXED_RADIUS] -                                             \
+                mx_x0 * (int64_t)sizeof(int32_t) - mx_row * mx_near_pitch_##name;                            \
     }                                                                                                        \
     (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name,             \
         (void)mx_copy_##name;
@@ -295,9 +323,33 @@ const struct mx_kernel mx_kernel = {
     (void)mx_value_##name;
 #define MX_OUT_PARAMETER_(name, type) type *restrict const mx_out_##name,
 #define MX_OUT_ARGUMENT_(name, type) (type *)((char *)mx_r->out[mx_index_##name] + mx_row * mx_r->row_pitch),
-#define MX_OLD_VALUE_(name, type)                                                                            \
-    const type mx_old_##name = mx_out_##name[mx_x];                                                          \
-    (void)mx_old_##name;
+
+/* What the cell's function is given of a field that is read, one of C, a parameter, and one that is written;
+ * and how it is given it. */
+#define MX_UNUSED_ __attribute__((unused))
+#define MX_READ_PARAMETER_(name, type)                                                                       \
+    , const void *const *const mx_at_##name MX_UNUSED_, const void *const *const mx_near_##name MX_UNUSED_,  \
+        const int64_t mx_pitch_##name MX_UNUSED_, const int64_t mx_near_pitch_##name MX_UNUSED_
+#define MX_READ_ARGUMENT_(name, type) , mx_at_##name, mx_near_##name, mx_pitch_##name, mx_near_pitch_##name
+#define MX_VALUE_PARAMETER_(name, value) , const mx_real mx_value_##name MX_UNUSED_
+#define MX_VALUE_ARGUMENT_(name, value) , mx_value_##name
+#define MX_NEW_PARAMETER_(name, type)                                                                        \
+    , const type mx_old_##name MX_UNUSED_, type *const mx_out_##name MX_UNUSED_
+#define MX_NEW_ARGUMENT_(name, type) , mx_old_##name, mx_out_##name
+/* In the loop over x: the value that is replaced, and what a cell keeps, which is stored first. Compilers
+ * drop that store where SET follows in any case, and make one choice and one store of both where it does not.
+ */
+#define MX_OLD_OF_MX_JACOBI(name) 0
+#define MX_OLD_OF_MX_LEAPFROG(name) mx_out_##name[mx_x]
+#define MX_OLD_OF_MX_STAGGERED(name) mx_out_##name[mx_x]
+#define MX_KEPT_OF_MX_JACOBI(name) AT(name, 0, 0, 0)
+#define MX_KEPT_OF_MX_LEAPFROG(name) AT(name, 0, 0, 0)
+#define MX_KEPT_OF_MX_STAGGERED(name) mx_old_##name
+#define MX_JOIN_(a, b) a##b
+#define MX_OF_(what, form) MX_JOIN_(what, form)
+#define MX_BEGIN_(name, type)                                                                                \
+    const type mx_old_##name = MX_OF_(MX_OLD_OF_, MX_FORM)(name);                                            \
+    mx_out_##name[mx_x] = MX_OF_(MX_KEPT_OF_, MX_FORM)(name);
 
 /* Bytes of a vector, and how many cells lie before the first one that begins a vector in the array written:
  * vectors that cross a line take twice as long. */
@@ -314,13 +366,18 @@ const struct mx_kernel mx_kernel = {
 #define MX_COPIES_(name, type) | MX_IS_SMALL_(type)
 enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 
-/* The loop over x is a function of its own, whose `restrict` says what the vectoriser must know: nothing that
- * is written is read otherwise. Its body is the user's cell. It is called for pieces of a row: the cells before
- * the first whole vector, the others, so many at once as there is room to copy. */
-#define MX_CELLS_(row_name, span_name, READS, WRITES)                                                        \
-    __attribute__((noinline)) static void span_name(WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, \
-                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, \
-                                                    int64_t mx_x1);                                          \
+/* The user's cell is a function that is put in place in the loop over x. The loop is a function of its own,
+ * whose `restrict` says what the vectoriser must know: nothing that is written is read otherwise. It is
+ * called for pieces of a row: the cells before the first whole vector, the others, so many at once as there
+ * is room to copy. */
+#define MX_CELLS_(row_name, span_name, cell_name, READS, WRITES)                                             \
+    __attribute__((always_inline)) static inline void cell_name(                                             \
+        const struct mx_row *const mx_r MX_UNUSED_, const int64_t mx_row MX_UNUSED_,                         \
+        const int64_t mx_x MX_UNUSED_ READS(MX_READ_PARAMETER_) MX_FIXED(MX_READ_PARAMETER_)                 \
+            MX_PARAMS(MX_VALUE_PARAMETER_) WRITES(MX_NEW_PARAMETER_));                                       \
+    __attribute__((noinline)) static void span_name(                                                         \
+        WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, const mx_real *restrict mx_p,          \
+        int64_t mx_row, int64_t mx_x0, int64_t mx_x1);                                                       \
     void row_name(const struct mx_row *mx_r) {                                                               \
         mx_real mx_p[mx_n_param + 1];                                                                        \
         int64_t mx_before = 0;                                                                               \
@@ -330,30 +387,39 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
             for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                          \
                 mx_end = mx_x + (mx_x == mx_r->x0 && mx_before > 0 ? mx_before                               \
                                  : mx_copies                       ? MX_MOST_COPIED_                         \
-                                                                   : mx_r->x1);                              \
+                                                                   : mx_r->x1);                                                    \
                 if (mx_end > mx_r->x1) mx_end = mx_r->x1;                                                    \
                 span_name(WRITES(MX_OUT_ARGUMENT_) mx_r, mx_p, mx_row, mx_x, mx_end);                        \
             }                                                                                                \
     }                                                                                                        \
-    __attribute__((noinline)) static void span_name(WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, \
-                                                    const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, \
-                                                    int64_t mx_x1) {                                         \
-        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                  \
-        (void)mx_p, (void)mx_row;                                                                            \
+    __attribute__((noinline)) static void span_name(                                                         \
+        WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, const mx_real *restrict mx_p,          \
+        int64_t mx_row, int64_t mx_x0, int64_t mx_x1) {                                                      \
+        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
-            WRITES(MX_OLD_VALUE_)
+            WRITES(MX_BEGIN_)                                                                                \
+            cell_name(mx_r, mx_row,                                                                          \
+                      mx_x READS(MX_READ_ARGUMENT_) MX_FIXED(MX_READ_ARGUMENT_)                              \
+                          MX_PARAMS(MX_VALUE_ARGUMENT_) WRITES(MX_NEW_ARGUMENT_));                           \
+        }                                                                                                    \
+    }                                                                                                        \
+    __attribute__((always_inline)) static inline void cell_name(                                             \
+        const struct mx_row *const mx_r MX_UNUSED_, const int64_t mx_row MX_UNUSED_,                         \
+        const int64_t mx_x MX_UNUSED_ READS(MX_READ_PARAMETER_) MX_FIXED(MX_READ_PARAMETER_)                 \
+            MX_PARAMS(MX_VALUE_PARAMETER_) WRITES(MX_NEW_PARAMETER_)) {                                      \
+        {
 
 #define MX_CELL                                                                                              \
     _Static_assert(MX_FORM != MX_STAGGERED, "MX_STAGGERED has MX_CELL_B and MX_CELL_A instead of MX_CELL");  \
-    MX_CELLS_(mx_row_, mx_span_, MX_STATE, MX_STATE)
+    MX_CELLS_(mx_row_, mx_span_, mx_cell_, MX_STATE, MX_STATE)
 #define MX_CELL_B                                                                                            \
     _Static_assert(MX_FORM == MX_STAGGERED, "MX_CELL_B needs #define MX_FORM MX_STAGGERED");                 \
-    MX_CELLS_(mx_row_b_, mx_span_b_, MX_STATE, MX_PARTNER)
+    MX_CELLS_(mx_row_b_, mx_span_b_, mx_cell_b_, MX_STATE, MX_PARTNER)
 #define MX_CELL_A                                                                                            \
     _Static_assert(MX_FORM == MX_STAGGERED, "MX_CELL_A needs #define MX_FORM MX_STAGGERED");                 \
-    MX_CELLS_(mx_row_a_, mx_span_a_, MX_PARTNER, MX_STATE)
+    MX_CELLS_(mx_row_a_, mx_span_a_, mx_cell_a_, MX_PARTNER, MX_STATE)
 #define MX_END                                                                                               \
-        }                                                                                                    \
+    }                                                                                                        \
     }
 
 /* A reduction: a loop over x of its own, which gives a value for each cell. */
@@ -374,16 +440,14 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
                                                            const mx_real *restrict mx_p, int64_t mx_x0,      \
                                                            int64_t mx_x1, double *restrict mx_result) {      \
         const int64_t mx_row = 0;                                                                            \
-        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)                                  \
-        (void)mx_p, (void)mx_row;                                                                            \
-        _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {
+        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
+        _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
+            mx_result[mx_x - mx_x0] = mx_reduce_[mx_reduce_index_##name].kind == MX_SUM ? 0 : -HUGE_VAL;
 /* What the last level of a step reads. */
 #define MX_READS_OF_MX_JACOBI MX_STATE
 #define MX_READS_OF_MX_LEAPFROG MX_STATE
 #define MX_READS_OF_MX_STAGGERED MX_PARTNER
-#define MX_JOIN_(a, b) a##b
-#define MX_READS_OF_(form) MX_JOIN_(MX_READS_OF_, form)
-#define MX_REDUCE(name) MX_REDUCE_(name, MX_READS_OF_(MX_FORM))
+#define MX_REDUCE(name) MX_REDUCE_(name, MX_OF_(MX_READS_OF_, MX_FORM))
 #define RESULT(value) ((void)(mx_result[mx_x - mx_x0] = (double)(value)))
 
 #endif

@@ -453,8 +453,26 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
 #define MX_D_WRITE(name, type)                                                                               \
     MX_D_GLOBAL mx_type_##name *const mx_out_##name =                                                        \
         (MX_D_GLOBAL mx_type_##name *)(mx_out + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name);
-#define MX_D_OLD(name, type) const mx_type_##name mx_old_##name = mx_out_##name[mx_x];
-#define MX_D_COPY(name, type) SET(name, AT(name, 0, 0, 0));
+#define MX_D_COPY(name, type) mx_out_##name[mx_x] = AT(name, 0, 0, 0);
+/* What a cell keeps that it does not SET (cell.h), and the value that is replaced; both are given to the cell's function,
+ * which is put in place, and the new value is stored after it. */
+#if MX_FORM == MX_JACOBI
+#define MX_D_BEGIN(name, type) const mx_type_##name mx_old_##name = 0; mx_type_##name mx_set_##name = AT(name, 0, 0, 0);
+#elif MX_FORM == MX_LEAPFROG
+#define MX_D_BEGIN(name, type)                                                                               \
+    const mx_type_##name mx_old_##name = mx_out_##name[mx_x];                                                \
+    mx_type_##name mx_set_##name = AT(name, 0, 0, 0);
+#else
+#define MX_D_BEGIN(name, type)                                                                               \
+    const mx_type_##name mx_old_##name = mx_out_##name[mx_x];                                                \
+    mx_type_##name mx_set_##name = mx_old_##name;
+#endif
+#define MX_D_NEW(name, type) , const mx_type_##name mx_old_##name, mx_type_##name *mx_new_##name
+#define MX_D_GIVE(name, type) , mx_old_##name, &mx_set_##name
+#define MX_D_STORE(name, type) mx_out_##name[mx_x] = mx_set_##name;
+#define MX_D_PLANES_OF(name, type) , MX_D_GLOBAL const char **mx_at_##name
+#define MX_D_PLANES(name, type) , mx_at_##name
+#define SET(name, value) ((void)(*mx_new_##name = (mx_type_##name)(value)))
 
 #define MX_D_AT(name, dx, dy, dz)                                                                            \
     (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name[(dz) + mx_reach_##name] + mx_line_##name + (dy) * mx_pitch_##name()))[mx_x + (dx)])
@@ -480,13 +498,14 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
     (mx_is_state_##name && mx_stage == MX_D_SECOND                                                           \
          ? mx_in_##name[mx_r[(dz) + mx_reach_##name] + (int)(dy) * MX_D_WIDE + (int)(dx)]                    \
          : MX_D_AT(name, dx, dy, dz))
-#define SET(name, value)                                                                                     \
-    ((void)(mx_stage == MX_D_FIRST ? (*mx_in_##name = (mx_type_##name)(value))                               \
-                                   : (mx_out_##name[mx_x] = (mx_type_##name)(value))))
+#define MX_D_STORE_STAGE(name, type)                                                                         \
+    if (mx_stage == MX_D_FIRST)                                                                              \
+        *mx_in_##name = mx_set_##name;                                                                       \
+    else                                                                                                     \
+        mx_out_##name[mx_x] = mx_set_##name;
 #else
 #define MX_D_NO_STAGE
 #define AT(name, dx, dy, dz) MX_D_AT(name, dx, dy, dz)
-#define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
 #endif
 #define OLD(name) mx_old_##name
 #define PARAM(name) ((mx_real)(MX_D_VALUE_##name))
@@ -494,13 +513,15 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 /* Jacobi: the x frame of every row that is written comes from the other array. */
 #if MX_FORM == MX_JACOBI
 #define MX_D_FRAME MX_STATE(MX_D_COPY)
-#define MX_D_OLDS(WRITES)
 #else
 #define MX_D_FRAME
-#define MX_D_OLDS(WRITES) WRITES(MX_D_OLD)
 #endif
 
-#define MX_D_CELL(kernel_name, READS, WRITES)                                                                \
+#define MX_D_CELL_BODY(cell_name, WRITES)                                                                      \
+    MX_D_INLINE void cell_name(MX_D_GLOBAL const char **mx_f, const int mx_x, const int mx_y, const int64_t mx_z,\
+                               const int64_t mx_t, const int64_t mx_y_offset MX_FIXED(MX_D_PLANES_OF) WRITES(MX_D_NEW))
+#define MX_D_CELL(kernel_name, cell_name, READS, WRITES)                                                     \
+    MX_D_CELL_BODY(cell_name, WRITES);                                                                         \
     MX_D_KERNEL void MX_D_BOUNDS kernel_name(MX_D_ARGUMENTS) {                                               \
         const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;      \
         const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP), mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);\
@@ -518,19 +539,37 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
             if (mx_x < MX_RADIUS || mx_x >= MX_D_NX + MX_RADIUS) {                                           \
                 MX_D_FRAME continue;                                                                         \
             }                                                                                                \
-            MX_D_OLDS(WRITES)
+            WRITES(MX_D_BEGIN)                                                                               \
+            cell_name(mx_f, mx_x, mx_y, mx_z, mx_t, mx_y_offset MX_FIXED(MX_D_PLANES) WRITES(MX_D_GIVE));    \
+            WRITES(MX_D_STORE)                                                                               \
+        }                                                                                                    \
+    }                                                                                                        \
+    MX_D_CELL_BODY(cell_name, WRITES) {                                                                        \
+        READS(MX_D_READ) MX_FIXED(MX_D_LINE) {
 
 #ifdef MX_D_FUSED
 /* Two levels in one launch, where the window is the interior: a group has MX_D_TILE_X x MX_D_TILE_Y cells of
  * planes that it goes through, and keeps level l of the 2 radius + 1 planes around one, with the cells around
  * its own, in its memory. Reads one array, writes the other. */
 #define MX_D_IN(name, type) , MX_D_LOCAL mx_type_##name *mx_in_##name
-#define MX_D_PLANES_OF(name, type) , MX_D_GLOBAL const char **mx_at_##name
+#define MX_D_PASS_IN(name, type) , mx_in_##name
+/* The user's cell, with what it needs to tell the stages apart. */
+#define MX_D_SET_OF                                                                                          \
+    MX_D_INLINE void mx_set(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, const int mx_x, const int mx_y,\
+                            const int64_t mx_z, const int64_t mx_t, const int64_t mx_y_offset MX_STATE(MX_D_IN)\
+                            MX_FIXED(MX_D_PLANES_OF) MX_STATE(MX_D_NEW))
 #define MX_CELL                                                                                              \
+    MX_D_SET_OF;                                                                                             \
     MX_D_INLINE void mx_body(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, MX_D_GLOBAL char *mx_out,\
                              const int mx_x, const int mx_y, const int64_t mx_z, const int64_t mx_t, \
                              const int64_t mx_y_offset MX_STATE(MX_D_IN) MX_FIXED(MX_D_PLANES_OF)) {         \
-        MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) {
+        MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) MX_STATE(MX_D_BEGIN)\
+        mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t, mx_y_offset MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES)\
+               MX_STATE(MX_D_GIVE));                                                                         \
+        MX_STATE(MX_D_STORE_STAGE)                                                                           \
+    }                                                                                                        \
+    MX_D_SET_OF {                                                                                            \
+        MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_FIXED(MX_D_NOWHERE) {
 
 #define MX_D_NULL(name, type) , 0
 #define MX_D_LEVEL_ONE(name, type) MX_D_SHARED mx_type_##name mx_one_##name[MX_D_RING * MX_D_HIGH * MX_D_WIDE];
@@ -634,10 +673,10 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
     }
 #else
 #define MX_D_KERNELS
-#define MX_CELL MX_D_CELL(mx_cell, MX_STATE, MX_STATE)
+#define MX_CELL MX_D_CELL(mx_cell, mx_cell_of, MX_STATE, MX_STATE)
 #endif
-#define MX_CELL_B MX_D_CELL(mx_cell_b, MX_STATE, MX_PARTNER)
-#define MX_CELL_A MX_D_CELL(mx_cell_a, MX_PARTNER, MX_STATE)
+#define MX_CELL_B MX_D_CELL(mx_cell_b, mx_cell_b_of, MX_STATE, MX_PARTNER)
+#define MX_CELL_A MX_D_CELL(mx_cell_a, mx_cell_a_of, MX_PARTNER, MX_STATE)
 #define MX_END                                                                                               \
     }                                                                                                        \
     }
