@@ -206,6 +206,7 @@ static int start_queue(mx_device *d, mx_why *why) {
  * is done itself; anything else in a directory is a temporary file. */
 static bool worth_keeping(const mx_device *d) {
     const struct mx_superblock *s = &d->found.super;
+    if (d->waiting) return !d->found.created;
     const bool wanted = s->finished != MX_RUN_DONE || (d->options.resume && !d->done);
     return !d->found.directory || d->options.keep || (s->note_bytes > 0 && wanted);
 }
@@ -218,7 +219,15 @@ static void dismantle(mx_device *d, bool remove) {
     free(d);
 }
 
-static int open_with(const struct mx_device_options *options, const char *name, mx_why *why,
+/* In memory alone: what a new store begins with. What was found there stays as it is, and so does the
+ * generation, on top of which mx_place_take makes the new one. */
+static void begin_waiting(mx_device *d) {
+    const uint64_t generation = d->found.kind == MX_STORE_INTACT ? d->found.super.generation : 0;
+    d->found.super = (struct mx_superblock){.generation = generation};
+    d->waiting = true;
+}
+
+static int open_with(const struct mx_device_options *options, const char *name, bool waiting, mx_why *why,
                      mx_device **out) {
     mx_device *d = calloc(1, sizeof *d);
     if (d == NULL) return mx_fail(why, -ENOMEM, "no memory for a device");
@@ -233,6 +242,7 @@ static int open_with(const struct mx_device_options *options, const char *name, 
     if (err == 0 && !d->inner->anonymous)
         err = d->options.read_only ? 0
               : d->options.resume  ? mx_place_adopt(&d->found, why)
+              : waiting            ? (begin_waiting(d), 0)
                                    : mx_place_take(&d->found, why);
     if (err != 0) {
         dismantle(d, d->found.created);
@@ -269,29 +279,74 @@ int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why 
 }
 
 /* The last of the table with a transfer face comes first: the table goes from the simple to the fast. */
-static int open_best(const struct mx_device_options *options, mx_why *why, mx_device **out) {
+static int open_best(const struct mx_device_options *options, bool waiting, mx_why *why, mx_device **out) {
     size_t n = 0;
     while (mx_backends[n] != NULL) n++;
     int err = mx_fail(why, -ENOTSUP, "no backend with asynchronous I/O was built");
     while (n-- > 0) {
         const struct mx_backend *b = mx_backends[n];
         if (b->face != MX_FACE_TRANSFER || b->anonymous) continue;
-        err = open_with(options, b->name, why, out);
+        err = open_with(options, b->name, waiting, why, out);
         if (err != -ENOTSUP) break;
     }
     return err;
 }
 
-int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_device **out) {
+static int open_any(const struct mx_device_options *options, bool waiting, mx_why *why, mx_device **out) {
     struct mx_device_options o;
     mx_sized_take(&o, options, sizeof o, MX_END_OF(struct mx_device_options, fault));
-    if (o.backend == NULL) return open_best(&o, why, out);
-    return open_with(&o, o.backend, why, out);
+    if (o.backend == NULL) return open_best(&o, waiting, why, out);
+    return open_with(&o, o.backend, waiting, why, out);
+}
+
+int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_device **out) {
+    return open_any(options, false, why, out);
+}
+
+int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why, mx_device **out) {
+    return open_any(options, true, why, out);
+}
+
+int mx_device_take(mx_device *d, mx_why *why) {
+    pthread_mutex_lock(&d->lock);
+    struct mx_superblock *s = &d->found.super;
+    const uint32_t n = s->n_extents;
+    struct mx_extent made[MX_EXTENTS];
+    memcpy(made, s->extents, sizeof made);
+    const int err = d->waiting ? mx_place_take(&d->found, why) : 0;
+    if (err == 0 && d->waiting) {
+        s->n_extents = n;
+        memcpy(s->extents, made, sizeof made);
+        d->waiting = false;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return err;
+}
+
+uint64_t mx_device_generation(const mx_device *device) {
+    mx_device *d = (mx_device *)device; /* only the mutex is touched */
+    pthread_mutex_lock(&d->lock);
+    const uint64_t generation = d->found.super.generation;
+    pthread_mutex_unlock(&d->lock);
+    return generation;
+}
+
+bool mx_device_is(const mx_device *d, const struct stat *file) {
+    if (d->inner->anonymous) return false;
+    if (!d->found.place.block_device)
+        return file->st_dev == d->found.device && file->st_ino == d->found.inode;
+    struct stat st;
+    return S_ISBLK(file->st_mode) && fstat(d->found.place.fd, &st) == 0 && st.st_rdev == file->st_rdev;
 }
 
 void mx_device_close(mx_device *device) {
     if (device == NULL) return;
     const bool keep = worth_keeping(device);
+    if (device->waiting) { /* Buffers may have made the file longer */
+        mx_place_trim(&device->found, device->found.place.bytes);
+        dismantle(device, !keep);
+        return;
+    }
     const uint64_t end = mx_round_up(end_of_extents(device), MX_EXTENT_ALIGN_BYTES);
     if (keep && device->unsaved)
         mx_device_flush(device); /* of what was never committed nothing is promised */

@@ -20,6 +20,7 @@ struct mx_device {
 
     pthread_mutex_t lock; /* superblock, extents, Buffers, note */
     bool done;            /* mx_device_finish succeeded in this process */
+    bool waiting;         /* what was in the place is there still: mx_device_take has not been called */
     bool extent_open[MX_EXTENTS];
     bool unused;                /* the extent that is being made takes no space yet */
     bool unsaved;               /* there are extents that no superblock tells of yet, in a file or device */
@@ -29,6 +30,16 @@ struct mx_device {
     mx_why failure; /* and its sentence */
 };
 
+/* mx_device_open, for whoever has more to check before what is in the place is lost: a new store is written,
+ * and what was there before given up, by mx_device_take. Until then Buffers are made and opened as ever, and
+ * nothing may be written to them; a device that is closed before leaves the place as it was. */
+int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why, mx_device **out);
+/* 0, also where there is nothing to wait for. Errors as mx_device_open's. */
+int mx_device_take(mx_device *device, mx_why *why);
+/* Of the newest superblock. */
+uint64_t mx_device_generation(const mx_device *device);
+/* Is this regular file or block device the one that the device works on? */
+bool mx_device_is(const mx_device *device, const struct stat *file);
 /* A file of the user as a device, to be read where it is: its one Buffer, MX_FILE_BUFFER, is all of the file.
  * fd is open for reading, stays the caller's, and may be closed once this returns; options as for
  * mx_device_open, path for messages alone. Nothing is ever written, locked, removed or renamed; new Buffers

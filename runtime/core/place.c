@@ -445,7 +445,8 @@ static int sync_new_file(const struct mx_found *found) {
 
 int mx_place_take(struct mx_found *found, mx_why *why) {
     int fd = found->place.fd, err = 0;
-    const bool strange = !found->place.block_device && found->kind == MX_STORE_NONE;
+    const bool strange =
+        !found->place.block_device && found->kind == MX_STORE_NONE && found->super.n_extents == 0;
     if (found->signature) err = mx_signature_wipe(fd);
     if (err == 0 && strange) err = mx_retry(mx_sys->ftruncate(fd, 0));
     if (err == 0) err = allocate_slots(found);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* phases.c - a run with its store open, phase by phase. */
 #include "run/phases.h"
+#include "core/device.h"
 #include "grid/array.h"
 
 #include <stdio.h>
@@ -471,10 +472,19 @@ static int settle_state(struct mx_run *r) {
     return mx_run_meet(r);
 }
 
+/* All that can be refused was: what is in the way goes now, and not before. */
+static int take_places(struct mx_run *r) {
+    int err = mx_device_take(r->device, &r->why);
+    if (err == 0 && r->o.force) mx_run_discard_former(r);
+    if (err == 0) err = mx_run_begin_points(r);
+    return err < 0 ? err : mx_run_begin_snapshots(r);
+}
+
 static int initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
     const bool fresh = !mx_run_has_store(r) || r->note.pending;
-    int err = mx_run_begin_fuse(r);
+    int err = take_places(r);
+    if (err == 0) err = mx_run_begin_fuse(r);
     r->fill =
         (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout, .threads = r->tuned.plan.threads};
     if (r->o.init != NULL) r->fill.init = mx_init_find(r->o.init);

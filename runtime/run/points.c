@@ -210,6 +210,9 @@ static int share_traces(struct mx_run *r, int64_t end, mx_why *why) {
     return err;
 }
 
+/* Rows of the steps before the one that is gone on from are there. */
+static bool has_file(const struct mx_run *r) { return r->resumed && r->first_time > 0; }
+
 int mx_run_open_points(struct mx_run *r) {
     struct mx_run_points *q = &r->points;
     int err = 0;
@@ -227,7 +230,11 @@ int mx_run_open_points(struct mx_run *r) {
     if (err < 0) return err;
     q->after.traces = &q->traces;
     if (r->ranks.rank > 0) return 0; /* the file is rank 0's */
-    return r->resumed && r->first_time > 0 ? open_former_file(r) : begin_file(r);
+    return has_file(r) ? open_former_file(r) : 0;
+}
+
+int mx_run_begin_points(struct mx_run *r) {
+    return r->points.all > 0 && r->ranks.rank == 0 && !has_file(r) ? begin_file(r) : 0;
 }
 
 int mx_run_write_traces(struct mx_run *r, int64_t steps, mx_why *why) {

@@ -34,8 +34,10 @@ int mx_run_take_points(mx_run *r);
  * what was counted, else capacity has grown and the plan is to be made again. */
 uint64_t mx_run_points_bytes(const mx_run *r);
 bool mx_run_points_fit(mx_run *r);
-/* Opens the file of traces, once the store is ours. */
+/* Opens the file of traces that a run goes on with, once the store is ours. */
 int mx_run_open_points(mx_run *r);
+/* Makes that of a run that begins, or replaces one: nothing is refused any more. */
+int mx_run_begin_points(mx_run *r);
 /* Steps of the run that are complete: their traces into the file. */
 int mx_run_write_traces(mx_run *r, int64_t steps, mx_why *why);
 /* The run has ended: before its last step the file is cut. */

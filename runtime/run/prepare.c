@@ -907,12 +907,27 @@ static int open_device(struct mx_run *r) {
                                   .resume = mx_run_has_store(r),
                                   .keep = o->keep,
                                   .fault = o->fault};
-    int err = mx_device_open(&d, &r->why, &r->device);
+    int err = mx_device_open_waiting(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->report.device);
     /* Also of a quiet run: nobody's result goes without a word. */
     if (err == 0 && strstr(r->report.device.note, "finished run") != NULL)
         mx_run_remark(r, "%s: %s", r->report.device.place, r->report.device.note);
     return err;
+}
+
+/* What the run begins with may lie in the store that it would replace. */
+static int check_inputs(struct mx_run *r) {
+    struct stat st;
+    for (int32_t i = -1; i < r->fields.n; i++) {
+        const int fd = i < 0 ? r->input.npy.fd : r->fields.field[i].npy.fd;
+        const char *path = i < 0 ? r->o.input : r->fields.field[i].path;
+        if (fd >= 0 && fstat(fd, &st) == 0 && mx_device_is(r->device, &st))
+            return mx_fail(&r->why, -EINVAL,
+                           "%.300s lies in the store that this run would replace: copy the field out of it "
+                           "(memext export), or name another place with -d",
+                           path);
+    }
+    return 0;
 }
 
 /* The store is locked now: is it still the one that was looked at? */
@@ -1039,8 +1054,7 @@ static int take_integrity(struct mx_run *r) {
 
 int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
-    if (err == 0 && r->o.force) mx_run_discard_former(r);
-    if (err == 0 && mx_run_has_store(r)) err = check_note(r);
+    if (err == 0) err = mx_run_has_store(r) ? check_note(r) : check_inputs(r);
     if (r->resumed) r->note.problem.nt = r->o.problem.nt; /* from the next commit on */
     /* The device's alignment may turn out larger than it looked from outside. */
     bool same = r->backend->face == MX_FACE_MAPPED ||

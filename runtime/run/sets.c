@@ -82,6 +82,7 @@ static void see(struct mx_sight *s, const char *path, int32_t folder) {
     *e = (struct mx_seen){.folder = folder, .foreign = err < 0 && !is_begun(path)};
     snprintf(e->path, sizeof e->path, "%s", path);
     if (err < 0 || !t->have_note) return;
+    e->generation = t->facts.generation;
     e->finished = t->facts.finished;
     const struct mx_note *n = &t->note;
     e->ranks = n->ranks > 0 ? n->ranks : 1;
@@ -381,13 +382,27 @@ int mx_sets_json(const struct mx_sight *s, const char *base, mx_why *why, json_t
 
 /* ------------------------------------------------------------------ the end */
 
+/* Locked now: does the name still stand for what was seen, and does that hold the same state? */
+static bool is_still(const struct mx_seen *e, int fd, const char *file) {
+    struct stat named, opened;
+    struct mx_sight again = {.stored = calloc(1, sizeof *again.stored)};
+    bool same = lstat(file, &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
+                named.st_ino == opened.st_ino;
+    if (again.stored != NULL) see(&again, e->path, e->folder);
+    same &= again.n == 1 && again.seen[0].run == e->run && again.seen[0].generation == e->generation &&
+            !again.seen[0].foreign;
+    mx_forget(&again);
+    return same;
+}
+
 void mx_remove_store(const struct mx_seen *e) {
     char file[FILE_BYTES];
     file_in(e->path, file);
     const int fd =
         !e->foreign && has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(file) == 0) mx_sync_directory(file);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(e, fd, file) && unlink(file) == 0)
+        mx_sync_directory(file);
     close(fd);
     if (e->folder > 0) rmdir(e->path);
 }

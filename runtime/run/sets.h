@@ -19,6 +19,7 @@ struct mx_seen {
     int32_t cut, ranks, rank;
     int64_t time, before_time;
     int64_t first_plane, all_planes;
+    uint64_t generation; /* commits */
     uint32_t finished;
 };
 

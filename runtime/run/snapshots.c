@@ -481,9 +481,6 @@ int mx_run_open_snapshots(struct mx_run *r) {
     const bool first = r->ranks.rank == 0;
     int err = first ? lock_directory(r) : 0;
     if (err == 0 && first) err = check_directory(r, &found); /* it is locked now: is it still what it was? */
-    if (err == 0 && first) err = clean(r, &found);
-    if (err == 0 && first) err = write_directory_note(r);
-    if (err == 0) err = mx_run_meet(r);
     const int64_t row = s->cells[2] * (int64_t)sizeof(double);
     if (err == 0)
         err = mx_block_create(&options, (uint64_t)(row > GATHER_BYTES ? row : GATHER_BYTES), &r->why,
@@ -499,6 +496,17 @@ int mx_run_open_snapshots(struct mx_run *r) {
                                    .whole = whole,
                                    .context = r};
     return 0;
+}
+
+/* Nothing is refused any more: what is in the way goes. */
+int mx_run_begin_snapshots(struct mx_run *r) {
+    struct found found;
+    const bool first = r->ranks.rank == 0;
+    if (r->snapshots.predicted_count == 0) return 0;
+    int err = first ? check_directory(r, &found) : 0;
+    if (err == 0 && first) err = clean(r, &found);
+    if (err == 0 && first) err = write_directory_note(r);
+    return err < 0 ? err : mx_run_meet(r);
 }
 
 /* ------------------------------------------------------------------ rows */

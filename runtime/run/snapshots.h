@@ -64,8 +64,10 @@ int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *snapshots, const 
                                 const char *algorithm, const struct mx_layout *layout);
 /* Once there is a plan: what is predicted. */
 void mx_run_predict_snapshots(mx_run *r);
-/* Once the store is ours: makes, locks and cleans the directory. */
+/* Once the store is ours: makes and locks the directory. */
 int mx_run_open_snapshots(mx_run *r);
+/* Once nothing is refused any more: removes what is in the way. */
+int mx_run_begin_snapshots(mx_run *r);
 /* Before a commit of this step: waits until its snapshots and those before it are durable. 0 or -errno, no
  * sentence. */
 int mx_run_sync_snapshots(mx_run *r, int64_t step);

@@ -3,6 +3,8 @@
  * its store. */
 #include "wavefront/run_private.h"
 
+#include "core/device.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -328,9 +330,21 @@ static int open_device(mx_wf_run *r) {
                                   .resume = o->resume,
                                   .keep = o->keep,
                                   .fault = o->fault};
-    int err = mx_device_open(&d, &r->why, &r->device);
+    int err = mx_device_open_waiting(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->device_facts);
     return err;
+}
+
+/* What the run begins with may lie in the store that it would replace. */
+static int check_inputs(mx_wf_run *r) {
+    struct stat st;
+    for (int m = 0; m < MX_WF_MATRICES; m++)
+        if (r->o.inputs[m] != NULL && stat(r->o.inputs[m], &st) == 0 && mx_device_is(r->device, &st))
+            return mx_fail(
+                &r->why, -EINVAL,
+                "%s %.300s lies in the store that this run would replace: name another place with -d",
+                input_words[m], r->o.inputs[m]);
+    return 0;
 }
 
 /* The store is locked now: is it still the one that was looked at? */
@@ -380,7 +394,7 @@ static int open_buffers(mx_wf_run *r) {
 
 int mx_wf_open_store(mx_wf_run *r) {
     int err = open_device(r);
-    if (err == 0 && r->resumed) err = check_note(r);
+    if (err == 0) err = r->resumed ? check_note(r) : check_inputs(r);
     /* The device's alignment may be another one than it looked from outside. */
     if (err == 0 && alignment(r) != r->request.align_bytes) err = make_plan(r);
     if (err == 0) err = mx_budget_create(r->dram_limit_bytes, r->reserve_bytes, &r->why, &r->budget);

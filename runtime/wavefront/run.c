@@ -2,6 +2,8 @@
 /* run.c - the phases of a wavefront run. */
 #include "wavefront/run_private.h"
 
+#include "core/device.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +105,8 @@ static struct mx_wf_conversion conversion(mx_wf_run *r, enum mx_wf_matrix m, mx_
 
 static int initialise(mx_wf_run *r) {
     const uint64_t begin = now_ns();
-    int err = r->resumed ? 0 : begin_note(r);
+    int err = mx_device_take(r->device, &r->why); /* what can be refused was */
+    if (err == 0 && !r->resumed) err = begin_note(r);
     snprintf(r->note.backend, sizeof r->note.backend, "%s", r->backend->name);
     begin_phase(r, "convert", MX_WF_MATRICES);
     for (int m = 0; m < MX_WF_MATRICES && err == 0 && !r->resumed; m++) {
