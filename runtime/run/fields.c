@@ -98,7 +98,9 @@ static int resolve(struct mx_run_fields *f, const char *option, const char *word
 
 /* ------------------------------------------------------------------ options */
 
-static bool has_values(const struct mx_run_field *f) { return f->init != NULL || f->path[0] != 0; }
+static bool has_values(const struct mx_run_field *f) {
+    return f->init != NULL || f->path[0] != 0 || f->program;
+}
 
 static int twice(const struct mx_run_field *f, mx_why *why) {
     return mx_fail(why, -EINVAL, "field %s is given initial values twice; choose one", f->name);
@@ -142,7 +144,8 @@ static int take_files(struct mx_run_fields *fields, const struct mx_words *words
     return err;
 }
 
-static int take_inits(struct mx_run_fields *fields, const struct mx_words *words, mx_why *why) {
+/* A program that gives the step before of a leapfrog kernel says so: p.old=program. */
+static int take_inits(struct mx_run_fields *fields, const struct mx_words *words, bool program, mx_why *why) {
     const struct mx_init *all = NULL;
     int err = 0;
     for (int32_t i = 0; i < words->n && err == 0; i++) {
@@ -151,6 +154,10 @@ static int take_inits(struct mx_run_fields *fields, const struct mx_words *words
         const bool named = mx_field_word(rest, NULL) != NULL;
         if (named) err = resolve(fields, "init", words->word[i], -1, &f, &rest, why);
         if (err < 0) break;
+        if (program && named && strcmp(rest, "program") == 0) {
+            f->program = true;
+            continue;
+        }
         const struct mx_init *init = mx_init_find(rest);
         if (init == NULL)
             err = mx_fail(why, -EINVAL,
@@ -175,22 +182,41 @@ int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *
     return err < 0 ? err : mx_fields_take_frames(fields, s, &o->frames, why);
 }
 
-int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, bool program,
-                   const struct mx_system *s, mx_why *why) {
+int mx_field_take_path(struct mx_run_field *f, const char *path, const char *raw, mx_why *why) {
+    snprintf(f->raw, sizeof f->raw, "%s", raw);
+    return take_path(f, path, why);
+}
+
+/* own: those that something was said of by name. */
+static int take_words(struct mx_run_fields *fields, const struct mx_options *o, bool program,
+                      const struct mx_system *s, bool own[MX_FIELDS_MOST], mx_why *why) {
     int err = mx_fields_take_files(fields, o, s, why);
     /* p.old is p where nothing else is said of it: before --init without a name fills what is left. */
-    bool own[MX_FIELDS_MOST] = {false};
     for (int32_t i = 0; i < fields->n; i++) own[i] = has_values(&fields->field[i]);
     for (int32_t i = 0; i < o->inits.n && err == 0; i++) {
         char name[MX_FIELD_NAME + 4];
         if (mx_field_word(o->inits.word[i], name) == NULL) continue;
         for (int32_t k = 0; k < fields->n; k++) own[k] |= strcmp(fields->field[k].name, name) == 0;
     }
-    if (err == 0) err = take_inits(fields, &o->inits, why);
+    if (err == 0) err = take_inits(fields, &o->inits, program, why);
+    for (int32_t i = 0; i < fields->n; i++)
+        if (s->form == MX_LEAPFROG && fields->field[i].array == 1 && !own[i]) fields->field[i].init = NULL;
+    return err;
+}
+
+int mx_fields_take_some(struct mx_run_fields *fields, const struct mx_options *o, bool program,
+                        const struct mx_system *s, mx_why *why) {
+    bool own[MX_FIELDS_MOST] = {false};
+    return take_words(fields, o, program, s, own, why);
+}
+
+int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, bool program,
+                   const struct mx_system *s, mx_why *why) {
+    bool own[MX_FIELDS_MOST] = {false};
+    int err = take_words(fields, o, program, s, own, why);
     for (int32_t i = 0; i < fields->n && err == 0; i++) {
         struct mx_run_field *f = &fields->field[i];
         if (s->form == MX_LEAPFROG && f->array == 1 && !own[i]) {
-            f->init = NULL;
             f->same_as = f->index;
         } else if (!has_values(f) && program) {
             f->program = true;
@@ -230,9 +256,9 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
 
 static int64_t ns_of(struct timespec t) { return t.tv_sec * INT64_C(1000000000) + t.tv_nsec; }
 
-static int identity_of(const struct mx_run_field *f, mx_why *why, struct mx_input_identity *out) {
+static int identity_of(int fd, const char *path, mx_why *why, struct mx_input_identity *out) {
     struct stat st;
-    if (fstat(f->npy.fd, &st) != 0) return mx_fail(why, -errno, "%.300s: %s", f->path, strerror(errno));
+    if (fstat(fd, &st) != 0) return mx_fail(why, -errno, "%.300s: %s", path, strerror(errno));
     *out = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
                                       .bytes = (uint64_t)st.st_size,
                                       .modified_ns = ns_of(st.st_mtim),
@@ -240,9 +266,11 @@ static int identity_of(const struct mx_run_field *f, mx_why *why, struct mx_inpu
     return 0;
 }
 
-/* Reading all of a large file would take as long as a sweep. */
-static int take_sample(const struct mx_run_field *f, uint64_t bytes, mx_why *why, uint64_t *out) {
-    enum { PAGES = 64, PAGE_BYTES = 4096 };
+/* Reading all of a large file would take as long as a sweep. Pages lie side by side in a small one. */
+enum { SAMPLE_PAGES = 64, SAMPLE_PAGE_BYTES = 4096 };
+
+static int take_sample(int fd, const char *path, uint64_t bytes, mx_why *why, uint64_t *out) {
+    enum { PAGES = SAMPLE_PAGES, PAGE_BYTES = SAMPLE_PAGE_BYTES };
     const uint64_t last = bytes > PAGE_BYTES ? bytes - PAGE_BYTES : 0;
     const size_t length = bytes < PAGE_BYTES ? (size_t)bytes : PAGE_BYTES;
     char page[PAGE_BYTES];
@@ -250,13 +278,13 @@ static int take_sample(const struct mx_run_field *f, uint64_t bytes, mx_why *why
     int err = state == NULL ? -ENOMEM : 0;
     if (err == 0) XXH3_64bits_reset(state);
     for (uint64_t i = 0; i < PAGES && err == 0; i++) {
-        err = mx_read_all(f->npy.fd, page, length,
+        err = mx_read_all(fd, page, length,
                           (off_t)(last / (PAGES - 1) * i + last % (PAGES - 1) * i / (PAGES - 1)));
         if (err == 0) XXH3_64bits_update(state, page, length);
     }
     if (err == 0) *out = XXH3_64bits_digest(state);
     XXH3_freeState(state);
-    return err < 0 ? mx_fail(why, err, "%.300s cannot be read: %s", f->path, strerror(-err)) : 0;
+    return err < 0 ? mx_fail(why, err, "%.300s cannot be read: %s", path, strerror(-err)) : 0;
 }
 
 static int changed(const struct mx_run_field *f, mx_why *why) {
@@ -267,20 +295,40 @@ static int changed(const struct mx_run_field *f, mx_why *why) {
         f->path, f->name);
 }
 
+int mx_input_look(int fd, int64_t offset_bytes, const char *path, mx_why *why,
+                  struct mx_input_identity *out) {
+    int err = identity_of(fd, path, why, out);
+    if (err == 0) err = take_sample(fd, path, out->bytes, why, &out->sample);
+    out->sampled = err == 0;
+    out->offset_bytes = offset_bytes;
+    return err;
+}
+
+bool mx_input_same(const struct mx_input_identity *then, const struct mx_input_identity *now, bool named) {
+    if (now->bytes != then->bytes) return false;
+    if (then->sampled && (now->sample != then->sample || now->offset_bytes != then->offset_bytes))
+        return false;
+    if (then->sampled && now->bytes <= SAMPLE_PAGES * SAMPLE_PAGE_BYTES) return true;
+    return named && now->modified_ns == then->modified_ns;
+}
+
+static int look(const struct mx_run_field *f, mx_why *why, struct mx_input_identity *out) {
+    return mx_input_look(f->npy.fd, f->npy.data_offset_bytes, f->path, why, out);
+}
+
 int mx_field_begin_in_place(struct mx_run_field *f, mx_why *why) {
-    int err = identity_of(f, why, &f->identity);
-    if (err == 0) err = take_sample(f, f->identity.bytes, why, &f->identity.sample);
+    int err = look(f, why, &f->identity);
     f->in_place = err == 0;
     return err;
 }
 
 int mx_field_unchanged(struct mx_run_field *f, mx_why *why) {
     struct mx_input_identity now = {0}, *then = &f->identity;
-    int err = identity_of(f, why, &now);
+    int err = identity_of(f->npy.fd, f->path, why, &now);
     if (err < 0) return err;
     if (now.bytes != then->bytes || now.modified_ns != then->modified_ns) return changed(f, why);
     if (now.changed_ns == then->changed_ns) return 0;
-    err = take_sample(f, now.bytes, why, &now.sample);
+    err = take_sample(f->npy.fd, f->path, now.bytes, why, &now.sample);
     if (err < 0) return err;
     if (now.sample != then->sample) return changed(f, why);
     then->changed_ns = now.changed_ns;
@@ -290,10 +338,8 @@ int mx_field_unchanged(struct mx_run_field *f, mx_why *why) {
 /* A run goes on with the file that it began with, wherever that is now. */
 static int check_in_place(struct mx_run_field *f, mx_why *why) {
     const struct mx_input_identity then = f->identity;
-    int err = identity_of(f, why, &f->identity);
-    bool same = f->identity.bytes == then.bytes && f->identity.modified_ns == then.modified_ns;
-    if (err == 0 && same) err = take_sample(f, then.bytes, why, &f->identity.sample);
-    same &= f->identity.sample == then.sample;
+    int err = look(f, why, &f->identity);
+    const bool same = mx_input_same(&then, &f->identity, true);
     return err < 0 || same
                ? err
                : mx_fail(
@@ -307,9 +353,9 @@ static int check_in_place(struct mx_run_field *f, mx_why *why) {
 static int take_identity(struct mx_run_field *f, bool former, mx_why *why) {
     struct mx_input_identity now = {0};
     if (former && f->in_place) return check_in_place(f, why);
-    int err = identity_of(f, why, &now);
+    int err = look(f, why, &now);
     if (err < 0) return err;
-    if (former && (now.bytes != f->identity.bytes || now.modified_ns != f->identity.modified_ns))
+    if (former && !mx_input_same(&f->identity, &now, true))
         return mx_fail(why, -EINVAL,
                        "%.300s has changed since the run began with it: the result cannot be verified; leave "
                        "--verify out",
@@ -414,6 +460,13 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
     return err < 0 ? err : take_identity(f, former, why);
 }
 
+int mx_field_look(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
+    const int err = open_field(f, p, false, why);
+    if (f->npy.fd >= 0) close(f->npy.fd);
+    f->npy.fd = -1;
+    return err;
+}
+
 int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *p, mx_why *why) {
     int err = 0;
     for (int32_t i = 0; i < fields->n && err == 0; i++) {
@@ -438,10 +491,8 @@ int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *
         struct mx_run_field *f;
         const char *rest;
         err = resolve(fields, "field", o->fields.word[i], 1, &f, &rest, why);
-        if (err == 0 && !f->in_place)
-            err = mx_fail(why, -EINVAL, "the store holds field %s: leave --field %s out with --resume",
-                          f->name, f->name);
         if (err < 0) break;
+        if (!f->in_place) continue; /* the store has a copy */
         f->raw[0] = f->data[0] = 0;
         err = take_file(f, rest, why);
     }

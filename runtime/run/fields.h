@@ -24,11 +24,17 @@
 struct mx_input_identity {
     uint64_t inode, bytes;
     int64_t modified_ns;
-    /* Of files that are read in place: when anything about it changed, which this process alone remembers;
-     * XXH3-64 of pages spread over all of it, both ends among them. */
-    int64_t changed_ns;
-    uint64_t sample;
+    int64_t changed_ns; /* when anything about it changed, which this process alone remembers */
+    bool sampled;       /* the rest is known, as it is but of notes of an older memext */
+    uint64_t sample; /* XXH3-64 of pages spread over all of it, both ends among them; of what a program gives
+                        what it says of it */
+    int64_t offset_bytes; /* of the first cell */
 };
+/* All of a file whose first cell is at offset_bytes; path is for sentences. */
+int mx_input_look(int fd, int64_t offset_bytes, const char *path, mx_why *why, struct mx_input_identity *out);
+/* The same content, as far as is known. named: by the same name or number; what is sampled whole may have
+ * others, and may have been written again. */
+bool mx_input_same(const struct mx_input_identity *then, const struct mx_input_identity *now, bool named);
 
 enum {
     MX_FIELD_OF_C = 2,
@@ -69,6 +75,13 @@ int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *option
 /* Of them --input, --field and --frame alone: fields may be left without values. -EINVAL, -errno. */
 int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options,
                          const struct mx_system *system, mx_why *why);
+/* As mx_fields_take, but of what is given alone: fields may be left without values. */
+int mx_fields_take_some(struct mx_run_fields *fields, const struct mx_options *options, bool program,
+                        const struct mx_system *system, mx_why *why);
+/* Names the file of a field, and what follows its name where it has raw cells ("": it has not). */
+int mx_field_take_path(struct mx_run_field *field, const char *path, const char *raw, mx_why *why);
+/* Opens a field's file, takes its identity, and closes it. Extents as for mx_fields_open. */
+int mx_field_look(struct mx_run_field *field, struct mx_problem *problem, mx_why *why);
 /* Takes --output: the file of each field, NULL = none. */
 int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why,
                            const char *path[MX_FIELDS_MOST]);

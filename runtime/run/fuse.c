@@ -246,8 +246,7 @@ int mx_run_check_pending(struct mx_run *r) {
         if (f->init != NULL) continue;
         int err = mx_field_begin_in_place(f, &r->why);
         if (err < 0) return err;
-        if (f->identity.bytes != then.bytes || f->identity.modified_ns != then.modified_ns ||
-            f->identity.sample != r->note.sample[i])
+        if (!mx_input_same(&then, &f->identity, true) || f->identity.sample != r->note.sample[i])
             return pending_changed(r, f->path);
     }
     return 0;

@@ -23,7 +23,7 @@ static int take_untils(struct mx_run *r) {
     int err = 0;
     const bool none = given->n == 1 && strcmp(given->word[0], "none") == 0;
     for (int32_t i = 0; i < given->n && !none && err == 0; i++) err = add_until(r, given->word[i]);
-    for (int32_t i = 0; i < r->note.n_until && given->n == 0 && err == 0; i++)
+    for (int32_t i = 0; i < r->note.n_until && given->n == 0 && !r->o.same && err == 0; i++)
         err = add_until(r, r->note.until[i]);
     for (int32_t i = 0; i < r->norms.n_until && err == 0; i++)
         mx_until_text(&r->norms.until[i], reduces(r), r->report.until[i]);
@@ -51,7 +51,7 @@ int mx_run_take_norms(struct mx_run *r) {
     struct mx_problem *p = &r->o.problem;
     int err = take_untils(r);
     if (err < 0) return err;
-    int64_t every = r->o.check > 0 ? r->o.check : r->note.check;
+    int64_t every = r->o.check > 0 || r->o.same ? r->o.check : r->note.check;
     if (every == 0 && r->norms.n_until > 0) every = MX_USUAL_CHECK;
     if (r->resumed) take_former(r);
     p->due[0] = every;

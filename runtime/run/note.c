@@ -95,6 +95,17 @@ static json_t *print_names(const struct mx_field_of *field, int32_t n) {
     return list;
 }
 
+static void put_hash(json_t *o, const char *key, uint64_t hash) {
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    put(o, key, json_string(text));
+}
+
+static void put_sample(json_t *o, const struct mx_input_identity *i) {
+    put_whole(o, "offset_bytes", i->offset_bytes);
+    put_hash(o, "sample", i->sample);
+}
+
 /* What stands in a field at first: the name of an init, or a file as an object. */
 static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCAPED_BYTES]) {
     if (f->program) return json_true();
@@ -115,12 +126,8 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     put_whole(o, "inode", (int64_t)f->identity.inode);
     put_whole(o, "bytes", (int64_t)f->identity.bytes);
     put_whole(o, "modified_ns", f->identity.modified_ns);
-    if (!f->in_place) return o;
-    char sample[17];
-    snprintf(sample, sizeof sample, "%016llx", (unsigned long long)f->identity.sample);
-    put(o, "in_place", json_true());
-    put_whole(o, "offset_bytes", f->npy.data_offset_bytes);
-    put(o, "sample", json_string(sample));
+    if (f->in_place) put(o, "in_place", json_true());
+    if (f->in_place || f->identity.sampled) put_sample(o, &f->identity);
     return o;
 }
 
@@ -179,13 +186,24 @@ static json_t *print_input(const struct mx_note *n) {
     put_whole(o, "inode", (int64_t)n->identity.inode);
     put_whole(o, "bytes", (int64_t)n->identity.bytes);
     put_whole(o, "modified_ns", n->identity.modified_ns);
+    if (n->identity.sampled) put_sample(o, &n->identity);
     return o;
 }
 
 static void put_identity(json_t *o, const char *key, uint64_t identity) {
-    char text[17];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)identity);
-    if (identity != 0) put(o, key, json_string(text));
+    if (identity != 0) put_hash(o, key, identity);
+}
+
+/* What a program says of the values that it gives, by field. */
+static json_t *print_given(const struct mx_note *n) {
+    json_t *o = json_object();
+    if (n->problem.system == NULL && n->source[0] != 0 && n->identity.sampled)
+        put_hash(o, "u", n->identity.sample);
+    for (int32_t i = 0; i < n->fields.n; i++) {
+        const struct mx_run_field *f = &n->fields.field[i];
+        if (f->program && f->identity.sampled) put_hash(o, f->name, f->identity.sample);
+    }
+    return o;
 }
 
 static json_t *print_number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
@@ -293,6 +311,11 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);
+    json_t *given = print_given(n);
+    if (json_object_size(given) > 0)
+        put(o, "given", given);
+    else
+        json_decref(given);
     if (n->check > 0) put(o, "checks", print_checks(n, kept));
     if (n->snapshots.every > 0) put(o, "snapshots", print_snapshots(&n->snapshots));
     if (n->problem.system != NULL)
@@ -376,6 +399,31 @@ static int32_t parse_names(struct reader *r, const json_t *o, const char *key, i
     return (int32_t)n;
 }
 
+static uint64_t hash(struct reader *r, const json_t *o, const char *key) {
+    char text[17];
+    if (strspn(word(r, o, key, text, sizeof text), "0123456789abcdef") == 16) return strtoull(text, NULL, 16);
+    r->ok = false;
+    return 0;
+}
+
+static void parse_sample(struct reader *r, const json_t *o, struct mx_input_identity *i) {
+    i->offset_bytes = whole(r, o, "offset_bytes", 0, INT64_MAX / 4);
+    i->sample = hash(r, o, "sample");
+    i->sampled = true;
+}
+
+static void parse_given(struct reader *r, const json_t *o, struct mx_note *n) {
+    if (o == NULL) return;
+    if (n->problem.system == NULL && n->source[0] != 0 && json_object_get(o, "u") != NULL)
+        n->identity.sample = hash(r, o, "u"), n->identity.sampled = true;
+    for (int32_t i = 0; i < n->fields.n; i++) {
+        struct mx_run_field *f = &n->fields.field[i];
+        if (!f->program || json_object_get(o, f->name) == NULL) continue;
+        f->identity.sample = hash(r, o, f->name);
+        f->identity.sampled = true;
+    }
+}
+
 static void parse_values(struct reader *r, const json_t *o, struct mx_run_field *f) {
     const json_t *v = member(r, o, f->name), *frame;
     const char *init = json_string_value(v);
@@ -408,12 +456,9 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
     f->identity.bytes = (uint64_t)whole(r, v, "bytes", 0, INT64_MAX);
     f->identity.modified_ns = whole(r, v, "modified_ns", INT64_MIN, INT64_MAX);
     f->in_place = json_is_true(json_object_get(v, "in_place"));
-    if (!f->in_place) return;
-    char sample[17];
-    if (f->array != MX_FIELD_OF_C) r->ok = false;
-    f->npy.data_offset_bytes = whole(r, v, "offset_bytes", 0, INT64_MAX / 4);
-    if (strspn(word(r, v, "sample", sample, sizeof sample), "0123456789abcdef") != 16) r->ok = false;
-    f->identity.sample = r->ok ? strtoull(sample, NULL, 16) : 0;
+    if (f->in_place && f->array != MX_FIELD_OF_C) r->ok = false;
+    if (f->in_place || json_object_get(v, "sample") != NULL) parse_sample(r, v, &f->identity);
+    f->npy.data_offset_bytes = f->in_place ? f->identity.offset_bytes : 0;
 }
 
 static void parse_params(struct reader *r, const json_t *o, struct mx_system *s) {
@@ -573,6 +618,7 @@ static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
     n->identity.inode = (uint64_t)whole(r, input, "inode", INT64_MIN, INT64_MAX);
     n->identity.bytes = (uint64_t)whole(r, input, "bytes", 0, INT64_MAX);
     n->identity.modified_ns = whole(r, input, "modified_ns", INT64_MIN, INT64_MAX);
+    if (json_object_get(input, "sample") != NULL) parse_sample(r, input, &n->identity);
 }
 
 static void parse_checksum(struct reader *r, const json_t *o, char out[17]) {
@@ -593,11 +639,7 @@ static void parse_pending(struct reader *r, const json_t *o, struct mx_note *n) 
 }
 
 static uint64_t parse_identity(struct reader *r, const json_t *o, const char *key) {
-    char text[17];
-    if (json_object_get(o, key) == NULL) return 0;
-    if (strspn(word(r, o, key, text, sizeof text), "0123456789abcdef") == 16) return strtoull(text, NULL, 16);
-    r->ok = false;
-    return 0;
+    return json_object_get(o, key) == NULL ? 0 : hash(r, o, key);
 }
 
 /* Words as those of --side. */
@@ -719,6 +761,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     parse_checks(r, json_object_get(o, "checks"), n);
     parse_snapshots(r, o, &n->snapshots);
     if (system == NULL) parse_origin(r, o, n);
+    parse_given(r, json_object_get(o, "given"), n);
 }
 
 int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out) {

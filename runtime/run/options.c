@@ -427,6 +427,8 @@ const struct mx_option mx_option_rows[] = {
     {"verify", 0, BOTH, 0, take_flag, AT(verify), 0, 0, NULL, "recompute plainly and compare bit by bit"},
     {"resume", 0, RUN, 0, take_flag, AT(resume), 0, 0, NULL,
      "continue an interrupted run from its last committed sweep"},
+    {"same", 0, MX_CMD_LIBRARY, 0, take_flag, AT(same), 0, 0, NULL,
+     "with resume: the options say all of the problem, and what is not given has its default"},
     {"keep", 0, BOTH, 0, take_flag, AT(keep), 0, 0, NULL, "leave the store in the directory after the run"},
     {"force", 0, RUN, 0, take_flag, AT(force), 0, 0, NULL,
      "overwrite what is in the place: another run's store, a foreign file, a device with a known signature"},
@@ -581,9 +583,14 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
     if (o->snapshot_fields != NULL && o->snapshot_every == 0)
         return mx_fail(why, -EINVAL,
                        "--snapshot-fields is for --snapshot EVERY:DIR: give it, or leave this out");
+    if (o->same && !o->resume)
+        return mx_fail(why, -EINVAL,
+                       "--same compares the problem with the store's that --resume goes on with: give both");
     if (!mx_option_given(o, "steps") && !o->resume)
         return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
-    if (o->init != NULL && mx_init_find(o->init) == NULL)
+    const bool of_store =
+        o->resume && o->init != NULL && strchr(o->init, '=') != NULL; /* which may have a kernel */
+    if (o->init != NULL && !of_store && mx_init_find(o->init) == NULL)
         return mx_fail(why, -EINVAL, "--init '%s' is not known; it is random, gauss, linear, corner or zero",
                        o->init);
     if (o->calibrate_s > MOST_CALIBRATE_S)

@@ -15,9 +15,26 @@
 
 /* ------------------------------------------------------------------ commits */
 
+/* What a program says of the values that it gives. */
+static int name_given(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    int err = 0;
+    if (r->source.identity == NULL) return 0;
+    if (r->system == NULL) {
+        err = r->source.identity(r->source.context, "", &n->identity.sample, &r->why);
+        n->identity.sampled = err == 0;
+    }
+    for (int32_t i = 0; i < n->fields.n && err == 0; i++) {
+        struct mx_run_field *f = &n->fields.field[i];
+        if (!f->program) continue;
+        err = r->source.identity(r->source.context, f->name, &f->identity.sample, &r->why);
+        f->identity.sampled = err == 0;
+    }
+    return err > 0 ? -EIO : err;
+}
+
 static int begin_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
-    struct stat st;
     n->problem = r->o.problem;
     n->layout = r->report.layout;
     n->sides = r->whole.sides;
@@ -39,17 +56,15 @@ static int begin_note(struct mx_run *r) {
     int err = mx_frame_print(&r->o.frames, n->frame, &r->why);
     if (err < 0) return err;
     snprintf(n->raw, sizeof n->raw, "%s", r->input_raw);
-    if (r->o.source) snprintf(n->source, sizeof n->source, "%s", r->source.name);
+    if (r->o.source) {
+        snprintf(n->source, sizeof n->source, "%s", r->source.name);
+        return name_given(r);
+    }
     if (r->o.input == NULL) return 0;
     err = mx_array_real(r->o.input, n->input);
-    if (err == 0 && fstat(r->input.npy.fd, &st) != 0) err = -errno;
     if (err < 0)
         return mx_fail(&r->why, err, "%.300s cannot be named in the store: %s", r->o.input, strerror(-err));
-    n->identity = (struct mx_input_identity){.inode = (uint64_t)st.st_ino,
-                                             .bytes = (uint64_t)st.st_size,
-                                             .modified_ns = st.st_mtim.tv_sec * INT64_C(1000000000) +
-                                                            st.st_mtim.tv_nsec};
-    return 0;
+    return mx_input_look(r->input.npy.fd, r->input.npy.data_offset_bytes, r->o.input, &r->why, &n->identity);
 }
 
 /* What a resumed run may have changed. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/identity.h"
 #include "run/run.h"
 
 #include <fcntl.h>
@@ -27,26 +28,6 @@ static int read_points(struct mx_run *r) {
     return err == 0 ? mx_run_check_names(r) : err; /* the wavelets are known now */
 }
 
-static int check_former(struct mx_run *r) {
-    const struct mx_run_points *q = &r->points;
-    if (mx_sources_identity(&q->sources) != r->note.sources)
-        return mx_fail(&r->why, -EINVAL,
-                       r->note.sources == 0
-                           ? "%.300s holds a run without sources; leave --source and --sources out with "
-                             "--resume"
-                           : "%.300s holds a run with other sources: give the same --source and --sources "
-                             "with --resume",
-                       r->o.path);
-    if (mx_points_identity(&q->probes) != r->note.probes)
-        return mx_fail(&r->why, -EINVAL,
-                       r->note.probes == 0
-                           ? "%.300s holds a run without probes; leave --probes out with --resume"
-                           : "%.300s holds a run with other probes: give the same --probes and --probes-out "
-                             "with --resume",
-                       r->o.path);
-    return 0;
-}
-
 /* Told before anything is touched; the file itself is made when the store is ours. */
 static int check_file(struct mx_run *r) {
     if (r->o.probes_out == NULL || r->resumed || r->o.overwrite || access(r->o.probes_out, F_OK) != 0)
@@ -60,7 +41,7 @@ static int check_file(struct mx_run *r) {
 int mx_run_take_points(struct mx_run *r) {
     struct mx_run_points *q = &r->points;
     int err = read_points(r);
-    if (err == 0 && r->resumed) err = check_former(r);
+    if (err == 0 && r->resumed) err = mx_run_same_points(r);
     if (err == 0) err = check_file(r);
     const int64_t left = r->o.problem.nt - r->first_time;
     q->capacity = left < USUAL_STEPS ? left : USUAL_STEPS;

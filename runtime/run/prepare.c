@@ -4,6 +4,7 @@
 #include "core/device.h"
 #include "engine/device.h"
 #include "machine/machine.h"
+#include "run/identity.h"
 #include "run/run.h"
 #include "run/store.h"
 
@@ -108,9 +109,9 @@ static int take_place(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ --resume: what the store says */
 
-/* What was given with --resume has to be what the store holds. */
-static int check_problem(struct mx_run *r, const char *place) {
-    const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
+/* Is it the store of this rank, of as many? */
+static int check_rank(struct mx_run *r, const char *place) {
+    const struct mx_problem *b = &r->note.problem;
     if (b->all_nz > 0 && !mx_is_rank(&r->ranks) && !r->recut.asked)
         return mx_fail(
             &r->why, -EINVAL,
@@ -124,29 +125,6 @@ static int check_problem(struct mx_run *r, const char *place) {
             "%.300s is the store of rank %d of %d, and this is rank %d of %d: a run goes on with another "
             "number of ranks where all of its stores are seen",
             place, r->note.rank, r->note.ranks, r->ranks.rank, r->ranks.ranks);
-    if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != mx_all_planes(b)))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds a run of %lld x %lld x %lld, %lld steps, not of the size asked for; leave "
-            "-n out with --resume",
-            place, (long long)b->nx, (long long)b->ny, (long long)mx_all_planes(b), (long long)b->nt);
-    if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds a run of %lld steps whose traces have room for those, not for %lld; leave "
-            "-t out with --resume",
-            place, (long long)b->nt, (long long)a->nt);
-    if (mx_option_given(&r->o, "stencil") && strcmp(a->stencil, b->stencil) != 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run of %s, not of %s; leave --stencil out with --resume", place,
-                       b->stencil, a->stencil);
-    if (mx_option_given(&r->o, "coef") && memcmp(a->coef, b->coef, sizeof a->coef) != 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run with the weights %g,%g,%g,%g; leave --coef out with --resume",
-                       place, b->coef[0], b->coef[1], b->coef[2], b->coef[3]);
-    if (mx_option_given(&r->o, "dtype") && a->dtype != b->dtype)
-        return mx_fail(&r->why, -EINVAL, "%.300s holds a run in %s; leave --dtype out with --resume", place,
-                       mx_dtype_name(b->dtype));
     return 0;
 }
 
@@ -158,58 +136,6 @@ static int check_steps(struct mx_run *r, const char *place) {
                    "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
                    "%lld or more, or leave it out with --resume",
                    place, (long long)r->note.time, (long long)r->o.problem.nt, (long long)r->note.time);
-}
-
-/* What a stored run began with. */
-static const char *origin(const struct mx_note *n) {
-    if (n->input[0] != 0) return n->input;
-    return n->source[0] != 0 ? n->source : n->init;
-}
-
-/* The kernel of the store, or a given one that is the same. */
-static int check_kernel(struct mx_run *r, const char *place) {
-    const struct mx_system *s = r->note.problem.system;
-    if (s == NULL && (r->o.kernel != NULL || r->o.params.n > 0 || r->o.fields.n > 0))
-        return mx_fail(&r->why, -EINVAL, "%.300s holds a run of the built-in %s; leave %s out with --resume",
-                       place, r->note.problem.stencil,
-                       r->o.kernel != NULL ? "--kernel"
-                       : r->o.params.n > 0 ? "--param"
-                                           : "--field");
-    if (s != NULL && (mx_option_given(&r->o, "stencil") || mx_option_given(&r->o, "coef") ||
-                      mx_option_given(&r->o, "dtype")))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds a run of the kernel \"%s\"; leave --stencil, --coef and --dtype out with --resume",
-            place, s->name);
-    return 0;
-}
-
-static int check_origin(struct mx_run *r, const char *place) {
-    const struct mx_note *n = &r->note;
-    if (n->problem.system != NULL && (r->o.inputs.n > 0 || r->o.inits.n > 0))
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds all fields of its run; leave --input and --init out with --resume",
-                       place);
-    if (r->o.init != NULL && strcmp(r->o.init, n->init) != 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run that began with %s; leave --init out with --resume", place,
-                       origin(n));
-    if (r->o.input != NULL && n->input[0] == 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run that began with %s %s; leave --input out with --resume", place,
-                       n->source[0] != 0 ? "the source" : "--init", origin(n));
-    if (r->o.source && strcmp(r->source.name, n->source) != 0)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds a run that began with %.100s, not with the source %s; leave the source out", place,
-            origin(n), r->source.name);
-    if (r->o.verify && n->source[0] != 0 && !r->o.source)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds a run that began with the source %s of a program, which alone can verify "
-            "it; leave --verify out",
-            place, n->source);
-    return 0;
 }
 
 /* ------------------------------------------------------------------ initial grid */
@@ -257,13 +183,11 @@ static int take_sinks(struct mx_run *r) {
 
 /* The grid that the run began with is needed again by --verify alone. */
 static int open_former_source(struct mx_run *r) {
-    struct stat st;
+    struct mx_input_identity now;
     int err = open_source(r);
     if (err < 0 || r->o.input == NULL) return err;
-    const struct mx_input_identity *i = &r->note.identity;
-    if (fstat(r->input.npy.fd, &st) == 0 && (uint64_t)st.st_size == i->bytes &&
-        st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec == i->modified_ns)
-        return 0;
+    err = mx_input_look(r->input.npy.fd, r->input.npy.data_offset_bytes, r->o.input, &r->why, &now);
+    if (err < 0 || mx_input_same(&r->note.identity, &now, true)) return err;
     return mx_fail(
         &r->why, -EINVAL,
         "%.300s has changed since the run began with it: the result cannot be verified; leave --verify out",
@@ -275,27 +199,13 @@ static int take_stored_system(struct mx_run *r, const char *place) {
     const struct mx_system *s = &r->note.system;
     if (r->o.kernel == NULL) r->o.kernel = r->note.kernel;
     if (r->o.output != NULL) r->sink = (struct mx_sink){.size = 0}; /* the plain form: field_sink takes it */
+    if (r->o.input != NULL) r->source = (struct mx_source){.size = 0}; /* likewise: the store has all */
     r->o.input = r->o.init = r->o.output = NULL;
-    int err = mx_take_kernel(&r->o, s, &r->why, &r->system);
+    int err = mx_take_kernel(&r->o, r->o.same ? NULL : s, &r->why, &r->system);
+    if (err == 0) err = mx_run_same_kernel(r, place);
     if (err < 0) return err;
-    if (r->system->identity != s->identity)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.200s is not the kernel \"%s\" that the run in %.200s began with (its text has "
-                       "changed): give that one "
-                       "with --kernel",
-                       r->o.kernel, s->name, place);
-    for (int32_t i = 0; i < r->system->n_param; i++)
-        for (int32_t k = 0; k < s->n_param; k++)
-            if (strcmp(r->system->param_name[i], s->param_name[k]) == 0 &&
-                memcmp(&r->system->param[i], &s->param[k], sizeof s->param[k]) != 0)
-                return mx_fail(
-                    &r->why, -EINVAL,
-                    "%.200s holds a run with the parameter %s=%.15g, which is not the %.15g given; "
-                    "leave --param out with --resume",
-                    place, s->param_name[k], s->param[k], r->system->param[i]);
     r->fields = r->note.fields;
-    err = mx_fields_take_moved(&r->fields, &r->o, &r->why);
-    return err == 0 ? mx_fields_take_frames(&r->fields, r->system, &r->o.frames, &r->why) : err;
+    return mx_fields_take_moved(&r->fields, &r->o, &r->why);
 }
 
 static int read_note(struct mx_run *r, struct mx_store_facts *store) {
@@ -323,15 +233,11 @@ static int read_note(struct mx_run *r, struct mx_store_facts *store) {
 
 /* What had no frame when the run began has none when it is read again. */
 static int take_stored_frames(struct mx_run *r, const char *place) {
-    char text[MX_FRAME_TEXT];
-    int err = mx_frame_print(&r->o.frames, text, &r->why);
-    if (err == 0 && r->o.frames.n > 0 && strcmp(text, r->note.frame) != 0)
-        err = mx_fail(&r->why, -EINVAL,
-                      "%.300s holds a run that began with --frame %.100s; leave --frame out with --resume",
-                      place, r->note.frame[0] != 0 ? r->note.frame : "included");
+    int err = mx_run_same_frames(r, place);
     snprintf(r->frame_text, sizeof r->frame_text, "%s", r->note.frame);
     mx_frame_words(r->frame_text, &r->o.frames);
-    return err;
+    return err < 0 || r->system == NULL ? err
+                                        : mx_fields_take_frames(&r->fields, r->system, &r->o.frames, &r->why);
 }
 
 /* Of a store that holds no state yet: what the run begins with is read once more (fuse.c says whether it is
@@ -365,14 +271,12 @@ static int take_store(struct mx_run *r) {
     r->note_nt = r->note.problem.nt;
     /* Of one note all say the same, those that see it. */
     r->ranks.silent = err != -ENOENT && r->recut.asked && r->ranks.rank > 0;
-    if (err == 0) err = check_kernel(r, store->place);
-    if (err == 0) err = check_problem(r, store->place);
+    if (err == 0) err = check_rank(r, store->place);
+    if (err == 0) err = mx_run_same_equation(r, store->place);
     if (err == 0) r->ranks.silent = false;
     bool kept = store->finished == 2;
     if (err == 0) err = r->recut.asked ? mx_run_take_former(r, &kept) : mx_run_agree_state(r, &kept);
-    if (err == 0) err = check_steps(r, store->place);
-    if (err == 0) err = check_origin(r, store->place);
-    if (err == 0) err = take_stored_frames(r, store->place);
+    if (err == 0 && !r->comparing) err = check_steps(r, store->place);
     if (err == 0) {
         const struct mx_backend *former = mx_backend_find(r->note.backend);
         bool works =
@@ -385,6 +289,8 @@ static int take_store(struct mx_run *r) {
         r->o.problem.first_plane = r->o.problem.all_nz = 0;
         r->o.problem.nt = nt;
         if (r->note.problem.system != NULL) err = take_stored_system(r, store->place);
+        if (err == 0) err = take_stored_frames(r, store->place);
+        if (err == 0) err = mx_run_same_beginning(r, store->place);
         r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;
         if (r->o.input == NULL && r->note.input[0] != 0) {
             r->o.input = r->note.input;
@@ -394,7 +300,9 @@ static int take_store(struct mx_run *r) {
         r->resumed = r->committed = true;
         r->report.resumed_from = r->note.time;
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
-        if (err == 0 && r->note.pending)
+        if (r->comparing)
+            ;
+        else if (err == 0 && r->note.pending)
             err = open_pending(r);
         else if (err == 0 && r->o.verify)
             err = r->system != NULL ? open_fields(r, true) : open_former_source(r);
@@ -825,6 +733,13 @@ static int take_accel(struct mx_run *r) {
     if (r->o.accel == NULL) return 0;
     const int err = mx_is_rank(&r->ranks) ? 0 : mx_run_find_place(r); /* of a dry run it is known now */
     return err < 0 ? err : mx_run_agree_error(r, open_accel(r));
+}
+
+int mx_run_compare_store(struct mx_run *r) {
+    r->comparing = true;
+    int err = take_store(r);
+    if (err == 0) err = mx_run_take_sides(r);
+    return err < 0 ? err : mx_run_take_points(r);
 }
 
 int mx_run_request(struct mx_run *r) {

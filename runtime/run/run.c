@@ -103,6 +103,10 @@ static int row_source_region(void *context, const struct mx_grid_box *box, mx_wh
     const struct mx_source *s = context;
     return each_row(s->row, s->context, box, why);
 }
+static int row_source_identity(void *context, const char *field, uint64_t *out, mx_why *why) {
+    const struct mx_source *s = context;
+    return s->identity(s->context, field, out, why);
+}
 static void row_source_close(void *context) {
     const struct mx_source *s = context;
     s->close(s->context);
@@ -128,6 +132,7 @@ static void source_of_rows(struct mx_source *source, struct mx_source *rows) {
     source->region = row_source_region;
     if (rows->open != NULL) source->open = row_source_open;
     if (rows->close != NULL) source->close = row_source_close;
+    if (rows->identity != NULL) source->identity = row_source_identity;
 }
 static void sink_of_rows(struct mx_sink *sink, struct mx_sink *rows) {
     if (sink->region != NULL || sink->row == NULL) return;
@@ -326,6 +331,14 @@ static void *prepare_alone(void *argument) {
     return NULL;
 }
 
+static void *compare_alone(void *argument) {
+    struct mx_run *r = argument;
+    int err = mx_run_compare_store(r);
+    r->o.dry_run = true; /* it cannot be started any more */
+    end(r, err);
+    return NULL;
+}
+
 static void *run(void *argument) {
     struct mx_run *r = argument;
     int err = r->prepared ? 0 : prepare(r);
@@ -363,6 +376,15 @@ int mx_run_prepare(mx_run *r, mx_why *why) {
     r->prepared = r->err == 0;
     err = mx_run_poll(r, why, NULL);
     return err;
+}
+
+int mx_run_compare(mx_run *r, mx_why *why) {
+    if (!r->o.resume || !r->o.same)
+        return mx_fail(why, -EINVAL, "a run is compared with the options resume and same: give both");
+    const int err = start(r, compare_alone, why);
+    if (err < 0) return err;
+    join(r);
+    return mx_run_poll(r, why, NULL);
 }
 
 int mx_run_start(mx_run *r, mx_why *why) { return start(r, run, why); }

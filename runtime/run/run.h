@@ -4,6 +4,7 @@
  *     run.c        memext.h's mx_run_*: options, thread, progress, report
  *     options.c    what can be asked for: a table
  *     request.c    what a run and `memext tune` ask of the tuner alike
+ *     identity.c   is it the problem that a store holds? one place for the command and for programs
  *     prepare.c    before anything is touched: limits, place, plan, commits; what a store says on --resume
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
@@ -133,6 +134,7 @@ struct mx_run {
     FILE *streams[2]; /* of timeline and trace */
     int32_t result;   /* Buffer of the result */
     bool resumed, resident;
+    bool comparing;   /* mx_run_compare: nothing follows */
     bool moving;      /* Buffers are there and data moves: errors are those of I/O */
     bool committed;   /* there is something to resume */
     bool sinks_known; /* where a system's fields go */
@@ -170,7 +172,8 @@ void mx_run_remark(const struct mx_run *r, const char *format, ...) __attribute_
 static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EINTR : 0; }
 
 /* prepare.c. All: 0 or -errno with r->why. */
-int mx_run_request(struct mx_run *r); /* place, source, machine, limits; on --resume the store's note */
+int mx_run_compare_store(struct mx_run *r); /* of --resume: is the store's problem the one asked for? */
+int mx_run_request(struct mx_run *r);       /* place, source, machine, limits; on --resume the store's note */
 int mx_run_plan(
     struct mx_run *r); /* plan and predictions, without or (after the store) with the device's own facts */
 int mx_run_open_store(struct mx_run *r);   /* device, budget, Buffers */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/identity.h"
 #include "run/run.h"
-
-#include <string.h>
 
 static int read_sides(struct mx_run *r, struct mx_sides *out) {
     int err = mx_sides_read(r->o.sides.word, r->o.sides.n, &r->why, out);
@@ -10,15 +9,11 @@ static int read_sides(struct mx_run *r, struct mx_sides *out) {
 
 int mx_run_take_sides(struct mx_run *r) {
     struct mx_sides given = {0};
-    char text[MX_SIDES_TEXT];
     int err = read_sides(r, &given);
     if (err < 0) return err;
     r->sides = r->resumed ? r->note.sides : given;
     r->o.problem.sides = r->sides;
-    if (r->resumed && r->o.sides.n > 0 && memcmp(&given, &r->note.sides, sizeof given) != 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds a run with the sides '%s'; leave --side out with --resume", r->o.path,
-                       mx_sides_all_fixed(&r->sides) ? "fixed" : mx_sides_text(&r->sides, text));
+    if (r->resumed && (err = mx_run_same_sides(r, &given)) < 0) return err;
     if (!mx_sides_fixed(&r->sides, MX_DIM_X) && mx_option_given(&r->o, "column"))
         return mx_fail(&r->why, -EINVAL,
                        "--column cuts rows, and sides in x that are not fixed need whole ones; leave it out");

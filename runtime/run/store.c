@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/store.h"
+#include "core/device.h"
 #include "observe/report.h"
 #include "run/options.h"
 #include "tune/tune.h"
@@ -142,6 +143,9 @@ static void put_note(json_t *o, const struct mx_note *n) {
         put(o, "first_plane", json_integer(n->problem.first_plane));
         put(o, "before_step", json_integer(n->before_time));
     }
+    char run[17];
+    snprintf(run, sizeof run, "%016llx", (unsigned long long)n->run);
+    put(o, "run", json_string(run));
     put(o, "cut", json_integer(n->cut));
     put(o, "backend", json_string(n->backend));
     put(o, "host", json_string(n->host));
@@ -198,6 +202,43 @@ int mx_store_report(const char *path, mx_why *why, char **out) {
     mx_numbers_end(before);
     if (err < 0) return err;
     return *out = text, 0;
+}
+
+/* ---- its end */
+
+/* The default backend may be forbidden here. */
+static int open_store(const char *path, mx_why *why, mx_device **out) {
+    struct mx_device_options o = {.size = sizeof o, .path = path, .resume = true};
+    const int err = mx_device_open(&o, why, out);
+    if (err == 0 || err == -ENOENT || err == -EBUSY) return err;
+    o.backend = "mmap";
+    return mx_device_open(&o, why, out);
+}
+
+/* Locked now: nobody else changes it. */
+static int check_same(mx_device *device, const char *path, uint64_t generation, uint64_t run, mx_why *why) {
+    struct mx_stored *s = calloc(1, sizeof *s);
+    uint64_t now = 0;
+    if (s == NULL) return mx_fail(why, -ENOMEM, "no memory for a store's note");
+    const int64_t n = mx_device_note(device, s->facts.note, sizeof s->facts.note);
+    if (n > 0 && mx_note_parse(s->facts.note, (size_t)n, NULL, &s->note) == 0) now = s->note.run;
+    free(s);
+    if (generation == 0 || (generation == mx_device_generation(device) && run == now)) return 0;
+    return mx_fail(
+        why, -ESTALE,
+        "the store in %.300s is not the one that is meant: a run has gone on with it, or has made another "
+        "one there; look at it again",
+        path);
+}
+
+int mx_store_discard(const char *path, uint64_t generation, uint64_t run, mx_why *why) {
+    mx_device *device;
+    int err = open_store(path, why, &device);
+    if (err < 0) return err;
+    err = check_same(device, path, generation, run, why);
+    if (err == 0 && (err = mx_device_finish(device)) < 0) mx_device_error(device, why);
+    mx_device_close(device);
+    return err;
 }
 
 /* ---- for people */

@@ -84,7 +84,7 @@ def test_headers_of_text(memext, own, store, tmp_path):
     memext.refused("export", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
     for file in d / "e.raw", d / "e.nhdr":
         memext.refused("run", "--resume", "-d", store, "--dtype", "f32", "--json", file, naming=["never written"])
-    memext.refused("run", "--resume", "-d", store, "--init", "zero", naming=["holds all fields"])
+    memext.refused("run", "--resume", "-d", store, "--init", "zero", naming=["other fields to begin with", "--init zero"])
     # a request that is refused before the headers are read leaves a report, but not there
     memext.refused("run", *own.run(3, words), "--frame", "none=edge", "-d", store, "--json", d / "e.raw", naming=["never written"])
     assert {p: identity(p) for p in files} == before

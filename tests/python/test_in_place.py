@@ -303,7 +303,7 @@ def test_what_becomes_of_files_between_runs(memext, own, store, tmp_path):
             os.utime(b, ns=times)
 
     before = (store / "memext.store").read_bytes()
-    for data, keep in ((whole, False), (whole[:-1] + b"?", True), (whole[:-1], True), (whole + b"1", True), (whole[:100], True)):
+    for data, keep in ((whole[:-1] + b"?", False), (whole[:-1] + b"?", True), (whole[:-1], True), (whole + b"1", True), (whole[:100], True)):
         put(data, keep)
         memext.refused(*resume, naming=["b.raw", "--field b=FILE"] if len(data) != 100 else ["b.raw"])
     b.unlink()
@@ -314,7 +314,7 @@ def test_what_becomes_of_files_between_runs(memext, own, store, tmp_path):
     put(whole)
     b.rename(moved)
     where = own.words["b"].replace(str(b), str(moved))
-    memext.refused(*resume, "--field", where.replace("offset=52", "offset=48"), naming=["moved", "begin elsewhere"])
+    memext.refused(*resume, "--field", where.replace("offset=52", "offset=48"), naming=["moved", "other fields to begin with"])
     memext.refused(*resume, "--field", where, "--field-copy", naming=["field-copy"])
     assert (store / "memext.store").read_bytes() == before
     done = memext.run(*resume[1:], "--field", where, "-o", tmp_path / "u.npy", "--overwrite", "--keep")
@@ -332,7 +332,7 @@ def test_a_store_with_copies_goes_on(memext, own, store, tmp_path):
     memext("run", *own.run(9), "-d", store, "--backend", "fault:uring", "--fault", "fail_after=200", "--quiet", "--field-copy", *COMMITS)
     at = look(memext, store)["step"]
     words = own.fields()[2:4]
-    memext.refused("run", "--resume", "-d", store, *words, naming=["holds field b"])
+    memext.refused("run", "--resume", "-d", store, *(w.replace("offset=52", "offset=48") for w in words), naming=["other fields to begin with", "b.raw"])
     for path in own.files.values():
         path.unlink()
     done = memext.run("--resume", "-d", store, "--backend", "mmap", "-o", tmp_path / "u.npy")

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* identity.h - is what is asked for the problem that a store holds?
+ *
+ * What decides the bits of a result is in the note: extents, stencil and weights or the kernel's text and
+ * parameters, types, sides, frames, point sources, and what every field begins with. --resume compares what
+ * is given with it; what is not given is the store's. With the option `same`, which the Python package sets,
+ * the options say all of the problem: what is not given has its default, and that is compared as well. The
+ * number of steps may grow, and plans, places and outputs may change.
+ *
+ * A file is the same if its bytes, the place of its cells in it and a sample of its content are, and, where
+ * the sample is not all of it, the time of its change and its name or number (mx_input_same). What a program
+ * gives is the same if the program says so (struct mx_source, identity). A refusal names what differs and the
+ * way out.
+ */
+#ifndef MX_RUN_IDENTITY_H
+#define MX_RUN_IDENTITY_H
+
+#include <memext/memext.h>
+
+struct mx_run;
+
+/* The end of a refusal to a run with the option `same`. */
+#define MX_SAME_WAY "give what it began with, or begin anew: with force, without resume"
+
+/* All: 0, or -EINVAL (with `same` -EEXIST) with a sentence in r->why. place: of the store, for sentences. */
+
+/* Extents, stencil, weights, type; is there a kernel where there was one? Before the store's are taken. */
+int mx_run_same_equation(struct mx_run *r, const char *place);
+/* The kernel, which is open now, and its parameters. */
+int mx_run_same_kernel(struct mx_run *r, const char *place);
+/* --frame. */
+int mx_run_same_frames(struct mx_run *r, const char *place);
+/* What each field begins with; once extents, kernel and frames are the store's. */
+int mx_run_same_beginning(struct mx_run *r, const char *place);
+/* --side, of which `given` is what was read. */
+struct mx_sides;
+int mx_run_same_sides(struct mx_run *r, const struct mx_sides *given);
+/* --source and --sources, which were read; and --probes, whose traces a run goes on with. */
+int mx_run_same_points(struct mx_run *r);
+
+#endif
