@@ -12,6 +12,7 @@ static const char *const MX_VERSION;
 extern "Python" int mxp_source_open(void *, struct mx_grid *, mx_why *);
 extern "Python" int mxp_source_region(void *, const struct mx_grid_box *, mx_why *);
 extern "Python" void mxp_source_close(void *);
+extern "Python" int mxp_source_identity(void *, const char *, uint64_t *, mx_why *);
 extern "Python" int mxp_sink_open(void *, const struct mx_grid *, mx_why *);
 extern "Python" int mxp_sink_region(void *, const struct mx_grid_box *, mx_why *);
 extern "Python" int mxp_sink_close(void *, bool, mx_why *);

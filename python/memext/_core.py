@@ -11,7 +11,7 @@ import numpy as np
 from ._memext import ffi, lib
 from .errors import MemextError, MemoryRefused
 
-__all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine", "look", "discard", "dram_bytes", "require_dram", "size_text", "version"]
+__all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine", "look", "mark", "discard", "dram_bytes", "require_dram", "size_text", "version"]
 
 
 def version() -> str:
@@ -68,21 +68,15 @@ def _path(path: Any) -> bytes:
     return os.fsencode(os.fspath(path))
 
 
-def discard(path: Any) -> None:
-    """Gives up a store: its file in a directory goes, a file or block device may be overwritten."""
-    why, device = new_why(), ffi.new("mx_device **")
-    place = ffi.new("char[]", _path(path))
-    options = ffi.new("struct mx_device_options *", {"size": ffi.sizeof("struct mx_device_options"), "path": place, "resume": True})
-    backends = [ffi.NULL, ffi.new("char[]", b"mmap")]  # the default one may be forbidden here
-    for i, backend in enumerate(backends):
-        options.backend = backend
-        code = lib.mx_device_open(options, why, device)
-        if code >= 0 or i == len(backends) - 1:
-            break
-    check(code, why)
-    code = lib.mx_device_finish(device[0])
-    lib.mx_device_close(device[0])
-    check(code)
+def mark(info: dict) -> tuple[int, int]:
+    """Of what look() found: the generation and the number of the run, which tell one state of one run from all others."""
+    return info["generation"], int(info.get("run", "0"), 16)
+
+
+def discard(path: Any, generation: int, run: int) -> None:
+    """Gives up the store that has this mark: its file in a directory goes, a file or block device may be overwritten."""
+    why = new_why()
+    check(lib.mx_store_discard(_path(path), generation, run, why), why)
 
 
 def dram_bytes() -> int:
@@ -159,6 +153,13 @@ def mxp_source_open(context, grid, why):
 @ffi.def_extern(error=-errno.EIO)
 def mxp_source_region(context, box, why):
     return _guarded(context, why, lambda owner: owner.region(box))
+
+
+@ffi.def_extern(error=-errno.EIO)
+def mxp_source_identity(context, field, out, why):
+    def call(owner: Any) -> None:
+        out[0] = owner.identity(ffi.string(field).decode() or "u")
+    return _guarded(context, why, call)
 
 
 @ffi.def_extern()

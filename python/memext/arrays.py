@@ -31,6 +31,7 @@ class Array:
     what they name and no more; numpy.asarray(a) reads all of it, or refuses where DRAM does not hold that."""
     name = "array"
     path: pathlib.Path | None = None
+    files: list[pathlib.Path] | None = None  # where there are several
 
     def __init__(self, shape: tuple[int, ...], dtype: Any):
         self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
@@ -369,8 +370,9 @@ class Store:
                         a["name"], _Unchanged(self.path, self.info["generation"], self._place))
 
     def discard(self) -> None:
-        """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on."""
-        _core.discard(self.path)
+        """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on. What a run has made of it
+        since it was opened stays."""
+        _core.discard(self.place_given, *_core.mark(self.info))
 
     def link(self, path: Any, **options: Any) -> pathlib.Path:
         """A small .h5 (and .xdmf) beside the store that shows its fields without a copy; see memext.link."""
@@ -750,6 +752,7 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
         if not paths:
             raise _refuse(f"no file is called {text}", errno.ENOENT)
         array = _read_by(_tiffs, paths, text)
+        array.files = [pathlib.Path(p) for p in paths]
     else:
         found = pathlib.Path(text)
         if not found.exists():

@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import types
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable
@@ -22,7 +23,7 @@ from .errors import KernelError, MemextError
 from .kernel import Kernel, Reduced, Reduction, type_name
 from .reducing import reduce_store
 from .report import Plan, Report
-from .sources import FRAMES, Sink, Source, Values, as_values, file_option, framed_shape
+from .sources import FRAMES, Sink, Source, Values, as_values, file_option, files_of, framed_shape
 
 RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
 ANONYMOUS = ("dram", "swap")
@@ -58,7 +59,15 @@ class _Job:
         for side in (self.source, self.sink):
             if side is not None and side.error is not None:
                 raise side.error
-        _core.check(code, why)
+        try:
+            _core.check(code, why)
+        except MemextError as error:
+            sentence = error.sentence.replace("or begin anew: with force, without resume", "or begin anew: resume=False and force=True")
+            raise type(error)(sentence, error.errno, error.status) from None
+
+    def compare(self) -> None:
+        why = _core.new_why()
+        self._raise(_core.lib.mx_run_compare(self.run, why), why)
 
     def prepare(self) -> None:
         why = _core.new_why()
@@ -194,14 +203,17 @@ class Run:
 
     device: the directory, file or block device of the store; None: a directory that is made beside the program and goes with the run, or, where
     nobody ends that, with the last of the arrays and stores that it has handed out.
-    resume: "auto" goes on with a store of the same problem that is there; True demands one; False begins anew. keep: the store stays.
+    resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
+    whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by
+    name, size, time and a sample. The number of steps, plans and outputs may be others. keep: the store stays.
     dtype: of the state, "f8" or "f4", or by field. params: of the kernel. Other keywords are the options of memext(1), with _ for -:
     dram, threads, backend, algorithm, commit_every, side, source, probes, verify, force ...
 
     reductions: memext.reduce functions that the run takes along with its steps, without a pass of their own, at the options check=EVERY and
     until={"flux-spread": 0.01}, which ends it; they are of the state that the check's step is computed from. report["norms"] has them.
 
-    Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it."""
+    Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it. Nobody's
+    state is removed, shown or gone on with but the one that this run left."""
 
     def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = "f8",
                  params: Mapping[str, float] | None = None, frame: Any = "included", resume: Any = "auto", keep: bool = False,
@@ -215,6 +227,9 @@ class Run:
         self._given, self._stencil, self._temporary, self._over, self._worked = fields_and_options, stencil, None, False, False
         self._memory: dict[str, np.ndarray] | None = None
         self._process = os.getpid()
+        self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
+        self._identities: dict[str, int] = {}
+        self._left = False  # it has left a state itself: what it began with is needed no more
         self._dtype, self._device, self._shape = dtype, os.fsdecode(device) if isinstance(device, bytes) else device, shape
         if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.number)):
             raise MemextError(f"frame={frame!r}: {', '.join(FRAMES)} or a number are needed", errno.EINVAL)
@@ -320,7 +335,8 @@ class Run:
         """Of the arrays, frame included."""
         return tuple(n + 2 * self.radius for n in self.shape)  # type: ignore[return-value]
 
-    def _problem_options(self, resumed: bool) -> tuple[list[str], Source | None]:
+    def _problem_options(self, again: bool = False) -> tuple[list[str], Source | None]:
+        """again: of a run that goes on from what it has left itself."""
         words = ["size=" + " ".join(str(n) for n in reversed(self.shape))]
         framed = self.framed_shape
         source_fields: dict[str, Any] = {}
@@ -341,10 +357,11 @@ class Run:
                 option = file_option(name, value, types[name], self.radius, self.frame, self._fixed_radius == 0, framed)
             if option is not None:
                 file_words.append(f"field={option}")
-            elif library_name.endswith(".old"):
-                file_words.append(f"input={library_name}={self._old_file(name, value)}")
             else:
-                source_fields[name] = value
+                source_fields[library_name] = value
+                types[library_name] = types[name]
+                if library_name.endswith(".old"):  # without a word it would be what the state is
+                    file_words.append(f"init={library_name}=program")
         if self.kernel is None:
             words.append(f"stencil={self._stencil or 'star7'}")
             words.append(f"dtype={'f64' if self._state['u'] == 'f8' else 'f32'}")
@@ -354,8 +371,8 @@ class Run:
         source = None
         if source_fields:
             source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.radius, self.frame)
-            source.bare = self._bare
-        return words + ([] if resumed else file_words), source
+            source.bare, source.known = self._bare, self._identities
+        return words + ([] if again else file_words), source
 
     def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
         """A .npy file of a field of the state that the library reads itself."""
@@ -363,21 +380,6 @@ class Run:
                  and value.dtype.str == "<" + kind and "=" not in str(value.path))
         return value.path if plain and name in self._state and self.frame == "included" else None
 
-    def _old_file(self, name: str, value: Any) -> pathlib.Path:
-        """The step before of a leapfrog kernel comes from a .npy file with its frame alone."""
-        if self._old is None:
-            source = Source({name: value}, {name: np.dtype("<" + self._state[name])}, self.framed_shape, self.radius, self.frame)
-            path = self._place() / f".{name}-{os.getpid()}.npy"
-            dtype = source.dtypes[name]
-            with open(path, "wb") as file:
-                np.lib.format.write_array_header_1_0(file, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": self.framed_shape})
-                for z in range(self.framed_shape[0]):
-                    file.write(np.ascontiguousarray(source._plane(name, value, z, dtype)).data)
-            source.close()
-            self._old = path
-        return self._old
-
-    _old: pathlib.Path | None = None
     _own: _OwnPlace | None = None
 
     # ---- places
@@ -410,9 +412,12 @@ class Run:
         if self._device is None and self._temporary is None:
             raise nothing
         try:
-            return Store(self._place(), self._own)
+            store = Store(self._place(), self._own)
         except MemextError as error:
             raise nothing if error.errno == errno.ENOENT and not self._worked else error from None
+        if self._worked:
+            self._check_mark(store.info)
+        return store
 
     def __getitem__(self, name: str) -> Array:
         """A field of the state as it is now, frame included."""
@@ -438,48 +443,52 @@ class Run:
             raise
         return info if "problem" in info else None
 
-    def _is_ours(self, info: dict) -> bool:
-        p = info["problem"]
-        if (p["nz"], p["ny"], p["nx"]) != self.shape:
-            return False
-        if self.kernel is None:
-            return p["stencil"] == (self._stencil or "star7") and p["dtype"] == ("f64" if self._state["u"] == "f8" else "f32")
-        return p["kernel"] is not None and pathlib.Path(info.get("kernel_file") or "").name == self.code.write().name
+    def _check_mark(self, info: dict) -> None:
+        """Is it the state that this run left?"""
+        if self._mark is not None and _core.mark(info) != self._mark:
+            raise MemextError(f"{info['place']} holds another state (step {info['step']}) than the one that this run left at step {self.step}: another run "
+                              "has gone on with it, or has replaced it; make a new Run, in a place of its own", errno.ESTALE)
 
     def _going_on(self) -> bool:
-        if self.resume is False and self.step == 0:
+        if self.resume is False and not self._worked and not self._left:
             return False
         info = self._look()
-        if info is None or not self._is_ours(info):
+        if info is None:
+            if self._mark is not None and (self._worked or self._left):
+                raise MemextError(f"{self._place()} holds the state of step {self.step} no more, which this run left there: make a new Run", errno.ENOENT)
             if self.resume is True and self.step == 0:
                 raise MemextError(f"{self._place()} holds no state of this run: leave resume=True out", errno.ENOENT)
             return False
-        self._check_files(info)
-        if not self._worked:
-            self._check_beginning(info)
-        self.step = info["step"]
+        if self._worked or self._left:
+            self._check_mark(info)
+        else:
+            self._compare()
+        self._mark, self.step = _core.mark(info), info["step"]
         return True
 
-    def _check_files(self, info: dict) -> None:
-        """The library is not told the files again that a run began with; are they these?"""
-        for name, path in (info.get("fields") or {}).items():
-            value = self._fields.get(name)
-            mine = getattr(value, "path", None)
-            if path and mine is not None and os.path.isabs(path) and pathlib.Path(path).resolve() != pathlib.Path(mine).resolve():
-                raise MemextError(f"{info['place']} holds a run whose {name} is {path}, not {mine}: give that one, or resume=False and "
-                                  "force=True to begin anew", errno.EINVAL)
+    def _compare(self) -> None:
+        """The library says what differs, also where the store is as far as is asked for."""
+        words, source = self._problem_options()
+        job = _Job([*words, *_options(self._resuming())], source)
+        try:
+            job.compare()
+        finally:
+            job.close()
 
-    def _check_beginning(self, info: dict) -> None:
-        """The library compares what a run began with when it goes on; what a store that is far enough holds is compared here."""
-        source = None if any(n.endswith("_old") for n in self._names) else self._problem_options(True)[1]  # which would write a file of it
-        before, params = info.get("source") or "", (info["problem"]["kernel"] or {}).get("params") or {}
-        mine = {**getattr(self.kernel, "params", {}), **self.params}
-        other = [f"{n} = {v:g}, not {mine[n]:g}" for n, v in params.items() if n in mine and float(mine[n]) != float(v)]
-        if source is not None and before.startswith("python ") and before != source.name:
-            other.append(f"other fields to begin with ({before}, not {source.name})")
-        if other:
-            raise MemextError(f"{info['place']} holds step {info['step']} of a run with {'; '.join(other)}: give those, or resume=False and "
-                              "force=True to begin anew", errno.EINVAL)
+    def _resuming(self) -> dict[str, Any]:
+        extra = {**self._extra, "device": self._place(), "keep": True, "resume": True, "same": not self._left}
+        for of_the_beginning in "force", "field_copy":
+            extra.pop(of_the_beginning, None)
+        return extra
+
+    def _check_inputs(self) -> None:
+        """What is read must not lie in the store that is about to be replaced."""
+        places = [p for p in (self._place(), self._place() / "memext.store") if not p.is_dir() and p.exists()]
+        for name, value in self._fields.items():
+            for path in files_of(value):
+                if any(path.exists() and os.path.samefile(path, p) for p in places):
+                    raise MemextError(f"{name} lies in the store in {self._place()}, which this run would replace: save it to a file before, or name another "
+                                      "device", errno.EINVAL)
 
     def _run_to(self, target: int, watch: Callable[[float, str], None]) -> None:
         """Computes up to step `target`, from the store where there is one."""
@@ -488,17 +497,16 @@ class Run:
         resumed = self._going_on()
         self._worked |= resumed
         if self.step >= target and resumed:
+            if self.step > target:
+                warnings.warn(f"{self._place()} holds step {self.step}, and step {target} is asked for: nothing goes back, and run.step says what there is",
+                              RuntimeWarning, stacklevel=4)
             return
-        words, source = self._problem_options(resumed)
-        extra = dict(self._extra)
+        words, source = self._problem_options(again=resumed and self._left)
         sink = Sink() if self.backend in ANONYMOUS else None
-        if sink is None:
-            extra["device"] = self._place()
-            extra["keep"] = True
-        if resumed:
-            extra["resume"] = True
-            extra.pop("force", None)
-        first = self.step
+        extra = self._resuming() if resumed else {**self._extra, **({"device": self._place(), "keep": True} if sink is None else {})}
+        if sink is None and not resumed:
+            self._check_inputs()
+        first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
             source.limit(_size(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
         job = _Job([*words, f"steps={target}", *_options(extra)], source, sink)
@@ -525,10 +533,14 @@ class Run:
                 if self._worked and self.reports[-1].get("met"):
                     self.step = self.reports[-1]["met"]["step"]
             finally:
+                left = self._look() if sink is None and job.progress.committed_step >= 0 else None  # nobody else can change it yet
                 job.close()
-                if self._old is not None:
-                    self._old.unlink(missing_ok=True)
-                    self._old = None
+                if left is not None and ours in (None, _core.mark(left)[1]):
+                    self._left = True
+                    now = self._look() or left  # closed, which may have written down a new Buffer
+                    self._mark = _core.mark(now if (now["run"], now["step"]) == (left["run"], left["step"]) else left)
+        if left is not None:
+            self._check_mark(self._look() or left)
 
     def advance(self, steps: int, progress: Any = False) -> Run:
         """Computes until step `steps` (counted from the beginning, also of a run that goes on)."""
@@ -550,7 +562,7 @@ class Run:
             raise MemextError(f"{steps} steps, checked every {check}: not below 0 and 1", errno.EINVAL)
         if self.backend in ANONYMOUS and check < steps:
             raise MemextError(f"backend {self.backend} keeps nothing between checks: leave check out, or take another backend", errno.ENOTSUP)
-        self._going_on()
+        self._worked |= self._going_on()
         bar = _Progress(progress, self.step, steps)
         try:
             while self.step < steps or not self.reports:
@@ -565,7 +577,7 @@ class Run:
 
     def plan(self, steps: int, **options: Any) -> Plan:
         """How `steps` steps would be computed: algorithm, blocks, bytes, seconds. Touches nothing."""
-        words, source = self._problem_options(False)
+        words, source = self._problem_options()
         extra = {**self._extra, **options}
         extra.pop("force", None)
         if self._device is not None:
@@ -604,11 +616,11 @@ class Run:
         self._over, self.keep = True, keep
         if os.getpid() != self._process:
             return  # a fork of the program: the store is the other's
-        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked:
+        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked and self._mark:
             try:
-                _core.discard(self._place())
+                _core.discard(self._place(), *self._mark)
             except MemextError as error:
-                if error.errno != errno.ENOENT:
+                if error.errno not in (errno.ENOENT, errno.ESTALE, errno.EBUSY):  # it is gone, or another run's
                     raise
         if not keep and self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)

@@ -179,6 +179,16 @@ def _check(path: pathlib.Path, overwrite: bool, source: pathlib.Path | None) -> 
         raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise MemextError(f"{path} is the file that is read: name another one", errno.EINVAL)
+    if path.is_file() and _is_store(path):
+        raise MemextError(f"{path} is a store of memext, and no file to be replaced: name another one", errno.EINVAL)
+
+
+def _is_store(path: pathlib.Path) -> bool:
+    try:
+        _core.look(path)
+    except MemextError as error:
+        return error.errno in (errno.EIO, errno.ENOTSUP)  # damaged, or of another format
+    return True
 
 
 def _check_space(array: Array, path: pathlib.Path, options: dict[str, Any]) -> None:
