@@ -212,9 +212,16 @@ int mx_link_received(void *link, int end, int64_t pieces, bool wait, mx_why *why
 }
 void mx_link_quit(void *link) { mx_link_stop(link); }
 
-void mx_link_counters(const mx_link *l, uint64_t *sent, uint64_t *received) {
-    *received = l->lane[0][0].bytes + l->lane[1][0].bytes;
-    *sent = l->lane[0][1].bytes + l->lane[1][1].bytes;
+static uint64_t bytes_of(struct lane *n) {
+    pthread_mutex_lock(&n->lock);
+    const uint64_t bytes = n->bytes;
+    pthread_mutex_unlock(&n->lock);
+    return bytes;
+}
+
+void mx_link_counters(mx_link *l, uint64_t *sent, uint64_t *received) {
+    *received = bytes_of(&l->lane[0][0]) + bytes_of(&l->lane[1][0]);
+    *sent = bytes_of(&l->lane[0][1]) + bytes_of(&l->lane[1][1]);
 }
 
 /* ------------------------------------------------------------------ open, close */

@@ -111,8 +111,8 @@ int mx_link_receive(void *link, int end, const struct iovec *part, int n, size_t
 int mx_link_sent(void *link, int end, bool wait, mx_why *why);
 int mx_link_received(void *link, int end, int64_t pieces, bool wait, mx_why *why);
 void mx_link_quit(void *link); /* mx_link_stop */
-/* Bytes of messages that have been sent to neighbours, and received. */
-void mx_link_counters(const mx_link *link, uint64_t *sent, uint64_t *received);
+/* Bytes of messages that have been sent to neighbours, and received, so far. */
+void mx_link_counters(mx_link *link, uint64_t *sent, uint64_t *received);
 
 /* ---- what rank 0 decides for all as it goes: one number after the other, which nobody waits for that does
  * not want to */
