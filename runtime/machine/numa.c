@@ -56,7 +56,7 @@ int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes) {
 
 /* The CPUs that the process may use, one thread of every core before the second threads. Filled once, before
  * the first pin narrows the mask of a thread; constant from then on. */
-static struct { int n, cores, cpu[CPU_SETSIZE]; } pin_order;
+static struct { int n, cores, cpu[CPU_SETSIZE], node[CPU_SETSIZE]; } pin_order;
 static struct { int32_t place, places; } shared = {0, 1};
 
 /* True if a lower-numbered allowed CPU is a thread of the same core. */
@@ -77,6 +77,9 @@ static int is_second_thread(int cpu, const cpu_set_t *allowed) {
     return second;
 }
 
+/* libnuma remembers what it has read, without a lock: not for several threads at once. */
+static int node_of(int cpu) { return numa_available() < 0 ? 0 : numa_node_of_cpu(cpu); }
+
 static void fill_pin_order(void) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -86,6 +89,7 @@ static void fill_pin_order(void) {
                 pin_order.cpu[pin_order.n++] = cpu;
         if (want == 0) pin_order.cores = pin_order.n;
     }
+    for (int i = 0; i < pin_order.n; i++) pin_order.node[i] = node_of(pin_order.cpu[i]);
 }
 
 static void know_pin_order(void) {
@@ -115,8 +119,6 @@ void mx_machine_share(int32_t place, int32_t places) {
     shared.places = places;
 }
 
-static int node_of(int cpu) { return numa_available() < 0 ? 0 : numa_node_of_cpu(cpu); }
-
 void mx_machine_place(int32_t i, int32_t n) {
     know_pin_order();
     if (pin_order.n == 0 || i < 0 || n < 1) return;
@@ -125,10 +127,9 @@ void mx_machine_place(int32_t i, int32_t n) {
         mx_machine_pin(at);
         return;
     }
-    const int node = node_of(pin_order.cpu[at]);
     cpu_set_t of_node;
     CPU_ZERO(&of_node);
     for (int k = 0; k < pin_order.n; k++)
-        if (node_of(pin_order.cpu[k]) == node) CPU_SET(pin_order.cpu[k], &of_node);
+        if (pin_order.node[k] == pin_order.node[at]) CPU_SET(pin_order.cpu[k], &of_node);
     sched_setaffinity(0, sizeof of_node, &of_node);
 }
