@@ -19,10 +19,10 @@
 #define BUS_MCEERR_AO 5
 #endif
 
-volatile int mx_stop;
+atomic_int mx_stop;
 
-static volatile time_t stopped_s;
-static mx_run *volatile to_stop;
+static _Atomic time_t stopped_s;
+static _Atomic(mx_run *) to_stop;
 
 /* timeout(1) and batch systems signal a process and then its whole group, so that one wish comes twice at
  * once; a second one that comes later means it. */

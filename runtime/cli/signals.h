@@ -5,8 +5,10 @@
 
 #include <memext/memext.h>
 
+#include <stdatomic.h>
+
 /* Set by the first SIGINT or SIGTERM; another one, a second or more later, ends the process at once. */
-extern volatile int mx_stop;
+extern atomic_int mx_stop;
 /* First thing in main: from here on an interrupt ends a command in order. */
 void mx_signals_catch(void);
 /* The run that it stops as well, also if it came before; NULL = none any more. */

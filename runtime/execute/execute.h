@@ -12,6 +12,7 @@
 #include "execute/take.h"
 #include "grid/grid.h"
 
+#include <stdatomic.h>
 #include <sys/uio.h>
 
 /* What happened when, for traces. Times are mx_clock_ns(). amount: bytes of LOAD, STORE and COPY, updates of
@@ -92,8 +93,7 @@ struct mx_execution {
     void *link;
     bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
     bool poison;               /* tests: Blocks start as NaN */
-    const volatile int
-        *stop; /* set by a signal handler: the run ends after the step under way; may be NULL */
+    const atomic_int *stop; /* set by a signal handler: the run ends after the step under way; may be NULL */
     /* Makes a complete sweep durable: step `time` of the whole grid, which `buffer` (0..n_buffers-1) holds
      * and keeps until the call has returned. NULL = no commits. One call at a time, in order, on a thread of
      * its own; the one of an interrupted run on the thread that called mx_execute. Until it returns 0 nothing
@@ -179,7 +179,7 @@ struct mx_verification {
     const struct mx_after *after; /* as in mx_execution; its probes are not recorded again; NULL = nothing.
                                      `source` gives planes with the frames of the sides. Frame planes that are
                                      copies are not compared */
-    const volatile int *stop;
+    const atomic_int *stop;
     void (*progress)(void *context, int64_t updates_done);
     void *context;
 };

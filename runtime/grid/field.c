@@ -96,8 +96,8 @@ int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, co
                    what, (long long)at, where);
 }
 
-static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
-                const volatile int *stop, mx_source_fn *use, void *context, bool write, mx_why *why) {
+static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, const atomic_int *stop,
+                mx_source_fn *use, void *context, bool write, mx_why *why) {
     struct mx_plane_stream *planes = NULL;
     char *plane;
     if (why != NULL) why->text[0] = 0;
@@ -116,12 +116,12 @@ static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *bu
 }
 
 int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
-                   const volatile int *stop, mx_source_fn *source, void *context, mx_why *why) {
+                   const atomic_int *stop, mx_source_fn *source, void *context, mx_why *why) {
     return pass(buffer, layout, budget, stop, source, context, true, why);
 }
 
 int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
-                  const volatile int *stop, mx_source_fn *sink, void *context, mx_why *why) {
+                  const atomic_int *stop, mx_source_fn *sink, void *context, mx_why *why) {
     return pass(buffer, layout, budget, stop, sink, context, false, why);
 }
 

@@ -7,6 +7,8 @@
 
 #include <memext/backend.h>
 
+#include <stdatomic.h>
+
 __extension__ typedef __int128 mx_wide; /* products of extents that may overflow 64 bits */
 
 /* Pitches for a device with the given alignment. cuts_y: partial planes are transferred, so every row starts
@@ -113,10 +115,10 @@ mx_source_fn mx_drain_plane;
 
 /* Writes the whole grid. stop (may be NULL) ends it with -EINTR. */
 int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
-                   const volatile int *stop, mx_source_fn *source, void *context, mx_why *why);
+                   const atomic_int *stop, mx_source_fn *source, void *context, mx_why *why);
 /* Hands every plane in order to `sink`, which must not change it. */
 int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
-                  const volatile int *stop, mx_source_fn *sink, void *context, mx_why *why);
+                  const atomic_int *stop, mx_source_fn *sink, void *context, mx_why *why);
 
 /* -EBADMSG, with a sentence: reading `what` from `buffer` gave data other than was written (memext.h,
  * mx_buffer_integrity), in which unit and, unless layout is NULL, in which plane and row. */

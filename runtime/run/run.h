@@ -51,6 +51,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* Files that the run leaves besides the result, each optional. */
 struct mx_run_outputs {
@@ -73,7 +74,7 @@ struct mx_run {
     void (*remark)(void *context, const char *sentence);
     void *context;
     mx_why why;
-    volatile int stop; /* asked to end; any thread, any signal handler */
+    atomic_int stop; /* asked to end; any thread, any signal handler */
 
     struct mx_run_ranks ranks;
     struct mx_run_recut recut;

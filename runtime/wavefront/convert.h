@@ -7,13 +7,15 @@
 #include "wavefront/layout.h"
 #include "wavefront/source.h"
 
+#include <stdatomic.h>
+
 struct mx_wf_conversion {
     const struct mx_wf_geometry *geometry;
     enum mx_wf_matrix matrix;
     mx_device *device;
     mx_buffer *buffer;
     mx_budget *budget;
-    const volatile int *stop; /* NULL = none; -EINTR */
+    const atomic_int *stop; /* NULL = none; -EINTR */
     mx_why *why;
 };
 

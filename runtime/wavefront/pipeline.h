@@ -17,6 +17,8 @@
 
 #include "wavefront/calctrans.h"
 
+#include <stdatomic.h>
+
 struct mx_wf_event {
     const char *name;                  /* "load" "advance" "store" "wait" "commit" */
     uint64_t begin_ns, end_ns, amount; /* bytes or cells */
@@ -31,8 +33,8 @@ struct mx_wf_execution {
     mx_buffer *fixed[MX_WF_MATRICES]; /* of the coefficients; that of za is not looked at */
     int32_t source;                   /* which of data is read first */
     mx_budget *budget;
-    bool lock;                /* mlock the Blocks */
-    const volatile int *stop; /* not NULL: nonzero ends the run with -EINTR */
+    bool lock;              /* mlock the Blocks */
+    const atomic_int *stop; /* not NULL: nonzero ends the run with -EINTR */
     /* After every pass, from a thread of the executor, all writes being done: `done` of the iterations are in
      * Buffer `buffer`. NULL = none. */
     int (*commit)(void *context, int64_t done, int32_t buffer);

@@ -6,6 +6,8 @@
 
 #include "wavefront/source.h"
 
+#include <stdatomic.h>
+
 /* All iterations in one walk from the first row to the last: iteration w is w rows behind the first one. DRAM
  * holds iterations + 2 rows of the six matrices; if that is too much the walk is made several times, and the
  * data between two walks lies in a scratch Buffer, row-major. */
@@ -18,7 +20,7 @@ struct mx_wf_walk_options {
     mx_device *device;
     mx_buffer *scratch;   /* mx_wf_scratch_bytes long; overwritten where one walk is not enough */
     uint32_t align_bytes; /* of its transfers */
-    const volatile int *stop;
+    const atomic_int *stop;
     void (*progress)(void *context, int64_t updates);
     void *context;
     mx_why *why;
@@ -35,7 +37,7 @@ struct mx_wf_sequential {
     const struct mx_wf_source *source;
     int64_t iterations;
     mx_budget *budget;
-    const volatile int *stop;
+    const atomic_int *stop;
     void (*progress)(void *context, int64_t updates);
     void *context;
     mx_why *why;

@@ -21,7 +21,7 @@ static uint64_t now_ns(void) {
 
 static double seconds_since(uint64_t begin) { return (double)(now_ns() - begin) * 1e-9; }
 
-int mx_wf_run_create(const struct mx_wf_options *options, const volatile int *stop,
+int mx_wf_run_create(const struct mx_wf_options *options, const atomic_int *stop,
                      void (*progress)(void *context, const char *label, int64_t done, int64_t total),
                      void *context, mx_why *why, mx_wf_run **out) {
     mx_wf_run *r = calloc(1, sizeof *r);

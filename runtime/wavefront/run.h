@@ -8,6 +8,7 @@
 #include "wavefront/note.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 struct mx_wf_options {
@@ -30,7 +31,7 @@ typedef struct mx_wf_run mx_wf_run;
 
 /* stop: set from outside, ends the run in order. progress may be NULL: label of a phase, its units done and
  * in all. */
-int mx_wf_run_create(const struct mx_wf_options *options, const volatile int *stop,
+int mx_wf_run_create(const struct mx_wf_options *options, const atomic_int *stop,
                      void (*progress)(void *context, const char *label, int64_t done, int64_t total),
                      void *context, mx_why *why, mx_wf_run **out);
 /* Everything up to the published result. 0, -EINTR, or an error; plan, if any, is printed to `to` (NULL =

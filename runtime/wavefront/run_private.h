@@ -19,7 +19,7 @@
 
 struct mx_wf_run {
     struct mx_wf_options o;
-    const volatile int *stop;
+    const atomic_int *stop;
     void (*progress)(void *context, const char *label, int64_t done, int64_t total);
     void *context;
     mx_why why;

@@ -40,7 +40,7 @@ struct rank {
     bool holds;       /* rank 1: takes of each message from below no more than a plane beyond those used */
     bool waits;       /* rank 0: each message goes on when the rank above has used its first plane */
     int64_t stops_at; /* rank 0: the sweep in whose message it ends; -1 = none */
-    volatile int stop;
+    atomic_int stop;
     mx_link *link;
     int64_t sweep;  /* under way; of LOADs, of STOREs that are over */
     int64_t posted; /* messages from below, so far */

@@ -44,7 +44,7 @@ struct watch;
 static void watch_open(struct watch *w, const struct setting *s, const struct mx_layout *layout,
                        const char *place, mx_buffer *const *buffers);
 static void watch_event(void *context, const struct mx_event *event);
-static const volatile int *watch_stop(const struct watch *w);
+static const atomic_int *watch_stop(const struct watch *w);
 
 static uint64_t state = 12345;
 
@@ -614,14 +614,14 @@ struct watch {
     int64_t last_sweep;  /* time of the last that was reported complete */
     int stop_at;         /* after so many ADVANCEs; 0 = never */
     int advances;
-    volatile int stop;
+    atomic_int stop;
     int64_t spoil_time; /* spoil_commit: the byte spoil_at of the Buffer committed then */
     uint64_t spoil_at;
     int wrong, changed,
         held_out; /* the findings: what a commit saw, what a STORE did, commits held in vain */
 };
 
-static const volatile int *watch_stop(const struct watch *w) { return &w->stop; }
+static const atomic_int *watch_stop(const struct watch *w) { return &w->stop; }
 
 static void read_file(const struct watch *w, int32_t buffer, char *to) {
     const size_t bytes = (size_t)w->layout->buffer_bytes, whole = (bytes + 4095) / 4096 * 4096;

@@ -140,7 +140,7 @@ Test(grid, fields_round_trip) {
         cr_assert(mx_field_read(buffer, &l, NULL, NULL, check_plane, &c, &why) == 0, "%s", why.text);
         cr_expect(c.next == l.planes && c.wrong == 0, "%lld planes, %lld wrong", (long long)c.next,
                   (long long)c.wrong);
-        volatile int stop = 1;
+        atomic_int stop = 1;
         cr_expect(mx_field_read(buffer, &l, NULL, &stop, check_plane, &c, &why) == -EINTR);
         mx_buffer_close(buffer);
         mx_device_close(device);

@@ -386,7 +386,7 @@ static int on_commit(void *context, int64_t done, int32_t buffer) {
     return 0;
 }
 
-static int execute(struct rig *r, int64_t iterations, const volatile int *stop, struct mx_wf_executed *done) {
+static int execute(struct rig *r, int64_t iterations, const atomic_int *stop, struct mx_wf_executed *done) {
     struct mx_wf_execution x = {.plan = &r->plan,
                                 .iterations = iterations,
                                 .device = r->device,
@@ -492,7 +492,7 @@ Test(wavefront, a_failing_commit_ends_the_run) {
 Test(wavefront, stops_when_told) {
     struct rig r = small_rig("dram", NULL);
     struct mx_wf_executed done;
-    const volatile int stop = 1;
+    const atomic_int stop = 1;
     cr_assert(fill_rig(&r) == 0);
     cr_assert(execute(&r, 8, &stop, &done) == -EINTR);
     cr_assert(done.done == 0 && differences(&r, done.result, &r.expected) == 0);
