@@ -3,7 +3,6 @@
 #include "stencil/stencil.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

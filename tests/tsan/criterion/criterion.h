@@ -35,6 +35,10 @@ struct cr_suite {
     struct cr_suite *next;
 };
 
+/* Reports of the sanitizer go where the checks go: a test may keep standard error for itself. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "log_path=stdout"; }
+
 static struct cr_test *cr_tests;
 static struct cr_suite *cr_suites;
 static struct cr_suite cr_no_suite;
@@ -92,6 +96,7 @@ static const struct cr_test *cr_this; /* the one that this process runs */
 #define cr_assert_not_null(p, ...) CR_CHECK(1, (p) != NULL, #p " is not NULL", __VA_ARGS__)
 #define cr_expect_not_null(p, ...) CR_CHECK(0, (p) != NULL, #p " is not NULL", __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...) CR_CHECK(1, strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_assert_str_empty(a, ...) CR_CHECK(1, *(a) == '\0', #a " is empty", __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) CR_CHECK(0, strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_expect_float_eq(a, b, e, ...)                                                                     \
     CR_CHECK(0, (a) - (b) <= (e) && (b) - (a) <= (e), #a " is near " #b, __VA_ARGS__)
