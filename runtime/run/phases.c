@@ -141,9 +141,7 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err < 0) return err;
     const int64_t former = r->note.before_time = r->note.time;
     r->note.before_buffer = r->note.buffer;
-    pthread_mutex_lock(&r->lock);
     r->note.time = r->first_time + time;
-    pthread_mutex_unlock(&r->lock);
     r->note.buffer = buffer;
     /* Another state than the one that a former run ended with: finish() gives this one's. */
     if (r->note.time != former) r->note.checksum[0] = 0;
@@ -156,10 +154,8 @@ static int commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0) r->fuse.unfinished = r->note.pending;
     /* What was committed before may be overwritten when no rank can need it any more. */
     if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
-    pthread_mutex_lock(&r->lock);
-    r->committed |= err == 0;
+    if (err == 0) mx_run_committed(r);
     if (err < 0) r->note.time = former; /* which is what there is to go on from */
-    pthread_mutex_unlock(&r->lock);
     r->recut.turned |= err == 0;
     return err;
 }

@@ -297,7 +297,8 @@ static int take_store(struct mx_run *r) {
             mx_grid_file_source(&r->input, r->o.input, r->note.raw, &r->source);
         }
         r->first_time = r->note.time;
-        r->resumed = r->committed = true;
+        r->resumed = true;
+        mx_run_committed(r);
         r->report.resumed_from = r->note.time;
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
         if (r->comparing)

@@ -226,6 +226,13 @@ void mx_run_progress_to(struct mx_run *r, int64_t done) {
     pthread_mutex_unlock(&r->lock);
 }
 
+void mx_run_committed(struct mx_run *r) {
+    r->committed = true;
+    pthread_mutex_lock(&r->lock);
+    r->progress.committed_step = r->note.time;
+    pthread_mutex_unlock(&r->lock);
+}
+
 void mx_run_remark(const struct mx_run *r, const char *format, ...) {
     char sentence[1200];
     va_list args;
@@ -244,15 +251,15 @@ static void tell(const struct mx_run *r, struct mx_run_progress *out) {
     if (r->state == MX_RUN_AT_WORK && p.n_phases > 0)
         p.seconds = (double)(mx_clock_ns() - r->phase_begin_ns) * 1e-9;
     p.rate = p.seconds > 0 ? (double)p.done / p.seconds : 0;
-    p.committed_step = r->committed ? r->note.time : -1;
     p.size = size;
     memcpy(out, &p, size < sizeof p ? size : sizeof p);
 }
 
 /* Lock held. */
 static int outcome(const struct mx_run *r, mx_why *why) {
-    const bool different = r->err == 0 && r->report.verified == 0;
+    /* What a run has found, and r->why, are its thread's own until it has ended. */
     if (r->err == 0 && r->state != MX_RUN_ENDED) return 0;
+    const bool different = r->err == 0 && r->report.verified == 0;
     if (r->err == 0 && !different) return 1;
     if (why != NULL) *why = r->why;
     if (why != NULL && why->text[0] == 0)

@@ -144,7 +144,7 @@ struct mx_run {
     /* run.c: the thread and what others see of it */
     pthread_t thread;
     bool joinable, prepared;
-    pthread_mutex_t lock; /* the rest, and r->committed, r->note.time */
+    pthread_mutex_t lock; /* the rest */
     pthread_cond_t ended;
     enum mx_run_state state;
     int err; /* of preparing, or of the run once it has ended */
@@ -168,6 +168,8 @@ void mx_run_abandon(struct mx_run *r);
 /* A phase begins: its name, and what mx_run_progress_to will reach. */
 void mx_run_begin_phase(struct mx_run *r, const char *phase, const char *unit, int64_t total);
 void mx_run_progress_to(struct mx_run *r, int64_t done);
+/* What the note says is durable: from there a resumed run would go on. */
+void mx_run_committed(struct mx_run *r);
 void mx_run_remark(const struct mx_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* -EINTR when the run was asked to end. */
 static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EINTR : 0; }

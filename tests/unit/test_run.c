@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <memext/backend.h>
 #include <memext/memext.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,8 @@ struct ends {
     int64_t fail_at, given, taken; /* planes */
     int opened, closed, thrown_away, published;
     bool extents;     /* the source has some of its own */
+    bool changes;     /* the source gives other numbers the second time; */
+    atomic_int looks; /* the sink is closed when the run has been looked at once more */
     bool signals_out; /* a signal could reach the thread that called */
     mx_run *stop;
 };
@@ -44,7 +48,8 @@ static int give(void *context, const struct mx_grid_box *box, mx_why *why) {
     if (e->stop != NULL) mx_run_stop(e->stop);
     for (int64_t y = 0; y < NY + 2; y++)
         for (int64_t x = 0; x < NX + 2; x++)
-            ((double *)((char *)box->data + y * box->row_pitch_bytes))[x] = (double)(x + y + box->z0);
+            ((double *)((char *)box->data + y * box->row_pitch_bytes))[x] =
+                (double)(x + y + box->z0 + (e->changes ? e->given / (NZ + 3) : 0));
     return 0;
 }
 
@@ -58,6 +63,8 @@ static int take(void *context, const struct mx_grid_box *box, mx_why *why) {
 
 static int sink_close(void *context, bool whole, mx_why *why) {
     struct ends *e = context;
+    const int looks = atomic_load_explicit(&e->looks, memory_order_relaxed);
+    while (e->changes && atomic_load_explicit(&e->looks, memory_order_relaxed) < looks + 2) sched_yield();
     (void)why;
     return whole ? e->published++ : e->thrown_away++, 0;
 }
@@ -103,6 +110,23 @@ Test(run, a_grid_goes_in_and_out) {
     free(report);
     mx_run_close(run);
     cr_expect(e.closed == 1 && e.published + e.thrown_away == 1);
+}
+
+/* It may be looked at whenever one likes; that the result differs is told when it has ended. */
+Test(run, is_looked_at_all_the_time) {
+    struct ends e = {.fail_at = -1, .changes = true};
+    struct mx_run_progress p = {.size = sizeof p};
+    mx_why why = {""};
+    mx_run *run = open_run(&e, "verify");
+    int err = mx_run_start(run, &why);
+    while (err == 0) {
+        err = mx_run_poll(run, &why, &p);
+        atomic_fetch_add_explicit(&e.looks, 1, memory_order_relaxed); /* which orders nothing */
+    }
+    cr_expect_eq(err, -EUCLEAN, "%d %s", err, why.text);
+    cr_expect(strstr(why.text, "differs from the plain computation") != NULL, "%s", why.text);
+    cr_expect(e.closed == 1 && e.published == 0 && e.thrown_away == 1);
+    mx_run_close(run);
 }
 
 /* The source's error and sentence end the run; the sink learns that there is no result. */
