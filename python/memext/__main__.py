@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
+import os
 import pathlib
 import sys
 
 import memext
 
 
+def _say(text: str) -> None:
+    """Prints it, or fails as the command does: status 3 where it cannot be written."""
+    try:
+        if sys.stdout is None:  # it was closed
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        print(text, flush=True)
+    except OSError as error:
+        sys.stdout = None  # Python would flush it once more
+        raise memext.MemextError(f"the standard output cannot be written: {error.strerror}", errno.EIO, 3) from error
+
+
 def _view(words: argparse.Namespace) -> None:
     out = words.output or pathlib.Path(pathlib.Path(words.path).name or "memext").with_suffix(".png")
     memext.view(words.path, out, words.dataset)
-    print(out)
+    _say(str(out))
 
 
 def _info(words: argparse.Namespace) -> None:
-    print(json.dumps(memext.info(words.path), indent=2))
+    _say(json.dumps(memext.info(words.path), indent=2))
 
 
 def view_main() -> int:

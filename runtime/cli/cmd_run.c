@@ -3,6 +3,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "cli/streams.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -45,7 +46,7 @@ static void say_plan(struct command *c) {
     c->told = true;
     if (r->o.quiet) return;
     mx_report_print_plan(&r->report, to);
-    fflush(to);
+    mx_streams_flush();
 }
 
 static void say_interrupted(const struct command *c) {
@@ -72,17 +73,13 @@ static void say_failed(const struct command *c, int err) {
 }
 
 static int write_report(struct command *c, mx_why *why) {
-    FILE *stream = on_standard_output(c) ? stdout : c->json.fd >= 0 ? mx_output_stream(&c->json) : NULL;
+    const bool standard = on_standard_output(c);
     char *text = NULL;
-    if (c->run->o.json == NULL || (stream == NULL && c->json.fd < 0)) return 0;
-    if (stream == NULL) return mx_fail(why, -errno, "the report cannot be written: %s", strerror(errno));
+    if (c->run->o.json == NULL || (!standard && c->json.fd < 0))
+        return 0; /* it was the report that was refused */
     int err = mx_run_json(c->run, why, &text);
-    if (err == 0 && (fprintf(stream, "%s\n", text) < 0 || fflush(stream) == EOF))
-        err = mx_fail(why, errno != 0 ? -errno : -EIO, "the report cannot be written: %s", strerror(errno));
+    if (err == 0) err = mx_output_report(standard ? NULL : &c->json, text, why);
     free(text);
-    if (stream != stdout && fclose(stream) != 0 && err == 0)
-        err = mx_fail(why, -EIO, "the report cannot be written: %s", strerror(errno));
-    if (err == 0 && stream != stdout) err = mx_output_publish(&c->json, "the report", why);
     mx_output_drop(&c->json);
     return err;
 }

@@ -377,22 +377,6 @@ static int make_request(struct command *c, struct mx_wf_request *q) {
     return 0;
 }
 
-static int write_choice(struct command *c, const struct mx_wf_request *q, const struct mx_wf_choice *choice) {
-    struct mx_output output;
-    json_t *o = mx_wf_json_choice(q, choice);
-    if (strcmp(c->o.json, "-") == 0) return mx_json_write(o, stdout, &c->why);
-    int err = mx_output_open(c->o.json, "the report", MX_OUTPUT_REPLACE, &c->why, &output);
-    if (err < 0) return json_decref(o), err;
-    FILE *stream = mx_output_stream(&output);
-    err = stream != NULL ? mx_json_write(o, stream, &c->why)
-                         : mx_fail(&c->why, -errno, "%s cannot be written: %s", c->o.json, strerror(errno));
-    if (stream != NULL && fclose(stream) != 0 && err == 0)
-        err = mx_fail(&c->why, -EIO, "%s cannot be written", c->o.json);
-    if (err == 0) return mx_output_publish(&output, "the report", &c->why);
-    mx_output_drop(&output);
-    return err;
-}
-
 bool mx_wavefront_is_meant(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--wavefront") == 0) return true;
@@ -417,7 +401,7 @@ int mx_cmd_tune_wavefront(int argc, char **argv) {
     if (err == 0) err = make_request(&c, &q);
     if (err == 0) err = mx_wf_tune(&q, &c.why, &choice);
     if (err == 0 && summary(&c) != NULL) mx_wf_print_choice(&q, &choice, summary(&c));
-    if (err == 0 && c.o.json != NULL) err = write_choice(&c, &q, &choice);
+    if (err == 0 && c.o.json != NULL) err = mx_write_json(mx_wf_json_choice(&q, &choice), c.o.json, &c.why);
     if (err < 0) say(&c, err);
     free(words);
     return err == 1 ? MX_EXIT_OK : mx_exit_status(err, false);

@@ -3,12 +3,11 @@
  * program names. */
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "cli/streams.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct {
     const char *name, *summary;
@@ -54,16 +53,7 @@ static void help(FILE *to) {
     fprintf(to, "\nexample: memext run -n 510 510 1022 -t 64 -d DIR --dram 512MiB --verify\n");
 }
 
-/* A standard stream that is closed would be the next file that is opened: a report, the store. */
-static void open_standard_streams(void) {
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0)
-            _exit(MX_EXIT_REFUSED);
-}
-
-int main(int argc, char **argv) {
-    open_standard_streams();
-    mx_signals_catch();
+static int run_command(int argc, char **argv) {
     const char *slash = strrchr(argv[0], '/'), *self = slash != NULL ? slash + 1 : argv[0];
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
         if (strcmp(self, programs[i].name) == 0) return run_program(programs[i].stencil, argc, argv);
@@ -78,4 +68,10 @@ int main(int argc, char **argv) {
             "--help)\n",
             argv[1]);
     return MX_EXIT_REFUSED;
+}
+
+int main(int argc, char **argv) {
+    mx_streams_open();
+    mx_signals_catch();
+    return mx_streams_end("memext", run_command(argc, argv));
 }

@@ -150,15 +150,12 @@ void mx_options_help(enum mx_command command, const char *program) {
 
 int mx_write_json(json_t *object, const char *path, mx_why *why) {
     struct mx_output output;
-    if (strcmp(path, "-") == 0) return mx_json_write(object, stdout, why);
-    int err = mx_output_open(path, "the report", MX_OUTPUT_REPLACE, why, &output);
-    if (err < 0) return json_decref(object), err;
-    FILE *stream = mx_output_stream(&output);
-    err = stream != NULL ? mx_json_write(object, stream, why)
-                         : mx_fail(why, -errno, "%s cannot be written: %s", path, strerror(errno));
-    if (stream != NULL && fclose(stream) != 0 && err == 0)
-        err = mx_fail(why, -EIO, "%s cannot be written", path);
-    if (err == 0) return mx_output_publish(&output, "the report", why);
-    mx_output_drop(&output);
+    const bool standard = strcmp(path, "-") == 0;
+    char *text = json_dumps(object, JSON_INDENT(2));
+    json_decref(object);
+    int err = text == NULL ? mx_fail(why, -ENOMEM, "no memory for the report") : 0;
+    if (err == 0 && !standard) err = mx_output_open(path, "the report", MX_OUTPUT_REPLACE, why, &output);
+    if (err == 0) err = mx_output_report(standard ? NULL : &output, text, why);
+    free(text);
     return err;
 }

@@ -364,14 +364,6 @@ json_t *mx_report_json(const struct mx_report *r) {
     return o;
 }
 
-int mx_json_write(json_t *object, FILE *to, mx_why *why) {
-    int err = 0;
-    if (json_dumpf(object, to, JSON_INDENT(2)) < 0 || fputc('\n', to) == EOF || fflush(to) == EOF)
-        err = mx_fail(why, errno != 0 ? -errno : -EIO, "the report cannot be written: %s", strerror(errno));
-    json_decref(object);
-    return err;
-}
-
 static double gib(double bytes) { return bytes / 1073741824.0; }
 
 /* Passes besides the sweeps, and what is done without one. */

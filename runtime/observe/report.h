@@ -125,8 +125,6 @@ json_t *mx_json_problem(const struct mx_problem *problem);
 json_t *mx_json_machine(const struct mx_machine *machine);
 json_t *mx_json_plan(const struct mx_plan *plan);
 json_t *mx_report_json(const struct mx_report *report);
-/* Writes one object and drops the reference. 0 or -errno. */
-int mx_json_write(json_t *object, FILE *to, mx_why *why);
 /* Before the run: problem, plan, predictions, commits. */
 void mx_report_print_plan(const struct mx_report *report, FILE *to);
 /* After it: what was measured, and the checksum. */

@@ -171,6 +171,19 @@ FILE *mx_output_stream(const struct mx_output *o) {
     return stream;
 }
 
+int mx_output_report(struct mx_output *o, const char *text, mx_why *why) {
+    static const char what[] = "the report";
+    FILE *stream = o != NULL ? mx_output_stream(o) : stdout;
+    bool whole = stream != NULL && fprintf(stream, "%s\n", text) >= 0 && fflush(stream) == 0;
+    int err = whole ? 0 : errno;
+    if (stream != NULL && o != NULL && fclose(stream) != 0 && whole) whole = false, err = errno;
+    if (!whole && o != NULL) mx_output_drop(o);
+    if (!whole)
+        return mx_fail(why, -EIO, "%s cannot be written to %.300s: %s", what,
+                       o != NULL ? o->path : "the standard output", strerror(err != 0 ? err : EIO));
+    return o == NULL || mx_output_publish(o, what, why) == 0 ? 0 : -EIO;
+}
+
 /* ---- names */
 
 /* The file that a word names, or would. */

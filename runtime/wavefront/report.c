@@ -6,6 +6,7 @@
 #include "wavefront/kernel.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -270,13 +271,13 @@ int mx_wf_run_report(mx_wf_run *r, int err, FILE *to, mx_why *why) {
     if (to != NULL && r->moving && (err == 0 || err == -EINTR)) print_result(r, to);
     if (r->o.json == NULL) return 0;
     const bool standard = strcmp(r->o.json, "-") == 0;
-    FILE *stream = standard ? stdout : r->json.fd >= 0 ? mx_output_stream(&r->json) : NULL;
-    if (stream == NULL && r->json.fd < 0) return 0; /* it was the report that was refused */
-    if (stream == NULL) return mx_fail(why, -errno, "the report cannot be written: %s", strerror(errno));
-    int e = mx_json_write(json_run(r, err), stream, why);
-    if (!standard && fclose(stream) != 0 && e == 0)
-        e = mx_fail(why, -EIO, "the report cannot be written: %s", strerror(errno));
-    if (e == 0 && !standard) e = mx_output_publish(&r->json, "the report", why);
+    if (!standard && r->json.fd < 0) return 0; /* it was the report that was refused */
+    json_t *object = json_run(r, err);
+    char *text = json_dumps(object, JSON_INDENT(2));
+    json_decref(object);
+    const int e = text != NULL ? mx_output_report(standard ? NULL : &r->json, text, why)
+                               : mx_fail(why, -ENOMEM, "no memory for the report");
+    free(text);
     mx_output_drop(&r->json);
     return e;
 }

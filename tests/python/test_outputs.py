@@ -343,10 +343,11 @@ def test_a_pipe_takes_no_grid(memext, place):
 
 
 def test_closed_standard_streams(memext, place, out):
-    """What is said to a stream that is closed does not land in a file."""
-    words = " ".join(["exec", str(memext.program), "run", *map(str, SMALL), "-d", str(place), "--json", str(out / "r.json"), ">&-", "2>&-", "<&-"])
-    assert subprocess.run(["sh", "-c", words]).returncode == 0
-    assert json.loads((out / "r.json").read_text())["status"] == "done"
+    """What is said to a stream that is closed does not land in a file. With -q nothing was to be said, and nothing is lost."""
+    for quiet, status in ([], 3), (["-q"], 0):
+        words = ["exec", memext.program, "run", *SMALL, *quiet, "-d", place, "--json", out / "r.json", ">&-", "2>&-", "<&-"]
+        assert subprocess.run(["sh", "-c", " ".join(map(str, words))]).returncode == status
+        assert json.loads((out / "r.json").read_text())["status"] == "done"
 
 
 def test_one_wish_that_comes_twice(memext, place, out):

@@ -1712,6 +1712,13 @@ def test_pictures(mx, environment, build, finished, quick_place, tmp_path):
     assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr
 
 
+@pytest.mark.parametrize("how", [">/dev/full", ">&-"])
+def test_a_standard_output_that_cannot_be_written(environment, how):
+    """python -m memext ends as the command does."""
+    done = sh("sh", "-c", f'"$0" -m memext info {how}', environment)
+    assert done.returncode == 3 and done.stderr.startswith("memext: the standard output cannot be written"), done
+
+
 @pytest.mark.parametrize("path, bytes_a_cell", [  # two Buffers of the state, and what is only read
     ("python/examples/effective_diffusivity.py", 2 * 4 + 1), ("examples/antenna.py", 6 * 4 + 2), ("examples/rock_flow.py", 2 * 19 * 4 + 1),
     ("systems/applications/seismic_shot.py", 2 * 4 + 3)])
