@@ -173,7 +173,7 @@ def measure_in(o, place, keep):
     records, failed = {}, []
     # One file for all runs, written once before: the first writes into a new file wait for the file system, and on a
     # virtual disk for its host, to find blocks; a file that goes sends them back.
-    store = os.path.join(place, "store")
+    store = os.path.join(place, "grid.store")
     report(run_words(o, store, 1, "--backend", "uring", "--algorithm", "stream"))
     todo = [c for c in configurations(o, store) if not o.only or c[0].startswith(tuple(o.only.split(",")))]
     begin, done = time.time(), 0

@@ -9,6 +9,8 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import threading
+import time
 import types
 import warnings
 import weakref
@@ -28,6 +30,7 @@ from .sources import FRAMES, Sink, Source, Values, as_values, file_option, files
 RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
 ANONYMOUS = ("dram", "swap")
 _POLL_S = 0.1
+_PATIENCE_S = 3.0  # after Ctrl-C, with what prepares
 
 
 class _Job:
@@ -70,8 +73,19 @@ class _Job:
         self._raise(_core.lib.mx_run_compare(self.run, why), why)
 
     def prepare(self) -> None:
-        why = _core.new_why()
-        self._raise(_core.lib.mx_run_prepare(self.run, why), why)
+        """On a thread, so that Ctrl-C is heard. What does not end then waits for something that may never come, and is left to itself."""
+        why, codes = _core.new_why(), []
+        thread = threading.Thread(target=lambda: codes.append(_core.lib.mx_run_prepare(self.run, why)), daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(_POLL_S)
+        except KeyboardInterrupt:
+            _core.lib.mx_run_stop(self.run)
+            thread.join(_PATIENCE_S)
+            self.closed = self.closed or thread.is_alive()
+            raise
+        self._raise(codes[0], why)
 
     def start(self) -> None:
         why = _core.new_why()
@@ -92,9 +106,12 @@ class _Job:
         except KeyboardInterrupt:
             _core.lib.mx_run_stop(self.run)
             print("\nmemext: stops when what is under way is committed", file=sys.stderr, flush=True)
-            code, why = 0, None
+            code, why, late = 0, None, time.monotonic() + _PATIENCE_S
             while code == 0:  # a second Ctrl-C does not wait
                 code, why = self.wait(_POLL_S)
+                if code == 0 and time.monotonic() > late and _core.ffi.string(self.progress.phase) == b"prepare":
+                    self.closed = True  # as above
+                    raise KeyboardInterrupt("interrupted while it prepared") from None
             step = self.progress.committed_step
             if code < 0 and code != -errno.EINTR:
                 self._raise(code, why)
@@ -201,7 +218,7 @@ class Run:
     ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
     "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says.
 
-    device: the directory, file or block device of the store; None: a directory that is made beside the program and goes with the run, or, where
+    device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and goes with the run, or, where
     nobody ends that, with the last of the arrays and stores that it has handed out.
     resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
     whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by

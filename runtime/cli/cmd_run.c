@@ -108,6 +108,14 @@ static void end_at_once(void *context, const char *sentence) {
     _exit(MX_EXIT_IO);
 }
 
+/* A thread prepares, and waits for something that may never come. */
+static void end_unprepared(struct command *c) {
+    fprintf(stderr, "%s: interrupted while it prepared\n", c->program);
+    mx_output_drop(&c->json);
+    mx_run_abandon(c->run);
+    _exit(MX_EXIT_INTERRUPTED);
+}
+
 static void show(struct command *c, const struct mx_run_progress *p) {
     if (p->n_phases != c->n_phases) {
         mx_progress_end(&c->bar);
@@ -142,6 +150,8 @@ static int plan_and_run(struct command *c) {
     if (err == 0) err = open_report(c);
     if (err < 0) return err;
     err = mx_run_prepare(c->run, NULL);
+    if (err < 0 && mx_signals_late()) end_unprepared(c);
+    mx_signals_prepared();
     if (c->run->same_names) mx_output_drop(&c->json);
     if (err < 0) return err;
     say_plan(c);
@@ -188,6 +198,8 @@ int mx_cmd_run(int argc, char **argv) {
     c.run->why = why;
     c.run->remark = say;
     c.run->context = &c;
+    c.run->late = mx_signals_late;
+    if (options.calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
     mx_signals_stop(c.run);
     if (err == 0) err = mx_run_open_ranks(c.run);
     if (err == 0 && c.run->ranks.ranks > 1) name_rank(&c);

@@ -2,6 +2,7 @@
 /* cmd_tune.c - memext tune: the plan for a problem on this machine or a described one. Prints a file that
  * `memext run --plan` takes: comments and one plan line. */
 #include "cli/options.h"
+#include "cli/signals.h"
 #include "execute/execute.h"
 #include "kernel/kernel.h"
 #include "machine/machine.h"
@@ -155,6 +156,7 @@ static int take_place(struct tune *t) {
     struct mx_tune_request *q = &t->request;
     uint64_t capacity = 0;
     int err = mx_take_backend(&t->o, &t->why, &t->backend);
+    if (err == 0) err = mx_take_place(&t->o, t->backend, &t->why);
     if (err < 0) return err;
     mx_take_request(&t->o, &t->machine, q);
     q->extra_dram_bytes = mx_take_norms_bytes(&t->o.problem, q->threads);
@@ -540,6 +542,7 @@ int mx_cmd_tune(int argc, char **argv) {
         return MX_EXIT_OK;
     }
     if (err == 0) err = check_names(t);
+    if (t->o.calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
     if (err == 0) err = is_a_run(t) ? plan_run(t) : plan_alone(t);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);

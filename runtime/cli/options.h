@@ -28,6 +28,9 @@ int mx_cmd_wavefront(int argc, char **argv);
 bool mx_wavefront_is_meant(int argc, char **argv);
 int mx_cmd_tune_wavefront(int argc, char **argv);
 
+/* A calibration ends by itself, sooner than that. */
+enum { MX_CALIBRATE_PATIENCE_S = 300 };
+
 /* Exit statuses. */
 enum { MX_EXIT_OK = 0, MX_EXIT_REFUSED = 2, MX_EXIT_IO = 3, MX_EXIT_DIFFERENT = 4, MX_EXIT_INTERRUPTED = 5 };
 /* Status for a negative errno that ended a command. moving: data was being moved, so that any error of a

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/signals.h"
 
+#include "cli/options.h"
+
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -21,8 +23,13 @@
 
 atomic_int mx_stop;
 
+enum { USUAL_PATIENCE_S = 3, LAST_PATIENCE_S = 3 };
+
 static _Atomic time_t stopped_s;
 static _Atomic(mx_run *) to_stop;
+/* Until a command moves data, from when on it looks at mx_stop again and again. */
+static atomic_int preparing = 1, late;
+static atomic_uint patience_s = USUAL_PATIENCE_S;
 
 /* timeout(1) and batch systems signal a process and then its whole group, so that one wish comes twice at
  * once; a second one that comes later means it. */
@@ -33,10 +40,36 @@ static void on_stop(int number) {
         signal(number, SIG_DFL);
         raise(number);
     }
-    if (!mx_stop) stopped_s = now.tv_sec;
+    if (!mx_stop) {
+        stopped_s = now.tv_sec;
+        if (preparing) alarm(patience_s);
+    }
     mx_stop = 1;
     mx_run_stop(to_stop);
 }
+
+/* Whoever prepares a run on another thread closes what there is of it; all others have nothing to close. */
+static void on_late(int number) {
+    static const char sentence[] = "memext: interrupted while it prepared\n";
+    (void)number;
+    if (!preparing) return;
+    if (to_stop != NULL && !late) {
+        late = 1;
+        alarm(LAST_PATIENCE_S);
+        return;
+    }
+    if (write(STDERR_FILENO, sentence, sizeof sentence - 1) < 0) late = 1;
+    _exit(MX_EXIT_INTERRUPTED);
+}
+
+void mx_signals_patience(unsigned seconds) { patience_s = seconds; }
+
+void mx_signals_prepared(void) {
+    preparing = 0;
+    alarm(0);
+}
+
+bool mx_signals_late(void) { return late; }
 
 void mx_signals_stop(mx_run *run) {
     to_stop = run;
@@ -48,6 +81,8 @@ void mx_signals_catch(void) {
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+    a.sa_handler = on_late;
+    sigaction(SIGALRM, &a, NULL);
 }
 
 /* ---- SIGBUS: the handler may do next to nothing, so it wakes a thread that may do everything */
@@ -96,6 +131,7 @@ static void *wait_for_it(void *argument) {
 
 void mx_signals_watch(void (*end)(void *context, const char *sentence), void *context) {
     struct sigaction a = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    mx_signals_prepared();
     watch.end = end;
     watch.context = context;
     atomic_store(&watch.over, false);

@@ -24,7 +24,8 @@ struct open_error {
 };
 
 static const struct open_error open_errors[] = {
-    {ENOENT, -ENOENT, ": there is no such place; make its directory first"},
+    {ENOENT, -ENOENT,
+     ": there is no such place; make the directory first, or name a new store with .memext at its end"},
     {ENOTDIR, -ENOENT, ": a part of this path is no directory"},
     {EACCES, -EACCES, ": no permission to read and write; change its permissions or name another place"},
     {EPERM, -EACCES, ": the system forbids writing; name another place"},
@@ -162,12 +163,37 @@ static bool is_named(const struct mx_found *f) {
     return lstat(f->path, &named) == 0 && named.st_dev == f->device && named.st_ino == f->inode;
 }
 
+bool mx_place_is_new_store(const char *path) {
+    static const char *const ends[] = {".memext", ".store"};
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const size_t n = strlen(ends[i]);
+        if (strlen(name) > n && strcmp(name + strlen(name) - n, ends[i]) == 0) return true;
+    }
+    return false;
+}
+
+int mx_place_check(const char *path, mx_why *why) {
+    char whole[4096];
+    bool directory;
+    struct stat st;
+    int err = mx_place_name(path, why, whole, &directory, &st);
+    if (err < 0 || directory || stat(path, &st) == 0) return err;
+    err = errno;
+    char *slash = strrchr(whole, '/');
+    if (err == ENOENT && mx_place_is_new_store(path)) {
+        if (slash != NULL) slash[slash == whole] = 0;
+        err = slash == NULL || stat(whole, &st) == 0 ? 0 : errno;
+    }
+    return err != 0 ? explain_open(path, err, why) : 0;
+}
+
 static int open_named(struct mx_found *f, bool may_create) {
     /* Not to wait, should the name have become that of a pipe meanwhile; not through a link that was put
      * there. */
     const int flags = access_mode(f->place.options) | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
     int fd = mx_retry(mx_sys->open(f->path, flags, 0));
-    if (fd != -ENOENT || !may_create) return fd;
+    if (fd != -ENOENT || !may_create || !mx_place_is_new_store(f->path)) return fd;
     fd = mx_retry(mx_sys->open(f->path, flags | O_CREAT | O_EXCL, 0666));
     f->created = fd >= 0;
     return fd;

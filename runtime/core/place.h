@@ -32,6 +32,12 @@ struct mx_found {
  * *st is its stat or, if nothing is there yet, all zero but for the mode of a regular file. */
 int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directory, struct stat *st);
 
+/* A place exists, or is named as a store, by an end of its name (.memext, .store): a directory that is
+ * missing, or a slip of the keyboard, would become a file else. */
+bool mx_place_is_new_store(const char *path);
+/* Can a run begin there, as far as a look tells? Nothing is opened. Errors as mx_device_open. */
+int mx_place_check(const char *path, mx_why *why);
+
 /* Opens and locks; nothing is written but for an empty new file. Errors as mx_device_open. out is large and
  * must not be moved afterwards. */
 int mx_place_find(const struct mx_device_options *options, mx_why *why, struct mx_found *out);

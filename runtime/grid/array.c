@@ -2,6 +2,8 @@
 /* array.c - the table of formats, and what those with headers of text have in common. */
 #include "grid/array.h"
 
+#include "machine/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -308,11 +310,10 @@ static bool find_data(const char *text, size_t bytes, char name[PATH_MAX]) {
 
 bool mx_array_data(const char *path, char out[PATH_MAX]) {
     char head[HEAD_BYTES], name[PATH_MAX], joined[PATH_MAX];
-    struct stat st;
     bool found = false;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = mx_file_open(path, NULL);
     if (fd < 0) return false;
-    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, head, sizeof head, 0) : 0;
+    ssize_t n = pread(fd, head, sizeof head, 0);
     if (n > 0 && (is_nrrd(head, (size_t)n) || is_metaimage(head, (size_t)n))) {
         char *text = malloc(MOST_TEXT_BYTES);
         n = text != NULL ? pread(fd, text, MOST_TEXT_BYTES, 0) : 0;
@@ -336,14 +337,11 @@ static int format_of(int fd, const char *inside, const struct mx_array_format **
 
 int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
                   char data[PATH_MAX]) {
-    struct stat st;
     if (data != NULL) data[0] = 0;
-    /* a pipe is refused below, not waited for */
-    const int fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
-    if (fd < 0) return mx_fail(why, fd, "cannot open %.300s: %s", path, strerror(-fd));
-    const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    const int fd = mx_file_open(path, why);
+    if (fd < 0) return fd;
     const struct mx_array_format *f = NULL;
-    const int err = regular ? format_of(fd, inside, &f) : 0;
+    const int err = format_of(fd, inside, &f);
     if (f != NULL) return f->open(fd, path, inside, any, why, out, data);
     close(fd);
     if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", path, strerror(-err));

@@ -2,6 +2,8 @@
 /* npy.c - NumPy's .npy format, version 1.0 to 3.0 in, 1.0 out (numpy/lib/format.py describes it). */
 #include "grid/array.h"
 
+#include "machine/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -131,10 +133,8 @@ fail:
 }
 
 static int open_any(const char *path, bool any, int rank, mx_why *why, struct mx_npy *out) {
-    /* a pipe is refused, not waited for */
-    const int fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
-    if (fd < 0) return mx_fail(why, fd, "cannot open %s: %s", path, strerror(-fd));
-    return mx_npy_open_fd(fd, path, any, rank, why, out);
+    const int fd = mx_file_open(path, why);
+    return fd < 0 ? fd : mx_npy_open_fd(fd, path, any, rank, why, out);
 }
 
 int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out) {

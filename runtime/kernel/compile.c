@@ -2,6 +2,8 @@
 /* compile.c - from a kernel's text to a shared object: the compiler, and the cache of what it made. */
 #include "kernel/private.h"
 
+#include "machine/file.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,16 +38,18 @@ struct compiler {
 
 int mx_text_read(const char *path, const char *what, mx_why *why, struct mx_text *out) {
     const int64_t most = 64 << 20;
-    int fd = mx_retry(open(path, O_RDONLY | O_CLOEXEC));
+    mx_why reason = {""};
+    int fd = mx_file_open(path, &reason);
     struct stat s;
+    if (fd == -EINVAL) return mx_fail(why, fd, "%s: %.600s", what, reason.text);
     if (fd < 0 || fstat(fd, &s) < 0) {
-        const int err = -errno;
+        const int err = fd < 0 ? fd : -errno;
         if (fd >= 0) close(fd);
         return mx_fail(why, err, "%s %.300s cannot be read: %s", what, path, strerror(-err));
     }
-    if (!S_ISREG(s.st_mode) || s.st_size > most) {
+    if (s.st_size > most) {
         close(fd);
-        return mx_fail(why, -EINVAL, "%s %.300s is no regular file of at most 64 MiB", what, path);
+        return mx_fail(why, -EINVAL, "%s %.300s is no file of at most 64 MiB", what, path);
     }
     struct mx_text text = {.data = malloc((size_t)s.st_size + 1), .bytes = (size_t)s.st_size};
     int err = text.data == NULL ? -ENOMEM : mx_read_all(fd, text.data, text.bytes, 0);

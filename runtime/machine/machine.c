@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <hwloc.h>
 #include <memext/backend.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +98,29 @@ static void take_little(hwloc_topology_t topology) {
     hwloc_topology_set_flags(topology, flags);
 }
 
+/* hwloc asks on which cores it may run until it gets an answer, for ever where a filter of system calls (of a
+ * container, of systemd) forbids the question: so it is asked here first, with as much room as hwloc has. */
+static int check_affinity(mx_why *why) {
+    enum { MOST_CORES = 1 << 20 };
+    int err = -EINVAL;
+    for (size_t cores = CPU_SETSIZE; err == -EINVAL && cores <= MOST_CORES; cores *= 2) {
+        cpu_set_t *set = CPU_ALLOC(cores);
+        if (set == NULL) return mx_fail(why, -ENOMEM, "no memory for a set of cores");
+        err = sched_getaffinity(0, CPU_ALLOC_SIZE(cores), set) == 0 ? 0 : -errno;
+        CPU_FREE(set);
+    }
+    if (err == 0) return 0;
+    return mx_fail(
+        why, -ENOSYS,
+        "the system does not say on which cores this process may run (sched_getaffinity: %s): allow "
+        "this system call, which a container's or a service's filter forbids",
+        strerror(-err));
+}
+
 static int load_topology(bool little, mx_why *why, hwloc_topology_t *out) {
     hwloc_topology_t topology;
+    const int err = check_affinity(why);
+    if (err < 0) return err;
     if (hwloc_topology_init(&topology) != 0) return mx_fail(why, -ENOMEM, "hwloc cannot be started");
     if (little) take_little(topology);
     if (hwloc_topology_load(topology) != 0) {

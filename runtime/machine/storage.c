@@ -46,7 +46,7 @@ static void name_file_system(uint32_t magic, struct mx_storage *out) {
 static void guess_direct(int fd, uint32_t logical, struct mx_storage *out) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    int direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (direct < 0) return;
     close(direct);
     out->direct_offset_align_bytes = logical != 0 ? logical : 4096;

@@ -109,7 +109,7 @@ static json_t *formats(void) {
 
 static int device(const char *path, mx_why *why, json_t **out) {
     struct mx_storage s;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return mx_fail(why, -errno, "cannot open %s: %s", path, strerror(errno));
     int err = mx_storage_facts(fd, why, &s);
     close(fd);

@@ -2,6 +2,7 @@
 #include "run/output.h"
 
 #include "grid/array.h"
+#include "machine/file.h"
 
 #include <memext/memext.h>
 
@@ -9,6 +10,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* ---- names */
@@ -53,8 +56,6 @@ static int refuse(const char *what, const char *path, int err, mx_why *why) {
         {-EROFS, "the file system is read-only; name another place"},
         {-ENAMETOOLONG, "the path is too long"},
         {-ENOTBLK, "it is a block device; name a file"},
-        {-ESPIPE,
-         "it is a pipe or a terminal, and a grid is not written from its beginning to its end; name a file"},
         {-ENOSPC, "the file system is full; free space or name another place"},
         {-EDQUOT, "the disk quota is used up; free space or name another place"},
     };
@@ -62,6 +63,17 @@ static int refuse(const char *what, const char *path, int err, mx_why *why) {
         if (reasons[i].err == err)
             return mx_fail(why, err, "%s cannot be written to %.300s: %s", what, path, reasons[i].text);
     return mx_fail(why, err, "%s cannot be written to %.300s: %s", what, path, strerror(-err));
+}
+
+/* Who writes to a pipe waits for its reader, and to other devices may do anything. */
+static int refuse_odd(const char *what, const char *path, const struct stat *st, mx_why *why) {
+    return mx_fail(why, -ESPIPE, "%s cannot be written to %.300s: it is %s; name a file", what, path,
+                   mx_file_kind(st->st_mode));
+}
+
+/* /dev/null and /dev/full: neither waits. */
+static bool takes_all(const struct stat *st) {
+    return S_ISCHR(st->st_mode) && (st->st_rdev == makedev(1, 3) || st->st_rdev == makedev(1, 7));
 }
 
 /* ---- open */
@@ -96,7 +108,7 @@ int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *w
     if (there == 0 && S_ISDIR(st.st_mode)) return refuse(what, path, -EISDIR, why);
     if (there == 0 && S_ISBLK(st.st_mode)) return refuse(what, path, -ENOTBLK, why);
     if (there == 0 && !S_ISREG(st.st_mode)) {
-        if (flags & MX_OUTPUT_SEEK) return refuse(what, path, -ESPIPE, why);
+        if ((flags & MX_OUTPUT_SEEK) || !takes_all(&st)) return refuse_odd(what, path, &st, why);
         o->direct = true;
         o->fd = mx_retry(mx_sys->open(o->path, O_WRONLY | O_CLOEXEC, 0));
         return o->fd >= 0 ? 0 : refuse(what, path, o->fd, why);
@@ -242,6 +254,38 @@ static bool is_file(const struct named *n) {
     return !n->there || S_ISREG(n->st.st_mode) || S_ISBLK(n->st.st_mode);
 }
 
+static bool is_written(const struct named *n) {
+    return n->word->use == MX_FILE_WRITTEN || n->word->use == MX_FILE_NPY;
+}
+
+/* Before anything is opened, for what opens a pipe may wait for ever. A directory is refused by whoever wants
+ * a file: a place may be one. */
+static int refuse_odd_word(const struct named *n, mx_why *why) {
+    const bool storage = S_ISREG(n->st.st_mode) || S_ISDIR(n->st.st_mode);
+    if (!n->there || storage || (is_written(n) && (S_ISBLK(n->st.st_mode) || takes_all(&n->st)))) return 0;
+    if (n->word->use != MX_FILE_PLACE)
+        return mx_fail(why, -EINVAL, "%s %.300s is no regular file but %s; name a file", n->word->option,
+                       n->word->path, mx_file_kind(n->st.st_mode));
+    if (S_ISBLK(n->st.st_mode)) return 0;
+    return mx_fail(why, -ENOTBLK,
+                   "%s %.300s is no storage but %s; name a directory, a file or a block device",
+                   n->word->option, n->word->path, mx_file_kind(n->st.st_mode));
+}
+
+/* Other programs go by the end of a name. */
+static int refuse_other_format(const struct named *n, mx_why *why) {
+    static const char *const ends[] = {".h5",  ".hdf5", ".nc",   ".nc4", ".nrrd", ".nhdr", ".mhd", ".mha",
+                                       ".tif", ".tiff", ".zarr", ".vti", ".vtk",  ".xdmf", ".npz", ".raw"};
+    const char *dot = strrchr(name_of(n->word->path), '.');
+    for (size_t i = 0; n->word->use == MX_FILE_NPY && dot != NULL && i < sizeof ends / sizeof ends[0]; i++)
+        if (strcasecmp(dot, ends[i]) == 0)
+            return mx_fail(why, -EINVAL,
+                           "%s %.300s is written as a .npy file: give its name that end; the Python package "
+                           "saves results in other formats",
+                           n->word->option, n->word->path);
+    return 0;
+}
+
 /* a was named before b. */
 static int refuse_pair(const struct named *a, const struct named *b, mx_why *why) {
     if (a->word->use == MX_FILE_READ)
@@ -258,7 +302,7 @@ static int refuse_pair(const struct named *a, const struct named *b, mx_why *why
 /* Of any run: it may be all that there is of a state. One that was only begun has nothing in it but its name.
  */
 static int refuse_store(const struct named *n, mx_why *why) {
-    if (n->word->use != MX_FILE_WRITTEN || !n->there || !S_ISREG(n->st.st_mode)) return 0;
+    if (!is_written(n) || !n->there || !S_ISREG(n->st.st_mode)) return 0;
     struct mx_store_facts *facts = calloc(1, sizeof *facts);
     if (facts == NULL) return mx_fail(why, -ENOMEM, "no memory for the names of files");
     facts->size = sizeof *facts;
@@ -282,9 +326,11 @@ int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *wh
             (words[i].path[0] == '-' && words[i].path[1] == 0))
             continue;
         resolve(&words[i], &names[used]);
+        err = refuse_odd_word(&names[used], why);
         for (size_t j = 0; j < used && err == 0 && words[i].use != MX_FILE_READ && is_file(&names[used]); j++)
             if (same_file(&names[j], &names[used])) err = refuse_pair(&names[j], &names[used], why);
         if (err == 0) err = refuse_store(&names[used], why);
+        if (err == 0) err = refuse_other_format(&names[used], why);
         used++;
         if (words[i].use == MX_FILE_READ) used += resolve_data(&words[i], &names[used]);
     }

@@ -22,30 +22,32 @@ struct mx_output {
     int fd;                   /* to write to; -1 = not open */
     char path[PATH_MAX];      /* of the file to be; a link's target */
     char temporary[PATH_MAX]; /* "" = nameless */
-    bool replace, direct;     /* direct: a pipe, terminal or device, written as it is */
+    bool replace, direct;     /* direct: /dev/null or /dev/full, written as it is */
     mode_t mode;              /* of the file that it replaces, 0 = a new one */
 };
 
 enum {
     MX_OUTPUT_REPLACE = 1, /* an existing file is replaced; without it one is -EEXIST */
-    MX_OUTPUT_SEEK = 2,    /* written in any order: a pipe or terminal is -ESPIPE */
+    MX_OUTPUT_SEEK = 2,    /* written in any order: /dev/null is -ESPIPE too */
 };
 
 /* Words of a command line that name files; path NULL or "-" = none. */
-enum mx_file_use { MX_FILE_READ, MX_FILE_PLACE, MX_FILE_WRITTEN };
+enum mx_file_use { MX_FILE_READ, MX_FILE_PLACE, MX_FILE_WRITTEN, MX_FILE_NPY };
 struct mx_file_word {
     const char *option, *path;
-    enum mx_file_use use; /* PLACE: of a store; in a directory the file memext.store is meant */
+    /* PLACE: of a store; in a directory the file memext.store is meant. NPY: written as a .npy file */
+    enum mx_file_use use;
 };
-/* -EINVAL where one that is written, or a place, is the same file as another one, by whatever name, or where
- * one that is written is a store that is there. To be
- * called before any is opened. A header that is read stands for the file of its cells too. Pipes, terminals
- * and /dev/null may be named twice. */
+/* -EINVAL where the name of a .npy file says that it is of another format.
+ * -EINVAL or -ENOTBLK where one is a pipe, a terminal or another device that is no storage, of whichever
+ * option. -EINVAL where one that is written, or a place, is the same file as another one, by whatever name,
+ * or where one that is written is a store that is there. To be called before any is opened. A header that is
+ * read stands for the file of its cells too. /dev/null may be named twice. */
 int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why);
 
-/* Nothing is written to an existing file. -EEXIST names --overwrite; -EISDIR, -ENOENT, -EACCES, -EROFS ...
- * with a sentence. what: "the result", "the report" ... for the sentences. The output must not move: paths in
- * it are used until it is published or dropped. */
+/* Nothing is written to an existing file. A pipe, terminal, socket or device is -ESPIPE, at once. -EEXIST
+ * names --overwrite; -EISDIR, -ENOENT, -EACCES, -EROFS ... with a sentence. what: "the result", "the report"
+ * ... for the sentences. The output must not move: paths in it are used until it is published or dropped. */
 int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *why, struct mx_output *out);
 /* Gives the file its temporary name now, so that one can look into it while it grows. Errors change nothing.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "machine/file.h"
 #include "run/identity.h"
 #include "run/run.h"
 
@@ -31,7 +32,7 @@ static int read_points(struct mx_run *r) {
 /* Told before anything is touched; the file itself is made when the store is ours. */
 static int check_file(struct mx_run *r) {
     if (r->o.probes_out == NULL || r->resumed || r->o.overwrite || access(r->o.probes_out, F_OK) != 0)
-        return 0;
+        return r->o.probes_out != NULL ? mx_file_check(r->o.probes_out, &r->why) : 0;
     return mx_fail(&r->why, -EEXIST,
                    "the traces cannot be written to %.300s: it is there already; name another file, or give "
                    "--overwrite to replace it",

@@ -92,6 +92,8 @@ static int check_backend_options(struct mx_run *r) {
 
 static int take_place(struct mx_run *r) {
     int err = mx_take_backend(&r->o, &r->why, &r->backend);
+    const bool to_be_made = mx_is_rank(&r->ranks) && r->o.dry_run; /* a directory of its own */
+    if (err == 0 && !to_be_made) err = mx_take_place(&r->o, r->backend, &r->why);
     if (err < 0) return err;
     if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
         return mx_fail(

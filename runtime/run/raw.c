@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/raw.h"
 
+#include "machine/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <memext/backend.h>
@@ -53,12 +55,9 @@ static bool parse(const char *text, struct words *out) {
 }
 
 static int open_cells(const char *path, mx_why *why, struct stat *st) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its writer */
-    if (fd < 0) return mx_fail(why, -errno, "%.300s cannot be opened: %s", path, strerror(errno));
-    int err = fstat(fd, st) != 0 ? mx_fail(why, -errno, "%.300s: %s", path, strerror(errno)) : 0;
-    if (err == 0 && !S_ISREG(st->st_mode))
-        err = mx_fail(why, -EINVAL, "%.300s is no regular file: copy its cells into one", path);
-    if (err == 0) return fd;
+    const int fd = mx_file_open(path, why);
+    if (fd < 0 || fstat(fd, st) == 0) return fd;
+    const int err = mx_fail(why, -errno, "%.300s: %s", path, strerror(errno));
     close(fd);
     return err;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/request.h"
+#include "core/place.h"
 #include "kernel/kernel.h"
 #include "machine/machine.h"
 #include "observe/report.h"
@@ -145,6 +146,11 @@ int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_bac
         return mx_fail(why, -EINVAL, "--backend '%s' is not known; it is dram, swap, mmap, aio or uring",
                        name);
     return 0;
+}
+
+int mx_take_place(const struct mx_options *o, const struct mx_backend *backend, mx_why *why) {
+    const bool of_ranks = o->path != NULL && strstr(o->path, "%r") != NULL;
+    return o->path == NULL || of_ranks || o->resume || backend->anonymous ? 0 : mx_place_check(o->path, why);
 }
 
 enum mx_tune_face mx_face_of(const struct mx_backend *b) {

@@ -22,6 +22,9 @@ int mx_take_grid(struct mx_options *options, const char *name, const struct mx_g
 int mx_take_input(struct mx_options *options, mx_why *why);
 /* --backend, or the default one. */
 int mx_take_backend(const struct mx_options *options, mx_why *why, const struct mx_backend **out);
+/* -d, for a backend that works in a place: is it one, or the name of a new store? Of ranks ("%r"), and of
+ * --resume, the stores are looked at one by one. */
+int mx_take_place(const struct mx_options *options, const struct mx_backend *backend, mx_why *why);
 enum mx_tune_face mx_face_of(const struct mx_backend *backend);
 /* Alignment of rows or planes and space of the place, as far as they can be known without touching it. 0 = no
  * place is named. */

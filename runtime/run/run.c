@@ -371,6 +371,16 @@ static int start(struct mx_run *r, void *(*work)(void *), mx_why *why) {
     return err;
 }
 
+/* After a short while. */
+static bool is_at_work(struct mx_run *r) {
+    const double look_s = 0.1;
+    mx_run_wait(r, look_s, NULL, NULL);
+    pthread_mutex_lock(&r->lock);
+    const bool at_work = r->state == MX_RUN_AT_WORK;
+    pthread_mutex_unlock(&r->lock);
+    return at_work;
+}
+
 static void join(struct mx_run *r) {
     if (r->joinable) pthread_join(r->thread, NULL);
     r->joinable = false;
@@ -379,6 +389,8 @@ static void join(struct mx_run *r) {
 int mx_run_prepare(mx_run *r, mx_why *why) {
     int err = start(r, prepare_alone, why);
     if (err < 0) return err;
+    while (r->late != NULL && is_at_work(r))
+        if (r->late()) return mx_fail(why, -EINTR, "interrupted while it prepared");
     join(r);
     r->prepared = r->err == 0;
     err = mx_run_poll(r, why, NULL);

@@ -72,6 +72,7 @@ struct mx_run {
     struct mx_frame made;           /* of a built-in stencil's grid that has none */
     char frame_text[MX_FRAME_TEXT]; /* words of the store, which o.frames points to */
     void (*remark)(void *context, const char *sentence);
+    bool (*late)(void); /* mx_run_prepare is to wait no longer; NULL = as long as it takes */
     void *context;
     mx_why why;
     atomic_int stop; /* asked to end; any thread, any signal handler */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "system/points.h"
 
+#include "machine/file.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -179,10 +181,10 @@ static char *trimmed(char *line) {
 }
 
 static int read_lines(const char *path, line_fn *each, void *list, const struct mx_problem *p, mx_why *why) {
-    FILE *file = fopen(path, "re");
     char line[LINE_BYTES];
-    int err = file == NULL ? -errno : 0;
-    if (err < 0) return mx_fail(why, err, "cannot open %s: %s", path, strerror(-err));
+    int err;
+    FILE *file = mx_file_stream(path, why, &err);
+    if (file == NULL) return err;
     for (int64_t n = 1; err == 0 && fgets(line, sizeof line, file) != NULL; n++) {
         mx_why of_line = {0};
         if (strchr(line, '\n') == NULL && !feof(file)) {
@@ -279,8 +281,8 @@ static int read_wavelet(const char *path, struct mx_wavelet *out, mx_why *why) {
     struct mx_wavelet w = {0};
     int64_t at = 0, element = 0, shape[2] = {0};
     struct stat st;
-    const int fd = mx_retry(mx_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
-    if (fd < 0) return mx_fail(why, fd, "cannot open %s: %s", path, strerror(-fd));
+    const int fd = mx_file_open(path, why);
+    if (fd < 0) return fd;
     int err = npy_head(fd, path, &at, &element, shape, why);
     if (err >= 0 && err != 1) {
         err = mx_fail(why, -EINVAL, "%s has %d dimensions%s; a wavelet has one: a value for each step", path,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tune/tune.h"
 
+#include "machine/file.h"
+
 #include <memext/backend.h>
 
 #include <errno.h>
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The words of a plan line, in order. One row a field: text (name = what the field holds) or a number. */
 struct field {
@@ -150,11 +153,15 @@ static int read_first_line(FILE *file, const char *path, mx_why *why, struct mx_
 }
 
 int mx_plan_read(const char *text, mx_why *why, struct mx_plan *out) {
-    int saved = errno;
-    FILE *file = strchr(text, '=') == NULL && mx_algorithm_find(text) == NULL ? fopen(text, "re") : NULL;
+    const int saved = errno;
+    const bool named =
+        strchr(text, '=') == NULL && mx_algorithm_find(text) == NULL && access(text, F_OK) == 0;
+    int err = 0;
+    FILE *file = named ? mx_file_stream(text, why, &err) : NULL;
     errno = saved;
-    if (file == NULL) return mx_plan_parse(text, why, out);
-    int err = read_first_line(file, text, why, out);
+    if (!named) return mx_plan_parse(text, why, out);
+    if (file == NULL) return err;
+    err = read_first_line(file, text, why, out);
     fclose(file);
     return err;
 }

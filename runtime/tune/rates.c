@@ -2,6 +2,8 @@
 /* Rates that predictions rest on: defaults, and the cache of measured ones. */
 #include "tune/search.h"
 
+#include "machine/file.h"
+
 #include <memext/backend.h>
 
 #include <errno.h>
@@ -162,7 +164,7 @@ void mx_rates_compute_key(const struct mx_machine *m, const struct mx_problem *p
 static const char *section_of(bool device) { return device ? "device" : "compute"; }
 
 static json_t *read_cache(const char *path) {
-    json_t *root = json_load_file(path, 0, NULL);
+    json_t *root = mx_file_check(path, NULL) == 0 ? json_load_file(path, 0, NULL) : NULL;
     if (json_is_object(root)) return root;
     json_decref(root);
     return json_object();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* prepare.c - a wavefront run before anything is touched: what it may use, where it works, by which plan; and
  * its store. */
+#include "core/place.h"
 #include "wavefront/run_private.h"
 
 #include "core/device.h"
@@ -34,6 +35,10 @@ static int take_backend(mx_wf_run *r) {
             return mx_fail(&r->why, -ENOTSUP,
                            "neither aio nor uring works here; memext info says why. Try --backend mmap");
         r->o.backend = r->backend->name;
+    }
+    if (!r->backend->anonymous && r->o.path != NULL && !r->o.resume) {
+        const int err = mx_place_check(r->o.path, &r->why);
+        if (err < 0) return err;
     }
     if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
@@ -122,7 +127,7 @@ static int check_names(mx_wf_run *r, bool stored) {
     }
     words[n++] = (struct mx_file_word){"-d", r->o.path, MX_FILE_PLACE};
     for (int m = 0; m < MX_WF_MATRICES; m++)
-        words[n++] = (struct mx_file_word){output_words[m], r->o.outputs[m], MX_FILE_WRITTEN};
+        words[n++] = (struct mx_file_word){output_words[m], r->o.outputs[m], MX_FILE_NPY};
     words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
     words[n++] = (struct mx_file_word){"--timeline", r->o.timeline, MX_FILE_WRITTEN};
     words[n++] = (struct mx_file_word){"--trace", r->o.trace, MX_FILE_WRITTEN};

@@ -626,7 +626,7 @@ def test_speed_leaves_no_store_and_keeps_results_on_a_signal(project, number):
     hang = project / "hanging"
     process = start_speed(project, HANG=str(hang))
     wait_for(hang.exists, process)
-    assert list((project / "data").glob("memext-speed-*/store"))
+    assert list((project / "data").glob("memext-speed-*/grid.store"))
     process.send_signal(number)
     err = process.communicate(timeout=600)[1]
     assert process.returncode == 1 and "interrupted" in err and "Traceback" not in err

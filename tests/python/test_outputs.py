@@ -278,16 +278,16 @@ def test_the_place_is_never_the_input(memext, out):
 
 def test_no_command_writes_its_report_over_what_it_reads(memext, place, out):
     """Plan, topology, input, store and grid keep every byte."""
-    memext.run(*SMALL, "-d", out / "store", "--keep")
+    memext.run(*SMALL, "-d", out / "a.store", "--keep")
     (out / "plan").write_text("stream bt=3\n")
     numpy.save(out / "g.npy", random_grid(9, 8, 7))
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     for words in (["run", *SMALL, "-d", place, "--plan", out / "plan", "--json", out / "plan"],
                   ["tune", "--input", out / "g.npy", "-t", 3, "--json", out / "g.npy"],
                   ["tune", *SMALL, "--topology", out / "plan", "--json", out / "plan"],
-                  ["info", out / "store", "--json", out / "store"],
-                  ["export", out / "store", "-o", out / "new.npy", "--json", out / "store"],
-                  ["export", out / "store", "-o", out / "new.npy", "--json", out / "new.npy"]):
+                  ["info", out / "a.store", "--json", out / "a.store"],
+                  ["export", out / "a.store", "-o", out / "new.npy", "--json", out / "a.store"],
+                  ["export", out / "a.store", "-o", out / "new.npy", "--json", out / "new.npy"]):
         assert memext(*words).returncode == 2, words
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
@@ -314,15 +314,15 @@ def test_a_finished_store_in_a_directory_stays_until_a_resumed_run_is_done(memex
 
 def test_integrity_is_not_switched_on_for_a_finished_store(memext, place, out):
     for algorithm in ("stream", "skewed"):
-        store = place / algorithm
+        store = place / f"{algorithm}.store"
         memext.run(*SMALL, "-d", store, "--algorithm", algorithm, "--keep")
         memext.run("--resume", "--integrity", "-d", store)
         assert memext("export", store, "-o", out / f"{algorithm}.npy").returncode == 0
 
 
 def test_a_finished_store_in_a_file_goes_with_a_word(memext, place):
-    memext.run(*SMALL, "-d", place / "store")
-    done = memext("run", *SMALL, "-d", place / "store", "-q")
+    memext.run(*SMALL, "-d", place / "a.store")
+    done = memext("run", *SMALL, "-d", place / "a.store", "-q")
     assert done.returncode == 0 and "finished run" in done.stderr
 
 

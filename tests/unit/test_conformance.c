@@ -78,7 +78,7 @@ static bool have_disk(void) {
 
 static struct mx_device_options options_of(const struct target *t) {
     const char *path = t->where == IN_DIRECTORY ? dir
-                       : t->where == IN_FILE    ? in_dir("store")
+                       : t->where == IN_FILE    ? in_dir("a.store")
                        : t->where == ON_DISK    ? disk.path
                                                 : NULL;
     return (struct mx_device_options){.backend = t->backend,
@@ -788,7 +788,7 @@ Test(conformance, torn_superblocks) {
     enum { BYTES = 4 * MX_SUPERBLOCK_BYTES, SLOT = 2 * MX_SUPERBLOCK_BYTES, SECTORS = SLOT / 512 };
     static char before[BYTES], after[BYTES], torn[BYTES], text[MX_NOTE_BYTES], note[MX_NOTE_BYTES];
     char path[512];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     struct mx_device_options options = {.backend = "mmap", .path = path};
     mx_device *device = open_ok(&options);
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -819,7 +819,7 @@ Test(conformance, commits_spare_the_newest_superblock) {
     enum { BYTES = 4 * MX_SUPERBLOCK_BYTES, SLOT = 2 * MX_SUPERBLOCK_BYTES };
     static char before[BYTES], after[BYTES];
     char path[512];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     struct mx_device_options options = {.backend = "aio", .path = path};
     struct mx_superblock super;
     for (int round = 0; round < 4; round++) {
@@ -870,7 +870,7 @@ Test(conformance, runs_that_are_not_overwritten) {
                 {0, 0, 1, 0, ""},
                 {1, 0, 1, 0, "finished run"}};
     char path[512];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mx_device_options o = {
             .backend = "aio", .path = rows[i].named ? path : dir, .keep = rows[i].keep, .force = true};
@@ -1333,7 +1333,7 @@ static void look_fails(const char *path, int want, const char *word) {
 /* Of another format: named, never overwritten without force, and gone after that. */
 Test(conformance, another_format_is_named) {
     char path[512], note[MX_NOTE_BYTES];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     static const uint32_t versions[] = {1, 3, 77};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
         struct mx_superblock s = make_store(path);
@@ -1377,7 +1377,7 @@ Test(conformance, extents_are_checked) {
         {"means nothing", 1, 3, {"a", 2 * MIB, MIB}, {"", 0, 0}},
     };
     char path[512];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     struct mx_superblock good = make_store(path);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mx_superblock s = good;
@@ -1405,7 +1405,7 @@ Test(conformance, extents_are_checked) {
  * also when the first commit of the new one is torn. generation(new) > generation(any slot of the old). */
 Test(conformance, a_new_store_outranks_the_old_slots) {
     char path[512], note[MX_NOTE_BYTES];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     struct mx_device_options o = {.backend = "aio", .path = path};
     for (int commits = 1; commits <= 4; commits++) {
         struct mx_superblock old = make_store(path), now;
@@ -1474,7 +1474,7 @@ Test(conformance, failed_flushes_are_final) {
                 {"fdatasync", "mmap", -EIO}, {"msync", "mmap", -ENOSPC},   {"drop", "mmap", -EIO},
                 {"pwrite", "aio", -EDQUOT},  {"pwrite", "mmap", -EDQUOT}};
     char path[512], note[MX_NOTE_BYTES];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mx_device_options o = {.backend = rows[i].backend, .path = path, .force = true};
         mx_device *device = open_ok(&o);
@@ -1529,7 +1529,7 @@ static int waits_since(int *before) {
  * closed does not wait until it says for good that its run is done. */
 Test(conformance, new_stores_wait_for_few_flushes) {
     char path[512];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     for (int directory = 0; directory < 2; directory++) {
         struct mx_device_options o = {.backend = "uring", .path = directory ? dir : path};
         struct mx_store_facts look = {.size = sizeof look};
@@ -2004,7 +2004,7 @@ static void *open_device(void *argument) {
  * gone. */
 Test(conformance, requests_of_the_dead_are_waited_for) {
     char path[512];
-    snprintf(path, sizeof path, "%s", in_dir("store"));
+    snprintf(path, sizeof path, "%s", in_dir("a.store"));
     make_file(path, 0);
     int fd = open(path, O_RDWR | O_CLOEXEC), probe = open(path, O_RDWR | O_CLOEXEC);
     struct mx_place place = {.fd = fd, .path = path};

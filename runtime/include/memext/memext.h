@@ -80,7 +80,8 @@ struct mx_device_options {
     uint32_t size;
     const char *backend;   /* "dram" "swap" "mmap" "aio" "uring"; NULL = the first of uring, aio that works
                               here.   "fault:NAME" wraps backend NAME for tests, see `fault`. */
-    const char *path;      /* directory, file or block device; ignored by dram and swap */
+    const char *path;      /* directory, file or block device; where nothing is yet, a name that ends in .memext
+                              or .store is that of a new file; ignored by dram and swap */
     uint64_t expect_bytes; /* total of the Buffers to come, for the space check; 0 = no check at open */
     uint32_t queue_depth;  /* requests in flight, 1..4096; 0 = 32 */
     uint32_t max_request_bytes; /* longest single request, rounded down to the alignment; 0 = 1 MiB */
