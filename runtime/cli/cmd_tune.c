@@ -518,6 +518,7 @@ static int plan_alone(struct tune *t) {
     if (err == 0) err = mx_take_input(&t->o, &t->why);
     if (err == 0) err = take_system(t);
     if (err == 0 && t->system != NULL) err = check_field_names(t);
+    if (err == 0) err = mx_layout_check(&t->o.problem, &t->why);
     if (err == 0) err = take_sides(t);
     if (err == 0) err = take_machine(t);
     if (err == 0) err = take_dram(t);
@@ -541,8 +542,8 @@ int mx_cmd_tune(int argc, char **argv) {
         free(t);
         return MX_EXIT_OK;
     }
-    if (err == 0) err = check_names(t);
     if (t->o.calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
+    if (err == 0) err = check_names(t);
     if (err == 0) err = is_a_run(t) ? plan_run(t) : plan_alone(t);
     if (err == 0) err = report(t);
     if (err < 0) fprintf(stderr, "memext tune: %s\n", t->why.text);

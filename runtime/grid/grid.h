@@ -11,6 +11,10 @@
 
 __extension__ typedef __int128 mx_wide; /* products of extents that may overflow 64 bits */
 
+/* As many steps as a real number counts without a gap: reports and rates are such numbers. */
+#define MX_MOST_STEPS (INT64_C(1) << 53)
+/* Can everything that a run of the problem has be counted? -EOVERFLOW, -EINVAL (extents < 1). */
+int mx_layout_check(const struct mx_problem *problem, mx_why *why);
 /* Pitches for a device with the given alignment. cuts_y: partial planes are transferred, so every row starts
  * aligned (of C where y is periodic, whose ghost rows come from elsewhere); otherwise planes alone do and
  * rows are padded for the cache only. Alignment 0: as the papers count, packed. -EOVERFLOW, -EINVAL (extents

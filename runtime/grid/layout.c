@@ -6,6 +6,10 @@
 
 static int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
+/* What is counted of a run, bytes and updates, has to be a number of 64 bits, with room for what blocks
+ * share. A step has heads of files and whole pages besides cells. */
+static const mx_wide most_moved_bytes = INT64_MAX / 4;
+enum { LEAST_STEP_BYTES = 8192 };
 enum { LINE_BYTES = 64, PAGE_BYTES = 4096, OFF_PAGE_BYTES = 1536, LARGE_PLANE_BYTES = 128 << 10 };
 
 /* Own Buffers of C. Their transfers are widened to whole units of the device (mx_fixed_span), so that rows
@@ -90,11 +94,13 @@ void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx
                               .packed = layout->packed};
 }
 
-int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
-                   struct mx_layout *out) {
-    struct mx_layout l = {.packed = offset_align_bytes == 0};
-    int64_t align = offset_align_bytes > 0 ? offset_align_bytes : 1;
-    mx_wide total;
+static int refuse_steps(const struct mx_problem *p, mx_why *why) {
+    return mx_fail(why, -EOVERFLOW,
+                   "grid %lld x %lld x %lld over %lld steps moves more than 2^61 bytes: take fewer steps",
+                   (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt);
+}
+
+int mx_layout_check(const struct mx_problem *p, mx_why *why) {
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)
         return mx_fail(why, -EINVAL, "grid %lld x %lld x %lld: every extent must be at least 1",
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
@@ -102,6 +108,23 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
         return mx_fail(why, -EOVERFLOW,
                        "grid %lld x %lld x %lld is too large: nx up to 2^40, ny and nz up to 2^30",
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
+    if (p->nt > MX_MOST_STEPS)
+        return mx_fail(why, -EOVERFLOW, "%lld steps are more than are counted, %lld", (long long)p->nt,
+                       (long long)MX_MOST_STEPS);
+    const int64_t levels = mx_levels_of(p, p->nt), h2 = 2 * (int64_t)p->h;
+    const mx_wide cells = (mx_wide)(p->nx + h2) * (p->ny + h2) * (p->nz + h2),
+                  cell = mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p);
+    if (levels <= 0 || cells * cell + LEAST_STEP_BYTES <= most_moved_bytes / levels) return 0;
+    return refuse_steps(p, why);
+}
+
+int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
+                   struct mx_layout *out) {
+    struct mx_layout l = {.packed = offset_align_bytes == 0};
+    int64_t align = offset_align_bytes > 0 ? offset_align_bytes : 1;
+    mx_wide total;
+    const int err = mx_layout_check(p, why);
+    if (err < 0) return err;
     l.rows = p->ny + 2 * p->h;
     l.planes = p->nz + 2 * p->h;
     for (int i = 0; i < 2; i++) {
@@ -123,6 +146,8 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
     if (total * l.planes > INT64_MAX / 4)
         return mx_fail(why, -EOVERFLOW, "grid %lld x %lld x %lld needs more than 2^61 bytes",
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
+    if (p->nt > 0 && total * l.planes > most_moved_bytes / mx_levels_of(p, p->nt))
+        return refuse_steps(p, why);
     l.plane_pitch_bytes = (int64_t)total;
     l.buffer_bytes = l.plane_pitch_bytes * l.planes;
     lay_fixed(p, align, l.packed, cuts_y, &l);

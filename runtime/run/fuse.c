@@ -359,23 +359,12 @@ static int follow_first(struct mx_run *r) {
     return more < 0 ? mx_fail(&r->why, more, "the schedule failed: %s", strerror(-more)) : n > MOST_WINDOWS;
 }
 
-/* The level, of the steps that are left, with which the last sweep begins. */
-static int64_t last_sweep(const struct mx_run *r) {
-    const int64_t levels = mx_levels_of(&r->rest, r->rest.nt), most = r->tuned.shape.max_levels;
-    int64_t begin = 0;
-    for (;;) {
-        const int64_t end = lesser(begin + most, mx_sweep_end(&r->rest, begin));
-        if (end >= levels) return begin;
-        begin = end;
-    }
-}
-
 /* 1: there is too much to look at. */
 static int follow_last(struct mx_run *r, struct order *o) {
     struct mx_schedule *schedule;
     struct mx_step s;
     int64_t n = 0;
-    int more, err = open_schedule(r, last_sweep(r), &schedule);
+    int more, err = open_schedule(r, mx_sweep_last(&r->rest, r->tuned.shape.max_levels), &schedule);
     if (err < 0) return err;
     while ((more = schedule->ops->next(schedule, &s)) == 1 && (n += windows(&s)) <= MOST_WINDOWS)
         if (moves_state(&s, MX_STEP_STORE)) follow_store(r, &s, o);

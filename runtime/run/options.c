@@ -4,6 +4,7 @@
 #include "link/link.h"
 #include "stencil/stencil.h"
 
+#include "tune/tune.h"
 #include <memext/backend.h>
 
 #include <ctype.h>
@@ -145,6 +146,9 @@ static int take_counts(const struct mx_option *row, const char *value, struct mx
             return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
                            (long long)counts[n], (long long)row->low);
         p += length;
+        if (row->high > 0 && counts[n] > (int64_t)row->high)
+            return mx_fail(why, -EINVAL, "%s: %lld is above the largest value allowed, %lld", name,
+                           (long long)counts[n], (long long)row->high);
     }
     if (n < row->words) return mx_fail(why, -EINVAL, "%s takes %d numbers, %d given", name, row->words, n);
     memcpy(field_of(row, o), counts, (size_t)n * sizeof *counts);
@@ -320,9 +324,9 @@ static int take_advice(const struct mx_option *row, const char *value, struct mx
 #define EVERY (MX_CMD_RUN | MX_CMD_TUNE | MX_CMD_INFO | MX_CMD_EXPORT)
 
 const struct mx_option mx_option_rows[] = {
-    {"size", 'n', BOTH, 3, take_counts, AT(problem.nx), 1, 0, "NX NY NZ",
+    {"size", 'n', BOTH, 3, take_counts, AT(problem.nx), 1, MX_MOST_EXTENT, "NX NY NZ",
      "interior cells of the grid (with --input: taken from the file)"},
-    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, 0, "NT",
+    {"steps", 't', BOTH, 1, take_counts, AT(problem.nt), 0, MX_MOST_STEPS, "NT",
      "time steps; with --resume another number than before if the run is to end earlier or go on"},
     {"device", 'd', BOTH | MX_CMD_INFO, 1, take_text, AT(path), 0, 0, "PATH",
      "directory, file or block device that holds the Buffers"},
@@ -334,18 +338,18 @@ const struct mx_option mx_option_rows[] = {
      "the papers' names"},
     {"tuner", 0, BOTH, 1, take_text, AT(tuner), 0, 0, "T",
      "blk | naive | manual (default: blk; manual when --block is given)"},
-    {"block", 0, BOTH, 3, take_counts, AT(by), 1, 0, "BY BZ BT",
+    {"block", 0, BOTH, 3, take_counts, AT(by), 1, MX_MOST_EXTENT, "BY BZ BT",
      "Block size in rows, planes and time steps (manual tuner)"},
-    {"iblock", 0, BOTH, 2, take_counts, AT(iy), 1, 0, "IY IZ", "iBlock size in rows and planes"},
+    {"iblock", 0, BOTH, 2, take_counts, AT(iy), 1, MX_MOST_EXTENT, "IY IZ", "iBlock size in rows and planes"},
     {"engine", 0, BOTH, 1, take_text, AT(engine), 0, 0, "E",
      "iblock (the papers') | tiled (temporal blocking in cache); device with --accel"},
-    {"slab", 0, BOTH, 1, take_count, AT(slab), 1, 1 << 20, "PLANES",
+    {"slab", 0, BOTH, 1, take_count, AT(slab), 1, MX_MOST_SLAB, "PLANES",
      "planes that one step of a z-pipelined schedule moves on"},
-    {"tile", 0, BOTH, 2, take_counts, AT(tile), 1, 0, "ROWS LEVELS",
+    {"tile", 0, BOTH, 2, take_counts, AT(tile), 1, MX_MOST_EXTENT, "ROWS LEVELS",
      "tiled engine: rows of a tile, levels of a chunk"},
-    {"column", 0, BOTH, 1, take_count, AT(column), 1, INT32_MAX, "CELLS",
+    {"column", 0, BOTH, 1, take_count, AT(column), 1, MX_MOST_COLUMN, "CELLS",
      "tiled engine: cells in x of a tile; nx or more = whole rows"},
-    {"ahead", 0, BOTH, 1, take_count, AT(ahead), 1, 4096, "SLABS",
+    {"ahead", 0, BOTH, 1, take_count, AT(ahead), 1, MX_MOST_AHEAD, "SLABS",
      "slabs read ahead of the computation (default 2)"},
     {"stencil", 0, BOTH, 1, take_stencil, 0, 0, 0, "S",
      "star7 | edge19 | box27 | star13 ... star49 (default star7)"},
@@ -356,7 +360,7 @@ const struct mx_option mx_option_rows[] = {
      "DRAM the run may see (default: the smaller of the machine's and the cgroup's limit)"},
     {"reserve", 0, BOTH, 1, take_reserve, 0, 0, 0, "SIZE|paper|auto",
      "DRAM left to the system (default: auto, 0 with --dram; paper: 1 GiB + 128 MiB per core)"},
-    {"threads", 0, BOTH, 1, take_count, AT(threads), 1, 1024, "N",
+    {"threads", 0, BOTH, 1, take_count, AT(threads), 1, MX_MOST_THREADS, "N",
      "compute threads (default: the cores of this process)"},
     {"ranks", 0, MX_CMD_RUN | MX_CMD_TUNE, 1, take_count, AT(ranks), 1, MX_RANKS_MOST, "P",
      "processes of this machine that share the planes, or how many of mpirun's there are (tune: to plan "
@@ -395,7 +399,7 @@ const struct mx_option mx_option_rows[] = {
      "record cells after every step: a file with FIELD X Y Z in each line"},
     {"probes-out", 0, RUN, 1, take_text, AT(probes_out), 0, 0, "TRACES.npy",
      "where to: a row a step, a column for each probe, f64; grows while the run goes on"},
-    {"check", 0, BOTH, 1, take_count, AT(check), 1, INT64_MAX / 4, "EVERY",
+    {"check", 0, BOTH, 1, take_count, AT(check), 1, MX_MOST_STEPS, "EVERY",
      "norms of the change, and a kernel's own (MX_REDUCE), every so many steps and after the last"},
     {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE",
      "end at the first check where max-change, rms-change, or a NAME or NAME-spread of the kernel is at most "

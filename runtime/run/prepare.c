@@ -778,6 +778,7 @@ int mx_run_request(struct mx_run *r) {
     if ((err = mx_run_cut(r)) < 0) return err;
     r->rest = r->o.problem;
     r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
+    if (err == 0) err = mx_layout_check(&r->o.problem, &r->why);
     r->rest.done = r->first_time;
     if (r->o.threads == 0 && mx_ranks_on_cores(&r->ranks) > 1)
         r->o.threads = larger(1, r->report.machine.cores / mx_ranks_on_cores(&r->ranks));

@@ -256,7 +256,7 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
     q->tuner = o->tuner;
     q->engine = o->engine;
     q->exhaustive = o->exhaustive;
-    q->threads = o->threads > 0 ? (int32_t)o->threads : machine->cores;
+    q->threads = (int32_t)at_most(o->threads > 0 ? o->threads : machine->cores, MX_MOST_THREADS);
     /* A Block beyond the grid is the grid, and no sweep has more steps than there are. */
     const struct mx_problem *p = &o->problem;
     const int64_t levels = mx_levels_of(p, p->nt > 1 ? p->nt : 1);

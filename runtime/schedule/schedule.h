@@ -85,6 +85,8 @@ bool mx_sweeps_next(struct mx_sweeps *sweeps); /* false: there are no more */
  * steps. */
 int64_t mx_sweep_levels(const struct mx_problem *problem, int64_t bt);
 int64_t mx_sweep_count(const struct mx_problem *problem, int64_t bt);
+/* The level with which the last of them begins. */
+int64_t mx_sweep_last(const struct mx_problem *problem, int64_t bt);
 /* The level, counted as `time` is, at which the sweep that begins at level `time` ends at the latest. */
 int64_t mx_sweep_end(const struct mx_problem *problem, int64_t time);
 

@@ -77,6 +77,16 @@ int64_t mx_sweep_count(const struct mx_problem *p, int64_t bt) {
     return count;
 }
 
+/* Behind the last due step that the run passes sweeps of bt levels follow one another. */
+int64_t mx_sweep_last(const struct mx_problem *p, int64_t bt) {
+    const int64_t unit = mx_levels_a_step(p), end = p->done + p->nt;
+    int64_t due = p->done;
+    for (int i = 0; i < 2; i++)
+        if (p->due[i] > 0 && end > 0) due = mx_max64(due, (end - 1) / p->due[i] * p->due[i]);
+    const int64_t begin = (due - p->done) * unit, levels = (end - due) * unit;
+    return levels > 0 ? begin + (levels - 1) / mx_max64(bt, 1) * mx_max64(bt, 1) : begin;
+}
+
 int64_t mx_sweep_end(const struct mx_problem *p, int64_t time) {
     const int64_t unit = mx_levels_a_step(p), step = p->done + time / unit;
     int64_t end = p->done + p->nt;

@@ -499,6 +499,27 @@ int64_t mx_fixed_traffic(const struct mx_problem *p, const struct mx_layout *lay
 
 int64_t mx_updates_once(const struct mx_problem *p) { return p->nx * p->ny * p->nz * p->nt; }
 
+/* At most so many rows or planes do all blocks of n have in a sweep, with what they share; blocks of 0: one.
+ */
+static double shared_extent(int64_t n, int64_t block, int64_t skew, int64_t h) {
+    const double whole = (double)(n + 2 * h), own = (double)block + 2 * (double)(skew + h);
+    if (block < 1 || block >= n) return whole;
+    return (double)mx_ceil_div64(n + h, block) * (own < whole ? own : whole);
+}
+
+/* Blocks that are small for what they share compute and move it again and again: what is counted of them has
+ * to be a number of 64 bits. */
+static bool is_countable(const struct mx_problem *p, const struct mx_plan *plan) {
+    const double most = 0x1p62, row = (double)(p->nx + 2 * p->h);
+    const int64_t skew = mx_sweep_levels(p, plan->bt) * p->h;
+    const double rows =
+        shared_extent(p->ny, plan->by, skew, p->h) * shared_extent(p->nz, plan->bz, skew, p->h);
+    const double bytes =
+        row * (double)(mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p)) + 3 * 8192;
+    return rows * row * (double)mx_levels_of(p, p->nt) < most &&
+           rows * bytes * (double)mx_sweep_count(p, plan->bt) < most;
+}
+
 int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool blocks, mx_why *why) {
     int64_t limit = INT32_MAX - 4 * MX_MAX_HALO;
     if (p->nx < 1 || p->ny < 1 || p->nz < 1 || p->nt < 0)
@@ -542,5 +563,10 @@ int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool b
     if (plan->slab < 0 || plan->ahead < 0)
         return mx_fail(why, -EINVAL, "slab %lld and ahead %lld: neither may be negative (0 = chosen)",
                        (long long)plan->slab, (long long)plan->ahead);
-    return 0;
+    if (is_countable(p, plan)) return 0;
+    return mx_fail(why, -EINVAL,
+                   "Blocks of %lld rows by %lld planes share so much over %lld levels that %lld steps are "
+                   "more than 2^62 "
+                   "updates or bytes: choose larger Blocks, or fewer steps",
+                   (long long)plan->by, (long long)plan->bz, (long long)plan->bt, (long long)p->nt);
 }

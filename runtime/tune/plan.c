@@ -17,18 +17,26 @@ struct field {
     const char *key;
     enum { WORD, NUMBER64, NUMBER32, FLAG } kind; /* FLAG: the key alone */
     size_t offset, size;
+    int64_t most; /* of a number */
 };
 #define MEMBER(name) offsetof(struct mx_plan, name), sizeof((struct mx_plan *)0)->name
 
 static const struct field fields[] = {
-    {"engine", WORD, MEMBER(engine)},       {"by", NUMBER64, MEMBER(by)},
-    {"bz", NUMBER64, MEMBER(bz)},           {"bt", NUMBER64, MEMBER(bt)},
-    {"iy", NUMBER64, MEMBER(iy)},           {"iz", NUMBER64, MEMBER(iz)},
-    {"slab", NUMBER64, MEMBER(slab)},       {"tile", NUMBER64, MEMBER(tile)},
-    {"ct", NUMBER64, MEMBER(ct)},           {"column", NUMBER64, MEMBER(column)},
-    {"ahead", NUMBER64, MEMBER(ahead)},     {"faces", WORD, MEMBER(faces)},
-    {"threads", NUMBER32, MEMBER(threads)}, {"tuner", WORD, MEMBER(tuner)},
-    {"in-place", FLAG, MEMBER(in_place)},
+    {"engine", WORD, MEMBER(engine), 0},
+    {"by", NUMBER64, MEMBER(by), MX_MOST_EXTENT},
+    {"bz", NUMBER64, MEMBER(bz), MX_MOST_EXTENT},
+    {"bt", NUMBER64, MEMBER(bt), MX_MOST_EXTENT},
+    {"iy", NUMBER64, MEMBER(iy), MX_MOST_EXTENT},
+    {"iz", NUMBER64, MEMBER(iz), MX_MOST_EXTENT},
+    {"slab", NUMBER64, MEMBER(slab), MX_MOST_SLAB},
+    {"tile", NUMBER64, MEMBER(tile), MX_MOST_EXTENT},
+    {"ct", NUMBER64, MEMBER(ct), MX_MOST_EXTENT},
+    {"column", NUMBER64, MEMBER(column), MX_MOST_COLUMN},
+    {"ahead", NUMBER64, MEMBER(ahead), MX_MOST_AHEAD},
+    {"faces", WORD, MEMBER(faces), 0},
+    {"threads", NUMBER32, MEMBER(threads), MX_MOST_THREADS},
+    {"tuner", WORD, MEMBER(tuner), 0},
+    {"in-place", FLAG, MEMBER(in_place), 0},
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -74,6 +82,16 @@ static int set_number(struct mx_plan *plan, const struct field *f, const char *w
                        limit);
     if (f->kind == NUMBER64) *(int64_t *)((char *)plan + f->offset) = number;
     if (f->kind == NUMBER32) *(int32_t *)((char *)plan + f->offset) = (int32_t)number;
+    return 0;
+}
+
+int mx_plan_check(const struct mx_plan *plan, mx_why *why) {
+    for (int i = 0; i < N_FIELDS; i++) {
+        const struct field *f = &fields[i];
+        if (f->most > 0 && (get_number(plan, f) < 0 || get_number(plan, f) > f->most))
+            return mx_fail(why, -EINVAL, "plan: '%s=%lld': %s takes a whole number from 1 to %lld", f->key,
+                           (long long)get_number(plan, f), f->key, (long long)f->most);
+    }
     return 0;
 }
 

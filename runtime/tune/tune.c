@@ -699,7 +699,8 @@ int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *pl
     struct mx_tune_result *r = calloc(1, sizeof *r);
     if (r == NULL) return mx_fail(why, -ENOMEM, "no memory for a tuner");
     uint64_t begin = mx_clock_ns();
-    int err = complete_request(&q, why, &c);
+    int err = mx_plan_check(plan, why);
+    if (err == 0) err = complete_request(&q, why, &c);
     if (err == 0) err = tune_given(&c, plan, why, r);
     if (err == 0) {
         take_context(&c, r);

@@ -338,11 +338,17 @@ int mx_naive_tune(const struct mx_problem *problem, const struct mx_machine *mac
 /* ------------------------------------------------------------------ plans as text */
 
 enum { MX_PLAN_LINE_BYTES = 384 };
+/* What numbers of a plan are at most, as words of a line and as options alike. EXTENT: rows, planes, levels;
+ * a Block beyond the grid is the grid. */
+#define MX_MOST_EXTENT (INT64_C(1) << 40)
+enum { MX_MOST_SLAB = 1 << 20, MX_MOST_COLUMN = INT32_MAX, MX_MOST_AHEAD = 4096, MX_MOST_THREADS = 1024 };
 /* One line without newline: "skewed-min engine=iblock by=1025 bz=1280 bt=500 iy=1 iz=128 threads=16
  * tuner=blk"; fields that are 0 are left out. Returns line. */
 const char *mx_plan_print(const struct mx_plan *plan, char *line, size_t capacity_bytes);
 /* The inverse, exactly; the algorithm may be an alias. -EINVAL names the bad word. */
 int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out);
+/* Is every number within the limits of its option? mx_tune_plan demands it. -EINVAL. */
+int mx_plan_check(const struct mx_plan *plan, mx_why *why);
 /* A line, or the name of a file whose first line that is neither empty nor a comment (#) is one. */
 int mx_plan_read(const char *line_or_file, mx_why *why, struct mx_plan *out);
 

@@ -3,6 +3,8 @@
  * within the limits that help states, and no file is touched while words are read. */
 #include "cli/options.h"
 #include "fuzz.h"
+#include "grid/grid.h"
+#include "tune/tune.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -45,7 +47,9 @@ static void check(enum mx_command command, const struct mx_options *o) {
                o->ct >= 0);
     FUZZ_CHECK(speed(o->read_bw) && speed(o->write_bw) && speed(o->mixed_bw) && speed(o->rate));
     FUZZ_CHECK(o->dram_bytes == 0 || o->dram_bytes >= 1 << 20);
-    FUZZ_CHECK(o->problem.nt >= 0);
+    FUZZ_CHECK(within(o->problem.nt, MX_MOST_STEPS));
+    FUZZ_CHECK(o->by <= MX_MOST_EXTENT && o->bt <= MX_MOST_EXTENT && o->iz <= MX_MOST_EXTENT &&
+               o->ct <= MX_MOST_EXTENT);
     for (int i = 0; i < 4; i++) FUZZ_CHECK(isfinite(o->problem.coef[i]));
     if (mx_option_given(o, "size")) FUZZ_CHECK(o->problem.nx > 0 && o->problem.ny > 0 && o->problem.nz > 0);
     if ((command == MX_CMD_RUN || command == MX_CMD_TUNE) &&

@@ -714,7 +714,7 @@ enum { MOST_LEVELS = 512 };
 
 /* Kinds of sweeps == those found by going from end to end: bt levels, or up to the next due step. */
 static void compare_sweeps(const struct mx_problem *p, int64_t bt) {
-    int64_t told[MOST_LEVELS] = {0}, found[MOST_LEVELS] = {0}, longest = 1, count = 0;
+    int64_t told[MOST_LEVELS] = {0}, found[MOST_LEVELS] = {0}, longest = 1, count = 0, last = 0;
     const int64_t levels = mx_levels_of(p, p->nt);
     for (struct mx_sweeps s = mx_sweeps_of(p, bt); mx_sweeps_next(&s);) {
         cr_assert(s.levels >= 1 && s.levels <= bt && s.levels < MOST_LEVELS && s.count >= 1);
@@ -725,6 +725,7 @@ static void compare_sweeps(const struct mx_problem *p, int64_t bt) {
         while (end < levels && end - from < bt && !is_due(p, end)) end++;
         cr_assert_eq(mx_min64(mx_sweep_end(p, from), from + bt), end);
         found[end - from]++;
+        last = from;
         longest = mx_max64(longest, end - from);
         from = end;
     }
@@ -733,6 +734,7 @@ static void compare_sweeps(const struct mx_problem *p, int64_t bt) {
                      found[l], l, told[l], p->nt, p->done, p->due[0], p->due[1]);
     cr_assert_eq(mx_sweep_levels(p, bt), longest);
     cr_assert_eq(mx_sweep_count(p, bt), count);
+    cr_assert_eq(mx_sweep_last(p, bt), last);
 }
 
 Test(schedule, sweeps) {
@@ -757,6 +759,7 @@ Test(schedule, sweeps_of_long_runs) {
     cr_assert_eq(mx_sweep_count(&p, 300), nt / 1000 * 4);
     cr_assert_eq(mx_sweep_levels(&p, 5000), 1000);
     cr_assert_eq(mx_sweep_end(&p, 123456789), 123457000);
+    cr_assert_eq(mx_sweep_last(&p, 300), nt - 100);
     p.due[1] = nt * 3; /* beyond the end */
     cr_assert_eq(mx_sweep_count(&p, 300), nt / 1000 * 4);
     p.due[0] = 999, p.due[1] = 1000; /* every 999000 steps: 999 + 1000 - 1 stretches */
