@@ -242,7 +242,7 @@ static int check_names(struct export *e) {
         words[n++] = (struct mx_file_word){"the data of a field", f->data, MX_FILE_READ};
     }
     for (int32_t i = 0; i < e->n_files; i++)
-        words[n++] = (struct mx_file_word){"--output", e->file[i].path, MX_FILE_WRITTEN};
+        words[n++] = (struct mx_file_word){"--output", e->file[i].path, MX_FILE_NPY};
     words[n++] = (struct mx_file_word){"--json", e->o.json, MX_FILE_WRITTEN};
     return mx_output_check_names(words, n, &e->why);
 }

@@ -2,9 +2,10 @@
 #include "run/options.h"
 #include "grid/grid.h"
 #include "link/link.h"
+#include "run/fields.h"
 #include "stencil/stencil.h"
-
 #include "tune/tune.h"
+
 #include <memext/backend.h>
 
 #include <ctype.h>
@@ -145,10 +146,10 @@ static int take_counts(const struct mx_option *row, const char *value, struct mx
         if (counts[n] < (int64_t)row->low)
             return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
                            (long long)counts[n], (long long)row->low);
-        p += length;
         if (row->high > 0 && counts[n] > (int64_t)row->high)
             return mx_fail(why, -EINVAL, "%s: %lld is above the largest value allowed, %lld", name,
                            (long long)counts[n], (long long)row->high);
+        p += length;
     }
     if (n < row->words) return mx_fail(why, -EINVAL, "%s takes %d numbers, %d given", name, row->words, n);
     memcpy(field_of(row, o), counts, (size_t)n * sizeof *counts);
@@ -277,6 +278,10 @@ static int take_reserve(const struct mx_option *row, const char *value, struct m
 static int take_snapshot(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     const int64_t most = INT64_C(1) << 40;
     char number[LONGEST_NUMBER];
+    if (o->snapshot_directory != NULL)
+        return mx_fail(why, -EINVAL,
+                       "--%s is given twice, as '%.200s' and as '%.200s': leave one of them out", row->name,
+                       o->snapshot_directory, value);
     const char *colon = strchr(value, ':'), *last = strrchr(value, ':');
     snprintf(number, sizeof number, "%.*s", colon != NULL ? (int)(colon - value) : 0, value);
     if (colon == NULL || parse_count(number, &o->snapshot_every) < 0 || o->snapshot_every < 1 ||
@@ -540,6 +545,39 @@ static int check_exclusive(const struct mx_options *o, mx_why *why) {
     return 0;
 }
 
+/* Of which field a word is: "" where it names none. */
+static void field_of_word(const char *word, char name[MX_FIELD_NAME + 4]) {
+    name[0] = 0;
+    mx_field_word(word, name);
+}
+
+/* Nobody knows which of two is meant. Without a kernel there is one field, whatever a '=' in a file's name
+ * says. */
+static int check_repeated(const struct mx_options *o, mx_why *why) {
+    const struct {
+        const char *option;
+        const struct mx_words *words;
+    } lists[] = {{"input", &o->inputs},
+                 {"init", &o->inits},
+                 {"output", &o->outputs},
+                 {"field", &o->fields},
+                 {"frame", &o->frames}};
+    const bool one_field = o->kernel == NULL && !o->resume && o->place == NULL;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        for (int32_t k = 1; k < lists[i].words->n; k++)
+            for (int32_t j = 0; j < k; j++) {
+                char a[MX_FIELD_NAME + 4], b[MX_FIELD_NAME + 4];
+                field_of_word(lists[i].words->word[j], a);
+                field_of_word(lists[i].words->word[k], b);
+                if (!one_field && strcmp(a, b) != 0) continue;
+                return mx_fail(why, -EINVAL,
+                               "--%s is given twice%s%s, as '%.100s' and as '%.100s': leave one of them out",
+                               lists[i].option, one_field || a[0] == 0 ? "" : " for ", one_field ? "" : a,
+                               lists[i].words->word[j], lists[i].words->word[k]);
+            }
+    return 0;
+}
+
 static int complete_export(const struct mx_options *o, mx_why *why) {
     if (o->place == NULL)
         return mx_fail(why, -EINVAL, "export which store? Give its directory, file or block device");
@@ -561,6 +599,7 @@ static int complete_system(struct mx_options *o, mx_why *why) {
 
 int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *why) {
     int err = check_exclusive(o, why);
+    if (err == 0) err = check_repeated(o, why);
     if (err < 0 || command == MX_CMD_INFO) return err;
     if (command == MX_CMD_EXPORT) return complete_export(o, why);
     if (o->frames.n > 0 && o->inputs.n + o->fields.n == 0 && !o->source && !o->resume)

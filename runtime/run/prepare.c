@@ -109,6 +109,19 @@ static int take_place(struct mx_run *r) {
     return check_backend_options(r);
 }
 
+/* What changes nothing, or nothing for the better, is told, and the run goes on. */
+static void say_what_is_useless(const struct mx_run *r) {
+    if (r->o.quiet || r->ranks.rank > 0) return;
+    if (r->o.path != NULL && r->backend->anonymous)
+        mx_run_remark(r, "-d %.200s has no effect: backend %s keeps its Buffers in memory; leave it out",
+                      r->o.path, r->backend->name);
+    if (r->o.threads > r->report.machine.cores)
+        mx_run_remark(r,
+                      "--threads %lld: this process may use %d cores, and more threads wait for one another; "
+                      "leave it out",
+                      (long long)r->o.threads, r->report.machine.cores);
+}
+
 /* ------------------------------------------------------------------ --resume: what the store says */
 
 /* Is it the store of this rank, of as many? */
@@ -764,6 +777,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_try_kernel(&r->o, r->system, &r->why); /* extents and steps are known now */
     if (err == 0 && r->input.data[0] != 0)
         err = mx_run_check_names(r); /* the file of its cells is known now */
+    if (err == 0) err = mx_layout_check(&r->o.problem, &r->why);
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_check_frames(r);
     if (err == 0) err = mx_run_take_snapshots(r);
@@ -773,12 +787,12 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
+    say_what_is_useless(r);
     if (r->o.init == NULL && r->source.region == NULL && r->note.source[0] == 0 && r->system == NULL)
         r->o.init = mx_inits[0].name;
     if ((err = mx_run_cut(r)) < 0) return err;
     r->rest = r->o.problem;
     r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
-    if (err == 0) err = mx_layout_check(&r->o.problem, &r->why);
     r->rest.done = r->first_time;
     if (r->o.threads == 0 && mx_ranks_on_cores(&r->ranks) > 1)
         r->o.threads = larger(1, r->report.machine.cores / mx_ranks_on_cores(&r->ranks));
@@ -1046,14 +1060,14 @@ int mx_run_check_names(struct mx_run *r) {
     for (int64_t i = 0; i < r->points.sources.n_wavelets; i++) /* once they were read */
         add_name(s, "--source", r->points.sources.wavelet[i].path, MX_FILE_READ);
     add_name(s, "-d", o->path, MX_FILE_PLACE);
-    add_name(s, "--output", o->output, MX_FILE_WRITTEN);
-    if (system && !r->sinks_known) add_words(s, "--output", &o->outputs, false, MX_FILE_WRITTEN);
+    add_name(s, "--output", o->output, MX_FILE_NPY);
+    if (system && !r->sinks_known) add_words(s, "--output", &o->outputs, false, MX_FILE_NPY);
     for (int32_t i = 0; i < r->fields.n; i++)
-        if (r->field_sink[i].path != NULL) add_name(s, "--output", r->field_sink[i].path, MX_FILE_WRITTEN);
+        if (r->field_sink[i].path != NULL) add_name(s, "--output", r->field_sink[i].path, MX_FILE_NPY);
     add_name(s, "--json", o->json, MX_FILE_WRITTEN);
     add_name(s, "--timeline", o->timeline, MX_FILE_WRITTEN);
     add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
-    add_name(s, "--probes-out", o->probes_out, MX_FILE_WRITTEN);
+    add_name(s, "--probes-out", o->probes_out, MX_FILE_NPY);
     int err = mx_output_check_names(s->word, s->n, &r->why);
     for (size_t i = 0; i < s->n && err == 0; i++)
         err = mx_run_check_snapshot_name(r, s->word[i].option, s->word[i].path,

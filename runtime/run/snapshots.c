@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "grid/array.h"
+#include "machine/file.h"
 #include "run/run.h"
 
 #include <dirent.h>
@@ -9,8 +11,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { CLOCK_STEP_S = 2 }; /* times of files are as coarse as that */
 enum { GATHER_BYTES = 1 << 20, WRITE_BACK_BYTES = 16 << 20, HEAD_BYTES = 128, NOTE_MOST = 1 << 16 };
 static const char note_name[] = "memext.snapshots", note_kind[] = "memext snapshots";
 
@@ -33,11 +37,14 @@ bool mx_snapshot_name(const char *name) {
     return name + field == dash && digits >= 6 && strcmp(dash + 1 + digits, ".npy") == 0;
 }
 
-/* What a process leaves that dies while it gives a snapshot or the note its name (output.h). */
+/* What a process leaves that dies while it gives a snapshot or the note its name (output.h), or ranks that
+ * die (name_joint below). */
 static bool is_temporary(const char *name) {
-    const char *mark = strstr(name, ".memext-");
+    const char *mark = strstr(name, ".memext-"), *of_whom = mark != NULL ? mark + strlen(".memext-") : "";
     char of[256];
-    if (name[0] != '.' || mark == NULL || (size_t)(mark - name) >= sizeof of) return false;
+    const bool number = of_whom[0] != 0 && of_whom[strspn(of_whom, "0123456789")] == 0;
+    if (name[0] != '.' || (!number && strcmp(of_whom, "ranks") != 0) || (size_t)(mark - name) >= sizeof of)
+        return false;
     snprintf(of, sizeof of, "%.*s", (int)(mark - name - 1), name + 1);
     return mx_snapshot_name(of) || strcmp(of, note_name) == 0;
 }
@@ -202,32 +209,100 @@ static int take_options(struct mx_run *r) {
 
 /* What a directory holds. */
 struct found {
-    uint64_t run;   /* of its note; 0 = none */
-    bool note;      /* there is one */
-    char other[64]; /* a name in it besides the note and temporaries, "" = none; snapshots come first */
-    char odd[64];   /* a snapshot's name that is no regular file */
+    uint64_t run;     /* of its note; 0 = none */
+    bool note;        /* there is one */
+    char other[64];   /* a name in it besides the note and temporaries, "" = none; snapshots come first */
+    char odd[64];     /* a snapshot's name that is no regular file */
+    char strange[64]; /* the name of a snapshot to come, of a file that no run of the note has written */
     bool snapshots;
 };
 
-static uint64_t read_note(const char *directory, bool *there) {
+/* NULL: there is none. */
+static json_t *read_note(const char *directory) {
     char path[PATH_MAX + sizeof note_name];
     snprintf(path, sizeof path, "%s/%s", directory, note_name);
-    json_t *o = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-    const char *kind = json_string_value(json_object_get(o, "kind")),
-               *run = json_string_value(json_object_get(o, "run"));
-    *there = kind != NULL && strcmp(kind, note_kind) == 0 && run != NULL;
-    const uint64_t value = *there ? strtoull(run, NULL, 16) : 0;
+    json_t *o = mx_file_check(path, NULL) == 0 ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const char *kind = json_string_value(json_object_get(o, "kind"));
+    if (kind != NULL && strcmp(kind, note_kind) == 0 && json_is_string(json_object_get(o, "run"))) return o;
     json_decref(o);
-    return value;
+    return NULL;
 }
 
-static int look(const char *directory, struct found *f) {
+static uint64_t run_of(const json_t *note) {
+    return note != NULL ? strtoull(json_string_value(json_object_get(note, "run")), NULL, 16) : 0;
+}
+
+/* ---- whose is a file? */
+
+/* The step of FIELD-000100.npy, written as a run writes it, where it is one of these fields; -1 = it is none.
+ */
+static int64_t step_of(const char *name, const char *field) {
+    char again[2 * MX_FIELD_NAME + 32];
+    const size_t n = strlen(field);
+    if (!mx_snapshot_name(name) || strncmp(name, field, n) != 0 || name[n] != '-') return -1;
+    const int64_t step = strtoll(name + n + 1, NULL, 10);
+    snprintf(again, sizeof again, "%s-%06lld.npy", field, (long long)step);
+    return strcmp(name, again) == 0 ? step : -1;
+}
+
+static int64_t whole_of(const json_t *note, const char *key, int64_t otherwise) {
+    const json_t *value = json_object_get(note, key);
+    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+}
+
+/* Does it hold what a run of this note has written: its cells, since it began? */
+static bool has_cells_of(const json_t *note, size_t field, int directory, const char *name) {
+    const json_t *shape = json_object_get(note, "shape"),
+                 *type = json_array_get(json_object_get(note, "types"), field);
+    struct mx_npy npy;
+    struct stat st;
+    const int fd =
+        mx_retry(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    if (fd < 0) return false;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return close(fd), false;
+    if (mx_npy_open_fd(fd, name, true, 3, NULL, &npy) < 0) return false; /* closed */
+    bool same = npy.data_offset_bytes == HEAD_BYTES &&
+                st.st_mtim.tv_sec >= whole_of(note, "begun_unix_s", 0) - CLOCK_STEP_S;
+    if (json_is_string(type)) same &= strcmp(json_string_value(type), mx_dtype_name(npy.dtype)) == 0;
+    for (size_t i = 0; i < 3; i++) same &= json_integer_value(json_array_get(shape, i)) == npy.shape[i];
+    same &= st.st_size == HEAD_BYTES + npy.shape[0] * npy.shape[1] * npy.shape[2] * mx_dtype_bytes(npy.dtype);
+    close(fd);
+    return same;
+}
+
+/* Is it a file that the run of this note has written: one of its fields, at one of its steps, with its cells?
+ * Others may have names that look like it, and stay. */
+static bool is_of(const json_t *note, int directory, const char *name) {
+    const json_t *fields = json_object_get(note, "fields");
+    const int64_t every = whole_of(note, "every", 0), first = whole_of(note, "first", 0),
+                  last = whole_of(note, "last", INT64_MAX);
+    for (size_t i = 0; i < json_array_size(fields) && every > 0; i++) {
+        const char *field = json_string_value(json_array_get(fields, i));
+        const int64_t step = field != NULL ? step_of(name, field) : -1;
+        if (step > first && step <= last && step % every == 0) return has_cells_of(note, i, directory, name);
+    }
+    return false;
+}
+
+/* A file that this run is going to write. */
+static bool is_to_come(const struct mx_run *r, const char *name) {
+    const struct mx_run_snapshots *s = &r->snapshots;
+    for (int32_t i = 0; i < s->n_files; i++) {
+        const int64_t step = step_of(name, s->file[i].name);
+        if (step > r->first_time && step <= r->o.problem.nt && step % s->asked.every == 0) return true;
+    }
+    return false;
+}
+
+static int look(const struct mx_run *r, const char *directory, struct found *f) {
     struct dirent *e;
     struct stat st;
     DIR *d = opendir(directory);
     *f = (struct found){.run = 0};
     if (d == NULL) return -errno;
-    f->run = read_note(directory, &f->note);
+    json_t *note = read_note(directory);
+    f->note = note != NULL;
+    f->run = run_of(note);
     while ((e = readdir(d)) != NULL) {
         const bool mine = mx_snapshot_name(e->d_name);
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
@@ -238,7 +313,10 @@ static int look(const char *directory, struct found *f) {
         f->snapshots |= mine;
         if (mine && (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)))
             snprintf(f->odd, sizeof f->odd, "%.63s", e->d_name);
+        if (mine && is_to_come(r, e->d_name) && !is_of(note, dirfd(d), e->d_name))
+            snprintf(f->strange, sizeof f->strange, "%.63s", e->d_name);
     }
+    json_decref(note);
     closedir(d);
     return 0;
 }
@@ -257,14 +335,21 @@ static int check_directory(struct mx_run *r, struct found *f) {
     if (err == -ENOENT) return 0; /* its own directory is there: absolute() has seen it */
     if (err == 0 && !S_ISDIR(st.st_mode)) err = -ENOTDIR;
     if (err == 0 && access(directory, W_OK | X_OK) != 0) err = -errno;
-    if (err == 0) err = look(directory, f);
+    if (err == 0) err = look(r, directory, f);
     if (err < 0)
         return mx_fail(&r->why, err, "the snapshots cannot be written to %.300s: %s; name another directory",
                        directory, strerror(-err));
     if (f->odd[0] != 0)
         return mx_fail(&r->why, -EEXIST, "%.300s/%s is no regular file; remove it or name another directory",
                        directory, f->odd);
-    if (is_ours(r, f) || f->other[0] == 0 || r->o.overwrite) return 0;
+    if (is_ours(r, f) || f->other[0] == 0) return 0;
+    if (r->o.overwrite && f->strange[0] != 0)
+        return mx_fail(
+            &r->why, -EEXIST,
+            "%.300s/%s is no file of the snapshots that the directory's note tells of, and this run would "
+            "write one of that name: remove it, or name another directory",
+            directory, f->strange);
+    if (r->o.overwrite) return 0;
     return mx_fail(
         &r->why, -EEXIST,
         f->snapshots && f->note
@@ -384,22 +469,6 @@ void mx_run_predict_snapshots(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ begin */
 
-/* Is it a file that the run of this note has written: one of its fields, at one of its steps? Others may have
- * names that look like it, and stay. */
-static bool is_of(const json_t *note, const char *name) {
-    const json_int_t every = json_integer_value(json_object_get(note, "every"));
-    const json_t *fields = json_object_get(note, "fields");
-    bool known = false;
-    if (!mx_snapshot_name(name) || every < 1) return false;
-    const char *dash = strrchr(name, '-');
-    for (size_t i = 0; i < json_array_size(fields) && !known; i++) {
-        const char *field = json_string_value(json_array_get(fields, i));
-        known = field != NULL && strlen(field) == (size_t)(dash - name) &&
-                memcmp(field, name, (size_t)(dash - name)) == 0;
-    }
-    return known && strtoll(dash + 1, NULL, 10) % every == 0;
-}
-
 /* Temporaries of dead processes; and with --overwrite what a former run of snapshots has left. */
 static int clean(struct mx_run *r, const struct found *f) {
     const struct mx_run_snapshots *s = &r->snapshots;
@@ -409,10 +478,9 @@ static int clean(struct mx_run *r, const struct found *f) {
     DIR *d = opendir(s->asked.directory);
     if (d == NULL)
         return mx_fail(&r->why, -errno, "%.300s cannot be read: %s", s->asked.directory, strerror(errno));
-    snprintf(path, sizeof path, "%s/%s", s->asked.directory, note_name);
-    json_t *former = f->note && !is_ours(r, f) ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *former = f->note && !is_ours(r, f) ? read_note(s->asked.directory) : NULL;
     while (err == 0 && (e = readdir(d)) != NULL) {
-        if (!is_temporary(e->d_name) && !is_of(former, e->d_name)) continue;
+        if (!is_temporary(e->d_name) && !is_of(former, dirfd(d), e->d_name)) continue;
         snprintf(path, sizeof path, "%s/%s", s->asked.directory, e->d_name);
         if ((err = mx_retry(mx_sys->unlink(path))) == -ENOENT) err = 0;
         if (err < 0) mx_fail(&r->why, err, "%.300s cannot be removed: %s", path, strerror(-err));
@@ -438,13 +506,16 @@ static int lock_directory(struct mx_run *r) {
     return 0;
 }
 
-static int write_directory_note(struct mx_run *r) {
+static int write_directory_note(struct mx_run *r, const struct found *f) {
     const struct mx_run_snapshots *s = &r->snapshots;
     char path[PATH_MAX + sizeof note_name], run[17];
     struct mx_output output;
-    json_t *o = json_object(), *cells = json_array(), *fields = json_array();
+    json_t *former = is_ours(r, f) ? read_note(s->asked.directory) : NULL;
+    json_t *o = json_object(), *cells = json_array(), *fields = json_array(), *types = json_array();
     for (int i = 0; i < 3; i++) json_array_append_new(cells, json_integer(s->cells[i]));
     for (int32_t i = 0; i < s->n_files; i++) json_array_append_new(fields, json_string(s->file[i].name));
+    for (int32_t i = 0; i < s->n_files; i++)
+        json_array_append_new(types, json_string(mx_dtype_name(s->file[i].dtype)));
     snprintf(run, sizeof run, "%016llx", (unsigned long long)s->asked.run);
     json_object_set_new(o, "kind", json_string(note_kind));
     json_object_set_new(o, "memext", json_string(MX_VERSION));
@@ -453,6 +524,14 @@ static int write_directory_note(struct mx_run *r) {
     json_object_set_new(o, "stride", json_integer(s->asked.stride));
     json_object_set_new(o, "shape", cells);
     json_object_set_new(o, "fields", fields);
+    json_object_set_new(o, "types", types);
+    /* Which files are its own: those of these steps, since then. */
+    json_object_set_new(o, "first",
+                        json_integer(whole_of(former, "first", former != NULL ? 0 : r->first_time)));
+    json_object_set_new(o, "last", json_integer(r->o.problem.nt));
+    json_object_set_new(o, "begun_unix_s",
+                        json_integer(whole_of(former, "begun_unix_s", former != NULL ? 0 : time(NULL))));
+    json_decref(former);
     char *text = json_dumps(o, JSON_INDENT(2));
     json_decref(o);
     snprintf(path, sizeof path, "%s/%s", s->asked.directory, note_name);
@@ -505,7 +584,7 @@ int mx_run_begin_snapshots(struct mx_run *r) {
     if (r->snapshots.predicted_count == 0) return 0;
     int err = first ? check_directory(r, &found) : 0;
     if (err == 0 && first) err = clean(r, &found);
-    if (err == 0 && first) err = write_directory_note(r);
+    if (err == 0 && first) err = write_directory_note(r, &found);
     return err < 0 ? err : mx_run_meet(r);
 }
 

@@ -397,6 +397,20 @@ static int run_sequential(mx_wf_run *r) {
     return err;
 }
 
+/* The plan, and what was asked for and changes nothing, or nothing for the better. */
+static void print_plan(const mx_wf_run *r, FILE *to) {
+    if (to == NULL) return;
+    if (r->planned) mx_wf_print_choice(&r->request, &r->choice, to);
+    if (r->backend->anonymous && r->o.path != NULL)
+        fprintf(to, "note       -d %.200s has no effect: backend %s keeps its Buffers in memory\n", r->o.path,
+                r->backend->name);
+    if (r->o.threads > r->machine.cores)
+        fprintf(
+            to,
+            "note       --threads %d: this process may use %d cores, and more threads wait for one another\n",
+            (int)r->o.threads, r->machine.cores);
+}
+
 int mx_wf_run_work(mx_wf_run *r, FILE *to) {
     static int (*const phases[])(mx_wf_run *) = {initialise, compute, take_checksum};
     static int (*const plain[])(mx_wf_run *) = {run_sequential, take_checksum};
@@ -404,13 +418,13 @@ int mx_wf_run_work(mx_wf_run *r, FILE *to) {
     if (err == 0 && !r->o.dry_run) err = mx_wf_open_outputs(r);
     if (err < 0) return err;
     if (r->o.dry_run) {
-        if (to != NULL && r->planned) mx_wf_print_choice(&r->request, &r->choice, to);
+        print_plan(r, to);
         return 0;
     }
     const bool sequential = r->o.sequential;
     if (!sequential) err = mx_wf_open_store(r);
     if (err < 0) return err;
-    if (to != NULL && !sequential) mx_wf_print_choice(&r->request, &r->choice, to);
+    print_plan(r, to);
     r->moving = true;
     const size_t n = sequential ? sizeof plain / sizeof plain[0] : sizeof phases / sizeof phases[0];
     for (size_t i = 0; i < n && err == 0; i++) {

@@ -89,6 +89,10 @@ def test_what_is_no_file_is_refused_at_once(memext, place, odd):
              ["export", odd, "-o", own / "r.npy"], ["export", own, "-o", odd], ["kernel", "check", odd],
              [*WAVES, "-d", odd], [*WAVES, "-d", own, "--input", f"za={odd}"], [*WAVES, "-d", own, "--output", f"za={odd}"], [*WAVES, "-d", own, "--json", odd],
              [*WAVES, "-d", own, "--timeline", odd], [*WAVES, "-d", own, "--trace", odd]]
+    noted = place / "noted"
+    noted.mkdir()
+    (noted / "memext.snapshots").symlink_to(odd)
+    cases.append([*run, "--snapshot", f"1:{noted}"])
     for words in cases:
         done = memext(*words, timeout=60)
         assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, (words, done)

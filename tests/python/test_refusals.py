@@ -20,6 +20,51 @@ def place(quick_place):
     return quick_place
 
 
+# ------------------------------------------------------------------ words that would pass unheard
+
+KERNEL = ["--kernel", ROOT / "systems" / "diffusion.c", "-n", 6, 7, 8, "-t", 1]
+
+
+@pytest.mark.parametrize("words, naming", [
+    ([*SMALL, "--input", "a.npy", "--input", "b.npy"], ["--input", "a.npy", "b.npy", "twice"]), ([*SMALL, "--init", "zero", "--init", "random"], ["--init", "twice"]),
+    ([*SMALL, "-o", "a.npy", "--output", "b.npy"], ["--output", "twice"]), ([*SMALL, "--input", "u=a.npy", "--input", "v=b.npy"], ["--input", "twice"]),
+    ([*KERNEL, "--input", "u=a.npy", "--input", "u=b.npy"], ["--input", "twice", "for u"]), ([*KERNEL, "--field", "k=a.npy", "--field", "k=a.npy"], ["--field", "for k"]),
+    ([*KERNEL, "--init", "u=zero", "--init", "u=random"], ["--init", "for u"]), ([*KERNEL, "-o", "u=a.npy", "-o", "u=b.npy"], ["--output", "for u"]),
+    ([*KERNEL, "--frame", "k=edge", "--frame", "k=mirror", "--field", "k=a.npy"], ["--frame", "for k"]),
+    ([*KERNEL, "--init", "zero", "--input", "u=a.npy", "--init", "random"], ["--init", "twice"]),
+    ([*SMALL, "--snapshot", "1:a", "--snapshot", "2:b"], ["--snapshot", "1:a"[2:], "2:b"])], ids=lambda words: " ".join(map(str, words[-4:])))
+def test_an_option_that_is_given_twice_for_a_field(memext, place, words, naming):
+    for command in (["run", "-d", place], ["run", "-d", place, "--dry-run"], ["tune"]):
+        memext.refused(command[0], *words, *command[1:], naming=naming, cwd=place)
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["h5", "NC", "raw"])
+def test_a_result_of_another_format(memext, place, end):
+    """The command writes .npy: a file whose name says something else would not be what it says."""
+    (place / "probes").write_text("u 1 1 1\n")
+    file = place / f"r.{end}"
+    memext.run(*SMALL, "-d", place / "kept.store", "--keep")
+    for words in (["run", *SMALL, "-d", place, "-o", file], ["run", *SMALL, "-d", place, "-o", file, "--dry-run"], ["export", place / "kept.store", "-o", file],
+                  ["run", *SMALL, "-d", place, "--probes", place / "probes", "--probes-out", file], ["wavefront", "-n", 9, 9, "-k", 1, "-d", place, "-o", file],
+                  ["run", *KERNEL, "-d", place, "--init", "k=zero", "-o", f"u={file}"]):
+        memext.refused(*words, naming=[file.name, ".npy"])
+    assert sorted(path.name for path in place.iterdir()) == ["kept.store", "probes"]
+    for name in ("r", "r.npy", "r.v2"):
+        assert memext("run", *SMALL, "-d", place, "-o", place / name, "-q").returncode == 0
+
+
+def test_options_without_effect_are_told(memext, place):
+    """A line on stderr, and the run goes on."""
+    for words, naming in ((["--backend", "dram", "-d", place], "-d "), (["-d", place, "--threads", 400], "--threads 400")):
+        for more in [], ["--dry-run"]:
+            done = memext("run", *SMALL, *words, *more)
+            assert done.returncode == 0 and len(done.stderr.splitlines()) == 1 and naming in done.stderr, done
+        done = memext("wavefront", "-n", 20, 20, "-k", 2, *words)
+        assert done.returncode == 0 and f"note       {naming}" in done.stdout
+    assert memext("run", *SMALL, "--backend", "dram", "--threads", 1).stderr == "" and list(place.iterdir()) == []
+
+
 # ------------------------------------------------------------------ places
 
 def test_no_place(memext):

@@ -158,9 +158,18 @@ def test_a_directory_is_one_runs_alone(memext, place, states, tmp_path):
     run = [*GRID, "-t", 9, *PLANS["direct"]]
     memext.run(*run, "--snapshot", f"3:{snaps}")
     memext.refused("run", *run, "--snapshot", f"{EVERY}:{snaps}", naming=["another run", "--overwrite"])
-    mine = [snaps / n for n in ("thesis.txt", "velocity-20261123.npy", name(7))]  # of no field or step of that run
+    mine = [snaps / n for n in ("thesis.txt", "velocity-20261123.npy", name(7), ".u-000009.npy.memext-old")]  # of no field or step of that run
+    mine += [snaps / n for n in (name(12), "u-0000006.npy")]  # behind its end, and of one of its steps, but not as it writes it
     for path in mine:
         path.write_text("mine")
+    taken = snaps / name(9)  # a step of that run, but of another time; and with other cells
+    for change in (lambda: np.save(taken, np.zeros((2, 2, 2))), lambda: os.utime(taken, (10**9, 10**9))):
+        own = taken.read_bytes()
+        change()
+        before = taken.read_bytes()
+        refused = memext("run", *GRID, "-t", 9, *PLANS["direct"], "--snapshot", f"9:{snaps}", "--overwrite")
+        assert refused.returncode == 2 and taken.name in refused.stderr and taken.read_bytes() == before
+        taken.write_bytes(own)
     memext.run(*run, "--snapshot", f"{EVERY}:{snaps}", "--overwrite")
     for path in mine:
         assert path.read_text() == "mine"
