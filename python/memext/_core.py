@@ -19,6 +19,15 @@ def version() -> str:
     return ffi.string(lib.MX_VERSION).decode()
 
 
+def regular(path: Any) -> Any:
+    """The path, which is a file or nothing yet: what opens a pipe or a terminal may wait for ever."""
+    import os
+    import stat
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        raise MemextError(f"{path} is no regular file: name one", errno.EINVAL)
+    return path
+
+
 def new_why() -> Any:
     return ffi.new("mx_why *")
 

@@ -463,7 +463,7 @@ def _nrrd(path: pathlib.Path, **_: Any) -> Array:
     skip, lines = int(header.get("byte skip", header.get("byteskip", 0))), int(header.get("line skip", header.get("lineskip", 0)))
     dtype = np.dtype(order + kind)
     if lines > 0:
-        with data.open("rb") as file:
+        with _core.regular(data).open("rb") as file:
             file.seek(offset)
             for _line in range(lines):
                 file.readline()

@@ -139,7 +139,7 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
         sample = sample[np.isfinite(sample)]
         row[3].hist(sample, bins=_edges(sample))
         row[3].set(xlabel=array.name, ylabel="cells", title=f"{array.dtype.name} {array.shape}", yscale="log")
-    figure.savefig(path, dpi=100)
+    figure.savefig(_core.regular(path), dpi=100)
     pyplot.close(figure)
     return pathlib.Path(path)
 

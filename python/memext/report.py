@@ -71,7 +71,7 @@ def timeline(path: Any) -> tuple[Any, Any]:
     """A timeline (option timeline=FILE) as two pandas frames: samples, a row every 100 ms, and events (loads, computation, stores, commits).
     Of several ranks both have a column `rank`."""
     samples, events, columns, rank = [], [], [], {}
-    with open(path) as file:
+    with open(_core.regular(path)) as file:
         for line in file:
             item = json.loads(line)
             if "s" in item:

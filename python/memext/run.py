@@ -38,7 +38,7 @@ class _Job:
 
     def __init__(self, options: list[str], source: Source | None = None, sink: Sink | None = None):
         ffi, lib = _core.ffi, _core.lib
-        self.source, self.sink, self.remarks, self.closed = source, sink, [], False
+        self.source, self.sink, self.remarks, self.closed, self.left = source, sink, [], False, False
         words = [ffi.new("char[]", os.fsencode(o)) for o in options]
         handle = ffi.new_handle(self)
         given = ffi.new("struct mx_run_options *", {"size": ffi.sizeof("struct mx_run_options"), "remark": lib.mxp_remark, "context": handle})
@@ -74,16 +74,19 @@ class _Job:
 
     def prepare(self) -> None:
         """On a thread, so that Ctrl-C is heard. What does not end then waits for something that may never come, and is left to itself."""
-        why, codes = _core.new_why(), []
-        thread = threading.Thread(target=lambda: codes.append(_core.lib.mx_run_prepare(self.run, why)), daemon=True)
-        thread.start()
+        why, codes, prepared = _core.new_why(), [], threading.Event()
+
+        def work() -> None:
+            codes.append(_core.lib.mx_run_prepare(self.run, why))
+            prepared.set()
+
+        threading.Thread(target=work, daemon=True).start()
         try:
-            while thread.is_alive():
-                thread.join(_POLL_S)
+            while not prepared.wait(_POLL_S):
+                pass
         except KeyboardInterrupt:
             _core.lib.mx_run_stop(self.run)
-            thread.join(_PATIENCE_S)
-            self.closed = self.closed or thread.is_alive()
+            self.left = not prepared.wait(_PATIENCE_S)
             raise
         self._raise(codes[0], why)
 
@@ -110,7 +113,7 @@ class _Job:
             while code == 0:  # a second Ctrl-C does not wait
                 code, why = self.wait(_POLL_S)
                 if code == 0 and time.monotonic() > late and _core.ffi.string(self.progress.phase) == b"prepare":
-                    self.closed = True  # as above
+                    self.left = True
                     raise KeyboardInterrupt("interrupted while it prepared") from None
             step = self.progress.committed_step
             if code < 0 and code != -errno.EINTR:
@@ -129,7 +132,7 @@ class _Job:
         return _core.take_json(_core.lib.mx_run_report, self.run)
 
     def close(self) -> None:
-        if not self.closed:
+        if not self.closed and not self.left:
             self.closed = True
             _core.lib.mx_run_close(self.run)
 
@@ -546,9 +549,10 @@ class Run:
         finally:
             self.remarks += job.remarks
             try:
-                self.reports.append(Report(job.report()))
-                if self._worked and self.reports[-1].get("met"):
-                    self.step = self.reports[-1]["met"]["step"]
+                if not job.left:
+                    self.reports.append(Report(job.report()))
+                    if self._worked and self.reports[-1].get("met"):
+                        self.step = self.reports[-1]["met"]["step"]
             finally:
                 left = self._look() if sink is None and job.progress.committed_step >= 0 else None  # nobody else can change it yet
                 job.close()

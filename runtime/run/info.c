@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "grid/array.h"
 #include "link/link.h"
+#include "machine/file.h"
 #include "observe/report.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
@@ -109,6 +111,11 @@ static json_t *formats(void) {
 
 static int device(const char *path, mx_why *why, json_t **out) {
     struct mx_storage s;
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+        return mx_fail(why, -ENOTBLK,
+                       "%.400s is no storage but %s; name a directory, a file or a block device", path,
+                       mx_file_kind(st.st_mode));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return mx_fail(why, -errno, "cannot open %s: %s", path, strerror(errno));
     int err = mx_storage_facts(fd, why, &s);

@@ -17,7 +17,7 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import ROOT, made_once
+from conftest import ROOT, made_once, wait_until
 
 EXAMPLES = ROOT / "python" / "examples"
 
@@ -1710,6 +1710,48 @@ def test_pictures(mx, environment, build, finished, quick_place, tmp_path):
     (tmp_path / "snaps.png").unlink()
     refused = sh(environment, "-m", "memext", "view", tmp_path)
     assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_what_is_no_file_is_refused_at_once(mx, tmp_path):
+    """Nobody waits for the other end of a pipe, and a directory that is missing does not become a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "a.nhdr").write_text("NRRD0004\ntype: double\ndimension: 3\nsizes: 4 4 4\nencoding: raw\nendian: little\nline skip: 2\ndata file: pipe\n")
+    calls = {"open": lambda: mx.open(pipe), "info": lambda: mx.info(pipe), "timeline": lambda: mx.timeline(pipe), "header": lambda: mx.open(tmp_path / "a.nhdr"),
+             "view": lambda: mx.view(np.zeros((4, 4, 4)), pipe), "run": lambda: mx.Run(u=pipe, device=tmp_path), "raw": lambda: mx.open(pipe, dtype="f8", shape=(4, 4, 4)),
+             "device": lambda: mx.Run(u="random", shape=(4, 4, 4), device=pipe, dram="64MiB").advance(1),
+             "absent": lambda: mx.Run(u="random", shape=(4, 4, 4), device=tmp_path / "absent", dram="64MiB").advance(1)}
+    for name, call in calls.items():
+        with pytest.raises(mx.MemextError, match="pipe|absent|bytes"):
+            call()
+    assert sorted(os.listdir(tmp_path)) == ["a.nhdr", "pipe"]
+
+
+HANGS = """
+import memext as mx, sys
+@mx.kernel
+def heat(u): return u + 0.05 * (u[1, 0, 0] - u)
+getattr(mx.Run(heat, u="random", shape=(4, 4, 4), device=sys.argv[2], dram="64MiB"), sys.argv[1])(1)
+"""
+
+
+def test_ctrl_c_ends_what_still_prepares(environment, tmp_path):
+    """A compiler that never ends stands for whatever a run can wait for: KeyboardInterrupt, as in any program, and nothing in the place."""
+    (tmp_path / "cc").write_text('#!/bin/sh\ntouch "$STARTED"\nexec tail --pid=$PPID -f /dev/null\n')
+    (tmp_path / "cc").chmod(0o755)
+    (tmp_path / "place").mkdir()
+    (tmp_path / "hangs.py").write_text(HANGS)
+    started = {}
+    for verb in ("advance", "plan"):
+        own = {**os.environ, "CC": str(tmp_path / "cc"), "XDG_CACHE_HOME": str(tmp_path / f"cache-{verb}"), "STARTED": str(tmp_path / verb)}
+        started[verb] = subprocess.Popen([str(environment), str(tmp_path / "hangs.py"), verb, str(tmp_path / "place")], env=own, stderr=subprocess.PIPE, text=True)
+    for verb, process in started.items():
+        wait_until((tmp_path / verb).exists, "the compiler", process)
+        process.send_signal(signal.SIGINT)
+    for verb, process in started.items():
+        _, said = process.communicate(timeout=600)
+        assert process.returncode == -signal.SIGINT and "KeyboardInterrupt" in said, (verb, process.returncode, said)
+    assert os.listdir(tmp_path / "place") == []
 
 
 @pytest.mark.parametrize("how", [">/dev/full", ">&-"])
