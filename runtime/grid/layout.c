@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 /* What is counted of a run, bytes and updates, has to be a number of 64 bits, with room for what blocks
@@ -113,7 +114,9 @@ int mx_layout_check(const struct mx_problem *p, mx_why *why) {
                        (long long)MX_MOST_STEPS);
     const int64_t levels = mx_levels_of(p, p->nt), h2 = 2 * (int64_t)p->h;
     const mx_wide cells = (mx_wide)(p->nx + h2) * (p->ny + h2) * (p->nz + h2),
-                  cell = mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p);
+                  state = mx_reads_old(p) ? mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1)
+                                          : larger(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
+                  cell = state + mx_fixed_cell_bytes(p);
     if (levels <= 0 || cells * cell + LEAST_STEP_BYTES <= most_moved_bytes / levels) return 0;
     return refuse_steps(p, why);
 }
@@ -146,7 +149,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
     if (total * l.planes > INT64_MAX / 4)
         return mx_fail(why, -EOVERFLOW, "grid %lld x %lld x %lld needs more than 2^61 bytes",
                        (long long)p->nx, (long long)p->ny, (long long)p->nz);
-    if (p->nt > 0 && total * l.planes > most_moved_bytes / mx_levels_of(p, p->nt))
+    if (p->nt > 0 && (mx_reads_old(p) ? 2 : 1) * total * l.planes > most_moved_bytes / mx_levels_of(p, p->nt))
         return refuse_steps(p, why);
     l.plane_pitch_bytes = (int64_t)total;
     l.buffer_bytes = l.plane_pitch_bytes * l.planes;

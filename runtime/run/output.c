@@ -264,8 +264,9 @@ static int refuse_odd_word(const struct named *n, mx_why *why) {
     const bool storage = S_ISREG(n->st.st_mode) || S_ISDIR(n->st.st_mode);
     if (!n->there || storage || (is_written(n) && (S_ISBLK(n->st.st_mode) || takes_all(&n->st)))) return 0;
     if (n->word->use != MX_FILE_PLACE)
-        return mx_fail(why, -EINVAL, "%s %.300s is no regular file but %s; name a file", n->word->option,
-                       n->word->path, mx_file_kind(n->st.st_mode));
+        return mx_fail(why, -EINVAL, "%s %.300s is no regular file but %s; name a file%s", n->word->option,
+                       n->word->path, mx_file_kind(n->st.st_mode),
+                       n->word->use == MX_FILE_READ ? " (of cells a .npy file, for example)" : "");
     if (S_ISBLK(n->st.st_mode)) return 0;
     return mx_fail(why, -ENOTBLK,
                    "%s %.300s is no storage but %s; name a directory, a file or a block device",
@@ -275,7 +276,7 @@ static int refuse_odd_word(const struct named *n, mx_why *why) {
 /* Other programs go by the end of a name. */
 static int refuse_other_format(const struct named *n, mx_why *why) {
     static const char *const ends[] = {".h5",  ".hdf5", ".nc",   ".nc4", ".nrrd", ".nhdr", ".mhd", ".mha",
-                                       ".tif", ".tiff", ".zarr", ".vti", ".vtk",  ".xdmf", ".npz", ".raw"};
+                                       ".tif", ".tiff", ".zarr", ".vti", ".vtk",  ".xdmf", ".npz"};
     const char *dot = strrchr(name_of(n->word->path), '.');
     for (size_t i = 0; n->word->use == MX_FILE_NPY && dot != NULL && i < sizeof ends / sizeof ends[0]; i++)
         if (strcasecmp(dot, ends[i]) == 0)

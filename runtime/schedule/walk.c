@@ -510,14 +510,16 @@ static double shared_extent(int64_t n, int64_t block, int64_t skew, int64_t h) {
 /* Blocks that are small for what they share compute and move it again and again: what is counted of them has
  * to be a number of 64 bits. */
 static bool is_countable(const struct mx_problem *p, const struct mx_plan *plan) {
-    const double most = 0x1p62, row = (double)(p->nx + 2 * p->h);
+    const double most = 0x1p62, cells = (double)(p->nx + 2 * p->h), padding = 3 * 8192,
+                 levels = (double)mx_levels_of(p, p->nt), sweeps = (double)mx_sweep_count(p, plan->bt);
     const int64_t skew = mx_sweep_levels(p, plan->bt) * p->h;
     const double rows =
         shared_extent(p->ny, plan->by, skew, p->h) * shared_extent(p->nz, plan->bz, skew, p->h);
-    const double bytes =
-        row * (double)(mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p)) + 3 * 8192;
-    return rows * row * (double)mx_levels_of(p, p->nt) < most &&
-           rows * bytes * (double)mx_sweep_count(p, plan->bt) < most;
+    const double whole = (double)(p->ny + 2 * p->h) * (double)(p->nz + 2 * p->h);
+    const double cell = (double)(mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p));
+    if (rows * cells * levels >= most) return false;
+    /* No more than a sweep a level would move, which the layout has looked at. */
+    return rows * sweeps <= whole * levels || rows * (cells * cell + padding) * sweeps < most;
 }
 
 int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool blocks, mx_why *why) {

@@ -39,7 +39,7 @@ def test_an_option_that_is_given_twice_for_a_field(memext, place, words, naming)
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("end", ["h5", "NC", "raw"])
+@pytest.mark.parametrize("end", ["h5", "NC", "tif"])
 def test_a_result_of_another_format(memext, place, end):
     """The command writes .npy: a file whose name says something else would not be what it says."""
     (place / "probes").write_text("u 1 1 1\n")
