@@ -155,4 +155,6 @@ def test_a_question_that_is_forbidden(memext, place):
         done = memext(*words, preexec_fn=forbid(number), timeout=60)
         if done.returncode == 77:
             pytest.skip("no filter of system calls can be set here")
+        if "AddressSanitizer: CHECK failed" in done.stderr:
+            pytest.skip("AddressSanitizer itself cannot do without this system call")
         assert done.returncode == 2 and "sched_getaffinity" in done.stderr and os.listdir(place) == [], (words, done)
