@@ -78,12 +78,12 @@ enum mx_advice {
 
 struct mx_device_options {
     uint32_t size;
-    const char *backend;   /* "dram" "swap" "mmap" "aio" "uring"; NULL = the first of uring, aio that works
-                              here.   "fault:NAME" wraps backend NAME for tests, see `fault`. */
-    const char *path;      /* directory, file or block device; where nothing is yet, a name that ends in .memext
-                              or .store is that of a new file; ignored by dram and swap */
-    uint64_t expect_bytes; /* total of the Buffers to come, for the space check; 0 = no check at open */
-    uint32_t queue_depth;  /* requests in flight, 1..4096; 0 = 32 */
+    const char *backend; /* "dram" "swap" "mmap" "aio" "uring"; NULL = the first of uring, aio that works
+                            here.   "fault:NAME" wraps backend NAME for tests, see `fault`. */
+    const char *path;    /* directory, file or block device; where nothing is yet, a name that ends in .memext
+                            or .store is that of a new file; ignored by dram and swap */
+    uint64_t expect_bytes;      /* total of the Buffers to come, for the space check; 0 = no check at open */
+    uint32_t queue_depth;       /* requests in flight, 1..4096; 0 = 32 */
     uint32_t max_request_bytes; /* longest single request, rounded down to the alignment; 0 = 1 MiB */
     uint32_t workers;           /* copying threads of mapped backends, 1..64; 0 = min(cores, 4) */
     enum mx_advice advice;      /* mapped backends: applied to every Buffer when it is mapped */
@@ -191,9 +191,9 @@ int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
 int mx_store_report(const char *path, mx_why *why, char **out);
 
 /* Gives up a store: its file in a directory goes, a file or block device may be overwritten from then on.
- * generation and run: as mx_store_report told of it (`run`, a number; 0 = none), so that nobody's state goes but the
- * one that is meant: -ESTALE with a sentence where it has gone on, or another store lies there. generation 0 = whatever
- * it is. Errors of mx_device_open otherwise. */
+ * generation and run: as mx_store_report told of it (`run`, a number; 0 = none), so that nobody's state goes
+ * but the one that is meant: -ESTALE with a sentence where it has gone on, or another store lies there.
+ * generation 0 = whatever it is. Errors of mx_device_open otherwise. */
 int mx_store_discard(const char *path, uint64_t generation, uint64_t run, mx_why *why);
 
 /* ------------------------------------------------------------------ Buffer */
@@ -341,8 +341,8 @@ struct mx_source {
     /* Instead of region, which is NULL then: the same row by row. row->y0 and row->z0 say which one, cell x
      * lies at row->data + x * element, x from 0 to row->x1 - 1. */
     int (*row)(void *context, const struct mx_grid_box *row, mx_why *why);
-    /* A hash of the values of this field ("" without a kernel): another one where they are others. The store keeps
-     * it, and a run is resumed only with the same. NULL = the name tells all. */
+    /* A hash of the values of this field ("" without a kernel): another one where they are others. The store
+     * keeps it, and a run is resumed only with the same. NULL = the name tells all. */
     int (*identity)(void *context, const char *field, uint64_t *out, mx_why *why);
 };
 
@@ -371,9 +371,9 @@ struct mx_run_options {
      * long options in memext(1); NULL ends the list. Numbers that are several words there are separated by
      * blanks: {"size=510 510 1022", "steps=64", "device=/mnt/nvme", "dram=512MiB", "verify", NULL}. Also
      * "snapshot=100:DIR:4", which writes every fourth cell of the state every 100 steps to DIR while the run
-     * goes on. "same" beside "resume": the options say all of the problem; what is not given has its default, not what
-     * the store has, and a store of another problem is refused (-EEXIST). Not taken: json, quiet, explain, help.
-     * Copied. */
+     * goes on. "same" beside "resume": the options say all of the problem; what is not given has its default,
+     * not what the store has, and a store of another problem is refused (-EEXIST). Not taken: json, quiet,
+     * explain, help. Copied. */
     const char *const *options;
     const struct mx_source *source; /* instead of the options init and input; NULL = none. Copied */
     const struct mx_sink *sink;     /* instead of the option output; NULL = none. Copied */
@@ -393,10 +393,10 @@ int mx_run_open(const struct mx_run_options *options, mx_why *why, mx_run **out)
  * called again after an error. */
 int mx_run_prepare(mx_run *run, mx_why *why);
 
-/* With the options `resume` and `same`: is the problem that is asked for the one that the store in the place holds
- * a state of, whatever its step? 0, or -EEXIST with a sentence that names what differs and the way out; -ENOENT (no
- * store), -EINVAL (it holds no state), errors of files that are compared. Opens and changes nothing; the run cannot be
- * started afterwards. Waits for a thread of its own. */
+/* With the options `resume` and `same`: is the problem that is asked for the one that the store in the place
+ * holds a state of, whatever its step? 0, or -EEXIST with a sentence that names what differs and the way out;
+ * -ENOENT (no store), -EINVAL (it holds no state), errors of files that are compared. Opens and changes
+ * nothing; the run cannot be started afterwards. Waits for a thread of its own. */
 int mx_run_compare(mx_run *run, mx_why *why);
 
 /* Starts the run on threads of its own, which block all signals, and returns. -EALREADY (it was started, or
