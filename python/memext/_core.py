@@ -72,6 +72,18 @@ def look(path: Any) -> dict:
     return take_json(lib.mx_store_report, _path(path))
 
 
+def state_of(path: Any) -> tuple[bool, bytes]:
+    """Is a store being worked on, and what tells the state that it holds from every other: generation, note, Buffers."""
+    why, facts = new_why(), ffi.new("struct mx_store_facts *", {"size": ffi.sizeof("struct mx_store_facts")})
+    check(lib.mx_store_look(_path(path), why, facts), why)
+    extents = ffi.buffer(facts.extents, facts.n_extents * ffi.sizeof("struct mx_store_extent"))[:]
+    return facts.in_use, facts.generation.to_bytes(8, "little") + ffi.buffer(facts.note, facts.note_bytes)[:] + extents
+
+
+def generation_of(state: bytes) -> int:
+    return int.from_bytes(state[:8], "little")
+
+
 def _path(path: Any) -> bytes:
     import os
     return os.fsencode(os.fspath(path))

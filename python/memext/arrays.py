@@ -148,7 +148,7 @@ class RawArray(Array):
     """Cells in a file at regular distances: raw files, .npy, NRRD, contiguous HDF5, and stores."""
 
     def __init__(self, path: Any, shape: tuple[int, ...], dtype: Any, offset: int = 0, row_pitch: int | None = None,
-                 plane_pitch: int | None = None, name: str | None = None, check: Callable[[], None] | None = None):
+                 plane_pitch: int | None = None, name: str | None = None, check: _Unchanged | None = None):
         super().__init__(shape, dtype)
         self.path, self.offset = pathlib.Path(path), offset
         self.row_pitch = row_pitch if row_pitch is not None else self.shape[2] * self.dtype.itemsize
@@ -159,10 +159,16 @@ class RawArray(Array):
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
         if self._check is not None:
-            self._check()
+            self._check.before()
         out = np.empty((_count(z), _count(y), _count(x)), self.dtype)
         if out.size == 0:
             return out
+        self._read(z, y, x, out)
+        if self._check is not None:
+            self._check.after()
+        return out
+
+    def _read(self, z: slice, y: slice, x: slice, out: np.ndarray) -> None:
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -178,7 +184,6 @@ class RawArray(Array):
                     self._plane(fd, plane, y, x, out[i])
         finally:
             os.close(fd)
-        return out
 
     def _plane(self, fd: int, z: int, y: slice, x: slice, out: np.ndarray) -> None:
         cell = self.dtype.itemsize
@@ -298,33 +303,49 @@ class PagesArray(Array):
 
 
 class _Unchanged:
-    """Refuses what a store held when its array was made, once it holds something else. place: what keeps the store's directory, if something does."""
+    """Refuses what a store held when it was opened, once it holds something else. place: what keeps the store's directory, if something does."""
 
-    def __init__(self, path: pathlib.Path, generation: int, place: Any = None):
-        self.path, self.generation, self.place = path, generation, place
+    def __init__(self, path: pathlib.Path, state: bytes, place: Any = None):
+        self.path, self.state, self.place = path, state, place
 
-    def __call__(self) -> None:
-        now = _core.look(self.path)
-        if now["in_use"]:
+    def before(self) -> None:
+        in_use, state = _core.state_of(self.path)
+        if in_use:
             raise _refuse(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)
-        if now["generation"] != self.generation:
-            raise _refuse(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
+        if state != self.state:
+            self.gone_on()
+
+    def after(self) -> None:
+        """A run commits its next state before it writes over this one: what was read is whole if nothing was committed meanwhile."""
+        if _core.state_of(self.path)[1] != self.state:
+            self.gone_on()
+
+    def gone_on(self) -> None:
+        raise _refuse(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
 
 
 class Store:
-    """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame."""
+    """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame.
+
+    The store of a rank has the planes of its rank: fields of the state without a frame where another rank goes on, so that those of all ranks, one
+    after the other, are the grid; read-only fields with one."""
 
     def __init__(self, path: Any, place: Any = None):
-        self.place_given, self._place = pathlib.Path(path), place
-        self.info = _core.look(path)
+        self.place_given = pathlib.Path(path)
+        path = os.path.abspath(os.fsdecode(path))
+        state, self.info = _core.state_of(path)[1], _core.look(path)
+        while _core.generation_of(state) != self.info["generation"]:  # a run that is under way has committed in between
+            state, self.info = _core.state_of(path)[1], _core.look(path)
         self.path = pathlib.Path(self.info["place"])
+        self._unchanged = _Unchanged(self.path, state, place)
         self.state: str = self.info["state"]
         self.step: int = self.info["step"]
 
     @property
     def shape(self) -> tuple[int, int, int]:
         p = self._problem()
-        return tuple(p[n] + 2 * p["h"] for n in ("nz", "ny", "nx"))
+        planes = [a["planes"] for a in self.info["arrays"]]
+        return min(planes, default=p["nz"] + 2 * p["h"]), p["ny"] + 2 * p["h"], p["nx"] + 2 * p["h"]
 
     @property
     def steps(self) -> int:
@@ -358,16 +379,29 @@ class Store:
         return len(self.fields)
 
     def __getitem__(self, name: str) -> RawArray:
+        a = self._described(name)
+        return self._array(a, 0, a["frame_low"], a["frame_high"])
+
+    def part(self, name: str, frame: bool) -> RawArray:
+        """A field where it lies, without its frame, or with as much of it as all fields have."""
+        arrays = self.info["arrays"]
+        low, high = (min(a[n] for a in arrays) if frame else 0 for n in ("frame_low", "frame_high"))
+        return self._array(self._described(name), 0 if frame else self.frame, low, high)
+
+    def _described(self, name: str) -> dict:
         for a in self.info.get("arrays", []):
             if a["name"] == name:
-                return self._array(a)
+                return a
         self._problem()
         raise KeyError(f"{name} is no field of {self.path}: it has {', '.join(self.fields)}")
 
-    def _array(self, a: dict) -> RawArray:
+    def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
+        """off: cells of frame left out in y and x; low, high: planes of it that are taken along."""
         from .kernel import type_name
-        return RawArray(self.path, self.shape, "<" + type_name(a["dtype"]), a["offset_bytes"], a["row_pitch_bytes"], a["plane_pitch_bytes"],
-                        a["name"], _Unchanged(self.path, self.info["generation"], self._place))
+        dtype, row, plane = np.dtype("<" + type_name(a["dtype"])), a["row_pitch_bytes"], a["plane_pitch_bytes"]
+        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *(n - 2 * off for n in self.shape[1:])
+        offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
+        return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged)
 
     def discard(self) -> None:
         """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on. What a run has made of it

@@ -8,20 +8,10 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .arrays import Array, RawArray, Store, _module, as_array
+from .arrays import Array, Store, _module, as_array
 from .arrays import open as open_any
 from .errors import MemextError
 from .saving import _beside, _check, _chunks, _groups, _is_zarr, _remove, _replace, _sync, xdmf
-
-
-def interior(array: Array, h: int) -> Array:
-    """An array without h cells on every side, where it lies."""
-    if h == 0:
-        return array
-    assert isinstance(array, RawArray)
-    return RawArray(array.path, tuple(n - 2 * h for n in array.shape), array.dtype,
-                    array.offset + h * (array.plane_pitch + array.row_pitch + array.dtype.itemsize), array.row_pitch, array.plane_pitch, array.name,
-                    array._check)
 
 
 def _pairs(a: np.ndarray, axis: int) -> np.ndarray:
@@ -153,7 +143,7 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
     if not 1 <= levels <= 16:
         raise MemextError(f"{levels} levels of a pyramid: 1 to 16", errno.EINVAL)
     if isinstance(what, Store):
-        whole = {n: interior(what[n], 0 if frame else what.frame) for n in what.fields}
+        whole = {n: what.part(n, frame) for n in what.fields}
     else:
         whole = {pathlib.PurePath(what.name).stem or "array": what}
     if not whole:

@@ -282,28 +282,27 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
 
 
 def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str, Any]:
-    h = 0 if frame else store.frame
     shapes = {}
     with h5py.File(path, "w") as file:
         for name in store.fields:
-            a = store[name]
-            cell, (nz, ny, nx) = a.dtype.itemsize, (n - 2 * h for n in a.shape)
-            columns, pitch = a.plane_pitch // cell, a.row_pitch // cell
-            space = h5py.h5s.create_simple((a.shape[0], columns))
+            whole, part = store[name], store.part(name, frame)
+            cell, begin = whole.dtype.itemsize, part.offset - whole.offset
+            columns, pitch = whole.plane_pitch // cell, whole.row_pitch // cell
+            space = h5py.h5s.create_simple((whole.shape[0], columns))
             plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            plist.set_external(os.fsencode(a.path.resolve()), a.offset, a.plane_pitch * a.shape[0])
+            plist.set_external(os.fsencode(whole.path.resolve()), whole.offset, whole.plane_pitch * whole.shape[0])
             raw = file.require_group("raw")
-            kind = h5py.h5t.py_create(a.dtype, logical=True)
+            kind = h5py.h5t.py_create(whole.dtype, logical=True)
             h5py.h5d.create(raw.id, name.encode(), kind, space, plist)
-            virtual = h5py.h5s.create_simple((nz, ny, nx))
+            virtual = h5py.h5s.create_simple(part.shape)
             plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             plist.set_layout(h5py.h5d.VIRTUAL)
-            source = h5py.h5s.create_simple((a.shape[0], columns))
-            source.select_hyperslab((h, h * pitch + h), (nz, ny), (1, pitch), (1, nx))
+            source = h5py.h5s.create_simple((whole.shape[0], columns))
+            source.select_hyperslab((begin // whole.plane_pitch, begin % whole.plane_pitch // cell), part.shape[:2], (1, pitch), (1, part.shape[2]))
             plist.set_virtual(virtual, b".", f"/raw/{name}".encode(), source)
             h5py.h5d.create(file.id, name.encode(), kind, virtual, plist)
             file[name].attrs["step"] = store.step
-            shapes[name] = ((nz, ny, nx), a.dtype)
+            shapes[name] = (part.shape, whole.dtype)
     return shapes
 
 

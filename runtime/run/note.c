@@ -602,6 +602,25 @@ static void parse_ranks(struct reader *r, const json_t *o, struct mx_note *n) {
     n->fixed_beyond = whole(r, o, "fixed_beyond", 0, p->all_nz);
 }
 
+bool mx_note_has_neighbour(const struct mx_note *n, int end) {
+    const bool last = n->rank == (end == 0 ? 0 : n->ranks - 1);
+    return n->ranks > 0 && (!last || mx_sides_periodic(&n->sides, MX_DIM_Z));
+}
+
+/* Copies of the fields of C in the store of a rank reach beyond its planes. */
+static void lay_beyond(struct reader *r, const struct mx_note *n, struct mx_layout *l) {
+    const bool low = mx_note_has_neighbour(n, 0), high = mx_note_has_neighbour(n, 1);
+    const int64_t planes = l->planes + (low + high) * n->fixed_beyond;
+    for (int32_t i = 0; i < mx_fixed_count(&n->problem); i++) {
+        struct mx_fixed_layout *f = &l->fixed[i];
+        if (f->user_file) continue;
+        r->ok &= (mx_wide)planes * f->plane_pitch_bytes <= INT64_MAX / 4;
+        if (!r->ok) return;
+        f->offset_bytes = low ? n->fixed_beyond * f->plane_pitch_bytes : 0;
+        f->bytes = planes * f->plane_pitch_bytes;
+    }
+}
+
 static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
     const json_t *input = json_object_get(o, "input");
     if (input == NULL && json_object_get(o, "source") != NULL) {
@@ -755,6 +774,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
     parse_sides(r, o, &n->problem, &n->sides);
+    if (r->ok) lay_beyond(r, n, &n->layout);
     if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");

@@ -46,7 +46,7 @@ struct mx_note {
     int32_t before_buffer;   /* Buffer, for the others may not have come as far */
     int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
-    struct mx_layout layout; /* of the Buffers: fixed once they are made */
+    struct mx_layout layout; /* of the Buffers, as they lie in this store: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */
     int32_t buffer, n_buffers;
     /* No Buffer holds a state: step 0 is what the run begins with, the first sweep reads it there. sample: of
@@ -90,6 +90,9 @@ static inline bool mx_note_complete(const struct mx_note *n) {
 static inline uint32_t mx_note_all_buffers(const struct mx_note *n) {
     return (UINT32_C(1) << n->n_buffers) - 1;
 }
+
+/* Of the store of a rank: do the planes of another one follow below (end 0) or above (1) its own? */
+bool mx_note_has_neighbour(const struct mx_note *n, int end);
 
 /* Paths are bytes, JSON is UTF-8: what is not plain ASCII is written as %XX. `out` of escape has room for
  * MX_NOTE_ESCAPED_BYTES; unescape is false where the text is too long or was not written by it. */

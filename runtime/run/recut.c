@@ -17,6 +17,7 @@ struct mx_former {
     int32_t buffer;
     struct mx_layout layout;
     int64_t integrity_unit;
+    uint64_t generation; /* of the store when its note was read */
 };
 
 /* ------------------------------------------------------------------ which set */
@@ -226,15 +227,6 @@ const char *mx_run_committed_place(const struct mx_run *r) {
     return here || c->base[0] == 0 ? r->report.device.place : c->base;
 }
 
-/* The fields of C as they lie in a store: those of a rank reach beyond its planes. */
-static void lay_fixed(const struct mx_note *n, struct mx_layout *l) {
-    const bool ring = mx_sides_periodic(&n->sides, MX_DIM_Z);
-    const bool low = n->ranks > 0 && (n->rank > 0 || ring);
-    for (int32_t i = 0; i < mx_fixed_count(&n->problem); i++)
-        if (low && !l->fixed[i].user_file)
-            l->fixed[i].offset_bytes = n->fixed_beyond * l->fixed[i].plane_pitch_bytes;
-}
-
 static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int64_t next_plane) {
     struct mx_former *f = &r->recut.former[k];
     const struct mx_note *n = &s->note;
@@ -251,7 +243,7 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     f->buffer = newest ? n->buffer : n->before_buffer;
     f->layout = n->layout;
     f->integrity_unit = n->integrity_unit;
-    lay_fixed(n, &f->layout);
+    f->generation = s->facts.generation;
     return 0;
 }
 
@@ -336,6 +328,19 @@ static int64_t pitch_of(const struct reader *e, const struct mx_former *f) {
     return e->fixed < 0 ? f->layout.plane_pitch_bytes : f->layout.fixed[e->fixed].plane_pitch_bytes;
 }
 
+/* Another memext may have gone on with the store between the look and the lock. */
+static int check_unchanged(struct reader *e, const struct mx_former *f) {
+    struct mx_store_facts *now = calloc(1, sizeof *now);
+    if (now == NULL) return mx_fail(&e->r->why, -ENOMEM, "no memory for the note of a store");
+    now->size = sizeof *now;
+    int err = mx_store_look(f->path, &e->r->why, now);
+    if (err == 0 && now->generation != f->generation)
+        err = mx_fail(&e->r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+                      f->path);
+    free(now);
+    return err;
+}
+
 static int open_device(struct reader *e, const struct mx_former *f, const char *backend) {
     const struct mx_options *o = &e->r->o;
     const struct mx_device_options d = {.size = sizeof d,
@@ -349,6 +354,7 @@ static int open_device(struct reader *e, const struct mx_former *f, const char *
                                         .keep = true};
     struct mx_device_facts facts = {.size = sizeof facts};
     int err = mx_device_open(&d, &e->r->why, &e->device);
+    if (err == 0 && (err = check_unchanged(e, f)) < 0) close_store(e);
     if (err < 0) return err;
     mx_device_facts(e->device, &facts);
     if (pitch_of(e, f) % facts.offset_align_bytes == 0 && f->integrity_unit % facts.offset_align_bytes == 0)

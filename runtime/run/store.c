@@ -85,45 +85,54 @@ static const struct mx_store_extent *extent_of(const struct mx_store_facts *f, c
     return NULL;
 }
 
-static void add_array(json_t *list, const char *name, enum mx_dtype dtype,
+/* `low` and `high` planes of a frame are below and above the store's own. */
+static void add_array(json_t *list, const struct mx_note *n, const char *name, enum mx_dtype dtype,
                       const struct mx_store_extent *extent, int64_t offset_bytes, int64_t row_pitch_bytes,
-                      int64_t plane_pitch_bytes) {
+                      int64_t plane_pitch_bytes, int32_t low, int32_t high) {
     if (extent == NULL) return;
+    offset_bytes += (n->problem.h - low) * plane_pitch_bytes;
     json_t *o = json_object();
     put(o, "name", json_string(name));
     put(o, "dtype", json_string(mx_dtype_name(dtype)));
     put(o, "offset_bytes", json_integer((json_int_t)extent->offset_bytes + offset_bytes));
     put(o, "row_pitch_bytes", json_integer(row_pitch_bytes));
     put(o, "plane_pitch_bytes", json_integer(plane_pitch_bytes));
+    put(o, "planes", json_integer(n->problem.nz + low + high));
+    put(o, "frame_low", json_integer(low));
+    put(o, "frame_high", json_integer(high));
     json_array_append_new(list, o);
 }
 
 /* Where the cells of the committed state lie in the file, for programs that read them there: of leapfrog
  * systems the arrays change places with every step. Fields that are read in files of the user are not here.
+ * In the store of a rank, planes of the state beyond its own are stale: they are the neighbour's to compute.
  */
 static json_t *json_arrays(const struct mx_stored *s) {
     const struct mx_note *n = &s->note;
     const struct mx_layout *l = &n->layout;
     const bool pairs = mx_reads_old(&n->problem), leapfrog = mx_form(&n->problem) == MX_LEAPFROG;
+    const int32_t h = n->problem.h, low = mx_note_has_neighbour(n, 0) ? 0 : h,
+                  high = mx_note_has_neighbour(n, 1) ? 0 : h;
     json_t *list = json_array();
     if (n->pending) return list;
     if (n->problem.system == NULL)
-        add_array(list, "u", n->problem.dtype, extent_of(&s->facts, mx_note_buffers[n->buffer]), 0,
-                  l->row_pitch_bytes, l->plane_pitch_bytes);
+        add_array(list, n, "u", n->problem.dtype, extent_of(&s->facts, mx_note_buffers[n->buffer]), 0,
+                  l->row_pitch_bytes, l->plane_pitch_bytes, low, high);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
         char name[16];
         if (f->array == MX_FIELD_OF_C) {
             const struct mx_fixed_layout *c = &l->fixed[f->index];
             if (!c->user_file)
-                add_array(list, f->name, f->dtype, extent_of(&s->facts, mx_note_fixed(f->index, name)), 0,
-                          c->row_pitch_bytes, c->plane_pitch_bytes);
+                add_array(list, n, f->name, f->dtype, extent_of(&s->facts, mx_note_fixed(f->index, name)),
+                          c->offset_bytes, c->row_pitch_bytes, c->plane_pitch_bytes, h, h);
             continue;
         }
         const int array = leapfrog ? f->array ^ (int)(n->time & 1) : f->array;
         const char *buffer = pairs && array == 1 ? mx_note_partners[n->buffer] : mx_note_buffers[n->buffer];
-        add_array(list, f->name, f->dtype, extent_of(&s->facts, buffer),
-                  l->field_offset_bytes[array][f->index], l->row_pitch_bytes, l->plane_pitch_bytes);
+        add_array(list, n, f->name, f->dtype, extent_of(&s->facts, buffer),
+                  l->field_offset_bytes[array][f->index], l->row_pitch_bytes, l->plane_pitch_bytes, low,
+                  high);
     }
     return list;
 }

@@ -257,7 +257,7 @@ def test_verify(memext, place, tmp_path, name):
         told = json.loads(memext("info", store, "--json", "-").stdout)["store"]
         with open(store, "r+b") as file:  # a cell of a plane in the middle of rank 1
             array = told["arrays"][0]
-            file.seek(array["offset_bytes"] + 9 * array["plane_pitch_bytes"] + 7 * array["row_pitch_bytes"] + 5 * 8)
+            file.seek(array["offset_bytes"] + 8 * array["plane_pitch_bytes"] + 7 * array["row_pitch_bytes"] + 5 * 8)
             file.write(b"\x01\x02\x03")
         pulse = words[-2:]
         done = memext("run", "--resume", "-d", place, "--ranks", 3, *EACH, *pulse, "--verify", "--quiet")

@@ -186,8 +186,11 @@ int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
 /* The same with what its note says, as one JSON object, the one that `memext info PATH --json` has as
  * `store`: state, problem, plan, step and, as `arrays`, name, dtype, offset_bytes, row_pitch_bytes and
  * plane_pitch_bytes of every field in the file: of its first cell, frame counted, which reaches
- * problem.h cells beyond nx, ny and nz on every side. They hold step `step` until somebody goes on with the
- * store. *out is to be given to free(). Errors as above; -ENOMEM. */
+ * problem.h cells beyond nx and ny on every side. `planes` counts its planes: frame_low of a frame, nz,
+ * frame_high of a frame, problem.h each. In the store of a rank a field of the state has no frame where the
+ * planes of another rank follow (0); a read-only field has. They hold step `step` until somebody goes on with
+ * the store: look at its generation again after a read. *out is to be given to free(). Errors as above;
+ * -ENOMEM. */
 int mx_store_report(const char *path, mx_why *why, char **out);
 
 /* Gives up a store: its file in a directory goes, a file or block device may be overwritten from then on.

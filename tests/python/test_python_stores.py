@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: F401, F811 - fixtures
+"""Stores as arrays in Python: those of ranks have the planes that they say, and what a run writes over meanwhile is not handed out."""
+import os
+import shutil
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from test_python_package import cache, environment, mx  # fixtures
+
+DIFFUSION = ROOT / "systems" / "diffusion.c"
+
+
+@pytest.fixture
+def rank_stores(memext, quick_place):
+    """make(ranks, *options) -> (directories of the ranks' stores, u and k of the whole grid)"""
+    def make(ranks, *options):
+        k = np.random.default_rng(1).random((22, 12, 13), dtype="f4") * 0.8 + 0.2
+        np.save(quick_place / "k.npy", k)
+        (quick_place / "p").mkdir()
+        (quick_place / "q").mkdir()
+        words = ["--kernel", DIFFUSION, "-n", 11, 10, 20, "-t", 7, "--init", "random", "--field", f"k={quick_place}/k.npy", "--field-copy", "--keep", *options]
+        memext.run(*words, "-d", quick_place / "p", "--ranks", ranks)
+        memext.run(*words, "-d", quick_place / "q", "--output", f"u={quick_place}/u.npy")
+        return [quick_place / "p" / f"rank-{i}" for i in range(ranks)], np.load(quick_place / "u.npy"), quick_place / "q"
+    return make
+
+
+@pytest.mark.parametrize("ranks, options", [(2, []), (3, []), (3, ["--side", "z=periodic"]), (2, ["--side", "z=mirror"])])
+def test_stores_of_ranks_have_the_planes_that_they_say(mx, rank_stores, ranks, options):
+    """Of the state the planes of all ranks one after the other are the grid (around a periodic z without its frame); of a read-only field each
+    has its planes with a frame."""
+    places, u, whole = rank_stores(ranks, *options)
+    k, stores = np.asarray(mx.open(whole)["k"]), [mx.open(place) for place in places]
+    ring = "z=periodic" in options
+    assert np.array_equal(np.concatenate([s["u"] for s in stores]), u[1:-1] if ring else u)
+    for s in stores:
+        first, planes = s.info["first_plane"], s.info["problem"]["nz"]
+        assert np.array_equal(s["k"], k[first:first + planes + 2]) and s["k"].shape[1:] == s.shape[1:] and s.shape == s["u"].shape
+        assert np.array_equal(s.part("u", False), u[first + 1:first + 1 + planes, 1:-1, 1:-1])
+        assert np.array_equal(s.part("k", False), k[first + 1:first + 1 + planes, 1:-1, 1:-1])
+        assert s.part("k", True).shape == s.part("u", True).shape == s.shape
+
+
+def test_what_shows_the_store_of_a_rank_has_its_planes_too(mx, rank_stores, tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    places, u, whole = rank_stores(2)
+    k, store = np.asarray(mx.open(whole)["k"]), mx.open(places[1])
+    for frame, planes in ((False, slice(11, 21)), (True, slice(11, 22))):
+        inner = slice(0, None) if frame else slice(1, -1)
+        with h5py.File(store.link(tmp_path / f"{frame}.h5", frame=frame), "r") as file:
+            assert np.array_equal(file["u"], u[planes, inner, inner]) and np.array_equal(file["k"], k[planes, inner, inner])
+        levels = store.pyramid(tmp_path / f"{frame}-pyramid.h5", 1, frame=frame)
+        assert np.array_equal(levels["u"][0], u[planes, inner, inner]) and levels["k"][1].shape == levels["u"][1].shape
+
+
+@pytest.fixture
+def gone_over(memext, mx, quick_place, monkeypatch):
+    """(place, meanwhile(how, nth)): a store of two steps; in the nth read of its file from then on, before the cells come, `how` happens to it."""
+    words = ["-n", 20, 21, 22, "-d", quick_place, "--keep", "--commit-every", 0, "--plan", "stream by=21 bt=1 threads=1"]
+    memext.run(*words, "-t", 2, "--init", "random")
+
+    def go_on():
+        memext.run("--resume", "-d", quick_place, "-t", 9, "--keep")
+
+    def replace():
+        (quick_place / "memext.store").unlink()
+        memext.run(*words, "-t", 2, "--init", "gauss")
+
+    def remove():
+        shutil.rmtree(quick_place)
+        quick_place.mkdir()
+    read, state = os.preadv, {"left": -1, "how": None}
+
+    def preadv(fd, buffers, at):
+        state["left"] -= 1
+        if state["left"] == 0:
+            {"go on": go_on, "replace": replace, "remove": remove}[state["how"]]()
+        return read(fd, buffers, at)
+
+    def meanwhile(how, nth):
+        state.update(how=how, left=nth)
+        monkeypatch.setattr(os, "preadv", preadv)
+    return quick_place, meanwhile
+
+
+READERS = {"all": lambda mx, s, out: np.asarray(s["u"]), "slices": lambda mx, s, out: s["u"][3:9, ::2, 1:4], "plane": lambda mx, s, out: s["u"].plane(4),
+           "save": lambda mx, s, out: s["u"].save(out / "u.npy"), "pyramid": lambda mx, s, out: s.pyramid(out / "u.h5", 1),
+           "sections": lambda mx, s, out: s["u"].slices(), "without a frame": lambda mx, s, out: s.part("u", False)[...],
+           "a run": lambda mx, s, out: mx.Run(u=s["u"], dram="64MiB", device=out).advance(1)}
+
+
+@pytest.mark.parametrize("how, codes", [("go on", {"ESTALE"}), ("replace", {"ESTALE"}), ("remove", {"ENOENT"})])
+def test_what_a_run_writes_over_while_it_is_read_is_refused(mx, gone_over, tmp_path, how, codes):
+    place, meanwhile = gone_over
+    store = mx.open(place)
+    meanwhile(how, 2)
+    with pytest.raises(mx.MemextError) as caught:
+        np.asarray(store["u"])
+    assert caught.value.errorname in codes, str(caught.value)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_whatever_reads_a_store_sees_that_it_has_gone_on(mx, gone_over, tmp_path, reader):
+    if reader == "pyramid":
+        pytest.importorskip("h5py", reason="h5py is not installed")
+    place, meanwhile = gone_over
+    store = mx.open(place)
+    meanwhile("go on", 1)
+    with pytest.raises(mx.MemextError, match="has gone on"):
+        READERS[reader](mx, store, tmp_path)
+    assert not [p.name for p in tmp_path.iterdir() if not p.name.startswith("memext.store")], "a file of mixed steps"
+    assert np.isfinite(np.asarray(mx.open(place)["u"])).all()
+
+
+def test_a_store_that_is_only_read_by_others_is_read(mx, gone_over, memext, tmp_path):
+    place, _ = gone_over
+    store = mx.open(place)
+    want = np.asarray(store["u"])
+    memext("export", place, "-o", tmp_path / "u.npy")
+    assert np.array_equal(store["u"], want) and np.array_equal(np.load(tmp_path / "u.npy"), want)
