@@ -16,6 +16,7 @@ import numpy as np
 
 from . import expressions as ex
 from .errors import KernelError
+from .known import Taker
 from .symbolic import SymbolicPart, is_symbolic
 from .translate import RESERVED, Cell, FieldRef, Translator, Untranslatable
 
@@ -61,12 +62,13 @@ def _check_name(name: str, what: str, source: str) -> None:
 class _Part:
     """One function: the cell of a level, or a reduction."""
 
-    def __init__(self, function: Callable, fixed: dict[str, str | None], params: dict[str, float]):
+    def __init__(self, function: Callable, fixed: dict[str, str | None], params: dict[str, float], taken: Any = None):
+        """taken: the function as it was when it was decorated, if that was before (known.py)."""
         if not isinstance(function, types.FunctionType):
             raise KernelError(f"{function!r} is no Python function")
         self.function, self.name = function, function.__name__
         self.file, self.line = inspect.getsourcefile(function) or "?", function.__code__.co_firstlineno
-        arguments = inspect.signature(function).parameters.values()
+        arguments = inspect.signature(function, follow_wrapped=False).parameters.values()
         for a in arguments:
             if a.kind not in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) or a.default is not a.empty:
                 raise KernelError(f"the argument {a.name} of {self.name}: fields, parameters and x, y, z, t alone, without defaults",
@@ -79,6 +81,7 @@ class _Part:
         self.fields = [name for name in self.arguments if name not in known]
         for name in self.fields:
             _check_name(name, "a field", self.name)
+        self.taken = Taker().function(function) if taken is None else taken
 
     def translate(self, dtypes: Mapping[str, str], real: str, computed: list[str] | None, readable: Iterable[str] | None = None) -> Cell:
         """computed: fields that the function returns values of, None = one value of its own; readable: None = all."""
@@ -93,7 +96,7 @@ class _Part:
         for name in self.coordinates:
             given[name] = ex.coordinate(name)
         translator.taken.update(self.arguments)
-        value = translator.function(self.function, given)
+        value = translator.function(self.taken, given)
         count = 1 if computed is None else len(computed)
         if not isinstance(value, (tuple, list)):
             value = (value,)
@@ -460,6 +463,9 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
         def heat(u, k, dt):
             return u + dt * k * (u[-1,0,0] + u[1,0,0] + u[0,-1,0] + u[0,1,0] + u[0,0,-1] + u[0,0,1] - 6 * u)
 
+    Names from outside the function are taken once, when it is decorated: what changes afterwards does not change the kernel. Functions that it calls
+    are translated too, or must be known to be pure; others, such as np.random.normal, are refused.
+
     Or of SymPy expressions, {field: its new value}: fields are sympy.IndexedBase("u")[dx, dy, dz], symbols u for u[0, 0, 0] and u_old, or
     functions u(x + 1, y, z), as finite differences come; params and coordinates are symbols of their names.
 
@@ -551,13 +557,14 @@ class Reduction:
         self.function, self.per, self.op, self.params = function, per, op, {n: float(v) for n, v in (params or {}).items()}
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
+        self._taken = Taker().function(function) if isinstance(function, types.FunctionType) else None
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.function(*args, **keywords)
 
     def part(self, kernel: Kernel) -> _Part:
         fixed = {n: d for n, d in kernel._fixed.items() if n in inspect.signature(self.function).parameters}
-        part = _Part(self.function, fixed, {**kernel.params, **self.params})
+        part = _Part(self.function, fixed, {**kernel.params, **self.params}, self._taken)
         unknown = [n for n in part.fields if n not in kernel.state + kernel.partner]
         if unknown:
             raise KernelError(f"{', '.join(unknown)} of {self.name} is no field of {kernel.name}", part.file, part.line)

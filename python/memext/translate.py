@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Python functions over one cell become expressions: an interpreter of their syntax tree in which fields are symbols and all else is a
-constant, so that loops over constants are unrolled, helper functions are put in place, and names mean what they mean in Python."""
+constant, so that loops over constants are unrolled, helper functions are put in place, and names mean what they mean in Python. What is called
+is translated too, or known to be pure (known.py); names from outside mean what they meant when the function was decorated."""
 from __future__ import annotations
 
 import ast
 import builtins
-import inspect
-import textwrap
-import types
+import functools
+import itertools
+import operator
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -16,6 +17,7 @@ import numpy as np
 from . import expressions as ex
 from .errors import KernelError
 from .expressions import Node, Untranslatable
+from .known import Function, Method, Outside, call_pure, called, changes, check_plain, is_pure, items_of
 
 MOST_STEPS = 100_000  # statements that a cell may take, loops unrolled
 
@@ -56,9 +58,22 @@ class Cell:
         return {n.data if isinstance(n.data, str) else n.data[0] for n in self.nodes() if n.op == op}
 
 
-class _Return(Exception):
+class _Jump(Exception):
+    """Leaves the statements that are being translated."""
+    word = "return"
+
+
+class _Return(_Jump):
     def __init__(self, value: Any):
         self.value = value
+
+
+class _Break(_Jump):
+    word = "break"
+
+
+class _Continue(_Jump):
+    word = "continue"
 
 
 class _Special:
@@ -129,7 +144,7 @@ def sqrt(a):
 _table: dict[Any, _Special] = {}
 
 
-def _special(function: Any) -> _Special | None:
+def special(function: Any) -> _Special | None:
     if not _table:
         _table.update(_specials())
     return _table.get(id(function))
@@ -148,36 +163,41 @@ def _node(value: Any) -> Node:
 def _symbolic(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(map(_symbolic, value))
+    if isinstance(value, dict):
+        return any(map(_symbolic, value.values()))
     return isinstance(value, (Node, FieldRef))
+
+
+def _truth(value: Any) -> bool:
+    """Of a value that is known."""
+    try:
+        return True if isinstance(value, Outside) else bool(value)
+    except ValueError as error:
+        raise Untranslatable(str(error)) from None
+
+
+def _hashable(value: Any) -> Any:
+    if _symbolic(value):
+        raise Untranslatable("a key that depends on the cell")
+    try:
+        hash(value)
+    except TypeError as error:
+        raise Untranslatable(str(error)) from None
+    return value
 
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.BitAnd: "&",
            ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>"}
+_IN_PLACE = {ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv, ast.FloorDiv: operator.ifloordiv,
+             ast.Mod: operator.imod, ast.Pow: operator.ipow, ast.BitAnd: operator.iand, ast.BitOr: operator.ior, ast.BitXor: operator.ixor}
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
 
-class _Source:
-    """The syntax tree of a function, and how to name its lines."""
-
-    def __init__(self, function: types.FunctionType):
-        self.function = function
-        self.file = inspect.getsourcefile(function) or "?"
-        try:
-            lines, first = inspect.getsourcelines(function)
-        except (OSError, TypeError):
-            raise KernelError(f"the source of {function.__name__} cannot be read: define it in a file or a notebook", self.file) from None
-        self.lines, self.first = lines, max(first, 1)
-        try:
-            self.tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-        except SyntaxError:  # a lambda in the middle of a statement
-            self.tree = None
-        if not isinstance(self.tree, ast.FunctionDef):
-            raise KernelError(f"{function.__name__} is no function that def makes", self.file, self.first, lines[0].strip())
-
-    def error(self, node: ast.AST, reason: str) -> KernelError:
-        offset = getattr(node, "lineno", 1) - 1
-        text = self.lines[offset].strip() if offset < len(self.lines) else ""
-        return KernelError(reason, self.file, self.first + offset, text)
+def _root(value: Any) -> Any:
+    """The array that a view is one of."""
+    while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
+        value = value.base
+    return value
 
 
 class Translator:
@@ -188,22 +208,36 @@ class Translator:
         self.taken: set[str] = set()
         self.steps = 0
         self.depth = 0
+        self.branch: tuple = ()  # of conditions that depend on the cell
+        self.own: dict[int, tuple[Any, tuple]] = {}  # lists and the like that the cell has made, and in which branch: these it may change
 
     # ---- functions
 
-    def function(self, function: types.FunctionType, arguments: dict[str, Any]) -> Any:
-        source = _Source(function)
-        scope = _Scope(self, source, dict(arguments))
+    def function(self, function: Function, arguments: dict[str, Any]) -> Any:
+        source = function.source
+        function.taker.settle()
+        scope = _Scope(self, function, dict(arguments))
         self.depth += 1
         if self.depth > 50:
-            raise source.error(source.tree, f"{function.__name__} calls itself without an end")
+            raise source.error(source.tree, f"{source.name} calls itself without an end")
         try:
             scope.run(source.tree.body)
         except _Return as done:
             return done.value
         finally:
             self.depth -= 1
-        raise source.error(source.tree, f"{function.__name__} returns nothing")
+        raise source.error(source.tree, f"{source.name} returns nothing")
+
+    def made(self, value: Any) -> Any:
+        self.own[id(value)] = value, self.branch
+        return value
+
+    def may_change(self, value: Any) -> None:
+        value = _root(value)
+        if id(value) not in self.own:
+            raise Untranslatable("a cell changes nothing that is outside; copy it first")
+        if self.own[id(value)][1] != self.branch:
+            raise Untranslatable("a change inside an if that depends on the cell; use where()")
 
     def local(self, name: str, node: Node) -> Node:
         """A name for a value, in C too."""
@@ -225,16 +259,8 @@ RESERVED |= set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs"}
 
 
 class _Scope:
-    def __init__(self, translator: Translator, source: _Source, names: dict[str, Any]):
-        self.translator, self.source, self.names = translator, source, names
-        function = source.function
-        self.globals = function.__globals__
-        self.outer: dict[str, Any] = {}
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            try:
-                self.outer[name] = cell.cell_contents
-            except ValueError:
-                pass
+    def __init__(self, translator: Translator, function: Function, names: dict[str, Any]):
+        self.translator, self.function, self.source, self.names = translator, function, function.source, names
 
     # ---- statements
 
@@ -256,8 +282,50 @@ class _Scope:
         pass
 
     def _expr(self, statement: ast.Expr) -> None:
+        if isinstance(statement.value, ast.Call):
+            call = statement.value
+            function = self.value(call.func)
+            changed = changes(function)
+            if changed is not None:
+                self.translator.may_change(changed)
+                function(*self.elements(call.args), **{k.arg: self.value(k.value) for k in call.keywords})
+                return
+            self.on_call(call)  # what cannot be called says so
         if not isinstance(statement.value, ast.Constant):
             raise Untranslatable("an expression whose value goes nowhere")
+
+    def _assert(self, statement: ast.Assert) -> None:
+        condition = self.value(statement.test)
+        if _symbolic(condition):
+            raise Untranslatable("an assertion about the cell")
+        if not _truth(condition):
+            raise Untranslatable("an assertion that does not hold")
+
+    def _break(self, statement: ast.Break) -> None:
+        raise _Break
+
+    def _continue(self, statement: ast.Continue) -> None:
+        raise _Continue
+
+    def _while(self, statement: ast.While) -> None:
+        if statement.orelse:
+            raise Untranslatable("while with else")
+        while True:
+            condition = self.value(statement.test)
+            if _symbolic(condition):
+                raise Untranslatable("a 'while' whose end depends on the cell")
+            if not _truth(condition) or not self.once(statement.body):
+                return
+
+    def once(self, body: list[ast.stmt]) -> bool:
+        """The body of a loop; false where the loop ends."""
+        try:
+            self.run(body)
+        except _Continue:
+            pass
+        except _Break:
+            return False
+        return True
 
     def _return(self, statement: ast.Return) -> None:
         raise _Return(None if statement.value is None else self.value(statement.value))
@@ -275,6 +343,8 @@ class _Scope:
         if not isinstance(statement.target, ast.Name):
             raise Untranslatable("only names can be assigned to; a cell returns its new value")
         before = self.name(ast.copy_location(ast.Name(statement.target.id, ast.Load()), statement))
+        if isinstance(before, (list, dict, set, np.ndarray)):
+            return self.change(type(statement.op), before, self.value(statement.value))
         self.bind(statement.target, self.binary(type(statement.op), before, self.value(statement.value)))
 
     def _for(self, statement: ast.For) -> None:
@@ -282,23 +352,27 @@ class _Scope:
             raise Untranslatable("for with else")
         for item in self.items(statement.iter):
             self.bind(statement.target, item)
-            self.run(statement.body)
+            if not self.once(statement.body):
+                break
 
     def _if(self, statement: ast.If) -> None:
-        condition = self.value(statement.test)
+        condition = self.condition(statement.test)
         if not _symbolic(condition):
-            return self.run(statement.body if condition else statement.orelse)
+            return self.run(statement.body if _truth(condition) else statement.orelse)
         condition, before = ex.truth(_node(condition)), self.names
         if condition.op not in ("local", "number"):
             condition = self.translator.local("condition", condition)
         results = []
         for body in (statement.body, statement.orelse):
-            self.names = dict(before)
+            self.names, outside = dict(before), self.translator.branch
+            self.translator.branch = (*outside, body)
             try:
                 self.run(body)
-            except _Return:
-                raise self.source.error(statement, "a return inside an if that depends on the cell; assign in it and return "
+            except _Jump as jump:
+                raise self.source.error(statement, f"a {jump.word} inside an if that depends on the cell; assign in it and return "
                                                    "afterwards, or use where()") from None
+            finally:
+                self.translator.branch = outside
             results.append(self.names)
         self.names = before
         for name in list(dict.fromkeys([*results[0], *results[1]])):
@@ -317,11 +391,39 @@ class _Scope:
             for one, item in zip(target.elts, value):
                 self.bind(one, item)
             return
+        if isinstance(target, ast.Subscript):
+            return self.put(target, value)
         if not isinstance(target, ast.Name):
             raise Untranslatable("only names can be assigned to; a cell returns its new value")
         if isinstance(value, Node) and not ex.is_number(value) and value.op != "local":
             value = self.translator.local(target.id, value)
+        if isinstance(value, np.ndarray) and value.flags.writeable and id(_root(value)) not in self.translator.own:
+            self.translator.made(_root(value))
         self.names[target.id] = value
+
+    def change(self, kind: type, into: Any, value: Any) -> None:
+        """+= of a list, |= of a set, any of an array: the thing itself changes, for all names that it has."""
+        if isinstance(into, np.ndarray) and _symbolic(value) or kind not in _IN_PLACE:
+            raise Untranslatable("an array that depends on the cell; a list can hold values of the cell")
+        self.translator.may_change(into)
+        check_plain(value if not _symbolic(value) else None, "an operation")
+        try:
+            _IN_PLACE[kind](into, value)
+        except Exception as error:
+            raise Untranslatable(f"{type(error).__name__}: {error}") from None
+
+    def put(self, target: ast.Subscript, value: Any) -> None:
+        """In a list, dictionary or array that the cell has made."""
+        into, index = self.value(target.value), self.value(target.slice)
+        if isinstance(into, (Node, FieldRef)):
+            raise Untranslatable("only names can be assigned to; a cell returns its new value")
+        if _symbolic(index) or isinstance(into, np.ndarray) and _symbolic(value):
+            raise Untranslatable("an array or an index that depends on the cell; a list can hold values of the cell")
+        self.translator.may_change(into)
+        try:
+            into[index] = value
+        except Exception as error:
+            raise Untranslatable(f"{type(error).__name__}: {error}") from None
 
     # ---- expressions
 
@@ -339,9 +441,12 @@ class _Scope:
         if isinstance(value, (Node, FieldRef)):
             raise self.source.error(node, "a loop over what depends on the cell; ranges, tuples and lists that are known are unrolled")
         try:
-            return list(value)
-        except TypeError:
-            raise self.source.error(node, f"{value!r} cannot be looped over") from None
+            found = list(itertools.islice(items_of(value), MOST_STEPS + 1))
+        except Exception as error:
+            raise self.source.error(node, str(error)) from None
+        if len(found) > MOST_STEPS:
+            raise self.source.error(node, f"a loop over more than {MOST_STEPS} things")
+        return found
 
     def on_constant(self, node: ast.Constant) -> Any:
         return node.value
@@ -349,12 +454,11 @@ class _Scope:
     def name(self, node: ast.Name) -> Any:
         if node.id in self.names:
             return self.names[node.id]
-        if node.id in self.outer:
-            return self.outer[node.id]
-        if node.id in self.globals:
-            return self.globals[node.id]
-        if hasattr(builtins, node.id):
-            return getattr(builtins, node.id)
+        if node.id not in self.source.locals:  # else it is never the one outside
+            try:
+                return self.function.name(node.id)
+            except KeyError:
+                pass
         raise self.source.error(node, f"{node.id} is not known here (or on one way through an if alone)")
 
     on_name = name
@@ -363,7 +467,27 @@ class _Scope:
         return tuple(self.elements(node.elts))
 
     def on_list(self, node: ast.List) -> list:
-        return self.elements(node.elts)
+        return self.translator.made(self.elements(node.elts))
+
+    def on_set(self, node: ast.Set) -> set:
+        return self.translator.made(set(map(_hashable, self.elements(node.elts))))
+
+    def on_slice(self, node: ast.Slice) -> slice:
+        parts = [None if p is None else self.value(p) for p in (node.lower, node.upper, node.step)]
+        if any(map(_symbolic, parts)):
+            raise Untranslatable("a slice that depends on the cell")
+        return slice(*parts)
+
+    def on_joinedstr(self, node: ast.JoinedStr) -> str:
+        return "".join(map(str, map(self.value, node.values)))
+
+    def on_formattedvalue(self, node: ast.FormattedValue) -> str:
+        value = self.value(node.value)
+        if _symbolic(value):
+            raise Untranslatable("a value of the cell as text")
+        check_plain(value, "a text")
+        value = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[node.conversion](value)
+        return format(value, "" if node.format_spec is None else self.value(node.format_spec))
 
     def elements(self, nodes: list[ast.expr]) -> list:
         out = []
@@ -372,36 +496,45 @@ class _Scope:
         return out
 
     def on_dict(self, node: ast.Dict) -> dict:
-        return {self.value(k): self.value(v) for k, v in zip(node.keys, node.values)}
+        made: dict = {}
+        for key, value in zip(node.keys, node.values):
+            if key is None:
+                more = self.value(value)
+                if not isinstance(more, dict):
+                    raise Untranslatable(f"** of {more!r}")
+                made.update(more)
+            else:
+                made[_hashable(self.value(key))] = self.value(value)
+        return self.translator.made(made)
 
     def comprehension(self, node: Any) -> list:
         out: list = []
 
         def loop(generators: list[ast.comprehension]) -> None:
             if not generators:
-                out.append(self.value(node.elt))
+                out.append((_hashable(self.value(node.key)), self.value(node.value)) if isinstance(node, ast.DictComp) else self.value(node.elt))
                 return
             for item in self.items(generators[0].iter):
                 self.bind(generators[0].target, item)
                 tests = [self.value(test) for test in generators[0].ifs]
                 if any(_symbolic(test) for test in tests):
                     raise self.source.error(node, "a condition that depends on the cell within a comprehension; use where()")
-                if all(tests):
+                if all(map(_truth, tests)):
                     loop(generators[1:])
 
         before = dict(self.names)
         loop(node.generators)
         self.names = before
-        return out
+        return self.translator.made(dict(out) if isinstance(node, ast.DictComp) else set(map(_hashable, out)) if isinstance(node, ast.SetComp) else out)
 
-    on_listcomp = on_generatorexp = comprehension
+    on_listcomp = on_generatorexp = on_setcomp = on_dictcomp = comprehension
 
     def binary(self, kind: type, a: Any, b: Any) -> Any:
         if not _symbolic(a) and not _symbolic(b):
             return _python_binary(kind, a, b)
         if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
             if kind is ast.Add and type(a) is type(b):
-                return a + b
+                return self.translator.made(a + b)
             raise Untranslatable("arithmetic with a tuple or a list")
         if kind not in _BINARY:
             raise Untranslatable(f"the operator {kind.__name__}")
@@ -413,7 +546,8 @@ class _Scope:
     def on_unaryop(self, node: ast.UnaryOp) -> Any:
         a = self.value(node.operand)
         if not _symbolic(a):
-            return {ast.USub: lambda: -a, ast.UAdd: lambda: +a, ast.Not: lambda: not a, ast.Invert: lambda: ~a}[type(node.op)]()
+            check_plain(a, "an operation")
+            return {ast.USub: lambda: -a, ast.UAdd: lambda: +a, ast.Not: lambda: not _truth(a), ast.Invert: lambda: ~a}[type(node.op)]()
         return ex.unary({ast.USub: "-", ast.UAdd: "+", ast.Not: "!", ast.Invert: "~"}[type(node.op)], _node(a))
 
     def on_compare(self, node: ast.Compare) -> Any:
@@ -431,30 +565,43 @@ class _Scope:
 
     @staticmethod
     def both(a: Any, b: Any) -> Any:
+        """Of comparisons."""
         if not _symbolic(a):
-            return b if a else False
+            return b if _truth(a) else a
         if not _symbolic(b):
-            return a if b else False
+            return a if _truth(b) else False
         return ex.binary("&", ex.truth(_node(a)), ex.truth(_node(b)))
 
     def on_boolop(self, node: ast.BoolOp) -> Any:
-        values = [self.value(v) for v in node.values]
-        result = values[0]
-        for value in values[1:]:
-            if isinstance(node.op, ast.And):
-                result = self.both(result, value)
-            elif not _symbolic(result):
-                result = result or value
-            elif not _symbolic(value):
-                result = True if value else result
-            else:
-                result = ex.binary("|", ex.truth(_node(result)), ex.truth(_node(value)))
-        return result
+        """One of the values, as in Python: a and b is b where a is not 0, else a."""
+        return self.either(node, self.value, node.values)
+
+    def either(self, node: ast.BoolOp, value: Callable, operands: list[ast.expr]) -> Any:
+        a, also = value(operands[0]), isinstance(node.op, ast.And)
+        if len(operands) == 1:
+            return a
+        if not _symbolic(a):
+            return self.either(node, value, operands[1:]) if _truth(a) == also else a
+        b = self.either(node, value, operands[1:])
+        a, b = _node(a), _node(b)
+        if a.type == b.type == "bool" and not ex.is_number(b):
+            return ex.binary("&" if also else "|", a, b)
+        return ex.where(ex.truth(a), b, a) if also else ex.where(ex.truth(a), a, b)
+
+    def condition(self, node: ast.expr) -> Any:
+        """A value of which only the truth counts."""
+        if isinstance(node, ast.BoolOp):
+            return self.either(node, self.whether, node.values)
+        return self.whether(node)
+
+    def whether(self, node: ast.expr) -> Any:
+        value = self.condition(node) if isinstance(node, ast.BoolOp) else self.value(node)
+        return ex.truth(_node(value)) if _symbolic(value) and not isinstance(value, (list, tuple, dict)) else value
 
     def on_ifexp(self, node: ast.IfExp) -> Any:
-        condition = self.value(node.test)
+        condition = self.condition(node.test)
         if not _symbolic(condition):
-            return self.value(node.body if condition else node.orelse)
+            return self.value(node.body if _truth(condition) else node.orelse)
         return ex.where(_node(condition), _node(self.value(node.body)), _node(self.value(node.orelse)))
 
     def on_attribute(self, node: ast.Attribute) -> Any:
@@ -468,17 +615,17 @@ class _Scope:
         if isinstance(value, Node):
             raise Untranslatable(f"'{ast.unparse(node)}': a value has no attributes")
         try:
+            if isinstance(value, Outside):
+                return value.attribute(node.attr)
+            check_plain(value if not _symbolic(value) else None, "an attribute")
             return getattr(value, node.attr)
         except AttributeError as error:
             raise Untranslatable(str(error)) from None
 
     def on_subscript(self, node: ast.Subscript) -> Any:
         value = self.value(node.value)
-        if isinstance(node.slice, ast.Slice):
-            if isinstance(value, (Node, FieldRef)):
-                raise Untranslatable("slices of a field; a cell sees single neighbours: u[dx, dy, dz]")
-            parts = [None if p is None else self.value(p) for p in (node.slice.lower, node.slice.upper, node.slice.step)]
-            return value[slice(*parts)]
+        if isinstance(node.slice, ast.Slice) and isinstance(value, (Node, FieldRef)):
+            raise Untranslatable("slices of a field; a cell sees single neighbours: u[dx, dy, dz]")
         index = self.value(node.slice)
         if isinstance(value, FieldRef):
             return self.neighbour(value, index)
@@ -486,9 +633,11 @@ class _Scope:
             raise Untranslatable("an index that depends on the cell")
         if isinstance(value, Node):
             raise Untranslatable(f"'{ast.unparse(node.value)}' is a value of this cell; neighbours are those of fields")
+        if isinstance(value, Outside):
+            raise Untranslatable(f"an element of {value!r}")
         try:
-            return value[index]
-        except (KeyError, IndexError, TypeError) as error:
+            return self.translator.made(value[index]) if isinstance(value, list) and isinstance(index, slice) else value[index]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
             raise Untranslatable(f"{type(error).__name__}: {error}") from None
 
     @staticmethod
@@ -506,19 +655,42 @@ class _Scope:
 
     def on_call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
+        if isinstance(function, (Node, FieldRef)):
+            raise Untranslatable(f"'{ast.unparse(node.func)}' is a value of this cell and no function")
+        changed = changes(function)
+        if changed is not None:
+            self.translator.may_change(changed)
         args = self.elements(node.args)
-        keywords = {k.arg: self.value(k.value) for k in node.keywords if k.arg is not None}
-        if len(keywords) != len(node.keywords):
-            raise Untranslatable("** in a call")
+        keywords: dict[str, Any] = {}
+        for k in node.keywords:
+            value = self.value(k.value)
+            if k.arg is None and not isinstance(value, dict):
+                raise Untranslatable(f"** of {value!r}")
+            keywords.update(value if k.arg is None else {k.arg: value})
+        try:
+            return self.call(function, args, keywords)
+        except (Untranslatable, KernelError, _Jump):
+            raise
+        except Exception as error:
+            raise Untranslatable(f"'{ast.unparse(node)}' failed: {type(error).__name__}: {error}") from None
+
+    def call(self, function: Any, args: list, keywords: dict) -> Any:
         symbolic = any(map(_symbolic, [*args, *keywords.values()]))
-        special = _special(function)
-        if symbolic and special is not None:
+        if isinstance(function, Function):
+            return self.translator.function(function, function.bind(args, keywords))
+        if isinstance(function, Method):
+            return self.call(function.function, [*function.args, *args], {**function.keywords, **keywords})
+        known = special(function)
+        if symbolic and known is not None:
             if keywords:
-                raise Untranslatable(f"{special.name} takes no keywords here")
+                raise Untranslatable(f"{known.name} takes no keywords here")
             try:
-                return special.call(*args)
+                return known.call(*args)
             except TypeError:
-                raise Untranslatable(f"{special.name} with {len(args)} arguments") from None
+                raise Untranslatable(f"{known.name} with {len(args)} arguments") from None
+        by_hand = _BY_HAND.get(id(function))
+        if by_hand is not None:
+            return by_hand(self, *args, **keywords)
         if symbolic and function is builtins.sum:
             total = None
             for item in [*args[1:2], *args[0]]:
@@ -527,28 +699,69 @@ class _Scope:
         if symbolic and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
             if any(isinstance(a, (Node, FieldRef)) for a in args):
                 raise Untranslatable(f"{function.__name__} of a value of the cell")
-            return function(*args) if function in (builtins.len, builtins.tuple, builtins.list) else list(function(*args))
-        if isinstance(function, types.FunctionType) and symbolic:
-            return self.inline(node, function, args, keywords)
-        if symbolic:
-            name = getattr(function, "__name__", repr(function))
-            known = "where, min, max, abs, sqrt, " + ", ".join(ex.FUNCTIONS[:8]) + " ..."
-            raise Untranslatable(f"{name} is no function that a kernel can call; there are {known}, and Python functions of your own")
-        try:
+            made = function(*args) if function in (builtins.len, builtins.tuple, builtins.list) else list(function(*args))
+            return self.translator.made(made) if isinstance(made, list) else made
+        if changes(function) is not None:
             return function(*args, **keywords)
-        except Exception as error:
-            raise Untranslatable(f"'{ast.unparse(node)}' failed: {type(error).__name__}: {error}") from None
+        if symbolic:
+            known_ones = "where, min, max, abs, sqrt, " + ", ".join(ex.FUNCTIONS[:8]) + " ..."
+            raise Untranslatable(f"{called(function)} is no function that a kernel can call; there are {known_ones}, and Python functions of your own")
+        if known is None and not is_pure(function):
+            raise Untranslatable(f"{called(function)} is not known to be pure: it would be called while the kernel is made, not for every cell. Call it before, "
+                                 "and use its value by a name")
+        made = call_pure(function, args, keywords)
+        if isinstance(made, (list, dict, set)) and id(made) not in self.function.taker.copies and id(made) not in self.translator.own:
+            self.translator.made(made)
+        return made
 
-    def inline(self, node: ast.Call, function: types.FunctionType, args: list, keywords: dict) -> Any:
+    # ---- functions that call others, and those that look into things
+
+    def _map(self, function: Any, *lists: Any) -> list:
+        return self.translator.made([self.call(function, list(some), {}) for some in zip(*map(items_of, lists))])
+
+    def _filter(self, function: Any, values: Any) -> list:
+        kept = [(v, v if function is None else self.call(function, [v], {})) for v in items_of(values)]
+        if any(_symbolic(test) for _, test in kept):
+            raise Untranslatable("a filter that depends on the cell; use where()")
+        return self.translator.made([v for v, test in kept if _truth(test)])
+
+    def _reduce(self, function: Any, values: Any, *first: Any) -> Any:
+        values = [*first, *items_of(values)]
+        if not values:
+            raise Untranslatable("reduce of nothing")
+        return functools.reduce(lambda a, b: self.call(function, [a, b], {}), values)
+
+    def _partial(self, function: Any, *args: Any, **keywords: Any) -> Method:
+        return Method(self.function.taker, function, *args, "functools.partial", keywords=keywords)
+
+    def _getattr(self, of: Any, name: Any, *default: Any) -> Any:
+        node = ast.Attribute(ast.Name("object", ast.Load()), name if isinstance(name, str) else str(name), ast.Load())
+        before, self.names = self.names, {**self.names, "object": of}
         try:
-            bound = inspect.signature(function).bind(*args, **keywords)
-        except TypeError as error:
-            raise Untranslatable(f"{function.__name__}: {error}") from None
-        bound.apply_defaults()
-        return self.translator.function(function, dict(bound.arguments))
+            return self.on_attribute(node)
+        except Untranslatable:
+            if default:
+                return default[0]
+            raise
+        finally:
+            self.names = before
+
+    def _isinstance(self, value: Any, kinds: Any) -> bool:
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        if _symbolic(value) and not isinstance(value, (list, tuple, dict)):
+            raise Untranslatable("the type of a value of the cell")
+        return isinstance(value.thing if isinstance(value, Outside) else value, tuple(k.thing if isinstance(k, Outside) else k for k in kinds))
+
+
+_BY_HAND: dict[int, Callable] = {id(builtins.map): _Scope._map, id(builtins.filter): _Scope._filter, id(functools.reduce): _Scope._reduce, id(functools.partial): _Scope._partial,
+                                 id(builtins.getattr): _Scope._getattr, id(builtins.isinstance): _Scope._isinstance}
+_BY_HAND.update({id(function): functools.partial(lambda scope, a, b, kind: scope.binary(kind, a, b), kind=kind) for kind, function in (
+    (ast.Add, operator.add), (ast.Sub, operator.sub), (ast.Mult, operator.mul), (ast.Div, operator.truediv), (ast.Pow, operator.pow))})
 
 
 def _python_binary(kind: type, a: Any, b: Any) -> Any:
+    check_plain(a, "an operation")
+    check_plain(b, "an operation")
     tree = ast.Expression(ast.BinOp(ast.Name("a", ast.Load()), kind(), ast.Name("b", ast.Load())))
     try:
         return eval(compile(ast.fix_missing_locations(tree), "<kernel>", "eval"), {}, {"a": a, "b": b})
@@ -556,6 +769,12 @@ def _python_binary(kind: type, a: Any, b: Any) -> Any:
         raise Untranslatable(f"{type(error).__name__}: {error}") from None
 
 
-def _python_compare(kind: type, a: Any, b: Any) -> bool:
+def _python_compare(kind: type, a: Any, b: Any) -> Any:
+    if kind not in (ast.Is, ast.IsNot):
+        check_plain(a, "a comparison")
+        check_plain(b, "a comparison")
     tree = ast.Expression(ast.Compare(ast.Name("a", ast.Load()), [kind()], [ast.Name("b", ast.Load())]))
-    return bool(eval(compile(ast.fix_missing_locations(tree), "<kernel>", "eval"), {}, {"a": a, "b": b}))
+    try:
+        return eval(compile(ast.fix_missing_locations(tree), "<kernel>", "eval"), {}, {"a": a, "b": b})
+    except Exception as error:
+        raise Untranslatable(f"{type(error).__name__}: {error}") from None

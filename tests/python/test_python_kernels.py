@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: F401, F811 - fixtures
+"""What Python kernels use from outside: pure and known, or refused with its line; taken once, when the function is decorated."""
+import textwrap
+
+import numpy as np
+import pytest
+from test_python_package import cache, environment, load, mx  # fixtures
+
+PREAMBLE = """
+import functools, itertools, math, operator, os, random, time, types
+import numpy as np, memext as mx
+ALPHA, TABLE, WEIGHTS, NAMES = 0.25, np.arange(6.0) / 8, [0.5, 0.25, [1, 2]], {"a": 0.5, "b": 2.0}
+CONFIG = types.SimpleNamespace(alpha=0.5, inner=types.SimpleNamespace(beta=[0.25, 3]))
+RNG, COUNT, NUMBERS = np.random.default_rng(1), itertools.count(), iter([1, 2, 3])
+class Model:
+    gamma = 0.125
+    def __init__(self, delta): self.delta = delta
+    def term(self, u, more=1.0): return self.delta * u * more + self.gamma
+    @property
+    def noisy(self): return random.random()
+    @staticmethod
+    def twice(u): return 2 * u
+    @classmethod
+    def from_class(cls, u): return cls.gamma * u
+MODEL = Model(0.75)
+def doubled(function):
+    @functools.wraps(function)
+    def inner(*args, **more): return 2 * function(*args, **more)
+    return inner
+@doubled
+def half(u, by=0.5): return by * u
+@functools.lru_cache(None)
+def cached(n): return n / 8
+def noisy(n): return n * time.time()
+def stencil(n):
+    out = []
+    for k in range(n):
+        if k == 1:
+            continue
+        out.append(TABLE[k] * 2)
+    while len(out) > 3:
+        out.pop()
+    return out
+def counted(n):
+    WEIGHTS.append(n)
+    return n
+def solved():
+    m = np.eye(2)
+    m[0, 1] = 0.5
+    m *= 2
+    return np.linalg.solve(m, np.array([1.0, 2.0])).tolist()
+"""
+
+# body -> what it is in plain numpy of u (with the names of the preamble)
+GOOD = ["u * ALPHA + TABLE[3]", "u * WEIGHTS[2][1] + NAMES['b']", "u * CONFIG.alpha + CONFIG.inner.beta[1]", "MODEL.term(u) + MODEL.term(u, more=3.0)",
+        "Model.twice(u) + Model.from_class(u) + MODEL.from_class(u)", "half(u) + half(u, by=4.0)", "u * cached(3)", "u * sum(stencil(5))", "u * solved()[0]",
+        "functools.partial(half, by=3.0)(u)", "functools.reduce(operator.mul, [u, 2.0, u])", "sum(map(MODEL.term, [u, 2 * u], WEIGHTS[:2]))",
+        "u * math.comb(5, 2) * np.cumsum(TABLE)[3]", "u * sum(a * b for a, b in itertools.product((1, 2), repeat=2))", "u * sum({k: v for k, v in NAMES.items()}.values())",
+        "u * float(np.linspace(0, 1, 5)[1:][0])", "u * getattr(CONFIG, 'alpha') * len(f'{ALPHA:.2f}')", "u * TABLE[1:4].sum() if isinstance(MODEL, Model) else u",
+        "u * sorted({3, 1, 2})[0]", "(u > 0.5) * u + (not ALPHA) * 2", "u * (TABLE == 0).sum()", "u * (None or ALPHA) * (ALPHA and 3)", "u * max(WEIGHTS[:2]) * (0 and 1 / 0 or 2)"]
+
+REFUSED = [("u * np.random.normal()", "normal"), ("u * RNG.normal()", "RNG.normal"), ("u * random.random()", "random"), ("u * time.time()", "time.time"),
+           ("u * os.getpid()", "getpid"), ("u * next(COUNT)", "next"), ("u * sum(NUMBERS)", "sum"), ("u * len(open('/dev/null').read())", "open"), ("u * noisy(2)", "time.time"),
+           ("u * counted(2)", "changes nothing that is outside"), ("u * MODEL.noisy", "computed whenever it is read"), ("u * id(ALPHA)", "id"), ("u * hash('a')", "hash"),
+           ("u * sum({0.1, 0.2})", "whose order"), ("u * sum(v for v in {0.1, 0.2})", "whose order"), ("u * np.empty(3)[0]", "empty"), ("u * eval('2')", "eval"),
+           ("u * TABLE.sort()", "outside|sort"), ("u * np.add(TABLE, 1, out=TABLE)[0]", "out="), ("u * np.vectorize(float)(2)", "vectorize"),
+           ("u * np.frompyfunc(float, 1, 1)(2)", "frompyfunc"), ("u * float(Model(2).delta)", "Model"), ("u * MODEL", "MODEL"), ("u * float(os.environ['HOME'])", "environ"),
+           ("u * COUNT.__next__()", "__next__"), ("u * sum(itertools.islice(COUNT, 3))", "COUNT"), ("[w for w in NUMBERS][0] * u", "NUMBERS"), ("print(2) or u", "print"),
+           ("u * input()", "input"), ("u * len(globals())", "globals"), ("u * np.load('x.npy')[0]", "load"), ("u * float(np.fromfile('x'))", "fromfile")]
+
+
+def module(tmp_path, text):
+    path = tmp_path / "kernels.py"
+    path.write_text(PREAMBLE + textwrap.dedent(text))
+    return path
+
+
+@pytest.mark.parametrize("body", GOOD)
+def test_what_is_known_means_what_it_means_in_python(mx, tmp_path, body):
+    """The kernel's own reference, in which the cell is translated, and the plain function on an array of numpy."""
+    loaded = load(module(tmp_path, f"""
+        def plain(u): return {body}
+        cell = mx.kernel(plain)
+        """))
+    u = np.random.default_rng(3).random((5, 6, 7))
+    want = u.copy()
+    want[1:-1, 1:-1, 1:-1] = loaded.plain(u)[1:-1, 1:-1, 1:-1]
+    assert np.allclose(loaded.cell.reference(1, u=u)["u"], want, rtol=1e-15, atol=0)
+    assert loaded.cell.c_source("f4").count("SET") == 1
+
+
+@pytest.mark.parametrize("body, naming", REFUSED)
+def test_what_is_not_pure_is_refused_with_its_line(mx, tmp_path, body, naming):
+    path = module(tmp_path, f"""
+        def plain(u):
+            return {body}
+        """)
+    loaded, line = load(path), len(path.read_text().splitlines())
+    with pytest.raises(mx.KernelError, match=naming) as caught:
+        mx.kernel(loaded.plain)
+    helpers = {"noisy(": "time.time()", "counted(": "WEIGHTS.append"}
+    where = next((text for name, text in helpers.items() if name in body), None)
+    lines = [i for i, text in enumerate(path.read_text().splitlines(), 1) if where in text and "return" in text or where in text] if where else [line]
+    assert caught.value.file == str(path) and caught.value.line in lines, str(caught.value)
+    assert loaded.WEIGHTS == [0.5, 0.25, [1, 2]] and next(loaded.COUNT) == 0 and next(loaded.NUMBERS) == 1, "it was called"
+
+
+CHANGES = ["m.ALPHA = 9", "m.TABLE[:] = 9", "m.WEIGHTS[2][1] = 9", "m.NAMES['b'] = 9", "m.CONFIG.alpha = 9", "m.CONFIG.inner.beta[1] = 9", "m.MODEL.delta = 9",
+           "m.Model.gamma = 9", "m.half = m.noisy", "m.Model.term = lambda self, u: 9", "m.half.__closure__[0].cell_contents = m.solved", "m.stencil.__globals__['TABLE'] = [9]*9",
+           "path.write_text(path.read_text().replace('0.75', '0.5').replace('2 * function', '3 * function').replace('ALPHA +', 'ALPHA -'))"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_outside_is_taken_once(mx, tmp_path, change):
+    """For every type of the fields, in kernels and in reductions, whatever becomes of it afterwards."""
+    text = """
+        def plain(u):
+            return u * ALPHA + TABLE[3] + WEIGHTS[2][1] + NAMES["b"] + CONFIG.alpha + CONFIG.inner.beta[1] + MODEL.term(u) + half(u) + sum(stencil(4))
+        cell = mx.kernel(plain)
+        total = mx.reduce(plain)
+        """
+    path = module(tmp_path, text)
+    m, u = load(path), np.random.default_rng(3).random((5, 6, 7))
+    want = {t: m.plain(u.astype(t)) for t in ("f4", "f8")}
+    exec(change, {"m": m, "path": path})
+    for t in ("f8", "f4"):
+        got = m.cell.reference(1, dtype=t, u=u.astype(t))["u"]
+        assert np.allclose(got[1:-1, 1:-1, 1:-1], want[t][1:-1, 1:-1, 1:-1], rtol=1e-6 if t == "f4" else 1e-15, atol=0)
+    with mx.Run(m.cell, u=u, backend="dram", dram="64MiB") as run:
+        run.advance(0)
+        assert np.isclose(run.reduce(m.total).total, want["f8"][1:-1, 1:-1, 1:-1].sum(), rtol=1e-14)
+
+
+def test_closures_are_taken_once(mx):
+    made, weight = [], 0.5
+
+    def named(u):
+        return u * weight
+    cells = [mx.kernel(named)]
+    weight = 2.0
+    cells.append(mx.kernel(named))
+    for _ in range(2):
+        made.append([c.c_source(t) for c in cells for t in ("f8", "f4")])
+    assert made[0] == made[1] and "0.5" in made[0][0] and "0.5" in made[0][1] and "2 * AT" not in made[0][1] and "0.5" not in made[0][2] + made[0][3]
+
+
+NAMES = [("if u > 0:\n        ALPHA = 1.0\n    return u * ALPHA", "ALPHA is not known here"), ("ALPHA += 1.0\n    return u * ALPHA", "ALPHA is not known here"),
+         ("x = ALPHA\n    ALPHA = 2.0\n    return u * x", "ALPHA is not known here"),
+         ("w = [1.0]\n    if u > 0:\n        w.append(2.0)\n    return u * w[-1]", "inside an if"), ("w = [1.0]\n    if u > 0:\n        w[0] = 2.0\n    return u * w[0]", "inside an if"),
+         ("for k in range(3):\n        if u > 0:\n            break\n    return u * k", "break inside an if"), ("TABLE[0] = 2.0\n    return u * TABLE[0]", "outside"),
+         ("w = np.zeros(2)\n    v = w[:1]\n    if u > 0:\n        v[0] = 1.0\n    return u * w[0]", "inside an if"), ("TABLE.T[0] = 1\n    return u", "outside|read-only")]
+
+
+@pytest.mark.parametrize("body, naming", NAMES)
+def test_names_mean_what_they_mean_in_python(mx, tmp_path, body, naming):
+    """A name that a function assigns to is its own everywhere in it, and one of outside never; changes stay in the branch that makes them."""
+    path = module(tmp_path, f"\n@mx.kernel\ndef cell(u):\n    {body}\n")
+    with pytest.raises(mx.KernelError, match=naming):
+        load(path)
+
+
+def test_and_or_give_one_of_their_values(mx, tmp_path):
+    m = load(module(tmp_path, """
+        @mx.kernel
+        def cell(u): return (u or 3.0) + (u and 5.0) + (u > 0.5 or u) + (u > 0.5 and u < 0.75)
+        """))
+    u = np.random.default_rng(1).random((5, 6, 7))
+    u[u < 0.4] = 0
+    want = np.vectorize(lambda u: (u or 3.0) + (u and 5.0) + (u > 0.5 or u) + (u > 0.5 and u < 0.75))(u)
+    assert np.array_equal(m.cell.reference(1, u=u)["u"][1:-1, 1:-1, 1:-1], want[1:-1, 1:-1, 1:-1])
+
+
+def test_a_large_array_outside_is_named(mx, tmp_path):
+    text = "\nBIG = np.zeros(9 << 20)\n@mx.kernel\ndef cell(u): return u * BIG.shape[0]\ndef bad(u): return u * BIG[3]\n"
+    m = load(module(tmp_path, text))
+    with pytest.raises(mx.KernelError, match="BIG, which has 72 MiB"):
+        mx.kernel(m.bad)
