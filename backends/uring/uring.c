@@ -288,13 +288,18 @@ static int uring_submit(void *state, const struct mx_request *requests, unsigned
     return (int)taken;
 }
 
+/* What the kernel cancels of its own had no thread to be done by: it may have one a moment later. */
+static int32_t result_of(const struct io_uring_cqe *cqe) {
+    return cqe->res == -ECANCELED ? -EAGAIN : cqe->res;
+}
+
 static unsigned harvest(struct uring_state *s, unsigned max, struct mx_completion *out) {
     struct io_uring_cqe *cqes[64];
     unsigned n = 0;
     while (n < max) {
         unsigned got = io_uring_peek_batch_cqe(&s->ring, cqes, max - n < 64 ? max - n : 64);
         for (unsigned i = 0; i < got; i++)
-            out[n + i] = (struct mx_completion){cqes[i]->user_data, cqes[i]->res};
+            out[n + i] = (struct mx_completion){cqes[i]->user_data, result_of(cqes[i])};
         io_uring_cq_advance(&s->ring, got);
         s->n_taken -= got;
         n += got;

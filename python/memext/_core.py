@@ -94,10 +94,10 @@ def mark(info: dict) -> tuple[int, int]:
     return info["generation"], int(info.get("run", "0"), 16)
 
 
-def discard(path: Any, generation: int, run: int) -> None:
+def discard(path: Any, generation: int, run: int, no_lock: bool = False) -> None:
     """Gives up the store that has this mark: its file in a directory goes, a file or block device may be overwritten."""
     why = new_why()
-    check(lib.mx_store_discard(_path(path), generation, run, why), why)
+    check(lib.mx_store_discard(_path(path), generation, run, no_lock, why), why)
 
 
 def dram_bytes() -> int:

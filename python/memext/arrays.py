@@ -308,8 +308,17 @@ class _Unchanged:
     def __init__(self, path: pathlib.Path, state: bytes, place: Any = None):
         self.path, self.state, self.place = path, state, place
 
+    def now(self) -> tuple[bool, bytes]:
+        try:
+            return _core.state_of(self.path)
+        except MemextError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            raise _refuse(f"{self.path} is gone: a run removes its store when it ends; save the array before that, or give the run keep=True",
+                          errno.ENOENT) from None
+
     def before(self) -> None:
-        in_use, state = _core.state_of(self.path)
+        in_use, state = self.now()
         if in_use:
             raise _refuse(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)
         if state != self.state:
@@ -317,7 +326,7 @@ class _Unchanged:
 
     def after(self) -> None:
         """A run commits its next state before it writes over this one: what was read is whole if nothing was committed meanwhile."""
-        if _core.state_of(self.path)[1] != self.state:
+        if self.now()[1] != self.state:
             self.gone_on()
 
     def gone_on(self) -> None:
@@ -403,10 +412,10 @@ class Store:
         offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
         return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged)
 
-    def discard(self) -> None:
+    def discard(self, no_lock: bool = False) -> None:
         """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on. What a run has made of it
-        since it was opened stays."""
-        _core.discard(self.place_given, *_core.mark(self.info))
+        since it was opened stays. no_lock: also where the file system has no locks, if nobody else uses the store."""
+        _core.discard(self.place_given, *_core.mark(self.info), no_lock)
 
     def link(self, path: Any, **options: Any) -> pathlib.Path:
         """A small .h5 (and .xdmf) beside the store that shows its fields without a copy; see memext.link."""
@@ -780,7 +789,7 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
     stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file, in order of the numbers in their names), SEG-Y (segyio), and raw cells with dtype and shape.
 
     dataset: which array of a file that has several. What is not three-dimensional is refused."""
-    text = os.fsdecode(path)
+    text = os.path.abspath(os.fsdecode(path))  # which a chdir does not change
     if dtype is None and any(c in text for c in "*?[") and not os.path.exists(text):
         paths = sorted(glob.glob(text), key=_in_order)
         if not paths:

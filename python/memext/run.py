@@ -189,6 +189,29 @@ def _size(value: Any) -> int:
         return _core.dram_bytes()
 
 
+_PATHS = ("sources", "probes", "timeline", "trace", "json", "calibration")
+_NAMED_PATHS = ("source", "input", "output", "field")  # NAME=FILE, or a FILE alone
+
+
+def _absolute(name: str, value: Any, directory: str) -> Any:
+    """An option whose file is named from the directory that the run was made in; others as they are."""
+    if isinstance(value, bytes) or isinstance(value, os.PathLike):
+        value = os.fsdecode(value)
+    if name in _NAMED_PATHS and isinstance(value, Mapping):
+        return {k: _absolute(name, v, directory) for k, v in value.items()}
+    if name in _NAMED_PATHS and isinstance(value, (list, tuple)):
+        return [_absolute(name, v, directory) for v in value]
+    if not isinstance(value, str) or not value:
+        return value
+    if name in _PATHS and value != "-" or name == "plan" and os.path.isfile(os.path.join(directory, value)):
+        return os.path.join(directory, value)
+    if name in _NAMED_PATHS and value != "-":
+        field, equals, file = value.partition("=")
+        return f"{field}={os.path.join(directory, file)}" if equals and "/" not in field else os.path.join(directory, value)
+    every, colon, rest = value.partition(":")
+    return f"{every}:{os.path.join(directory, rest)}" if name == "snapshot" and colon else value
+
+
 def _options(given: Mapping[str, Any]) -> list[str]:
     """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic"}, source=[...]."""
     out = []
@@ -221,8 +244,9 @@ class Run:
     ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
     "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says.
 
-    device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and goes with the run, or, where
-    nobody ends that, with the last of the arrays and stores that it has handed out.
+    device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and
+    goes with the run, or, where nobody ends that, with the last of the arrays and stores that it has handed out. Paths are of the directory that the
+    program is in when it makes the run.
     resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
     whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by
     name, size, time and a sample. The number of steps, plans and outputs may be others. keep: the store stays.
@@ -250,7 +274,8 @@ class Run:
         self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
         self._identities: dict[str, int] = {}
         self._left = False  # it has left a state itself: what it began with is needed no more
-        self._dtype, self._device, self._shape = dtype, os.fsdecode(device) if isinstance(device, bytes) else device, shape
+        self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
+        self._dtype, self._device, self._shape = dtype, device and os.path.join(self._directory, os.fsdecode(device)), shape
         if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.number)):
             raise MemextError(f"frame={frame!r}: {', '.join(FRAMES)} or a number are needed", errno.EINVAL)
         if not isinstance(resume, (bool, np.bool_)) and resume != "auto":
@@ -300,7 +325,7 @@ class Run:
         fields: dict[str, Any] = {}
         for name in self._names:
             fields[name] = as_values(given.pop(name), name, 1)
-        self._extra = given
+        self._extra = {name: _absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
         if k is not None:
             state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
             types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
@@ -417,7 +442,7 @@ class Run:
         if self._device is not None:
             return pathlib.Path(self._device)
         if self._temporary is None:
-            self._temporary = pathlib.Path(tempfile.mkdtemp(prefix=".memext-", dir=os.environ.get("MEMEXT_DEVICE", ".")))
+            self._temporary = pathlib.Path(tempfile.mkdtemp(prefix=".memext-", dir=os.path.join(self._directory, os.environ.get("MEMEXT_DEVICE", ""))))
             self._own = _OwnPlace(self._temporary.resolve(), self._process, self._wish)
         return self._temporary
 
@@ -441,10 +466,16 @@ class Run:
 
     def __getitem__(self, name: str) -> Array:
         """A field of the state as it is now, frame included."""
-        if self._memory is not None:
-            return ObjectArray(self._memory[name], name)
-        store = self.store
         field = self._fields.get(name)
+        if self._memory is not None and name in self._memory:
+            return ObjectArray(self._memory[name], name)
+        if self.backend in ANONYMOUS and self._memory is None:
+            raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
+        if self.backend in ANONYMOUS:
+            if isinstance(field, Array) and name in self._fixed:
+                return field
+            raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
+        store = self.store
         if name in self._fixed and name not in store and isinstance(field, Array):
             return field  # read where it lies
         return store[name]
@@ -599,7 +630,7 @@ class Run:
     def plan(self, steps: int, **options: Any) -> Plan:
         """How `steps` steps would be computed: algorithm, blocks, bytes, seconds. Touches nothing."""
         words, source = self._problem_options()
-        extra = {**self._extra, **options}
+        extra = {**self._extra, **{name: _absolute(name.replace("_", "-"), value, self._directory) for name, value in options.items()}}
         extra.pop("force", None)
         if self._device is not None:
             extra.setdefault("device", self._device)
@@ -639,7 +670,7 @@ class Run:
             return  # a fork of the program: the store is the other's
         if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked and self._mark:
             try:
-                _core.discard(self._place(), *self._mark)
+                _core.discard(self._place(), *self._mark, bool(self._extra.get("no_lock")))
             except MemextError as error:
                 if error.errno not in (errno.ENOENT, errno.ESTALE, errno.EBUSY):  # it is gone, or another run's
                     raise

@@ -248,7 +248,7 @@ static int host_open(const char *keys, uint64_t memory_bytes, mx_why *why, void 
     }
     if (err < 0) {
         host_close(h);
-        return mx_fail(why, err, "no thread for the bus of an accelerator: %s", strerror(-err));
+        return mx_fail(why, err, "no thread for the bus of an accelerator: %s", mx_no_thread(err).text);
     }
     return *state = h, 0;
 }

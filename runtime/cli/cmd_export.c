@@ -146,8 +146,13 @@ static int take_files(struct export *e) {
 /* The store is only read; it stays whatever it is. */
 static int open_store(struct export *e, struct piece *p, const char *backend) {
     const struct mx_note *n = &e->stored.note;
-    struct mx_device_options d = {
-        .backend = backend, .path = p->path, .resume = true, .read_only = true, .keep = true};
+    struct mx_device_options d = {.size = sizeof d,
+                                  .backend = backend,
+                                  .path = p->path,
+                                  .resume = true,
+                                  .read_only = true,
+                                  .keep = true,
+                                  .no_lock = e->o.no_lock};
     struct mx_device_facts facts = {.size = sizeof facts};
     int err = mx_device_open(&d, &e->why, &p->device);
     if (err < 0) return err;

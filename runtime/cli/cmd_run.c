@@ -149,7 +149,7 @@ static int plan_and_run(struct command *c) {
     if (err == 0) err = mx_run_check_stored_names(c->run);
     if (err == 0) err = open_report(c);
     if (err < 0) return err;
-    err = mx_run_prepare(c->run, NULL);
+    err = mx_run_prepare(c->run, &c->run->why);
     if (err < 0 && mx_signals_late()) end_unprepared(c);
     mx_signals_prepared();
     if (c->run->same_names) mx_output_drop(&c->json);

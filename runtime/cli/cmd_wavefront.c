@@ -64,6 +64,8 @@ static const struct row rows[] = {
     {"resume", 0, FLAG, false, AT(resume), 0, 0, NULL,
      "continue an interrupted run from its last committed pass"},
     {"keep", 0, FLAG, false, AT(keep), 0, 0, NULL, "leave the store in the directory after the run"},
+    {"no-lock", 0, FLAG, false, AT(no_lock), 0, 0, NULL,
+     "go on where the file system has no locks; nobody else may use the place"},
     {"force", 0, FLAG, false, AT(force), 0, 0, NULL,
      "overwrite what is in the place: another run's store, a foreign file, a device with a known signature"},
     {"dry-run", 0, FLAG, false, AT(dry_run), 0, 0, NULL, "print plan and predictions, touch nothing"},

@@ -125,15 +125,27 @@ static int wait_for_requests(const char *path, int fd, bool read_only, mx_why *w
     return 0;
 }
 
+enum { NO_LOCKS_OF_KERNEL = 524 }; /* ENOTSUPP, which file systems let out by mistake */
+
+bool mx_place_has_no_locks(int err) {
+    return err == -ENOSYS || err == -EOPNOTSUPP || err == -ENOLCK || err == -NO_LOCKS_OF_KERNEL;
+}
+
 /* Several may read a store at a time, as ranks do that go on from the stores of others. */
-static int lock_file(const char *path, int fd, bool read_only, mx_why *why) {
+static int lock_file(const char *path, int fd, bool read_only, bool no_lock, mx_why *why) {
     const int how = read_only ? LOCK_SH : LOCK_EX;
     int err = mx_retry(flock(fd, how | LOCK_NB) == 0 ? 0 : -errno);
     if (err == 0) return 0;
     if (err == -EWOULDBLOCK)
         return mx_fail(why, -EBUSY, "%.400s is in use by another memext; wait for it or name another place",
                        path);
-    return explain_open(path, -err, why);
+    if (!mx_place_has_no_locks(err)) return explain_open(path, -err, why);
+    if (no_lock) return 0;
+    return mx_fail(
+        why, -ENOLCK,
+        "%.300s: its file system has no locks (flock: %s), so that another memext could write here "
+        "too; name another place, or --no-lock if none does",
+        path, err == -NO_LOCKS_OF_KERNEL ? "not supported" : strerror(-err));
 }
 
 /* A store that is only read may be on a file system or device that is read-only. */
@@ -141,10 +153,26 @@ static int access_mode(const struct mx_device_options *options) {
     return options != NULL && options->read_only ? O_RDONLY : O_RDWR;
 }
 
+/* By its name, where there is no /proc, if that is still the name of the same. */
+static int reopen_by_name(const struct mx_place *place, int flags) {
+    struct stat ours, named;
+    const int fd = mx_retry(mx_sys->open(place->path, flags, 0));
+    if (fd < 0) return fd;
+    const bool block = fstat(place->fd, &ours) == 0 && S_ISBLK(ours.st_mode);
+    const bool same =
+        fstat(fd, &named) == 0 && (block ? named.st_rdev == ours.st_rdev && S_ISBLK(named.st_mode)
+                                         : named.st_dev == ours.st_dev && named.st_ino == ours.st_ino);
+    if (same) return fd;
+    mx_sys->close(fd);
+    return -ESTALE;
+}
+
 int mx_place_reopen(const struct mx_place *place, int flags) {
     char again[64];
+    flags |= access_mode(place->options) | O_CLOEXEC;
     snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
-    int fd = mx_retry(mx_sys->open(again, access_mode(place->options) | O_CLOEXEC | flags, 0));
+    int fd = mx_retry(mx_sys->open(again, flags, 0));
+    if (fd == -ENOENT) fd = reopen_by_name(place, flags);
     if (fd >= 0 && !place->user_file) record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
     return fd;
 }
@@ -225,10 +253,12 @@ static int try_file(struct mx_found *f, const struct mx_device_options *options,
     int err = fstat(fd, &st) == 0 ? 0 : explain_open(f->path, errno, why);
     if (err == 0 && !S_ISREG(st.st_mode))
         err = mx_fail(why, -EBUSY, "%.400s was replaced while it was being opened", f->path);
-    if (err == 0) err = lock_file(f->path, fd, options->read_only, why);
+    if (err == 0) err = lock_file(f->path, fd, options->read_only, options->no_lock, why);
     f->device = st.st_dev;
     f->inode = st.st_ino;
     if (err != 0 || !is_named(f)) {
+        /* Nobody waits for a lock that there is none of. */
+        if (err == -ENOLCK && f->created && is_named(f)) mx_sys->unlink(f->path);
         mx_sys->close(fd);
         return err;
     }
@@ -277,7 +307,7 @@ static int open_device(struct mx_found *f, dev_t device, mx_why *why) {
     err = fstat(fd, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != device ? -EBUSY : 0;
     if (err != 0) mx_fail(why, err, "%.400s was replaced while it was being opened", f->path);
     const bool read_only = f->place.options->read_only;
-    if (err == 0) err = lock_file(f->path, fd, read_only, why);
+    if (err == 0) err = lock_file(f->path, fd, read_only, f->place.options->no_lock, why);
     if (err == 0) err = wait_for_requests(f->path, fd, read_only, why);
     if (err != 0) {
         mx_sys->close(fd);

@@ -58,6 +58,8 @@ void mx_place_trim(struct mx_found *found, uint64_t used_bytes);
 void mx_place_remove(const struct mx_found *found);
 /* Closes, and removes the file if asked. */
 void mx_place_leave(struct mx_found *found, bool remove);
+/* Does an error of flock say that there are none in this file system? */
+bool mx_place_has_no_locks(int err);
 /* Does anybody work on what fd has opened? */
 bool mx_place_in_use(int fd);
 

@@ -186,12 +186,15 @@ int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_q
     q->threads = calloc(want, sizeof *q->threads);
     int err = q->threads == NULL ? -ENOMEM : 0;
     if (err == 0 && !mapped) err = mx_transfer_create(q);
+    int no_thread = 0;
     for (; err == 0 && q->n_threads < want; q->n_threads++) {
-        err = mx_thread_start(&q->threads[q->n_threads], mapped ? mx_mapped_run : mx_transfer_run, q);
+        err = no_thread =
+            mx_thread_start(&q->threads[q->n_threads], mapped ? mx_mapped_run : mx_transfer_run, q);
         if (err != 0) break;
     }
     if (err != 0) {
         mx_queue_free(q);
+        if (no_thread != 0) return mx_fail(why, err, "no thread for transfers: %s", mx_no_thread(err).text);
         return mx_fail(why, err, "the transfer queue of %u requests and %u threads cannot be made: %s",
                        setup->depth, want, strerror(-err));
     }

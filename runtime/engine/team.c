@@ -136,8 +136,8 @@ int mx_team_create(int threads, mx_why *why, mx_team **out) {
         int err = mx_thread_start(&team->member[i].id, member_main, &team->member[i]);
         if (err != 0) {
             mx_team_free(team);
-            return mx_fail(why, err, "thread %d of %d could not be started: %s; ask for fewer threads", i + 1,
-                           threads, strerror(-err));
+            return mx_fail(why, err, "thread %d of %d cannot be started: %s", i + 1, threads,
+                           mx_no_thread(err).text);
         }
         team->started++;
     }

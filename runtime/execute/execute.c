@@ -770,7 +770,8 @@ static int finish_io(struct run *r, struct entry *e) {
     if (err == 0) return taken < 0 ? mx_fail(r->why, taken, "%s", taking.text) : 0;
     if (err == -EBADMSG) return damaged(r, &e->step);
     return mx_fail(r->why, err, "%s %s failed: %s", e->step.kind == MX_STEP_LOAD ? "reading" : "writing",
-                   describe(r, &e->step, what, sizeof what), strerror(-err));
+                   describe(r, &e->step, what, sizeof what),
+                   err == -EAGAIN ? mx_no_thread(err).text : strerror(-err));
 }
 
 static int finish_bus(struct run *r, struct entry *e) {
@@ -874,7 +875,7 @@ static int start_commit(struct run *r, struct entry *e) {
     err = mx_thread_start(&c->thread, commit_thread, c);
     if (err != 0)
         return mx_fail(r->why, err, "no thread for the commit of step %lld: %s", (long long)c->time,
-                       strerror(-err));
+                       mx_no_thread(err).text);
     c->started = true;
     e->state = RUNNING;
     return 0;
@@ -968,7 +969,7 @@ static void do_copy(struct run *r, struct entry *e) {
         /* Frames are a few rows; only the hand-over of y overlaps is worth a team of threads. */
         bool large = moved_bytes(r, s) > (1u << 20) && r->x->plan->threads > 1;
         if (large) {
-#pragma omp parallel for schedule(static) num_threads(r->x->plan->threads)
+#pragma omp parallel for schedule(static) num_threads(mx_loop_threads(r->x->plan->threads))
             for (int64_t z = s->region.z0; z < s->region.z1; z++) copy_plane(r, s, z);
         } else {
             for (int64_t z = s->region.z0; z < s->region.z1; z++) copy_plane(r, s, z);

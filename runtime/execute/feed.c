@@ -94,7 +94,7 @@ int mx_feeder_start(const struct mx_feeding *feeding, mx_why *why, struct mx_fee
     }
     if (f->threads > 0) return *out = f, 0; /* fewer will do */
     mx_feeder_stop(f);
-    return mx_fail(why, err, "no thread to feed the first sweep: %s", strerror(-err));
+    return mx_fail(why, err, "no thread to feed the first sweep: %s", mx_no_thread(err).text);
 }
 
 struct mx_feed *mx_feeder_post(struct mx_feeder *f, const struct mx_step *s, const struct mx_view *view) {

@@ -92,7 +92,8 @@ int mx_taker_start(const struct mx_taking *taking, const struct mx_problem *prob
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
     free(t);
-    return mx_fail(why, err, "no thread for the snapshots: %s", strerror(-err));
+    return mx_fail(why, err, "no thread for what is written along with the sweeps: %s",
+                   mx_no_thread(err).text);
 }
 
 static struct mx_take *post(struct mx_taker *t, const struct mx_taken_box *box, bool end) {

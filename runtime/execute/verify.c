@@ -10,9 +10,11 @@
  * with planes of the other end; level l has (d-l)*h of them. So the last level has the interior alone, and
  * what stands in frames that are copies is not compared: it counts for nothing. */
 #include "execute/execute.h"
+#include "machine/machine.h"
 #include "stencil/stencil.h"
 
 #include <errno.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,7 +224,7 @@ static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) 
     const struct mx_problem *p = c->v->problem;
     const struct mx_layout *l = c->v->layout;
     const char *old = before(c, level, z);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(mx_loop_threads(omp_get_max_threads()))
     for (int64_t y = 0; y < l->rows; y++) {
         char *row = dst + y * l->row_pitch_bytes;
         memcpy(row, old + y * l->row_pitch_bytes, (size_t)l->row_pitch_bytes);

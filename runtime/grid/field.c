@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* field.c - whole planes between a Buffer and DRAM, in groups, double-buffered. */
 #include "grid/grid.h"
+#include "machine/machine.h"
 
 #include <errno.h>
 #include <math.h>
@@ -167,7 +168,7 @@ enum { SHARED_CELLS = 16384 };
 void mx_fill_field_plane(const struct mx_problem *p, const struct mx_layout *l,
                          const struct mx_plane_field *field, int32_t threads, int64_t z, char *plane) {
     const bool shared = threads > 1 && p->nx * l->rows > SHARED_CELLS;
-#pragma omp parallel for schedule(static) num_threads(shared ? threads : 1) if (shared)
+#pragma omp parallel for schedule(static) num_threads(mx_loop_threads(shared ? threads : 1)) if (shared)
     for (int64_t y = 0; y < l->rows; y++) mx_fill_field_row(p, field, y, z, plane + y * l->row_pitch_bytes);
 }
 

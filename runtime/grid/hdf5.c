@@ -207,7 +207,7 @@ static int look_quietly(int fd, const char *path, const char *word, const char *
     h5.H5Eget_auto2(H5E_DEFAULT, &print, &context);
     h5.H5Eset_auto2(H5E_DEFAULT, NULL, NULL);            /* it would print */
     snprintf(same, sizeof same, "/proc/self/fd/%d", fd); /* what was opened, whatever has its name now */
-    const hid_t file = open_file(same);
+    const hid_t file = open_file(access(same, F_OK) == 0 ? same : path); /* without /proc */
     const int err =
         file >= 0
             ? look(file, word, inside, any, why, npy)

@@ -157,7 +157,7 @@ static int post(struct lane *n, const struct iovec *part, int parts, size_t piec
     if (err == 0 && n->err < 0) {
         err = gone(n->link, n->peer, n->err, why);
     } else if (err < 0) {
-        mx_fail(why, err, "no thread for the link to rank %d: %s", n->peer, strerror(-err));
+        mx_fail(why, err, "no thread for the link to rank %d: %s", n->peer, mx_no_thread(err).text);
     } else if (n->busy || parts > MOST_PARTS) {
         err = mx_fail(why, -EBUSY, "a message to or from rank %d is under way already", n->peer);
     } else {

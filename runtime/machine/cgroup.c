@@ -92,6 +92,23 @@ static bool find_mount(const char *root, const struct hierarchy *h, char *mount_
     return found;
 }
 
+static void lower(uint64_t *limit, const char *text) {
+    char *end;
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (end != text && value < UNLIMITED_BYTES && (*limit == 0 || value < *limit)) *limit = value;
+}
+
+/* The smallest limit of a group of v1 and all above it, also of those that a container does not see. */
+static void take_hierarchical(const char *root, const char *dir, uint64_t *limit) {
+    static const char name[] = "hierarchical_memory_limit ";
+    char path[2 * PATH_BYTES + 64], line[256];
+    snprintf(path, sizeof path, "%s/memory.stat", dir);
+    FILE *file = open_under(root, path);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, name, sizeof name - 1) == 0) lower(limit, line + sizeof name - 1);
+    if (file != NULL) fclose(file);
+}
+
 /* Lowers *limit to the value of one file; false if there is no such file. */
 static bool take_limit(const char *root, const char *dir, const char *name, uint64_t *limit) {
     char path[2 * PATH_BYTES + 64], text[64] = "";
@@ -100,9 +117,7 @@ static bool take_limit(const char *root, const char *dir, const char *name, uint
     if (file == NULL) return false;
     bool got = fgets(text, sizeof text, file) != NULL;
     fclose(file);
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (got && end != text && value < UNLIMITED_BYTES && (*limit == 0 || value < *limit)) *limit = value;
+    if (got) lower(limit, text);
     return got;
 }
 
@@ -131,6 +146,7 @@ static bool limit_of(const char *root, const struct hierarchy *h, struct mx_cgro
     if (!find_dir(root, h, dir, &top)) return false;
     uint64_t limit = 0;
     bool any = false;
+    if (h == &v1) take_hierarchical(root, dir, &limit);
     for (;;) {
         for (const char *const *name = h->files; *name != NULL; name++)
             any |= take_limit(root, dir, *name, &limit);

@@ -70,6 +70,14 @@ void mx_machine_unpin(void);
  * instructions raise (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS). Every thread of the library is
  * started by this. -errno. */
 int mx_thread_start(pthread_t *out, void *(*run)(void *), void *argument);
+/* Why a thread could not be started, with the limit that forbids it: what follows a colon in a sentence. */
+struct mx_no_thread {
+    char text[160];
+};
+struct mx_no_thread mx_no_thread(int err);
+/* How many of `wanted` threads a loop of OpenMP may ask for here: its library ends the process where it
+ * cannot start one. 1 at least. */
+int32_t mx_loop_threads(int32_t wanted);
 
 /* A program may have set a locale whose decimal point is a comma, as graphical ones do. Numbers that the
  * library reads and writes have a point: in its threads always, in the caller's between these two. */

@@ -4,8 +4,13 @@
 #include "machine/machine.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 static locale_t plain;
 static pthread_once_t plain_once = PTHREAD_ONCE_INIT;
@@ -47,4 +52,77 @@ int mx_thread_start(pthread_t *out, void *(*run)(void *), void *argument) {
     }
     if (err != 0) free(task);
     return -err;
+}
+
+/* ---- threads that cannot be had */
+
+/* Is there no room for the stack of a thread in the address space? */
+static bool address_space_is_full(const struct rlimit *limit) {
+    pthread_attr_t attributes;
+    size_t stack = 8 << 20;
+    if (limit->rlim_cur == RLIM_INFINITY) return false;
+    if (pthread_attr_init(&attributes) == 0) {
+        pthread_attr_getstacksize(&attributes, &stack);
+        pthread_attr_destroy(&attributes);
+    }
+    void *base = mmap(NULL, stack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (base == MAP_FAILED) return true;
+    munmap(base, stack);
+    return false;
+}
+
+struct mx_no_thread mx_no_thread(int err) {
+    struct mx_no_thread out;
+    struct rlimit space = {RLIM_INFINITY, RLIM_INFINITY}, processes = {RLIM_INFINITY, RLIM_INFINITY};
+    getrlimit(RLIMIT_AS, &space);
+    getrlimit(RLIMIT_NPROC, &processes);
+    if ((err == -EAGAIN || err == -ENOMEM) && address_space_is_full(&space))
+        snprintf(out.text, sizeof out.text,
+                 "the address space of %llu KiB is full; raise its limit (ulimit -v)",
+                 (unsigned long long)(space.rlim_cur >> 10));
+    else if (err == -EAGAIN && processes.rlim_cur != RLIM_INFINITY)
+        snprintf(out.text, sizeof out.text,
+                 "this user may have %llu processes and threads; raise the limit (ulimit -u), that of the "
+                 "cgroup (pids.max), or take fewer --threads",
+                 (unsigned long long)processes.rlim_cur);
+    else if (err == -EAGAIN)
+        snprintf(out.text, sizeof out.text,
+                 "no more are allowed here; raise the limit of the cgroup (pids.max), or take fewer "
+                 "--threads");
+    else
+        snprintf(out.text, sizeof out.text, "%s", strerror(-err));
+    return out;
+}
+
+static void *wait_for_the_end(void *end) {
+    while (sem_wait(end) != 0 && errno == EINTR) {
+    }
+    return NULL;
+}
+
+/* How many more threads can be at work at a time with this one, up to `most`. */
+static int32_t try_threads(int32_t most) {
+    pthread_t *threads = calloc((size_t)most, sizeof *threads);
+    sem_t end;
+    int32_t n = 0;
+    if (threads == NULL || sem_init(&end, 0, 0) != 0) {
+        free(threads);
+        return 0;
+    }
+    while (n < most && mx_thread_start(&threads[n], wait_for_the_end, &end) == 0) n++;
+    for (int32_t i = 0; i < n; i++) sem_post(&end);
+    for (int32_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    sem_destroy(&end);
+    free(threads);
+    return n;
+}
+
+/* OpenMP keeps the threads of a loop for the next one of the same thread, but for those that a smaller one
+ * does not need. */
+int32_t mx_loop_threads(int32_t wanted) {
+    static _Thread_local int32_t kept = 1;
+    if (wanted < 2) return 1;
+    if (wanted > kept) wanted = 1 + try_threads(wanted - 1);
+    if (wanted > 1) kept = wanted;
+    return wanted;
 }

@@ -414,7 +414,7 @@ static int start_sampler(mx_timeline *t, mx_why *why) {
     t->residency = find_residency(t);
     write_header(t);
     int err = mx_thread_start(&t->thread, sampler, t);
-    if (err < 0) return mx_fail(why, err, "no thread for the timeline: %s", strerror(-err));
+    if (err < 0) return mx_fail(why, err, "no thread for the timeline: %s", mx_no_thread(err).text);
     t->running = true;
     return 0;
 }

@@ -441,6 +441,8 @@ const struct mx_option mx_option_rows[] = {
     {"keep", 0, BOTH, 0, take_flag, AT(keep), 0, 0, NULL, "leave the store in the directory after the run"},
     {"force", 0, RUN, 0, take_flag, AT(force), 0, 0, NULL,
      "overwrite what is in the place: another run's store, a foreign file, a device with a known signature"},
+    {"no-lock", 0, BOTH | MX_CMD_EXPORT, 0, take_flag, AT(no_lock), 0, 0, NULL,
+     "go on where the file system has no locks; nobody else may use the place"},
     {"dry-run", 0, RUN, 0, take_flag, AT(dry_run), 0, 0, NULL, "print plan and predictions, touch nothing"},
     {"queue-depth", 0, RUN, 1, take_count, AT(queue_depth), 1, 4096, "N", "requests in flight (default 32)"},
     {"request-size", 0, RUN, 1, take_size, AT(request_bytes), 512, 1u << 30, "SIZE",

@@ -55,7 +55,7 @@ struct mx_options {
     uint64_t dram_bytes, reserve_bytes; /* 0 = not given */
     enum mx_advice advice;
     bool dry_run, verify, resume, same, quiet, force, keep, sqpoll, iopoll, uncached, no_register, lock,
-        no_fuse;
+        no_lock, no_fuse;
     uint64_t queue_depth, request_bytes, workers;
     const char *timeline, *trace;
     /* tune */

@@ -78,7 +78,9 @@ static bool takes_all(const struct stat *st) {
 
 /* ---- open */
 
+/* A file without a name gets one through /proc. */
 static int open_nameless(const struct mx_output *o) {
+    if (access("/proc/self/fd", X_OK) != 0) return -EOPNOTSUPP;
     char directory[PATH_MAX];
     int n = directory_length(o->path);
     snprintf(directory, sizeof directory, "%.*s", n > 0 ? n : 1, n > 0 ? o->path : ".");

@@ -825,7 +825,8 @@ static uint64_t stored_bytes(const struct mx_run *r) {
 
 static int open_device(struct mx_run *r) {
     const struct mx_options *o = &r->o;
-    struct mx_device_options d = {.backend = o->backend,
+    struct mx_device_options d = {.size = sizeof d,
+                                  .backend = o->backend,
                                   .path = o->path,
                                   .expect_bytes = mx_run_has_store(r) ? 0 : stored_bytes(r),
                                   .queue_depth = (uint32_t)o->queue_depth,
@@ -839,7 +840,8 @@ static int open_device(struct mx_run *r) {
                                   .force = o->force,
                                   .resume = mx_run_has_store(r),
                                   .keep = o->keep,
-                                  .fault = o->fault};
+                                  .fault = o->fault,
+                                  .no_lock = o->no_lock};
     int err = mx_device_open_waiting(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->report.device);
     /* Also of a quiet run: nobody's result goes without a word. */

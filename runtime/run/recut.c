@@ -351,6 +351,7 @@ static int open_device(struct reader *e, const struct mx_former *f, const char *
                                         .fault = backend == o->backend ? o->fault : NULL,
                                         .resume = true,
                                         .read_only = true,
+                                        .no_lock = o->no_lock,
                                         .keep = true};
     struct mx_device_facts facts = {.size = sizeof facts};
     int err = mx_device_open(&d, &e->r->why, &e->device);

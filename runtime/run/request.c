@@ -218,7 +218,8 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
     if (mx_rates_path(cache, sizeof cache, NULL) == 0)
         mx_rates_load(cache, known ? device : NULL, compute, rates);
     if (o->calibrate && !o->resume) {
-        struct mx_device_options d = {.backend = backend->name, .path = o->path};
+        struct mx_device_options d = {
+            .size = sizeof d, .backend = backend->name, .path = o->path, .no_lock = o->no_lock};
         int err = mx_rates_renew(o->path != NULL && !backend->anonymous ? &d : NULL, &o->problem, machine,
                                  threads, dram_bytes / CALIBRATION_SHARE, o->calibrate_s, why, rates);
         if (err < 0) return err;

@@ -365,7 +365,7 @@ static int start(struct mx_run *r, void *(*work)(void *), mx_why *why) {
     if (err == 0 && work == run && r->o.dry_run)
         err = mx_fail(why, -EINVAL, "a dry run is not started: leave dry-run out");
     if (err == 0 && (err = mx_thread_start(&r->thread, work, r)) < 0)
-        mx_fail(why, err, "the thread of the run could not be started: %s", strerror(-err));
+        mx_fail(why, err, "the thread of the run cannot be started: %s", mx_no_thread(err).text);
     if (err == 0) r->joinable = true, r->state = MX_RUN_AT_WORK;
     pthread_mutex_unlock(&r->lock);
     return err;

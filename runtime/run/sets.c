@@ -2,6 +2,7 @@
 #include "run/sets.h"
 
 #include "core/device.h"
+#include "core/place.h"
 #include "link/link.h"
 #include "observe/report.h"
 
@@ -401,7 +402,9 @@ void mx_remove_store(const struct mx_seen *e) {
     const int fd =
         !e->foreign && has_file(e->path) ? open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(e, fd, file) && unlink(file) == 0)
+    const int err = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
+    /* Without locks the run has begun with --no-lock. */
+    if ((err == 0 || mx_place_has_no_locks(err)) && is_still(e, fd, file) && unlink(file) == 0)
         mx_sync_directory(file);
     close(fd);
     if (e->folder > 0) rmdir(e->path);

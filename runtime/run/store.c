@@ -216,8 +216,8 @@ int mx_store_report(const char *path, mx_why *why, char **out) {
 /* ---- its end */
 
 /* The default backend may be forbidden here. */
-static int open_store(const char *path, mx_why *why, mx_device **out) {
-    struct mx_device_options o = {.size = sizeof o, .path = path, .resume = true};
+static int open_store(const char *path, bool no_lock, mx_why *why, mx_device **out) {
+    struct mx_device_options o = {.size = sizeof o, .path = path, .resume = true, .no_lock = no_lock};
     const int err = mx_device_open(&o, why, out);
     if (err == 0 || err == -ENOENT || err == -EBUSY) return err;
     o.backend = "mmap";
@@ -240,9 +240,9 @@ static int check_same(mx_device *device, const char *path, uint64_t generation, 
         path);
 }
 
-int mx_store_discard(const char *path, uint64_t generation, uint64_t run, mx_why *why) {
+int mx_store_discard(const char *path, uint64_t generation, uint64_t run, bool no_lock, mx_why *why) {
     mx_device *device;
-    int err = open_store(path, why, &device);
+    int err = open_store(path, no_lock, why, &device);
     if (err < 0) return err;
     err = check_same(device, path, generation, run, why);
     if (err == 0 && (err = mx_device_finish(device)) < 0) mx_device_error(device, why);

@@ -105,6 +105,7 @@ int mx_writer_open(int fd, bool direct, uint64_t piece_bytes, mx_budget *budget,
         w->threads += err == 0;
     }
     if (err < 0 && w->threads > 0) err = 0;
+    if (err < 0 && w->block != NULL) mx_fail(why, err, "no thread that writes: %s", mx_no_thread(err).text);
     if (err == 0) return *out = w, 0;
     mx_writer_close(w, false);
     return err;

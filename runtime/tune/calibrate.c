@@ -449,7 +449,7 @@ static double copy_rate(const struct bench *b, int32_t threads) {
     char *base = mx_block_data(b->block);
     int64_t pitch = b->trial.layout.plane_pitch_bytes, planes = b->trial.layout.planes;
     uint64_t begin = mx_clock_ns();
-#pragma omp parallel for schedule(static) num_threads(threads)
+#pragma omp parallel for schedule(static) num_threads(mx_loop_threads(threads))
     for (int64_t z = 0; z < planes; z++)
         memcpy(base + b->trial.layout.buffer_bytes + z * pitch, base + z * pitch, (size_t)pitch);
     return (double)b->trial.layout.buffer_bytes / ((double)(mx_clock_ns() - begin + 1) * 1e-9);

@@ -551,7 +551,7 @@ static void run_threads(struct pipeline *p) {
         p->workers[k].started = err == 0;
     }
     if (err < 0) {
-        mx_fail(p->why, err, "the threads of the pipeline cannot be started: %s", strerror(-err));
+        mx_fail(p->why, err, "the threads of the pipeline cannot be started: %s", mx_no_thread(err).text);
         fail(p, err);
     }
     for (int32_t k = 0; k < p->threads; k++)

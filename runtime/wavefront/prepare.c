@@ -324,7 +324,8 @@ int mx_wf_open_outputs(mx_wf_run *r) {
 
 static int open_device(mx_wf_run *r) {
     const struct mx_wf_options *o = &r->o;
-    struct mx_device_options d = {.backend = o->backend,
+    struct mx_device_options d = {.size = sizeof d,
+                                  .backend = o->backend,
                                   .path = o->path,
                                   .expect_bytes = r->resumed ? 0 : (uint64_t)all_bytes(mx_wf_geometry_of(r)),
                                   .queue_depth = o->queue_depth,
@@ -334,7 +335,8 @@ static int open_device(mx_wf_run *r) {
                                   .force = o->force,
                                   .resume = o->resume,
                                   .keep = o->keep,
-                                  .fault = o->fault};
+                                  .fault = o->fault,
+                                  .no_lock = o->no_lock};
     int err = mx_device_open_waiting(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->device_facts);
     return err;

@@ -21,7 +21,7 @@ struct mx_wf_options {
     const char *json, *timeline, *trace; /* files; json "-" = standard output */
     uint64_t dram_bytes;                 /* 0 = what there is */
     enum mx_advice advice;
-    bool unchained, sequential, verify, resume, keep, force, overwrite, dry_run, quiet;
+    bool unchained, sequential, verify, resume, keep, force, no_lock, overwrite, dry_run, quiet;
     uint32_t queue_depth, request_bytes, workers;
     const char *fault;
     double read_bw, write_bw, rate; /* 0 = assumed */

@@ -120,3 +120,57 @@ def test_a_store_that_is_only_read_by_others_is_read(mx, gone_over, memext, tmp_
     want = np.asarray(store["u"])
     memext("export", place, "-o", tmp_path / "u.npy")
     assert np.array_equal(store["u"], want) and np.array_equal(np.load(tmp_path / "u.npy"), want)
+
+
+# ------------------------------------------------------------------ places and files of a program that goes elsewhere
+
+def test_paths_are_of_the_directory_that_the_run_was_made_in(mx, tmp_path, monkeypatch):
+    """device, files of fields and of options; also what is made where no place is given, and arrays of files and stores."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there, here / "place"):
+        folder.mkdir()
+    u = np.random.default_rng(1).random((8, 9, 10))
+    np.save(here / "u.npy", u)
+    np.save(here / "k.npy", u.astype("f4"))
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("MEMEXT_DEVICE", raising=False)
+
+    @mx.kernel(fixed={"k": "f4"})
+    def cell(u, k):
+        return u + 0.1 * k * (u[1, 0, 0] - u)
+    want = cell.reference(3, u=u, k=u.astype("f4"))["u"]
+    opened = mx.open("u.npy")
+    one = mx.Run(cell, u="u.npy", k="k.npy", device="place", dram="64MiB", timeline="t.json", snapshot="1:snaps", output={"u": "out.npy"}, overwrite=True)
+    other = mx.Run(cell, u=opened, k="k.npy", dram="64MiB")
+    with one, other:
+        monkeypatch.chdir(there)
+        for run in (one, other):
+            run.advance(2)
+            monkeypatch.chdir(tmp_path)
+            array, store = run["u"], run.store
+            run.advance(3)
+            assert np.array_equal(run["u"], want) and store.path.is_absolute()
+            with pytest.raises(mx.MemextError, match="has gone on"):
+                np.asarray(array)
+        assert {p.name for p in here.iterdir() if not p.name.startswith(".")} == {"u.npy", "k.npy", "place", "t.json", "snaps", "out.npy"}
+    assert not list(there.iterdir()) and [p.name for p in tmp_path.iterdir() if p not in (here, there)] == [] and not list((here / "place").iterdir())
+    assert np.array_equal(opened, u) and np.array_equal(np.load(here / "out.npy"), want)
+
+
+def test_an_array_of_a_run_that_has_ended_says_what_to_do(mx, quick_place):
+    run = mx.Run(u="random", shape=(8, 8, 8), device=quick_place, dram="64MiB")
+    with pytest.raises(mx.MemextError, match="nothing was computed yet: call advance"):
+        run["u"]
+    with run:
+        array = run.advance(1)["u"]
+    for read in (lambda: np.asarray(array), lambda: run["u"], lambda: array[2]):
+        with pytest.raises(mx.MemextError, match="keep=True") as caught:
+            read()
+        assert caught.value.errorname == "ENOENT"
+    with mx.Run(u="random", shape=(8, 8, 8), backend="dram", dram="64MiB") as memory:
+        with pytest.raises(mx.MemextError, match="nothing was computed yet: call advance"):
+            memory["u"]
+        memory.advance(1)
+    assert memory["u"].shape == (10, 10, 10)
+    with pytest.raises(KeyError, match="v is no array"):
+        memory["v"]

@@ -86,6 +86,27 @@ Test(cgroup, v1_without_limit) {
 
 /* In a container the mount's root is the container's group, and the process's path is told from the host's
  * root: /docker/c1/job below mount root /docker/c1 is <mount>/job. */
+/* A container sees its own group alone; what is above it says the kernel in memory.stat. */
+Test(cgroup, v1_limit_of_a_parent_that_is_hidden) {
+    struct mx_cgroup c;
+    put("/proc/self/mountinfo", "700 690 0:30 /docker/c1 /sys/fs/cgroup/memory ro master:14 - cgroup cgroup "
+                                "rw,memory\n");
+    put("/proc/self/cgroup", "4:memory:/docker/c1\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/memory.stat",
+        "cache 4096\nrss 1\nhierarchical_memory_limit 268435456\nhierarchical_memsw_limit 1\ntotal_rss 1\n");
+    mx_cgroup_limit(root, &c);
+    cr_assert_str_eq(c.kind, "v1");
+    cr_assert_eq(c.limit_bytes, UINT64_C(268435456));
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "134217728\n");
+    mx_cgroup_limit(root, &c);
+    cr_assert_eq(c.limit_bytes, UINT64_C(134217728));
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/memory.stat", "hierarchical_memory_limit 9223372036854771712\n");
+    mx_cgroup_limit(root, &c);
+    cr_assert_eq(c.limit_bytes, 0);
+}
+
 Test(cgroup, v1_in_a_container) {
     struct mx_cgroup c;
     put("/proc/self/mountinfo", "700 690 0:30 /docker/c1 /sys/fs/cgroup/memory ro master:14 - cgroup cgroup "

@@ -98,6 +98,8 @@ struct mx_device_options {
                        other users */
     bool keep;      /* leave the file of a directory store behind when the device is closed */
     const char *fault; /* fault backend: "seed=7,eio=0.01,enospc=0,short=0.1,delay_us=50,reorder=1" */
+    bool no_lock; /* go on where the file system has no locks (-ENOLCK without): that nobody else works in the
+                     place is for the caller to know */
 };
 
 struct mx_device_facts {
@@ -196,8 +198,8 @@ int mx_store_report(const char *path, mx_why *why, char **out);
 /* Gives up a store: its file in a directory goes, a file or block device may be overwritten from then on.
  * generation and run: as mx_store_report told of it (`run`, a number; 0 = none), so that nobody's state goes
  * but the one that is meant: -ESTALE with a sentence where it has gone on, or another store lies there.
- * generation 0 = whatever it is. Errors of mx_device_open otherwise. */
-int mx_store_discard(const char *path, uint64_t generation, uint64_t run, mx_why *why);
+ * generation 0 = whatever it is. no_lock: as in mx_device_options. Errors of mx_device_open otherwise. */
+int mx_store_discard(const char *path, uint64_t generation, uint64_t run, bool no_lock, mx_why *why);
 
 /* ------------------------------------------------------------------ Buffer */
 
