@@ -562,6 +562,13 @@ class Reduction:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.function(*args, **keywords)
 
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_taken": None}  # another process takes what it has itself
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._taken = Taker().function(self.function) if isinstance(self.function, types.FunctionType) else None
+
     def part(self, kernel: Kernel) -> _Part:
         fixed = {n: d for n, d in kernel._fixed.items() if n in inspect.signature(self.function).parameters}
         part = _Part(self.function, fixed, {**kernel.params, **self.params}, self._taken)

@@ -221,6 +221,8 @@ class Outside:
         thing = self.thing
         if isinstance(thing, types.ModuleType):
             return self.taker.take(getattr(thing, name), f"{thing.__name__}.{name}")
+        if isinstance(thing, enum.EnumMeta) and name in thing.__members__:
+            return thing[name]
         found = inspect.getattr_static(thing, name)
         shown = f"{self.shown}.{name}"
         if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
@@ -415,7 +417,7 @@ class Large(Outside):
     """An array that is too large to be taken along: its shape is."""
 
     def __init__(self, value: np.ndarray, shown: str):
-        self.shown = f"{shown}, which has {value.nbytes >> 20} MiB (tables of up to {MOST_TABLE_BYTES >> 20} MiB are taken along; or make it a field of the kernel)"
+        self.thing, self.shown = value, f"{shown}, which has {value.nbytes >> 20} MiB (tables of up to {MOST_TABLE_BYTES >> 20} MiB are taken along; or make it a field of the kernel)"
         self.taken = {name: getattr(value, name) for name in ("shape", "dtype", "ndim", "size", "nbytes", "itemsize")}
 
     def look_up(self, name: str) -> Any:

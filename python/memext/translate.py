@@ -170,8 +170,12 @@ def _symbolic(value: Any) -> bool:
 
 def _truth(value: Any) -> bool:
     """Of a value that is known."""
+    if isinstance(value, Outside):
+        if hasattr(type(value.thing), "__bool__") or hasattr(type(value.thing), "__len__"):
+            raise Untranslatable(f"the truth of {value!r}")
+        return True
     try:
-        return True if isinstance(value, Outside) else bool(value)
+        return bool(value)
     except ValueError as error:
         raise Untranslatable(str(error)) from None
 

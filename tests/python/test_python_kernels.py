@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # ruff: noqa: F401, F811 - fixtures
 """What Python kernels use from outside: pure and known, or refused with its line; taken once, when the function is decorated."""
+import copy
 import textwrap
 
 import numpy as np
 import pytest
+import random_kernels
 from test_python_package import cache, environment, load, mx  # fixtures
 
 PREAMBLE = """
-import functools, itertools, math, operator, os, random, time, types
+import enum, functools, itertools, math, operator, os, random, time, types
 import numpy as np, memext as mx
 ALPHA, TABLE, WEIGHTS, NAMES = 0.25, np.arange(6.0) / 8, [0.5, 0.25, [1, 2]], {"a": 0.5, "b": 2.0}
 CONFIG = types.SimpleNamespace(alpha=0.5, inner=types.SimpleNamespace(beta=[0.25, 3]))
 RNG, COUNT, NUMBERS = np.random.default_rng(1), itertools.count(), iter([1, 2, 3])
+class Mode(enum.Enum):
+    fast = 0.5
+class Sized:
+    def __len__(self): return 0
+SIZED = Sized()
 class Model:
     gamma = 0.125
     def __init__(self, delta): self.delta = delta
@@ -58,7 +65,7 @@ GOOD = ["u * ALPHA + TABLE[3]", "u * WEIGHTS[2][1] + NAMES['b']", "u * CONFIG.al
         "functools.partial(half, by=3.0)(u)", "functools.reduce(operator.mul, [u, 2.0, u])", "sum(map(MODEL.term, [u, 2 * u], WEIGHTS[:2]))",
         "u * math.comb(5, 2) * np.cumsum(TABLE)[3]", "u * sum(a * b for a, b in itertools.product((1, 2), repeat=2))", "u * sum({k: v for k, v in NAMES.items()}.values())",
         "u * float(np.linspace(0, 1, 5)[1:][0])", "u * getattr(CONFIG, 'alpha') * len(f'{ALPHA:.2f}')", "u * TABLE[1:4].sum() if isinstance(MODEL, Model) else u",
-        "u * sorted({3, 1, 2})[0]", "(u > 0.5) * u + (not ALPHA) * 2", "u * (TABLE == 0).sum()", "u * (None or ALPHA) * (ALPHA and 3)", "u * max(WEIGHTS[:2]) * (0 and 1 / 0 or 2)"]
+        "u * sorted({3, 1, 2})[0]", "(u > 0.5) * u + (not ALPHA) * 2", "u * (TABLE == 0).sum()", "u * (None or ALPHA) * (ALPHA and 3)", "u * Mode.fast.value if Mode.fast is Mode.fast else u", "u * max(WEIGHTS[:2]) * (0 and 1 / 0 or 2)"]
 
 REFUSED = [("u * np.random.normal()", "normal"), ("u * RNG.normal()", "RNG.normal"), ("u * random.random()", "random"), ("u * time.time()", "time.time"),
            ("u * os.getpid()", "getpid"), ("u * next(COUNT)", "next"), ("u * sum(NUMBERS)", "sum"), ("u * len(open('/dev/null').read())", "open"), ("u * noisy(2)", "time.time"),
@@ -67,7 +74,7 @@ REFUSED = [("u * np.random.normal()", "normal"), ("u * RNG.normal()", "RNG.norma
            ("u * TABLE.sort()", "outside|sort"), ("u * np.add(TABLE, 1, out=TABLE)[0]", "out="), ("u * np.vectorize(float)(2)", "vectorize"),
            ("u * np.frompyfunc(float, 1, 1)(2)", "frompyfunc"), ("u * float(Model(2).delta)", "Model"), ("u * MODEL", "MODEL"), ("u * float(os.environ['HOME'])", "environ"),
            ("u * COUNT.__next__()", "__next__"), ("u * sum(itertools.islice(COUNT, 3))", "COUNT"), ("[w for w in NUMBERS][0] * u", "NUMBERS"), ("print(2) or u", "print"),
-           ("u * input()", "input"), ("u * len(globals())", "globals"), ("u * np.load('x.npy')[0]", "load"), ("u * float(np.fromfile('x'))", "fromfile")]
+           ("u if SIZED else 2 * u", "the truth of SIZED"), ("u * input()", "input"), ("u * len(globals())", "globals"), ("u * np.load('x.npy')[0]", "load"), ("u * float(np.fromfile('x'))", "fromfile")]
 
 
 def module(tmp_path, text):
@@ -176,3 +183,36 @@ def test_a_large_array_outside_is_named(mx, tmp_path):
     m = load(module(tmp_path, text))
     with pytest.raises(mx.KernelError, match="BIG, which has 72 MiB"):
         mx.kernel(m.bad)
+
+
+def test_a_copy_of_a_reduction_takes_what_is_there_now(mx, tmp_path):
+    m = load(module(tmp_path, "def plain(u): return u * ALPHA\ncell = mx.kernel(plain)\ntotal = mx.reduce(plain)\n"))
+    again = copy.copy(m.total)
+    u = np.ones((5, 6, 7))
+    with mx.Run(m.cell, u=u, backend="dram", dram="64MiB") as run:
+        run.advance(0)
+        assert run.reduce(again).total == run.reduce(m.total).total == 0.25 * 3 * 4 * 5
+
+
+@pytest.mark.parametrize("first", range(0, 20, 10))
+def test_random_kernels_compute_what_python_computes(mx, tmp_path, first):
+    """Cell by cell, bit for bit, whatever has become of all that the function uses; the last of them also by every plan and in float32."""
+    for seed in range(first, first + 10):
+        path = tmp_path / f"random_{seed}.py"
+        path.write_text(random_kernels.text(seed))
+        m, (u, v, c) = load(path), random_kernels.grids(seed)
+        want = dict(zip("uv", random_kernels.plain(m.cell, 3, u, v, c)))
+        cell = mx.kernel(m.cell, fixed="c")
+        m.change()
+        got = cell.reference(3, u=u, v=v, c=c)
+        assert np.array_equal(got["u"], want["u"]) and np.array_equal(got["v"], want["v"]), seed
+    for plan in random_kernels.PLANS:
+        place = {} if "backend" in plan else {"device": tmp_path}
+        with mx.Run(cell, u=u, v=v, c=c, dram="64MiB", **place, **plan) as run:
+            run.advance(3)
+            assert all(np.array_equal(run[n], want[n]) for n in "uv"), (seed, plan)
+    single = {"u": u.astype("f4"), "v": v.astype("f4"), "c": c.astype("f4")}
+    want = cell.reference(3, dtype="f4", **single)
+    with mx.Run(cell, **single, dtype="f4", backend="dram", dram="64MiB") as run:
+        run.advance(3)
+        assert all(np.array_equal(run[n], want[n]) for n in "uv"), seed
