@@ -714,6 +714,8 @@ class _Scope:
             raise Untranslatable(f"{called(function)} is not known to be pure: it would be called while the kernel is made, not for every cell. Call it before, "
                                  "and use its value by a name")
         made = call_pure(function, args, keywords)
+        if isinstance(made, np.ndarray) and made.ndim == 0:
+            return made[()]  # as numpy gives numbers of most functions, but not of where
         if isinstance(made, (list, dict, set)) and id(made) not in self.function.taker.copies and id(made) not in self.translator.own:
             self.translator.made(made)
         return made

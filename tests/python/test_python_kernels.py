@@ -65,7 +65,7 @@ GOOD = ["u * ALPHA + TABLE[3]", "u * WEIGHTS[2][1] + NAMES['b']", "u * CONFIG.al
         "functools.partial(half, by=3.0)(u)", "functools.reduce(operator.mul, [u, 2.0, u])", "sum(map(MODEL.term, [u, 2 * u], WEIGHTS[:2]))",
         "u * math.comb(5, 2) * np.cumsum(TABLE)[3]", "u * sum(a * b for a, b in itertools.product((1, 2), repeat=2))", "u * sum({k: v for k, v in NAMES.items()}.values())",
         "u * float(np.linspace(0, 1, 5)[1:][0])", "u * getattr(CONFIG, 'alpha') * len(f'{ALPHA:.2f}')", "u * TABLE[1:4].sum() if isinstance(MODEL, Model) else u",
-        "u * sorted({3, 1, 2})[0]", "(u > 0.5) * u + (not ALPHA) * 2", "u * (TABLE == 0).sum()", "u * (None or ALPHA) * (ALPHA and 3)", "u * Mode.fast.value if Mode.fast is Mode.fast else u", "u * max(WEIGHTS[:2]) * (0 and 1 / 0 or 2)"]
+        "u * sorted({3, 1, 2})[0]", "(u > 0.5) * u + (not ALPHA) * 2", "u * (TABLE == 0).sum()", "u * (None or ALPHA) * (ALPHA and 3)", "u * Mode.fast.value if Mode.fast is Mode.fast else u", "u * mx.where(ALPHA > 1, 2.0, 0.5)", "u * max(WEIGHTS[:2]) * (0 and 1 / 0 or 2)"]
 
 REFUSED = [("u * np.random.normal()", "normal"), ("u * RNG.normal()", "RNG.normal"), ("u * random.random()", "random"), ("u * time.time()", "time.time"),
            ("u * os.getpid()", "getpid"), ("u * next(COUNT)", "next"), ("u * sum(NUMBERS)", "sum"), ("u * len(open('/dev/null').read())", "open"), ("u * noisy(2)", "time.time"),
