@@ -66,6 +66,50 @@ bool mx_array_sizes(const char *text, int64_t size[3]) {
     return p[strspn(p, " \t")] == 0;
 }
 
+/* Words from the end on that are whole numbers. */
+static int numbers_at_end(const char *text) {
+    const char *end = text + strlen(text);
+    int n = 0;
+    for (;; n++) {
+        const char *last = end;
+        while (last > text && last[-1] >= '0' && last[-1] <= '9') last--;
+        if (last == end) return n;
+        if (last > text && (last[-1] == '-' || last[-1] == '+')) last--;
+        if (last == text || (last[-1] != ' ' && last[-1] != '\t')) return n;
+        while (last > text && (last[-1] == ' ' || last[-1] == '\t')) last--;
+        end = last;
+    }
+}
+
+bool mx_array_several(const char *name) {
+    for (const char *p = name; (p = strchr(p, '%')) != NULL;) {
+        p++;
+        p += strspn(p, "0123456789");
+        if (*p == 'd') return numbers_at_end(p) >= 2;
+    }
+    return false;
+}
+
+static char letter(const char *name) {
+    const char *slash = strrchr(name, '/');
+    if (slash != NULL) name = slash + 1;
+    name += strspn(name, " \t");
+    const char c = (char)(*name | 0x20);
+    return c >= 'x' && c <= 'z' && name[1 + strspn(name + 1, " \t")] == 0 ? c : 0;
+}
+
+bool mx_array_turned(const char *const names[3]) {
+    bool turned = false;
+    char found[3];
+    for (int i = 0; i < 3; i++) {
+        found[i] = letter(names[i]);
+        turned |= found[i] != 0 && found[i] != "zyx"[i];
+        for (int j = 0; j < i; j++)
+            if (found[i] != 0 && found[i] == found[j]) return false;
+    }
+    return turned;
+}
+
 /* ------------------------------------------------------------------ checks */
 
 int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why) {
@@ -236,6 +280,12 @@ static bool is_metaimage(const char *head, size_t bytes) {
     return false;
 }
 
+/* As it is called, where a header begins otherwise: ITK's readers go by the name. */
+static bool is_called_metaimage(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot != NULL && (strcasecmp(dot, ".mhd") == 0 || strcasecmp(dot, ".mha") == 0);
+}
+
 static int open_metaimage(int fd, const char *path, const char *inside, bool any, mx_why *why,
                           struct mx_npy *out, char data[PATH_MAX]) {
     (void)inside;
@@ -300,12 +350,12 @@ static bool find_data(const char *text, size_t bytes, char name[PATH_MAX]) {
     size_t at = 0;
     name[0] = 0;
     while ((nrrd || name[0] == 0) && mx_array_line(text, bytes, &at, &line) && (!nrrd || line.bytes > 0)) {
-        if (!mx_array_pair(line, nrrd ? ": " : "=", key, value)) continue;
+        if (!mx_array_pair(line, nrrd ? ":" : "=", key, value)) continue;
         if (strcasecmp(key, nrrd ? "data file" : "ElementDataFile") == 0 ||
             (nrrd && strcasecmp(key, "datafile") == 0))
             strcpy(name, value);
     }
-    return name[0] != 0 && (nrrd || strcasecmp(name, "LOCAL") != 0);
+    return name[0] != 0 && (nrrd || !mx_metaimage_local(name));
 }
 
 bool mx_array_data(const char *path, char out[PATH_MAX]) {
@@ -314,7 +364,7 @@ bool mx_array_data(const char *path, char out[PATH_MAX]) {
     const int fd = mx_file_open(path, NULL);
     if (fd < 0) return false;
     ssize_t n = pread(fd, head, sizeof head, 0);
-    if (n > 0 && (is_nrrd(head, (size_t)n) || is_metaimage(head, (size_t)n))) {
+    if (n > 0 && (is_nrrd(head, (size_t)n) || is_metaimage(head, (size_t)n) || is_called_metaimage(path))) {
         char *text = malloc(MOST_TEXT_BYTES);
         n = text != NULL ? pread(fd, text, MOST_TEXT_BYTES, 0) : 0;
         found = n > 0 && find_data(text, (size_t)n, name) && join(path, name, joined);
@@ -326,12 +376,14 @@ bool mx_array_data(const char *path, char out[PATH_MAX]) {
 }
 
 /* A dataset says that it is HDF5, whose files may begin with something else. */
-static int format_of(int fd, const char *inside, const struct mx_array_format **out) {
+static int format_of(int fd, const char *path, const char *inside, const struct mx_array_format **out) {
     char head[HEAD_BYTES];
     const ssize_t n = mx_retry(mx_sys->pread(fd, head, sizeof head, 0));
     if (n < 0) return (int)n;
     for (const struct mx_array_format *f = mx_array_formats; f->name != NULL && *out == NULL; f++)
         if (inside[0] != 0 ? f->open == mx_hdf5_open : f->is(head, (size_t)n)) *out = f;
+    for (const struct mx_array_format *f = mx_array_formats; f->name != NULL && *out == NULL; f++)
+        if (f->open == open_metaimage && is_called_metaimage(path)) *out = f;
     return 0;
 }
 
@@ -341,7 +393,7 @@ int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, s
     const int fd = mx_file_open(path, why);
     if (fd < 0) return fd;
     const struct mx_array_format *f = NULL;
-    const int err = format_of(fd, inside, &f);
+    const int err = format_of(fd, path, inside, &f);
     if (f != NULL) return f->open(fd, path, inside, any, why, out, data);
     close(fd);
     if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", path, strerror(-err));

@@ -65,12 +65,28 @@ bool mx_array_pair(struct mx_line line, const char *separator, char key[64], cha
 /* Three whole numbers from 1 on and nothing else. */
 bool mx_array_sizes(const char *text, int64_t size[3]);
 bool mx_array_whole(const char *text, int64_t low, int64_t *out);
+/* Is this a pattern of several files' names, as b%03d.raw 1 4 1? */
+bool mx_array_several(const char *name);
+/* Do names of dimensions, slowest first, say that they are not z, y, x? Of other names nothing is said. */
+bool mx_array_turned(const char *const names[3]);
+/* Is this how MetaImage says that cells follow the header? */
+bool mx_metaimage_local(const char *value);
 
 int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, struct mx_npy *out);
 int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
                  char data[PATH_MAX]);
 /* Are the extents possible, and all cells in the file? */
 int mx_array_check_length(const char *path, const struct mx_npy *npy, mx_why *why);
+/* Which cells of a file stand for no value. */
+struct mx_array_missing {
+    double fill[16], low, high; /* a NaN is one too; cells below low or above high */
+    int n_fills;
+    bool has_low, has_high;
+};
+/* Are all cells values? Reads all of them, unless this process did before and the file has not changed since.
+ * -EINVAL with a sentence that says where the first is that is none. */
+int mx_array_check_values(const char *word, const struct mx_npy *npy, const struct mx_array_missing *missing,
+                          mx_why *why);
 /* Is the type one of those that are asked for? */
 int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hdf5.c - contiguous datasets of HDF5 files: libhdf5 says what they are and where they lie, and reads
- * nothing of them.
+ * nothing of them but attributes that say what cells stand for.
  *
  * Where it is a shared library (MX_HDF5_LIBRARY, its name for the loader) it is loaded with the first file
  * that needs it, for it brings 30 others, which take a program 10 to 20 ms before its first line. */
@@ -12,6 +12,7 @@
 #include <hdf5.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +28,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* What is used of it: functions, and the identifiers that its macros stand for once H5open was called. */
 #define SYMBOLS(F)                                                                                           \
     F(H5open)                                                                                                \
+    F(H5Aclose)                                                                                              \
+    F(H5Aexists)                                                                                             \
+    F(H5Aget_space)                                                                                          \
+    F(H5Aget_type)                                                                                           \
+    F(H5Aopen)                                                                                               \
+    F(H5Aread)                                                                                               \
+    F(H5Dvlen_reclaim)                                                                                       \
     F(H5Dclose)                                                                                              \
     F(H5Dget_create_plist)                                                                                   \
     F(H5Dget_offset)                                                                                         \
@@ -36,23 +44,31 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     F(H5Dopen2)                                                                                              \
     F(H5Eget_auto2)                                                                                          \
     F(H5Eset_auto2)                                                                                          \
+    F(H5Iget_name)                                                                                           \
+    F(H5Oclose)                                                                                              \
+    F(H5Rdereference2)                                                                                       \
     F(H5Fclose)                                                                                              \
     F(H5Fget_name)                                                                                           \
     F(H5Fopen)                                                                                               \
     F(H5Pclose)                                                                                              \
     F(H5Pcreate)                                                                                             \
+    F(H5Pfill_value_defined)                                                                                 \
     F(H5Pget_external_count)                                                                                 \
     F(H5Pget_layout)                                                                                         \
     F(H5Pget_nfilters)                                                                                       \
     F(H5Sclose)                                                                                              \
     F(H5Sget_simple_extent_dims)                                                                             \
+    F(H5Sget_simple_extent_npoints)                                                                          \
     F(H5Tclose)                                                                                              \
     F(H5Tequal)                                                                                              \
     F(H5Tget_class)                                                                                          \
     F(H5Tget_order)                                                                                          \
     F(H5Tget_size)                                                                                           \
+    F(H5Tget_super)                                                                                          \
+    F(H5Tis_variable_str)                                                                                    \
     F(H5P_CLS_FILE_ACCESS_ID_g)                                                                              \
     F(H5T_IEEE_F64LE_g)                                                                                      \
+    F(H5T_NATIVE_DOUBLE_g)                                                                                   \
     F(H5T_IEEE_F32LE_g)                                                                                      \
     F(H5T_STD_U8LE_g)                                                                                        \
     F(H5T_STD_U16LE_g)                                                                                       \
@@ -173,7 +189,202 @@ static int check_file(hid_t file, hid_t set, const char *word, mx_why *why) {
                    word, there);
 }
 
-static int look(hid_t file, const char *word, const char *inside, bool any, mx_why *why, struct mx_npy *npy) {
+/* ---- what attributes say of the cells: CF conventions 1.11, as the Python package reads them (cf.py) */
+
+enum { MOST_NUMBERS = 8 };
+
+struct attribute {
+    hid_t id, type, space;
+    H5T_class_t class;
+    int64_t count;
+};
+
+/* false: there is none. */
+static bool open_attribute(hid_t object, const char *name, struct attribute *out) {
+    if (h5.H5Aexists(object, name) <= 0) return false;
+    *out = (struct attribute){.id = h5.H5Aopen(object, name, H5P_DEFAULT)};
+    if (out->id < 0) return false;
+    out->type = h5.H5Aget_type(out->id), out->space = h5.H5Aget_space(out->id);
+    out->class = out->type >= 0 ? h5.H5Tget_class(out->type) : H5T_NO_CLASS;
+    out->count = out->space >= 0 ? h5.H5Sget_simple_extent_npoints(out->space) : -1;
+    return true;
+}
+
+static void close_attribute(const struct attribute *a) {
+    if (a->space >= 0) h5.H5Sclose(a->space);
+    if (a->type >= 0) h5.H5Tclose(a->type);
+    h5.H5Aclose(a->id);
+}
+
+/* *n: 0 where there is no such attribute. want: how many numbers it has, 0 = any. */
+static int take_numbers(hid_t set, const char *word, const char *name, int want, mx_why *why,
+                        double out[MOST_NUMBERS], int *n) {
+    struct attribute a;
+    *n = 0;
+    if (!open_attribute(set, name, &a)) return 0;
+    int err = -EINVAL;
+    if (a.class != H5T_INTEGER && a.class != H5T_FLOAT)
+        mx_fail(why, err, "the attribute %s of %.300s is no number: write it as one", name, word);
+    else if (a.count < 1 || a.count > MOST_NUMBERS || (want > 0 && a.count != want))
+        mx_fail(why, err, "the attribute %s of %.300s has %lld numbers: %s needed", name, word,
+                (long long)a.count,
+                want == 1   ? "one is"
+                : want == 2 ? "two are"
+                            : "1 to 8 are");
+    else if (h5.H5Aread(a.id, *h5.H5T_NATIVE_DOUBLE_g, out) < 0)
+        mx_fail(why, err, "the attribute %s of %.300s cannot be read", name, word);
+    else
+        *n = (int)a.count, err = 0;
+    close_attribute(&a);
+    return err;
+}
+
+/* Cells that are other numbers than what is stored are not read in place. */
+static int check_packing(hid_t set, const char *word, mx_why *why) {
+    static const char *const names[] = {"scale_factor", "add_offset", "_Unsigned"};
+    for (int i = 0; i < 3; i++)
+        if (h5.H5Aexists(set, names[i]) > 0)
+            return mx_fail(why, -EINVAL,
+                           "%.300s has the attribute %s: its cells are packed; unpack them, or read them "
+                           "through Python",
+                           word, names[i]);
+    return 0;
+}
+
+static int take_fills(hid_t set, const char *word, mx_why *why, struct mx_array_missing *m) {
+    static const char *const names[] = {"_FillValue", "missing_value"};
+    int err = 0;
+    for (int i = 0; i < 2 && err == 0; i++) {
+        int n;
+        err = take_numbers(set, word, names[i], 0, why, m->fill + m->n_fills, &n);
+        m->n_fills += n;
+    }
+    return err;
+}
+
+static int take_limits(hid_t set, const char *word, mx_why *why, struct mx_array_missing *m) {
+    static const struct {
+        const char *name;
+        int count;
+        bool low, high;
+    } limits[] = {
+        {"valid_min", 1, true, false}, {"valid_max", 1, false, true}, {"valid_range", 2, true, true}};
+    for (int i = 0; i < 3; i++) {
+        double number[MOST_NUMBERS];
+        int n;
+        const int err = take_numbers(set, word, limits[i].name, limits[i].count, why, number, &n);
+        if (err < 0) return err;
+        for (int k = 0; k < n; k++)
+            if (number[k] != number[k])
+                return mx_fail(why, -EINVAL, "the attribute %s of %.300s is no number", limits[i].name, word);
+        if (n > 0 && limits[i].low && (!m->has_low || number[0] > m->low))
+            m->has_low = true, m->low = number[0];
+        if (n > 0 && limits[i].high && (!m->has_high || number[n - 1] < m->high))
+            m->has_high = true, m->high = number[n - 1];
+    }
+    return 0;
+}
+
+/* Was the dataset given a value for cells that nobody wrote? */
+static bool is_filled(hid_t set) {
+    H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
+    const hid_t list = h5.H5Dget_create_plist(set);
+    if (list >= 0) h5.H5Pfill_value_defined(list, &fill), h5.H5Pclose(list);
+    return fill == H5D_FILL_VALUE_USER_DEFINED;
+}
+
+/* Cells of NetCDF that nobody wrote (NC_FILL_* of netcdf.h). Of bytes all values may be in use: they have one
+ * only where they were filled, as netCDF4 reads them. */
+static void add_default_fill(hid_t file, hid_t set, enum mx_dtype dtype, struct mx_array_missing *m) {
+    static const double fills[MX_DTYPES] = {[MX_F64] = 9.9692099683868690e+36,
+                                            [MX_F32] = 9.9692099683868690e+36f,
+                                            [MX_U8] = 255,
+                                            [MX_U16] = 65535,
+                                            [MX_I16] = -32767};
+    if (h5.H5Aexists(file, "_NCProperties") <= 0 || h5.H5Aexists(set, "_FillValue") > 0 ||
+        (dtype == MX_U8 && !is_filled(set)))
+        return;
+    m->fill[m->n_fills++] = fills[dtype];
+}
+
+static int take_missing(hid_t file, hid_t set, const char *word, enum mx_dtype dtype, mx_why *why,
+                        struct mx_array_missing *m) {
+    memset(m, 0, sizeof *m); /* all of it is compared */
+    int err = check_packing(set, word, why);
+    if (err == 0) err = take_fills(set, word, why, m);
+    if (err == 0) err = take_limits(set, word, why, m);
+    if (err == 0) add_default_fill(file, set, dtype, m);
+    return err;
+}
+
+/* ---- names of dimensions */
+
+enum { NAME_BYTES = 64 };
+
+/* A text, or the first of several of which `at` is wanted. */
+static void take_text(hid_t object, const char *attribute, int at, int of, char out[NAME_BYTES]) {
+    struct attribute a;
+    char *texts[3] = {NULL}, *fixed = NULL;
+    if (!open_attribute(object, attribute, &a)) return;
+    const bool wanted = a.class == H5T_STRING && a.count == of && of <= 3;
+    const size_t bytes = wanted ? h5.H5Tget_size(a.type) : 0;
+    if (wanted && h5.H5Tis_variable_str(a.type) > 0) {
+        if (h5.H5Aread(a.id, a.type, texts) >= 0) {
+            if (texts[at] != NULL) snprintf(out, NAME_BYTES, "%s", texts[at]);
+            h5.H5Dvlen_reclaim(a.type, a.space, H5P_DEFAULT, texts);
+        }
+    } else if (bytes > 0 && bytes < 4096 && (fixed = calloc((size_t)of, bytes + 1)) != NULL) {
+        if (h5.H5Aread(a.id, a.type, fixed) >= 0)
+            snprintf(out, NAME_BYTES, "%.*s", (int)bytes, fixed + (size_t)at * bytes);
+    }
+    free(fixed);
+    close_attribute(&a);
+}
+
+/* The first scale of each dimension: its name, or what its attribute `axis` says. */
+static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
+    struct attribute a;
+    hvl_t lists[3] = {{0, NULL}};
+    if (!open_attribute(set, "DIMENSION_LIST", &a)) return;
+    const hid_t item = a.class == H5T_VLEN ? h5.H5Tget_super(a.type) : -1;
+    const bool usable =
+        item >= 0 && h5.H5Tget_class(item) == H5T_REFERENCE && h5.H5Tget_size(item) == sizeof(hobj_ref_t);
+    if (item >= 0) h5.H5Tclose(item);
+    if (usable && a.count == 3 && h5.H5Aread(a.id, a.type, lists) >= 0) {
+        for (int i = 0; i < 3; i++) {
+            const hid_t scale =
+                lists[i].len > 0 ? h5.H5Rdereference2(set, H5P_DEFAULT, H5R_OBJECT, lists[i].p) : -1;
+            char path[PATH_MAX] = "";
+            if (scale < 0) continue;
+            if (name[i][0] == 0 && h5.H5Iget_name(scale, path, sizeof path) > 0) {
+                const char *slash = strrchr(path, '/');
+                snprintf(name[i], NAME_BYTES, "%.*s", NAME_BYTES - 1, slash != NULL ? slash + 1 : path);
+            }
+            char axis[NAME_BYTES] = "";
+            take_text(scale, "axis", 0, 1, axis);
+            if (axis[0] != 0 && strchr("xyzXYZ", axis[0]) != NULL && axis[1] == 0) strcpy(name[i], axis);
+            h5.H5Oclose(scale);
+        }
+        h5.H5Dvlen_reclaim(a.type, a.space, H5P_DEFAULT, lists);
+    }
+    close_attribute(&a);
+}
+
+static int check_order(hid_t set, const char *word, mx_why *why) {
+    char name[3][NAME_BYTES] = {"", "", ""};
+    for (int i = 0; i < 3; i++) take_text(set, "DIMENSION_LABELS", i, 3, name[i]);
+    take_scales(set, name);
+    if (!mx_array_turned((const char *const[]){name[0], name[1], name[2]})) return 0;
+    return mx_fail(
+        why, -EINVAL,
+        "%.300s has the dimensions %s, %s, %s, and a grid z, y, x: turn it, or read it through Python", word,
+        name[0], name[1], name[2]);
+}
+
+/* ---- */
+
+static int look(hid_t file, const char *word, const char *inside, bool any, mx_why *why, struct mx_npy *npy,
+                struct mx_array_missing *missing) {
     if (inside[0] == 0)
         return mx_fail(why, -EINVAL, "%.300s is an HDF5 file: say which dataset of it: FILE.h5:/NAME", word);
     const hid_t set = h5.H5Dopen2(file, inside, H5P_DEFAULT);
@@ -181,6 +392,8 @@ static int look(hid_t file, const char *word, const char *inside, bool any, mx_w
     int err = check_file(file, set, word, why);
     if (err == 0) err = check_type(set, word, any, why, &npy->dtype);
     if (err == 0) err = check_shape(set, word, why, npy->shape);
+    if (err == 0) err = take_missing(file, set, word, npy->dtype, why, missing);
+    if (err == 0) err = check_order(set, word, why);
     if (err == 0) err = check_layout(set, word, why, &npy->data_offset_bytes);
     h5.H5Dclose(set);
     return err;
@@ -199,7 +412,7 @@ static hid_t open_file(const char *path) {
 }
 
 static int look_quietly(int fd, const char *path, const char *word, const char *inside, bool any, mx_why *why,
-                        struct mx_npy *npy) {
+                        struct mx_npy *npy, struct mx_array_missing *missing) {
     H5E_auto2_t print;
     void *context;
     char same[64];
@@ -210,7 +423,7 @@ static int look_quietly(int fd, const char *path, const char *word, const char *
     const hid_t file = open_file(access(same, F_OK) == 0 ? same : path); /* without /proc */
     const int err =
         file >= 0
-            ? look(file, word, inside, any, why, npy)
+            ? look(file, word, inside, any, why, npy, missing)
             : mx_fail(why, -EINVAL, "%.300s cannot be read as an HDF5 file: it is none, or damaged", path);
     if (file >= 0) h5.H5Fclose(file);
     h5.H5Eset_auto2(H5E_DEFAULT, print, context);
@@ -221,13 +434,16 @@ int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why 
                  char data[PATH_MAX]) {
     char word[2 * PATH_MAX];
     struct mx_npy npy = {.fd = fd};
+    struct mx_array_missing missing;
     (void)data;
     snprintf(word, sizeof word, "%s%s%s", path, inside[0] != 0 ? ":" : "", inside);
     pthread_mutex_lock(&lock);
     int err = find_library(why);
-    if (err == 0) err = look_quietly(fd, path, word, inside, any, why, &npy);
+    if (err == 0) err = look_quietly(fd, path, word, inside, any, why, &npy, &missing);
     pthread_mutex_unlock(&lock);
     if (err == 0) err = mx_array_check_length(word, &npy, why);
+    if (err == 0 && (missing.n_fills > 0 || missing.has_low || missing.has_high))
+        err = mx_array_check_values(word, &npy, &missing, why);
     if (err < 0) close(fd);
     if (err == 0) *out = npy;
     return err;

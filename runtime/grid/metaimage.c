@@ -20,12 +20,13 @@ struct reader {
     const char *path;
     mx_why *why;
     struct mx_array_head *out;
-    bool typed, sized, ended;
+    bool typed, sized, ended, local, ordered;
+    unsigned seen; /* rows of keys */
 };
 
 static int take_type(struct reader *r, const char *value) {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strcasecmp(value, types[i].name) == 0) {
+        if (strcmp(value, types[i].name) == 0) {
             r->out->dtype = types[i].dtype;
             r->typed = true;
             return 0;
@@ -55,8 +56,16 @@ static int take_truth(struct reader *r, const char *key, const char *value, bool
     return mx_fail(r->why, -EINVAL, "%.300s: %s is neither True nor False", r->path, key);
 }
 
+/* Of the two names of it one wins, which one depends on the reader. */
 static int take_order(struct reader *r, const char *value) {
-    return take_truth(r, "its byte order", value, &r->out->big_endian);
+    const bool before = r->out->big_endian, twice = r->ordered;
+    const int err = take_truth(r, "its byte order", value, &r->out->big_endian);
+    r->ordered = true;
+    if (err < 0 || !twice || before == r->out->big_endian) return err;
+    return mx_fail(r->why, -EINVAL,
+                   "%.300s: BinaryDataByteOrderMSB and ElementByteOrderMSB say different byte orders: leave "
+                   "one of them out",
+                   r->path);
 }
 
 static int take_binary(struct reader *r, const char *value) {
@@ -89,12 +98,16 @@ static int take_bytes(struct reader *r, const char *value) {
                    value);
 }
 
+bool mx_metaimage_local(const char *value) {
+    return strcmp(value, "LOCAL") == 0 || strcmp(value, "Local") == 0 || strcmp(value, "local") == 0;
+}
+
 /* The last line of a header. */
 static int take_data(struct reader *r, const char *value) {
     r->ended = true;
-    if (strcasecmp(value, "LOCAL") == 0) return 0;
-    if (value[0] == 0 || strncasecmp(value, "LIST", 4) == 0 ||
-        (strchr(value, '%') != NULL && strchr(value, ' ') != NULL))
+    r->local = mx_metaimage_local(value);
+    if (r->local) return 0;
+    if (value[0] == 0 || strncasecmp(value, "LIST", 4) == 0 || mx_array_several(value))
         return mx_fail(r->why, -EINVAL, "%.300s has its cells in several files (%.80s); put them into one",
                        r->path, value);
     strcpy(r->out->data, value);
@@ -112,6 +125,27 @@ static const struct {
     {"ElementDataFile", take_data}, {"ElementNumberOfChannels", take_channels},
 };
 
+/* Names are taken as they are written, as ITK does; others are the user's. */
+static int take_line(struct reader *r, struct mx_line line) {
+    char key[64], value[PATH_MAX];
+    const char *equals = memchr(line.text, '=', line.bytes);
+    const size_t before = equals != NULL ? (size_t)(equals - line.text) : 0;
+    if (equals == NULL || memchr(line.text, ':', before) != NULL)
+        return mx_fail(r->why, -EINVAL, "%.300s is no MetaImage: a line of its header has no '='", r->path);
+    if (!mx_array_pair((struct mx_line){line.text, before + 1}, "=", key, value)) return 0;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(key, keys[i].key) != 0) continue;
+        if (!mx_array_pair(line, "=", key, value))
+            return mx_fail(r->why, -EINVAL, "%.300s: the value of %s is too long", r->path, keys[i].key);
+        if (r->seen >> i & 1)
+            return mx_fail(r->why, -EINVAL, "%.300s: its header says '%s' twice: leave one of them out",
+                           r->path, keys[i].key);
+        r->seen |= 1u << i;
+        return keys[i].take(r, value);
+    }
+    return 0;
+}
+
 int mx_metaimage_parse(const char *path, const char *text, size_t bytes, mx_why *why,
                        struct mx_array_head *out) {
     struct reader r = {.path = path, .why = why, .out = out};
@@ -119,16 +153,15 @@ int mx_metaimage_parse(const char *path, const char *text, size_t bytes, mx_why 
     size_t at = 0;
     int err = 0;
     *out = (struct mx_array_head){.begin = 0};
-    while (err == 0 && !r.ended && mx_array_line(text, bytes, &at, &line)) {
-        char key[64], value[PATH_MAX];
-        if (line.bytes == 0) continue;
-        if (!mx_array_pair(line, "=", key, value))
-            return mx_fail(why, -EINVAL, "%.300s is no MetaImage: a line of its header has no '='", path);
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-            if (strcasecmp(key, keys[i].key) == 0) err = keys[i].take(&r, value);
-    }
+    while (err == 0 && !r.ended && mx_array_line(text, bytes, &at, &line))
+        if (line.bytes > 0) err = take_line(&r, line);
     if (err < 0) return err;
     out->begin = (int64_t)at;
+    if (r.local && out->skip_bytes > 0)
+        return mx_fail(why, -EINVAL,
+                       "%.300s: HeaderSize = %lld with cells behind the header: readers count it from "
+                       "different places; leave it out",
+                       path, (long long)out->skip_bytes);
     if (r.typed && r.sized && r.ended) return 0;
     return mx_fail(why, -EINVAL, "%.300s: its header lacks %s", path,
                    !r.typed   ? "ElementType"

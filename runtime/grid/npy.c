@@ -108,6 +108,11 @@ int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, st
         err = mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
         goto fail;
     }
+    if (head[6] < 1 || head[6] > 3 || head[7] != 0) {
+        err = mx_fail(why, -EINVAL, "%s is of version %d.%d of .npy; 1.0, 2.0 and 3.0 are known", path,
+                      head[6], head[7]);
+        goto fail;
+    }
     bool wide = head[6] >= 2;
     uint32_t length = wide ? head[8] | head[9] << 8 | head[10] << 16 | (uint32_t)head[11] << 24
                            : (uint32_t)(head[8] | head[9] << 8);

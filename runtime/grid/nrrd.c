@@ -25,6 +25,7 @@ struct reader {
     mx_why *why;
     struct mx_array_head *out;
     bool typed, sized, encoded, ordered, attached;
+    unsigned seen; /* rows of keys */
 };
 
 static int take_type(struct reader *r, const char *value) {
@@ -70,8 +71,7 @@ static int take_endian(struct reader *r, const char *value) {
 
 /* A list, or a pattern with numbers, is several files. */
 static int take_data(struct reader *r, const char *value) {
-    if (value[0] == 0 || strncmp(value, "LIST", 4) == 0 ||
-        (strchr(value, '%') != NULL && strchr(value, ' ') != NULL))
+    if (value[0] == 0 || strncmp(value, "LIST", 4) == 0 || mx_array_several(value))
         return mx_fail(r->why, -EINVAL, "%.300s has its cells in several files (%.80s); put them into one",
                        r->path, value);
     strcpy(r->out->data, value);
@@ -89,24 +89,119 @@ static int take_bytes(struct reader *r, const char *value) {
                    value);
 }
 
+/* Up to three names in quotation marks, x first. */
+static int take_labels(struct reader *r, const char *value) {
+    char name[3][8] = {"", "", ""};
+    int n = 0;
+    for (const char *p = value; (p = strchr(p, '"')) != NULL; n++) {
+        const char *begin = ++p;
+        while (*p != 0 && *p != '"') p += p[0] == '\\' && p[1] != 0 ? 2 : 1;
+        if (*p == 0) break;
+        if (n < 3 && (size_t)(p - begin) < sizeof name[0]) memcpy(name[n], begin, (size_t)(p - begin));
+        p++;
+    }
+    if (n != 3 || !mx_array_turned((const char *const[]){name[2], name[1], name[0]})) return 0;
+    return mx_fail(r->why, -EINVAL,
+                   "%.300s has the labels %.80s, and a grid x, y, z: turn it (unu permute), or read it "
+                   "through Python",
+                   r->path, value);
+}
+
 static const struct {
-    const char *key;
+    const char *key, *other; /* how it may be written as well */
     int (*take)(struct reader *r, const char *value);
 } keys[] = {
-    {"type", take_type},         {"dimension", take_dimension}, {"sizes", take_sizes},
-    {"encoding", take_encoding}, {"endian", take_endian},       {"data file", take_data},
-    {"datafile", take_data},     {"line skip", take_lines},     {"lineskip", take_lines},
-    {"byte skip", take_bytes},   {"byteskip", take_bytes},
+    {"type", NULL, take_type},
+    {"dimension", NULL, take_dimension},
+    {"sizes", NULL, take_sizes},
+    {"encoding", NULL, take_encoding},
+    {"endian", NULL, take_endian},
+    {"data file", "datafile", take_data},
+    {"line skip", "lineskip", take_lines},
+    {"byte skip", "byteskip", take_bytes},
+    {"labels", NULL, take_labels},
 };
 
-/* "key:=value" is the user's own, and other keys (axes, units) say nothing of where cells are. */
+/* They say nothing of where cells are and what they are. */
+static const char *const others[] = {"content",
+                                     "number",
+                                     "block size",
+                                     "blocksize",
+                                     "space",
+                                     "space dimension",
+                                     "spacings",
+                                     "thicknesses",
+                                     "axis mins",
+                                     "axismins",
+                                     "axis maxs",
+                                     "axismaxs",
+                                     "centers",
+                                     "centerings",
+                                     "units",
+                                     "kinds",
+                                     "min",
+                                     "max",
+                                     "old min",
+                                     "oldmin",
+                                     "old max",
+                                     "oldmax",
+                                     "sample units",
+                                     "sampleunits",
+                                     "space units",
+                                     "space origin",
+                                     "space directions",
+                                     "measurement frame"};
+
+enum { KEYS = sizeof keys / sizeof keys[0] };
+
+static int find_key(const char *key) {
+    int at = 0;
+    while (at < KEYS && strcasecmp(key, keys[at].key) != 0 &&
+           (keys[at].other == NULL || strcasecmp(key, keys[at].other) != 0))
+        at++;
+    return at;
+}
+
+static bool is_other(const char *key) {
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcasecmp(key, others[i]) == 0) return true;
+    return false;
+}
+
+/* "key:=value" is the user's own; one that has the name of a field is read differently by different readers.
+ */
+static int take_pair(struct reader *r, struct mx_line line) {
+    char key[64], value[PATH_MAX];
+    const int at = mx_array_pair(line, ":=", key, value) ? find_key(key) : KEYS;
+    if (at == KEYS || keys[at].take == take_labels) return 0;
+    return mx_fail(r->why, -EINVAL,
+                   "%.300s: '%s:=' is a pair of the user's, and a field of its name says how cells are read: "
+                   "write '%s: ...'",
+                   r->path, keys[at].key, keys[at].key);
+}
+
 static int take_line(struct reader *r, struct mx_line line) {
     char key[64], value[PATH_MAX];
     if (line.bytes > 0 && line.text[0] == '#') return 0;
-    if (memmem(line.text, line.bytes, ":=", 2) != NULL || !mx_array_pair(line, ": ", key, value)) return 0;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (strcasecmp(key, keys[i].key) == 0) return keys[i].take(r, value);
-    return 0;
+    const char *colon = memchr(line.text, ':', line.bytes);
+    const size_t before = colon != NULL ? (size_t)(colon - line.text) : line.bytes;
+    if (before + 1 < line.bytes && colon[1] == '=') return take_pair(r, line);
+    const bool whole = mx_array_pair(line, ":", key, value);
+    /* Values of other fields may be of any length. */
+    const bool named =
+        whole || (colon != NULL && mx_array_pair((struct mx_line){line.text, before + 1}, ":", key, value));
+    const int at = whole ? find_key(key) : KEYS;
+    if (named && is_other(key)) return 0;
+    if (at == KEYS)
+        return mx_fail(r->why, -EINVAL,
+                       "%.300s: its header has the line '%.*s', which is no field of NRRD: 'field: value' or "
+                       "'key:=value' is needed",
+                       r->path, (int)(line.bytes < 80 ? line.bytes : 80), line.text);
+    if (r->seen >> at & 1)
+        return mx_fail(r->why, -EINVAL, "%.300s: its header says '%s' twice: leave one of them out", r->path,
+                       keys[at].key);
+    r->seen |= 1u << at;
+    return keys[at].take(r, value);
 }
 
 int mx_nrrd_parse(const char *path, const char *text, size_t bytes, mx_why *why, struct mx_array_head *out) {
