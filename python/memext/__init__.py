@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from . import _core
-from .arrays import Array, Store, open
+from .arrays import Array, Store
 from .errors import KernelError, MemextError, MemoryRefused
+from .formats import open
 from .kernel import Kernel, Reduced, Reduction, kernel, reduce, staggered
 from .looking import view
 from .pyramids import pyramid

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays import Array, Store, as_array
-from .arrays import open as open_any
+from .arrays import Array, Store
 from .errors import MemextError
+from .formats import as_array
+from .formats import open as open_any
 from .report import table_html
 
 # Every 32nd colour of viridis.

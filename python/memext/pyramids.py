@@ -8,10 +8,12 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .arrays import Array, Store, _module, as_array
-from .arrays import open as open_any
+from .arrays import Array, Store
 from .errors import MemextError
-from .saving import _beside, _check, _chunks, _groups, _is_zarr, _remove, _replace, _sync, xdmf
+from .formats import as_array
+from .formats import open as open_any
+from .formats.modules import module
+from .saving import _beside, _check, _chunks, _groups, _is_zarr, _remove, _replace, _sync, all_chunks, writing, xdmf
 
 
 def _pairs(a: np.ndarray, axis: int) -> np.ndarray:
@@ -105,7 +107,7 @@ def _chunks_of(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int, int]:
 
 
 def _hdf5(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
-    with _module("h5py", path).File(path, "w") as file:
+    with module("h5py", path).File(path, "w") as file:
         for field, array in arrays.items():
             group = file.create_group(field)
             _fill(lambda name, shape, dtype, group=group: group.create_dataset(name, shape, dtype, chunks=_chunks_of(shape, dtype)), array, levels)
@@ -113,7 +115,7 @@ def _hdf5(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
 
 def _zarr(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
     """A group for each field that says of itself what OME-NGFF 0.4 wants: https://ngff.openmicroscopy.org/0.4/#multiscale-md"""
-    zarr = _module("zarr", path)
+    zarr = module("zarr", path)
     new = int(zarr.__version__.split(".")[0]) > 2
     root = zarr.open_group(str(path), mode="w", **({"zarr_format": 2} if new else {}))
     for field, array in arrays.items():
@@ -121,7 +123,8 @@ def _zarr(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
 
         def make(name: str, shape: tuple[int, ...], dtype: np.dtype, group: Any = group) -> Any:
             if new:
-                return group.create_array(name, shape=shape, dtype=dtype, chunks=_chunks_of(shape, dtype), chunk_key_encoding={"name": "v2", "separator": "/"})
+                with all_chunks(zarr):
+                    return group.create_array(name, shape=shape, dtype=dtype, chunks=_chunks_of(shape, dtype), chunk_key_encoding={"name": "v2", "separator": "/"})
             return group.create(name=name, shape=shape, dtype=dtype, chunks=_chunks_of(shape, dtype), dimension_separator="/")
         _fill(make, array, levels)
         datasets = [{"path": f"{2**k}x", "coordinateTransformations": [{"type": "scale", "scale": [float(2**k)] * 3},
@@ -161,8 +164,9 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
             raise MemextError(f"{file} is a directory: name another file", errno.EISDIR)
     beside = _beside(path)
     try:
-        (_hdf5 if drawn else _zarr)(beside, whole, levels)
-        _sync(beside)
+        with writing(path, whole.values()):
+            (_hdf5 if drawn else _zarr)(beside, whole, levels)
+            _sync(beside)
         _replace(beside, path, overwrite)
         for k, (file, shape) in enumerate(zip(drawn, _shapes(next(iter(whole.values())), levels)), 1):
             drawn_beside = _beside(file)

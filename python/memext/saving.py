@@ -10,15 +10,18 @@ import os
 import pathlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from .arrays import Array, ObjectArray, RawArray, Store, _module, as_array
+from .arrays import Array, ObjectArray, RawArray, Store
 from .errors import MemextError
+from .formats import as_array
+from .formats.modules import module
+from .formats.zarrs import chunk_files
 
 _GROUP_BYTES = 8 << 20
 
@@ -62,7 +65,29 @@ def _groups(array: Array, chunks: tuple[int, int] = (1, 1)) -> Iterator[tuple[Bo
             yield box, cells
 
 
-def _npy(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
+@contextlib.contextmanager
+def writing(path: pathlib.Path, arrays: Iterable[Array]) -> Iterator[None]:
+    """What the libraries of formats raise while a file is written: one sentence. What the user's own arrays raise is theirs."""
+    try:
+        yield
+    except (MemextError, MemoryError):
+        raise
+    except Exception as error:
+        if any(error is getattr(a, "failed", None) for a in arrays):
+            raise
+        number = getattr(error, "errno", None)
+        cause = " ".join(str(error).split())[:400] or type(error).__name__
+        raise MemextError(f"{path} cannot be written: {cause}", number if isinstance(number, int) and number > 0 else errno.EINVAL,
+                          3 if isinstance(error, OSError) else 2) from error
+
+
+def _no_options(path: pathlib.Path, options: dict[str, Any]) -> None:
+    if options:
+        raise MemextError(f"{path}: {', '.join(options)}: {path.suffix} files take no options; .h5 and .zarr do", errno.EINVAL)
+
+
+def _npy(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    _no_options(path, options)
     with path.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -70,7 +95,8 @@ def _npy(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> Non
             file.write(memoryview(np.ascontiguousarray(cells)).cast("B"))
 
 
-def _raw(array: Array, path: pathlib.Path, dataset: str | None, **_: Any) -> None:
+def _raw(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    _no_options(path, options)
     with path.open("wb") as file:
         for _box, cells in _groups(array):
             file.write(memoryview(np.ascontiguousarray(cells)).cast("B"))
@@ -88,7 +114,7 @@ def _chunks(array: Array) -> tuple[int, int, int]:
 
 
 def _hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
-    h5py = _module("h5py", path)
+    h5py = module("h5py", path)
     options.setdefault("chunks", _chunks(array) if array.size else None)
     with h5py.File(path, "w") as file:
         data = file.create_dataset(dataset or array.name, array.shape, array.dtype, **options)
@@ -96,15 +122,21 @@ def _hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any)
             data[box] = cells
 
 
+def all_chunks(zarr: Any) -> Any:
+    """Chunks of nothing but the fill value are written too, as zarr 2 does: one that is not there was lost."""
+    return zarr.config.set({"array.write_empty_chunks": True}) if hasattr(zarr, "config") else contextlib.nullcontext()
+
+
 def _zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
-    zarr = _module("zarr", path)
+    zarr = module("zarr", path)
     options.setdefault("chunks", _chunks(array))
-    if dataset is None:
-        data = zarr.open(str(path), mode="w", shape=array.shape, dtype=array.dtype, **options)
-    else:
-        data = zarr.open_group(str(path), mode="w").create(name=dataset, shape=array.shape, dtype=array.dtype, **options)
+    with all_chunks(zarr):
+        if dataset is None:
+            data = zarr.open(str(path), mode="w", shape=array.shape, dtype=array.dtype, **options)
+        else:
+            data = zarr.open_group(str(path), mode="w").create(name=dataset, shape=array.shape, dtype=array.dtype, **options)
     pieces = getattr(data, "shards", None) or data.chunks  # files: no two threads write one
-    file_of = _chunk_files(data, path)
+    file_of = chunk_files(data, path)
 
     def put(box: Box, cells: np.ndarray | None = None) -> None:
         data[box] = array.read(*box) if cells is None else cells
@@ -128,13 +160,6 @@ def _zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any)
             held_bytes += more_bytes
         for _count, one in under_way:
             one.result()
-
-
-def _chunk_files(data: Any, path: pathlib.Path) -> Callable[[tuple[int, ...]], pathlib.Path]:
-    """Where zarr, of version 3 or 2, keeps the chunk of given indices."""
-    if hasattr(data, "metadata"):
-        return lambda at: path / data.path / data.metadata.encode_chunk_key(at)
-    return lambda at: path / data._chunk_key(at)
 
 
 def _begin_to_write(path: pathlib.Path) -> None:
@@ -163,8 +188,9 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
     _check_space(array, path, options)
     beside = _beside(path)
     try:
-        writer(array, beside, dataset, **options)
-        _sync(beside)
+        with writing(path, [array]):
+            writer(array, beside, dataset, **options)
+            _sync(beside)
         _replace(beside, path, overwrite)
     finally:
         _remove(beside)
@@ -259,7 +285,7 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     Opened by h5py and what reads HDF5 1.10; ParaView opens the .xdmf."""
     store = store if isinstance(store, Store) else Store(store)
     path = pathlib.Path(path)
-    h5py = _module("h5py", path)
+    h5py = module("h5py", path)
     drawn = path.with_suffix(".xdmf")
     if drawn == path:
         raise MemextError(f"{path}: an .xdmf file is written beside the HDF5 file; end its name with .h5", errno.EINVAL)
@@ -271,7 +297,8 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
         raise MemextError(f"{store.path} is being worked on: link it when the run has ended or stopped", errno.EBUSY)
     beside, drawn_beside = _beside(path), _beside(drawn)
     try:
-        shapes = _link(h5py, store, beside, frame)
+        with writing(path, []):
+            shapes = _link(h5py, store, beside, frame)
         xdmf(drawn_beside, path.name, "memext", 1, 0, {name: (name, *shape) for name, shape in shapes.items()})
         _replace(beside, path, overwrite)
         _replace(drawn_beside, drawn, overwrite)

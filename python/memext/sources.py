@@ -17,8 +17,9 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core
-from .arrays import Array, ObjectArray, RawArray, as_array
+from .arrays import Array, ObjectArray, RawArray
 from .errors import MemextError
+from .formats import as_array
 
 INITS = ("random", "gauss", "linear", "corner", "zero")  # the library's own
 FRAMES = ("included", "edge", "mirror", "periodic")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files of arrays, each format as its own library reads it: what is accepted has the values that this library gives, or it is refused.
+A format is a row of the table, and a file of this folder."""
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import pathlib
+import re
+from typing import Any, Callable
+
+from ..arrays import Array, Store, _refuse, unreadable
+from ..errors import MemextError
+from .hdf5 import hdf5
+from .headers import metaimage, nrrd
+from .netcdf import netcdf
+from .objects import as_array
+from .plain import npy, raw
+from .segy import segy
+from .tiff import tiff, tiffs
+from .zarrs import is_zarr, zarr
+
+__all__ = ["as_array", "open"]
+
+_READERS: dict[str, Callable[..., Array]] = {
+    ".npy": npy, ".nhdr": nrrd, ".nrrd": nrrd, ".mhd": metaimage, ".mha": metaimage, ".h5": hdf5, ".hdf5": hdf5, ".hdf": hdf5, ".nc": netcdf,
+    ".nc4": netcdf, ".cdf": netcdf, ".zarr": zarr, ".tif": tiff, ".tiff": tiff, ".sgy": segy, ".segy": segy}
+# What the command goes by, whatever the name is. MetaImage has no mark: one of these words is its first.
+_BEGINNINGS = {rb"\x93NUMPY": npy, rb"NRRD000": nrrd, rb"\x89HDF\r\n\x1a\n": hdf5, rb"(ObjectType|NDims|Comment)[ =]": metaimage}
+
+
+def _reader(path: pathlib.Path) -> Callable[..., Array] | None:
+    """By the name's ending; files of other endings, and those that are another format, by how they begin."""
+    by_name = _READERS.get(path.suffix.lower())
+    if path.is_dir():
+        return zarr if by_name is zarr or is_zarr(path) else None
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(16)
+    by_head = next((reader for beginning, reader in _BEGINNINGS.items() if re.match(beginning, head)), None)
+    return by_name if by_head is None or (by_head is hdf5 and by_name is not None) else by_head
+
+
+def _in_order(path: str) -> list:
+    """Numbers in names count as numbers: slice-9 is before slice-10."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", path))]
+
+
+def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any = None, offset: int = 0) -> Any:
+    """Opens a store, or a file of an array, without reading it: .npy, .nhdr .nrrd .mhd .mha (raw cells), HDF5 (h5py), NetCDF (netCDF4, h5netcdf or h5py), Zarr, TIFF
+    stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file, in order of the numbers in their names), SEG-Y (segyio), and raw cells with dtype and shape.
+
+    dataset: which array of a file that has several. What is not three-dimensional is refused. Packed numbers are unpacked, and cells without a value are
+    refused when they are read (CF conventions). Dimensions that are called x, y and z in another order are turned to z, y, x."""
+    text = os.path.abspath(os.fsdecode(path))  # which a chdir does not change
+    if dtype is None and any(c in text for c in "*?[") and not os.path.exists(text):
+        paths = sorted(glob.glob(text), key=_in_order)
+        if not paths:
+            raise _refuse(f"no file is called {text}", errno.ENOENT)
+        array = _read_by(tiffs, paths, text)
+        array.files = [pathlib.Path(p) for p in paths]
+    else:
+        found = pathlib.Path(text)
+        if not found.exists():
+            raise _refuse(f"{found} is not there", errno.ENOENT)
+        reader = None if dtype is not None or shape is not None else _reader(found)
+        if dtype is not None or shape is not None:
+            array = raw(found, dtype, shape, offset)
+        elif reader is not None:
+            array = _read_by(reader, found, dataset=dataset)
+        else:
+            store = Store(found)
+            return store if dataset is None else store[dataset]
+    if array.ndim != 3:
+        raise _refuse(f"{text} has {array.ndim} dimensions: grids have three, z, y, x")
+    return array
+
+
+def _read_by(reader: Callable[..., Array], what: Any, *more: Any, **options: Any) -> Array:
+    shown = more[0] if more else what
+    try:
+        return reader(what, *more, **options)
+    except MemextError as error:
+        if os.path.basename(shown) in str(error):
+            raise
+        raise _refuse(f"{shown}: {error}", error.errno or errno.EINVAL) from None
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise unreadable(shown, error) from error

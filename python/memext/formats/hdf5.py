@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HDF5 by h5py. Contiguous datasets are read without the library, where they lie."""
+from __future__ import annotations
+
+import os
+import pathlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, RawArray, _refuse
+from .cf import KEYS, Cells, Decoded, array_of, order_of
+from .modules import choose, module
+
+
+def hdf5(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+    file = module("h5py", path).File(path, "r")
+    try:
+        return _found(file, path, dataset)
+    except BaseException:
+        file.close()  # it would stay locked
+        raise
+
+
+def _found(file: Any, path: pathlib.Path, dataset: str | None) -> Array:
+    import h5py
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 3 else None)
+    linked = isinstance(dataset, str) and isinstance(file.get(dataset), h5py.Dataset) and file[dataset].ndim == 3  # links are not visited
+    name = dataset if linked else choose(names, dataset, path)
+    data = file[name]
+    Array(data.shape, data.dtype)  # are they numbers?
+    cells = Cells(data.dtype, attributes_of(data), name, path, default_fill(data), filled(data))
+    order = order_of(*dimensions_of(data), f"{path}: {name}")
+    check_sources(data, name, path)
+    if cells.plain and order is None and (made := raw_dataset(data, name, path)) is not None:
+        file.close()
+        return made
+    check_written(data, name, path, cells)
+    source = data if cells.plain else Decoded(data, cells, data.chunks)
+    return array_of(source, cells, order, name, path, file)
+
+
+def attributes_of(data: Any) -> dict[str, Any]:
+    """Those that say what cells stand for. Attributes of NetCDF are vectors of one."""
+    return {key: data.attrs[key] for key in KEYS if key in data.attrs}
+
+
+def default_fill(data: Any) -> bool:
+    """Was this written by NetCDF, whose cells that nobody wrote have a value of their own?"""
+    return "_NCProperties" in data.file.attrs
+
+
+def filled(data: Any) -> bool:
+    """Has NetCDF given this dataset a value for cells that nobody wrote?"""
+    import h5py
+    return data.id.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+
+
+def dimensions_of(data: Any) -> tuple[list[str], list[Any]]:
+    """Their labels or the names of their scales, and the attribute `axis` of these."""
+    names, axes = [], []
+    for i in range(len(data.shape)):
+        dimension = data.dims[i]
+        scales = [s for s in dimension.values()] if len(dimension) > 0 else []
+        names.append(dimension.label or (scales[0].name.rsplit("/", 1)[-1] if scales and scales[0].name else ""))
+        axes.append(next((s.attrs["axis"] for s in scales if "axis" in s.attrs), None))
+    return names, axes
+
+
+def raw_dataset(data: Any, name: str, path: pathlib.Path) -> RawArray | None:
+    """A dataset where it lies; None where it is no plain piece of the file. Numbers that are narrower than their bytes are converted by the library."""
+    import h5py
+    offset, plist = data.id.get_offset(), data.id.get_create_plist()
+    # Cells that nobody wrote are nowhere, and have an offset all the same behind a block of the user's.
+    there = data.id.get_space_status() == h5py.h5d.SPACE_STATUS_ALLOCATED and os.path.samefile(data.file.filename, path)
+    plain = there and data.chunks is None and offset is not None and plist.get_external_count() == 0 and not data.is_virtual
+    whole = plain and data.dtype.kind in "fiu" and h5py.h5t.py_create(data.dtype) == data.id.get_type()
+    return RawArray(path, data.shape, data.dtype, offset, name=name) if whole else None
+
+
+def check_written(data: Any, name: str, path: pathlib.Path, cells: Cells) -> None:
+    """Cells that nobody wrote read as the dataset's fill value: refused where this is no value, or all are so, else told."""
+    import h5py
+    plist = data.id.get_create_plist()
+    if data.is_virtual or plist.get_external_count() > 0 or data.size == 0:
+        return
+    if data.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
+        raise _refuse(f"{path}: {name} was made, but nothing was ever written to it: it has no cells")
+    if data.chunks is None or (fill := fill_of(data)) is None or any(f == fill or (f != f and fill != fill) for f in cells.fills):
+        return  # what cells say is looked at when they are read
+    all_of_them = int(np.prod([-(-n // c) for n, c in zip(data.shape, data.chunks)], dtype=object))
+    missing = all_of_them - data.id.get_num_chunks() if hasattr(data.id, "get_num_chunks") else 0
+    unwritten(f"{path}: {name}", missing, all_of_them, fill)
+
+
+def fill_of(data: Any) -> Any:
+    try:
+        return data.fillvalue
+    except (RuntimeError, ValueError, TypeError):  # it is undefined
+        return np.nan
+
+
+def unwritten(what: str, missing: int, all_of_them: int, fill: Any) -> None:
+    """Chunks that are not there: told where they stand for a number, refused where they do not."""
+    if missing <= 0:
+        return
+    text = f"{what}: {missing} of {all_of_them} chunks were never written"
+    if fill is None or fill != fill:
+        raise _refuse(f"{text}, and their cells have no value: fill them in a copy")
+    warnings.warn(f"{text}: their cells are the fill value {fill}", stacklevel=5)
+
+
+def check_sources(data: Any, name: str, path: pathlib.Path, depth: int = 0) -> None:
+    """Files that a dataset is made of: what is not there reads as its fill value, and what is cut short as 0, without an error."""
+    if depth > 8:
+        raise _refuse(f"{path}: {name} is made of itself: its virtual sources name one another")
+    if data.is_virtual:
+        for source in data.virtual_sources():
+            _check_virtual(data, name, path, source.file_name, source.dset_name, depth)
+        return
+    plist = data.id.get_create_plist()
+    for i in range(plist.get_external_count()):
+        file, offset, count = plist.get_external(i)
+        prefix = os.environ.get("HDF5_EXTFILE_PREFIX", "").replace("${ORIGIN}", str(path.parent.absolute()))
+        cells = pathlib.Path(prefix) / os.fsdecode(file)
+        whole = count >= 2**63  # H5F_UNLIMITED
+        if not cells.is_file() or (not whole and cells.stat().st_size < offset + count):
+            raise _refuse(f"{path}: {name} has its cells in {cells}, which is {'shorter than it says' if cells.is_file() else 'not there'}")
+
+
+def _check_virtual(data: Any, name: str, path: pathlib.Path, file_name: str, dataset: str, depth: int) -> None:
+    import h5py
+    if "%" in file_name.replace("%%", "") or "%" in dataset.replace("%%", ""):
+        raise _refuse(f"{path}: {name} is made of a series of datasets, {file_name}:{dataset}, of which nobody says how many there are: copy it into one")
+    file_name, dataset = file_name.replace("%%", "%"), dataset.replace("%%", "%")
+    here = file_name in (".", "")
+    prefix = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(path.parent.absolute()))
+    places = [path] if here else [p / file_name for p in ((pathlib.Path(prefix),) if prefix else (path.parent, pathlib.Path()))]
+    found = next((p for p in places if p.is_file()), None)
+    if found is None:
+        raise _refuse(f"{path}: {name} is made of {file_name}:{dataset}, and there is no file {places[0]}")
+    if here:
+        _check_source(data.file, dataset, name, path, path, depth)
+        return
+    with h5py.File(found, "r") as file:
+        _check_source(file, dataset, name, path, found, depth)
+
+
+def _check_source(file: Any, dataset: str, name: str, path: pathlib.Path, found: pathlib.Path, depth: int) -> None:
+    import h5py
+    source = file.get(dataset)
+    if not isinstance(source, h5py.Dataset):
+        raise _refuse(f"{path}: {name} is made of {found}:{dataset}, and there is no such dataset")
+    check_sources(source, dataset, found, depth + 1)
+    check_written(source, dataset, found, Cells(source.dtype, {}, dataset, found))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NetCDF by netCDF4, h5netcdf or h5py, whichever is there. What they convert of their own is turned off: cf.py says what cells stand for."""
+from __future__ import annotations
+
+import errno
+import pathlib
+from typing import Any, NamedTuple
+
+from ..arrays import Array, _refuse
+from .cf import KEYS, Cells, Decoded, array_of, order_of
+from .hdf5 import attributes_of, check_sources, check_written, dimensions_of, filled, raw_dataset
+from .modules import choose, module
+from .netcdf3 import check_classic
+
+
+class _Variable(NamedTuple):
+    source: Any
+    attributes: dict[str, Any]
+    chunks: Any
+    names: list[str]
+    axes: list[Any]
+    filled: bool | None  # with a value for cells that nobody wrote; None: this reader does not say
+
+
+def netcdf(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+    """Variables of three dimensions, or NAME[STEP] of one of four; contiguous ones whose cells are all values are read without the library, in place."""
+    try:
+        file, variables = _open(path)
+    except OSError as error:
+        raise _refuse(f"{path} cannot be read as NetCDF: {error}", error.errno if error.errno and error.errno > 0 else errno.EINVAL) from None
+    try:
+        return _found(file, variables, path, dataset)
+    except BaseException:
+        file.close()  # it would stay locked
+        raise
+
+
+def _found(file: Any, variables: dict[str, _Variable], path: pathlib.Path, dataset: str | None) -> Array:
+    wanted, index = dataset, None
+    if dataset is not None and dataset not in variables and dataset.endswith("]") and "[" in dataset:
+        wanted, _, step = dataset[:-1].rpartition("[")
+        index = int(step) if step.isdigit() else -1
+    ranks = {n: len(v.source.shape) for n, v in variables.items()}
+    if wanted in ranks and ranks[wanted] == 4 and index is None:
+        steps = variables[wanted].source.shape[0]
+        if steps != 1:
+            raise _refuse(f"{path}: {wanted} has four dimensions: name one of its {steps} steps, open(path, '{wanted}[0]')")
+        index = 0
+    if index is None:
+        name = choose([n for n, rank in ranks.items() if rank == 3], wanted, path)
+    else:
+        name = choose([n for n, rank in ranks.items() if rank == 4], wanted, path)
+        if not 0 <= index < variables[name].source.shape[0]:
+            raise _refuse(f"{path}: {dataset}: {name} has steps 0 to {variables[name].source.shape[0] - 1}")
+    v = variables[name]
+    cells = Cells(v.source.dtype, v.attributes, name, path, True, _is_filled(path, name) if v.filled is None else v.filled)
+    order = order_of(v.names[-3:], v.axes[-3:], f"{path}: {name}")
+    in_file = _in_hdf5(path, name, cells, cells.plain and index is None and order is None)
+    if in_file is not None:
+        file.close()
+        return in_file
+    return array_of(Decoded(v.source, cells, v.chunks, index), cells, order, name, path, file)
+
+
+def _open(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:
+    for reader in (_by_netcdf4, _by_h5netcdf):
+        try:
+            return reader(path)
+        except ImportError:
+            pass
+    h5py = module("h5py", path)
+    if not h5py.is_hdf5(path):
+        raise _refuse(f"{path} is no NetCDF4 file but an older one, which the package netCDF4 reads: pip install netCDF4", errno.ENOTSUP) from None
+    file = h5py.File(path, "r")
+    found: dict[str, _Variable] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            found[name] = _Variable(item, attributes_of(item), item.chunks, *dimensions_of(item), filled(item))
+    file.visititems(visit)
+    return file, found
+
+
+def _by_netcdf4(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:
+    import netCDF4
+    check_classic(path)
+    file = netCDF4.Dataset(path, "r")
+    file.set_auto_maskandscale(False)
+    found: dict[str, _Variable] = {}
+
+    def axis(group: Any, name: str) -> Any:
+        while group is not None:
+            if name in group.variables:
+                return getattr(group.variables[name], "axis", None)
+            group = group.parent
+        return None
+
+    def fill(v: Any) -> bool | None:
+        """Of classic files it is always so."""
+        if not file.data_model.startswith("NETCDF4"):
+            return True
+        return v.get_fill_value() is not None if hasattr(v, "get_fill_value") else None
+
+    def visit(group: Any, before: str) -> None:
+        for name, v in group.variables.items():
+            chunks = v.chunking() if file.data_model.startswith("NETCDF4") else None
+            if chunks not in (None, "contiguous"):
+                v.set_var_chunk_cache(1 << 20)  # chunks are read once, in groups of their own; its default is 64 MiB for each variable
+            found[before + name] = _Variable(v, {k: v.getncattr(k) for k in v.ncattrs() if k in KEYS}, None if chunks in (None, "contiguous") else chunks,
+                                             list(v.dimensions), [axis(group, d) for d in v.dimensions], fill(v))
+        for name, inner in group.groups.items():
+            visit(inner, f"{before}{name}/")
+    visit(file, "")
+    return file, found
+
+
+def _by_h5netcdf(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:
+    import h5netcdf
+    file = h5netcdf.File(path, "r")
+    found: dict[str, _Variable] = {}
+    for name, v in file.variables.items():
+        axes = [file.variables[d].attrs.get("axis") if d in file.variables else None for d in v.dimensions]
+        found[name] = _Variable(v, {k: v.attrs[k] for k in KEYS if k in v.attrs}, v.chunks, list(v.dimensions), axes, None)
+    return file, found
+
+
+def _is_filled(path: pathlib.Path, name: str) -> bool:
+    """By h5py, if it is there."""
+    try:
+        import h5py
+    except ImportError:
+        return True
+    with h5py.File(path, "r") as file:
+        return filled(file[name])
+
+
+def _in_hdf5(path: pathlib.Path, name: str, cells: Cells, in_place: bool) -> Array | None:
+    """A variable of an HDF5 file where it lies; None where it is no plain piece of the file. Its chunks and sources are looked at, if h5py is there."""
+    try:
+        import h5py
+    except ImportError:
+        return None
+    if not h5py.is_hdf5(path):
+        return None
+    with h5py.File(path, "r") as file:
+        data = file[name]
+        check_sources(data, name, path)
+        made = raw_dataset(data, name, path) if in_place else None
+        if made is None and cells.plain:
+            check_written(data, name, path, cells)
+        return made

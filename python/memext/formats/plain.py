@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+""".npy files and raw cells."""
+from __future__ import annotations
+
+import errno
+import operator
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, ObjectArray, RawArray, Turned, _refuse
+
+
+def check_length(array: RawArray) -> RawArray:
+    there = os.stat(array.path).st_size - array.offset
+    if there < array.nbytes:
+        raise _refuse(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on; {array.shape} cells of {array.dtype.name} are "
+                      f"{array.nbytes}", errno.EIO)
+    return array
+
+
+def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+    """numpy reads the header."""
+    if dataset is not None:
+        raise _refuse(f"{path} is one array and has none that is called {dataset}: leave the name out")
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version not in ((1, 0), (2, 0), (3, 0)):
+                raise ValueError(f"its version is {version[0]}.{version[1]}; 1.0, 2.0 and 3.0 are known")
+            # 3.0 is 2.0 with names of fields in UTF-8
+            shape, turned, dtype = (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
+            offset = file.tell()
+    except (ValueError, EOFError) as error:
+        raise _refuse(f"{path} is no whole .npy file of numbers: {' '.join(str(error).split())}") from None
+    if dtype.hasobject:
+        raise _refuse(f"{path} is no whole .npy file of numbers: its cells are objects of Python")
+    if len(shape) != 3:
+        raise _refuse(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: grids have three, z, y, x")
+    if not turned:
+        return check_length(RawArray(path, shape, dtype, offset))
+    stored = check_length(RawArray(path, shape[::-1], dtype, offset))
+    return ObjectArray(Turned(stored, (2, 1, 0)), path.name, path, deep=shape[0])
+
+
+def raw(path: pathlib.Path, dtype: Any = None, shape: Any = None, offset: int = 0, **_: Any) -> Array:
+    if dtype is None or shape is None:
+        raise _refuse(f"{path} says nothing of what it holds: open it with dtype and shape=(nz, ny, nx), and offset if cells do not begin "
+                      "with it")
+    try:
+        numbers, kind, begin = [operator.index(n) for n in shape], np.dtype(dtype), operator.index(offset)
+    except TypeError as error:
+        raise _refuse(f"{path}: dtype={dtype!r}, shape={shape!r}, offset={offset!r}: {error}") from None
+    if len(numbers) != 3 or min(numbers) < 0 or begin < 0:
+        raise _refuse(f"{path}: shape={shape!r}, offset={offset!r}: (nz, ny, nx) and bytes, none of them below 0, are needed")
+    return check_length(RawArray(path, tuple(numbers), kind, begin))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Zarr, of format 2 and 3, by zarr."""
+from __future__ import annotations
+
+import base64
+import itertools
+import pathlib
+import struct
+import warnings
+from typing import Any, Callable
+
+import numpy as np
+
+from ..arrays import Array, _refuse
+from .cf import KEYS, Cells, Decoded, array_of, order_of
+from .modules import choose, module
+
+
+def is_zarr(path: pathlib.Path) -> bool:
+    return any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def zarr(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+    data = module("zarr", path).open(str(path), mode="r")
+    if hasattr(data, "shape"):
+        if dataset is not None:
+            raise _refuse(f"{path} is one array and has none that is called {dataset}: leave the name out")
+        return _array(data, path.name, path, None)
+    names: list[str] = []
+
+    def visit(group: Any, before: str) -> None:
+        names.extend(before + n for n, a in group.arrays() if a.ndim == 3)
+        for n, inner in group.groups():
+            visit(inner, f"{before}{n}/")
+    visit(data, "")
+    name = choose(names, dataset, path)
+    return _array(data[name], name, path, data)
+
+
+def _array(data: Any, name: str, path: pathlib.Path, group: Any) -> Array:
+    attributes = dict(data.attrs)
+    cells = Cells(data.dtype, _attributes(data, attributes), name, path)
+    names = _dimensions(data, attributes)
+    axes = [_axis(group, name, n) for n in names]
+    chunks = _Chunks(data, name, path, cells)
+    return array_of(Decoded(data, cells, data.chunks, check=chunks), cells, order_of(names, axes, f"{path}: {name}"), name, path)
+
+
+def _attributes(data: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    """As xarray writes them: _FillValue of reals is text in format 3, and in format 2 the array's own fill value."""
+    found = {key: attributes[key] for key in KEYS if key in attributes}
+    fill = found.get("_FillValue")
+    if isinstance(fill, str) and data.dtype.kind == "f":
+        try:
+            found["_FillValue"] = struct.unpack("<d", base64.standard_b64decode(fill))[0]
+        except (ValueError, struct.error):
+            with_names = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
+            found["_FillValue"] = with_names.get(fill, fill)
+    if "_FillValue" not in found and _format(data) == 2 and "_ARRAY_DIMENSIONS" in attributes and data.fill_value is not None:
+        found["_FillValue"] = data.fill_value
+    return found
+
+
+def _format(data: Any) -> int:
+    return getattr(getattr(data, "metadata", None), "zarr_format", 2)
+
+
+def _dimensions(data: Any, attributes: dict[str, Any]) -> list[str]:
+    names = getattr(getattr(data, "metadata", None), "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS") or ()
+    return ["" if n is None else str(n) for n in names]
+
+
+def _axis(group: Any, name: str, dimension: str) -> Any:
+    """The attribute `axis` of a dimension's coordinate, which stands beside the array."""
+    if group is None or not dimension:
+        return None
+    beside = f"{name.rpartition('/')[0]}/{dimension}".strip("/")
+    try:
+        return group[beside].attrs.get("axis") if beside in group else None
+    except (KeyError, ValueError):
+        return None
+
+
+class _Chunks:
+    """Refuses, or tells of, chunks of a key that are not there: what is read of them is the array's fill value. Refuses those of Blosc that are cut short:
+    numcodecs before 0.13 reads what lies behind them in memory."""
+
+    def __init__(self, data: Any, name: str, path: pathlib.Path, cells: Cells):
+        self.what, self.fill, self.told = f"{path}: {name}", data.fill_value, False
+        self.pieces, self.file_of = getattr(data, "shards", None) or data.chunks, chunk_files(data, path)
+        compressor = getattr(getattr(data, "metadata", None), "compressor", None) if hasattr(data, "metadata") else data.compressor
+        self.blosc = getattr(compressor, "codec_id", None) == "blosc"
+        self.known = self.fill is not None and any(f == self.fill or (f != f and self.fill != self.fill) for f in cells.fills)  # read as cells without a value
+
+    def __call__(self, key: tuple[slice, ...]) -> None:
+        if not self.blosc and (self.known or self.told):
+            return
+        missing = []
+        for at in itertools.product(*(range(k.start // n, -(-k.stop // n)) for k, n in zip(key, self.pieces))):
+            file = self.file_of(at)
+            if not file.exists():
+                missing.append(at)
+            elif self.blosc:
+                self._check_length(at, file)
+        if not missing or self.known or self.told:
+            return
+        text = f"{self.what}: chunk {'.'.join(map(str, missing[0]))} and {len(missing) - 1} more" if len(missing) > 1 else f"{self.what}: chunk {'.'.join(map(str, missing[0]))}"
+        if self.fill is None or self.fill != self.fill:
+            raise _refuse(f"{text} were never written, and their cells have no value: fill them in a copy")
+        self.told = True
+        warnings.warn(f"{text} were never written: their cells are the fill value {self.fill}", stacklevel=4)
+
+
+    def _check_length(self, at: tuple[int, ...], file: pathlib.Path) -> None:
+        with file.open("rb") as opened:
+            head = opened.read(16)
+        promised = struct.unpack("<I", head[12:])[0] if len(head) == 16 else 16
+        if (there := file.stat().st_size) < promised:
+            raise _refuse(f"{self.what}: chunk {'.'.join(map(str, at))} cannot be read: it has {there} bytes of {promised}, and is cut short")
+
+
+def chunk_files(data: Any, path: pathlib.Path) -> Callable[[tuple[int, ...]], pathlib.Path]:
+    """Where zarr, of version 3 or 2, keeps the chunk of given indices."""
+    if hasattr(data, "metadata"):
+        return lambda at: path / data.path / data.metadata.encode_chunk_key(at)
+    return lambda at: path / data._chunk_key(at)
