@@ -180,6 +180,13 @@ static int take_pair(struct reader *r, struct mx_line line) {
                    r->path, keys[at].key, keys[at].key);
 }
 
+/* How much of it a sentence can show: cells may have been taken for a line. */
+static int printable(struct mx_line line) {
+    int n = 0;
+    while (n < 80 && (size_t)n < line.bytes && line.text[n] >= ' ' && line.text[n] <= '~') n++;
+    return n;
+}
+
 static int take_line(struct reader *r, struct mx_line line) {
     char key[64], value[PATH_MAX];
     if (line.bytes > 0 && line.text[0] == '#') return 0;
@@ -196,7 +203,7 @@ static int take_line(struct reader *r, struct mx_line line) {
         return mx_fail(r->why, -EINVAL,
                        "%.300s: its header has the line '%.*s', which is no field of NRRD: 'field: value' or "
                        "'key:=value' is needed",
-                       r->path, (int)(line.bytes < 80 ? line.bytes : 80), line.text);
+                       r->path, printable(line), line.text);
     if (r->seen >> at & 1)
         return mx_fail(r->why, -EINVAL, "%.300s: its header says '%s' twice: leave one of them out", r->path,
                        keys[at].key);

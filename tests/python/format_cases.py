@@ -53,6 +53,7 @@ NPY = [
     Case("objects.npy", _npy(_head("'|O'")), "objects.npy"),
     Case("records.npy", _npy(_head("[('a', '<f4')]")), "records.npy"),
     Case("lacking.npy", _npy("{'descr': '<f4', 'shape': (5, 6, 7), }"), "lacking.npy"),
+    Case("negative.npy", _npy(_head(shape="(5, 6, -7)")), "an extent of -7"),
     Case("npy.dat", _npy(_head()), A),
 ]
 

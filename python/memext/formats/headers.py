@@ -133,7 +133,8 @@ def _nrrd_line(text: str, header: dict[str, str], pairs: set[str], path: pathlib
         pairs.add(key)
         return
     if not colon or key not in _NRRD_FIELDS | _NRRD_OTHERS:
-        raise _refuse(f"{path}: its header has the line '{text[:80]}', which is no field of NRRD: 'field: value' or 'key:=value' is needed")
+        shown = re.match("[ -~]{0,80}", text)[0]  # type: ignore[index]  # cells may have been taken for a line
+        raise _refuse(f"{path}: its header has the line '{shown}', which is no field of NRRD: 'field: value' or 'key:=value' is needed")
     _take(header, key, value.strip(" \t"), path)
 
 

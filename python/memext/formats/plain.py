@@ -39,6 +39,8 @@ def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
         raise _refuse(f"{path} is no whole .npy file of numbers: its cells are objects of Python")
     if len(shape) != 3:
         raise _refuse(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: grids have three, z, y, x")
+    if min(shape) < 0:
+        raise _refuse(f"{path} is no whole .npy file of numbers: it has an extent of {min(shape)}")
     if not turned:
         return check_length(RawArray(path, shape, dtype, offset))
     stored = check_length(RawArray(path, shape[::-1], dtype, offset))
