@@ -6,7 +6,7 @@ import errno
 import pathlib
 from typing import Any, NamedTuple
 
-from ..arrays import Array, _refuse
+from ..arrays import Array, RawArray, _refuse
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .hdf5 import attributes_of, check_sources, check_written, dimensions_of, filled, raw_dataset
 from .modules import choose, module
@@ -23,7 +23,7 @@ class _Variable(NamedTuple):
 
 
 def netcdf(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
-    """Variables of three dimensions, or NAME[STEP] of one of four; contiguous ones whose cells are all values are read without the library, in place."""
+    """Variables of three dimensions, or NAME[STEP] of one of four; contiguous ones of HDF5 are read without the library, where they lie."""
     try:
         file, variables = _open(path)
     except OSError as error:
@@ -55,10 +55,10 @@ def _found(file: Any, variables: dict[str, _Variable], path: pathlib.Path, datas
     v = variables[name]
     cells = Cells(v.source.dtype, v.attributes, name, path, True, _is_filled(path, name) if v.filled is None else v.filled)
     order = order_of(v.names[-3:], v.axes[-3:], f"{path}: {name}")
-    in_file = _in_hdf5(path, name, cells, cells.plain and index is None and order is None)
+    in_file = _in_hdf5(path, name, cells, index is None)
     if in_file is not None:
         file.close()
-        return in_file
+        return in_file if cells.plain and order is None else array_of(Decoded(in_file, cells), cells, order, name, path)
     return array_of(Decoded(v.source, cells, v.chunks, index), cells, order, name, path, file)
 
 
@@ -134,7 +134,7 @@ def _is_filled(path: pathlib.Path, name: str) -> bool:
         return filled(file[name])
 
 
-def _in_hdf5(path: pathlib.Path, name: str, cells: Cells, in_place: bool) -> Array | None:
+def _in_hdf5(path: pathlib.Path, name: str, cells: Cells, in_place: bool) -> RawArray | None:
     """A variable of an HDF5 file where it lies; None where it is no plain piece of the file. Its chunks and sources are looked at, if h5py is there."""
     try:
         import h5py
