@@ -94,6 +94,7 @@ NRRD = [
     Case("pair-type.nrrd", _nrrd(more="type:=double\n"), "type:="),
     Case("twice.nrrd", _nrrd(more="type: short\n"), "twice"),
     Case("twice-skip.nrrd", _nrrd(more="byte skip: 4\nbyteskip: 0\n", cells=b"1234" + RAW), "twice"),
+    Case("twice-units.nrrd", _nrrd(more="sample units: a\nsampleunits: b\n"), A),
     Case("unknown.nrrd", _nrrd(more="byte  skip: 4\n"), "no field of NRRD"),
     Case("no-colon.nrrd", _nrrd(more="wombat\n"), "no field of NRRD"),
     Case("long-content.nrrd", _nrrd(more="content: " + "a" * 6000 + "\n"), A),

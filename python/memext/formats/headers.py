@@ -135,7 +135,8 @@ def _nrrd_line(text: str, header: dict[str, str], pairs: set[str], path: pathlib
     if not colon or key not in _NRRD_FIELDS | _NRRD_OTHERS:
         shown = re.match("[ -~]{0,80}", text)[0]  # type: ignore[index]  # cells may have been taken for a line
         raise _refuse(f"{path}: its header has the line '{shown}', which is no field of NRRD: 'field: value' or 'key:=value' is needed")
-    _take(header, key, value.strip(" \t"), path)
+    if key in _NRRD_FIELDS:
+        _take(header, key, value.strip(" \t"), path)
 
 
 def _turned(array: RawArray, labels: str, path: pathlib.Path) -> Array:
