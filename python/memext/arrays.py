@@ -369,7 +369,7 @@ class Turned:
     lie across the file, and it is gone through as seldom as memory allows."""
 
     def __init__(self, source: Any, order: tuple[int, ...]):
-        self.source, self.order, self.dtype = source, order, source.dtype
+        self.source, self.order, self.dtype, self.name = source, order, source.dtype, getattr(source, "name", "")
         self.shape = tuple(source.shape[i] for i in order)
         chunks = getattr(source, "chunks", None)
         self.chunks = tuple(chunks[i] for i in order) if chunks else None

@@ -262,7 +262,9 @@ def files_of(value: Any) -> list[pathlib.Path]:
         return []
     source = getattr(value, "source", None)
     paths = list(value.files or ([] if value.path is None else [value.path]))
-    inner = getattr(source, "source", source)  # of a variable that is converted
+    inner = source
+    while hasattr(inner, "source"):  # of a variable that is converted, or turned
+        inner = inner.source
     if hasattr(inner, "is_virtual"):
         paths += _cells_of(inner)
     file = getattr(inner, "file", None)

@@ -171,6 +171,7 @@ class Decoded:
 
     def __init__(self, source: Any, cells: Cells, chunks: Any = None, index: int | None = None, check: Any = None):
         self.source, self.cells, self.index, self.check, self.dtype = source, cells, index, check, cells.dtype
+        self.name = cells.name if index is None else f"{cells.name}[{index}]"  # what tells it from others of its file
         self.shape = tuple(source.shape[1:] if index is not None else source.shape)
         self.chunks = tuple(chunks)[-3:] if chunks else None
         self.computed = hasattr(source, "compute") or getattr(source, "computed", False)
