@@ -245,8 +245,6 @@ class _Code:
         k, writer = self.kernel, ex.Writer()
         params = dict(k.params)
         for reduction in self.reductions:
-            if reduction.op == "min":
-                raise KernelError(f"{reduction.name} is a minimum: a run takes sums and maxima along; take the maximum of the negative")
             params = {**reduction.params, **params}
         macros = ["MX_CELL"] if len(self.cells) == 1 else ["MX_CELL_B", "MX_CELL_A"]
         outputs = [k.state] if len(self.cells) == 1 else [k.partner, k.state]
@@ -272,7 +270,7 @@ class _Code:
         if params:
             lines.append("#define MX_PARAMS(P) " + " ".join(f"P({n}, {v!r})" for n, v in params.items()))
         if self.reductions:
-            lines.append("#define MX_REDUCES(R) " + " ".join(f"R({r.name}, {'MX_SUM' if r.op == 'sum' else 'MX_MAX'})" for r in self.reductions))
+            lines.append("#define MX_REDUCES(R) " + " ".join(f"R({r.name}, MX_{r.op.upper()})" for r in self.reductions))
         text = "\n".join(lines) + "\n#include <memext/cell.h>\n\n"
         if writer.helpers:
             text += "\n".join(writer.helpers.values()) + "\n\n"
@@ -590,15 +588,30 @@ class Reduction:
 
 
 class Reduced(np.ndarray):
-    """The values of a reduction, one for each plane (or a single one): an array with `total` and `spread`."""
+    """The values of a reduction, one for each plane (or a single one): an array with `total` and `spread`. floor: what `spread` is relative to
+    where the mean is smaller; 0: always the mean."""
 
-    def __new__(cls, values: Any, op: str = "sum"):
+    def __new__(cls, values: Any, op: str = "sum", floor: float = 0.0):
         made = np.asarray(values, dtype="f8").view(cls)
-        made.op = op
+        made.op, made.floor = op, floor
         return made
 
     def __array_finalize__(self, other: Any) -> None:
-        self.op = getattr(other, "op", "sum")
+        self.op, self.floor = getattr(other, "op", "sum"), getattr(other, "floor", 0.0)
+
+    def _ends_left_out(self) -> np.ndarray:
+        values = np.asarray(self).ravel()
+        if len(values) > 2 and values[0] == 0:
+            values = values[1:]
+        return values[:-1] if len(values) > 2 and values[-1] == 0 else values
+
+    @property
+    def mean_size(self) -> float:
+        """|mean| of the planes that `spread` is of."""
+        values, total = self._ends_left_out(), 0.0
+        for value in values:  # in the library's order
+            total += value
+        return float(abs(total / len(values))) if len(values) else 0.0
 
     @property
     def total(self) -> float:
@@ -607,12 +620,12 @@ class Reduced(np.ndarray):
 
     @property
     def spread(self) -> float:
-        """(largest - smallest) / mean of the planes; planes whose value is exactly 0, where nothing counts, are left out. inf where
-        all are, or their mean is 0."""
-        values = np.asarray(self).ravel()
-        values = values[values != 0]
-        mean = abs(values.mean()) if values.size else 0.0
-        return float((values.max() - values.min()) / mean) if mean > 0 else float("inf")
+        """(largest - smallest) / mean of the planes, or / floor where that is greater than the mean: the number that the criterion NAME-spread of
+        `until` compares. Of three or more planes the first and the last are left out where they are exactly 0, as long as two remain: a flux
+        to the next plane has none at an end. inf where the mean and the floor are 0; without a floor the spread of a flux that goes to 0
+        is that of its rounding errors, and may stay where it is for ever."""
+        values, mean = self._ends_left_out(), max(self.mean_size, self.floor)
+        return float((values.max() - values.min()) / mean) if len(values) and mean != 0 else float("inf")
 
 
 def reduce(function: Callable | None = None, *, per: str | None = None, op: str = "sum", params: Mapping[str, float] | None = None) -> Any:

@@ -48,7 +48,7 @@ def add_plane(values: np.ndarray) -> float:
     return float(total)
 
 
-def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any]) -> Reduced:
+def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floor: float = 0.0) -> Reduced:
     """One value for each plane, or one for all."""
     code, h, shape = run.code, run.radius, run.shape
     cell = reduction.translate(code)
@@ -99,5 +99,5 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any]) -> R
                 total += value
         else:
             total = results.max() if reduction.op == "max" else results.min()
-        return Reduced([total], reduction.op)
-    return Reduced(results, reduction.op)
+        return Reduced([total], reduction.op, floor)
+    return Reduced(results, reduction.op, floor)

@@ -31,6 +31,7 @@ RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in 
 ANONYMOUS = ("dram", "swap")
 _POLL_S = 0.1
 _PATIENCE_S = 3.0  # after Ctrl-C, with what prepares
+_NOISE = 1e-12  # of a mean of planes, as in runtime/run/norms.c
 
 
 class _Job:
@@ -176,6 +177,18 @@ def _word(value: Any) -> str:
     return os.fspath(value) if isinstance(value, os.PathLike) else repr(value) if isinstance(value, float) else str(value)
 
 
+def _criterion(name: str, value: Any) -> str:
+    """0.01, or {"below": 0.01, "floor": 1e-12} or {"above": 5.0}, as the library's word."""
+    if not isinstance(value, Mapping):
+        return _word(value)
+    limits = [k for k in ("below", "above") if k in value]
+    unknown = [str(k) for k in value if k not in ("below", "above", "floor")]
+    if len(limits) != 1 or unknown:
+        raise MemextError(f"until of {name}: {dict(value)!r}: one of below and above is needed, and floor may be given", errno.EINVAL)
+    words = [_word(value[limits[0]]), *(["above"] if limits[0] == "above" else [])]
+    return ",".join(words + ([f"floor={_word(value['floor'])}"] if value.get("floor") else []))
+
+
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
@@ -221,6 +234,8 @@ def _options(given: Mapping[str, Any]) -> list[str]:
             continue
         if value is True:
             out.append(name)
+        elif name == "until" and isinstance(value, Mapping):
+            out += [f"until={k}={_criterion(k, v)}" for k, v in value.items()]
         elif isinstance(value, Mapping):
             out += [f"{name}={k}={_word(v)}" for k, v in value.items()]
         elif name == "coef":
@@ -255,6 +270,8 @@ class Run:
 
     reductions: memext.reduce functions that the run takes along with its steps, without a pass of their own, at the options check=EVERY and
     until={"flux-spread": 0.01}, which ends it; they are of the state that the check's step is computed from. report["norms"] has them.
+    A criterion is met at most its value. {"above": 5.0} is met at least that; {"below": 0.01, "floor": 1e-12} makes a spread relative to the
+    floor where the mean of the planes is smaller (Reduced.spread says what a spread is).
 
     Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it. Nobody's
     state is removed, shown or gone on with but the one that this run left."""
@@ -268,6 +285,7 @@ class Run:
         self.step = 0
         self.remarks: list[str] = []
         self.reports: list[Report] = []
+        self._means: dict[Reduction, float] = {}
         self._given, self._stencil, self._temporary, self._over, self._worked = fields_and_options, stencil, None, False, False
         self._memory: dict[str, np.ndarray] | None = None
         self._process = os.getpid()
@@ -641,8 +659,9 @@ class Run:
         finally:
             job.close()
 
-    def reduce(self, reduction: Reduction) -> Reduced:
-        """The values of a reduction (memext.reduce) of the state as it is now."""
+    def reduce(self, reduction: Reduction, floor: float = 0.0) -> Reduced:
+        """The values of a reduction (memext.reduce) of the state as it is now. floor: what its `spread` is relative to where the mean of the
+        planes is smaller. A mean that has fallen to a millionth of a millionth of what it was is named in a warning."""
         if not isinstance(reduction, Reduction):
             raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         if self.kernel is None:
@@ -651,7 +670,23 @@ class Run:
         stored = {} if self._memory is not None else self.store.fields
         for n in self._fixed:
             arrays[n] = self.store[n] if n in stored else self._fields[n]  # type: ignore[assignment]
-        return reduce_store(self, reduction, arrays)
+        if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
+            raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
+        result = reduce_store(self, reduction, arrays, float(floor))
+        self._warn_of_noise(reduction, result)
+        return result
+
+    def _warn_of_noise(self, reduction: Reduction, result: Reduced) -> None:
+        """A spread of what dies away stays as it is: once, in words."""
+        if reduction.per is None or result.floor > 0:
+            return
+        mean, before = result.mean_size, self._means.get(reduction, 0.0)
+        self._means[reduction] = max(before, mean)
+        if mean < _NOISE * before:
+            self._means[reduction] = float("-inf")
+            warnings.warn(f"step {self.step}: the mean of {reduction.name} is {mean:.3g}, after {before:.3g} before: its spread is that of rounding "
+                          f"errors, or of what dies away; give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
+                          RuntimeWarning, stacklevel=3)
 
     @property
     def report(self) -> Report:

@@ -47,7 +47,9 @@ static int show(const struct mx_system *s) {
         printf("%-10s%s = %.17g\n", i == 0 ? "params" : "", s->param_name[i], s->param[i]);
     for (int32_t i = 0; i < s->n_reduce; i++)
         printf("%s%s (%s)", i == 0 ? "reduces   " : ", ", s->reduce[i].name,
-               s->reduce[i].kind == MX_SUM ? "sum" : "maximum");
+               s->reduce[i].kind == MX_SUM   ? "sum"
+               : s->reduce[i].kind == MX_MAX ? "maximum"
+                                             : "minimum");
     if (s->n_reduce > 0) printf("\n");
     printf("identity  %016" PRIx64 "\n", s->identity);
     if (f.functions[0] != 0)

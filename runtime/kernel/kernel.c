@@ -149,8 +149,9 @@ static int copy_reduces(const struct mx_kernel *k, struct mx_system *s, mx_why *
             return mx_fail(why, -EINVAL,
                            "reduction %d of the kernel \"%s\" has no name of 1 to %d characters", i, k->name,
                            MX_FIELD_NAME - 1);
-        if (from->kind != MX_SUM && from->kind != MX_MAX)
-            return mx_fail(why, -EINVAL, "the reduction %s of the kernel \"%s\" is neither MX_SUM nor MX_MAX",
+        if (from->kind != MX_SUM && from->kind != MX_MAX && from->kind != MX_MIN)
+            return mx_fail(why, -EINVAL,
+                           "the reduction %s of the kernel \"%s\" is none of MX_SUM, MX_MAX and MX_MIN",
                            from->name, k->name);
         if (from->value == NULL)
             return mx_fail(why, -EINVAL, "the kernel \"%s\" has no MX_REDUCE(%s) ... MX_END", k->name,

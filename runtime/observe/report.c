@@ -297,8 +297,9 @@ static json_t *json_check(const struct mx_norms_result *r, const struct mx_syste
     put(o, "max_change", number(r->max_change));
     put(o, "rms_change", number(r->rms_change));
     for (int32_t i = 0; s != NULL && i < r->n_reduce && i < s->n_reduce; i++) {
+        static const char *const kinds[] = {[MX_SUM] = "sum", [MX_MAX] = "max", [MX_MIN] = "min"};
         json_t *one = json_object();
-        put(one, s->reduce[i].kind == MX_SUM ? "sum" : "max", number(r->reduce[i]));
+        put(one, kinds[s->reduce[i].kind], number(r->reduce[i]));
         put(one, "spread", number(r->spread[i]));
         put(all, s->reduce[i].name, one);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/run.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ what is asked for */
@@ -97,6 +98,32 @@ static void say_check(const struct mx_run *r, const struct mx_norms_result *resu
     }
 }
 
+/* A mean that has fallen so far is of rounding errors, or of what dies away for ever: its spread stays as it
+ * is. */
+static const double noise = 1e-12;
+
+static double greatest_mean(const struct mx_norms_history *h, int32_t reduce) {
+    double greatest = 0;
+    for (int32_t i = 0; i < h->n; i++) greatest = fmax(greatest, h->kept[i].result.mean[reduce]);
+    return greatest;
+}
+
+static void say_noise(struct mx_run *r, const struct mx_norms_result *result) {
+    struct mx_run_norms *n = &r->norms;
+    for (int32_t i = 0; i < n->n_until && !n->said_noise && r->ranks.rank == 0; i++) {
+        const struct mx_until *u = &n->until[i];
+        if (u->kind != MX_UNTIL_SPREAD || u->floor > 0 || u->above || mx_until_met(u, result)) continue;
+        const double mean = result->mean[u->reduce], before = greatest_mean(&n->history, u->reduce);
+        if (!(mean < noise * before)) continue;
+        n->said_noise = true;
+        mx_run_remark(r,
+                      "step %lld: the mean of %s is %.3g, after %.3g before, so --until %s may never be met: "
+                      "give a floor, such as --until %s,floor=%.1g",
+                      (long long)result->step, reduces(r)[u->reduce].name, mean, before, r->report.until[i],
+                      r->report.until[i], before * 1e-9);
+    }
+}
+
 int mx_run_check(struct mx_run *r, int64_t steps, mx_why *why) {
     struct mx_run_norms *n = &r->norms;
     struct mx_norms_result result;
@@ -118,6 +145,7 @@ int mx_run_check(struct mx_run *r, int64_t steps, mx_why *why) {
     r->progress.rms_change = result.rms_change;
     say_check(r, &result, r->progress.check, sizeof r->progress.check);
     pthread_mutex_unlock(&r->lock);
+    say_noise(r, &result);
     return met;
 }
 

@@ -23,6 +23,7 @@ struct mx_run_norms {
     struct mx_until until[MX_UNTILS_MOST];
     struct mx_norms_history history; /* under the run's lock */
     struct mx_met met;               /* the same */
+    bool said_noise;                 /* of a spread without a floor */
 };
 
 /* Steps of a check where --until is given and --check is not. */

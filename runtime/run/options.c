@@ -406,9 +406,12 @@ const struct mx_option mx_option_rows[] = {
      "where to: a row a step, a column for each probe, f64; grows while the run goes on"},
     {"check", 0, BOTH, 1, take_count, AT(check), 1, MX_MOST_STEPS, "EVERY",
      "norms of the change, and a kernel's own (MX_REDUCE), every so many steps and after the last"},
-    {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE",
+    {"until", 0, RUN, 1, take_words, AT(untils), 0, 0, "NAME=VALUE[,above][,floor=F]",
      "end at the first check where max-change, rms-change, or a NAME or NAME-spread of the kernel is at most "
-     "VALUE (--check 100 if not given); repeated: any of them; none: with --resume, no longer"},
+     "VALUE (,above: at least); a spread is relative to the mean of the planes, or to the floor F where that "
+     "is greater (--check 100 if not given). Repeat it: the first criterion met ends the run; none drops "
+     "those "
+     "of the store"},
     {"snapshot", 0, BOTH, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
      "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
      "while the run goes on"},

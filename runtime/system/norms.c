@@ -232,6 +232,13 @@ static double sum_of_lanes(const double lane[LANES]) {
 
 /* NaN, once there, stays. */
 static double most_of(double a, double b) { return b > a || b != b ? b : a; }
+static double least_of(double a, double b) { return b < a || b != b ? b : a; }
+
+/* Of values of a reduction: what there is before the first, and with one more. */
+static double none_of(int32_t kind) { return kind == MX_SUM ? 0 : kind == MX_MAX ? -INFINITY : INFINITY; }
+static double with(int32_t kind, double all, double value) {
+    return kind == MX_SUM ? all + value : kind == MX_MAX ? most_of(all, value) : least_of(all, value);
+}
 
 static void raise_to(_Atomic uint64_t *most, double value) {
     const uint64_t mine = bits_of(value);
@@ -258,36 +265,38 @@ static void change_row(struct mx_norms *n, struct slot *s, const struct mx_norm_
 }
 
 /* Cells of a row, the first of them one of lane 0. */
-static void reduce_cells(bool sum, const double *value, int64_t n, double lane[LANES]) {
+static void reduce_cells(int32_t kind, const double *value, int64_t n, double lane[LANES]) {
     int64_t x = 0;
-    if (sum) {
+    if (kind == MX_SUM) {
         for (; x + LANES <= n; x += LANES)
             for (int k = 0; k < LANES; k++) lane[k] += value[x + k];
         for (int k = 0; x + k < n; k++) lane[k] += value[x + k];
-    } else {
+    } else if (kind == MX_MAX) {
         for (; x < n; x++) lane[x % LANES] = most_of(lane[x % LANES], value[x]);
+    } else {
+        for (; x < n; x++) lane[x % LANES] = least_of(lane[x % LANES], value[x]);
     }
 }
 
-/* Sum or maximum of a row's lanes, kept as that of quantity i. */
+/* Sum, maximum or minimum of a row's lanes, kept as that of quantity i. */
 static void keep_reduce(struct mx_norms *n, struct slot *s, int32_t i, int64_t at, const double lane[LANES]) {
-    double value = -INFINITY;
-    for (int k = 0; k < LANES; k++) value = most_of(value, lane[k]);
-    if (n->reduce[i].kind == MX_SUM) value = sum_of_lanes(lane);
+    const int32_t kind = n->reduce[i].kind;
+    double value = none_of(kind);
+    for (int k = 0; k < LANES; k++) value = with(kind, value, lane[k]);
     atomic_store_explicit(&s->sum[(n->squares + i) * n->rows + at], bits_of(value), memory_order_relaxed);
 }
 
 static void reduce_row(struct mx_norms *n, struct slot *s, const struct mx_norm_row *row, int64_t at) {
     enum { CELLS = 64 * LANES };
     for (int32_t i = 0; i < n->o.n_reduce; i++) {
-        const bool sum = n->reduce[i].kind == MX_SUM;
+        const int32_t kind = n->reduce[i].kind;
         double lane[LANES], of_cell[CELLS];
         struct mx_row r = *row->r;
-        for (int k = 0; k < LANES; k++) lane[k] = sum ? 0 : -INFINITY;
+        for (int k = 0; k < LANES; k++) lane[k] = none_of(kind);
         for (; r.x0 < row->r->x1; r.x0 = r.x1) {
             r.x1 = r.x0 + CELLS < row->r->x1 ? r.x0 + CELLS : row->r->x1;
             n->reduce[i].value(&r, of_cell);
-            reduce_cells(sum, of_cell, r.x1 - r.x0, lane);
+            reduce_cells(kind, of_cell, r.x1 - r.x0, lane);
         }
         keep_reduce(n, s, i, at, lane);
     }
@@ -340,13 +349,14 @@ void mx_norms_lanes(struct mx_norms *n, const struct mx_norm_lanes *row) {
 /* ------------------------------------------------------------------ the end of a check */
 
 /* Rows of a plane, in order. */
-static double plane_of(const struct mx_norms *n, const struct slot *s, int64_t sum, int64_t z, bool max) {
+static double plane_of(const struct mx_norms *n, const struct slot *s, int64_t sum, int64_t z) {
     const int64_t ny = n->o.problem->ny;
-    double value = max ? -INFINITY : 0;
+    const int32_t kind = sum < n->squares ? MX_SUM : n->reduce[sum - n->squares].kind;
+    double value = none_of(kind);
     for (int64_t y = 0; y < ny; y++) {
         const double row =
             of_bits(atomic_load_explicit(&s->sum[sum * n->rows + z * ny + y], memory_order_relaxed));
-        value = max ? most_of(value, row) : value + row;
+        value = with(kind, value, row);
     }
     return value;
 }
@@ -356,26 +366,39 @@ static int take_planes(struct mx_norms *n, const struct slot *s, uint64_t *most,
     const struct mx_problem *p = n->o.problem;
     const int64_t sums = n->squares + n->o.n_reduce, all = mx_all_planes(p);
     for (int64_t i = 0; i < sums; i++)
-        for (int64_t z = 0; z < p->nz; z++)
-            n->plane[i * all + p->first_plane + z] =
-                plane_of(n, s, i, z, i >= n->squares && n->reduce[i - n->squares].kind == MX_MAX);
+        for (int64_t z = 0; z < p->nz; z++) n->plane[i * all + p->first_plane + z] = plane_of(n, s, i, z);
     return n->o.join != NULL ? n->o.join(n->o.context, sums, n->plane, most, why) : 0;
 }
 
-static void take_reduce(const struct mx_norms *n, int32_t i, struct mx_norms_result *out) {
-    const bool max = n->reduce[i].kind == MX_MAX;
-    const int64_t nz = mx_all_planes(n->o.problem);
-    const double *plane = n->plane + (n->squares + i) * nz;
-    double all = max ? -INFINITY : 0, sum = 0, least = INFINITY, most = -INFINITY;
-    for (int64_t z = 0; z < nz; z++) {
-        all = max ? most_of(all, plane[z]) : all + plane[z];
+static double divide(double range, double mean) {
+    return mean == 0 && !isnan(range) ? INFINITY : range / mean;
+}
+
+/* Of planes that are exactly 0 at an end nothing may count there; in between they are numbers as all are. */
+static void take_spread(const double *plane, int64_t nz, int32_t i, struct mx_norms_result *out) {
+    int64_t first = 0, end = nz;
+    double sum = 0, least = INFINITY, most = -INFINITY;
+    if (end - first > 2 && plane[first] == 0) first++;
+    if (end - first > 2 && plane[end - 1] == 0) end--;
+    for (int64_t z = first; z < end; z++) {
         sum += plane[z];
-        least = plane[z] < least || plane[z] != plane[z] ? plane[z] : least;
+        least = least_of(least, plane[z]);
         most = most_of(most, plane[z]);
     }
+    out->range[i] = most - least;
+    out->mean[i] = fabs(sum / (double)(end - first));
+    out->spread[i] = divide(out->range[i], out->mean[i]);
+}
+
+static void take_reduce(const struct mx_norms *n, int32_t i, struct mx_norms_result *out) {
+    const int32_t kind = n->reduce[i].kind;
+    const int64_t nz = mx_all_planes(n->o.problem);
+    const double *plane = n->plane + (n->squares + i) * nz;
+    double all = none_of(kind);
+    for (int64_t z = 0; z < nz; z++) all = with(kind, all, plane[z]);
     out->reduce[i] = all;
     out->plane[i] = plane;
-    out->spread[i] = (most - least) / fabs(sum / (double)nz);
+    take_spread(plane, nz, i, out);
 }
 
 static void clear(struct mx_norms *n, struct slot *s) {
@@ -443,20 +466,48 @@ static bool find_quantity(const char *name, size_t length, int32_t n_reduce, con
     return false;
 }
 
+/* "above", "below" or "floor=1e-12". */
+static bool take_word(const char *word, struct mx_until *u) {
+    static const char floor[] = "floor=";
+    char *end = NULL;
+    if (strcmp(word, "above") == 0 || strcmp(word, "below") == 0) return u->above = word[0] == 'a', true;
+    if (strncmp(word, floor, sizeof floor - 1) != 0) return false;
+    u->floor = strtod(word + sizeof floor - 1, &end);
+    return end != word + sizeof floor - 1 && *end == 0 && u->floor > 0 && isfinite(u->floor);
+}
+
+/* What follows NAME: "=VALUE", then words between commas. */
+static bool take_limit(const char *text, struct mx_until *u) {
+    char words[MX_UNTIL_TEXT], *end = NULL, *rest = words;
+    if (text[0] != '=' || strlen(text) >= sizeof words) return false;
+    strcpy(words, text + 1);
+    u->limit = strtod(words, &end);
+    if (end == words || !isfinite(u->limit) || (*end != ',' && *end != 0)) return false;
+    bool good = true;
+    rest = *end == ',' ? end + 1 : NULL;
+    for (char *word; good && (word = strsep(&rest, ",")) != NULL;) good = take_word(word, u);
+    return good;
+}
+
 int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *reduce, mx_why *why,
                    struct mx_until *out) {
     struct mx_until u = {0};
     const size_t length = strcspn(text, "=");
-    char *end = NULL;
-    if (text[length] != 0) u.limit = strtod(text + length + 1, &end);
-    if (end == NULL || end == text + length + 1 || *end != 0 || !isfinite(u.limit))
-        return mx_fail(why, -EINVAL, "--until '%s' is not NAME=VALUE, for example max-change=1e-6", text);
+    if (!take_limit(text + length, &u))
+        return mx_fail(why, -EINVAL,
+                       "--until '%.200s' is not NAME=VALUE, for example max-change=1e-6, with ,above for at "
+                       "least VALUE, and ,floor=POSITIVE for a NAME-spread",
+                       text);
     if (!find_quantity(text, length, n_reduce, reduce, &u))
         return mx_fail(why, -EINVAL, "--until '%s': there is max-change and rms-change%s%s%s", text,
                        n_reduce > 0 ? ", and of this kernel " : "; the kernel has no MX_REDUCE",
                        n_reduce > 0 ? reduce[0].name : "", n_reduce > 1 ? "..., each also with -spread" : "");
+    if (u.floor > 0 && u.kind != MX_UNTIL_SPREAD)
+        return mx_fail(why, -EINVAL,
+                       "--until '%s': a floor is for what is relative, a NAME-spread; leave it out", text);
     if (u.limit < 0 && u.kind != MX_UNTIL_REDUCE)
-        return mx_fail(why, -EINVAL, "--until '%s' is never met: a change or a spread is 0 or more", text);
+        return mx_fail(why, -EINVAL, "--until '%s' is %s met: a change or a spread is 0 or more", text,
+                       u.above ? "always" : "never");
     *out = u;
     return 0;
 }
@@ -464,21 +515,30 @@ int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *r
 double mx_until_value(const struct mx_until *u, const struct mx_norms_result *r) {
     if (u->kind == MX_UNTIL_MAX_CHANGE) return r->max_change;
     if (u->kind == MX_UNTIL_RMS_CHANGE) return r->rms_change;
-    return u->kind == MX_UNTIL_REDUCE ? r->reduce[u->reduce] : r->spread[u->reduce];
+    if (u->kind == MX_UNTIL_REDUCE) return r->reduce[u->reduce];
+    return r->mean[u->reduce] < u->floor ? r->range[u->reduce] / u->floor : r->spread[u->reduce];
 }
 
 bool mx_until_met(const struct mx_until *u, const struct mx_norms_result *r) {
-    return mx_until_value(u, r) <= u->limit;
+    const double value = mx_until_value(u, r);
+    return u->above ? value >= u->limit : value <= u->limit;
+}
+
+/* The fewest digits that are read as the same number. */
+static const char *digits(double value, char out[32]) {
+    snprintf(out, 32, "%.15g", value);
+    if (strtod(out, NULL) != value) snprintf(out, 32, "%.17g", value);
+    return out;
 }
 
 const char *mx_until_text(const struct mx_until *u, const struct mx_reduce *reduce, char out[MX_UNTIL_TEXT]) {
     const char *name = u->kind == MX_UNTIL_MAX_CHANGE   ? "max-change"
                        : u->kind == MX_UNTIL_RMS_CHANGE ? "rms-change"
                                                         : reduce[u->reduce].name;
-    char limit[32];
-    snprintf(limit, sizeof limit, "%.15g", u->limit);
-    if (strtod(limit, NULL) != u->limit) snprintf(limit, sizeof limit, "%.17g", u->limit);
-    snprintf(out, MX_UNTIL_TEXT, "%s%s=%s", name, u->kind == MX_UNTIL_SPREAD ? "-spread" : "", limit);
+    char limit[32], floor[32];
+    snprintf(out, MX_UNTIL_TEXT, "%s%s=%s%s%s%s", name, u->kind == MX_UNTIL_SPREAD ? "-spread" : "",
+             digits(u->limit, limit), u->above ? ",above" : "", u->floor > 0 ? ",floor=" : "",
+             u->floor > 0 ? digits(u->floor, floor) : "");
     return out;
 }
 

@@ -6,7 +6,7 @@
  * (pair_systems.py, ordered_sum and change): cell x of a row goes to lane x mod 8, x from left to right;
  * lanes 0 to 7; rows of a plane; planes; for the change then fields. Everything is f64 and starts from 0. A
  * reduction of a kernel's own (struct mx_reduce) is taken of what the level reads: of the state that the step
- * is computed from. Its maximum is NaN where a value is.
+ * is computed from. Its maximum or minimum is NaN where a value is.
  *
  * Rows are reduced whole: a lane is a chain of additions from left to right, so a row that comes in spans is
  * reduced when the last of its cells has come, by who brings it, and spans may be cut anywhere and come in
@@ -59,8 +59,11 @@ struct mx_norms_result {
     double max_change, rms_change; /* 0 where they are not asked for */
     int32_t n_reduce;
     double reduce[MX_MAX_REDUCES]; /* over the whole interior */
-    double
-        spread[MX_MAX_REDUCES]; /* (greatest - least of the planes) / |mean of the planes|: of slice fluxes */
+    double spread[MX_MAX_REDUCES]; /* of planes, such as slice fluxes: range / mean */
+    double range[MX_MAX_REDUCES];  /* greatest - least of the planes that count: of three or more planes all
+                                      but the first and the last where those are exactly 0 (a flux to the
+                                      next plane has none at an end) and two are left */
+    double mean[MX_MAX_REDUCES];   /* |mean| of these planes */
     const double *plane[MX_MAX_REDUCES]; /* [nz]: of each plane of the grid; valid until the next
                                             mx_norms_take */
 };
@@ -102,7 +105,7 @@ struct mx_norm_row {
 void mx_norms_row(struct mx_norms *norms, const struct mx_norm_row *row);
 
 /* A row whose lanes were added elsewhere, as mx_norms_row adds them: cell x to lane x mod 8, from left to
- * right, each from 0, of maxima from -infinity. Whole rows. */
+ * right, each from 0, of maxima from -infinity, of minima from infinity. Whole rows. */
 struct mx_norm_lanes {
     int64_t level, y, z;
     const double
@@ -123,12 +126,15 @@ int mx_norms_take(struct mx_norms *norms, int64_t step, mx_why *why, struct mx_n
 
 enum mx_until_kind { MX_UNTIL_MAX_CHANGE, MX_UNTIL_RMS_CHANGE, MX_UNTIL_REDUCE, MX_UNTIL_SPREAD };
 
-/* At most this: "max-change=1e-6", "rms-change=1e-6", "NAME=1e-6" of a reduction of the kernel, and
- * "NAME-spread=1e-3" of the planes of it. */
+/* "max-change=1e-6", "rms-change=1e-6", "NAME=1e-6" of a reduction of the kernel, and "NAME-spread=1e-3" of
+ * the planes of it: met at most this, or, followed by ",above", at least this (",below" is the default). A
+ * spread may have ",floor=1e-12": it is relative to the mean of the planes, or to the floor where that is
+ * greater. Without a floor the spread of numbers that go to 0 is that of their rounding errors. */
 struct mx_until {
     enum mx_until_kind kind;
     int32_t reduce;
-    double limit;
+    double limit, floor; /* floor 0: none */
+    bool above;
 };
 /* -EINVAL with a sentence; the reductions there are may be none. */
 int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *reduce, mx_why *why,
@@ -137,7 +143,7 @@ double mx_until_value(const struct mx_until *until, const struct mx_norms_result
 /* A value that is NaN never ends a run. */
 bool mx_until_met(const struct mx_until *until, const struct mx_norms_result *result);
 /* As mx_until_parse takes it, always in the same words. Returns out. */
-enum { MX_UNTIL_TEXT = 64, MX_UNTILS_MOST = 8 };
+enum { MX_UNTIL_TEXT = 112, MX_UNTILS_MOST = 8 };
 const char *mx_until_text(const struct mx_until *until, const struct mx_reduce *reduce,
                           char out[MX_UNTIL_TEXT]);
 

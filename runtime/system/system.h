@@ -37,12 +37,12 @@ struct mx_field_of {
     enum mx_dtype dtype;
 };
 
-/* A sum or maximum of an expression over all cells (MX_REDUCE of a kernel). `value` writes what the cells
- * [r->x0,r->x1) of one row (r->rows is 1, r->out NULL) have of it to value[0 ..]. It reads what the last
- * level of a step reads. */
+/* A sum, maximum or minimum of an expression over all cells (MX_REDUCE of a kernel). `value` writes what the
+ * cells [r->x0,r->x1) of one row (r->rows is 1, r->out NULL) have of it to value[0 ..]. It reads what the
+ * last level of a step reads. */
 struct mx_reduce {
     char name[MX_FIELD_NAME];
-    int32_t kind; /* MX_SUM, MX_MAX of cell.h */
+    int32_t kind; /* MX_SUM, MX_MAX, MX_MIN of cell.h */
     void (*value)(const struct mx_row *r, double *value);
 };
 

@@ -156,7 +156,7 @@ KERNEL = """
 #define MX_STATE(F) F(u, double) F(w, float)
 #define MX_FIXED(F) F(k, float)
 #define MX_PARAMS(P) P(dt, 0.1)
-#define MX_REDUCES(R) R(flux, MX_SUM) R(top, MX_MAX)
+#define MX_REDUCES(R) R(flux, MX_SUM) R(top, MX_MAX) R(low, MX_MIN)
 #include <memext/cell.h>
 MX_CELL
     double sum = AT(u, -1, 0, 0) + AT(u, 1, 0, 0) + AT(u, 0, -1, 0) + AT(u, 0, 1, 0) + AT(u, 0, 0, -1) + AT(u, 0, 0, 1);
@@ -169,6 +169,9 @@ MX_REDUCE(flux)
 MX_END
 MX_REDUCE(top)
     RESULT(AT(u, 0, 0, 0) + AT(w, 0, 0, 0) + 1e-3 * (X + 2 * Y + 3 * Z));
+MX_END
+MX_REDUCE(low)
+    RESULT(AT(u, 0, 0, 0) - AT(w, 0, 0, 0));
 MX_END
 """
 
@@ -194,7 +197,7 @@ def test_reductions_of_a_kernel(memext, place, flow, tmp_path):
     inner = (slice(1, -1),) * 3
     z, y, x = numpy.meshgrid(*(numpy.arange(n) for n in (NZ, NY, NX)), indexing="ij")
     flux = k[inner] * (u[2:, 1:-1, 1:-1] - u[inner]) + 0.1 * 3
-    top = u[inner] + w[inner] + 1e-3 * (x + 2 * y + 3 * z)
+    top, low = u[inner] + w[inner] + 1e-3 * (x + 2 * y + 3 * z), u[inner] - w[inner]
     planes = [ordered_sum(p[None]) for p in flux]
     mean = 0.0
     for p in planes:
@@ -206,12 +209,64 @@ def test_reductions_of_a_kernel(memext, place, flow, tmp_path):
         first = first or done["norms"]
         assert done["norms"] == first
     got = first[0]["reductions"]
-    assert got["flux"] == expected["flux"] and got["top"]["max"] == expected["top"]["max"] and [n["step"] for n in first] == [4, 8, 12, 14]
+    assert got["flux"] == expected["flux"] and got["top"]["max"] == expected["top"]["max"] and got["low"]["min"] == float(low.min()) and [n["step"] for n in first] == [4, 8, 12, 14]
     limit = first[2]["reductions"]["flux"]["spread"]
     steps = [n["step"] for n in first if n["reductions"]["flux"]["spread"] <= limit]
     done = memext.run(*words, "-t", 14, "--check", 4, "--until", f"flux-spread={limit!r}", *PLANS["strips"], "-d", place, env=environment)
     assert done["met"]["step"] == steps[0] and done["norms"] == [n for n in first if n["step"] <= steps[0]]
     memext.refused("run", *words, "-t", 3, "--until", "flow=1", *PLANS["direct"], naming=["flow=1", "flux"], env=environment)
+
+
+def test_criteria_above_and_below_of_sums_and_minima(memext, place, flow):
+    """Each ends the run at the first check whose numbers, taken by a run without criteria, meet it; the store tells which, and goes on with it."""
+    words, environment = flow
+    every = memext.run(*words, "-t", 14, "--check", 2, *PLANS["strips"], "-d", place, env=environment)["norms"]
+    sums, lows = [n["reductions"]["flux"]["sum"] for n in every], [n["reductions"]["low"]["min"] for n in every]
+    for name, values in ("flux", sums), ("low", lows), ("max-change", [n["max_change"] for n in every]):
+        for above in False, True:
+            limit = sorted(values)[len(values) // 2]
+            met = [n["step"] for n, v in zip(every, values) if (v >= limit if above else v <= limit)]
+            text = f"{name}={limit:.17g}" + (",above" if above else "")
+            done = memext.run(*words, "-t", 14, "--check", 2, "--until", text, *PLANS["strips"], "-d", place, "--keep", "--force", env=environment)
+            assert done["met"]["step"] == met[0] and done["met"]["value"] == values[met[0] // 2 - 1] and done["met"]["until"].endswith(",above") == above
+            again = memext.run("--resume", "-d", place, env=environment)
+            assert again["met"] == done["met"] and again["updates"] == 0
+            for left in place.iterdir():
+                left.unlink()
+
+
+DYING = """
+#define MX_NAME "dying"
+#define MX_RADIUS 1
+#define MX_STATE(F) F(u, double)
+#define MX_REDUCES(R) R(flux, MX_SUM)
+#include <memext/cell.h>
+MX_CELL
+    SET(u, 0.01 * AT(u, 0, 0, 0));
+MX_END
+MX_REDUCE(flux)
+    RESULT(Z == 0 || Z == NZ - 1 ? 0 : (1 + Z % 2) * AT(u, 0, 0, 0));
+MX_END
+"""
+
+
+def test_a_spread_with_a_floor_can_be_met(memext, place, tmp_path):
+    """A flux that dies away keeps its spread. The planes at the ends, which are exactly 0, are left out. With a floor the criterion is met where
+    the range falls to limit times floor; without one the run says why it goes on, once."""
+    (tmp_path / "k.c").write_text(DYING)
+    numpy.save(tmp_path / "u.npy", numpy.ones((12, 8, 8)))
+    words = ["--kernel", tmp_path / "k.c", "--input", tmp_path / "u.npy", "-t", 20, "--check", 1, "--dram", "64MiB", "-d", place, "--force"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = memext.run(*words, "--until", "flux-spread=0.01", env=environment)
+    spreads = [n["reductions"]["flux"]["spread"] for n in done["norms"]]
+    assert done["met"] is None and all(abs(s - 2 / 3) < 1e-12 for s in spreads)
+    said = memext("run", *words, "--until", "flux-spread=0.01", "--quiet", env=environment)
+    assert said.returncode == 0 and said.stderr.count("give a floor") == 1, said.stderr
+    done = memext.run(*words, "--until", "flux-spread=0.01,floor=1e-6", env=environment)
+    # the mean of the state after s steps is 54 * 0.01 ** s: at the check of step s + 1 its range, 36 * 0.01 ** s, is at most 1e-8
+    assert done["met"]["step"] == 6 and done["met"]["value"] == pytest.approx(36e-10 / 1e-6) and done["until"] == ["flux-spread=0.01,floor=1e-06"]
+    assert "give a floor" not in memext("run", *words, "--until", "flux-spread=0.01,floor=1e-6", "--quiet", env=environment).stderr
+    memext.refused("run", *words, "--until", "max-change=1,floor=1", naming=["a floor is for"], env=environment)
 
 
 def test_reductions_of_a_staggered_kernel(memext, place, tmp_path):
@@ -250,8 +305,8 @@ BROKEN = {
     "how x is cut": ("RESULT(AT(u, 0, 0, 0) +", "RESULT(AT(u, 0, 0, 0) + (mx_x == mx_x0) +"),
     "no RESULT": ("RESULT(AT(u, 0, 0, 0) +", "if (X % 2) RESULT(AT(u, 0, 0, 0) +"),
     "no finite top": ("RESULT(AT(u, 0, 0, 0) +", "RESULT(sqrt(-1 - AT(u, 0, 0, 0) * AT(u, 0, 0, 0)) +"),
-    "no MX_REDUCE(low)": ("R(top, MX_MAX)", "R(top, MX_MAX) R(low, MX_SUM)"),
-    "MX_SUM nor MX_MAX": ("MX_MAX", "7"),
+    "no MX_REDUCE(deep)": ("R(top, MX_MAX)", "R(top, MX_MAX) R(deep, MX_SUM)"),
+    "none of MX_SUM, MX_MAX and MX_MIN": ("MX_MAX", "7"),
     "nothing": None,
 }
 
@@ -262,7 +317,7 @@ def test_kernel_check_tries_out_reductions(memext, tmp_path, naming):
     if BROKEN[naming] is None:
         (tmp_path / "k.c").write_text(KERNEL)
         shown = memext("kernel", "show", tmp_path / "k.c", env=environment)
-        assert "reduces   flux (sum), top (maximum)" in shown.stdout
+        assert "reduces   flux (sum), top (maximum), low (minimum)" in shown.stdout
         checked = memext("kernel", "check", tmp_path / "k.c", env=environment)
         assert checked.returncode == 0 and "nothing wrong" in checked.stdout, checked.stderr
         return

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -614,6 +615,47 @@ def far(u): return u[0, 0, 2]
     with pytest.raises(mx.KernelError, match="reads 2 cells"):
         mx.Run(module.cell, u=u, c=c, reductions=[module.far])
     assert mx.Reduced([0, 2, 4, 0]).spread == 2 / 3 and mx.Reduced([0.0]).spread == math.inf
+    assert mx.Reduced([0, 0, 2, 4, 2, 0]).spread == 2 and mx.Reduced([0, 5]).spread == 2 and mx.Reduced([0, 5, 0]).spread == 2
+    assert mx.Reduced([1, 3], floor=4.0).spread == 0.5 and mx.Reduced([1, 3], floor=1.0).spread == 1 and mx.Reduced([0.0, 0.0], floor=1.0).spread == 0
+
+
+DYING = '''
+import memext as mx
+@mx.kernel
+def dying(u): return 0.01 * u
+@mx.reduce(per="z")
+def flux(u, z, nz): return mx.where((z > 0) & (z < nz - 1), (1 + z % 2) * u, 0)
+@mx.reduce(op="min")
+def low(u): return u
+'''
+
+
+def test_criteria_and_reductions_mean_the_same(mx, quick_place, tmp_path):
+    """The spread of run.reduce is the number that `until` compares, with a floor and without, above and below, of minima too; a flux that dies away
+    is named once."""
+    (tmp_path / "dying.py").write_text(DYING)
+    module = load(tmp_path / "dying.py")
+    u, common = np.random.default_rng(8).random((12, 8, 8)) + 1, {"device": quick_place, "dram": "64MiB"}
+    seen = {}
+    with mx.Run(module.dying, u=u, **common) as run, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for step in run.steps(12, check=1):
+            fluxes = run.reduce(module.flux)
+            seen[step] = fluxes.spread, run.reduce(module.flux, floor=1e-6).spread, run.reduce(module.low).total
+        assert [str(w.message).count("give a floor") for w in said if "flux" in str(w.message)] == [1]
+        with pytest.raises(mx.MemextError, match="floor"):
+            run.reduce(module.flux, floor=-1)
+    for until, column, met in (({"flux-spread": {"below": 0.01, "floor": 1e-6}}, 1, lambda v: v <= 0.01),
+                               ({"low": 1e-9}, 2, lambda v: v <= 1e-9), ({"low": {"above": 1e-5}}, 2, lambda v: v >= 1e-5),
+                               ({"flux-spread": {"above": 0.1}}, 0, lambda v: v >= 0.1)):
+        with mx.Run(module.dying, u=u, reductions=[module.flux, module.low], check=1, until=until, **common) as run:
+            run.advance(12)
+            ended, value = run.step, run.report["met"]["value"]
+        # a check is of the state that its step is computed from
+        first = next((s + 1 for s, v in seen.items() if met(v[column])), None)
+        assert ended == first and value == seen[ended - 1][column] or ended == 1 and met(value), (until, ended, value)
+    with pytest.raises(mx.MemextError, match="one of below and above"):
+        mx.Run(module.dying, u=u, reductions=[module.flux], until={"flux-spread": {"floor": 1}}, **common).advance(1)
 
 
 ODD = '''

@@ -222,11 +222,13 @@ static inline char *text_of_system(const struct random_system *rs) {
     text_of_fields(f, "MX_STATE", s->field[0], s->n_field[0]);
     if (two) text_of_fields(f, "MX_PARTNER", s->field[1], s->n_field[1]);
     text_of_fields(f, "MX_FIXED", s->fixed, s->n_fixed);
-    fprintf(f, "#define MX_REDUCES(R) R(flux, MX_SUM) R(top, MX_MAX)\n#include <memext/cell.h>\n");
+    fprintf(
+        f, "#define MX_REDUCES(R) R(flux, MX_SUM) R(top, MX_MAX) R(low, MX_MIN)\n#include <memext/cell.h>\n");
     text_of_cell(f, rs, 0, two ? "MX_CELL_B" : "MX_CELL");
     if (two) text_of_cell(f, rs, 1, "MX_CELL_A");
     text_of_reduce(f, rs, "flux", "v");
     text_of_reduce(f, rs, "top", "fabs(v - 0.01)");
+    text_of_reduce(f, rs, "low", "v");
     fclose(f);
     return text;
 }

@@ -1191,18 +1191,35 @@ Test(norms, words) {
     struct mx_until u, again;
     char text[MX_UNTIL_TEXT];
     struct mx_why why;
-    struct mx_norms_result r = {.max_change = 1, .rms_change = 2, .reduce = {3, -4}, .spread = {5, 6}};
+    struct mx_norms_result r = {.max_change = 1,
+                                .rms_change = 2,
+                                .reduce = {3, -4},
+                                .spread = {5, 6},
+                                .range = {2.5, 12},
+                                .mean = {0.5, 2}};
     const struct {
         const char *text;
         double value;
-    } good[] = {
-        {"max-change=1e-6", 1}, {"rms-change=2", 2}, {"flux=0", 3}, {"peak=-5", -4}, {"peak-spread=6", 6}};
+    } good[] = {{"max-change=1e-6", 1},
+                {"rms-change=2", 2},
+                {"flux=0", 3},
+                {"peak=-5", -4},
+                {"peak-spread=6", 6},
+                {"max-change=1,above", 1},
+                {"flux=2.5,above", 3},
+                {"peak=-3.5,above", -4},
+                {"peak=-3.5,below", -4},
+                {"flux-spread=5,floor=0.25", 5},
+                {"flux-spread=1,floor=10", 0.25},
+                {"flux-spread=0.25,floor=10,above", 0.25}};
+    static const bool met[] = {false, true, false, false, true, true, true, false, true, true, true, true};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         cr_assert_eq(mx_until_parse(good[i].text, 2, reduce, &why, &u), 0, "%s", why.text);
         cr_assert_eq(mx_until_value(&u, &r), good[i].value);
         cr_assert_eq(mx_until_parse(mx_until_text(&u, reduce, text), 2, reduce, &why, &again), 0);
-        cr_assert(again.kind == u.kind && again.reduce == u.reduce && again.limit == u.limit);
-        cr_assert_eq(mx_until_met(&u, &r), i == 1 || i == 4);
+        cr_assert(again.kind == u.kind && again.reduce == u.reduce && again.limit == u.limit &&
+                  again.floor == u.floor && again.above == u.above);
+        cr_assert_eq(mx_until_met(&u, &r), met[i], "%s", good[i].text);
     }
     r.max_change = NAN;
     cr_assert_eq(mx_until_parse("max-change=1e300", 0, NULL, &why, &u), 0);
@@ -1211,6 +1228,21 @@ Test(norms, words) {
     refused(mx_until_parse("max-change=", 2, reduce, &why, &u), &why, -EINVAL, "NAME=VALUE");
     refused(mx_until_parse("max-change=1x", 2, reduce, &why, &u), &why, -EINVAL, "NAME=VALUE");
     refused(mx_until_parse("max-change=-1", 2, reduce, &why, &u), &why, -EINVAL, "never met");
+    refused(mx_until_parse("max-change=-1,above", 2, reduce, &why, &u), &why, -EINVAL, "always met");
+    refused(mx_until_parse("flux=1,floor=1", 2, reduce, &why, &u), &why, -EINVAL, "a floor is for");
+    static const char *const words[] = {"flux-spread=1,floor=0", "flux-spread=1,floor=-1",
+                                        "flux-spread=1,floor=",  "flux-spread=1,floor=inf",
+                                        "flux=1,over",           "flux=1,",
+                                        "flux=1,,above",         "flux=1,above,",
+                                        "flux=1;above"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        refused(mx_until_parse(words[i], 2, reduce, &why, &u), &why, -EINVAL, "NAME=VALUE");
+    /* The longest there is keeps all its digits. */
+    const struct mx_reduce longest = {.name = "abcdefghijklmnopqrstuvw"};
+    static const char all[] =
+        "abcdefghijklmnopqrstuvw-spread=1.2345678901234567e-100,above,floor=1.2345678901234568e-300";
+    cr_assert_eq(mx_until_parse(all, 1, &longest, &why, &u), 0, "%s", why.text);
+    cr_assert_str_eq(mx_until_text(&u, &longest, text), all);
     refused(mx_until_parse("flow=1", 2, reduce, &why, &u), &why, -EINVAL, "flux");
     refused(mx_until_parse("flux=1", 0, NULL, &why, &u), &why, -EINVAL, "no MX_REDUCE");
     struct mx_norms_options o = {.problem = &plain};

@@ -223,8 +223,8 @@ static double value_of(void *context, int64_t x, int64_t y, int64_t z) {
 static struct norms_numbers plain_norms(const struct oracle *o, int64_t t) {
     const struct mx_problem *p = o->p;
     struct of_step s = {.o = o, .t = t, .update = o->rs->update[o->rs->system.form == MX_STAGGERED][0]};
-    struct norms_numbers e = {.reduce = {0, -INFINITY}};
-    double squares = 0, plane[2][64];
+    struct norms_numbers e = {.reduce = {0, -INFINITY, INFINITY}};
+    double squares = 0, plane[TEST_REDUCES][64];
     s.update.old_weight = 0;
     for (s.field = 0; s.field < o->rs->system.n_field[0]; s.field++) {
         squares += in_order(p, square_of_change, &s, NULL);
@@ -234,13 +234,16 @@ static struct norms_numbers plain_norms(const struct oracle *o, int64_t t) {
     }
     e.rms_change = pow(squares / (double)(s.field * p->nx * p->ny * p->nz), 0.5);
     e.reduce[0] = in_order(p, value_of, &s, plane[0]);
-    for (int64_t z = 0; z < p->nz; z++) plane[1][z] = -INFINITY;
+    for (int64_t z = 0; z < p->nz; z++) plane[1][z] = -INFINITY, plane[2][z] = INFINITY;
     for (int64_t i = 0; i < p->nx * p->ny * p->nz; i++) {
         const int64_t z = i / p->nx / p->ny;
-        plane[1][z] = fmax(plane[1][z], fabs(value_of(&s, i % p->nx, i / p->nx % p->ny, z) - 0.01));
+        const double value = value_of(&s, i % p->nx, i / p->nx % p->ny, z);
+        plane[1][z] = fmax(plane[1][z], fabs(value - 0.01));
+        plane[2][z] = fmin(plane[2][z], value);
         e.reduce[1] = fmax(e.reduce[1], plane[1][z]);
+        e.reduce[2] = fmin(e.reduce[2], plane[2][z]);
     }
-    for (int i = 0; i < 2; i++) e.spread[i] = spread_of(plane[i], p->nz);
+    for (int i = 0; i < TEST_REDUCES; i++) e.spread[i] = spread_of(plane[i], p->nz);
     return e;
 }
 

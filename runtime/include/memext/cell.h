@@ -28,7 +28,7 @@
  *                       MX_RADIUS (default 0)
  *   MX_PARAMS(P)        up to 64 numbers that a run may set
  *   MX_REAL             the type of PARAM: double (default) or float
- *   MX_REDUCES(R)       up to 16 reductions, e.g. R(flux, MX_SUM) R(peak, MX_MAX), see below; optional
+ *   MX_REDUCES(R)       up to 16 reductions, e.g. R(flux, MX_SUM) R(peak, MX_MAX) R(low, MX_MIN), see below; optional
  *
  * In a cell:
  *   AT(field, dx, dy, dz)   the value before this level, in the type of the field
@@ -39,18 +39,19 @@
  * NY-1, NZ-1 NX NY NZ                interior cells of the grid T                       time step that the
  * new values are computed from, from 0
  *
- * Reductions: numbers that a run takes at its check steps (--check, --until), the sum or the maximum of an
- * expression over all cells, and of every plane of z. After the cells, for each name of MX_REDUCES:
+ * Reductions: numbers that a run takes at its check steps (--check, --until), the sum, the maximum or the minimum
+ * of an expression over all cells, and of every plane of z. After the cells, for each name of MX_REDUCES:
  *
  *     MX_REDUCE(flux)
  *         RESULT(AT(k, 0, 0, 0) * (AT(u, 0, 0, 1) - AT(u, 0, 0, 0)));
  *     MX_END
  *
  * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, at most once: a cell
- * without it counts for nothing (0 in a sum, minus infinity in a maximum). Of the check after step s it reads
+ * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a
+ * minimum). Of the check after step s it reads
  * what the last level of that step reads, the state at T = s - 1: fields of MX_STATE, of a staggered kernel
  * those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order (DESIGN.md, section 10): the same bits
- * on any number of threads. A maximum is NaN where a value is.
+ * on any number of threads. A maximum or minimum is NaN where a value is.
  *
  * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
  * with AT first, then choose with ?: .
@@ -104,7 +105,7 @@ struct mx_cell_param {
 };
 
 /* What is done with the values of a reduction. */
-enum { MX_SUM, MX_MAX };
+enum { MX_SUM, MX_MAX, MX_MIN };
 
 struct mx_cell_reduce {
     const char *name;
@@ -442,7 +443,9 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
         const int64_t mx_row = 0;                                                                            \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
-            mx_result[mx_x - mx_x0] = mx_reduce_[mx_reduce_index_##name].kind == MX_SUM ? 0 : -HUGE_VAL;
+            mx_result[mx_x - mx_x0] = mx_reduce_[mx_reduce_index_##name].kind == MX_SUM   ? 0                \
+                                      : mx_reduce_[mx_reduce_index_##name].kind == MX_MAX ? -HUGE_VAL        \
+                                                                                          : HUGE_VAL;
 /* What the last level of a step reads. */
 #define MX_READS_OF_MX_JACOBI MX_STATE
 #define MX_READS_OF_MX_LEAPFROG MX_STATE

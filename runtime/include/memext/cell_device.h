@@ -686,7 +686,7 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 
 /* A reduction: a work item has a lane of a row, cell x of which is lane x mod 8 (system/norms.h). Results are
  * [plane][row][lane]. */
-enum { MX_SUM, MX_MAX };
+enum { MX_SUM, MX_MAX, MX_MIN };
 #ifndef MX_REDUCES
 #define MX_REDUCES(R)
 #endif
@@ -698,11 +698,12 @@ MX_REDUCES(MX_D_REDUCE_KIND)
 #define MX_D_REDUCED MX_STATE
 #endif
 #if defined(__OPENCL_C_VERSION__)
-#define MX_D_LEAST (-(double)INFINITY)
+#define MX_D_INFINITY ((double)INFINITY)
 #else
-#define MX_D_LEAST (__longlong_as_double((long long)0xfff0000000000000ULL))
+#define MX_D_INFINITY (__longlong_as_double((long long)0x7ff0000000000000ULL))
 #endif
 MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b : a; }
+MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b : a; }
 
 #define MX_D_LANES                                                                                           \
     const int64_t mx_lane = MX_D_ITEM(0) % 8, mx_row = MX_D_ITEM(0) / 8, mx_plane = MX_D_ITEM(1);            \
@@ -715,9 +716,9 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
         MX_D_LANES                                                                                           \
         MX_D_ONE_PLANE(mx_plane)                                                                             \
         MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                    \
-        const int mx_sums = mx_reduce_kind_##name == MX_SUM;                                                 \
+        const int mx_kind = mx_reduce_kind_##name;                                                           \
         MX_D_GLOBAL double *const mx_taken = mx_result + (mx_plane * mx_rows + mx_row) * 8 + mx_lane;        \
-        *mx_taken = mx_sums ? 0 : MX_D_LEAST;                                                                \
+        *mx_taken = mx_kind == MX_SUM ? 0 : mx_kind == MX_MAX ? -MX_D_INFINITY : MX_D_INFINITY;              \
         for (int64_t mx_x = MX_RADIUS + mx_lane; mx_x < MX_D_NX + MX_RADIUS; mx_x += 8) {
 #else /* it is read as a function that nobody calls, and costs a compiler nothing */
 #define MX_REDUCE(name)                                                                                      \
@@ -725,7 +726,7 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
         const int64_t mx_row = 0, mx_plane = 0, mx_y = mx_y0, mx_z = mx_z0;                                  \
         MX_D_ONE_PLANE(mx_plane)                                                                             \
         MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                    \
-        const int mx_sums = 0;                                                                               \
+        const int mx_kind = MX_SUM;                                                                          \
         MX_D_NO_STAGE                                                                                        \
         MX_D_GLOBAL double *const mx_taken = mx_result;                                                      \
         for (int64_t mx_x = MX_RADIUS; mx_x < MX_D_NX; mx_x += 8) {
@@ -733,7 +734,9 @@ MX_D_FUNCTION double mx_d_most(double a, double b) { return b > a || b != b ? b 
 #define RESULT(value)                                                                                        \
     do {                                                                                                     \
         const double mx_value = (double)(value);                                                             \
-        *mx_taken = mx_sums ? *mx_taken + mx_value : mx_d_most(*mx_taken, mx_value);                         \
+        *mx_taken = mx_kind == MX_SUM   ? *mx_taken + mx_value                                               \
+                    : mx_kind == MX_MAX ? mx_d_most(*mx_taken, mx_value)                                     \
+                                        : mx_d_least(*mx_taken, mx_value);                                   \
     } while (0)
 
 #ifdef MX_D_AFTER
