@@ -8,6 +8,7 @@
 #include <memext/backend.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The planes of a box, which are whole ones: all that a run asks for. */
@@ -99,20 +100,47 @@ static int sink_region(void *context, const struct mx_grid_box *box, mx_why *why
     return mx_npy_write(&f->npy, box->z0, box->z1 - box->z0, box->data, &layout, why);
 }
 
-int mx_grid_file_join(struct mx_grid_file *f, const char *path, const struct mx_grid *grid, mx_why *why) {
+void mx_grid_file_find(struct mx_grid_file *f, bool named, struct mx_grid_file_place *out) {
+    struct stat st = {0};
+    *out = (struct mx_grid_file_place){.path = ""};
+    if (named) mx_output_show(&f->output);
+    if (fstat(f->output.fd, &st) != 0) return;
+    if (named)
+        snprintf(out->path, sizeof out->path, "%s", f->output.temporary);
+    else if (mx_output_path(&f->output, out->path))
+        out->device = st.st_dev, out->inode = st.st_ino;
+    else
+        out->path[0] = 0;
+}
+
+int mx_grid_file_join(struct mx_grid_file *f, const struct mx_grid_file_place *place,
+                      const struct mx_grid *grid, mx_why *why) {
     struct mx_npy *n = &f->npy;
-    const int fd = mx_retry(mx_sys->open(path, O_WRONLY | O_CLOEXEC, 0));
+    struct stat st;
+    int fd = mx_retry(mx_sys->open(place->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0));
+    if (fd >= 0 && place->inode != 0 &&
+        (fstat(fd, &st) != 0 || st.st_ino != place->inode || st.st_dev != place->device)) {
+        mx_sys->close(fd);
+        fd = -ESTALE;
+    }
     if (fd < 0)
         return mx_fail(
             why, fd,
             "%.300s, in which all ranks write the result, cannot be opened: %s; it has to be on a file "
             "system that they share",
-            path, strerror(-fd));
+            place->path, strerror(-fd));
     *n = (struct mx_npy){.fd = fd, .shape = {grid->nz, grid->ny, grid->nx}, .data_offset_bytes = HEAD_BYTES};
     mx_dtype_find(grid->dtype, &n->dtype);
     f->output = (struct mx_output){.fd = fd};
     f->joined = true;
     return 0;
+}
+
+void mx_grid_file_part(struct mx_grid_file *f) {
+    if (!f->joined) return;
+    mx_output_drop(&f->output);
+    f->joined = false;
+    f->npy.fd = -1;
 }
 
 static int close_joined(struct mx_grid_file *f, mx_why *why) {

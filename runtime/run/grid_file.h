@@ -21,8 +21,18 @@ struct mx_grid_file {
 /* file: of the caller, outlives what is made of it, as path and raw do. */
 void mx_grid_file_source(struct mx_grid_file *file, const char *path, const char *raw, struct mx_source *out);
 void mx_grid_file_sink(struct mx_grid_file *file, const char *path, bool replace, struct mx_sink *out);
-/* A rank joins in the file that another one has made, and which has this name for the time being: closed
- * whole it is durable, and the name is the other's business. */
-int mx_grid_file_join(struct mx_grid_file *file, const char *path, const struct mx_grid *grid, mx_why *why);
+/* How the ranks of a run find the file that one of them has made: by a name that it has for the time being,
+ * or on one machine without one, so that nothing is left of it should all be killed. */
+struct mx_grid_file_place {
+    char path[PATH_MAX];
+    uint64_t device, inode; /* the file that the path has to lead to; inode 0: whatever it leads to */
+};
+/* named: by a name. path "" = it has none. */
+void mx_grid_file_find(struct mx_grid_file *file, bool named, struct mx_grid_file_place *out);
+/* A rank joins in: closed whole the file is durable, and its name is the other's business. */
+int mx_grid_file_join(struct mx_grid_file *file, const struct mx_grid_file_place *place,
+                      const struct mx_grid *grid, mx_why *why);
+/* It has not, or not all of them have. */
+void mx_grid_file_part(struct mx_grid_file *file);
 
 #endif

@@ -6,11 +6,13 @@
 
 #include <memext/memext.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -24,11 +26,54 @@ static const char *name_of(const char *path) {
 /* "" for the current directory. */
 static int directory_length(const char *path) { return (int)(name_of(path) - path); }
 
-/* .NAME.memext-PID beside the file; long names are cut, for a name has 255 bytes. */
+/* .NAME.memext- and a PID, beside the file; long names are cut, for a name has 255 bytes. */
+static int begin_temporary(const char *path, char out[PATH_MAX]) {
+    int n = snprintf(out, PATH_MAX, "%.*s.%.200s.memext-", directory_length(path), path, name_of(path));
+    return n > 0 && n < PATH_MAX - 24 ? 0 : -ENAMETOOLONG;
+}
+
 static int name_temporary(const char *path, char out[PATH_MAX]) {
-    int n = snprintf(out, PATH_MAX, "%.*s.%.200s.memext-%ld", directory_length(path), path, name_of(path),
-                     (long)getpid());
-    return n > 0 && n < PATH_MAX ? 0 : -ENAMETOOLONG;
+    const int err = begin_temporary(path, out);
+    if (err == 0) snprintf(out + strlen(out), 24, "%ld", (long)getpid());
+    return err;
+}
+
+/* Does the name still mean this file? */
+static bool is_named(int fd, const char *path) {
+    struct stat itself, named;
+    return fstat(fd, &itself) == 0 && lstat(path, &named) == 0 && itself.st_ino == named.st_ino &&
+           itself.st_dev == named.st_dev;
+}
+
+/* Without a lock its process has ended. File systems that know no locks keep what there is. */
+static void remove_left(const char *path) {
+    struct stat st;
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0 && is_named(fd, path))
+        mx_retry(mx_sys->unlink(path));
+    close(fd);
+}
+
+/* What processes that were killed have left of this output. */
+static void sweep(const char *path) {
+    char begin[PATH_MAX], left[PATH_MAX + 256];
+    struct dirent *e;
+    const int n = directory_length(path);
+    if (begin_temporary(path, begin) < 0) return;
+    snprintf(left, sizeof left, "%.*s", n > 0 ? n : 1, n > 0 ? path : ".");
+    DIR *d = opendir(left);
+    const char *name = begin + n;
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        const char *digits = e->d_name + strlen(name);
+        if (strncmp(e->d_name, name, strlen(name)) != 0 || digits[0] == 0 ||
+            strspn(digits, "0123456789") != strlen(digits))
+            continue;
+        snprintf(left, sizeof left, "%.*s%s", n, path, e->d_name);
+        remove_left(left);
+    }
+    if (d != NULL) closedir(d);
 }
 
 /* What is there now. A link is followed to what it names: that is what will be replaced. */
@@ -87,15 +132,19 @@ static int open_nameless(const struct mx_output *o) {
     return mx_retry(mx_sys->open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
 }
 
+/* Somebody who opens the same output may take it for one that was left, until it is locked: then again. */
 static int open_named(struct mx_output *o) {
-    int err = name_temporary(o->path, o->temporary);
-    int fd =
-        err < 0
-            ? err
-            : mx_retry(mx_sys->open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-    if (fd == -EEXIST) { /* of a dead process that had our number */
-        mx_retry(mx_sys->unlink(o->temporary));
+    enum { TRIES = 10 };
+    const int err = name_temporary(o->path, o->temporary);
+    int fd = err;
+    for (int i = 0; i < TRIES && err == 0; i++) {
         fd = mx_retry(mx_sys->open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+        if (fd == -EEXIST) mx_retry(mx_sys->unlink(o->temporary)); /* of a dead process that had our number */
+        if (fd == -EEXIST) continue;
+        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            if (fd < 0 || is_named(fd, o->temporary)) break;
+        mx_sys->close(fd);
+        fd = -EBUSY;
     }
     if (fd < 0) o->temporary[0] = 0;
     return fd;
@@ -118,6 +167,7 @@ int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *w
     if (there == 0 && !o->replace) return refuse(what, path, -EEXIST, why);
     if (there == 0 && access(o->path, W_OK) != 0) return refuse(what, path, -EACCES, why);
     if (there == 0) o->mode = st.st_mode & 07777;
+    if (!(flags & MX_OUTPUT_SWEPT)) sweep(o->path);
     int fd = open_nameless(o);
     if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL) fd = open_named(o);
     o->fd = fd < 0 ? -1 : fd;
@@ -137,11 +187,17 @@ int mx_output_reserve(struct mx_output *o, uint64_t bytes, const char *what, mx_
 static int link_temporary(struct mx_output *o) {
     char name[PATH_MAX];
     int err = name_temporary(o->path, name);
+    flock(o->fd, LOCK_EX | LOCK_NB); /* before it has a name: nobody takes it for one that was left */
     if (err == 0) err = mx_retry(mx_sys->link(o->fd, name));
     if (err == -EEXIST && (err = mx_retry(mx_sys->unlink(name))) == 0)
         err = mx_retry(mx_sys->link(o->fd, name));
     if (err == 0) strcpy(o->temporary, name);
     return err;
+}
+
+bool mx_output_path(const struct mx_output *o, char out[PATH_MAX]) {
+    snprintf(out, PATH_MAX, "/proc/%ld/fd/%d", (long)getpid(), o->fd);
+    return o->fd >= 0 && access(out, W_OK) == 0;
 }
 
 void mx_output_show(struct mx_output *o) {

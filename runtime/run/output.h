@@ -7,6 +7,8 @@
  * readers see the old one or the new one)
  *
  * So a run that ends early, or the machine with it, leaves the former file as it was.
+ * A temporary name, which some of them have for a while, is locked (flock) as long as its process lives: what
+ * killed processes left of an output is removed when that output is opened the next time.
  */
 #ifndef MX_RUN_OUTPUT_H
 #define MX_RUN_OUTPUT_H
@@ -29,6 +31,7 @@ struct mx_output {
 enum {
     MX_OUTPUT_REPLACE = 1, /* an existing file is replaced; without it one is -EEXIST */
     MX_OUTPUT_SEEK = 2,    /* written in any order: /dev/null is -ESPIPE too */
+    MX_OUTPUT_SWEPT = 4,   /* one of many in a directory from which nothing has to be removed */
 };
 
 /* Words of a command line that name files; path NULL or "-" = none. */
@@ -49,6 +52,8 @@ int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *wh
  * names --overwrite; -EISDIR, -ENOENT, -EACCES, -EROFS ... with a sentence. what: "the result", "the report"
  * ... for the sentences. The output must not move: paths in it are used until it is published or dropped. */
 int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *why, struct mx_output *out);
+/* A path by which other processes of this machine open the file, nameless or not; false: it has none. */
+bool mx_output_path(const struct mx_output *output, char out[PATH_MAX]);
 /* Gives the file its temporary name now, so that one can look into it while it grows. Errors change nothing.
  */
 void mx_output_show(struct mx_output *output);

@@ -487,6 +487,7 @@ static int settle_state(struct mx_run *r) {
 static int take_places(struct mx_run *r) {
     int err = mx_device_take(r->device, &r->why);
     if (err == 0 && r->o.force) mx_run_discard_former(r);
+    if (err == 0) mx_run_sweep_left(r);
     if (err == 0) err = mx_run_begin_points(r);
     return err < 0 ? err : mx_run_begin_snapshots(r);
 }
@@ -1035,6 +1036,7 @@ void mx_run_release(struct mx_run *r) {
     mx_kernel_close(r->system);
     mx_device_close(r->device);
     mx_run_close_former(r);
+    mx_run_leave_folders(r);
     mx_budget_free(r->budget);
     mx_output_drop(&r->outputs.timeline);
     mx_output_drop(&r->outputs.trace);

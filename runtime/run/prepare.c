@@ -1103,23 +1103,38 @@ int mx_run_check_stored_names(struct mx_run *r) {
     return err;
 }
 
-/* A sink; of ranks a file that rank 0 makes and all write to. */
-static int open_file(struct mx_run *r, struct mx_grid_file *file, struct mx_sink *sink,
-                     struct mx_grid *grid) {
-    char path[PATH_MAX] = "";
+/* Of ranks: all open the file that rank 0 has made. *all: each of them has. */
+static int join_file(struct mx_run *r, struct mx_grid_file *file, const struct mx_grid *grid, bool named,
+                     bool *all) {
+    struct mx_grid_file_place place = {.path = ""};
     const bool first = r->ranks.rank == 0;
-    if (!mx_is_rank(&r->ranks)) return sink->open(sink->context, grid, &r->why);
-    int err = first ? sink->open(sink->context, grid, &r->why) : 0;
-    if (err != 0) return err;
-    if (first) mx_output_show(&file->output);
-    if (first) snprintf(path, sizeof path, "%s", file->output.temporary);
-    if ((err = mx_run_share_path(r, path)) < 0) return err;
-    if (path[0] == 0)
+    if (first) mx_grid_file_find(file, named, &place);
+    int err = mx_run_share_bytes(r, &place, sizeof place);
+    if (err < 0) return err;
+    if (named && place.path[0] == 0)
         return mx_fail(
             &r->why, -ENOTSUP,
             "ranks write to one file, and %.300s has no place in a directory beside which it could grow",
             file->path);
-    err = first ? 0 : mx_grid_file_join(file, path, grid, &r->why);
+    err = first || place.path[0] == 0 ? 0 : mx_grid_file_join(file, &place, grid, &r->why);
+    bool lacks = err < 0 || place.path[0] == 0;
+    *all = !lacks;
+    if (named) return err;
+    r->why.text[0] = 0;
+    err = mx_run_agree_any(r, &lacks);
+    if (lacks) mx_grid_file_part(file);
+    return *all = !lacks, err;
+}
+
+/* A sink; of ranks a file that rank 0 makes and all write to. On one machine they need no name for it. */
+static int open_file(struct mx_run *r, struct mx_grid_file *file, struct mx_sink *sink,
+                     struct mx_grid *grid) {
+    bool all = false;
+    if (!mx_is_rank(&r->ranks)) return sink->open(sink->context, grid, &r->why);
+    int err = r->ranks.rank == 0 ? sink->open(sink->context, grid, &r->why) : 0;
+    if (err != 0) return err;
+    if (r->ranks.places == r->ranks.ranks) err = join_file(r, file, grid, false, &all);
+    if (err == 0 && !all) err = join_file(r, file, grid, true, &all);
     return err < 0 ? err : mx_run_meet(r); /* a rank that ends from here on takes the file from nobody */
 }
 

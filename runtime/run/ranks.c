@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/folder.h"
 #include "run/run.h"
 
 #include <errno.h>
@@ -169,24 +170,40 @@ static int check_place(struct mx_run *r) {
                    path);
 }
 
+int mx_run_take_folder(struct mx_run *r, const char *path) {
+    struct mx_run_ranks *q = &r->ranks;
+    const int err = mx_folder_take(path, &q->folder_fd);
+    if (err < 0) return mx_fail(&r->why, err, "%.300s cannot be made: %s", path, strerror(-err));
+    snprintf(q->folder, sizeof q->folder, "%s", path);
+    return 0;
+}
+
+void mx_run_leave_folders(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (q->folder_fd >= 0) close(q->folder_fd);
+    q->folder_fd = -1;
+    if (q->folder[0] != 0 && !r->o.dry_run) mx_folder_leave(q->folder, false);
+    q->folder[0] = 0;
+}
+
 static int take_place(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
     const char *path = r->o.path, *at = path != NULL ? strstr(path, "%r") : NULL;
     struct stat st;
+    bool make;
     int n;
     if (path == NULL) return 0;
     if (at != NULL) {
         n = snprintf(q->path, sizeof q->path, "%.*s%d%s", (int)(at - path), path, q->rank, at + 2);
         /* A directory that is named so is made; a file is its store's own business. */
-        if (n > 0 && at[2] == 0 && stat(q->path, &st) != 0 && !r->o.dry_run) mkdir(q->path, 0777);
+        make = n > 0 && at[2] == 0 && (stat(q->path, &st) != 0 || S_ISDIR(st.st_mode));
     } else {
         n = snprintf(q->path, sizeof q->path, "%s/rank-%d", path, q->rank);
-        if (!r->o.dry_run && !r->o.resume && mkdir(q->path, 0777) != 0 && errno != EEXIST)
-            return mx_fail(&r->why, -errno, "%.300s cannot be made: %s", q->path, strerror(errno));
+        make = !r->o.resume;
     }
     if (n >= (int)sizeof q->path) return mx_fail(&r->why, -ENAMETOOLONG, "the path of -d is too long");
     r->o.path = q->path;
-    return 0;
+    return make && !r->o.dry_run ? mx_run_take_folder(r, q->path) : 0;
 }
 
 int mx_run_check_ranks(struct mx_run *r) {
@@ -207,9 +224,8 @@ int mx_run_meet(struct mx_run *r) {
     return mx_is_rank(&r->ranks) ? mx_link_meet(r->ranks.link, MX_CHANNEL_RUN, &r->why) : 0;
 }
 
-int mx_run_share_path(struct mx_run *r, char path[PATH_MAX]) {
-    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, path, PATH_MAX, &r->why)
-                                 : 0;
+int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes) {
+    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, data, bytes, &r->why) : 0;
 }
 
 int mx_run_agree_any(struct mx_run *r, bool *any) {
@@ -700,6 +716,7 @@ void mx_run_leave_ranks(struct mx_run *r) {
     mx_link_stop(q->link);
     mx_run_abandon(r);
     mx_run_close_former(r);
+    mx_run_leave_folders(r);
     mx_link_leave(q->link, status_of(q), stopped);
 }
 

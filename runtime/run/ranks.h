@@ -23,13 +23,15 @@ struct mx_run_ranks {
     int planner;       /* whose plan all take */
     int place, places; /* number among the ranks of this machine, and how many they are; 0 = not known */
     int core_place, core_places; /* the same among those of them that may use the same cores */
-    int64_t *first;      /* [ranks + 1]: first planes of all, and how many there are; NULL = by itself */
-    char path[PATH_MAX]; /* -d of this rank */
-    bool uneven;         /* --resume: some ranks were a commit ahead when the run ended */
-    bool went_back;      /* and this is one of them: it is at the state before its newest one */
-    bool silent;         /* another rank says why this one ends */
-    bool well;           /* everything was done together to the end */
-    int status;          /* else the exit status of this process; -1 = it is not known */
+    int64_t *first;        /* [ranks + 1]: first planes of all, and how many there are; NULL = by itself */
+    char path[PATH_MAX];   /* -d of this rank */
+    char folder[PATH_MAX]; /* the directory that its stores are in; "" = none of its own */
+    int folder_fd;         /* held; -1 = not */
+    bool uneven;           /* --resume: some ranks were a commit ahead when the run ended */
+    bool went_back;        /* and this is one of them: it is at the state before its newest one */
+    bool silent;           /* another rank says why this one ends */
+    bool well;             /* everything was done together to the end */
+    int status;            /* else the exit status of this process; -1 = it is not known */
     uint64_t sent_bytes, received_bytes;
     const char *link_name;
     bool link_measured;
@@ -67,6 +69,8 @@ static inline int mx_ranks_planner(int ranks) { return ranks > 2 ? 1 : 0; }
 int mx_run_open_ranks(struct mx_run *r);
 /* Its place, and what there is to go on from. */
 int mx_run_check_ranks(struct mx_run *r);
+/* The directory of this rank, made where it is not there. */
+int mx_run_take_folder(struct mx_run *r, const char *path);
 /* r->o.problem becomes this rank's part: by --rank-weights, or as the stores of a resumed run have it. */
 int mx_run_cut(struct mx_run *r);
 /* What the link does: as --link says, or measured, by all. */
@@ -92,8 +96,8 @@ int mx_run_find_place(struct mx_run *r);
 int mx_run_agree_commits(struct mx_run *r);
 /* norms.h, join: sums of planes from the ranks that have them. */
 int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
-/* Rank 0 has opened a file that all write to: its name. */
-int mx_run_share_path(struct mx_run *r, char path[PATH_MAX]);
+/* What rank 0 has: so many bytes of data, for all. */
+int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes);
 int mx_run_meet(struct mx_run *r);
 /* --timeline and --trace: streams for what this rank has of them, NULL where it is rank 0, or they are not
  * asked for; all begin at the same moment. */
@@ -108,5 +112,7 @@ void mx_run_add_ranks(const struct mx_run *r, void *object);
  * says so this is the end of the process (mx_link_leave). */
 void mx_run_leave_ranks(struct mx_run *r);
 void mx_run_close_ranks(struct mx_run *r);
+/* The store is closed: directories that were made for it, and hold nothing any more, go. */
+void mx_run_leave_folders(struct mx_run *r);
 
 #endif

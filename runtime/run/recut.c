@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/recut.h"
 
+#include "run/folder.h"
 #include "run/run.h"
 #include "run/sets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A store that planes are read from. */
@@ -132,11 +132,6 @@ static int share_choice(struct mx_run *r, struct choice *c) {
     return err;
 }
 
-static int make_directory(const char *path) {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return mx_sync_directory(path);
-    return -errno;
-}
-
 /* A place for a new store of this rank. */
 static int make_own(struct mx_run *r) {
     struct mx_run_recut *c = &r->recut;
@@ -153,8 +148,9 @@ static int make_own(struct mx_run *r) {
     if (err == 0) err = mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, outer);
     if (err == 0) err = mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, c->to, c->own);
     if (err < 0) return mx_fail(&r->why, err, "the path of -d is too long");
-    if (!r->o.dry_run) err = make_directory(outer);
-    if (err == 0 && !r->o.dry_run) err = make_directory(c->own);
+    if (r->o.dry_run) return 0;
+    if (mx_is_rank(&r->ranks) && (err = mx_run_take_folder(r, outer)) < 0) return err;
+    err = mx_folder_take(c->own, &c->own_fd);
     return err < 0 ? mx_fail(&r->why, err, "%.300s cannot be made: %s", c->own, strerror(-err)) : 0;
 }
 
@@ -168,6 +164,8 @@ static int take_choice(struct mx_run *r, const struct choice *found) {
     if (c->asked) c->to = found->to;
     int err = c->asked ? make_own(r) : mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, c->cut, c->own);
     r->o.path = c->own;
+    if (err == 0 && mx_is_rank(&r->ranks))
+        err = mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, r->ranks.folder);
     return err;
 }
 
@@ -186,6 +184,25 @@ static int refuse_leftover(struct mx_run *r) {
     return err;
 }
 
+/* --force discards whole runs: rank 0 will remove what other ranks had of them. Older ones have no number. */
+static int find_discarded(struct mx_run *r) {
+    struct mx_run_recut *c = &r->recut;
+    struct mx_sight s = {.stored = calloc(1, sizeof *s.stored)};
+    char path[PATH_MAX];
+    if (s.stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores");
+    if (mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, path) == 0) mx_see_cuts(&s, path);
+    for (int32_t i = 0; i < s.n && c->n_discarded < MX_RUNS_DISCARDED; i++)
+        if (s.seen[i].run > MX_RANKS_MOST) c->discarded[c->n_discarded++] = s.seen[i].run;
+    mx_forget(&s);
+    return 0;
+}
+
+static bool is_discarded(const struct mx_run *r, const struct mx_seen *e) {
+    bool found = false;
+    for (int32_t i = 0; i < r->recut.n_discarded; i++) found |= e->run == r->recut.discarded[i];
+    return found;
+}
+
 int mx_run_find_state(struct mx_run *r) {
     struct mx_run_recut *c = &r->recut;
     struct choice found = {.ranks = 0};
@@ -194,7 +211,8 @@ int mx_run_find_state(struct mx_run *r) {
     if (r->o.path == NULL || strlen(r->o.path) >= sizeof c->base) return 0;
     if (!mx_is_directory(r->o.path) && strstr(r->o.path, "%r") == NULL) return 0;
     strcpy(c->base, r->o.path);
-    if (!r->o.resume) return r->o.force || r->o.dry_run ? 0 : refuse_leftover(r);
+    if (!r->o.resume && !r->o.dry_run) return r->o.force ? find_discarded(r) : refuse_leftover(r);
+    if (!r->o.resume) return 0;
     int err = mx_is_rank(&r->ranks) ? all_have_theirs(r, &own, &all) : 0;
     if (err == 0 && all) {
         found = (struct choice){.ranks = r->ranks.ranks, .cut = own.cut, .run = own.run};
@@ -506,14 +524,31 @@ void mx_run_remove_former(struct mx_run *r) {
     for (int32_t i = 0; i < s.n; i++) {
         const struct mx_seen *e = &s.seen[i];
         const bool other = e->run != 0 && (e->run == c->run || e->run == r->note.run) && e->cut != c->to;
-        const bool begun = e->run == 0 && e->folder > 0 && e->folder != c->to;
-        if (other || begun) mx_remove_store(e);
+        if (other) mx_remove_store(e);
     }
     mx_forget(&s);
-    for (int32_t k = 0; k < c->ranks && c->ranks > 1; k++) { /* those that are empty now */
-        char path[PATH_MAX];
-        if (strstr(c->base, "%r") == NULL && mx_place_of(c->base, c->ranks, k, 0, path) == 0) rmdir(path);
-    }
+    mx_run_sweep_left(r);
+}
+
+/* Is it the place of a rank of this run? Another process may be opening its store. */
+static bool is_of_this_run(const struct mx_run *r, const char *path) {
+    const int32_t ranks = ranks_of(r), cut = r->recut.found ? r->recut.to : 0;
+    char mine[PATH_MAX];
+    for (int32_t k = 0; k < ranks; k++)
+        if (mx_place_of(r->recut.base, ranks, k, cut, mine) == 0 && strcmp(mine, path) == 0) return true;
+    return false;
+}
+
+void mx_run_sweep_left(struct mx_run *r) {
+    struct mx_sight s;
+    mx_why none;
+    if (r->recut.base[0] == 0 || r->ranks.rank > 0) return;
+    if (mx_see_all(r->recut.base, &none, &s) == 0)
+        for (int32_t i = 0; i < s.n; i++)
+            if ((s.seen[i].begun || is_discarded(r, &s.seen[i])) && !is_of_this_run(r, s.seen[i].path))
+                mx_remove_store(&s.seen[i]);
+    mx_forget(&s);
+    mx_leave_folders(r->recut.base);
 }
 
 void mx_run_discard_former(struct mx_run *r) {
@@ -531,6 +566,8 @@ void mx_run_close_former(struct mx_run *r) {
     struct mx_run_recut *c = &r->recut;
     free(c->former);
     c->former = NULL;
+    if (c->own_fd >= 0) close(c->own_fd);
+    c->own_fd = -1;
     /* Its store has been removed, or was never made. */
-    if (c->own[0] != 0 && c->to > 0 && !r->o.dry_run) rmdir(c->own);
+    if (c->own[0] != 0 && c->to > 0 && !r->o.dry_run) mx_folder_leave(c->own, true);
 }

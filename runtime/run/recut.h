@@ -25,12 +25,17 @@
 struct mx_run;
 struct mx_former;
 
+enum { MX_RUNS_DISCARDED = 8 };
+
 struct mx_run_recut {
-    bool asked;               /* the state is read from the stores of another cut */
-    bool turned;              /* and all have committed it in those of this one */
-    bool found;               /* a set of stores was chosen; else the place is what it was said to be */
-    char base[PATH_MAX];      /* -d as it was given */
-    char own[PATH_MAX];       /* the directory of this rank's new store, "" = none */
+    bool asked;          /* the state is read from the stores of another cut */
+    bool turned;         /* and all have committed it in those of this one */
+    bool found;          /* a set of stores was chosen; else the place is what it was said to be */
+    char base[PATH_MAX]; /* -d as it was given */
+    char own[PATH_MAX];  /* the directory of this rank's new store, "" = none */
+    int own_fd;          /* held; -1 = not */
+    int32_t n_discarded; /* --force: runs whose stores were in this rank's place */
+    uint64_t discarded[MX_RUNS_DISCARDED];
     int32_t ranks, cut;       /* of the set that was chosen; 1: of a run by itself */
     int32_t newest;           /* whose note has what the run was asked for last */
     int32_t to;               /* the cut of this run's stores */
@@ -61,6 +66,9 @@ int64_t mx_run_former_bytes(const struct mx_run *r);
 /* The state is committed where it belongs: removes stores of this run's other cuts. What cannot be removed
  * stays. */
 void mx_run_remove_former(struct mx_run *r);
+/* This run's store is open: removes what killed runs left in its place and nobody can go on with: stores of
+ * runs that --force discards, stores that nothing was committed to, directories without a store. */
+void mx_run_sweep_left(struct mx_run *r);
 /* --force: what mx_run_find_state would have refused. */
 void mx_run_discard_former(struct mx_run *r);
 void mx_run_close_former(struct mx_run *r);

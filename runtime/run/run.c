@@ -24,6 +24,7 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = r->snapshots.lock_fd = -1;
     r->ranks.observed_fd[0] = r->ranks.observed_fd[1] = r->ranks.status = -1;
+    r->ranks.folder_fd = r->recut.own_fd = -1;
     if (r->o.input != NULL) {
         mx_raw_split(r->o.input, r->input_path, r->input_raw);
         r->o.input = r->input_path;

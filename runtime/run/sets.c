@@ -5,6 +5,7 @@
 #include "core/place.h"
 #include "link/link.h"
 #include "observe/report.h"
+#include "run/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -68,11 +69,12 @@ static bool is_begun(const char *path) {
     return blank;
 }
 
-/* Of a directory cut-N also what is no store yet. */
-static void see(struct mx_sight *s, const char *path, int32_t folder) {
+/* Of a directory that runs make also what is no store yet. */
+static void see(struct mx_sight *s, const char *path, int32_t folder, bool made) {
     struct mx_stored *t = s->stored;
     const int err = mx_stored_look(path, NULL, t);
-    if ((err < 0 && (folder == 0 || !has_file(path))) || (err == 0 && t->wavefront)) return;
+    if ((err < 0 && (!made || !has_file(path))) || (err == 0 && t->wavefront)) return;
+    if (err < 0 && folder == 0 && !is_begun(path)) return;
     if (s->n == s->room) {
         struct mx_seen *more = realloc(s->seen, (size_t)(s->room + 64) * sizeof *more);
         if (more == NULL) return;
@@ -81,6 +83,9 @@ static void see(struct mx_sight *s, const char *path, int32_t folder) {
     }
     struct mx_seen *e = &s->seen[s->n++];
     *e = (struct mx_seen){.folder = folder, .foreign = err < 0 && !is_begun(path)};
+    /* A finished one without a note was about to be removed. */
+    e->begun = err < 0 ? !e->foreign
+                       : !t->facts.in_use && t->facts.note_bytes == 0 && t->facts.finished != MX_RUN_KEPT;
     snprintf(e->path, sizeof e->path, "%s", path);
     if (err < 0 || !t->have_note) return;
     e->generation = t->facts.generation;
@@ -104,18 +109,21 @@ static int32_t number_of(const char *name, const char *prefix) {
     return digits[0] == 0 || strlen(digits) > 7 ? -1 : (int32_t)atoi(digits);
 }
 
-void mx_see_cuts(struct mx_sight *s, const char *path) {
+/* made: runs make directories of this name. */
+static void see_cuts(struct mx_sight *s, const char *path, bool made) {
     char inside[PATH_MAX];
     struct dirent *e;
-    see(s, path, 0);
+    see(s, path, 0, made);
     DIR *d = opendir(path);
     while (d != NULL && (e = readdir(d)) != NULL) {
         const int32_t cut = number_of(e->d_name, "cut-");
         if (cut > 0 && snprintf(inside, sizeof inside, "%s/%s", path, e->d_name) < PATH_MAX)
-            see(s, inside, cut);
+            see(s, inside, cut, true);
     }
     if (d != NULL) closedir(d);
 }
+
+void mx_see_cuts(struct mx_sight *s, const char *path) { see_cuts(s, path, false); }
 
 int mx_see_all(const char *base, mx_why *why, struct mx_sight *s) {
     char path[PATH_MAX];
@@ -125,7 +133,7 @@ int mx_see_all(const char *base, mx_why *why, struct mx_sight *s) {
     const bool numbered = strstr(base, "%r") != NULL && !mx_is_directory(base);
     for (int32_t i = 0; numbered && i < MX_RANKS_MOST; i++) {
         if (mx_place_of(base, 2, i, 0, path) < 0 || access(path, F_OK) != 0) break;
-        mx_see_cuts(s, path);
+        see_cuts(s, path, mx_folder_is_made(path));
     }
     if (numbered) return 0;
     mx_see_cuts(s, base);
@@ -133,7 +141,7 @@ int mx_see_all(const char *base, mx_why *why, struct mx_sight *s) {
     while (d != NULL && (e = readdir(d)) != NULL)
         if (number_of(e->d_name, "rank-") >= 0 &&
             snprintf(path, sizeof path, "%s/%s", base, e->d_name) < PATH_MAX)
-            mx_see_cuts(s, path);
+            see_cuts(s, path, true);
     if (d != NULL) closedir(d);
     return 0;
 }
@@ -389,7 +397,7 @@ static bool is_still(const struct mx_seen *e, int fd, const char *file) {
     struct mx_sight again = {.stored = calloc(1, sizeof *again.stored)};
     bool same = lstat(file, &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
                 named.st_ino == opened.st_ino;
-    if (again.stored != NULL) see(&again, e->path, e->folder);
+    if (again.stored != NULL) see(&again, e->path, e->folder, true);
     same &= again.n == 1 && again.seen[0].run == e->run && again.seen[0].generation == e->generation &&
             !again.seen[0].foreign;
     mx_forget(&again);
@@ -407,5 +415,35 @@ void mx_remove_store(const struct mx_seen *e) {
     if ((err == 0 || mx_place_has_no_locks(err)) && is_still(e, fd, file) && unlink(file) == 0)
         mx_sync_directory(file);
     close(fd);
-    if (e->folder > 0) rmdir(e->path);
+    mx_folder_leave(e->path, e->folder > 0);
+}
+
+/* Directories `prefix`N in `path`. */
+static void leave_each(const char *path, const char *prefix, bool ours, void (*inner)(const char *path)) {
+    char inside[PATH_MAX];
+    struct dirent *e;
+    DIR *d = opendir(path);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        if (number_of(e->d_name, prefix) < 0 ||
+            snprintf(inside, sizeof inside, "%s/%s", path, e->d_name) >= PATH_MAX)
+            continue;
+        if (inner != NULL) inner(inside);
+        mx_folder_leave(inside, ours);
+    }
+    if (d != NULL) closedir(d);
+}
+
+static void leave_cuts(const char *path) { leave_each(path, "cut-", true, NULL); }
+
+void mx_leave_folders(const char *base) {
+    char path[PATH_MAX];
+    const bool numbered = strstr(base, "%r") != NULL && !mx_is_directory(base);
+    for (int32_t i = 0; numbered && i < MX_RANKS_MOST; i++) {
+        if (mx_place_of(base, 2, i, 0, path) < 0 || access(path, F_OK) != 0) break;
+        leave_cuts(path);
+        mx_folder_leave(path, false);
+    }
+    if (numbered) return;
+    leave_cuts(base);
+    leave_each(base, "rank-", false, leave_cuts);
 }

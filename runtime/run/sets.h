@@ -16,6 +16,7 @@ struct mx_seen {
     uint64_t run;        /* 0 = it has no note */
     int32_t folder;      /* the number of its directory cut-N, 0 = it is in none */
     bool foreign;        /* a file of this name that no memext has begun */
+    bool begun;          /* nothing was committed to it, and no run is at work in it: it is of no use */
     int32_t cut, ranks, rank;
     int64_t time, before_time;
     int64_t first_plane, all_planes;
@@ -71,6 +72,8 @@ bool mx_are_sets(const struct mx_sight *sight, const char *base);
 int mx_sets_print(const struct mx_sight *sight, const char *base, mx_why *why, FILE *to);
 int mx_sets_json(const struct mx_sight *sight, const char *base, mx_why *why, json_t **out);
 
+/* Directories of stores (rank-N, cut-N) that a run has made in `base`, and that are empty and not in use. */
+void mx_leave_folders(const char *base);
 /* A file that a memext has begun and that nobody has open, and the directory cut-N that it was in. */
 void mx_remove_store(const struct mx_seen *seen);
 

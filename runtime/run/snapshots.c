@@ -634,7 +634,8 @@ static int begin_step(struct mx_run *r, int64_t step, mx_why *why) {
         }
         const int64_t bytes = HEAD_BYTES + s->cells[0] * s->cells[1] * s->cells[2] * mx_dtype_bytes(f->dtype);
         snprintf(path, sizeof path, "%s/%s-%06lld.npy", s->asked.directory, f->name, (long long)step);
-        err = mx_output_open(path, "the snapshot", r->resumed || r->o.overwrite ? MX_OUTPUT_REPLACE : 0, why,
+        err = mx_output_open(path, "the snapshot",
+                             MX_OUTPUT_SWEPT | (r->resumed || r->o.overwrite ? MX_OUTPUT_REPLACE : 0), why,
                              &f->output);
         if (err == 0) err = mx_output_reserve(&f->output, (uint64_t)bytes, "the snapshot", why);
         if (err == 0) err = mx_npy_begin(f->output.fd, f->dtype, s->cells, why, &f->npy);
