@@ -53,7 +53,7 @@ def _words(names: str | Iterable[str] | Mapping[str, Any]) -> dict[str, str | No
 
 
 def _check_name(name: str, what: str, source: str) -> None:
-    if name in RESERVED or name.startswith("mx_") or name.startswith("_"):
+    if name in RESERVED or name.startswith(("mx_", "MX_", "M_", "_")):
         raise KernelError(f"{what} cannot be called {name} in {source}: C or memext/cell.h has that word; choose another name")
     if len(name) > 23:
         raise KernelError(f"{what} {name} of {source} has {len(name)} characters; 23 at most")
@@ -239,7 +239,7 @@ class _Code:
     # ---- C
 
     def _fields(self, macro: str, names: list[str]) -> str:
-        return f"#define {macro}(F) " + " ".join(f"F({n}, {ex.C_TYPES[self.dtypes[n]]})" for n in names)
+        return _list(macro, "F", {n: ex.C_TYPES[self.dtypes[n]] for n in names})
 
     def _write(self) -> str:
         k, writer = self.kernel, ex.Writer()
@@ -268,9 +268,9 @@ class _Code:
         if k.fixed:
             lines.append(self._fields("MX_FIXED", k.fixed))
         if params:
-            lines.append("#define MX_PARAMS(P) " + " ".join(f"P({n}, {v!r})" for n, v in params.items()))
+            lines.append(_list("MX_PARAMS", "P", {n: repr(v) for n, v in params.items()}))
         if self.reductions:
-            lines.append("#define MX_REDUCES(R) " + " ".join(f"R({r.name}, MX_{r.op.upper()})" for r in self.reductions))
+            lines.append(_list("MX_REDUCES", "R", {r.name: f"MX_{r.op.upper()}" for r in self.reductions}))
         text = "\n".join(lines) + "\n#include <memext/cell.h>\n\n"
         if writer.helpers:
             text += "\n".join(writer.helpers.values()) + "\n\n"
@@ -357,6 +357,13 @@ class _Code:
                         a[n] = frame
         old = b if k.partner else {f"{n}_old": v for n, v in b.items()} if self.form == "leapfrog" else {}
         return {**a, **old}
+
+
+def _list(macro: str, argument: str, items: Mapping[str, str]) -> str:
+    """#define MX_STATE(F) F(u, double) ...; the argument is a name that none of the items has."""
+    while argument in items:
+        argument += "_"
+    return f"#define {macro}({argument}) " + " ".join(f"{argument}({n}, {value})" for n, value in items.items())
 
 
 def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:

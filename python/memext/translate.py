@@ -259,7 +259,7 @@ class Translator:
 RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long register
 restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true false
 AT SET OLD PARAM X Y Z T NX NY NZ NAN INFINITY INT64_C HUGE_VAL math_errhandling errno j0 j1 jn y0 y1 yn gamma signgam""".split())
-RESERVED |= set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs"}
+RESERVED |= set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs", "linux", "unix", "i386"}
 
 
 class _Scope:

@@ -392,8 +392,9 @@ static int write_files(const struct names *n, const char *path, const struct mx_
     return err < 0 ? err : write_file(n->source, line, source->data, source->bytes);
 }
 
-static int explain_status(const struct compiler *c, const char *path, int status, const char *messages,
-                          mx_why *why) {
+static int explain_status(const struct compiler *c, const struct mx_kernel_options *o, const char *source,
+                          int status, const char *messages, mx_why *why) {
+    const char *path = o->path;
     if (status == 256 + SIGINT || status == 256 + SIGTERM)
         return mx_fail(why, -EINTR, "interrupted while %.200s was compiled", path);
     if (status < 0)
@@ -405,8 +406,12 @@ static int explain_status(const struct compiler *c, const char *path, int status
         return mx_fail(why, -EINVAL,
                        "the C compiler '%.100s' was ended by signal %d while it compiled %.200s", c->path,
                        status - 256, path);
-    char line[330];
-    first_error(messages, line, sizeof line);
+    char line[500];
+    if (mx_kernel_explain(path, source, line, sizeof line)) {
+        if (o->messages != NULL) o->messages[0] = 0; /* of what cell.h makes of it */
+    } else {
+        first_error(messages, line, 330);
+    }
     return mx_fail(why, -EINVAL, "the kernel %.120s does not compile: %s", path, line);
 }
 
@@ -436,7 +441,7 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
     if (o->messages != NULL && messages.data != NULL)
         snprintf(o->messages, o->messages_bytes, "%s", messages.data);
     if (status != 0)
-        err = explain_status(c, o->path, status, messages.data != NULL ? messages.data : "", why);
+        err = explain_status(c, o, source->data, status, messages.data != NULL ? messages.data : "", why);
     else
         err = mx_text_read(n.includes, "the list of included files", why, &includes);
     if (err == 0) {

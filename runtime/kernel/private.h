@@ -18,6 +18,10 @@ struct mx_text {
 };
 int mx_text_read(const char *path, const char *what, mx_why *why, struct mx_text *out);
 
+/* Of a kernel that does not compile: a sentence with file and line that says why in the words of cell.h.
+ * False: the compiler has to say it. */
+bool mx_kernel_explain(const char *path, const char *source, char *out, size_t capacity);
+
 /* A shared object that was compiled or found. */
 struct mx_object {
     char path[PATH_MAX];      /* to be loaded from */

@@ -26,6 +26,11 @@ def leapfrog(body):
     return jacobi(body, "#define MX_FORM MX_LEAPFROG\n")
 
 
+def staggered(b, a, more=""):
+    return ('#define MX_NAME "broken"\n#define MX_RADIUS 1\n#define MX_FORM MX_STAGGERED\n#define MX_STATE(F) F(e, double)\n#define MX_PARTNER(F) F(h, double)\n'
+            + more + f"#include <memext/cell.h>\nMX_CELL_B {b}\nMX_END\nMX_CELL_A {a}\nMX_END\n")
+
+
 # What is wrong, the kernel, words of the sentence.
 BROKEN = {
     "reads_beyond_radius": (jacobi("double s = 0; for (int d = -1; d <= 2; d++) s += AT(u, d, 0, 0); SET(u, s);"),
@@ -60,7 +65,7 @@ REFUSED = {
     "constant_offset": (jacobi("\nSET(u, AT(u, 2, 0, 0));"), ["broken.c:7:", "AT(u, ...) reaches farther"]),
     "old_in_jacobi": (jacobi("SET(u, OLD(u));"), ["broken.c:6:", "OLD needs"]),
     "syntax": (jacobi("SET(u, AT(u, 0, 0, 0)) SET;"), ["broken.c:6:", "error"]),
-    "unknown_field": (jacobi("SET(u, AT(w, 0, 0, 0));"), ["broken.c:6:", "w"]),
+    "unknown_field": (jacobi("SET(u, AT(w, 0, 0, 0));"), ["broken.c:6:", "no field w: u"]),
     "no_cell": (HEAD + "#include <memext/cell.h>\n", ["no MX_CELL"]),
     "no_level": (HEAD + "#define MX_FORM MX_STAGGERED\n#define MX_PARTNER(F) F(v, double)\n#include <memext/cell.h>\n"
                  "MX_CELL_B\nSET(v, AT(u, 0, 0, 0));\nMX_END\n", ["no MX_CELL_A"]),
@@ -72,7 +77,26 @@ REFUSED = {
     "fixed_type": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED(F) F(k, long)\n"), ["long", "uint8_t"]),
     "too_many_fields": (jacobi("SET(u, 0);").replace("F(u, double)", "F(u, double) " + " ".join(f"F(u{i}, double)" for i in range(32))),
                         ["33", "1..32"]),
-    "two_fields_of_a_name": (jacobi("SET(u, 0);", "#define MX_FIXED(F) F(u, float)\n"), ["memext/cell.h:", "duplicate member", "u"]),
+    "two_fields_of_a_name": (jacobi("SET(u, 0);", "#define MX_FIXED(F) F(u, float)\n"),
+                             ["broken.c:4:", "two fields are named u, in MX_STATE and in MX_FIXED"]),
+    "two_parameters_of_a_name": (jacobi("SET(u, PARAM(a));", "#define MX_PARAMS(P) P(a, 1) \\\n  P(b, 2) P(a, 3)\n"), ["broken.c:5:", "two parameters are named a"]),
+    **{f"field_{name}": (jacobi(f"SET({name}, AT({name}, 0, 0, 0));").replace("F(u, double)", f"F({name}, double)"), ["broken.c:3:", *words])
+       for name, words in {"T": ["cannot be named T", "the time step"], "X": ["the index of the cell in x"], "Y": ["cannot be named Y"],
+                           "NZ": ["the number of cells in z"], "unix": ["a word of the compiler"], "M_PI": ["those of <math.h>"],
+                           "MX_CELL": ["those of cell.h"], "F": ["F names a field and the argument of MX_STATE(F)", "ITEM(F, ...)"]}.items()},
+    "field_that_is_a_macro": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define u 3\n"), ["broken.c:3:", "u names a field and a macro"]),
+    "parameter_P": (jacobi("SET(u, PARAM(P));", "#define MX_PARAMS(P) P(P, 1)\n"), ["broken.c:4:", "the argument of MX_PARAMS(P)"]),
+    "reduction_T": (jacobi("SET(u, 0);", "#define MX_REDUCES(R) R(T, MX_SUM)\n") + "MX_REDUCE(T)\nRESULT(1);\nMX_END\n", ["reduction cannot be named T"]),
+    "reduction_kind": (jacobi("SET(u, 0);", "#define MX_REDUCES(R) R(mean, MX_AVERAGE)\n"), ["broken.c:4:", "mean is MX_AVERAGE: it can be MX_SUM, MX_MAX or MX_MIN"]),
+    "unknown_parameter": (jacobi("SET(u, PARAM(k));", "#define MX_PARAMS(P) P(a, 1) P(b, 2)\n"), ["broken.c:7:", "no parameter k: a, b"]),
+    "at_for_old": (staggered("/* AT(w) */ SET(h, AT(h, 0, 0, 0) + AT(e, 1, 0, 0));", "SET(e, OLD(e) + AT(h, 1, 0, 0));"),
+                   ["broken.c:7:", "AT(h, ...) in MX_CELL_B", "OLD(h)"]),
+    "at_for_old_in_a": (staggered("SET(h, OLD(h));", "\n SET(e, AT(e, 0, 0, 0));"), ["broken.c:10:", "AT(e, ...) in MX_CELL_A", "OLD(e)"]),
+    "set_of_the_other_array": (staggered("SET(e, 0);", "SET(e, 0);"), ["SET(e) in MX_CELL_B, which computes MX_PARTNER: h"]),
+    "set_of_fixed": (jacobi("SET(k, 0);", "#define MX_FIXED(F) F(k, float)\n"), ["SET(k) in MX_CELL: fields of MX_FIXED are only read"]),
+    "set_in_a_reduction": (jacobi("SET(u, 0);", "#define MX_REDUCES(R) R(s, MX_SUM)\n") + "MX_REDUCE(s)\nSET(u, 1);\nMX_END\n", ["MX_REDUCE, which only reads", "RESULT"]),
+    "reduction_of_the_state_of_staggered": (staggered("SET(h, 0);", "SET(e, 0);", "#define MX_REDUCES(R) R(s, MX_SUM)\n")
+                                            + "MX_REDUCE(s)\nRESULT(AT(e, 0, 0, 0));\nMX_END\n", ["MX_REDUCE, which reads MX_PARTNER of a staggered kernel: h"]),
     "partner_of_jacobi": (jacobi("SET(u, 0);", "#define MX_PARTNER(F) F(v, float)\n"), ["only MX_STAGGERED has a partner"]),
     "own_include": (jacobi("SET(u, 0);", '#include "other.h"\n'), ["other.h", "headers of the system"]),
     "description_of_another_size": ("struct mx_kernel { unsigned size, version, more[60]; }; const struct mx_kernel mx_kernel = {8, 2, {0}};\n",
@@ -139,8 +163,20 @@ def test_sentences_of_broken_kernels_differ():
 def test_what_is_no_kernel_is_refused(kernel, fault):
     text, naming = REFUSED[fault]
     (kernel.cache.parent / "other.h").write_text("int other;\n")
-    kernel.refused("build", kernel.write(text), naming=naming)
+    done = kernel.refused("build", kernel.write(text), naming=naming)
     assert kernel.entries() == [] or "kernel.so" not in str(kernel.entries())
+    assert "mx_" not in done.stderr or fault in ("syntax", "description_of_another_size", "version", "no_kernel", "constant_offset", "old_in_jacobi"), done.stderr
+
+
+def test_names_that_look_taken_and_are_not(kernel):
+    """Parameters have a space of their own, macros with arguments are no names of fields, and what stands in comments and strings is not looked at."""
+    text = HEAD.replace("broken", "AT(w, SET(k").replace("F(u, double)", "F(u, double) /* F(T, double) */ F(P, double) F(R, double)")
+    more = "#define MX_PARAMS(P) P(T, 1) P(X, 2) P(u, 3)\n#define MX_REDUCES(R) R(u, MX_MIN)\n#define u(a) AT(a, 0, 0, 0)\n"
+    cell = CELL % "SET(u, u(P) * PARAM(T) + PARAM(X) + PARAM(u)); SET(P, AT(u, 1, 0, 0)); /* AT(w) */ SET(R, u(R));" + "MX_REDUCE(u)\nRESULT(u(u));\nMX_END\n"
+    done = kernel("check", kernel.write(text + more + cell))
+    assert done.returncode == 0 and "nothing wrong" in done.stdout, done.stderr
+    broken = kernel.refused("check", kernel.write(text + more + cell.replace("u(R)", "nobody")), naming=["nobody"])
+    assert "cannot be named" not in broken.stderr
 
 
 def test_an_error_shows_the_compilers_text_and_the_kernels_line(kernel):

@@ -17,7 +17,8 @@
  * Before the include:
  *   MX_NAME             text, up to 63 characters
  *   MX_RADIUS           1 to 8: how far AT of a state field may reach in x, y and z
- *   MX_STATE(F)         the fields of the state, up to 32; names of up to 23 characters
+ *   MX_STATE(F)         the fields of the state, up to 32; names of up to 23 characters, none of them twice or a
+ *                       word of a cell (X, T, NX ...), or F itself, for which F may be called otherwise
  *   MX_FORM             MX_JACOBI (default): the new state from the old one.
  *                       MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u).
  *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
