@@ -90,13 +90,16 @@ static json_t *json_wavefront(const struct mx_wf_note *n) {
     return o;
 }
 
-static void print_wavefront(const struct mx_wf_note *n) {
+static void print_wavefront(const struct mx_wf_note *n, const char *place, bool busy) {
+    char word[MX_SHELL_WORD];
     const struct mx_wf_geometry *g = &n->geometry;
     printf("wavefront  %lld x %lld cells, layout %s, tiles of %lld x %lld\n", (long long)g->rows,
            (long long)g->cols, mx_wf_layouts[g->layout], (long long)g->mb, (long long)g->nb);
     printf("iteration  %lld of %lld%s\n", (long long)n->done, (long long)n->iterations,
            n->different ? ", verified and DIFFERENT" : "");
     if (n->checksum[0] != 0) printf("checksum   %s\n", n->checksum);
+    if (!busy && !n->different && n->done < n->iterations)
+        printf("go on      memext wavefront --resume -d %s\n", mx_shell_word(place, word));
 }
 
 /* What ranks were given with -d. 1: it is none. */
@@ -107,7 +110,7 @@ static int info_sets(const struct mx_options *o, mx_why *why) {
     int err = mx_see_all(o->place, why, &s);
     if (err == 0 && !mx_are_sets(&s, o->place)) err = 1;
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0))
-        err = mx_sets_print(&s, o->place, why, stdout);
+        err = mx_sets_print(&s, o->place, o->dram_bytes, why, stdout);
     if (err == 0 && o->json != NULL && (err = mx_sets_json(&s, o->place, why, &sets)) == 0) {
         json_object_set_new(sets, "memext", json_string(MX_VERSION));
         err = mx_write_json(sets, o->json, why);
@@ -124,8 +127,8 @@ static int info_store(const struct mx_options *o, mx_why *why) {
     struct mx_wf_note *w = err == 0 && s->wavefront ? calloc(1, sizeof *w) : NULL;
     if (w != NULL && mx_wf_note_parse(s->facts.note, s->facts.note_bytes, &s->why, w) < 0) free(w), w = NULL;
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) {
-        mx_stored_print(s, stdout);
-        if (w != NULL) print_wavefront(w);
+        mx_stored_print(s, o->place, o->dram_bytes, stdout);
+        if (w != NULL) print_wavefront(w, o->place, s->facts.in_use);
     }
     if (err == 0 && o->json != NULL) {
         json_t *all = json_object();

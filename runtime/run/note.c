@@ -302,6 +302,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     put_whole(o, "framed", n->framed);
     put_whole(o, "integrity_unit_bytes", n->integrity_unit);
     put(o, "commit_every_s", json_real(n->commit_every));
+    if (n->dram_bytes > 0 && n->dram_bytes <= INT64_MAX) put_whole(o, "dram_bytes", (int64_t)n->dram_bytes);
     put(o, "backend", json_string(n->backend));
     put(o, "host", json_string(n->host));
     put_whole(o, "started_s", n->started_s);
@@ -768,6 +769,8 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
         r->ok = false;
     n->commit_every = real(r, member(r, o, "commit_every_s"));
     if (!(n->commit_every >= 0)) r->ok = false;
+    if (json_object_get(o, "dram_bytes") != NULL)
+        n->dram_bytes = (uint64_t)whole(r, o, "dram_bytes", 1, INT64_MAX);
     word(r, o, "backend", n->backend, sizeof n->backend);
     word(r, o, "host", n->host, sizeof n->host);
     n->started_s = whole(r, o, "started_s", 0, INT64_MAX);

@@ -58,6 +58,7 @@ struct mx_note {
     uint32_t framed;               /* bit i: Buffer i (of pairs both arrays) holds the frame */
     int64_t integrity_unit;        /* bytes of one hash of --integrity, a row or a plane; 0 = without */
     double commit_every;           /* seconds between commits; 0 = after every sweep */
+    uint64_t dram_bytes;           /* --dram of the run that committed last; 0 = not given */
     char init[16];                 /* name of the initial grid, "" with an input or a source */
     char source[64];               /* name of a program's source of it, "" without */
     char input[PATH_MAX], raw[48]; /* raw: of a file of raw cells what follows its name */

@@ -72,6 +72,7 @@ static void renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     n->snapshots = r->snapshots.asked;
     n->keep = r->o.keep;
+    n->dram_bytes = r->o.dram_bytes;
     n->plan = r->report.plan;
     mx_run_note_norms(r);
     n->n_buffers = r->n_buffers;

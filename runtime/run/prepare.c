@@ -426,6 +426,16 @@ static int merge_options(struct mx_run *r, struct mx_plan *plan) {
     return err;
 }
 
+/* Levels of a sweep that the planes of read-only fields in the store of a rank are enough for; 0 = any. */
+static int64_t most_stored_levels(const struct mx_run *r) {
+    const struct mx_problem *p = &r->rest;
+    const bool neighbour = mx_has_neighbour(p, 0) || mx_has_neighbour(p, 1);
+    bool copied = false;
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) copied |= !r->note.layout.fixed[i].user_file;
+    if (!mx_run_has_store(r) || !neighbour || !copied) return 0;
+    return (r->note.fixed_beyond - p->system->hc) / p->h + 2;
+}
+
 static int plan_alone(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     struct mx_plan given;
@@ -434,6 +444,16 @@ static int plan_alone(struct mx_run *r) {
     int err = mx_plan_read(r->o.plan, &r->why, &given);
     if (err == 0) err = merge_options(r, &given);
     return err < 0 ? err : mx_tune_plan(q, &given, &r->why, &r->tuned);
+}
+
+/* One that is given is the user's to change. */
+static int plan_within_store(struct mx_run *r) {
+    struct mx_tune_request *q = &r->request;
+    const int64_t asked = q->most_bt, most = most_stored_levels(r);
+    if (most > 0 && (asked == 0 || most < asked)) q->most_bt = most;
+    const int err = plan_alone(r);
+    q->most_bt = asked;
+    return err;
 }
 
 double mx_run_seconds_a_sweep(const struct mx_run *r) {
@@ -451,7 +471,7 @@ static double longest_sweep(const struct mx_run *r) {
                : most;
 }
 
-static int make_plan(struct mx_run *r) { return mx_run_agree_plan(r, plan_alone); }
+static int make_plan(struct mx_run *r) { return mx_run_agree_plan(r, plan_within_store); }
 
 /* Seconds of the longest sweep: due steps leave sweeps of very different lengths. */
 static double longest_of_plan(const struct mx_run *r) {

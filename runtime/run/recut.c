@@ -539,14 +539,32 @@ static bool is_of_this_run(const struct mx_run *r, const char *path) {
     return false;
 }
 
+/* Is the place of one of its set now this run's, or holds it a store that nothing was committed to? Then that
+ * set was never whole, or is so no more. */
+static bool is_dead(const struct mx_run *r, const struct mx_sight *s, const struct mx_seen *e) {
+    char path[PATH_MAX];
+    if (e->run == 0 || (r->recut.found && e->run == r->recut.run)) return false;
+    if (mx_place_of(r->recut.base, e->ranks, e->rank, e->cut, path) < 0 || strcmp(path, e->path) != 0)
+        return false; /* of a run in a directory of its own */
+    for (int32_t k = 0; k < e->ranks; k++) {
+        if (mx_place_of(r->recut.base, e->ranks, k, e->cut, path) < 0) continue;
+        if (is_of_this_run(r, path)) return true;
+        for (int32_t i = 0; i < s->n; i++)
+            if (s->seen[i].begun && strcmp(s->seen[i].path, path) == 0) return true;
+    }
+    return false;
+}
+
 void mx_run_sweep_left(struct mx_run *r) {
     struct mx_sight s;
     mx_why none;
     if (r->recut.base[0] == 0 || r->ranks.rank > 0) return;
     if (mx_see_all(r->recut.base, &none, &s) == 0)
-        for (int32_t i = 0; i < s.n; i++)
-            if ((s.seen[i].begun || is_discarded(r, &s.seen[i])) && !is_of_this_run(r, s.seen[i].path))
-                mx_remove_store(&s.seen[i]);
+        for (int32_t i = 0; i < s.n; i++) {
+            const struct mx_seen *e = &s.seen[i];
+            if ((e->begun || is_discarded(r, e) || is_dead(r, &s, e)) && !is_of_this_run(r, e->path))
+                mx_remove_store(e);
+        }
     mx_forget(&s);
     mx_leave_folders(r->recut.base);
 }

@@ -125,17 +125,46 @@ static void see_cuts(struct mx_sight *s, const char *path, bool made) {
 
 void mx_see_cuts(struct mx_sight *s, const char *path) { see_cuts(s, path, false); }
 
+static int compare_numbers(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Places that a base with %r names, one after the other, as far as they are there: some may be missing in
+ * between. */
+static void each_numbered(const char *base, void (*visit)(void *context, const char *path), void *context) {
+    char path[PATH_MAX], folder[PATH_MAX];
+    const char *at = strstr(base, "%r"), *name = at, *rest = at + 2 + strcspn(at + 2, "/");
+    int32_t number[MX_RANKS_MOST], n = 0;
+    while (name > base && name[-1] != '/') name--;
+    const size_t before = (size_t)(at - name), behind = (size_t)(rest - at - 2);
+    if (strlen(base) >= sizeof folder) return;
+    snprintf(folder, sizeof folder, "%.*s", name > base ? (int)(name - base) : 1, name > base ? base : ".");
+    struct dirent *e;
+    DIR *d = opendir(folder);
+    while (d != NULL && (e = readdir(d)) != NULL && n < MX_RANKS_MOST) {
+        const size_t length = strlen(e->d_name), digits = length - before - behind;
+        if (length <= before + behind || digits > 7 || memcmp(e->d_name, name, before) != 0 ||
+            memcmp(e->d_name + length - behind, at + 2, behind) != 0 ||
+            strspn(e->d_name + before, "0123456789") < digits)
+            continue;
+        number[n++] = (int32_t)atoi(e->d_name + before);
+    }
+    if (d != NULL) closedir(d);
+    qsort(number, (size_t)n, sizeof number[0], compare_numbers);
+    for (int32_t i = 0; i < n; i++)
+        if (mx_place_of(base, 2, number[i], 0, path) == 0 && access(path, F_OK) == 0) visit(context, path);
+}
+
+static void see_numbered(void *sight, const char *path) { see_cuts(sight, path, mx_folder_is_made(path)); }
+
 int mx_see_all(const char *base, mx_why *why, struct mx_sight *s) {
     char path[PATH_MAX];
     struct dirent *e;
     *s = (struct mx_sight){.stored = calloc(1, sizeof *s->stored)};
     if (s->stored == NULL) return mx_fail(why, -ENOMEM, "no memory for the notes of stores");
     const bool numbered = strstr(base, "%r") != NULL && !mx_is_directory(base);
-    for (int32_t i = 0; numbered && i < MX_RANKS_MOST; i++) {
-        if (mx_place_of(base, 2, i, 0, path) < 0 || access(path, F_OK) != 0) break;
-        see_cuts(s, path, mx_folder_is_made(path));
-    }
-    if (numbered) return 0;
+    if (numbered) return each_numbered(base, see_numbered, s), 0;
     mx_see_cuts(s, base);
     DIR *d = opendir(base);
     while (d != NULL && (e = readdir(d)) != NULL)
@@ -308,34 +337,35 @@ static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx
 }
 
 /* One set; its note is the newest, which has what the run was asked for last, of the whole grid. */
-static int print_set(const struct mx_sight *s, const struct mx_seen *first, const char *base, mx_why *why,
-                     FILE *to) {
+static int print_set(const struct mx_sight *s, const struct mx_seen *first, const char *base,
+                     uint64_t dram_bytes, mx_why *why, FILE *to) {
     struct mx_stored *t = s->stored;
-    char ranks[32] = "", name[FILE_BYTES];
+    char name[FILE_BYTES];
     const struct mx_seen *newest = mx_find_rank(s, first, mx_newest_rank(s, first));
     int err = look_at(s, first, newest->rank, why);
     if (err < 0) return err;
     if (newest->time != t->note.time) t->note.buffer = t->note.before_buffer;
-    const bool complete = mx_note_complete(&t->note), pending = t->note.pending,
-               busy = t->facts.in_use || t->note.different, system = t->note.problem.system != NULL;
+    const bool busy = t->facts.in_use || t->note.different;
+    struct mx_note *note =
+        busy ? NULL : malloc(sizeof *note); /* the stores of the ranks are looked at next */
     fprintf(to, "set        %s, %d %s, cut %d, %s\n", base, first->ranks, first->ranks > 1 ? "ranks" : "rank",
             first->cut, mx_stored_state(t));
     t->note.problem.nz = first->all_planes;
     t->note.problem.first_plane = 0;
     mx_note_show(&t->note, to);
-    if ((err = print_ranks(s, first, why, to)) < 0) return err;
-    if (first->ranks > 1) snprintf(ranks, sizeof ranks, " --ranks %d", first->ranks);
-    if (!busy && !complete) fprintf(to, "go on      memext run --resume%s -d %s\n", ranks, base);
-    if (!busy && !pending)
-        fprintf(to, "get it     memext export %s -o %sFILE.npy\n", name_of(s, first, base, name),
-                system ? "FIELD=" : "");
-    return 0;
+    if (note != NULL) *note = t->note;
+    if (note != NULL && note->problem.system != NULL) note->problem.system = &note->system;
+    err = print_ranks(s, first, why, to);
+    if (err == 0 && note != NULL)
+        mx_note_show_ways(note, first->ranks, base, name_of(s, first, base, name), dram_bytes, to);
+    free(note);
+    return err;
 }
 
-int mx_sets_print(const struct mx_sight *s, const char *base, mx_why *why, FILE *to) {
+int mx_sets_print(const struct mx_sight *s, const char *base, uint64_t dram_bytes, mx_why *why, FILE *to) {
     int err = 0;
     for (int32_t i = 0; i < s->n && err == 0; i++)
-        if (counts(s, &s->seen[i])) err = print_set(s, &s->seen[i], base, why, to);
+        if (counts(s, &s->seen[i])) err = print_set(s, &s->seen[i], base, dram_bytes, why, to);
     for (int32_t i = 0; i < s->n && err == 0; i++) {
         const struct mx_seen *e = &s->seen[i];
         if (!is_left(s, e)) continue;
@@ -435,15 +465,17 @@ static void leave_each(const char *path, const char *prefix, bool ours, void (*i
 
 static void leave_cuts(const char *path) { leave_each(path, "cut-", true, NULL); }
 
+static void leave_numbered(void *context, const char *path) {
+    (void)context;
+    leave_cuts(path);
+    mx_folder_leave(path, false);
+}
+
 void mx_leave_folders(const char *base) {
-    char path[PATH_MAX];
-    const bool numbered = strstr(base, "%r") != NULL && !mx_is_directory(base);
-    for (int32_t i = 0; numbered && i < MX_RANKS_MOST; i++) {
-        if (mx_place_of(base, 2, i, 0, path) < 0 || access(path, F_OK) != 0) break;
-        leave_cuts(path);
-        mx_folder_leave(path, false);
+    if (strstr(base, "%r") != NULL && !mx_is_directory(base)) {
+        each_numbered(base, leave_numbered, NULL);
+        return;
     }
-    if (numbered) return;
     leave_cuts(base);
     leave_each(base, "rank-", false, leave_cuts);
 }

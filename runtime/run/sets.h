@@ -69,7 +69,8 @@ int mx_only_set(const struct mx_sight *sight, const char *base, mx_why *why, con
 /* All that was seen in `base`, for people and programs: sets, and stores that are part of none that counts.
  * False: there is no more than one store in `base` itself, or nothing. */
 bool mx_are_sets(const struct mx_sight *sight, const char *base);
-int mx_sets_print(const struct mx_sight *sight, const char *base, mx_why *why, FILE *to);
+/* dram_bytes: as of mx_stored_print. */
+int mx_sets_print(const struct mx_sight *sight, const char *base, uint64_t dram_bytes, mx_why *why, FILE *to);
 int mx_sets_json(const struct mx_sight *sight, const char *base, mx_why *why, json_t **out);
 
 /* Directories of stores (rank-N, cut-N) that a run has made in `base`, and that are empty and not in use. */

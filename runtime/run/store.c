@@ -324,25 +324,64 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
     if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
 }
 
-static void print_way_on(const struct mx_stored *s, FILE *to) {
-    const char *place = s->facts.place;
+const char *mx_shell_word(const char *word, char out[MX_SHELL_WORD]) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./%+,:@=";
+    size_t n = 0;
+    if (word[0] != 0 && word[strspn(word, plain)] == 0) return strcpy(out, word);
+    out[n++] = '\'';
+    for (const char *c = word; *c != 0 && n + 6 < MX_SHELL_WORD; c++)
+        if (*c == '\'')
+            n += (size_t)snprintf(out + n, MX_SHELL_WORD - n, "'\\''");
+        else
+            out[n++] = *c;
+    out[n++] = '\'';
+    out[n] = 0;
+    return out;
+}
+
+/* As --dram takes it, to the byte. */
+static const char *dram_option(uint64_t bytes, char out[40]) {
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    out[0] = 0;
+    if (bytes == 0) return out;
+    while (unit < 4 && bytes % 1024 == 0) bytes /= 1024, unit++;
+    snprintf(out, 40, " --dram %llu%s", (unsigned long long)bytes, units[unit]);
+    return out;
+}
+
+void mx_note_show_ways(const struct mx_note *n, int32_t ranks, const char *place, const char *from,
+                       uint64_t dram_bytes, FILE *to) {
+    char word[MX_SHELL_WORD], dram[40], several[32] = "", name[MX_FIELD_NAME] = "";
+    const bool program = n->pending && n->source[0] != 0;
+    if (ranks > 1) snprintf(several, sizeof several, " --ranks %d", ranks);
+    if (program)
+        fprintf(to, "go on      start the program again that this run was begun by: nothing is committed of "
+                    "what it gave\n");
+    else if (!mx_note_complete(n))
+        fprintf(to, "go on      memext run --resume%s -d %s%s\n", several, mx_shell_word(place, word),
+                dram_option(dram_bytes > 0 ? dram_bytes : n->dram_bytes, dram));
+    if (n->pending) return;
+    if (n->problem.system != NULL) snprintf(name, sizeof name, "%s", n->problem.system->field[0][0].name);
+    fprintf(to, "get it     memext export %s -o %s%s%s.npy\n", mx_shell_word(from, word), name,
+            name[0] != 0 ? "=" : "", name[0] != 0 ? name : "FILE");
+}
+
+static void print_way_on(const struct mx_stored *s, const char *place, uint64_t dram_bytes, FILE *to) {
     if (!s->have_note || s->facts.in_use || s->note.different) return;
     if (s->note.ranks > 0) {
         fprintf(to, "whole      a part of what %d ranks have: memext info of what all were given with -d\n",
                 s->note.ranks);
         return;
     }
-    if (!mx_note_complete(&s->note)) fprintf(to, "go on      memext run --resume -d %s\n", place);
-    if (s->note.pending) return;
-    fprintf(to, "get it     memext export %s -o %sFILE.npy\n", place,
-            s->note.problem.system != NULL ? "FIELD=" : "");
+    mx_note_show_ways(&s->note, 1, place, place, dram_bytes, to);
 }
 
-void mx_stored_print(const struct mx_stored *s, FILE *to) {
+void mx_stored_print(const struct mx_stored *s, const char *asked, uint64_t dram_bytes, FILE *to) {
     char size[32];
     fprintf(to, "store      %s, %s, %s", s->facts.place,
             mx_format_size(s->facts.file_bytes, size, sizeof size), mx_stored_state(s));
     fprintf(to, s->why.text[0] != 0 ? " (%s)\n" : "%s\n", s->why.text);
     if (s->have_note) mx_note_show(&s->note, to);
-    print_way_on(s, to);
+    print_way_on(s, asked, dram_bytes, to);
 }

@@ -23,7 +23,16 @@ int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out);
  * "unreadable", "wavefront" */
 const char *mx_stored_state(const struct mx_stored *stored);
 json_t *mx_stored_json(const struct mx_stored *stored);
-void mx_stored_print(const struct mx_stored *stored, FILE *to);
+/* asked: the place as it was named, which the commands that it shows name too. dram_bytes: --dram of these
+ * commands; 0 = that of the run. */
+void mx_stored_print(const struct mx_stored *stored, const char *asked, uint64_t dram_bytes, FILE *to);
+/* A word of a command line, quoted for a shell where it needs to be. Returns out. */
+enum { MX_SHELL_WORD = 4 * PATH_MAX };
+const char *mx_shell_word(const char *word, char out[MX_SHELL_WORD]);
+/* Lines with commands that can be run as they stand: to go on with a run of `ranks`, in `place`, and to get
+ * its state out of `from`. */
+void mx_note_show_ways(const struct mx_note *note, int32_t ranks, const char *place, const char *from,
+                       uint64_t dram_bytes, FILE *to);
 void mx_note_show(const struct mx_note *note, FILE *to); /* a part of that */
 
 #endif
