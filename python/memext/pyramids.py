@@ -162,7 +162,7 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
         _check(file, overwrite, next(iter(whole.values())).path)
         if file.is_dir() and not file.is_symlink() and (drawn or not _is_zarr(file)):
             raise MemextError(f"{file} is a directory: name another file", errno.EISDIR)
-    beside = _beside(path)
+    beside, step = _beside(path), what.step if isinstance(what, Store) else 0
     try:
         with writing(path, whole.values()):
             (_hdf5 if drawn else _zarr)(beside, whole, levels)
@@ -170,7 +170,8 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
         _replace(beside, path, overwrite)
         for k, (file, shape) in enumerate(zip(drawn, _shapes(next(iter(whole.values())), levels)), 1):
             drawn_beside = _beside(file)
-            xdmf(drawn_beside, path.name, f"{2**k}x", 2**k, (2**k - 1) / 2, {n: (f"{n}/{2**k}x", shape, _coarse_type(a)) for n, a in whole.items()})
+            fields = {n: (f"{n}/{2**k}x", shape, _coarse_type(a)) for n, a in whole.items()}
+            xdmf(drawn_beside, path.name, f"{2**k}x", 2**k, (2**k - 1) / 2, step, fields)
             _replace(drawn_beside, file, overwrite)
     finally:
         _remove(beside)

@@ -282,7 +282,7 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     """Writes a small HDF5 file, and an .xdmf beside it, that shows a store's fields in the store itself: external raw data, and a virtual dataset
     without padding and, unless asked for, without the frame. The store must stay where it is; it must not be gone on with meanwhile.
 
-    Opened by h5py and what reads HDF5 1.10; ParaView opens the .xdmf."""
+    Opened by h5py and what reads HDF5 1.10; ParaView and pyvista open the .xdmf."""
     store = store if isinstance(store, Store) else Store(store)
     path = pathlib.Path(path)
     h5py = module("h5py", path)
@@ -299,7 +299,7 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     try:
         with writing(path, []):
             shapes = _link(h5py, store, beside, frame)
-        xdmf(drawn_beside, path.name, "memext", 1, 0, {name: (name, *shape) for name, shape in shapes.items()})
+        xdmf(drawn_beside, path.name, "memext", 1, 0, store.step, {name: (name, *shape) for name, shape in shapes.items()})
         _replace(beside, path, overwrite)
         _replace(drawn_beside, drawn, overwrite)
     finally:
@@ -333,17 +333,20 @@ def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str,
     return shapes
 
 
-def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: float, fields: dict[str, Any]) -> None:
-    """Cells of the HDF5 file `cells` as points of a uniform grid; fields: {field: (dataset, shape, dtype)}."""
+def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: float, step: int, fields: dict[str, Any]) -> None:
+    """Cells of the HDF5 file `cells` as points of a uniform grid at a time, the step; fields: {field: (dataset, shape, dtype)}."""
+    from xml.sax.saxutils import escape
+    cells = escape(cells)
     _, (nz, ny, nx), _ = next(iter(fields.values()))
-    kinds = {"f": "Float", "i": "Int", "u": "UInt"}
+    kinds, bytes_ = {"f": "Float", "i": "Int", "u": "UInt"}, {"u1": "UChar", "i1": "Char"}
     attributes = "".join(
         f'      <Attribute Name="{field}" AttributeType="Scalar" Center="Node">\n'
-        f'        <DataItem Format="HDF" NumberType="{kinds[dtype.kind] if dtype.str[1:] != "u1" else "UChar"}" Precision="{dtype.itemsize}" '
+        f'        <DataItem Format="HDF" NumberType="{bytes_.get(dtype.str[1:], kinds[dtype.kind])}" Precision="{dtype.itemsize}" '
         f'Dimensions="{" ".join(map(str, shape))}">{cells}:/{dataset}</DataItem>\n      </Attribute>\n'
         for field, (dataset, shape, dtype) in fields.items())
     path.write_text(
         f'<?xml version="1.0"?>\n<Xdmf Version="2.0">\n  <Domain>\n    <Grid Name="{name}" GridType="Uniform">\n'
+        f'      <Time Value="{step}"/>\n'
         f'      <Topology TopologyType="3DCORECTMesh" Dimensions="{nz} {ny} {nx}"/>\n'
         '      <Geometry GeometryType="ORIGIN_DXDYDZ">\n'
         f'        <DataItem Format="XML" Dimensions="3">{origin:g} {origin:g} {origin:g}</DataItem>\n'

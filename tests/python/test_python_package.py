@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import xml.etree.ElementTree
 
 import numpy as np
 import pytest
@@ -628,6 +629,25 @@ def flux(u, z, nz): return mx.where((z > 0) & (z < nz - 1), (1 + z % 2) * u, 0)
 @mx.reduce(op="min")
 def low(u): return u
 '''
+
+
+def test_names_that_c_text_uses(mx, quick_place, tmp_path):
+    """F, P and R are what the C text calls the items of its lists, unless a field, parameter or reduction has that name; others are refused in words."""
+    (tmp_path / "letters.py").write_text('''
+import memext as mx
+@mx.kernel(fixed="R", params={"P": 2.0})
+def cell(F, F_, R, P): return F * P + R, F_
+@mx.reduce
+def R(F): return F
+''')
+    module, u = load(tmp_path / "letters.py"), np.random.default_rng(5).random((6, 6, 6))
+    with mx.Run(module.cell, F=u, F_=u, R=u.astype("f4"), reductions=[module.R], check=1, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        assert np.array_equal(run["F"][1:-1, 1:-1, 1:-1], (u * 2.0 + u.astype("f4"))[1:-1, 1:-1, 1:-1]) and run.report["norms"][0]["reductions"]["R"]["sum"] > 0
+    for name in "T", "NX", "AT", "linux", "M_PI", "MX_CELL", "double":
+        (tmp_path / "refused.py").write_text(f"import memext as mx\n@mx.kernel\ndef cell({name}): return {name} * 0.5\n")
+        with pytest.raises(mx.KernelError, match=f"cannot be called {name}"):
+            load(tmp_path / "refused.py")
 
 
 def test_criteria_and_reductions_mean_the_same(mx, quick_place, tmp_path):
@@ -1527,6 +1547,39 @@ def test_results_where_they_lie(mx, finished, tmp_path):
                 assert np.array_equal(file[n][:], want[n] if frame else want[n][1:-1, 1:-1, 1:-1]) and file[n].attrs["step"] == 3
     text = (tmp_path / "link.xdmf").read_text()
     assert "link.h5:/u" in text and 'Dimensions="8 9 21"' in text
+
+
+def test_xdmf_files(mx, finished, tmp_path):
+    """Beside links and pyramids: well-formed XML whatever the file is called, with a time, which is the step (pyvista asks for one), and items that
+    name data of their type and shape. pyvista reads them, where it is there (MEMEXT_PYVISTA_PYTHON)."""
+    h5py = need("h5py")
+    run, want = finished
+    run.store.link(tmp_path / "a & <b>.h5")
+    run.store.pyramid(tmp_path / "p.h5", 1)
+    for dtype in "u1", "i1", "u2", "i8", "f4":
+        mx.pyramid(np.ones((4, 5, 6), dtype), tmp_path / f"{dtype}.h5", 1)
+    names = {"u1": ("UChar", 1), "i1": ("Char", 1), "u2": ("UInt", 2), "i8": ("Int", 8), "f4": ("Float", 4), "f8": ("Float", 8)}
+    drawn = sorted(tmp_path.glob("*.xdmf"))
+    assert len(drawn) == 7
+    for path in drawn:
+        grid = xml.etree.ElementTree.parse(path).getroot().find("Domain/Grid")
+        assert grid.find("Time").get("Value") == ("3" if path.name[0] in "ap" else "0")
+        for item in grid.findall("Attribute/DataItem"):
+            file, dataset = item.text.split(":/")
+            with h5py.File(path.parent / file) as whole:
+                cells = whole[dataset]
+                assert (item.get("NumberType"), int(item.get("Precision"))) == names[cells.dtype.str[1:]]
+                assert tuple(map(int, item.get("Dimensions").split())) == cells.shape
+    python = os.environ.get("MEMEXT_PYVISTA_PYTHON")
+    if not python:
+        pytest.skip("pyvista is not there: pip install pyvista into an environment whose python MEMEXT_PYVISTA_PYTHON names")
+    done = sh(python, "-c", "import sys, pyvista\nfor path in sys.argv[1:]:\n    m = pyvista.read(path); print(m.dimensions, m.array_names, float(m['u'].sum()))",
+              tmp_path / "a & <b>.xdmf", tmp_path / "p-2x.xdmf")
+    u = [want["u"][1:-1, 1:-1, 1:-1], np.asarray(mx.open(tmp_path / "p.h5", "u/2x"))]
+    read = [ast.literal_eval(f"[{line.replace(') [', '), [').replace('] ', '], ')}]") for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and len(read) == 2, done.stdout + done.stderr
+    for (shape, fields, total), cells in zip(read, u):
+        assert shape == cells.shape[::-1] and fields == ["u", "v"] and math.isclose(total, cells.sum(), rel_tol=1e-6)
 
 
 def halved(a):
