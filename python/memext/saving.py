@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import hashlib
 import itertools
 import math
 import os
 import pathlib
+import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -244,9 +247,41 @@ def _sync(path: pathlib.Path) -> None:
 _numbers, _naming = itertools.count(), threading.Lock()
 
 
-def _beside(path: pathlib.Path) -> pathlib.Path:
-    """A name that no other process and no other thread takes."""
-    return path.with_name(f".{path.stem}.memext-{os.getpid()}-{next(_numbers)}{path.suffix}")
+@functools.cache
+def _machine() -> str:
+    """What tells the processes that this one sees from those of other machines and containers; "" where it is not known."""
+    try:
+        seen = f"{pathlib.Path('/proc/sys/kernel/random/boot_id').read_text()} {os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+    return hashlib.blake2b(seen.encode(), digest_size=4).hexdigest()
+
+
+def _beside(path: pathlib.Path, former: bool = False) -> pathlib.Path:
+    """A name that no other process and no other thread takes. former: for what is moved away, which nobody removes but who moved it."""
+    if not former:
+        _sweep(path)
+    return path.with_name(f".{path.stem}.memext-{'former-' * former}{_machine()}-{os.getpid()}-{next(_numbers)}{path.suffix}")
+
+
+def _sweep(path: pathlib.Path) -> None:
+    """Removes what processes of this machine that were killed have left of this file."""
+    begin, machine = f".{path.stem}.memext-", _machine()
+    names = os.listdir(path.parent) if machine and path.parent.is_dir() else []
+    for name in names:
+        found = re.fullmatch(rf"{machine}-(\d+)-\d+", name[len(begin):len(name) - len(path.suffix)])
+        if found and name.startswith(begin) and name.endswith(path.suffix) and not _is_alive(int(found[1])):
+            _remove(path.with_name(name))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
 
 
 def _replace(beside: pathlib.Path, path: pathlib.Path, overwrite: bool) -> None:
@@ -259,7 +294,7 @@ def _replace(beside: pathlib.Path, path: pathlib.Path, overwrite: bool) -> None:
         if not there or not (beside.is_dir() or (path.is_dir() and not path.is_symlink())):
             os.replace(beside, path)
             return
-        before = _beside(path)
+        before = _beside(path, former=True)
         try:
             os.rename(path, before)
             os.rename(beside, path)

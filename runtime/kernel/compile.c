@@ -5,6 +5,7 @@
 #include "machine/file.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <memext/backend.h>
@@ -24,6 +25,7 @@ static const char *const flags[] = {
     "-O3",           "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
     "-fopenmp-simd", "-std=gnu17",    "-shared",           "-fPIC",           "-Wl,-z,relro,-z,now",
     "-Wall"};
+#define BUILD_PREFIX ".build-"
 enum { N_FLAGS = sizeof flags / sizeof flags[0], MAX_WORDS = 12 };
 
 struct compiler {
@@ -231,9 +233,28 @@ static int find_cache(mx_why *why, char *out, size_t capacity) {
     return 0;
 }
 
+/* Directories that compilations which were killed have left: no compiler works for a day. */
+static void sweep_cache(const char *cache) {
+    enum { DAY_S = 24 * 3600 };
+    char path[PATH_MAX];
+    struct stat s;
+    struct dirent *e;
+    DIR *d = opendir(cache);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        if (strncmp(e->d_name, BUILD_PREFIX, sizeof BUILD_PREFIX - 1) != 0 ||
+            snprintf(path, sizeof path, "%s/%s", cache, e->d_name) >= PATH_MAX)
+            continue;
+        if (lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
+            time(NULL) - s.st_mtime > DAY_S)
+            remove_directory(path);
+    }
+    if (d != NULL) closedir(d);
+}
+
 /* A directory to work in: in the cache, so that a rename is enough to publish, or a temporary one. */
 static int make_directory(const char *cache, mx_why *why, char *out, size_t capacity) {
-    if (cache[0] != 0 && snprintf(out, capacity, "%s/.build-XXXXXX", cache) < (int)capacity &&
+    if (cache[0] != 0) sweep_cache(cache);
+    if (cache[0] != 0 && snprintf(out, capacity, "%s/" BUILD_PREFIX "XXXXXX", cache) < (int)capacity &&
         mkdtemp(out) != NULL)
         return 0;
     const char *base = getenv("TMPDIR");

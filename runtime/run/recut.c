@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/recut.h"
 
+#include "core/store.h"
 #include "run/folder.h"
 #include "run/run.h"
 #include "run/sets.h"
@@ -539,13 +540,16 @@ static bool is_of_this_run(const struct mx_run *r, const char *path) {
     return false;
 }
 
-/* Is the place of one of its set now this run's, or holds it a store that nothing was committed to? Then that
- * set was never whole, or is so no more. */
+/* Can nobody go on with the set that it is of, nor get anything out of it? The place of another one of the
+ * set is now this run's, or holds a store that nothing was committed to; or the run was done, and was killed
+ * while its ranks removed their stores. */
 static bool is_dead(const struct mx_run *r, const struct mx_sight *s, const struct mx_seen *e) {
     char path[PATH_MAX];
     if (e->run == 0 || (r->recut.found && e->run == r->recut.run)) return false;
     if (mx_place_of(r->recut.base, e->ranks, e->rank, e->cut, path) < 0 || strcmp(path, e->path) != 0)
         return false; /* of a run in a directory of its own */
+    const struct mx_seen *first = mx_find_rank(s, e, 0);
+    if (e->finished == MX_RUN_DONE && (first == NULL || !mx_is_whole(s, first))) return true;
     for (int32_t k = 0; k < e->ranks; k++) {
         if (mx_place_of(r->recut.base, e->ranks, k, e->cut, path) < 0) continue;
         if (is_of_this_run(r, path)) return true;

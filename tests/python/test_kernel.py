@@ -179,6 +179,20 @@ def test_names_that_look_taken_and_are_not(kernel):
     assert "cannot be named" not in broken.stderr
 
 
+def test_what_killed_compilations_leave_in_the_cache(kernel):
+    """A directory of more than a day ago goes; a younger one, in which a compiler may be at work, and what is no such directory stay."""
+    kernels = kernel.cache / "memext" / "kernels"
+    kernels.mkdir(parents=True, mode=0o700)
+    for name in ".build-old", ".build-young", ".build-other", "old":
+        (kernels / name / "memext").mkdir(parents=True)
+        (kernels / name / "kernel.c").write_text("left")
+    (kernels / ".build-other" / "mine").touch()
+    for name in ".build-old", ".build-other", "old":
+        os.utime(kernels / name, (1, 1))
+    assert kernel("build", kernel.write(GOOD)).returncode == 0
+    assert sorted(p.name for p in kernels.iterdir() if p.is_dir()) == [".build-other", ".build-young", "old"] and (kernels / ".build-other" / "mine").exists()
+
+
 def test_an_error_shows_the_compilers_text_and_the_kernels_line(kernel):
     done = kernel.refused("build", kernel.write(jacobi("SET(u, AT(u, 0, 0, 0) * nobody);")), naming=["broken.c:6:", "nobody"])
     assert "SET(u, AT(u, 0, 0, 0) * nobody);" in done.stderr and len(done.stderr.splitlines()) > 2

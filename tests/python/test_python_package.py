@@ -1549,6 +1549,24 @@ def test_results_where_they_lie(mx, finished, tmp_path):
     assert "link.h5:/u" in text and 'Dimensions="8 9 21"' in text
 
 
+@pytest.mark.parametrize("ending", [".npy", ".h5", ".zarr"])
+def test_what_killed_saves_leave(mx, tmp_path, ending):
+    """The next save of the same file removes it; what living processes write, what was moved away, and other files stay."""
+    need({".npy": "numpy", ".h5": "h5py", ".zarr": "zarr"}[ending])
+    path = tmp_path / f"u{ending}"
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    beside = mx.saving._beside(path).name
+    own, other = re.sub(rf"-{os.getpid()}-\d+", f"-{dead.pid}-7", beside), re.sub(r"memext-[0-9a-f]+", "memext-00000000", beside)
+    names = [own, beside, other, own.replace("memext-", "memext-former-"), own.replace(".u.", ".v."), own + "x"]
+    for name in names:
+        (tmp_path / name).mkdir() if ending == ".zarr" else (tmp_path / name).write_text("left")
+    assert own != beside and len(set(names)) == 6
+    for _ in range(2):
+        mx.save(np.ones((3, 4, 5)), path, overwrite=True)
+        assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*names[1:], path.name])
+
+
 def test_xdmf_files(mx, finished, tmp_path):
     """Beside links and pyramids: well-formed XML whatever the file is called, with a time, which is the step (pyvista asks for one), and items that
     name data of their type and shape. pyvista reads them, where it is there (MEMEXT_PYVISTA_PYTHON)."""
