@@ -96,18 +96,24 @@ class _Part:
         for name in self.coordinates:
             given[name] = ex.coordinate(name)
         translator.taken.update(self.arguments)
-        value = translator.function(self.taken, given)
-        count = 1 if computed is None else len(computed)
-        if not isinstance(value, (tuple, list)):
-            value = (value,)
-        if len(value) != count:
-            fields = "" if computed is None else f" of {', '.join(computed)}"
-            raise KernelError(f"{self.name} returns {len(value)} values; it computes {count}{fields}", self.file, self.line)
         from .translate import _node
-        try:
-            translator.cell.values = [_node(v) for v in value]
-        except Untranslatable as error:
-            raise KernelError(f"what {self.name} returns: {error}", self.file, self.line) from None
+        count = 1 if computed is None else len(computed)
+
+        def shape(value: Any) -> tuple:
+            if value is None and computed is not None:  # the cell keeps its values
+                return tuple(ex.load("at" if readable is None or n in readable else "old", n, dtypes[n]) for n in computed)
+            if value is None:
+                raise Untranslatable(f"{self.name} returns nothing")
+            several = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+            if len(several) != count:
+                fields = "" if computed is None else f" of {', '.join(computed)}"
+                raise KernelError(f"{self.name} returns {len(several)} values; it computes {count}{fields}", self.file, self.line)
+            try:
+                return tuple(map(_node, several))
+            except Untranslatable as error:
+                raise KernelError(f"what {self.name} returns: {error}", self.file, self.line) from None
+
+        translator.cell.values = list(translator.function(self.taken, given, shape))
         return translator.cell
 
 
@@ -462,7 +468,8 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
     Its arguments are fields, numbers that a run may set (`params`: names and defaults), and x, y, z, t, nx, ny, nz: index of the cell from 0,
     the step computed from, and the extents. Fields named in `fixed` ("c", "v damping", or {"c": "u1"} with their types) are only read. It
     returns the new value, of several fields a tuple in their order. u is the value of the cell, u[dx, dy, dz] that of a neighbour, and
-    u.old the value that is replaced, which makes the form leapfrog: u.old is then u a step before.
+    u.old the value that is replaced, which makes the form leapfrog: u.old is then u a step before. A way through the function that returns
+    nothing keeps the values of the cell.
 
         @memext.kernel(fixed="k", params={"dt": 0.1})
         def heat(u, k, dt):

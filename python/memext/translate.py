@@ -64,8 +64,8 @@ class _Jump(Exception):
 
 
 class _Return(_Jump):
-    def __init__(self, value: Any):
-        self.value = value
+    def __init__(self, value: Any, at: ast.AST):
+        self.value, self.at = value, at
 
 
 class _Break(_Jump):
@@ -217,7 +217,8 @@ class Translator:
 
     # ---- functions
 
-    def function(self, function: Function, arguments: dict[str, Any]) -> Any:
+    def function(self, function: Function, arguments: dict[str, Any], shape: Callable[[Any], tuple] | None = None) -> Any:
+        """What it returns. shape: of a kernel, makes a tuple of what one way through it returns, None where that is nothing: the cell keeps its values."""
         source = function.source
         function.taker.settle()
         scope = _Scope(self, function, dict(arguments))
@@ -226,11 +227,15 @@ class Translator:
             raise source.error(source.tree, f"{source.name} calls itself without an end")
         try:
             scope.run(source.tree.body)
+            value, at = None, source.tree
         except _Return as done:
-            return done.value
+            value, at = done.value, done.at
         finally:
             self.depth -= 1
-        raise source.error(source.tree, f"{source.name} returns nothing")
+        try:
+            return scope.returned(value, at, shape)
+        except Untranslatable as error:
+            raise source.error(at, str(error)) from None
 
     def made(self, value: Any) -> Any:
         self.own[id(value)] = value, self.branch
@@ -265,6 +270,7 @@ RESERVED |= set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs", "linux", "unix", "i386"}
 class _Scope:
     def __init__(self, translator: Translator, function: Function, names: dict[str, Any]):
         self.translator, self.function, self.source, self.names = translator, function, function.source, names
+        self.ended: list[tuple[Node, Any, ast.AST]] = []  # ways that have returned: the first condition that holds counts
 
     # ---- statements
 
@@ -332,7 +338,27 @@ class _Scope:
         return True
 
     def _return(self, statement: ast.Return) -> None:
-        raise _Return(None if statement.value is None else self.value(statement.value))
+        value = None if statement.value is None else self.value(statement.value)
+        raise _Return(tuple(value) if isinstance(value, list) else value, statement)
+
+    def returned(self, value: Any, at: ast.AST, shape: Callable[[Any], tuple] | None) -> Any:
+        """The value of all ways through the function, of which the last is given."""
+        def made(value: Any, at: ast.AST) -> Any:
+            if shape is not None:
+                return shape(value)
+            if value is None:
+                raise self.source.error(at, f"{self.source.name} returns nothing" + (" on one way" if self.ended else ""))
+            return value
+
+        whole = made(value, at)
+        for condition, value, at in reversed(self.ended):
+            one = made(value, at)
+            several = [isinstance(v, tuple) for v in (one, whole)]
+            if several[0] != several[1] or several[0] and len(one) != len(whole):
+                raise self.source.error(at, f"{self.source.name} returns another number of values on another way")
+            whole = (tuple(ex.where(condition, _node(a), _node(b)) for a, b in zip(one, whole)) if several[0] else
+                     ex.where(condition, _node(one), _node(whole)))
+        return whole
 
     def _assign(self, statement: ast.Assign) -> None:
         value = self.value(statement.value)
@@ -366,18 +392,29 @@ class _Scope:
         condition, before = ex.truth(_node(condition)), self.names
         if condition.op not in ("local", "number"):
             condition = self.translator.local("condition", condition)
-        results = []
-        for body in (statement.body, statement.orelse):
-            self.names, outside = dict(before), self.translator.branch
+        results, ended, gone = [], self.ended, []
+        for body, holds in ((statement.body, condition), (statement.orelse, ex.unary("!", condition))):
+            self.names, outside, self.ended = dict(before), self.translator.branch, []
             self.translator.branch = (*outside, body)
             try:
                 self.run(body)
+            except _Return as done:
+                gone.append(len(results))
+                self.ended.append((ex.number(True), done.value, done.at))
             except _Jump as jump:
                 raise self.source.error(statement, f"a {jump.word} inside an if that depends on the cell; assign in it and return "
                                                    "afterwards, or use where()") from None
             finally:
                 self.translator.branch = outside
             results.append(self.names)
+            ended += [(holds if ex.is_number(c) else ex.binary("&", holds, c), value, at) for c, value, at in self.ended]
+        self.ended = ended
+        if len(gone) == 2:
+            _, value, at = ended.pop()
+            raise _Return(value, at)
+        if gone:
+            self.names = results[1 - gone[0]]  # what follows is of the other way alone
+            return
         self.names = before
         for name in list(dict.fromkeys([*results[0], *results[1]])):
             a, b = results[0].get(name, before.get(name)), results[1].get(name, before.get(name))

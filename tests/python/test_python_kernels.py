@@ -167,6 +167,59 @@ def test_names_mean_what_they_mean_in_python(mx, tmp_path, body, naming):
         load(path)
 
 
+WAYS = ["if z <= 2:\n        return u * 0.5, v + 1.0", "if u > 0.5:\n        return u - 0.25, v\n    if x % 2 == 0:\n        return\n    return u * v, u",
+        "w = u + v\n    if w > 1.0:\n        if x > 3:\n            return w, 0.0\n        w = w * 0.5\n    elif z == 1:\n        return None\n    else:\n        w = w - 1.0\n    return w, v",
+        "for k in range(3):\n        if u > 0.25 * k and v < 0.5:\n            return u + k, v - k\n    return v, u", "if u > 0.5:\n        return 1, 2\n    else:\n        return u, 0.5",
+        "return early(u), early(v * 2.0)", "if u < 0.9:\n        pass\n    else:\n        return 0.0, 0.0"]
+
+
+@pytest.mark.parametrize("body", WAYS)
+def test_a_way_that_returns_nothing_keeps_the_cell(mx, tmp_path, body):
+    """Cell by cell what Python gives; None, or an end without return, is the value that the cell has. By plans as well."""
+    head = "\ndef early(a):\n    if a > 0.5: return 1.0\n    if a > 0.25: return a * 3.0\n    return a - 1.0\n"
+    m = load(module(tmp_path, f"{head}def cell(u, v, x, z):\n    {body}\nmade = mx.kernel(cell)\n"))
+    u, v = np.random.default_rng(1).random((2, 6, 7, 9))
+    now = {"u": u.copy(), "v": v.copy()}
+    for _ in range(3):
+        for z, y, x in np.ndindex(4, 5, 7):
+            at = z + 1, y + 1, x + 1
+            new = m.cell(now["u"][at], now["v"][at], x, z)
+            now["u"][at], now["v"][at] = new if new is not None else (now["u"][at], now["v"][at])
+    got = m.made.reference(3, u=u, v=v)
+    assert np.array_equal(got["u"], now["u"]) and np.array_equal(got["v"], now["v"])
+    for plan in ({"backend": "dram"}, {"device": tmp_path, "plan": "stream by=5 bt=2"}, {"device": tmp_path, "plan": "redundant by=3 bz=2 bt=2"}):
+        with mx.Run(m.made, u=u, v=v, dram="64MiB", **plan) as run:
+            run.advance(3)
+            assert np.array_equal(run["u"], now["u"]) and np.array_equal(run["v"], now["v"]), plan
+
+
+def test_staggered_fields_keep_the_value_that_is_replaced(mx, tmp_path):
+    m = load(module(tmp_path, """
+        def h(b, e, x):
+            if x != 3: return b.old - 0.5 * (e[1, 0, 0] - e)
+        def g(e, b):
+            if b > 0: return
+            return e.old - 0.5 * (b - b[-1, 0, 0])
+        def h_whole(b, e, x): return mx.where(x != 3, b.old - 0.5 * (e[1, 0, 0] - e), b.old)
+        def g_whole(e, b): return mx.where(b > 0, e.old, e.old - 0.5 * (b - b[-1, 0, 0]))
+        some, whole = mx.staggered(h, g), mx.staggered(h_whole, g_whole)
+        """))
+    e, b = np.random.default_rng(2).random((2, 6, 7, 9)) - 0.5
+    results = []
+    for made in (m.some, m.whole):
+        with mx.Run(made, e=e, b=b, backend="dram", dram="64MiB") as run:
+            run.advance(5)
+            results.append([np.asarray(run[n]).copy() for n in "eb"])
+    assert all(np.array_equal(a, b) for a, b in zip(*results)) and not np.array_equal(results[0][0], e)
+
+
+@pytest.mark.parametrize("body, naming", [("return helper(u)", "helper returns nothing on one way"), ("if u > 0:\n        return u, u\n    return u", "returns 2 values; it computes 1")])
+def test_ways_that_cannot_be(mx, tmp_path, body, naming):
+    path = module(tmp_path, f"\ndef helper(a):\n    if a > 0: return a\n@mx.kernel\ndef cell(u):\n    {body}\n")
+    with pytest.raises(mx.KernelError, match=naming):
+        load(path)
+
+
 def test_and_or_give_one_of_their_values(mx, tmp_path):
     m = load(module(tmp_path, """
         @mx.kernel

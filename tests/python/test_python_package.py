@@ -287,7 +287,6 @@ def test_statements(mx, quick_place, tmp_path):
     ("return u[9, 0, 0]", 4, "9 cells away; 8 at most"),
     ("return u % 2", 4, "whole numbers"),
     ("return u + nope", 4, "nope is not known"),
-    ("if u > 0:\n        return 1\n    return 2", 4, "return inside an if"),
     ("return u & 3", 4, "parentheses"),
     ("import os\n    return u", 4, "'import'"),
     ("return [v for v in u][0]", 4, "loop over what depends on the cell"),
