@@ -350,6 +350,8 @@ class _Scope:
                 raise self.source.error(at, f"{self.source.name} returns nothing" + (" on one way" if self.ended else ""))
             return value
 
+        if value is None and all(one is None for _, one, _ in self.ended):
+            raise self.source.error(self.source.tree, f"{self.source.name} returns nothing")
         whole = made(value, at)
         for condition, value, at in reversed(self.ended):
             one = made(value, at)

@@ -92,7 +92,7 @@ def test_a_file_is_known_by_its_content_or_by_name_and_time(memext, quick_place,
 
 
 def as_before(store, name=None):
-    """What memext 0.9.0 would have written of the same run: no samples, nothing of what a program says of its values but its name."""
+    """What the first version would have written of the same run: no samples, nothing of what a program says of its values but its name."""
     hashed = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
     hashed.restype, hashed.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
 

@@ -70,7 +70,7 @@ def test_an_old_note_never_stands_for_new_data(memext, quick_place, tmp_path):
     old, there = state(memext, quick_place, tmp_path), 0
     for call in range(1, 60, 1 if LONG else 4):
         done = memext("run", "-n", 22, 21, 23, "-t", 9, "-d", quick_place, "--force", "--keep", "--quiet", "--backend", "aio", "--fault", f"call={call}")
-        assert done.returncode in (0, 3), done.stderr
+        assert done.returncode in (0, 2, 3), done.stderr
         (tmp_path / "state.npy").unlink(missing_ok=True)
         exported = memext("export", quick_place, "-o", tmp_path / "state.npy")
         if exported.returncode == 0 and json.loads(memext("info", quick_place, "--json", "-").stdout)["store"]["problem"]["nt"] == 3:

@@ -461,7 +461,7 @@ def test_info_of_a_store(memext, system, place):
     done = memext("info", place)
     assert done.returncode == 0 and done.stderr == ""
     for text in ("kernel     wave of /", "dt=0.002 dx=10", f"p f32 from the file {s.path('p')}", "p.old f32 from the values of p", "damping f32 from init zero",
-                 "step       2 of 2 (complete)", "-o FIELD=FILE.npy"):
+                 "step       2 of 2 (complete)", "-o p=p.npy"):
         assert text in done.stdout, done.stdout
     store = stored(memext, place)
     assert store["problem"]["kernel"]["params"] == {"dt": 0.002, "dx": 10.0} and store["kernel_file"] == str(SYSTEMS / "wave.c")
