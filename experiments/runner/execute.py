@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import knobs, near, registry
+from . import knobs, near, registry, storage
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
@@ -44,9 +44,9 @@ class Place:
         return self.limit_memory or self.root / "experiments" / "limit-memory"
 
 
-def drop_caches():
-    """Clean page cache for a cold start; False where this user may not."""
-    os.sync()
+def drop_caches(data):
+    """Clean page cache of the file system that the data is on, for a cold start; False where this user may not."""
+    storage.sync([".", data])
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3")
     except OSError:
@@ -224,7 +224,7 @@ def _execute(run, repeat, place, owner):
         if probe is not None:
             probe.measure(data)
         with knobs.applied(run.knobs, place.device, owner):
-            record["caches_dropped"] = place.system and drop_caches()
+            record["caches_dropped"] = place.system and drop_caches(place.data)
             if probe is not None:
                 probe.started()
             record["started_unix_s"] = time.time()

@@ -142,7 +142,7 @@ def unmount(directory):
     wait_until(lambda: subprocess.run(["umount", directory], capture_output=True).returncode == 0, f"umount of {directory}")
 
 
-IMAGES = "memext-test-{}.img"  # of RAM disks, with the process that made it
+MEMORIES = "memext-test-disk-{}"  # directories of RAM disks, with the process that made it
 
 
 def said(*words):
@@ -163,25 +163,30 @@ def take_down(device):
 
 def remove_ram_disks_of_the_dead(memory):
     """Those that killed sessions have left behind."""
-    for image in memory.glob(IMAGES.format("*")):
-        if not pathlib.Path("/proc", image.stem.rpartition("-")[2]).exists():
-            for device in said("losetup", "--noheadings", "--output", "NAME", "--associated", image):
+    for folder in memory.glob(MEMORIES.format("*")):
+        if not pathlib.Path("/proc", folder.name.rpartition("-")[2]).exists():
+            for device in said("losetup", "--noheadings", "--output", "NAME", "--associated", folder / "image"):
                 take_down(device.strip())
-            image.unlink(missing_ok=True)
+            said("umount", folder)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 @pytest.fixture(scope="session")
 def ram_disk(tmp_path_factory):
-    """A directory for hundreds of small runs: ext4 on a loop device in shared memory, whose fdatasync costs nothing;
-    on the disk where that cannot be had."""
+    """A directory for hundreds of small runs: ext4 on a loop device in memory, whose fdatasync costs nothing; on the disk where that cannot be had.
+    That memory is never swapped (Linux 6.4): tests make swap space on the RAM disk, and a page of the disk that had to go there would wait for itself."""
     memory, mount, device = pathlib.Path("/dev/shm"), tmp_path_factory.mktemp("ram-disk"), None
-    image = memory / IMAGES.format(os.getpid())
+    folder = memory / MEMORIES.format(os.getpid())
+    image = folder / "image"
     try:
         if not IS_ROOT or shutil.disk_usage(memory).free < 2**30:
             raise OSError
         with open(memory / "memext-test.lock", "w") as lock:  # else one takes down the device that another has just got
             fcntl.flock(lock, fcntl.LOCK_EX)
             remove_ram_disks_of_the_dead(memory)
+            folder.mkdir()
+            sh("mount", "-t", "tmpfs", "-o", "noswap,size=1200m", "memext-test", folder)
             image.touch()
             os.truncate(image, 2**30)
             device = sh("losetup", "--find", "--show", image)
@@ -197,7 +202,10 @@ def ram_disk(tmp_path_factory):
     finally:
         if device:
             sh("losetup", "--detach", device)
-        image.unlink(missing_ok=True)
+        if folder.exists():
+            image.unlink(missing_ok=True)
+            said("umount", folder)
+            folder.rmdir()
 
 
 @pytest.fixture

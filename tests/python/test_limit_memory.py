@@ -434,8 +434,9 @@ def test_one_line_says_what_is_changed(place):
 
 def test_no_system_changes_nothing(place, state):
     """The command runs where its caller does, without swap, a cached file stays cached, what others left stays, no record is written."""
-    (place / "file").write_bytes(b"x" * 8 * MIB)
-    os.sync()
+    with open(place / "file", "wb") as file:
+        file.write(b"x" * 8 * MIB)
+        os.fsync(file.fileno())
     shown = f"cat /proc/self/cgroup; grep {place} /proc/swaps; fincore --bytes --noheadings --output RES {place}/file; exit 7"
     plain = subprocess.run(["sh", "-c", shown], capture_output=True, text=True)
     shutil.rmtree(state)  # of the probe above
