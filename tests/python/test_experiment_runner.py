@@ -60,7 +60,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.setenv("MEMEXT_STATE", str(tmp_path / "state"))  # records of its own: what else runs on the machine is not waited for
-    monkeypatch.setattr(execute, "drop_caches", lambda: False)  # a test leaves the machine's caches alone
+    monkeypatch.setattr(execute, "drop_caches", lambda data: False)  # a test leaves the machine's caches alone
     return tmp_path
 
 
@@ -293,7 +293,7 @@ def runner(project, *words, data=None, **environment):
     """Words that start run.py on the project's plan, and its environment. /proc/sys/vm/drop_caches is not written."""
     code = (
         "import sys; sys.path.insert(0, %r); from runner import cli, execute, host; from pathlib import Path\n"
-        "cli.ROOT = Path(%r); host.is_memory = lambda p: False; execute.drop_caches = lambda: False\n"
+        "cli.ROOT = Path(%r); host.is_memory = lambda p: False; execute.drop_caches = lambda data: False\n"
         "sys.exit(cli.main(sys.argv[1:]))" % (str(ROOT / "experiments"), str(project))
     )
     (project / "tmp").mkdir(exist_ok=True)
