@@ -24,6 +24,7 @@ import tempfile
 import time
 
 import numpy
+from runner import storage
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIMIT = ROOT / "experiments" / "limit-memory"
@@ -69,7 +70,7 @@ def budget(o):
 def run(o, folder, program, steps, more):
     source, result, report = folder / "in.npy", folder / "out.npy", folder / "report.json"
     result.unlink(missing_ok=True)
-    os.sync()
+    storage.sync([folder])
     if not o.cached:
         drop(source)
     words = [program, "run", "--input", source, "--output", result, "-t", steps, "-d", folder, "--dram", budget(o), "--quiet", "--json",

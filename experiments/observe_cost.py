@@ -20,7 +20,6 @@ usage: experiments/observe_cost.py [--repeats 9] [--before WORDS] [--words KIND=
 import argparse
 import json
 import math
-import os
 import pathlib
 import random
 import shlex
@@ -30,6 +29,7 @@ import sys
 import tempfile
 
 import numpy
+from runner import storage
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 QUARTILES = 1.349  # their distance in standard deviations
@@ -63,7 +63,7 @@ def run(o, kind, folder):
     words = [*shlex.split(o.before), o.memext, "run", *o.arguments, *shlex.split(more), "--quiet", "--json", str(report)]
     for option, file in zip(options, files):
         words += [option, str(file)]
-    os.sync()
+    storage.sync([folder])
     done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"observe_cost.py: {shlex.join(words)}\n{done.stderr.strip()} (exit status {done.returncode})")
