@@ -5,8 +5,9 @@
  *     #define MX_NAME      "diffusion"
  *     #define MX_RADIUS    1
  *     #define MX_STATE(F)  F(u, double)      fields that are computed: double or float
- *     #define MX_FIXED(F)  F(k, float)       fields that are only read: uint8_t and int16_t, uint16_t too;
- * optional #define MX_PARAMS(P) P(dt, 0.1)        name and default; optional #include <memext/cell.h>
+ *     #define MX_FIXED(F)  F(k, float)       fields that are only read, also of small whole numbers; optional
+ *     #define MX_PARAMS(P) P(dt, 0.1)        name and default; optional
+ *     #include <memext/cell.h>
  *
  *     MX_CELL
  *         double sum = AT(u, -1, 0, 0) + AT(u, 1, 0, 0) + AT(u, 0, -1, 0) + AT(u, 0, 1, 0)
@@ -17,42 +18,47 @@
  * Before the include:
  *   MX_NAME             text, up to 63 characters
  *   MX_RADIUS           1 to 8: how far AT of a state field may reach in x, y and z
- *   MX_STATE(F)         the fields of the state, up to 32; names of up to 23 characters, none of them twice or a
- *                       word of a cell (X, T, NX ...), or F itself, for which F may be called otherwise
+ *   MX_STATE(F)         the fields of the state, up to 32; names of up to 23 characters, none of them twice,
+ *                       no word of a cell (X, T, NX ...), and not F, which may be called otherwise
  *   MX_FORM             MX_JACOBI (default): the new state from the old one.
  *                       MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u).
  *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
  *                       from those of MX_STATE, then MX_CELL_A those of MX_STATE from those of MX_PARTNER;
  *                       OLD is the value that is replaced.
  *   MX_PARTNER(F)       staggered: the fields of the other array
- *   MX_FIXED(F)         up to 8 fields that are only read; MX_FIXED_RADIUS: how far AT of them reaches, 0 to
- *                       MX_RADIUS (default 0)
+ *   MX_FIXED(F)         up to 8 fields that are only read: double, float, uint8_t, uint16_t or int16_t
+ *   MX_FIXED_RADIUS     how far AT of them reaches, 0 to MX_RADIUS (default 0)
  *   MX_PARAMS(P)        up to 64 numbers that a run may set
  *   MX_REAL             the type of PARAM: double (default) or float
- *   MX_REDUCES(R)       up to 16 reductions, e.g. R(flux, MX_SUM) R(peak, MX_MAX) R(low, MX_MIN), see below; optional
+ *   MX_REDUCES(R)       up to 16 reductions, see below, e.g. R(flux, MX_SUM) R(peak, MX_MAX) R(low, MX_MIN);
+ *                       optional
  *
  * In a cell:
  *   AT(field, dx, dy, dz)   the value before this level, in the type of the field
- *   SET(field, value)       the new value of a field of the array that is computed. A cell that does not SET
- * it keeps its value: AT(field, 0, 0, 0), and OLD(field) with MX_STAGGERED. Where it is SET again the last
- * value counts. `return` ends the cell. OLD(field)              the value that SET replaces (not with
- * MX_JACOBI) PARAM(name) X Y Z                   index of the cell, int64_t, frame not counted: 0 to NX-1,
- * NY-1, NZ-1 NX NY NZ                interior cells of the grid T                       time step that the
- * new values are computed from, from 0
+ *   SET(field, value)       the new value of a field of the array that is computed
+ *   OLD(field)              the value that SET replaces (not with MX_JACOBI)
+ *   PARAM(name)
+ *   X Y Z                   index of the cell, int64_t, frame not counted: 0 to NX-1, NY-1, NZ-1
+ *   NX NY NZ                interior cells of the grid
+ *   T                       time step that the new values are computed from, from 0
  *
- * Reductions: numbers that a run takes at its check steps (--check, --until), the sum, the maximum or the minimum
- * of an expression over all cells, and of every plane of z. After the cells, for each name of MX_REDUCES:
+ * A cell that does not SET a field keeps its value: AT(field, 0, 0, 0), with MX_STAGGERED OLD(field). Where a
+ * field is SET twice the last value counts. `return` ends the cell.
+ *
+ * Reductions: numbers that a run takes at its check steps (--check, --until), the sum, the maximum or the
+ * minimum of an expression over all cells, and of every plane of z. After the cells, for each name of
+ * MX_REDUCES:
  *
  *     MX_REDUCE(flux)
  *         RESULT(AT(k, 0, 0, 0) * (AT(u, 0, 0, 1) - AT(u, 0, 0, 0)));
  *     MX_END
  *
  * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, at most once: a cell
- * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a
- * minimum). Of the check after step s it reads
- * what the last level of that step reads, the state at T = s - 1: fields of MX_STATE, of a staggered kernel
- * those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order (DESIGN.md, section 10): the same bits
- * on any number of threads. A maximum or minimum is NaN where a value is.
+ * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a minimum).
+ * Of the check after step s it reads what the last level of that step reads, the state at T = s - 1: fields of
+ * MX_STATE, of a staggered kernel those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order
+ * (DESIGN.md, section 10): the same bits on any number of threads. A maximum or minimum is NaN where a value
+ * is.
  *
  * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
  * with AT first, then choose with ?: .

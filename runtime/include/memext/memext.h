@@ -237,9 +237,9 @@ int mx_wait(mx_ticket *ticket);
 int mx_test(const mx_ticket *ticket);
 
 /* Integrity: from now on every write to the Buffer records a 32-bit checksum of each unit of unit_bytes, and
- * mx_wait compares every read with it: -EBADMSG, and mx_buffer_damage says where. Units that were not written
- * since are not checked, nor is what goes through mx_buffer_map. Transfers are of whole units from then on
- * (the last one may be shorter), others -EINVAL. A unit must not be written while it is read or written by
+ * mx_wait compares every read with it: -EBADMSG, and mx_buffer_damage says where. The first read of
+ * a unit that nothing is known of records its checksum. What goes through mx_buffer_map is not checked.
+ * Transfers are of whole units from then on (the last one may be shorter), others -EINVAL. A unit must not be written while it is read or written by
  * another transfer; different units may be. The DRAM of a write must not change, nor that of a read be used,
  * before mx_wait has returned.
  *
