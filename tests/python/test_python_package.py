@@ -19,6 +19,7 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+import random_kernels
 from conftest import ROOT, made_once, wait_until
 
 EXAMPLES = ROOT / "python" / "examples"
@@ -262,18 +263,9 @@ def test_statements(mx, quick_place, tmp_path):
         run.advance(1)
         found = run["u"][...], run["v"][...]
 
-    class Number(float):
-        def __new__(cls, field, at):
-            made = super().__new__(cls, field[at])
-            made.field, made.at = field, at
-            return made
-
-        def __getitem__(self, offsets):
-            return float(self.field[tuple(a + d for a, d in zip(self.at, offsets[::-1]))])
-
     for z, y, x in np.ndindex(4, 3, 7):
         at = (z + 1, y + 1, x + 1)
-        want = kernel(Number(a["u"], at), Number(a["v"], at), int(a["c"][at]), 0.5, x, y, z, 0, 7, 3, 4)
+        want = kernel(random_kernels.Cell(a["u"], at), random_kernels.Cell(a["v"], at), int(a["c"][at]), 0.5, x, y, z, 0, 7, 3, 4)
         assert (found[0][at], found[1][at]) == (float(want[0]), float(want[1])), (x, y, z)
 
 
