@@ -109,7 +109,7 @@ class Case:
         output_of(["cc", *COMPILE, f"-I{PLAIN}", f'-DKERNEL="{self.kernel}"', *grid, *(["-DSTAGGERED"] if name == "fdtd" else []),
                    os.path.join(PLAIN, "plain.c"), "-lm", "-o", self.plain])  # fmt: skip
         self.words = ["-n", *self.n, "-t", self.nt]
-        self.store = os.path.join(work, f"store-{name}")
+        self.store = os.path.join(work, f"{name}.store")
         self.calibrate()
         dry = self.report("--dry-run", "-d", self.store, "--dram", "1TiB", "--algorithm", "stream")
         self.dram = int(self.buffers_bytes(dry) / o.factor) // MIB * MIB
