@@ -16,7 +16,7 @@
  *     norms.c      checks: norms, their history, what ends a run
  *     snapshots.c  the state every so many steps, as files
  *     ranks.c      several processes, each with a range of planes
- *     recut.c      --resume with another number of them
+ *     recut.c      --resume with another number of them; folder.c directories that runs make
  *     info.c       what memext sees of the machine
  *     note.c       the note of a store: what a run is resumed from; store.c shows it
  *     grid_file.c  .npy files as source and sink; output.c files that appear when they are whole
