@@ -136,6 +136,7 @@ static void conform(const char *spec) {
 Test(accel, host) { conform("host"); }
 Test(accel, host_with_a_rate) { round_trip("host,rate=200MB/s"); }
 Test(accel, opencl) { conform("opencl"); }
+Test(accel, cuda) { conform("cuda"); }
 
 Test(accel, quantities_and_keys) {
     double v = 0;
@@ -184,9 +185,10 @@ Test(accel, every_operation_may_fail) {
 
 /* The same where levels, seams, sources, probes, norms and frames are kernels and copies there, and where two
  * levels are one launch. */
-Test(accel, every_operation_on_a_device_may_fail, .timeout = 900) {
-    char dir[256], path[2][300], word[2][400];
-    mx_accel_close(open_accel("opencl", 0));
+static void every_operation_may_fail(const char *accel) {
+    char dir[256], path[2][300], word[2][400], fused[32];
+    mx_accel_close(open_accel(accel, 0));
+    snprintf(fused, sizeof fused, "%s,fuse=2", accel);
     make_dir(dir, sizeof dir);
     snprintf(path[0], sizeof path[0], "%s.probes", dir);
     snprintf(path[1], sizeof path[1], "%s.traces.npy", dir);
@@ -202,41 +204,47 @@ Test(accel, every_operation_on_a_device_may_fail, .timeout = 900) {
                                  "check=2",    NULL},
                       *const again_asked[] = {word[0], word[1], NULL};
     const char *const whole[] = {"size=34 9 6", "steps=9", "plan=resident bt=5", "overwrite", NULL};
-    fail_each("opencl", dir, strips, NULL, 31);
-    fail_each("opencl", dir, asked, again_asked, 31);
-    fail_each("opencl,fuse=2", dir, whole, NULL, 11);
+    fail_each(accel, dir, strips, NULL, 31);
+    fail_each(accel, dir, asked, again_asked, 31);
+    fail_each(fused, dir, whole, NULL, 11);
     for (int i = 0; i < 2; i++) cr_assert_eq(unlink(path[i]), 0);
     cr_assert_eq(rmdir(dir), 0);
 }
 
+Test(accel, every_operation_of_opencl_may_fail, .timeout = 900) { every_operation_may_fail("opencl"); }
+Test(accel, every_operation_of_cuda_may_fail, .timeout = 900) { every_operation_may_fail("cuda"); }
+
 /* Stencils that are built in are cells of text to a device. */
-Test(accel, stencils_have_the_bits_of_the_cpu) {
+static void stencils_have_the_bits_of_the_cpu(const char *accel) {
     static const char *const runs[][2] = {{"box27", "f32"}, {"star19", "f64"}};
     char dir[256];
-    mx_accel_close(open_accel("opencl", 0));
+    mx_accel_close(open_accel(accel, 0));
     make_dir(dir, sizeof dir);
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
         const struct ended cpu = run_with(NULL, dir, runs[i][0], runs[i][1], false),
-                           there = run_with("opencl", dir, runs[i][0], runs[i][1], false);
+                           there = run_with(accel, dir, runs[i][0], runs[i][1], false);
         cr_assert_eq(there.err, 1, "%s: %s", runs[i][0], there.why.text);
         cr_assert_str_eq(cpu.checksum, there.checksum, "%s %s", runs[i][0], runs[i][1]);
     }
     cr_assert_eq(rmdir(dir), 0);
 }
 
+Test(accel, stencils_of_opencl) { stencils_have_the_bits_of_the_cpu("opencl"); }
+Test(accel, stencils_of_cuda) { stencils_have_the_bits_of_the_cpu("cuda"); }
+
 /* Two levels in one launch, of grids that are no multiple of a group's cells, with levels left over. */
-Test(accel, fused_levels_have_the_bits_of_the_cpu) {
+static void fused_levels_have_the_bits_of_the_cpu(const char *accel) {
     static const char *const runs[][2] = {{"star7", "f64"}, {"box27", "f32"}, {"star13", "f64"}};
     const char *const asked[] = {"size=75 21 70", "steps=7", "plan=resident bt=7", NULL};
     char dir[256];
-    mx_accel_close(open_accel("opencl", 0));
+    mx_accel_close(open_accel(accel, 0));
     make_dir(dir, sizeof dir);
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
         char operations[2][32];
         const struct ended cpu = run_asking(NULL, dir, runs[i][0], runs[i][1], false, asked);
         for (int fuse = 1; fuse <= 2; fuse++) {
             char spec[32];
-            snprintf(spec, sizeof spec, "opencl,fuse=%d", fuse);
+            snprintf(spec, sizeof spec, "%s,fuse=%d", accel, fuse);
             const struct ended there = run_asking(spec, dir, runs[i][0], runs[i][1], false, asked);
             cr_assert_eq(there.err, 1, "%s: %s", runs[i][0], there.why.text);
             cr_assert_str_eq(cpu.checksum, there.checksum, "%s %s, %d", runs[i][0], runs[i][1], fuse);
@@ -247,3 +255,6 @@ Test(accel, fused_levels_have_the_bits_of_the_cpu) {
     }
     cr_assert_eq(rmdir(dir), 0);
 }
+
+Test(accel, fused_levels_of_opencl) { fused_levels_have_the_bits_of_the_cpu("opencl"); }
+Test(accel, fused_levels_of_cuda) { fused_levels_have_the_bits_of_the_cpu("cuda"); }

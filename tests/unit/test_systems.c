@@ -929,22 +929,26 @@ Test(systems, on_host) {
     many_there("resident", "host", 25, 25, true);
 }
 
-enum { OPENCL_SETTINGS = 3 }; /* each is compiled anew */
+/* On a device that compiles kernels: each setting is compiled anew. */
+static void on_device(const char *accel, int settings) {
+    mx_accel *a;
+    mx_why why;
+    const struct mx_accel_options o = {.spec = accel};
+    if (mx_accel_open(&o, &why, &a) < 0) cr_skip_test("%s", why.text);
+    mx_accel_close(a);
+    many_there("stream", accel, settings, 31, false);
+    many_there("resident", accel, settings, 32, false);
+    many_there("stream", accel, settings, 33, true);
+    many_there("resident", accel, settings, 34, true);
+}
 
 Test(systems, on_opencl) {
-    mx_accel *accel;
-    mx_why why;
-    const struct mx_accel_options o = {.spec = "opencl"};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     cr_skip_test("the sanitizers take what PoCL and its compiler do for ours");
 #endif
-    if (mx_accel_open(&o, &why, &accel) < 0) cr_skip_test("%s", why.text);
-    mx_accel_close(accel);
-    many_there("stream", "opencl", OPENCL_SETTINGS, 31, false);
-    many_there("resident", "opencl", OPENCL_SETTINGS, 32, false);
-    many_there("stream", "opencl", OPENCL_SETTINGS, 33, true);
-    many_there("resident", "opencl", OPENCL_SETTINGS, 34, true);
+    on_device("opencl", 3);
 }
+Test(systems, on_cuda) { on_device("cuda", 20); }
 
 Test(systems, direct) { many("direct", 40, 1, false); }
 Test(systems, resident) { many("resident", 25, 9, false); }
