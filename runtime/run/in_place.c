@@ -35,7 +35,7 @@ static int open_device(struct mx_run *r, const struct mx_run_field *f) {
                                   .path = f->path,
                                   .queue_depth = (uint32_t)o->queue_depth,
                                   .max_request_bytes = (uint32_t)o->request_bytes,
-                                  .workers = (uint32_t)o->workers,
+                                  .workers = mx_run_workers(r),
                                   .advice = o->advice,
                                   .sqpoll = o->sqpoll,
                                   .iopoll = o->iopoll,

@@ -843,6 +843,13 @@ static uint64_t stored_bytes(const struct mx_run *r) {
     return bytes;
 }
 
+uint32_t mx_run_workers(const struct mx_run *r) {
+    const bool elsewhere = r->accel != NULL && !mx_accel_facts(r->accel)->here;
+    if (r->o.workers > 0 || !elsewhere) return (uint32_t)r->o.workers;
+    const int32_t threads = r->tuned.plan.threads; /* 0 = not known: as many as it takes by itself */
+    return (uint32_t)(threads < 64 ? threads : 64);
+}
+
 static int open_device(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     struct mx_device_options d = {.size = sizeof d,
@@ -851,7 +858,7 @@ static int open_device(struct mx_run *r) {
                                   .expect_bytes = mx_run_has_store(r) ? 0 : stored_bytes(r),
                                   .queue_depth = (uint32_t)o->queue_depth,
                                   .max_request_bytes = (uint32_t)o->request_bytes,
-                                  .workers = (uint32_t)o->workers,
+                                  .workers = mx_run_workers(r),
                                   .advice = o->advice,
                                   .sqpoll = o->sqpoll,
                                   .iopoll = o->iopoll,

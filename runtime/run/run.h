@@ -197,6 +197,9 @@ double mx_run_seconds_a_sweep(const struct mx_run *r);
 int mx_run_take_in_place(struct mx_run *r);
 /* -ESTALE with a sentence: one of them is not what it was. */
 int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why);
+/* Copying threads of a mapped backend, 0 = as many as it takes by itself: with an accelerator that computes
+ * elsewhere all threads of the plan, which have nothing else to do, and copy what goes through its bus. */
+uint32_t mx_run_workers(const struct mx_run *r);
 /* What the device of the Buffers moved, and those of the files. Times are those of whichever took longest. */
 void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
 int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's; r->o.problem has them then */
