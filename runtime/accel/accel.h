@@ -41,6 +41,7 @@ struct mx_accel_facts {
     uint64_t memory_bytes; /* that may be used; UINT64_MAX = as much as there is DRAM */
     uint64_t most_bytes;   /* of one allocation */
     int64_t most_planes;   /* work items in z of one launch; 0 = any number */
+    int64_t most_group;    /* work items of one group; 0 = it has no groups */
     int32_t fuse; /* levels in one launch where that is possible: 1, 2; 0 = what turns out to be faster */
     bool here; /* its memory is DRAM of this process, and kernels are functions of it: mx_accel_launch_here */
     /* To plan with; 0 = unknown. Bytes per second each way, updates per second. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cuda.c - devices of CUDA: the driver (libcuda) and its run-time compiler (libnvrtc) are loaded when they
- * are asked for, declared here so that nothing is needed to build. Written from their documentation and not
- * yet run on a device: tests/fake_cuda stands for one.
+ * are asked for, declared here so that nothing is needed to build. Where no device is, tests/fake_cuda stands
+ * for one.
  *
  * Four streams, as the four queues of opencl.c; an event after each operation says whether it is done.
  * Addresses are the device's own, which no memory of the host has. Calls come from several threads, one at a
@@ -511,14 +511,16 @@ static uint64_t usable(uint64_t free_bytes) {
 static void facts(const void *state, struct mx_accel_facts *out) {
     const struct cuda *c = state;
     const uint64_t bytes = usable(c->free_bytes);
-    *out =
-        (struct mx_accel_facts){.memory_bytes = bytes, .most_bytes = bytes, .most_planes = c->most_groups[2]};
+    *out = (struct mx_accel_facts){.memory_bytes = bytes,
+                                   .most_bytes = bytes,
+                                   .most_planes = c->most_groups[2],
+                                   .most_group = 1024}; /* of every device that NVRTC compiles for */
     snprintf(out->device, sizeof out->device, "%s", c->name);
 }
 
 const struct mx_accel_ops mx_accel_cuda = {
     .name = "cuda",
-    .summary = "devices of CUDA (driver and NVRTC; not yet tried on one)",
+    .summary = "devices of CUDA (driver and NVRTC)",
     .automatic = true,
     .probe = probe,
     .alike = alike,

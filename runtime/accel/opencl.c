@@ -474,9 +474,11 @@ static int opencl_open(const char *keys, uint64_t memory_bytes, mx_why *why, voi
 static void facts(const void *state, struct mx_accel_facts *out) {
     const struct opencl *o = state;
     cl_ulong all = 0, one = 0;
+    size_t group = 0;
     api.clGetDeviceInfo(o->found.device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof all, &all, NULL);
     api.clGetDeviceInfo(o->found.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof one, &one, NULL);
-    *out = (struct mx_accel_facts){.memory_bytes = all, .most_bytes = one};
+    api.clGetDeviceInfo(o->found.device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof group, &group, NULL);
+    *out = (struct mx_accel_facts){.memory_bytes = all, .most_bytes = one, .most_group = (int64_t)group};
     snprintf(out->device, sizeof out->device, "%s", o->found.name);
 }
 

@@ -16,8 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CALLS = 16 };       /* under way at most */
-enum { FUSED_LEVELS = 4 }; /* at a time: twice from one array to the other, and so back */
+enum { CALLS = 16 }; /* under way at most */
 
 struct mx_engine {
     struct mx_work work;
@@ -34,12 +33,8 @@ struct mx_engine {
     bool built;
     struct mx_view view;
     struct mx_device_after *after; /* NULL: nothing is asked for */
-    /* Two levels in one launch: the text has the kernel; whether it is used, or what of both was measured, in
-     * nanoseconds for FUSED_LEVELS of them. */
-    bool fused;
-    int32_t fuse;
-    uint64_t took_ns[3]; /* [1], [2] levels a launch */
-    int32_t trials;
+    bool fused;                    /* the text has the kernel of two levels in one launch */
+    int32_t fuse;                  /* levels in one launch, 0: not known yet */
 };
 
 /* ---- launches */
@@ -62,7 +57,8 @@ static int build(mx_engine *e, const struct mx_advance *a) {
     mx_why why = {""};
     char *text = NULL;
     if (same_geometry(e, &a->view)) return 0;
-    e->fused = a->after == NULL && e->fuse != 1 && mx_device_fuses(e->work.problem);
+    e->fused = a->after == NULL && e->fuse != 1 && mx_device_fuses(e->work.problem) &&
+               mx_accel_facts(e->accel)->most_group >= MX_DEVICE_GROUP_X * MX_DEVICE_GROUP_Y;
     int err = mx_device_text(&e->work, &a->view, a->after, e->fused, &why, &text);
     if (err < 0) return mx_accel_fail(e->accel, err, why.text);
     mx_device_names(e->work.problem, a->after, e->fused, &names);
@@ -152,78 +148,87 @@ static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_f
 
 /* ---- two levels in one launch */
 
-/* Levels [l, l + FUSED_LEVELS) compute the whole interior: nobody needs what is between them, and what they
- * read beside it are frames that stay as they are. */
-static bool can_fuse(const mx_engine *e, const struct mx_advance *a, int32_t l) {
+/* From one array to the other, and so four levels as far as four single ones do: rows of level l + 2 need
+ * those of level l alone, 2h around them, and nobody reads what is between. In a pipeline level l, read
+ * there, must not have been replaced by a slab before, whose windows are ahead by a radius a level: the next
+ * one that goes to its array must be level l + 4 or later, or of a single step level l + 2. So single levels
+ * come first. */
+enum { BY_TWOS = 4 };
+
+/* How many levels of a call are computed singly before those that are taken two at a time: the same in all
+ * slabs of a sweep. */
+static int32_t single_levels(const mx_engine *e, const struct mx_advance *a) {
     const struct mx_problem *p = e->work.problem;
-    if (!e->fused || mx_advance_end(a) - l < FUSED_LEVELS || a->face_in.base != NULL ||
-        a->face_out.base != NULL)
-        return false;
-    for (int32_t i = l; i < l + FUSED_LEVELS; i++) {
-        const struct mx_window at = mx_window_at(a, i), *w = &at;
-        if (w->y0 != p->h || w->y1 != p->ny + p->h || w->z0 != p->h || w->z1 != p->nz + p->h) return false;
+    if (!e->fused || a->face_in.base != NULL || a->face_out.base != NULL || mx_all_planes(p) != p->nz)
+        return a->levels;
+    for (int32_t l = a->first; l < mx_advance_end(a); l++) {
+        const struct mx_window w = mx_window_at(a, l);
+        if (w.y0 < w.y1 && (w.y0 != p->h || w.y1 != p->ny + p->h)) return a->levels;
     }
-    return true;
+    return a->levels % BY_TWOS;
 }
 
-/* From one array to the other. `swapped`: the arrays have changed places, for two levels went from one to the
- * other. */
-static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool swapped) {
-    const struct mx_window at = mx_window_at(a, l), *w = &at;
+/* Levels l and l + 1, as far as the window of the latter goes; at most so many planes of it. `swapped`: level
+ * l is in the array that level l + 1 would be in, had each been computed by itself. */
+static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool swapped, int64_t planes) {
+    const struct mx_window w = mx_window_at(a, l + 1);
+    const int64_t z1 = mx_min(w.z1, w.z0 + planes);
     struct mx_advance two = *a;
+    if (w.y0 >= w.y1 || w.z0 >= z1) return 0;
     two.parity = a->parity ^ (int32_t)swapped;
-    struct mx_accel_level k = mx_device_launch(e->work.problem, &two, l, w->y0, w->y1, w->z0, w->z1);
+    struct mx_accel_level k = mx_device_launch(e->work.problem, &two, l, w.y0, w.y1, w.z0, z1);
     k.kernel = MX_DEVICE_FUSED;
-    k.group[0] = MX_DEVICE_TILE_X, k.group[1] = MX_DEVICE_TILE_Y;
-    k.size[0] -= 2 * e->work.h;
-    k.size[2] = mx_ceil_div(w->z1 - w->z0, MX_DEVICE_TILE_Z);
+    k.group[0] = MX_DEVICE_GROUP_X, k.group[1] = MX_DEVICE_GROUP_Y;
+    for (int i = 0; i < 2; i++) /* a group has more work items than cells of level l + 1 */
+        k.size[i] = k.group[i] * mx_ceil_div(i == 0 ? e->work.problem->nx : w.y1 - w.y0,
+                                             k.group[i] - 2 * (int64_t)e->work.problem->h);
+    k.size[2] = mx_ceil_div(z1 - w.z0, MX_DEVICE_TILE_Z);
     const int64_t number = mx_accel_level(e->accel, &k);
     if (number < 0) return (int)number;
     return e->launched = number, 0;
 }
 
-static int launch_group(mx_engine *e, const struct mx_advance *a, int32_t l, int32_t at_a_time) {
-    int err = 0;
-    for (int32_t i = 0; i < FUSED_LEVELS && err == 0; i += at_a_time)
-        err = at_a_time == 2 ? launch_two(e, a, l + i, i == 2) : launch(e, a, l + i);
-    return err;
-}
-
-/* Which way is faster is found out by both, with work that has to be done anyway: the first of each is not
- * counted, for devices make ready then what they launch. */
-static int try_group(mx_engine *e, const struct mx_advance *a, int32_t l) {
-    const int32_t at_a_time = 1 + e->trials % 2;
+/* Which way is faster is found out by both, on planes of the first sweep's first level, which is computed
+ * again afterwards: the first of each is not counted, for devices make ready then what they launch. */
+static int try_both(mx_engine *e, const struct mx_advance *a) {
+    enum { PLANES = 64, TRIALS = 4 };
+    const struct mx_window one = mx_window_at(a, 0), two = mx_window_at(a, 1);
+    const int64_t planes = mx_min(mx_min(PLANES, mx_device_most_planes(e->accel)), two.z1 - two.z0);
+    uint64_t took_ns[2] = {0, 0};
     int err = mx_accel_wait(e->accel, MX_ACCEL_WORK, e->launched);
-    const uint64_t begin = now_ns();
-    if (err == 0) err = launch_group(e, a, l, at_a_time);
-    if (err == 0) err = mx_accel_wait(e->accel, MX_ACCEL_WORK, e->launched);
-    e->took_ns[at_a_time] = now_ns() - begin;
-    if (++e->trials == 4) e->fuse = e->took_ns[2] < e->took_ns[1] ? 2 : 1;
+    for (int i = 0; i < TRIALS && err == 0; i++) {
+        const uint64_t begin = now_ns();
+        err = i % 2 == 0 ? launch_planes(e, a, 0, one.z0, one.z0 + planes, false)
+                         : launch_two(e, a, 0, false, planes);
+        if (err == 0) err = mx_accel_wait(e->accel, MX_ACCEL_WORK, e->launched);
+        took_ns[i % 2] = now_ns() - begin;
+    }
+    e->fuse = took_ns[1] < 2 * took_ns[0] ? 2 : 1;
     return err;
 }
 
-/* Returns how many levels it has launched; -errno. */
-static int32_t launch_some(mx_engine *e, const struct mx_advance *a, int32_t l) {
-    if (e->fuse == 1 || !can_fuse(e, a, l)) {
-        const int err = launch(e, a, l);
-        return err < 0 ? err : 1;
-    }
-    const int err = e->fuse == 2 ? launch_group(e, a, l, 2) : try_group(e, a, l);
-    return err < 0 ? err : FUSED_LEVELS;
+/* Before a sweep begins, for all that come: a sweep goes one way or the other. */
+static int choose(mx_engine *e, const struct mx_advance *a) {
+    const struct mx_window two = a->levels > 1 ? mx_window_at(a, 1) : (struct mx_window){0, 0, 0, 0};
+    if (e->fuse != 0 || a->first > 0 || mx_window_at(a, 0).z0 != e->work.problem->h) return 0;
+    if (single_levels(e, a) == a->levels || two.z0 >= two.z1) return 0;
+    return try_both(e, a);
 }
 
 /* What fails is remembered by the accelerator, and found by who waits. */
 static void launch_levels(mx_engine *e, const struct mx_advance *a) {
     int err = build(e, a);
-    for (int32_t l = a->first, done; l < mx_advance_end(a) && err == 0; l += done) {
-        done = 1;
+    if (err == 0) err = choose(e, a);
+    const int32_t single = e->fuse == 2 ? single_levels(e, a) : a->levels, end = mx_advance_end(a);
+    for (int32_t l = a->first; l < mx_min(single, end) && err == 0; l++) {
         if (a->face_in.base != NULL) err = copy_face(e, a, &a->face_in, true, l);
         if (err == 0 && a->face_in.base != NULL && l > 0 && e->after != NULL)
             err = mx_device_after_inserted(e->after, a, l, &e->launched);
         if (err == 0 && a->face_out.base != NULL) err = copy_face(e, a, &a->face_out, false, l);
-        if (err == 0) done = launch_some(e, a, l);
-        if (done < 0) err = done;
+        if (err == 0) err = launch(e, a, l);
     }
+    for (int32_t l = single; l + 1 < end && err == 0; l += 2)
+        if (l + 1 >= a->first) err = launch_two(e, a, l, (l - single) / 2 % 2 == 1, INT64_MAX / 2);
 }
 
 /* ---- calls */

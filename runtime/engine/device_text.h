@@ -24,10 +24,10 @@ enum mx_device_kernel {
 };
 /* Planes that a work item of a cell's kernel goes through: what it has read for one is still near for the
  * next. */
-enum { MX_DEVICE_DEEP = 8 };
-/* Two levels in one launch: cells of a group of work items and planes that it goes through, and the kernel's
- * number, where it is there and nothing is asked of rows. */
-enum { MX_DEVICE_TILE_X = 32, MX_DEVICE_TILE_Y = 8, MX_DEVICE_TILE_Z = 64, MX_DEVICE_FUSED = 1 };
+enum { MX_DEVICE_DEEP = 16 };
+/* Two levels in one launch: work items of a group and planes that it goes through, and the kernel's number,
+ * where it is there and nothing is asked of rows. */
+enum { MX_DEVICE_GROUP_X = 32, MX_DEVICE_GROUP_Y = 16, MX_DEVICE_TILE_Z = 64, MX_DEVICE_FUSED = 1 };
 /* Can there be one? Jacobi, and a group's memory holds what it keeps. */
 bool mx_device_fuses(const struct mx_problem *problem);
 

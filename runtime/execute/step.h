@@ -132,6 +132,8 @@ struct mx_shape {
     bool init_both;     /* every Buffer (pair) must hold the initial grid, else the first source only. Both
                            arrays of a pair */
     int64_t max_levels; /* largest levels of an ADVANCE */
+    bool by_twos; /* an engine may take two levels at a time, from either array to the other: it reads 2h
+                     planes around a window */
     int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
                                                    level. 0 = no faces */
     int64_t given[2]; /* planes that a neighbour at this end of z sends before the longest sweep, of each live

@@ -245,13 +245,21 @@ static int64_t ahead_planes(const struct mx_problem *p, const struct mx_plan *pl
     return mx_min64(most_planes(p, plan), mx_plan_ahead(plan) * mx_plan_slab(p, plan) + above(p));
 }
 
+/* Engine device takes two levels at a time, of four or more, where their rows are whole and their frames
+ * constant (engine/device.c): both arrays are then read 2h below a window. */
+static bool by_twos(const struct mx_problem *p, const struct mx_plan *plan) {
+    if (strcmp(plan->engine, "device") != 0 || plan->by < p->ny || mx_form(p) != MX_JACOBI) return false;
+    return mx_sides_all_fixed(&p->sides) && mx_all_planes(p) == p->nz && mx_sweep_levels(p, plan->bt) >= 4;
+}
+
 /* What a sweep of so many levels asks of an array's ring: planes that a step touches, that are read ahead
  * into it, and that are written behind from it. -1 is C. */
 static int64_t sweep_slots(const struct mx_problem *p, const struct mx_plan *plan, int array,
                            int64_t levels) {
     const bool pairs = mx_reads_old(p), fixed = array < 0;
     const bool stored = !fixed && (pairs || (levels & 1) == array), loaded = fixed || pairs || array == 0;
-    const int64_t reach = fixed ? p->system->hc : p->h + below(p); /* of a window downwards */
+    const int64_t more = by_twos(p, plan) ? p->h : 0, /* of a window downwards */
+        reach = more + (fixed ? p->system->hc : p->h + below(p));
     const int64_t s = mx_plan_slab(p, plan), ahead = ahead_planes(p, plan);
     const int64_t behind = mx_max64(reach, stored ? ahead : 0);
     return levels * p->h + s + mx_max64(reach + s, behind + (loaded ? ahead : 0)) + above(p);
@@ -274,7 +282,8 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
                          .ghost = {[MX_DIM_Y] = ghosts_in_y(problem, plan), [MX_DIM_Z] = periodic_z(problem)},
                          .whole_planes = y.count == 1 && !y.ghost[0],
                          .in_place = plan->in_place,
-                         .max_levels = levels};
+                         .max_levels = levels,
+                         .by_twos = by_twos(problem, plan)};
     mx_shape_of_form(problem, &s);
     mx_shape_of_neighbours(problem, &s);
     if (mx_fixed_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);

@@ -190,16 +190,19 @@ static void cross_levels(struct mx_walk *w, int64_t from, int64_t to) {
 
 /* The part of each level that lies between two positions of the front. */
 static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
-    int64_t h = w->problem.h, hc = mx_fixed_count(&w->problem) > 0 ? w->problem.system->hc : -1;
+    const int64_t h = w->problem.h, hc = mx_fixed_count(&w->problem) > 0 ? w->problem.system->hc : -1,
+                  more = w->base.shape.by_twos ? h : 0;
     cross_levels(w, from, to);
     s->front = (struct mx_front){from, to, w->problem.h};
     s->first = w->cross_first, s->end = w->cross_end;
     for (int32_t l = s->first; l < s->end; l++) {
         const struct mx_window v = mx_step_window(s, l);
         if (v.y0 >= v.y1 || v.z0 >= v.z1) continue;
-        touch(s, w->parity + l, false, v.z0 - h, v.z1 + h);
-        touch_written(w, s, w->parity + l + 1, v.z0, v.z1);
-        if (hc >= 0) extend(&s->fixed, v.z0 - hc, v.z1 + hc);
+        for (int32_t i = 0; i < 1 + w->base.shape.by_twos; i++) {
+            touch(s, w->parity + l + i, false, v.z0 - h - more, v.z1 + h);
+            touch_written(w, s, w->parity + l + 1 + i, v.z0, v.z1);
+        }
+        if (hc >= 0) extend(&s->fixed, v.z0 - hc - more, v.z1 + hc);
     }
 }
 

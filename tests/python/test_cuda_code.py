@@ -20,8 +20,8 @@ from test_systems import CASES
 DEVICES = [80, 90, 100]  # compute capability 8.0, 9.0, 10.0
 NEWER = 149  # than any compiler knows: PTX is made for it
 STENCILS = ["star7", "star13", "star19", "star25", "star31", "star37", "star43", "star49", "edge19", "box27"]
-GROUP = 256  # work items of a group
-REGISTERS = 65536 // GROUP
+GROUP = {"mx_fused": 512}  # work items of a group; of others 256
+SPILLED = {"mx_fused": 48}  # bytes: few registers, for more groups at a time, are faster all the same
 CALLED = 16  # bytes of stack that are for calls: of divisions and roots the ways for odd numbers are functions
 
 
@@ -95,7 +95,7 @@ class Code:
 
 
 def check_code(path, kernels, divides):
-    """No stack, so nothing is spilled; registers for a group of 256; shared memory for a group; and, where it can be disassembled, no fused multiply-add but of
+    """No stack, so nothing is spilled (but for SPILLED); registers for a group; shared memory for a group; and, where it can be disassembled, no fused multiply-add but of
     divisions and roots, which are made of them. (Those of f16 are how numbers come into registers.)"""
     if path.name == "ptx":  # a compiler older than the device
         check_ptx(path, kernels)
@@ -103,8 +103,8 @@ def check_code(path, kernels, divides):
     code = Code(path)
     assert set(code.kernels) == set(kernels), (sorted(code.kernels), kernels)
     for name, facts in code.kernels.items():
-        assert max(facts[Code.FRAME], facts[Code.STACK]) <= (CALLED if divides else 0), (name, facts)
-        assert 0 < facts[Code.REGISTERS] <= REGISTERS, (name, facts)
+        assert max(facts[Code.FRAME], facts[Code.STACK]) <= (CALLED if divides else SPILLED.get(name, 0)), (name, facts)
+        assert 0 < facts[Code.REGISTERS] <= 65536 // GROUP.get(name, 256), (name, facts)
         assert code.shared.get(name, 0) <= 48 << 10, (name, code.shared)
     if shutil.which("nvdisasm") and not divides:
         text = subprocess.run(["nvdisasm", "-c", path], capture_output=True, text=True, check=True).stdout
@@ -140,7 +140,7 @@ AFTER = ["mx_sources", "mx_probes", "mx_frame"]
 def test_stencils(compiled, tmp_path, stencil, dtype):
     words = ["-n", 70, 40, 30, "-t", 4, "--stencil", stencil, "--dtype", dtype, "--plan", "stream bt=2 slab=9"]
     radius = {"edge19": 1, "box27": 1}.get(stencil) or (int(stencil[4:]) - 1) // 6
-    fuses = (2 * radius + 2) * (32 + 2 * radius) * (8 + 2 * radius) * (8 if dtype == "f64" else 4) <= 47 << 10
+    fuses = 4 * radius <= 16 and (2 * radius + 2) * 32 * 16 * (8 if dtype == "f64" else 4) <= 48 << 10
     for device in [*DEVICES, NEWER]:
         check_code(compiled(device, *words), ["mx_cell", *(["mx_fused"] if fuses else [])], False)
         check_code(compiled(device, *words, *after(tmp_path, "u")), ["mx_cell", *AFTER, "mx_change"], False)

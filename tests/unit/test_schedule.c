@@ -1021,6 +1021,40 @@ Test(schedule, looks_only_at_the_levels_that_the_front_crosses) {
     check_crossed("skewed-min", "", 7, false);
 }
 
+/* An engine that takes two levels at a time reads h planes more below a window, of either array, and none
+ * that are loaded later: it would wait for them. */
+Test(schedule, two_levels_at_a_time_reach_downwards) {
+    const struct mx_algorithm *stream = mx_algorithm_find("stream");
+    for (int64_t i = 0; i < 60; i++) {
+        struct mx_problem p = {.nx = 4, .ny = 24, .nz = 15 + i, .nt = 23, .h = 1 + i % 2, .coef = {0.4, 0.1}};
+        struct mx_plan plan = {.by = 24, .bz = p.nz, .bt = 1 + i % 9, .slab = 1 + i % 7, .ahead = 1 + i % 3};
+        struct mx_schedule *schedule[2];
+        struct mx_step s[2];
+        int more[2];
+        strcpy(p.stencil, p.h == 1 ? "star7" : "star13");
+        for (int k = 0; k < 2; k++) {
+            strcpy(plan.engine, k == 0 ? "tiled" : "device");
+            cr_assert_eq(stream->open(&p, &plan, 0, 0, &schedule[k]), 0);
+        }
+        cr_assert_eq(schedule[1]->shape.by_twos, plan.bt >= 4);
+        for (;;) {
+            for (int k = 0; k < 2; k++) more[k] = schedule[k]->ops->next(schedule[k], &s[k]);
+            cr_assert_eq(more[0], more[1]);
+            if (more[0] <= 0) break;
+            cr_assert_eq(s[0].kind, s[1].kind);
+            if (s[0].kind != MX_STEP_ADVANCE) continue;
+            const struct mx_planes *one = s[0].touches, *two = s[1].touches;
+            const int64_t low = mx_min64(one[0].z0, one[1].z0), high = mx_max64(one[0].z1, one[1].z1);
+            for (int array = 0; array < 2 && plan.bt >= 4; array++) {
+                cr_assert_eq(two[array].z0, low - p.h);
+                cr_assert_eq(two[array].z1, high);
+                cr_assert_leq(two[array].z1 - two[array].z0, schedule[1]->shape.slots[array] + 2 * p.h);
+            }
+        }
+        for (int k = 0; k < 2; k++) schedule[k]->ops->close(schedule[k]);
+    }
+}
+
 /* Bytes as they are counted by going through the steps: of own Buffers, of C, to neighbours. */
 static void check_ranks(const char *name, int n, bool one_block_y, const char *faces) {
     static const uint8_t others[] = {MX_SIDE_FIXED, MX_SIDE_MIRROR, MX_SIDE_NEIGHBOUR};

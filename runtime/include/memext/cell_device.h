@@ -27,6 +27,7 @@ struct mx_row; /* no kernel, no text */
 #define MX_D_INLINE static inline __attribute__((always_inline))
 #define MX_D_ALONE restrict
 #define MX_D_BOUNDS
+#define MX_D_FUSED_BOUNDS
 #define MX_D_ITEM(d) ((int64_t)get_global_id(d))
 #define MX_D_ITEM_OF_GROUP(d) ((int64_t)get_local_id(d))
 #define MX_D_GROUP(d) ((int64_t)get_group_id(d))
@@ -63,8 +64,10 @@ typedef ulong uint64_t;
 #define MX_D_ALONE __restrict__
 #ifdef __CUDACC_RTC__ /* groups are no larger (accel/cuda.c, device_text.h): a work item may have so many more registers */
 #define MX_D_BOUNDS __launch_bounds__(256)
+#define MX_D_FUSED_BOUNDS __launch_bounds__(MX_D_GROUP_X * MX_D_GROUP_Y, MX_D_GROUPS)
 #else
 #define MX_D_BOUNDS
+#define MX_D_FUSED_BOUNDS
 #endif
 #define MX_D_ITEM_OF_GROUP_0 ((int64_t)threadIdx.x)
 #define MX_D_ITEM_OF_GROUP_1 ((int64_t)threadIdx.y)
@@ -322,6 +325,11 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #else
 #define MX_D_UNROLL_4 _Pragma("unroll 4")
 #endif
+#ifdef __CUDACC_RTC__ /* what is moved on from plane to plane is renamed instead */
+#define MX_D_UNROLL_PLANES _Pragma("unroll MX_D_PLANES_AT_ONCE")
+#else
+#define MX_D_UNROLL_PLANES
+#endif
 /* A number that is kept in a register, and not reckoned again where it is used. */
 #ifdef __CUDACC_RTC__
 #define MX_D_FIX(v) asm volatile("" : "+r"(v))
@@ -477,15 +485,16 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
 #define MX_D_AT(name, dx, dy, dz)                                                                            \
     (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name[(dz) + mx_reach_##name] + mx_line_##name + (dy) * mx_pitch_##name()))[mx_x + (dx)])
 #ifdef MX_D_FUSED
-/* Cells are functions that are called for level l (FIRST: results stay in the group's memory), for level l+1
- * (SECOND: that is where AT reads state), and for one level alone (ONLY). */
+/* Cells are functions that are called for level l (FIRST), for level l+1 (SECOND), and for one level alone (ONLY). Of the
+ * state AT reads what stands in a work item's own column from its registers (mx_own_name), and of level l what stands
+ * beside that from the group's memory (mx_in_name). */
 enum { MX_D_FIRST, MX_D_SECOND, MX_D_ONLY };
 enum {
-    MX_D_ACROSS = MX_D_TILE_X, MX_D_DOWN = MX_D_TILE_Y, /* cells of a group */
-    MX_D_WIDE = MX_D_ACROSS + 2 * MX_RADIUS, MX_D_HIGH = MX_D_DOWN + 2 * MX_RADIUS, /* with those around them */
-    MX_D_SHARES = (MX_D_HIGH * MX_D_WIDE + MX_D_ACROSS * MX_D_DOWN - 1) / (MX_D_ACROSS * MX_D_DOWN), /* of them for an item */
+    MX_D_ACROSS = MX_D_GROUP_X, MX_D_DOWN = MX_D_GROUP_Y, /* work items of a group, each with a cell of level l */
+    MX_D_TILE_X = MX_D_ACROSS - 2 * MX_RADIUS, MX_D_TILE_Y = MX_D_DOWN - 2 * MX_RADIUS, /* cells of level l+1 */
     MX_D_RING = 2 * MX_RADIUS + 2 /* one more than are read: it is written while others still read */
 };
+enum { MX_D_DO_READ = 1, MX_D_DO_ONE = 2, MX_D_DO_TWO = 4, MX_D_DO_FRAME = 8 };
 #define MX_D_IS_STATE(name, type) enum { mx_is_state_##name = 1 };
 #define MX_D_IS_FIXED(name, type) enum { mx_is_state_##name = 0 };
 MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
@@ -493,14 +502,18 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
     const int mx_stage = MX_D_ONLY;                                                                          \
     const int *const mx_r = 0;                                                                               \
     MX_D_REDUCED(MX_D_NOWHERE) MX_FIXED(MX_D_NOWHERE)
-#define MX_D_NOWHERE(name, type) MX_D_LOCAL const mx_type_##name *const mx_in_##name = 0;
+#define MX_D_NOWHERE(name, type)                                                                             \
+    MX_D_LOCAL const mx_type_##name *const mx_in_##name = 0;                                                 \
+    const mx_type_##name *const mx_own_##name = 0;
 #define AT(name, dx, dy, dz)                                                                                 \
-    (mx_is_state_##name && mx_stage == MX_D_SECOND                                                           \
-         ? mx_in_##name[mx_r[(dz) + mx_reach_##name] + (int)(dy) * MX_D_WIDE + (int)(dx)]                    \
-         : MX_D_AT(name, dx, dy, dz))
+    (mx_is_state_##name && mx_stage != MX_D_ONLY && (dx) == 0 && (dy) == 0                                   \
+         ? mx_own_##name[(dz) + mx_reach_##name]                                                             \
+         : mx_is_state_##name && mx_stage == MX_D_SECOND                                                     \
+               ? mx_in_##name[mx_r[(dz) + mx_reach_##name] + (int)(dy) * MX_D_ACROSS + (int)(dx)]            \
+               : MX_D_AT(name, dx, dy, dz))
 #define MX_D_STORE_STAGE(name, type)                                                                         \
     if (mx_stage == MX_D_FIRST)                                                                              \
-        *mx_in_##name = mx_set_##name;                                                                       \
+        *mx_put_##name = mx_set_##name;                                                                      \
     else                                                                                                     \
         mx_out_##name[mx_x] = mx_set_##name;
 #else
@@ -548,11 +561,21 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
         READS(MX_D_READ) MX_FIXED(MX_D_LINE) {
 
 #ifdef MX_D_FUSED
-/* Two levels in one launch, where the window is the interior: a group has MX_D_TILE_X x MX_D_TILE_Y cells of
- * planes that it goes through, and keeps level l of the 2 radius + 1 planes around one, with the cells around
- * its own, in its memory. Reads one array, writes the other. */
-#define MX_D_IN(name, type) , MX_D_LOCAL mx_type_##name *mx_in_##name
-#define MX_D_PASS_IN(name, type) , mx_in_##name
+/* Two levels in one launch: the window is that of level l+1. A group goes through planes. Each of its work items has a
+ * column, of which it computes level l where that is the grid's and keeps it where it is the frame's; those that are not
+ * at the group's rim then compute level l+1, 2 radius planes behind what was read last. Of the array read the column's
+ * 2 radius + 1 planes are in registers; of level l as well, and in the group's memory for others.
+ *
+ *     plane of a group, radius 1            planes of a column
+ *     r r r r r r r r   r: level l alone    p + 1  read
+ *     r . . . . . . r   .: both levels      p      level l
+ *     r . . . . . . r                       p - 1  level l + 1, stored
+ *     r r r r r r r r                       p - 2
+ *
+ * Reads one array, writes the other. */
+#define MX_D_IN(name, type) , MX_D_LOCAL const mx_type_##name *mx_in_##name, const mx_type_##name *mx_own_##name
+#define MX_D_PASS_IN(name, type) , mx_in_##name, mx_own_##name
+#define MX_D_PUT(name, type) , mx_type_##name *mx_put_##name
 /* The user's cell, with what it needs to tell the stages apart. */
 #define MX_D_SET_OF                                                                                          \
     MX_D_INLINE void mx_set(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, const int mx_x, const int mx_y,\
@@ -562,7 +585,7 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
     MX_D_SET_OF;                                                                                             \
     MX_D_INLINE void mx_body(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, MX_D_GLOBAL char *mx_out,\
                              const int mx_x, const int mx_y, const int64_t mx_z, const int64_t mx_t, \
-                             const int64_t mx_y_offset MX_STATE(MX_D_IN) MX_FIXED(MX_D_PLANES_OF)) {         \
+                             const int64_t mx_y_offset MX_STATE(MX_D_IN) MX_STATE(MX_D_PUT) MX_FIXED(MX_D_PLANES_OF)) {\
         MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) MX_STATE(MX_D_BEGIN)\
         mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t, mx_y_offset MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES)\
                MX_STATE(MX_D_GIVE));                                                                         \
@@ -571,14 +594,24 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
     MX_D_SET_OF {                                                                                            \
         MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_FIXED(MX_D_NOWHERE) {
 
+#define MX_D_NULL_IN(name, type) , 0, 0
 #define MX_D_NULL(name, type) , 0
-#define MX_D_LEVEL_ONE(name, type) MX_D_SHARED mx_type_##name mx_one_##name[MX_D_RING * MX_D_HIGH * MX_D_WIDE];
-#define MX_D_HERE(name, type) , mx_one_##name + mx_in
+#define MX_D_LEVEL_ONE(name, type)                                                                           \
+    MX_D_SHARED mx_type_##name mx_one_##name[MX_D_RING * MX_D_DOWN * MX_D_ACROSS];                           \
+    mx_type_##name mx_q_##name[2 * MX_RADIUS + 1], mx_l_##name[2 * MX_RADIUS + 1];
+#define MX_D_OF(array, type, name) (((MX_D_GLOBAL type *)((array) + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name))[mx_x])
+#define MX_D_TAKE(name, type) mx_q_##name[mx_k] = mx_does ? MX_D_OF(mx_f[mx_k], const mx_type_##name, name) : 0;
+#define MX_D_NONE(name, type) mx_l_##name[mx_k] = 0;
+#define MX_D_SHIFT(name, type) mx_q_##name[mx_k] = mx_q_##name[mx_k + 1], mx_l_##name[mx_k] = mx_l_##name[mx_k + 1];
+#define MX_D_KEEP(name, type) mx_l_##name[2 * MX_RADIUS] = mx_q_##name[MX_RADIUS];
+#define MX_D_SHOW(name, type) mx_one_##name[mx_r[2 * MX_RADIUS] + mx_in] = mx_l_##name[2 * MX_RADIUS];
+#define MX_D_IN_FIRST(name, type) , 0, mx_q_##name
+#define MX_D_IN_SECOND(name, type) , mx_one_##name + mx_in, mx_l_##name
+#define MX_D_PUT_FIRST(name, type) , &mx_l_##name[2 * MX_RADIUS]
 #define MX_D_C_HERE(name, type) , mx_g_##name + MX_D_BEHIND
 #define MX_D_C_BEHIND(name, type) , mx_g_##name
-#define MX_D_OF(array, type, name) (((MX_D_GLOBAL type *)((array) + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name))[mx_x])
-#define MX_D_KEEP(name, type) mx_one_##name[mx_in] = MX_D_OF(mx_f[MX_RADIUS], const mx_type_##name, name);
 #define MX_D_COPY_FRAME(name, type) MX_D_OF(mx_out, mx_type_##name, name) = MX_D_OF(mx_of, const mx_type_##name, name);
+#define MX_D_STORE_FRAME(name, type) MX_D_OF(mx_out, mx_type_##name, name) = mx_q_##name[0];
 #define MX_D_KERNELS                                                                                         \
     MX_D_INLINE void mx_copy_frame(MX_D_GLOBAL const char *mx_of, MX_D_GLOBAL char *mx_out, const int mx_x, const int mx_y,\
                                    const int64_t mx_y_offset) {                                              \
@@ -598,76 +631,68 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
             if (mx_x < MX_RADIUS || mx_x >= MX_D_NX + MX_RADIUS)                                             \
                 mx_copy_frame(mx_f[MX_RADIUS], mx_out, mx_x, mx_y, mx_y_offset);                             \
             else                                                                                             \
-                mx_body(MX_D_ONLY, mx_f, 0, mx_out, mx_x, mx_y, mx_z0 + mx_plane, mx_t, mx_y_offset MX_STATE(MX_D_NULL)\
-                        MX_FIXED(MX_D_C_HERE));                                                              \
+                mx_body(MX_D_ONLY, mx_f, 0, mx_out, mx_x, mx_y, mx_z0 + mx_plane, mx_t, mx_y_offset MX_STATE(MX_D_NULL_IN)\
+                        MX_STATE(MX_D_NULL) MX_FIXED(MX_D_C_HERE));                                          \
         }                                                                                                    \
     }                                                                                                        \
-    MX_D_KERNEL void MX_D_BOUNDS mx_fused(MX_D_ARGUMENTS) {                                                  \
+    MX_D_KERNEL void MX_D_FUSED_BOUNDS mx_fused(MX_D_ARGUMENTS) {                                            \
         MX_STATE(MX_D_LEVEL_ONE)                                                                             \
-        const int mx_i = (int)MX_D_ITEM_OF_GROUP(0), mx_j = (int)MX_D_ITEM_OF_GROUP(1), mx_depth = (int)mx_planes;\
-        const int mx_x0 = MX_RADIUS + (int)(MX_D_GROUP(0) * MX_D_TILE_X), mx_r0 = (int)(MX_D_GROUP(1) * MX_D_TILE_Y);\
+        const int mx_i = (int)MX_D_ITEM_OF_GROUP(0), mx_j = (int)MX_D_ITEM_OF_GROUP(1), mx_in = mx_j * MX_D_ACROSS + mx_i;\
         const int mx_p0 = (int)(MX_D_GROUP(2) * MX_D_TILE_Z), mx_plane0 = mx_p0 - MX_RADIUS;                 \
-        const int mx_p1 = (int)(mx_p0 + MX_D_TILE_Z < mx_depth ? mx_p0 + MX_D_TILE_Z : mx_depth);            \
-        /* Its share of the group's cells of level l: where they are, in the group's memory as well, and whether they are beyond\
-         * the grid (0), of its frame (1) or computed (2). Rows of the group's width, which begin where lines do, and then\
-         * what is right of them. */                                                                         \
-        int mx_share_x[MX_D_SHARES], mx_share_y[MX_D_SHARES], mx_share_in[MX_D_SHARES], mx_share_kind[MX_D_SHARES];\
-        MX_D_UNROLL                                                                                          \
-        for (int mx_s = 0; mx_s < MX_D_SHARES; mx_s++) {                                                     \
-            const int mx_k = mx_s * (MX_D_ACROSS * MX_D_DOWN) + mx_j * MX_D_ACROSS + mx_i, mx_right = mx_k - MX_D_HIGH * MX_D_ACROSS;\
-            const int mx_a = mx_right < 0 ? mx_k % MX_D_ACROSS : MX_D_ACROSS + mx_right % (2 * MX_RADIUS);   \
-            const int mx_b = mx_right < 0 ? mx_k / MX_D_ACROSS : mx_right / (2 * MX_RADIUS);                 \
-            const int mx_x = mx_x0 - MX_RADIUS + mx_a, mx_row = mx_r0 - MX_RADIUS + mx_b;                    \
-            const int mx_beyond = mx_k >= MX_D_HIGH * MX_D_WIDE || mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS;\
-            const int mx_inner = mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS && mx_row >= 0 && mx_row < mx_rows;\
-            mx_share_x[mx_s] = mx_x, mx_share_y[mx_s] = (int)mx_y0 + mx_row, mx_share_in[mx_s] = mx_b * MX_D_WIDE + mx_a;\
-            mx_share_kind[mx_s] = mx_beyond ? 0 : mx_inner ? 2 : 1;                                          \
-            MX_D_FIX(mx_share_x[mx_s]);                                                                      \
-            MX_D_FIX(mx_share_y[mx_s]);                                                                      \
-            MX_D_FIX(mx_share_in[mx_s]);                                                                     \
-            MX_D_FIX(mx_share_kind[mx_s]);                                                                   \
-        }                                                                                                    \
-        int mx_own_x = mx_x0 + mx_i, mx_own_y = (int)mx_y0 + mx_r0 + mx_j;                                   \
-        int mx_own = (mx_j + MX_RADIUS) * MX_D_WIDE + mx_i + MX_RADIUS, mx_mine = mx_r0 + mx_j < mx_rows;    \
-        int mx_frame = mx_mine && MX_D_GROUP(0) == 0 ? mx_i : 2 * MX_RADIUS;                                 \
-        mx_mine = mx_mine && mx_own_x < MX_D_NX + MX_RADIUS;                                                 \
-        MX_D_FIX(mx_own_x);                                                                                  \
-        MX_D_FIX(mx_own_y);                                                                                  \
-        MX_D_FIX(mx_own);                                                                                    \
-        MX_D_FIX(mx_mine);                                                                                   \
-        MX_D_FIX(mx_frame);                                                                                  \
+        const int mx_p1 = (int)(mx_p0 + MX_D_TILE_Z < mx_planes ? mx_p0 + MX_D_TILE_Z : mx_planes);          \
+        /* Planes of the grid, counted from the window's first. */                                           \
+        const int mx_low = (int)(MX_RADIUS - mx_z0), mx_high = (int)(MX_D_NZ + MX_RADIUS - mx_z0);           \
+        const int mx_row = (int)(MX_D_GROUP(1) * MX_D_TILE_Y) - MX_RADIUS + mx_j, mx_y = (int)mx_y0 + mx_row;\
+        const int mx_x = (int)(MX_D_GROUP(0) * MX_D_TILE_X) + mx_i;                                          \
+        const int mx_computed = mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS, mx_ours = mx_row >= 0 && mx_row < mx_rows;\
+        const int mx_rim = mx_j < MX_RADIUS || mx_j >= MX_D_DOWN - MX_RADIUS || !mx_ours;                    \
+        /* What a work item does: reads; computes level l; then level l+1; or stores its column of the frame in x, of which\
+         * the first group has one end and the last the other. */                                            \
+        int mx_does = mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS ? 0 : mx_computed && mx_ours ? MX_D_DO_READ | MX_D_DO_ONE : MX_D_DO_READ;\
+        if ((mx_does & MX_D_DO_ONE) && !mx_rim && mx_i >= MX_RADIUS && mx_i < MX_D_ACROSS - MX_RADIUS) mx_does |= MX_D_DO_TWO;\
+        if (mx_does == MX_D_DO_READ && !mx_rim && (mx_x < MX_RADIUS || MX_D_GROUP(0) == (MX_D_NX - 1) / MX_D_TILE_X)) mx_does |= MX_D_DO_FRAME;\
+        MX_D_FIX(mx_does);                                                                                   \
         int mx_r[2 * MX_RADIUS + 1]; /* in the group's memory planes of level l around that of level l+1 */  \
         int mx_new = 0, mx_to_slot = mx_slot_of(mx_to_first, mx_p0, 0, mx_to_slots);                         \
         MX_D_OPEN(mx_plane0)                                                                                 \
         MX_D_UNROLL                                                                                          \
-        for (int mx_k = 0; mx_k <= 2 * MX_RADIUS; mx_k++) mx_r[mx_k] = 0;                                    \
+        for (int mx_k = 0; mx_k <= 2 * MX_RADIUS; mx_k++) {                                                  \
+            mx_r[mx_k] = 0;                                                                                  \
+            MX_STATE(MX_D_NONE)                                                                              \
+        }                                                                                                    \
+        MX_D_UNROLL                                                                                          \
+        for (int mx_k = 1; mx_k <= 2 * MX_RADIUS; mx_k++) {                                                  \
+            MX_STATE(MX_D_TAKE)                                                                              \
+        }                                                                                                    \
+        MX_D_UNROLL_PLANES                                                                                   \
         for (int mx_p = mx_plane0; mx_p < mx_p1 + MX_RADIUS; mx_p++) {                                       \
             MX_D_NEXT(mx_p)                                                                                  \
             MX_D_UNROLL                                                                                      \
-            for (int mx_k = 0; mx_k < 2 * MX_RADIUS; mx_k++) mx_r[mx_k] = mx_r[mx_k + 1];                    \
-            mx_r[2 * MX_RADIUS] = mx_new * (MX_D_HIGH * MX_D_WIDE);                                          \
-            mx_new = mx_next(mx_new, MX_D_RING);                                                             \
-            const int mx_kind = mx_p >= 0 && mx_p < mx_depth ? 2 : 3; /* of cells that are computed in this plane */\
-            MX_D_UNROLL                                                                                      \
-            for (int mx_s = 0; mx_s < MX_D_SHARES; mx_s++) {                                                 \
-                const int mx_in = mx_r[2 * MX_RADIUS] + mx_share_in[mx_s], mx_x = mx_share_x[mx_s], mx_y = mx_share_y[mx_s];\
-                if (mx_share_kind[mx_s] == mx_kind) {                                                        \
-                    mx_body(MX_D_FIRST, mx_f, 0, 0, mx_x, mx_y, mx_z0 + mx_p, mx_t, mx_y_offset MX_STATE(MX_D_HERE)\
-                            MX_FIXED(MX_D_C_HERE));                                                          \
-                } else if (mx_share_kind[mx_s] > 0) {                                                        \
-                    MX_STATE(MX_D_KEEP)                                                                      \
-                }                                                                                            \
+            for (int mx_k = 0; mx_k < 2 * MX_RADIUS; mx_k++) {                                               \
+                mx_r[mx_k] = mx_r[mx_k + 1];                                                                 \
+                MX_STATE(MX_D_SHIFT)                                                                         \
             }                                                                                                \
+            mx_r[2 * MX_RADIUS] = mx_new * (MX_D_DOWN * MX_D_ACROSS);                                        \
+            mx_new = mx_next(mx_new, MX_D_RING);                                                             \
+            {                                                                                                \
+                const int mx_k = 2 * MX_RADIUS;                                                              \
+                MX_STATE(MX_D_TAKE)                                                                          \
+            }                                                                                                \
+            MX_STATE(MX_D_KEEP)                                                                              \
+            if ((mx_does & MX_D_DO_ONE) && mx_p >= mx_low && mx_p < mx_high)                                     \
+                mx_body(MX_D_FIRST, mx_f, 0, 0, mx_x, mx_y, mx_z0 + mx_p, mx_t, mx_y_offset MX_STATE(MX_D_IN_FIRST)\
+                        MX_STATE(MX_D_PUT_FIRST) MX_FIXED(MX_D_C_HERE));                                     \
+            MX_STATE(MX_D_SHOW)                                                                              \
             MX_D_BARRIER;                                                                                    \
             if (mx_p - MX_RADIUS >= mx_p0) {                                                                 \
-                const int mx_in = mx_own;                                                                    \
                 MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                      \
                 mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                          \
-                if (mx_mine)                                                                                 \
-                    mx_body(MX_D_SECOND, mx_f, mx_r, mx_out, mx_own_x, mx_own_y, mx_z0 + mx_p - MX_RADIUS, mx_t + 1, mx_y_offset\
-                            MX_STATE(MX_D_HERE) MX_FIXED(MX_D_C_BEHIND));                                    \
-                for (int mx_k = mx_frame; mx_k < 2 * MX_RADIUS; mx_k += MX_D_ACROSS)                         \
-                    mx_copy_frame(mx_f[0], mx_out, mx_k < MX_RADIUS ? mx_k : (int)MX_D_NX + mx_k, mx_own_y, mx_y_offset);\
+                if (mx_does & MX_D_DO_TWO)                                                                      \
+                    mx_body(MX_D_SECOND, mx_f, mx_r, mx_out, mx_x, mx_y, mx_z0 + mx_p - MX_RADIUS, mx_t + 1, mx_y_offset\
+                            MX_STATE(MX_D_IN_SECOND) MX_STATE(MX_D_NULL) MX_FIXED(MX_D_C_BEHIND));           \
+                if (mx_does & MX_D_DO_FRAME) {                                                                 \
+                    MX_STATE(MX_D_STORE_FRAME)                                                               \
+                }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
     }
