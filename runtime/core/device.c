@@ -105,15 +105,19 @@ static uint64_t meminfo_bytes(const char *name) {
 
 /* What anonymous Buffers may fill: the memory that is available now or the cgroup's limit, whichever is less;
  * plus free swap where the backend lives on it. */
-static int memory_for_buffers(mx_device *d, mx_why *why) {
+static int memory_room(const struct mx_backend *backend, mx_why *why, uint64_t *bytes) {
     struct mx_machine machine;
     int err = mx_machine_detect_memory(why, &machine);
     if (err != 0) return err;
     uint64_t dram = mx_machine_dram_bytes(&machine), available = meminfo_bytes("MemAvailable");
     if (available != 0 && available < dram) dram = available;
-    d->found.place = (struct mx_place){.fd = -1, .path = "", .options = &d->options};
-    d->found.place.bytes = dram + (d->inner->locks_blocks ? meminfo_bytes("SwapFree") : 0);
+    *bytes = dram + (backend->locks_blocks ? meminfo_bytes("SwapFree") : 0);
     return 0;
+}
+
+static int memory_for_buffers(mx_device *d, mx_why *why) {
+    d->found.place = (struct mx_place){.fd = -1, .path = "", .options = &d->options};
+    return memory_room(d->inner, why, &d->found.place.bytes);
 }
 
 static uint64_t end_of_extents(const mx_device *d) {
@@ -140,17 +144,37 @@ uint64_t mx_device_room(const mx_device *d) {
     return bytes > used ? bytes - used : 0;
 }
 
-static int check_space(mx_device *d, mx_why *why) {
-    uint64_t need = d->options.expect_bytes;
-    bool anonymous = d->inner->anonymous;
-    if (need == 0 || d->options.resume) return 0;
-    uint64_t room = anonymous ? d->found.place.bytes : mx_place_capacity(&d->found, 0);
+static int refuse_for_space(const struct mx_backend *b, const char *path, uint64_t need, uint64_t room,
+                            mx_why *why) {
     if (need <= room) return 0;
-    return mx_fail(
-        why, -ENOSPC, "the Buffers need %s, but %.300s has %s for them; %s", mx_size(need).text,
-        anonymous ? (d->inner->locks_blocks ? "memory and swap together" : "memory") : d->found.path,
-        mx_size(room).text,
-        anonymous ? "choose a smaller problem or another backend" : "free space or name another place");
+    return mx_fail(why, -ENOSPC, "the Buffers need %s, but %.300s has %s for them; %s", mx_size(need).text,
+                   !b->anonymous     ? path
+                   : b->locks_blocks ? "memory and swap together"
+                                     : "memory",
+                   mx_size(room).text,
+                   b->anonymous ? "choose a smaller problem or another backend"
+                                : "free space or name another place");
+}
+
+static int check_space(mx_device *d, mx_why *why) {
+    const uint64_t need = d->options.expect_bytes;
+    if (need == 0 || d->options.resume) return 0;
+    const uint64_t room = d->inner->anonymous ? d->found.place.bytes : mx_place_capacity(&d->found, 0);
+    return refuse_for_space(d->inner, d->found.path, need, room, why);
+}
+
+int mx_device_check_room(const struct mx_device_options *options, mx_why *why) {
+    const struct mx_backend *b = mx_backend_find(options->backend);
+    char path[4096] = "";
+    bool directory;
+    struct stat st;
+    uint64_t room = 0;
+    if (b == NULL) return 0;
+    int err = b->anonymous ? memory_room(b, NULL, &room)
+                           : mx_place_name(options->path, NULL, path, &directory, &st);
+    if (err == 0 && !b->anonymous) err = mx_place_room(path, &st, &room);
+    if (err < 0) return 0;
+    return refuse_for_space(b, path, options->expect_bytes, room, why);
 }
 
 /* ---- open and close */

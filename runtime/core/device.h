@@ -34,6 +34,9 @@ struct mx_device {
  * and what was there before given up, by mx_device_take. Until then Buffers are made and opened as ever, and
  * nothing may be written to them; a device that is closed before leaves the place as it was. */
 int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why, mx_device **out);
+/* Would there be room for options->expect_bytes in a new store? For who only asks: opens and makes nothing.
+ * -ENOSPC as mx_device_open; 0 as well where nothing can be found out. */
+int mx_device_check_room(const struct mx_device_options *options, mx_why *why);
 /* 0, also where there is nothing to wait for. Errors as mx_device_open's. */
 int mx_device_take(mx_device *device, mx_why *why);
 /* Of the newest superblock. */

@@ -476,6 +476,25 @@ uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes) {
     return bytes > MX_DATA_OFFSET_BYTES ? bytes - MX_DATA_OFFSET_BYTES : 0;
 }
 
+int mx_place_room(const char *path, const struct stat *st, uint64_t *bytes) {
+    char name[4096];
+    struct mx_storage s;
+    snprintf(name, sizeof name, "%s", path);
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ENOENT) { /* the directory that it would be in */
+        char *slash = strrchr(name, '/');
+        if (slash != NULL) slash[slash == name] = 0;
+        fd = open(slash != NULL ? name : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    }
+    if (fd < 0) return -errno;
+    const int err = mx_storage_facts(fd, NULL, &s);
+    close(fd);
+    if (err < 0) return err;
+    *bytes = s.bytes + (s.block_device ? 0 : (uint64_t)st->st_blocks * 512);
+    *bytes -= *bytes < MX_DATA_OFFSET_BYTES ? *bytes : MX_DATA_OFFSET_BYTES;
+    return 0;
+}
+
 void mx_place_trim(struct mx_found *found, uint64_t used_bytes) {
     struct stat st;
     if (found->place.block_device || fstat(found->place.fd, &st) != 0) return;

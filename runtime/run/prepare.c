@@ -82,12 +82,11 @@ static const struct {
     {"commit-every", is_stored, "its Buffers end with the process"},
 };
 
-static int check_backend_options(struct mx_run *r) {
+static void say_what_the_backend_ignores(const struct mx_run *r) {
     for (size_t i = 0; i < sizeof backend_options / sizeof backend_options[0]; i++)
         if (mx_option_given(&r->o, backend_options[i].option) && !backend_options[i].useful(r->backend))
-            return mx_fail(&r->why, -EINVAL, "--%s has no effect on backend %s: %s; leave it out",
-                           backend_options[i].option, r->backend->name, backend_options[i].why);
-    return 0;
+            mx_run_remark(r, "--%s has no effect on backend %s: %s", backend_options[i].option,
+                          r->backend->name, backend_options[i].why);
 }
 
 static int take_place(struct mx_run *r) {
@@ -106,7 +105,7 @@ static int take_place(struct mx_run *r) {
                        r->backend->name);
     if (r->o.backend == NULL) r->o.backend = r->backend->name;
     r->resident = mx_face_of(r->backend) == MX_TUNE_RESIDENT;
-    return check_backend_options(r);
+    return 0;
 }
 
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
@@ -115,6 +114,7 @@ static void say_what_is_useless(const struct mx_run *r) {
     if (r->o.path != NULL && r->backend->anonymous)
         mx_run_remark(r, "-d %.200s has no effect: backend %s keeps its Buffers in memory; leave it out",
                       r->o.path, r->backend->name);
+    say_what_the_backend_ignores(r);
     if (r->o.threads > r->report.machine.cores)
         mx_run_remark(r,
                       "--threads %lld: this process may use %d cores, and more threads wait for one another; "
@@ -521,7 +521,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     if (mx_run_has_store(r) && r->rest.nt > 0 && r->n_buffers < least) r->n_buffers = least;
     r->commit_every_s = mx_run_has_store(r) ? r->note.commit_every : 0;
     r->ranks.silent = r->ranks.rank > 0; /* all find it wrong */
-    if (!possible && mx_option_given(&r->o, "commit-every"))
+    if (!possible && !r->backend->anonymous && mx_option_given(&r->o, "commit-every"))
         return mx_fail(
             &r->why, -EINVAL,
             "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out, or "
@@ -848,6 +848,15 @@ uint32_t mx_run_workers(const struct mx_run *r) {
     if (r->o.workers > 0 || !elsewhere) return (uint32_t)r->o.workers;
     const int32_t threads = r->tuned.plan.threads; /* 0 = not known: as many as it takes by itself */
     return (uint32_t)(threads < 64 ? threads : 64);
+}
+
+/* Of one rank's directory of several, which is yet to be made, nothing is known. */
+int mx_run_check_room(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    const struct mx_device_options d = {
+        .size = sizeof d, .backend = o->backend, .path = o->path, .expect_bytes = stored_bytes(r)};
+    const bool known = r->backend->anonymous || (o->path != NULL && !mx_is_rank(&r->ranks));
+    return known ? mx_device_check_room(&d, &r->why) : 0;
 }
 
 static int open_device(struct mx_run *r) {

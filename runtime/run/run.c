@@ -302,6 +302,7 @@ static int prepare(struct mx_run *r) {
     if (err == 0) err = mx_run_request(r);
     if (err == 0) err = mx_run_plan(r);
     if (err == 0) err = mx_run_check_note(r);
+    if (err == 0 && r->o.dry_run) err = mx_run_check_room(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_outputs(r);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_store(r);

@@ -197,6 +197,8 @@ double mx_run_seconds_a_sweep(const struct mx_run *r);
 int mx_run_take_in_place(struct mx_run *r);
 /* -ESTALE with a sentence: one of them is not what it was. */
 int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why);
+/* Of a dry run: is there room for the Buffers, which mx_run_open_store would refuse to be without? */
+int mx_run_check_room(struct mx_run *r);
 /* Copying threads of a mapped backend, 0 = as many as it takes by itself: with an accelerator that computes
  * elsewhere all threads of the plan, which have nothing else to do, and copy what goes through its bus. */
 uint32_t mx_run_workers(const struct mx_run *r);

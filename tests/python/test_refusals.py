@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What cannot be done is refused before anything is touched: exit status 2 and a sentence that names the value."""
+import re
 import resource
 import shutil
 import signal
@@ -298,3 +299,24 @@ def test_memory_for_a_verification(memext, place, tmp_path):
     memext.refused(*words, "-t", 12, "--dram", "28MiB", naming=["verification needs", "--dram"])
     memext.refused(*words, "-t", 2000, "--in-place", naming=["2048", "4000", "--in-place or --verify"])
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("backend", ["uring", "mmap"])
+def test_dry_run_refuses_what_does_not_fit(memext, place, backend):
+    """A grid that the file system has no room for: the sentence of the run, and nothing is made."""
+    free = shutil.disk_usage(place).free
+    n = int((free / 8) ** (1 / 3)) + 100  # one Buffer would be as large as what is free; there are two
+    words = ["run", "-n", n, n, n, "-t", 4, "-d", place, "--backend", backend, "--algorithm", "stream"]
+    said = [memext(*words, *more) for more in (["--dry-run"], [])]
+    assert [done.returncode for done in said] == [2, 2] and "the Buffers need" in said[0].stderr
+    first, second = (re.sub(r"has [0-9.]+ \w+ for them", "", done.stderr) for done in said)  # other programs write meanwhile
+    assert first == second and list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", [["--force"], ["--keep"], ["--sqpoll"], ["--no-register"], ["--advice", "schedule"], ["--commit-every", 5]])
+def test_option_without_effect_is_told_and_ignored(memext, option):
+    """So that a script can vary the backend."""
+    words = ["run", *SMALL, "--backend", "dram"]
+    done = memext(*words, *option)
+    assert done.returncode == 0 and f"{option[0]} has no effect on backend dram" in done.stderr
+    assert memext(*words, *option, "--quiet").stderr == ""
