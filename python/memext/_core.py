@@ -84,6 +84,22 @@ def generation_of(state: bytes) -> int:
     return int.from_bytes(state[:8], "little")
 
 
+class Hashes:
+    """What --integrity keeps of a Buffer of a store: MemextError with errno ENODATA where it keeps nothing."""
+
+    def __init__(self, path: Any, buffer: str):
+        why, out = new_why(), ffi.new("mx_hashes **")
+        check(lib.mx_hashes_open(_path(path), buffer.encode(), why, out), why)
+        self._hashes = ffi.gc(out[0], lib.mx_hashes_free)
+        self.unit_bytes, self.bytes = lib.mx_hashes_unit_bytes(self._hashes), lib.mx_hashes_bytes(self._hashes)
+
+    def damage(self, offset: int, data: Any) -> int | None:
+        """Whole units as they were read from this byte of the Buffer on: the first byte of the first one that is not as it was written."""
+        found = ffi.new("uint64_t *")
+        code = lib.mx_hashes_check(self._hashes, offset, len(data), ffi.from_buffer(data), found)
+        return None if check(0 if code == -errno.EBADMSG else code) == code else found[0]
+
+
 def _path(path: Any) -> bytes:
     import os
     return os.fsencode(os.fspath(path))

@@ -19,6 +19,7 @@ from . import _core
 from .errors import MemextError
 
 _GAP_BYTES = 16 << 10  # rows this near to each other are read in one piece
+_PIECE_BYTES = 8 << 20
 
 
 def _refuse(sentence: str, number: int = errno.EINVAL) -> MemextError:
@@ -151,16 +152,16 @@ def _count(s: slice) -> int:
 
 
 class RawArray(Array):
-    """Cells in a file at regular distances: raw files, .npy, NRRD, contiguous HDF5, and stores."""
+    """Cells in a file at regular distances: raw files, .npy, NRRD, contiguous HDF5, and stores. hashed: what --integrity keeps of the cells of a store."""
 
     def __init__(self, path: Any, shape: tuple[int, ...], dtype: Any, offset: int = 0, row_pitch: int | None = None,
-                 plane_pitch: int | None = None, name: str | None = None, check: _Unchanged | None = None):
+                 plane_pitch: int | None = None, name: str | None = None, check: _Unchanged | None = None, hashed: _Hashed | None = None):
         super().__init__(shape, dtype)
         self.path, self.offset = pathlib.Path(path), offset
         self.row_pitch = row_pitch if row_pitch is not None else self.shape[2] * self.dtype.itemsize
         self.plane_pitch = plane_pitch if plane_pitch is not None else self.shape[1] * self.row_pitch
         self.name = name or self.path.name
-        self._check = check
+        self._check, self._hashed = check, hashed
         self.in_place = (self.row_pitch == self.shape[2] * self.dtype.itemsize and self.plane_pitch == self.shape[1] * self.row_pitch)
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
@@ -195,8 +196,9 @@ class RawArray(Array):
         cell = self.dtype.itemsize
         width, rows = (x.stop - x.start) * cell, range(y.start, y.stop, y.step)
         at = self.offset + z * self.plane_pitch + x.start * cell
-        near = y.step * self.row_pitch - width <= _GAP_BYTES
-        group = max(1, (8 << 20) // (y.step * self.row_pitch)) if near else 1
+        unit = self._hashed.unit_bytes if self._hashed is not None else 0  # is read as a whole
+        near = y.step * self.row_pitch - width <= max(_GAP_BYTES, unit)
+        group = max(1, max(_PIECE_BYTES, unit) // (y.step * self.row_pitch)) if near else 1
         for first in range(0, len(rows), group):
             some = rows[first:first + group]
             data = np.empty((some[-1] - some[0]) * self.row_pitch + width, "u1")
@@ -205,6 +207,33 @@ class RawArray(Array):
             out[first:first + group] = cells
 
     def _fill(self, fd: int, at: int, view: memoryview) -> None:
+        if self._hashed is None:
+            self._transfer(fd, at, view)
+            return
+        for low, high in self._hashed.pieces(at, len(view)):
+            direct = at <= low and high <= at + len(view)
+            piece = view[low - at:high - at] if direct else memoryview(bytearray(high - low))
+            self._transfer(fd, low, piece)
+            damage = self._hashed.damage(low, piece)
+            if damage is not None:
+                self._damaged(damage)
+            if not direct:
+                first, end = max(at, low), min(at + len(view), high)
+                view[first - at:end - at] = piece[first - low:end - low]
+
+    def _damaged(self, at: int) -> None:
+        """at: of the first unit in the file that is not as it was written; or a run has gone on meanwhile."""
+        if self._check is not None:
+            self._check.after()
+        assert self._hashed is not None
+        base = self.offset - (self.offset - self._hashed.begin) % self.plane_pitch  # of the first plane, with whatever else its rows hold
+        first, last = (at - base) // self.plane_pitch, (at + self._hashed.unit_bytes - 1 - base) // self.plane_pitch
+        first, last = (min(max(z, 0), self.shape[0] - 1) for z in (first, last))
+        where = f"plane {first}" if first == last else f"planes {first} to {last}"
+        raise MemextError(f"{self.path}: {self.name}, {where}, gave other data than was written: the checksum of the unit at byte {at} differs; "
+                          "the device or its memory is faulty", errno.EBADMSG, 3)
+
+    def _transfer(self, fd: int, at: int, view: memoryview) -> None:
         while view:
             try:
                 n = os.preadv(fd, [view[:1 << 30]], at)
@@ -434,6 +463,26 @@ class _Unchanged:
         raise _refuse(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
 
 
+class _Hashed:
+    """What --integrity keeps of a Buffer that begins at this byte of its store: cells are read in whole units, each of which is compared."""
+
+    def __init__(self, path: pathlib.Path, buffer: str, begin: int):
+        self._hashes, self.begin = _core.Hashes(path, buffer), begin
+        self.unit_bytes, self.end = self._hashes.unit_bytes, begin + self._hashes.bytes
+
+    def pieces(self, at: int, count: int) -> Iterator[tuple[int, int]]:
+        """First byte and end of pieces of the file, whole units, that hold these bytes."""
+        unit, step = self.unit_bytes, max(1, _PIECE_BYTES // self.unit_bytes) * self.unit_bytes
+        low = at - (at - self.begin) % unit
+        end = min(at + count + (self.begin - at - count) % unit, self.end)
+        for first in range(low, end, step):
+            yield first, min(first + step, end)
+
+    def damage(self, at: int, piece: memoryview) -> int | None:
+        found = self._hashes.damage(at - self.begin, piece)
+        return None if found is None else self.begin + found
+
+
 class Store:
     """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame.
 
@@ -448,6 +497,7 @@ class Store:
             state, self.info = _core.state_of(path)[1], _core.look(path)
         self.path = pathlib.Path(self.info["place"])
         self._unchanged = _Unchanged(self.path, state, place)
+        self._hashed: dict[str, _Hashed | None] = {}
         self.state: str = self.info["state"]
         self.step: int = self.info["step"]
 
@@ -511,7 +561,23 @@ class Store:
         dtype, row, plane = np.dtype("<" + type_name(a["dtype"])), a["row_pitch_bytes"], a["plane_pitch_bytes"]
         shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *(n - 2 * off for n in self.shape[1:])
         offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
-        return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged)
+        return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged, self._hashes(a["buffer"]))
+
+    def _hashes(self, buffer: str) -> _Hashed | None:
+        """None without --integrity, and of a read-only field of which an older memext kept none."""
+        if not self.info.get("integrity_unit_bytes"):
+            return None
+        if buffer not in self._hashed:
+            begin = next(e["offset_bytes"] for e in self.info["extents"] if e["name"] == buffer)
+            try:
+                self._hashed[buffer] = _Hashed(self.path, buffer, begin)
+            except MemextError as error:
+                if self._unchanged.now()[1] != self._unchanged.state:
+                    self._unchanged.gone_on()
+                if error.errno != errno.ENODATA or not buffer.startswith("field-"):
+                    raise
+                self._hashed[buffer] = None
+        return self._hashed[buffer]
 
     def discard(self, no_lock: bool = False) -> None:
         """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on. What a run has made of it

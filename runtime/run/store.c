@@ -94,6 +94,7 @@ static void add_array(json_t *list, const struct mx_note *n, const char *name, e
     json_t *o = json_object();
     put(o, "name", json_string(name));
     put(o, "dtype", json_string(mx_dtype_name(dtype)));
+    put(o, "buffer", json_string(extent->name));
     put(o, "offset_bytes", json_integer((json_int_t)extent->offset_bytes + offset_bytes));
     put(o, "row_pitch_bytes", json_integer(row_pitch_bytes));
     put(o, "plane_pitch_bytes", json_integer(plane_pitch_bytes));

@@ -2,11 +2,13 @@
 # ruff: noqa: F401, F811 - fixtures
 """Stores as arrays in Python: those of ranks have the planes that they say, and what a run writes over meanwhile is not handed out."""
 import os
+import re
 import shutil
 
 import numpy as np
 import pytest
 from conftest import ROOT
+from test_integrity import PLANS, fields, flip  # fixture: fields
 from test_python_package import cache, environment, mx  # fixtures
 
 DIFFUSION = ROOT / "systems" / "diffusion.c"
@@ -120,6 +122,78 @@ def test_a_store_that_is_only_read_by_others_is_read(mx, gone_over, memext, tmp_
     want = np.asarray(store["u"])
     memext("export", place, "-o", tmp_path / "u.npy")
     assert np.array_equal(store["u"], want) and np.array_equal(np.load(tmp_path / "u.npy"), want)
+
+
+# ------------------------------------------------------------------ --integrity
+
+@pytest.fixture(scope="module", params=[(system, plan, backend) for system in ("diffusion", "wave") for plan, backend in (("stream", "uring"), ("strips", "uring"),
+                                                                                                                       ("redundant", "mmap"))], ids="-".join)
+def hashed(request, memext, fields, tmp_path_factory):
+    """(directory of a store with hashes of rows, of planes and, of a small read-only field, of several planes; its fields as they were written)"""
+    system, plan, backend = request.param
+    place = tmp_path_factory.mktemp("hashed")
+    memext.run(*fields[system], "-t", 6, "--integrity", "--keep", "-d", place, "--plan", PLANS[plan], "--backend", backend)
+    return place
+
+
+def cell_of(array, z, y, x):
+    """Its byte in the file, by what `info` says of the array."""
+    return array.offset + z * array.plane_pitch + y * array.row_pitch + x * array.dtype.itemsize
+
+
+def test_what_is_damaged_in_a_store_is_not_handed_out(mx, hashed, quick_place):
+    """Of every field, whatever the shape of the read: what is read is what was written, or a sentence with the field and its planes, status 3."""
+    shutil.copytree(hashed, quick_place, dirs_exist_ok=True)
+    whole = {name: np.asarray(a) for name, a in ((n, mx.open(hashed)[n]) for n in mx.open(hashed).fields)}
+    file, reads = quick_place / "memext.store", [np.s_[...], np.s_[11], np.s_[:, 5], np.s_[..., 7], np.s_[2:15:3, ::2, 1:9], np.s_[11, 5, 7], np.s_[12:], np.s_[:3, 1:3]]
+    for name, cells in whole.items():
+        flip(file, cell_of(mx.open(quick_place)[name], 11, 5, 7))
+        for key in reads:
+            array = mx.open(quick_place)[name]
+            try:
+                found = array[key]
+            except mx.MemextError as error:
+                assert (error.errorname, error.status) == ("EBADMSG", 3) and name in str(error), error
+                first, last = map(int, re.search(r"planes? (\d+)(?: to (\d+))?,", str(error)).groups(default="11"))
+                assert first <= 11 <= last
+            else:
+                assert np.array_equal(found, cells[key]), (name, key)
+        for key in reads[0], reads[1], reads[2], reads[5]:
+            with pytest.raises(mx.MemextError, match="other data than was written"):
+                mx.open(quick_place)[name][key]
+        flip(file, cell_of(mx.open(quick_place)[name], 11, 5, 7))
+    for name in ("u", "k") if "u" in whole else ("p",):
+        inner = mx.open(quick_place).part(name, False)
+        assert np.array_equal(inner, whole[name][tuple(slice(mx.open(quick_place).frame, -mx.open(quick_place).frame) for _ in range(3))])
+
+
+@pytest.mark.parametrize("reader", [r for r in READERS if r != "a run"])
+def test_whatever_reads_a_damaged_store_says_so(mx, memext, quick_place, tmp_path, reader):
+    if reader == "pyramid":
+        pytest.importorskip("h5py", reason="h5py is not installed")
+    memext.run("-n", 20, 21, 22, "-d", quick_place, "--keep", "--plan", "stream by=21 bt=1 threads=1", "-t", 2, "--init", "random", "--integrity")
+    flip(quick_place / "memext.store", cell_of(mx.open(quick_place)["u"], 4, 2, 3))
+    if reader == "sections":
+        flip(quick_place / "memext.store", cell_of(mx.open(quick_place)["u"], 12, 2, 3))
+    plane = {"pyramid": 3, "without a frame": 3, "sections": 12}.get(reader, 4)
+    with pytest.raises(mx.MemextError, match=f"u, plane {plane}, gave other data than was written"):
+        READERS[reader](mx, mx.open(quick_place), tmp_path)
+
+
+def test_hashes_that_are_damaged_themselves(mx, memext, quick_place):
+    """They are none: the store is damaged. Without --integrity nothing is compared."""
+    words = ["-n", 20, 21, 22, "-d", quick_place, "--keep", "--plan", "stream by=21 bt=1 threads=1", "-t", 2, "--init", "random"]
+    memext.run(*words, "--integrity")
+    store = mx.open(quick_place)
+    table = next(e for e in store.info["extents"] if e["name"] == store.info["buffer"] + ".sum")
+    flip(quick_place / "memext.store", table["offset_bytes"] + 4096 + 5)
+    with pytest.raises(mx.MemextError, match="hashes of the Buffer .* have changed"):
+        mx.open(quick_place)["u"]
+    flip(quick_place / "memext.store", table["offset_bytes"] + 4096 + 5)
+    np.asarray(mx.open(quick_place)["u"])
+    memext.run(*words, "--force")
+    flip(quick_place / "memext.store", cell_of(mx.open(quick_place)["u"], 4, 2, 3))
+    np.asarray(mx.open(quick_place)["u"])
 
 
 # ------------------------------------------------------------------ places and files of a program that goes elsewhere

@@ -190,10 +190,26 @@ int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
  * plane_pitch_bytes of every field in the file: of its first cell, frame counted, which reaches
  * problem.h cells beyond nx and ny on every side. `planes` counts its planes: frame_low of a frame, nz,
  * frame_high of a frame, problem.h each. In the store of a rank a field of the state has no frame where the
- * planes of another rank follow (0); a read-only field has. They hold step `step` until somebody goes on with
- * the store: look at its generation again after a read. *out is to be given to free(). Errors as above;
- * -ENOMEM. */
+ * planes of another rank follow (0); a read-only field has. `buffer` names the Buffer that a field lies in.
+ * They hold step `step` until somebody goes on with the store: look at its generation again after a read.
+ * *out is to be given to free(). Errors as above; -ENOMEM. */
 int mx_store_report(const char *path, mx_why *why, char **out);
+
+/* The hashes of --integrity, for programs that read a store's file themselves: those of the Buffer `buffer`
+ * of `arrays` as the last commit saved them. Reads only. Errors as above; -ENODATA (none are kept of this
+ * Buffer), -EBADMSG (they have changed themselves), -ENOMEM. */
+typedef struct mx_hashes mx_hashes;
+int mx_hashes_open(const char *path, const char *buffer, mx_why *why, mx_hashes **out);
+void mx_hashes_free(mx_hashes *hashes); /* NULL allowed */
+/* What one hash is of; the last unit may be shorter. */
+uint64_t mx_hashes_unit_bytes(const mx_hashes *hashes);
+/* Where the last unit of the Buffer ends. */
+uint64_t mx_hashes_bytes(const mx_hashes *hashes);
+/* Compares what was read from byte offset_bytes of the Buffer on, whole units: 0, or -EBADMSG with the first
+ * byte of the first unit that differs in *damage. A unit that no hash is known of passes. -EINVAL: these are
+ * no whole units. Any thread may call. */
+int mx_hashes_check(const mx_hashes *hashes, uint64_t offset_bytes, uint64_t bytes, const void *data,
+                    uint64_t *damage);
 
 /* Gives up a store: its file in a directory goes, a file or block device may be overwritten from then on.
  * generation and run: as mx_store_report told of it (`run`, a number; 0 = none), so that nobody's state goes
