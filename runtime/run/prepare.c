@@ -273,6 +273,23 @@ static int open_pending(struct mx_run *r) {
     return err;
 }
 
+/* What is complete is only read: by mmap, where the backend cannot transfer its planes or its hashes. */
+static void take_reader(struct mx_run *r) {
+    const struct mx_backend *asked = mx_backend_find(r->o.backend != NULL ? r->o.backend : "");
+    const struct mx_note *n = &r->note;
+    if (!mx_run_has_store(r) || r->o.problem.nt > r->first_time || n->pending || asked == NULL ||
+        asked->face != MX_FACE_TRANSFER)
+        return;
+    const int64_t align = mx_place_align(&r->o, asked, NULL);
+    if (align == 0 || (n->layout.plane_pitch_bytes % align == 0 && n->integrity_unit % align == 0)) return;
+    if (r->ranks.rank == 0)
+        mx_run_remark(r,
+                      "nothing is left to compute, and %s transfers multiples of %lld bytes: the store is "
+                      "read by mmap",
+                      asked->name, (long long)align);
+    r->o.backend = "mmap";
+}
+
 /* Problem, layout and origin are those of the store; backend and plan are, unless others are asked for. */
 static int take_store(struct mx_run *r) {
     struct mx_store_facts *store = calloc(1, sizeof *store);
@@ -315,6 +332,7 @@ static int take_store(struct mx_run *r) {
         r->resumed = true;
         mx_run_committed(r);
         r->report.resumed_from = r->note.time;
+        if (err == 0 && !r->comparing) take_reader(r);
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
         if (r->comparing)
             ;
@@ -957,7 +975,7 @@ static int open_fixed(struct mx_run *r) {
 static int open_faces(struct mx_run *r) {
     uint64_t bytes = (uint64_t)r->report.side_file_bytes;
     int err = -ENOENT;
-    if (bytes == 0) return 0;
+    if (bytes == 0 || (mx_run_has_store(r) && r->rest.nt == 0)) return 0;
     for (int i = 1; r->faces == NULL; i++) {
         char name[16];
         snprintf(name, sizeof name, i == 1 ? "faces" : "faces-%d", i);

@@ -35,6 +35,9 @@ static bool ghost_rows_fit(const struct job *job, const struct mx_plan *plan) {
 bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan) {
     const struct mx_layout *l = mx_job_layout(job, plan);
     const int64_t align = job->request->offset_align_bytes;
+    /* Of a state that is complete whole planes are read, and no field of C. */
+    if (job->request->layout != NULL && job->request->problem->nt == 0)
+        return job->request->face != MX_TUNE_TRANSFER || align == 0 || l->plane_pitch_bytes % align == 0;
     if (job->request->whole_planes && job->algorithm->cuts_y(&job->problem, plan)) return false;
     if (!ghost_rows_fit(job, plan)) return false;
     if (job->request->layout == NULL || job->request->face != MX_TUNE_TRANSFER || align == 0) return true;

@@ -4,7 +4,7 @@ import json
 
 import numpy
 import pytest
-from conftest import random_grid
+from conftest import ROOT, random_grid
 
 NX, NY, NZ, NT = 30, 29, 31, 23
 GRID = ["-n", NX, NY, NZ, "-t", NT]
@@ -198,6 +198,23 @@ def test_hashes_of_short_rows(memext, place, whole, tmp_path):
     assert memext("export", place, "-o", tmp_path / "r.npy").returncode == 0
     done, report = resume(memext, place)
     assert done.returncode == 0 and report["checksum"] == whole, done.stderr
+
+
+@pytest.mark.parametrize("integrity", [[], ["--integrity"]], ids=["plain", "integrity"])
+@pytest.mark.parametrize("made", ["redundant", "stream", "direct"])
+def test_what_is_complete_is_done(memext, quick_place, tmp_path, made, integrity):
+    """A file that is read in place, rows from the other end of y: whatever could not go on with that store, by whichever backend, reports what there is."""
+    if made == "direct" and integrity:
+        pytest.skip("direct loads nothing that could be checked")
+    numpy.save(tmp_path / "eps.npy", numpy.random.default_rng(0).random((18, 14, 22), "f4") + 1)
+    begun = memext.run("--kernel", ROOT / "systems/fdtd.c", "-n", 20, 12, 16, "-t", 6, "--init", "random", "--field", f"eps={tmp_path}/eps.npy",
+                       "--side", "y=periodic", "-d", quick_place, "--keep", "--backend", "mmap", "--algorithm", made, *integrity)
+    for words in [], ["--backend", "mmap"], ["--backend", "uring"], ["--backend", "aio"], ["--verify"], ["--algorithm", "stream", "-t", 6]:
+        again = memext.run("--resume", "-d", quick_place, *words)
+        assert again["checksum"] == begun["checksum"] and again["updates"] == 0, words
+    memext.run("--resume", "-d", quick_place, "--backend", "aio", "-o", f"ex={tmp_path}/ex.npy")
+    memext("export", quick_place, "-o", f"ex={tmp_path}/exported.npy")
+    assert (tmp_path / "ex.npy").read_bytes() == (tmp_path / "exported.npy").read_bytes()
 
 
 def flip(path, at):
