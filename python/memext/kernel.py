@@ -169,6 +169,9 @@ class Kernel:
             found[name] = declared or given or self._undeclared
         return found
 
+    def has_field(self, name: str) -> bool:
+        return name in self.state or name in self.partner or name in self.fixed
+
     def try_types(self) -> None:
         """What cannot be translated is refused here, not when a run begins: with read-only fields of float64, or else of uint8."""
         try:
@@ -234,6 +237,10 @@ class _Code:
             self.cells = [parts[0].translate(dtypes, self.real, kernel.state)]
         old = any(cell.reads_old() for cell in self.cells)
         self.form = kernel._form or ("leapfrog" if old else "jacobi")
+        taken = [n for n in kernel.state if self.form == "leapfrog" and kernel.has_field(f"{n}_old")]
+        if taken:
+            raise KernelError(f"{kernel.name} has a field {taken[0]}_old and reads {taken[0]}.old, and a run calls both {taken[0]}_old: "
+                              "give the field another name", parts[0].file, parts[0].line)
         state = set(kernel.state + kernel.partner)
         self.radius = max(1, *(cell.reach(state) for cell in self.cells))
         self.fixed_radius = max(cell.reach(set(kernel.fixed)) for cell in self.cells)
@@ -326,7 +333,7 @@ class _Code:
         a = {n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.state}
         c = {n: np.asarray(arrays[n]).astype(self.dtypes[n], copy=False) for n in k.fixed}
         b = ({n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.partner} if k.partner else
-             {n: np.array(arrays.get(f"{n}_old", arrays[n]), dtype=self.dtypes[n]) for n in k.state})
+             {n: np.array(arrays[n] if k.has_field(f"{n}_old") else arrays.get(f"{n}_old", arrays[n]), dtype=self.dtypes[n]) for n in k.state})
         shape = next(iter(a.values())).shape
         inner = tuple(slice(h, n - h) for n in shape)
         size = [n - 2 * h for n in shape]

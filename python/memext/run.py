@@ -333,7 +333,8 @@ class Run:
         unknown = [n for n in self._dtype if n not in k.state + k.partner] if isinstance(self._dtype, Mapping) else []
         if unknown:
             raise MemextError(f"dtype names {', '.join(map(str, unknown))}: the state of {k.name} is {', '.join(k.state + k.partner)}", errno.EINVAL)
-        self._names = k.state + k.partner + [f"{n}_old" for n in k.state if f"{n}_old" in given] + k.fixed
+        before = [f"{n}_old" for n in k.state if f"{n}_old" in given]  # the step before, where no field of the kernel is called so
+        self._names = k.state + k.partner + [n for n in before if not k.has_field(n)] + k.fixed
 
     def _take_fields(self) -> None:
         given = dict(self._given)
@@ -352,7 +353,7 @@ class Run:
             self._state = {n: self.code.dtypes[n] for n in k.state + k.partner}
             self._fixed = {n: self.code.dtypes[n] for n in k.fixed}
             for n in self._names:
-                if n.endswith("_old") and n not in self._state and n not in self._fixed:
+                if not k.has_field(n):
                     if self.code.form != "leapfrog":
                         raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
                     self._state[n] = self.code.dtypes[n[:-4]]
@@ -407,7 +408,7 @@ class Run:
         types = {**self._state, **self._fixed}
         for name in self._names:
             value = self._fields[name]
-            library_name = name[:-4] + ".old" if name.endswith("_old") else name
+            library_name = name if self.kernel is None or self.kernel.has_field(name) else name[:-4] + ".old"
             if isinstance(value, str):
                 file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
                 continue
@@ -666,7 +667,7 @@ class Run:
             raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         if self.kernel is None:
             raise MemextError("reductions are of kernels: the built-in stencils have none", errno.ENOTSUP)
-        arrays = {n: self[n] for n in self._state if not n.endswith("_old") or n in self.kernel.state}
+        arrays = {n: self[n] for n in self._state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
         for n in self._fixed:
             arrays[n] = self.store[n] if n in stored else self._fields[n]  # type: ignore[assignment]

@@ -247,6 +247,35 @@ def test_a_copy_of_a_reduction_takes_what_is_there_now(mx, tmp_path):
         assert run.reduce(again).total == run.reduce(m.total).total == 0.25 * 3 * 4 * 5
 
 
+OLD = {"alone": "@mx.kernel\ndef cell(u_old): return u_old[1, 0, 0] / 2 + u_old / 8\n",
+       "beside u": "@mx.kernel\ndef cell(u, u_old): return u[1, 0, 0] / 2 + u_old[0, 0, -1] / 8, u_old / 2 + u\n",
+       "read only": "@mx.kernel(fixed='u_old')\ndef cell(u, u_old): return (u if u_old > 0.5 else u[1, 0, 0]) / 2 + u_old\n",
+       "leapfrog": "@mx.kernel\ndef cell(u_old): return u_old[1, 0, 0] / 2 + u_old.old / 8\n",
+       "staggered": "def a(u_old, u): return u_old.old - (u - u[-1, 0, 0]) / 8\ndef b(u, u_old): return u.old - (u_old - u_old[1, 0, 0]) / 8\n"
+                    "cell = mx.staggered(a, b)\n"}
+
+
+@pytest.mark.parametrize("case", OLD)
+@pytest.mark.parametrize("backend", [{"backend": "dram"}, {}], ids=["dram", "store"])
+def test_a_field_may_be_named_as_an_old_value(mx, tmp_path, case, backend):
+    cell, rng = load(module(tmp_path, OLD[case])).cell, np.random.default_rng(3)
+    given = {n: rng.random((6, 7, 8)) for n in cell.state + cell.partner + cell.fixed}
+    want = cell.reference(3, **given)
+    with mx.Run(cell, dram="64MiB", **(backend or {"device": tmp_path}), **given) as run:
+        run.advance(3)
+        assert all(np.array_equal(run[n], want[n]) for n in cell.state + cell.partner)
+        if case != "staggered":
+            total = mx.reduce(load(module(tmp_path, f"def total({cell.state[0]}): return {cell.state[0]}\n")).total)
+            assert run.reduce(total).total == pytest.approx(want[cell.state[0]][1:-1, 1:-1, 1:-1].sum())
+
+
+@pytest.mark.parametrize("text", ["@mx.kernel\ndef cell(u, u_old): return u.old - u_old, u_old\n",
+                                  "@mx.kernel(fixed='u_old')\ndef cell(u, u_old): return u.old - u_old\n"])
+def test_two_things_of_one_name_are_refused(mx, tmp_path, text):
+    with pytest.raises(mx.KernelError, match="field u_old and reads u.old.* give the field another name"):
+        load(module(tmp_path, text))
+
+
 @pytest.mark.parametrize("first", range(0, 20, 10))
 def test_random_kernels_compute_what_python_computes(mx, tmp_path, first):
     """Cell by cell, bit for bit, whatever has become of all that the function uses; the last of them also by every plan and in float32."""
