@@ -2,6 +2,9 @@
 """Readers of the Python package against each format's own library: packing and missing values whatever the file is, order of pages and of dimensions,
 what is cut short or not there, masks, and chunks that are computed once."""
 import os
+import pathlib
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -114,6 +117,59 @@ def test_zarr_of_both_formats(mx, tmp_path):  # noqa: F811
         warnings.simplefilter("error", UserWarning)
         path = mx.save(np.zeros((4, 40, 40)), tmp_path / "zeros.zarr", chunks=(2, 40, 40))
         assert not np.asarray(mx.open(path)).any()  # zeros are written, so that one that is lost is seen
+
+
+SHARDS = """
+import pathlib, sys, warnings
+import numpy as np, zarr
+from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, ZstdCodec
+sys.path.insert(0, sys.argv[1])
+import memext as mx
+A = np.arange(1, 8 * 6 * 7 + 1, dtype="f4").reshape(8, 6, 7)
+folder, inner, shard = pathlib.Path(sys.argv[2]), (1, 2, 4), (4, 4, 8)
+for number, (place, index) in enumerate([("end", [BytesCodec(), Crc32cCodec()]), ("start", [BytesCodec(), Crc32cCodec()]), ("end", [BytesCodec()])]):
+    for fill in (0, 7.5, float("nan")):
+        for hole in (False, True):
+            path = folder / f"{number}-{fill}-{hole}.zarr"
+            codecs = [ShardingCodec(chunk_shape=inner, codecs=[BytesCodec(), ZstdCodec()], index_codecs=index, index_location=place)]
+            data = zarr.create_array(str(path), shape=A.shape, chunks=shard, dtype="f4", fill_value=fill, filters=None, compressors=None,
+                                     serializer=codecs[0])
+            data[:] = A
+            if hole:  # one chunk of a shard that is there
+                data[5, 2:4, :4] = fill
+            want = zarr.open(str(path))[...]
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                array = mx.open(path)
+                assert np.array_equal(array[:4], A[:4]) and np.array_equal(array[5, 4:], A[5, 4:]) and not heard
+                try:
+                    got = np.asarray(array)
+                except mx.MemextError as error:
+                    assert hole and fill != fill and "chunk 5.1.0 were never written, and their cells have no value" in str(error), str(error)
+                    continue
+            assert np.array_equal(got, want) and not (hole and fill != fill)
+            assert [str(w.message).partition(".zarr: ")[2] for w in heard] == (
+                [f"{path.name}: chunk 5.1.0 were never written: their cells are the fill value {float(fill)}"] if hole else []), heard
+file = next(f for f in (folder / "0-0-False.zarr").rglob("*") if f.is_file() and f.name != "zarr.json")
+file.write_bytes(file.read_bytes()[:40])
+try:
+    np.asarray(mx.open(folder / "0-0-False.zarr"))
+except mx.MemextError as error:
+    assert "cannot be read" in str(error)
+else:
+    raise AssertionError("a shard that is cut short was read")
+print("read")
+"""
+
+
+def test_chunks_that_a_shard_lacks(mx, tmp_path):  # noqa: F811
+    """They are as those that lack in a directory: the fill value, as zarr reads it, and a warning; NaN is no value. Wherever the index stands."""
+    python = os.environ.get("MEMEXT_ZARR3_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import zarr; zarr.config, zarr.codecs.ShardingCodec; import cffi"], capture_output=True).returncode != 0:
+        pytest.skip("zarr 3 is not installed: pip install zarr cffi into an environment whose python MEMEXT_ZARR3_PYTHON names")
+    (tmp_path / "shards.py").write_text(SHARDS)
+    done = subprocess.run([python, tmp_path / "shards.py", pathlib.Path(mx.__file__).parents[1], tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "read\n", done.stderr
 
 
 def test_files_that_xarray_writes(mx, tmp_path):  # noqa: F811

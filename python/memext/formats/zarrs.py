@@ -82,12 +82,14 @@ def _axis(group: Any, name: str, dimension: str) -> Any:
 
 
 class _Chunks:
-    """Refuses, or tells of, chunks of a key that are not there: what is read of them is the array's fill value. Refuses those of Blosc that are cut short:
-    numcodecs before 0.13 reads what lies behind them in memory."""
+    """Refuses, or tells of, chunks of a key that are not there, in a shard or by themselves: what is read of them is the array's fill value. Refuses those of
+    Blosc that are cut short: numcodecs before 0.13 reads what lies behind them in memory."""
 
     def __init__(self, data: Any, name: str, path: pathlib.Path, cells: Cells):
         self.what, self.fill, self.told = f"{path}: {name}", data.fill_value, False
         self.pieces, self.file_of = getattr(data, "shards", None) or data.chunks, chunk_files(data, path)
+        self.index = _shard_index(data)
+        self.whole: set[tuple[int, ...]] = set()  # shards that have all of their chunks
         compressor = getattr(getattr(data, "metadata", None), "compressor", None) if hasattr(data, "metadata") else data.compressor
         self.blosc = getattr(compressor, "codec_id", None) == "blosc"
         self.known = self.fill is not None and any(f == self.fill or (f != f and self.fill != self.fill) for f in cells.fills)  # read as cells without a value
@@ -95,13 +97,15 @@ class _Chunks:
     def __call__(self, key: tuple[slice, ...]) -> None:
         if not self.blosc and (self.known or self.told):
             return
-        missing = []
+        missing: list[tuple[int, ...]] = []
         for at in itertools.product(*(range(k.start // n, -(-k.stop // n)) for k, n in zip(key, self.pieces))):
             file = self.file_of(at)
             if not file.exists():
                 missing.append(at)
             elif self.blosc:
                 self._check_length(at, file)
+            elif self.index is not None and at not in self.whole:
+                missing += self._missing_of(at, file, key)
         if not missing or self.known or self.told:
             return
         text = f"{self.what}: chunk {'.'.join(map(str, missing[0]))} and {len(missing) - 1} more" if len(missing) > 1 else f"{self.what}: chunk {'.'.join(map(str, missing[0]))}"
@@ -110,6 +114,17 @@ class _Chunks:
         self.told = True
         warnings.warn(f"{text} were never written: their cells are the fill value {self.fill}", stacklevel=4)
 
+    def _missing_of(self, at: tuple[int, ...], file: pathlib.Path, key: tuple[slice, ...]) -> list[tuple[int, ...]]:
+        """Chunks of a shard within the key that its index does not have, as chunks of the array."""
+        assert self.index is not None
+        inner, there = self.index
+        present = there(file)
+        if present is None or present.all():
+            self.whole.add(at)
+            return []
+        first = [a * n for a, n in zip(at, present.shape)]
+        found = (tuple(f + int(i) for f, i in zip(first, gap)) for gap in np.argwhere(~present))
+        return [c for c in found if all(k.start < (i + 1) * n and i * n < k.stop for i, n, k in zip(c, inner, key))]
 
     def _check_length(self, at: tuple[int, ...], file: pathlib.Path) -> None:
         with file.open("rb") as opened:
@@ -117,6 +132,36 @@ class _Chunks:
         promised = struct.unpack("<I", head[12:])[0] if len(head) == 16 else 16
         if (there := file.stat().st_size) < promised:
             raise _refuse(f"{self.what}: chunk {'.'.join(map(str, at))} cannot be read: it has {there} bytes of {promised}, and is cut short")
+
+
+def _shard_index(data: Any) -> tuple[tuple[int, ...], Callable[[pathlib.Path], Any]] | None:
+    """Of an array in shards: the shape of a chunk, and which of its chunks a shard has, by the index at its beginning or end: 16 bytes a chunk, all ones
+    for one that is not there, and a checksum. None where the index is another one, or cannot be read: zarr then says what there is."""
+    codecs = getattr(getattr(data, "metadata", None), "codecs", ())
+    shards, sharding = getattr(data, "shards", None), codecs[0] if codecs else None
+    words = [type(c).__name__ for c in getattr(sharding, "index_codecs", ())]
+    if not shards or words[:1] != ["BytesCodec"] or words[1:] not in ([], ["Crc32cCodec"]) or _last_word(sharding.index_codecs[0].endian) != "little":
+        return None
+    inner = tuple(sharding.chunk_shape)
+    count = tuple(s // c for s, c in zip(shards, inner))
+    size = 16 * int(np.prod(count, dtype=object)) + 4 * len(words[1:])
+    at_start = _last_word(sharding.index_location) == "start"
+
+    def there(file: pathlib.Path) -> Any:
+        with file.open("rb") as opened:
+            if not at_start:
+                opened.seek(max(0, file.stat().st_size - size))
+            text = opened.read(size)
+        if len(text) < size:
+            return None
+        return np.frombuffer(text, "<u8", 2 * (size // 16)).reshape(*count, 2)[..., 0] != np.uint64(2**64 - 1)
+
+    return inner, there
+
+
+def _last_word(value: Any) -> str:
+    """Of an enumeration or a text."""
+    return str(getattr(value, "value", value))
 
 
 def chunk_files(data: Any, path: pathlib.Path) -> Callable[[tuple[int, ...]], pathlib.Path]:
