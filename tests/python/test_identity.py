@@ -12,7 +12,7 @@ import numpy as np
 import pairs
 import pytest
 from conftest import LONG
-from test_python_package import cache, environment, mx  # noqa: F401 - fixtures
+from test_python_package import cache, environment, mx, need  # noqa: F401 - fixtures
 from test_replace import N, files  # noqa: F401
 
 # What the run began with, and pairs of words: given with --resume it goes on with the first, and is refused with the second, which is named.
@@ -191,6 +191,38 @@ def test_what_differs_is_named(mx, quick_place, files, number):
         assert run.advance(2).report["resumed_from"] == 1
     with mx.Run(**{**common, **other}) as run:
         run.advance(1)
+
+
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
+@pytest.mark.parametrize("turned", [False, True], ids=["zyx", "xyz"])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_steps_of_a_netcdf_variable_are_other_fields(mx, quick_place, tmp_path, kind, turned, packed):
+    """Another step, another variable or another file is refused, however its cells lie; the same step goes on, also from a copy of the file."""
+    netcdf = need("netCDF4")
+    shape = (8, 9, 10)[::-1] if turned else (8, 9, 10)
+
+    def write(path, seed):
+        with netcdf.Dataset(path, "w", format=kind) as file:
+            for name, n in zip("txyz" if turned else "tzyx", (2, *shape)):
+                file.createDimension(name, n)
+            for number, name in enumerate("vw"):
+                v = file.createVariable(name, "i2" if packed else "f8", ("t", *("xyz" if turned else "zyx")))
+                if packed:
+                    v.scale_factor = 0.5
+                v[:] = np.random.default_rng(seed + number).integers(1, 99, (2, *shape))
+        return path
+    path, other = write(tmp_path / "a.nc", 1), write(tmp_path / "b.nc", 5)
+    shutil.copy(path, tmp_path / "c.nc")
+    common = {"device": quick_place, "dram": "64MiB"}
+    with mx.Run(u=mx.open(path, "v[0]"), keep=True, **common) as run:
+        run.advance(1)
+    for file, name in (path, "v[1]"), (path, "w[0]"), (other, "v[0]"):
+        assert not np.array_equal(mx.open(file, name), mx.open(path, "v[0]"))
+        with pytest.raises(mx.MemextError, match="u had other values"):
+            mx.Run(u=mx.open(file, name), **common).advance(2)
+    for steps, file in (2, path), (3, tmp_path / "c.nc"):
+        with mx.Run(u=mx.open(file, "v[0]"), keep=True, **common) as run:
+            assert run.advance(steps).report["resumed_from"] == steps - 1
 
 
 def test_the_step_before_comes_from_memory_and_is_compared(mx, quick_place):
