@@ -212,6 +212,21 @@ def test_from_two_buffers_without_a_state_to_three(memext, quick_place, first, s
         assert result["checksum"] == memext.run(*SHORT, "-t", steps, "--backend", "dram", "--algorithm", "direct")["checksum"]
 
 
+@pytest.mark.parametrize("fuse", [[], ["--no-fuse"]], ids=["fused", "passes"])
+@pytest.mark.parametrize("second", [2, 6])
+@pytest.mark.parametrize("ranks", [(1, 1, 1), (2, 2, 2), (1, 2, 2), (2, 1, 1)], ids=str)
+def test_frames_that_are_there_are_not_copied(memext, quick_place, ranks, second, fuse):
+    """The Buffers that a run, or a new cut of it, begins with hold the frame: when it goes on by redundant nothing is written before the first sweep."""
+    words = [*SHORT_PLANS["redundant"], "-d", quick_place, "--keep", "--backend", "uring", "--commit-every", 0, *fuse]
+    for number, (steps, n) in enumerate(zip((2, second, 12), ranks)):
+        begun = ["--resume", "--dram", "200MiB"] if number > 0 else SHORT
+        result = memext.run(*begun, *words, "-t", steps, *(["--ranks", n] if n > 1 else []))
+        as_predicted(result.report, [ranks, fuse, number])
+        same = number > 0 and ranks[number] == ranks[number - 1]
+        assert not same or result["phases"]["init"]["write_bytes"] == 0 == result["phases"]["init"]["read_bytes"], number
+    assert result["checksum"] == memext.run(*SHORT, "-t", 12, "--backend", "dram", "--algorithm", "direct")["checksum"]
+
+
 def test_a_checksum_is_of_its_step(memext, quick_place):
     """A finished run goes on and dies after a commit: its store tells the new step, and no checksum of the former one."""
     words = ["-d", quick_place, "--keep", "--quiet", "--backend"]

@@ -80,3 +80,22 @@ def test_checked_from_the_first_look_on(memext, quick_place, fields, plan):
     assert done.returncode == 3 and "field k gave other data than was written" in done.stderr, done.stderr
     flip(quick_place / "memext.store", begin + size // 2)
     assert memext("run", "--resume", "-t", 12, *words).returncode == 0
+
+
+@pytest.mark.parametrize("commits", [[], ["--commit-every", 1e-6]], ids=["two", "three"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_frames_of_other_buffers(memext, quick_place, fields, system, commits):
+    """redundant reads the frame in every Buffer, and hashes are kept of the newest state alone: a frame that was changed in the others is made anew."""
+    h, words = SYSTEMS[system][0], ["-d", quick_place, "--keep", "--plan", PLANS["redundant"], "--backend", "uring", *commits]
+    whole = memext.run(*fields[system], "-t", NT, "--backend", "dram", "--algorithm", "direct")["checksum"]
+    memext.run(*fields[system], "-t", NT // 2, "--integrity", *words)
+    store, flipped = json.loads(memext("info", quick_place, "--json", "-").stdout)["store"], 0
+    newest, cell = {a["buffer"] for a in store["arrays"]}, {"diffusion": 8, "wave": 4}[system]
+    for e in store["extents"]:
+        if e["name"] in newest or e["name"].startswith(("field", "faces")) or e["name"].endswith(".sum"):
+            continue
+        for plane, row, x in (h - 1, h + 4, h + 7), (h + 4, h - 1, h + 7), (h + 4, h + 4, h - 1):
+            flip(quick_place / "memext.store", e["offset_bytes"] + plane * store["plane_pitch_bytes"] + row * store["row_pitch_bytes"] + (x + 1) * cell - 2)
+            flipped += 1
+    assert flipped >= 3
+    assert memext.run("--resume", "-t", NT, *words)["checksum"] == whole

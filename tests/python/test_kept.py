@@ -68,7 +68,7 @@ def test_kept(memext, quick_place, written, name):
     assert memext.run("--resume", "-t", 12, "-d", quick_place, "--ranks", 2)["checksum"] == wanted
 
 
-@pytest.mark.parametrize("name, accel", [(name, "host") for name in KERNELS] + [(name, accel) for accel in ("opencl", "cuda") for name in ("return", "staggered")])
+@pytest.mark.parametrize("name, accel", [(name, "host") for name in KERNELS] + [(name, accel) for accel in ("opencl", "cuda") for name in ("return", "leapfrog", "staggered")])
 def test_kept_by_accelerators(memext, quick_place, written, name, accel):
     short, full = written(KERNELS[name][0]), written(KERNELS[name][1], "full.c")
     wanted = memext.run("--kernel", full, *GRID, "--backend", "dram", "--algorithm", "direct")["checksum"]
@@ -101,6 +101,18 @@ def test_tables_along_an_axis(memext, written, index, entries):
     memext.refused("kernel", "check", guarded, "-n", 80, 29, 31, "-t", 13, naming="SIGABRT")
     longer = {"X": ["-n", 34, 28, 30], "Y": ["-n", 33, 29, 30], "Z": ["-n", 33, 28, 31], "T": ["-n", 33, 28, 30, "-t", 13]}[index]
     memext.refused("run", "--kernel", guarded, *GRID, *longer, "--backend", "dram", naming="SIGABRT")
+    assert memext.run("--kernel", guarded, *GRID, "--backend", "dram")["status"] == "done"  # which has an entry for each, and no more
+
+
+@pytest.mark.parametrize("index", "XYZT")
+@pytest.mark.parametrize("end", ["first", "last"])
+def test_both_ends_are_looked_at(memext, written, index, end):
+    """A kernel that fails at one end of an axis of a grid that is larger than what is tried at once."""
+    n = {"X": 500, "Y": 300, "Z": 200, "T": 40}
+    bad = f"{index} == {0 if end == 'first' else n[index] - 1}"
+    kernel = written(HEAD + "#define MX_STATE(F) F(u, double)\n#include <memext/cell.h>\n#include <stdlib.h>\n"
+                     f"static double at(int bad, double u) {{ if (bad) abort(); return u; }}\nMX_CELL\n SET(u, at({bad}, AT(u,0,0,0)));\nMX_END\n")
+    memext.refused("kernel", "check", kernel, "-n", n["X"], n["Y"], n["Z"], "-t", n["T"], naming="SIGABRT")
 
 
 def test_numbers_of_check(memext, written):
