@@ -128,7 +128,8 @@ static inline struct mx_face_planes mx_face_planes(const struct mx_face *f, int3
     return p;
 }
 
-struct mx_after; /* engine/after.h */
+struct mx_after;   /* engine/after.h */
+struct mx_finding; /* system/finite.h */
 
 struct mx_advance {
     struct mx_view view;
@@ -145,8 +146,11 @@ struct mx_advance {
     int32_t first, end;    /* windows before the first and from the end on have no planes, and no faces come
                               with them; end 0: all may have some */
     struct mx_face face_in, face_out; /* stream with strips; zeroed otherwise */
-    const struct mx_after *after;     /* what happens to the rows that a level has written, levels counted as
-                                         first_level is; NULL = nothing */
+    /* NULL, or what gets the interior cells that are not finite of the state with which the call ends: of its
+     * last level, of a staggered system of its last two, after `after`. Engine "device" passes over it. */
+    struct mx_finding *finding;
+    const struct mx_after *after; /* what happens to the rows that a level has written, levels counted as
+                                     first_level is; NULL = nothing */
 };
 
 static inline struct mx_window mx_window_at(const struct mx_advance *a, int32_t l) {

@@ -255,6 +255,7 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
         if (line->job->in_spans) list_sides(e, line, tile, l, &list);
         struct mx_ahead ahead = mx_ahead_over(&list, cells * line->job->tile * line->job->slab);
         mx_resident_level(&e->resident, &e->work, &a->view, thread, &level, list.runs > 0 ? &ahead : NULL);
+        if (cells > 0) mx_work_look(&e->work, a, l, level.box);
     }
 }
 

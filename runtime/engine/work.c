@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/work.h"
 #include "engine/after.h"
+#include "system/finite.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -230,8 +231,42 @@ static void box_by_rows(const struct mx_work *work, const struct mx_advance *a, 
     mx_norms_old_give(a->after->norms, old);
 }
 
-void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
-                 struct mx_ahead *ahead) {
+/* Cells [x0,x1) of a row of all fields. */
+static void look_at_row(const struct mx_work *work, int array, const char *row, int64_t y, int64_t z,
+                        const struct mx_box *box, struct mx_nonfinite *found) {
+    const struct mx_row_fields *fields = &work->fields[array];
+    const struct mx_problem *p = work->problem;
+    for (int32_t f = 0; f < fields->n; f++) {
+        const struct mx_nonfinite at = {.array = array,
+                                        .field = f,
+                                        .x = box->x0 - work->h,
+                                        .y = y - work->h,
+                                        .z = z - work->h + p->first_plane};
+        mx_nonfinite_cells(row + fields->offset_bytes[f] + box->x0 * fields->cell_bytes[f], box->x1 - box->x0,
+                           mx_field_dtype(p, array, f), &at, found);
+    }
+}
+
+void mx_work_look(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box) {
+    const struct mx_problem *p = work->problem;
+    const int64_t h = work->h, y1 = mx_min(box.y1, p->ny + h), z1 = mx_min(box.z1, p->nz + h);
+    const int to = (a->parity + l + 1) & 1, array = 1 - mx_read_by(a->first_level + l);
+    struct mx_nonfinite found = {.cells = 0};
+    if (a->finding == NULL || l < a->levels - mx_levels_a_step(p)) return;
+    box.y0 = mx_max(box.y0, h); /* there may be ghosts */
+    for (int64_t z = mx_max(box.z0, h); z < z1 && box.y0 < y1; z++) {
+        const char *row = mx_view_row(&a->view, to, box.y0, z);
+        for (int64_t y = box.y0; y < y1; y++, row += a->view.row_pitch_bytes)
+            look_at_row(work, array, row, y, z, &box, &found);
+    }
+    if (found.cells == 0) return;
+    pthread_mutex_lock(&a->finding->lock);
+    mx_nonfinite_add(&a->finding->found, &found);
+    pthread_mutex_unlock(&a->finding->lock);
+}
+
+static void work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
+                     struct mx_ahead *ahead) {
     const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
     if (norms != NULL && mx_norms_needs_old(norms, a->first_level + l)) {
         box_by_rows(work, a, l, box);
@@ -244,6 +279,12 @@ void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t
     if (a->after != NULL)
         mx_after_box(a->after, &a->view, (a->parity + l + 1) & 1, a->first_level + l, box.x0, box.x1, box.y0,
                      box.y1, box.z0, box.z1, NULL);
+}
+
+void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
+                 struct mx_ahead *ahead) {
+    work_box(work, a, l, box, ahead);
+    mx_work_look(work, a, l, box);
 }
 
 /* The rows of [y0,y1) that the face has for this level and plane: where they are in it, how many. */

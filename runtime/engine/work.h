@@ -45,6 +45,10 @@ struct mx_box {
 void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
                  struct mx_ahead *ahead);
 
+/* Cells of a box that level l of a call has written: for a->finding, if the level is of the state that the
+ * call ends with. */
+void mx_work_look(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box);
+
 /* Bytes of field f in a row that belong to cells [x0,x1): the frame goes with its neighbour. */
 struct mx_part {
     int64_t offset, bytes;
