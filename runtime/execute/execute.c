@@ -19,6 +19,7 @@
 #include "execute/exchange.h"
 
 #include "core/device.h"
+#include "engine/work.h"
 #include "machine/bell.h"
 
 #include <assert.h>
@@ -32,6 +33,10 @@
 
 /* Of the Blocks that ADVANCEs under way are in, and one more. */
 enum { REACHES = 4 };
+/* Of states that are not committed so many levels lie between two that are looked at, at least. Level by
+ * level in DRAM a look costs up to half as much as a level, for its rows are no longer in cache: less than a
+ * percent then. */
+enum { LOOK_LEVELS = 64 };
 enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2 };
 /* Whatever ends rings the bell, but for accelerators: halves of their transfers have to be passed on. */
 enum { LOOK_AGAIN_NS = 20000000, LOOK_AGAIN_STAGED_NS = 50000 };
@@ -62,8 +67,10 @@ struct entry {
     int64_t sweep;         /* that the step is of, from 0 */
     int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
     struct mx_take *take; /* STORE under way: its rows */
-    bool fed;             /* LOAD: not from its Buffer */
-    struct mx_feed *feed; /* such a one under way */
+    bool looked_at;       /* ADVANCE, STORE: cells that are not finite are looked for in its rows */
+    struct mx_finding finding; /* ADVANCE that is */
+    bool fed;                  /* LOAD: not from its Buffer */
+    struct mx_feed *feed;      /* such a one under way */
     uint64_t begin_ns;
 };
 
@@ -117,10 +124,17 @@ struct run {
     struct committer committer;
     struct mx_taker *taker;
     struct mx_feeder *feeder;
-    bool first_sweep;             /* the schedule is in it */
-    mx_block *plane;              /* of states that are taken from Buffers */
-    int64_t sweep_end;            /* level of the run that the sweep of the newest ADVANCE ends with */
-    int64_t sweeps, taken;        /* that were taken from the schedule; that are complete */
+    bool first_sweep;      /* the schedule is in it */
+    mx_block *plane;       /* of states that are taken from Buffers */
+    int64_t sweep_end;     /* level of the run that the sweep of the newest ADVANCE ends with */
+    int64_t sweeps, taken; /* that were taken from the schedule; that are complete */
+    /* Of sweeps that are not complete, by number, the newest state that was looked at, and its level: a ring
+     * of WINDOW_STEPS, for each has its COMMIT there, or will. */
+    struct look {
+        int64_t level;
+        struct mx_nonfinite found;
+    } * look;
+    int64_t looked_at;            /* level of the state that was looked at last */
     struct mx_exchange *exchange; /* NULL = no neighbours */
     bool given_up;                /* what neighbours send is not waited for any more */
 };
@@ -524,19 +538,91 @@ static bool holds_state(const struct run *r, int array, int64_t step) {
 /* Frames that are stored as copies of the other end are none of the state's interior. */
 static bool is_copy_of_frame(const struct mx_step *s) { return s->buffer_y != 0 || s->buffer_z != 0; }
 
+/* Rows are looked at where they are in cache: by the engine, when it has computed them. An accelerator has
+ * them elsewhere; and of a staggered system, both arrays of which are the state, overlapped blocks compute
+ * the level before the last in part twice: there they are looked at as they are stored. */
+static bool looks_at_stores(const struct run *r) {
+    return staged(r) || (r->x->stores_once && mx_levels_a_step(r->x->problem) > 1);
+}
+
+/* Is the state of this level, with which a sweep ends, one that is looked at? */
+static bool wants_look(const struct run *r, int64_t level) {
+    const struct mx_execution *x = r->x;
+    const int64_t of_run = steps_of(r, x->first_level + level);
+    const bool last = steps_of(r, level) == x->problem->nt;
+    if (x->commit != NULL || last || level == r->looked_at) return true;
+    if (x->taking != NULL && of_run % x->taking->every == 0) return true;
+    return level - r->looked_at >= LOOK_LEVELS;
+}
+
+/* state: the step stores rows of the state of this level. */
+static void settle_looking(struct run *r, struct entry *e, int64_t level, bool state) {
+    const bool advance = e->step.kind == MX_STEP_ADVANCE, stores = looks_at_stores(r);
+    struct look *look = &r->look[r->sweeps % WINDOW_STEPS];
+    e->looked_at = false;
+    if (r->x->finite == NULL || (stores ? !state || !r->x->stores_once : !advance)) return;
+    e->looked_at = stores || wants_look(r, level);
+    if (!e->looked_at) return;
+    r->looked_at = level;
+    if (level > look->level) *look = (struct look){.level = level};
+    e->finding.found.cells = 0;
+}
+
+/* What an ADVANCE, or a STORE, has of it; of several ADVANCEs one after the other the last one counts. */
+static void add_look(struct run *r, const struct entry *e, int64_t level, const struct mx_nonfinite *found) {
+    struct look *look = &r->look[e->sweep % WINDOW_STEPS];
+    if (level == look->level) mx_nonfinite_add(&look->found, found);
+}
+
 static void settle_taking(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
     const struct mx_taking *t = r->x->taking;
     e->take = NULL;
     e->take_step = 0;
-    if (t == NULL) return;
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
     const bool told = s->kind == MX_STEP_COMMIT || (s->kind == MX_STEP_STORE && s->time > 0);
     const int64_t level = told ? r->x->first_level + s->time : r->sweep_end;
     const int64_t step = steps_of(r, level);
-    const bool store = t->from_stores && keeps(s) && (t->box != NULL || !is_copy_of_frame(s)) &&
-                       holds_state(r, array_of_part(r, s->part), step);
+    const bool state = keeps(s) && holds_state(r, array_of_part(r, s->part), step);
+    settle_looking(r, e, level - r->x->first_level, state && !is_copy_of_frame(s));
+    if (t == NULL) return;
+    const bool store = t->from_stores && state && (t->box != NULL || !is_copy_of_frame(s));
     if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
+}
+
+/* Rows of a STORE: in the Block array, or where there is an accelerator in the piece of the staging memory
+ * that they have been got to (spans_of). */
+static struct mx_view stored_view(const struct run *r, const struct mx_step *s) {
+    struct mx_view view = r->view;
+    view.y_offset = s->at.y_offset;
+    view.z_offset = s->at.z_offset;
+    if (!staged(r)) return view;
+    view.base[s->array] = r->spans[0].dram;
+    view.plane_pitch_bytes = (int64_t)r->spans[0].bytes;
+    view.slots[s->array] = s->region.z1 - s->region.z0;
+    view.z_offset = -s->region.z0;
+    view.y_offset = s->whole_planes ? 0 : -s->region.y0;
+    return view;
+}
+
+/* While they are being stored: nobody writes them. */
+static void look_at_store(struct run *r, const struct entry *e) {
+    const struct mx_step *s = &e->step;
+    if (!e->looked_at) return;
+    const struct mx_view view = stored_view(r, s);
+    for (int64_t z = s->region.z0; z < s->region.z1; z++)
+        mx_nonfinite_rows(r->x->problem, r->x->layout, array_of_part(r, s->part), z, s->region.y0,
+                          s->region.y1, mx_view_row(&view, s->array, s->region.y0, z), view.row_pitch_bytes,
+                          &r->look[e->sweep % WINDOW_STEPS].found);
+}
+
+/* Of the sweep that ends with e. */
+static int judge_sweep(struct run *r, const struct entry *e) {
+    struct look *look = &r->look[e->sweep % WINDOW_STEPS];
+    const struct look seen = *look;
+    *look = (struct look){.level = 0};
+    if (r->x->finite == NULL || seen.level != e->step.time) return 0;
+    return r->x->finite(r->x->context, steps_of(r, e->step.time), &seen.found, r->why);
 }
 
 /* Its rows, while they are being stored. */
@@ -715,22 +801,19 @@ static int put_given(struct run *r, struct entry *e) {
     return e->state = DONE, bus;
 }
 
-/* Rows that a neighbour needs, while they are being stored: from the Block array, or where there is an
- * accelerator from the piece of the staging memory that they have been got to (spans_of). */
+/* Rows that a neighbour needs, while they are being stored. */
 static int give_store(struct run *r, struct entry *e) {
     const struct mx_step *s = &e->step;
-    struct mx_view view = r->view;
     if (r->exchange == NULL || !keeps(s)) return 0;
-    view.y_offset = s->at.y_offset;
-    view.z_offset = s->at.z_offset;
-    if (staged(r)) {
-        view.base[s->array] = r->spans[0].dram;
-        view.plane_pitch_bytes = (int64_t)r->spans[0].bytes;
-        view.slots[s->array] = s->region.z1 - s->region.z0;
-        view.z_offset = -s->region.z0;
-        view.y_offset = s->whole_planes ? 0 : -s->region.y0;
-    }
+    const struct mx_view view = stored_view(r, s);
     return mx_exchange_store(r->exchange, s, e->sweep, &view, r->why);
+}
+
+/* Rows are being stored, from DRAM: what else is done with them. */
+static int use_store(struct run *r, struct entry *e) {
+    const int err = give_store(r, e);
+    if (err == 0) look_at_store(r, e);
+    return err;
 }
 
 static int start_transfer(struct run *r, struct entry *e) {
@@ -740,6 +823,7 @@ static int start_transfer(struct run *r, struct entry *e) {
     if (!load && is_only_taken(r, e)) {
         e->begin_ns = mx_clock_ns();
         e->state = RUNNING;
+        look_at_store(r, e);
         return take_store(r, e);
     }
     if (is_given(e)) return e->begin_ns = mx_clock_ns(), e->halfway = false, e->state = RUNNING, 0;
@@ -750,7 +834,7 @@ static int start_transfer(struct run *r, struct entry *e) {
     if (err < 0) return err;
     e->state = RUNNING;
     err = take_store(r, e);
-    return err < 0 || load || staged(r) ? err : give_store(r, e);
+    return err < 0 || load || staged(r) ? err : use_store(r, e);
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
@@ -798,7 +882,7 @@ static int pass_half(struct run *r, struct entry *e) {
     if (err < 0) return err;
     const int64_t n = spans_of(r, e);
     if (on_bus(r, e)) return start_bus(r, e, n);
-    err = give_store(r, e);
+    err = use_store(r, e);
     return err < 0 ? err : start_io(r, e, n);
 }
 
@@ -851,7 +935,9 @@ static void *commit_thread(void *argument) {
 /* Step e ends a sweep of which everything is in its Buffer. */
 static int take_sweep(struct run *r, const struct entry *e) {
     const int64_t steps = steps_of(r, e->step.time);
-    int err = r->x->sweep != NULL ? r->x->sweep(r->x->context, steps, r->why) : 0;
+    int err = judge_sweep(r, e);
+    if (err < 0) return err;
+    err = r->x->sweep != NULL ? r->x->sweep(r->x->context, steps, r->why) : 0;
     if (err < 0) return err;
     r->taken++;
     r->out->ended = err > 0;
@@ -898,11 +984,8 @@ static int finish_commit(struct run *r, struct entry *e) {
     return take_commit(r, &e->step);
 }
 
-/* The run was stopped, or has ended before its last step, and nothing is under way. Sweeps that were
- * completed by what was under way then are taken up, and the newest of all is made durable: the STOREs of
- * the sweep after it go to another Buffer, and those of the one after that wait (waits_for_commit). */
-static int commit_newest(struct run *r) {
-    struct mx_step s = {.kind = MX_STEP_COMMIT};
+/* Sweeps that were completed by what was under way when the run was stopped. */
+static int take_completed(struct run *r) {
     for (uint64_t i = r->first; i < r->end && !r->out->ended; i++) {
         const struct entry *e = at(r, i);
         if (e->state == DONE) continue;
@@ -910,6 +993,14 @@ static int commit_newest(struct run *r) {
         const int err = e->step.kind == MX_STEP_COMMIT ? take_sweep(r, e) : 0;
         if (err < 0) return err;
     }
+    return 0;
+}
+
+/* The run has ended before its last step, and nothing is under way: the newest complete sweep is made
+ * durable, for the STOREs of the sweep after it go to another Buffer, and those of the one after that wait
+ * (waits_for_commit). */
+static int commit_newest(struct run *r) {
+    struct mx_step s = {.kind = MX_STEP_COMMIT};
     const bool nowhere =
         r->x->taking != NULL && r->x->taking->only && r->out->steps_done == r->x->problem->nt;
     if (r->x->commit == NULL || r->shape->in_place || nowhere ||
@@ -1070,6 +1161,7 @@ static void start_advance(struct run *r, uint64_t i) {
     face_of(r, s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
     face_of(r, s, s->face_out, s->face_out_y, s->face_out_n, &a.face_out);
     e->cells = window_cells(r, s);
+    if (e->looked_at) a.finding = &e->finding;
     e->begin_ns = mx_clock_ns();
     e->call = r->ops->post(r->engine, &a);
     e->state = RUNNING;
@@ -1082,6 +1174,7 @@ static void start_advance(struct run *r, uint64_t i) {
 static void finish_advance(struct run *r, uint64_t i) {
     struct entry *e = at(r, i);
     const uint64_t begin = e->begin_ns > r->advanced_ns ? e->begin_ns : r->advanced_ns, end = mx_clock_ns();
+    if (e->looked_at) add_look(r, e, e->step.first_level + e->step.levels, &e->finding.found);
     r->out->update_ns += end - begin;
     r->cells += e->cells;
     const int64_t before = r->out->updates;
@@ -1418,11 +1511,15 @@ static int drain(struct run *r, int err) {
         if (mine < 0 && !failed && !(quits && mine == -ECANCELED)) err = mine;
     }
     r->why = why;
-    if (err != -EINTR && (err < 0 || !r->out->ended)) return err;
-    if (err == -EINTR && r->exchange != NULL) return err; /* what all ranks have committed last stays */
+    if (err < 0 && r->exchange != NULL) return err; /* what all ranks have committed last stays */
+    if (err == -EINTR || r->out->ended) {
+        const int taken = take_completed(r);
+        if (taken < 0) err = taken;
+    }
+    if (err != -EINTR && err != -EDOM && (err < 0 || !r->out->ended)) return err;
     const int committed = commit_newest(r);
     if (committed < 0) return committed;
-    return r->out->ended ? 0 : err;
+    return r->out->ended && err != -EDOM ? 0 : err;
 }
 
 static int loop(struct run *r) {
@@ -1556,7 +1653,10 @@ static int open_exchange(struct run *r) {
 static void close_run(struct run *r) {
     for (int i = 0; i < WINDOW_STEPS && r->entries != NULL; i++) drop_tables(r->entries[i].tables);
     drop_tables(r->newest);
+    for (int i = 0; i < WINDOW_STEPS && r->entries != NULL; i++)
+        pthread_mutex_destroy(&r->entries[i].finding.lock);
     free(r->entries);
+    free(r->look);
     free(r->spans);
     if (staged(r)) mx_staging_close(&r->staging);
     if (r->exchange != NULL) mx_exchange_close(r->exchange);
@@ -1590,7 +1690,10 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     r.n_spans = greater(x->layout->planes, 1);
     r.entries = calloc(WINDOW_STEPS, sizeof *r.entries);
     r.spans = calloc((size_t)r.n_spans, sizeof *r.spans);
-    int err = r.entries == NULL || r.spans == NULL
+    r.look = calloc(WINDOW_STEPS, sizeof *r.look);
+    for (int i = 0; i < WINDOW_STEPS && r.entries != NULL; i++)
+        pthread_mutex_init(&r.entries[i].finding.lock, NULL);
+    int err = r.entries == NULL || r.spans == NULL || r.look == NULL
                   ? mx_fail(why, -ENOMEM, "no memory for the executor's window")
                   : open_arrays(&r);
     if (err == 0 && x->feeding != NULL) err = mx_feeder_start(x->feeding, why, &r.feeder);

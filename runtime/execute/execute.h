@@ -11,6 +11,7 @@
 #include "execute/step.h"
 #include "execute/take.h"
 #include "grid/grid.h"
+#include "system/finite.h"
 
 #include <stdatomic.h>
 #include <sys/uio.h>
@@ -77,6 +78,17 @@ struct mx_execution {
      * where `decides`: it ends here, this sweep is committed and is its result, and what was begun of the
      * next one is given up. May be NULL. */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
+    /* A state is complete, of which these cells are not finite (finite.h; of leapfrog of the newest step
+     * alone): before `sweep`, and before it is handed out or committed. < 0 with a sentence: the run fails;
+     * -EDOM: and the newest complete sweep before it is committed, where there are commits. NULL = nothing
+     * is counted.
+     *
+     * Of every state that is committed, taken, or of the problem's last step; of others where 64 levels or
+     * more lie between them. Engines count while rows are in cache. With an accelerator they are counted as
+     * they are stored, where stores_once: each sweep stores every row of the interior once, with the level
+     * that it ends with; else nothing is. */
+    int (*finite)(void *context, int64_t steps, const struct mx_nonfinite *found, mx_why *why);
+    bool stores_once;
     /* May the run end with the sweep that its first `steps` steps end? Then nothing overwrites this state
      * before `sweep` was asked. NULL = with none but the last. */
     bool (*decides)(void *context, int64_t steps);
@@ -136,9 +148,10 @@ struct mx_executed {
 
 /* Runs a schedule to its end. Schedules that do not work in place are opened with the first_time that
  * `source` holds and first_buffer 0. Returns 0; -EINTR (stopped: what was under way is finished, and where
- * there are commits the newest complete sweep is committed); -EIO... (why says which transfer; nothing more
- * is committed), -EBADMSG (data read is not what was written; why says where), -ENOMEM. Whatever it returns,
- * the last committed state is intact. out is written in every case. */
+ * there are commits the newest complete sweep is committed); -EDOM (`finite` or `feeding` has said so:
+ * likewise); -EIO... (why says which transfer; nothing more is committed), -EBADMSG (data read is not what
+ * was written; why says where), -ENOMEM. Whatever it returns, the last committed state is intact. out is
+ * written in every case. */
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
 

@@ -324,6 +324,10 @@ struct bench {
     mx_accel *accel;
     int64_t commits, last_commit, wrong_commits;
     struct {
+        int64_t last, wrong; /* step of the state that was looked at last */
+        int64_t end_at;      /* states from this step on are bad; 0 = none is */
+    } finite;
+    struct {
         struct mx_taking taking;
         uint8_t *seen;         /* [array][z][y]: rows of the step that is being taken */
         int64_t wrong;         /* cells, and rows that came twice, not at all or out of order */
@@ -501,6 +505,39 @@ static int take_sweep(void *context, int64_t steps, mx_why *why) {
         if (err == 0) compare_norms(&b->norms, &r, &expected);
     }
     return err < 0 ? err : steps == b->s->stop_at;
+}
+
+/* What is stored or handed out has nothing of the poison that Blocks begin with. A state may be said to be
+ * bad. */
+static int look_at_state(void *context, int64_t steps, const struct mx_nonfinite *found, mx_why *why) {
+    struct bench *b = context;
+    b->finite.wrong += found->cells != 0 || steps <= b->finite.last;
+    if (b->finite.end_at > 0 && steps >= b->finite.end_at) return mx_fail(why, -EDOM, "this state is bad");
+    b->finite.last = steps;
+    return 0;
+}
+
+static void ask_for_looks(struct bench *b, struct mx_execution *x) {
+    const struct setting *s = b->s;
+    x->finite = look_at_state;
+    x->stores_once = s->algorithm->resumable;
+    if (x->stores_once && s->stop_at == 0 && s->problem.nt > 0 && pick(0, 4) == 0)
+        b->finite.end_at = pick(1, s->problem.nt);
+}
+
+/* Where a state was bad the newest one before it is committed, whatever was under way. */
+static void check_looks(struct bench *b, int err, const struct mx_executed *done, const mx_why *why) {
+    const bool bad = b->finite.end_at > 0;
+    cr_expect(err == (bad ? -EDOM : 0), "%s: %s", b->text, why->text);
+    cr_expect(b->finite.wrong == 0, "%s: a state up to %lld", b->text, (long long)b->finite.last);
+    if (!bad && err == 0 && b->s->stop_at == 0)
+        cr_expect(b->finite.last == done->steps_done, "%s: %lld", b->text, (long long)b->finite.last);
+    if (!bad || !b->s->commits) return; /* without commits not all are looked at */
+    cr_expect(done->steps_done == b->finite.last && b->wrong_commits == 0 && b->taken.wrong == 0, "%s",
+              b->text);
+    if (done->steps_done == 0) return;
+    cr_expect(b->last_commit == done->steps_done && wrong_state(b, done->result, done->steps_done) == 0,
+              "%s: step %lld is committed", b->text, (long long)b->last_commit);
 }
 
 /* Any check might be the last. */
@@ -761,6 +798,7 @@ static bool run(const struct setting *s, const char *dir) {
                              .poison = b.schedule->shape.rows > 0,
                              .commit = s->commits ? take_commit : NULL,
                              .context = &b};
+    ask_for_looks(&b, &x);
     if (s->points) {
         ask_for_points(&b.points, &b.layout, &s->sides, b.schedule->shape.max_levels, pick(0, 4), &x);
         memcpy(b.points.after.ghost, b.schedule->shape.ghost, sizeof b.points.after.ghost);
@@ -771,7 +809,7 @@ static bool run(const struct setting *s, const char *dir) {
     const int64_t steps = s->stop_at > 0 ? s->stop_at : s->problem.nt;
     mx_device_counters(b.device, &before);
     const int err = mx_execute(&x, b.schedule, ops, engine, &why, &done);
-    cr_expect(err == 0, "%s: %s", b.text, why.text);
+    check_looks(&b, err, &done, &why);
     if (err == 0) {
         if (s->stop_at == 0) same_traffic(&b, &before, &done);
         cr_expect(done.steps_done == steps, "%s: %lld steps", b.text, (long long)done.steps_done);
