@@ -67,7 +67,7 @@ static void say_failed(const struct command *c, int err) {
     if (r->why.text[0] == 0) mx_fail(&r->why, err, "%s", strerror(-err));
     if (r->ranks.silent) return;
     fprintf(stderr, "%s: %s\n", c->program, r->why.text);
-    if (err < 0 && r->moving && r->committed)
+    if (err < 0 && err != -EDOM && r->moving && r->committed)
         fprintf(stderr, "%s: step %lld of %lld is committed in %s; go on with --resume\n", c->program,
                 (long long)r->note.time, (long long)r->o.problem.nt, mx_run_committed_place(r));
 }

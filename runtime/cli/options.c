@@ -28,6 +28,8 @@ int mx_exit_status(int err, bool moving) {
     case -EINTR:
     case -ECANCELED:
         return MX_EXIT_INTERRUPTED;
+    case -EDOM:
+        return MX_EXIT_NONFINITE;
     case -EINVAL:
     case -ENOMEM:
     case -ENOTSUP:
@@ -143,7 +145,8 @@ void mx_options_help(enum mx_command command, const char *program) {
     }
     printf("\nSizes take KiB, MiB, GiB, TiB. Exit status: 0 done, 2 usage or a request that cannot be met, 3 "
            "I/O error,\n"
-           "4 verification failed, 5 interrupted (resumable with redundant and stream).\n"
+           "4 verification failed, 5 interrupted (resumable with redundant and stream), 6 cells are not "
+           "finite.\n"
            "skewed, skewed-y, skewed-min and direct-skewed rewrite both Buffers in place: they cannot be "
            "resumed.\n");
 }

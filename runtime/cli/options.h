@@ -32,7 +32,14 @@ int mx_cmd_tune_wavefront(int argc, char **argv);
 enum { MX_CALIBRATE_PATIENCE_S = 300 };
 
 /* Exit statuses. */
-enum { MX_EXIT_OK = 0, MX_EXIT_REFUSED = 2, MX_EXIT_IO = 3, MX_EXIT_DIFFERENT = 4, MX_EXIT_INTERRUPTED = 5 };
+enum {
+    MX_EXIT_OK = 0,
+    MX_EXIT_REFUSED = 2,
+    MX_EXIT_IO = 3,
+    MX_EXIT_DIFFERENT = 4,
+    MX_EXIT_INTERRUPTED = 5,
+    MX_EXIT_NONFINITE = 6
+};
 /* Status for a negative errno that ended a command. moving: data was being moved, so that any error of a
  * device (a full or vanished one, a time-out) is one of I/O, and not of a request that could be put right. */
 int mx_exit_status(int err, bool moving);

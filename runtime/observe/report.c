@@ -274,6 +274,7 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     put(o, "updates", whole(r->updates));
     put(o, "steps_done", whole(r->steps_done));
     put(o, "resumed_from", whole(r->resumed_from));
+    put(o, "nonfinite_cells", whole(r->nonfinite_cells));
     put(o, "read_bytes", whole((int64_t)r->counters.read_bytes));
     put(o, "write_bytes", whole((int64_t)r->counters.write_bytes));
     if (r->accel.name[0] != 0) {

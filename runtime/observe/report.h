@@ -86,7 +86,7 @@ struct mx_report {
     struct mx_device_facts device;
     struct mx_counters counters; /* of the stencil phase */
     struct mx_usage usage;       /* of the stencil phase */
-    const char *status;          /* "planned" "done" "interrupted" "failed" "different" */
+    const char *status;          /* "planned" "done" "interrupted" "failed" "different" "nonfinite" */
     const char *error;           /* a sentence, when it failed; NULL or "" = none */
     double seconds, init_seconds, verify_seconds;
     double wall_seconds; /* since the run was opened */
@@ -95,6 +95,7 @@ struct mx_report {
     double update_s, blk2blk_s, wait_s;
     int64_t updates; /* cells computed, redundant ones included */
     int64_t steps_done, resumed_from;
+    int64_t nonfinite_cells; /* of the state that ended the run, or else of its newest one; 0 = none */
     int64_t predicted_read_bytes, predicted_write_bytes, predicted_init_bytes, predicted_updates;
     int64_t side_file_bytes; /* of faces, beside the Buffers; 0 = none */
     double predicted_seconds, seconds_a_sweep;

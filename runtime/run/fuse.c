@@ -131,7 +131,10 @@ static int feed(void *context, int32_t thread, int64_t z, int64_t y0, int64_t y1
         struct rows s;
         for (int64_t y = y0; y < y1 && err == 0; y += s.n) {
             s = piece_at(r, f, z, y, y1);
-            err = fill_piece(r, f, &s, staging, rows + (y - y0) * pitch + f->offset_bytes, pitch, why);
+            char *at = rows + (y - y0) * pitch + f->offset_bytes;
+            err = fill_piece(r, f, &s, staging, at, pitch, why);
+            if (err == 0 && f->field.init == NULL)
+                err = mx_run_check_fed(r, i, z, y, y + s.n, at, pitch, why);
         }
     }
     return err;

@@ -297,6 +297,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     put_whole(o, "buffers", n->n_buffers);
     if (n->pending) put(o, "pending", print_samples(n));
     if (n->keep) put(o, "keep", json_true());
+    if (n->ignores_nonfinite) put(o, "nonfinite", json_string("ignore"));
     if (n->different) put(o, "different", json_true());
     put(o, "frames", json_boolean(n->framed == mx_note_all_buffers(n))); /* what older programs read */
     put_whole(o, "framed", n->framed);
@@ -745,6 +746,12 @@ static void parse_framed(struct reader *r, const json_t *o, struct mx_note *n) {
     if (r->ok) n->framed &= mx_note_all_buffers(n);
 }
 
+static bool parse_nonfinite(struct reader *r, const json_t *o) {
+    const char *text = json_string_value(o);
+    if (o != NULL && (text == NULL || strcmp(text, "ignore") != 0)) r->ok = false;
+    return o != NULL;
+}
+
 static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -760,6 +767,7 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
     n->run = parse_identity(r, o, "run");
     if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)whole(r, o, "cut", 1, 1 << 24);
     n->keep = json_is_true(json_object_get(o, "keep"));
+    n->ignores_nonfinite = parse_nonfinite(r, json_object_get(o, "nonfinite"));
     n->different = json_is_true(json_object_get(o, "different"));
     truth(r, o, "frames");
     parse_framed(r, o, n);

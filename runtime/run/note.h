@@ -54,6 +54,7 @@ struct mx_note {
     bool pending;
     uint64_t sample[MX_MAX_FIELDS];
     bool keep;                     /* the store stays when all is done */
+    bool ignores_nonfinite;        /* --nonfinite ignore */
     bool different;                /* the result was verified, and differs from the plain computation */
     uint32_t framed;               /* bit i: Buffer i (of pairs both arrays) holds the frame */
     int64_t integrity_unit;        /* bytes of one hash of --integrity, a row or a plane; 0 = without */

@@ -311,6 +311,13 @@ static int take_output_frame(const struct mx_option *row, const char *value, str
     return o->bare_output = strcmp(value, "none") == 0, 0;
 }
 
+static int take_nonfinite(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row;
+    if (strcmp(value, "end") != 0 && strcmp(value, "ignore") != 0)
+        return mx_fail(why, -EINVAL, "--nonfinite '%.60s' is not known; it is end or ignore", value);
+    return o->nonfinite = value, 0;
+}
+
 static int take_advice(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     static const char *const advice[] = {"none", "sequential", "random", "willneed", "hugepage", "schedule"};
     (void)row;
@@ -412,6 +419,9 @@ const struct mx_option mx_option_rows[] = {
      "is greater (--check 100 if not given). Repeat it: the first criterion met ends the run; none drops "
      "those "
      "of the store"},
+    {"nonfinite", 0, BOTH, 1, take_nonfinite, 0, 0, 0, "end|ignore",
+     "end: a state with cells that are NaN or infinite is not committed and ends the run with status 6; "
+     "ignore: they are there on purpose, and only counted (default end; with --resume as before)"},
     {"snapshot", 0, BOTH, 1, take_snapshot, 0, 0, 0, "EVERY:DIR[:STRIDE]",
      "every EVERY steps the state (every STRIDE-th cell in x, y and z) as .npy files in a directory, written "
      "while the run goes on"},

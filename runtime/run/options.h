@@ -41,6 +41,7 @@ struct mx_options {
     bool bare_output;                        /* --output-frame none */
     struct mx_words point_sources;           /* --source */
     const char *sources, *probes, *probes_out;
+    const char *nonfinite;  /* --nonfinite: end or ignore; NULL = not given */
     int64_t check;          /* --check; 0 = not given */
     struct mx_words untils; /* --until */
     /* --snapshot: steps from one to the next (0 = none), one cell of how many; the directory stands in the

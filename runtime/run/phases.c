@@ -72,6 +72,7 @@ static void renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     n->snapshots = r->snapshots.asked;
     n->keep = r->o.keep;
+    n->ignores_nonfinite = r->finite.ignored;
     n->dram_bytes = r->o.dram_bytes;
     n->plan = r->report.plan;
     mx_run_note_norms(r);
@@ -131,7 +132,8 @@ static int save_fixed_hashes(struct mx_run *r) {
 /* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
 static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
-    int err = mx_run_in_place_unchanged(r, NULL);
+    int err = mx_run_agree_finite(r, MX_CHANNEL_COMMIT, r->first_time + time);
+    if (err == 0) err = mx_run_in_place_unchanged(r, NULL);
     if (err == 0 && r->note.integrity_unit > 0) err = save_hashes(r, r->buffer[buffer]);
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = save_hashes(r, r->partner[buffer]);
@@ -426,24 +428,34 @@ static int turn(struct mx_run *r) {
     return err;
 }
 
+/* Of several Buffers that get the same the first is counted. */
+static int write_counted(struct mx_run *r, int32_t number, int part, struct mx_sided *sided,
+                         struct mx_nonfinite *found) {
+    struct mx_counted_fill counted = {r, part, mx_fill_sided, sided, found};
+    mx_buffer *buffer = mx_run_buffer(r, number, part);
+    return number == 0 ? pass(r, "initial", buffer, true, mx_fill_counted, &counted)
+                       : pass(r, "initial", buffer, true, mx_fill_sided, sided);
+}
+
 /* State 0; of pairs in both arrays. */
 static int write_initial_grid(struct mx_run *r) {
     const int32_t n = first_count(r), parts = r->tuned.shape.pairs ? 2 : 1;
+    struct mx_nonfinite found = {.cells = 0};
     int err = r->recut.asked ? turn(r) : r->resumed ? 0 : begin_note(r);
     if (r->recut.asked && !r->note.pending) return err;
     if (err == 0 && r->system == NULL) {
         struct mx_sided sided = {r, 0, mx_plain_plane, r};
-        for (int32_t i = 0; i < n && err == 0; i++)
-            err = pass(r, "initial", r->buffer[i], true, mx_fill_sided, &sided);
+        for (int32_t i = 0; i < n && err == 0; i++) err = write_counted(r, i, 0, &sided, &found);
         if (err == 0) r->note.framed |= first_buffers(r);
-        return err;
+        return err < 0 ? err : mx_run_check_initial(r, &found);
     }
     for (int32_t i = 0; i < n * parts && err == 0; i++) {
         struct mx_fields_fill fill = mx_run_fill(r, i / n, 0, &r->report.layout);
         struct mx_sided sided = {r, i / n, mx_fields_fill_plane, &fill};
-        err = pass(r, "initial", mx_run_buffer(r, i % n, i / n), true, mx_fill_sided, &sided);
+        err = write_counted(r, i % n, i / n, &sided, &found);
     }
     if (err == 0) r->note.framed |= first_buffers(r);
+    if (err == 0) err = mx_run_check_initial(r, &found);
     return err < 0 || r->resumed ? err : write_fixed(r);
 }
 
@@ -720,6 +732,8 @@ static int compute(struct mx_run *r) {
                              .link = r->ranks.link,
                              .after = mx_run_asks(r) ? &r->points.after : NULL,
                              .most_ahead = most_ahead(r),
+                             .finite = mx_run_finite_state,
+                             .stores_once = r->algorithm->resumable,
                              .sweep = take_sweep,
                              .decides = r->norms.n_until > 0 ? decides : NULL,
                              .feeding = r->fuse.source ? &r->fuse.feeding : NULL,
@@ -751,6 +765,7 @@ static int compute(struct mx_run *r) {
     if (r->timeline != NULL) x.event = on_event;
     mx_run_begin_phase(r, "updates", "updates", r->tuned.traffic.updates);
     err = execute(r, &x, &done);
+    if (r->finite.ended) err = -EDOM; /* of ranks one may have heard of the end of another before */
     if (err == 0 && x.agree != NULL) err = end_agreeing(r);
     err = stop_timeline(r, err);
     take_measurement(r, &done);
@@ -770,6 +785,8 @@ static int publish_result(struct mx_run *r) {
 /* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and
  * published like any other. */
 static int commit_result(struct mx_run *r) {
+    const int odd = mx_run_settle_finite(r);
+    if (odd < 0) return odd;
     if (!r->report.device.durable) return mx_is_rank(&r->ranks) ? publish_result(r) : 0;
     if (mx_run_resumable(r)) return 0;
     int err = commit(r, r->report.steps_done - r->first_time, r->result);
@@ -780,6 +797,7 @@ static int commit_result(struct mx_run *r) {
 
 struct digest {
     const struct mx_run *run;
+    struct mx_nonfinite *found; /* NULL = the state was counted before */
     XXH3_state_t *state;
     int array; /* whose fields: A (0) or B (1) */
 };
@@ -795,6 +813,8 @@ static int digest_plane(void *context, int64_t z, char *plane) {
             const char *row = plane + y * l->row_pitch_bytes + l->field_offset_bytes[d->array][f];
             XXH3_64bits_update(d->state, row + p->h * element, (size_t)(p->nx * element));
         }
+    if (d->found != NULL)
+        mx_nonfinite_rows(p, l, d->array, z, 0, l->rows, plane, l->row_pitch_bytes, d->found);
     return 0;
 }
 
@@ -823,7 +843,8 @@ static int take_checksum(struct mx_run *r) {
                  (unsigned long long)mx_run_fuse_checksum(r));
         return 0;
     }
-    struct digest d = {r, XXH3_createState(), state_array(r)};
+    struct mx_nonfinite found = {.cells = 0};
+    struct digest d = {r, mx_run_is_counted(r) ? NULL : &found, XXH3_createState(), state_array(r)};
     if (d.state == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the checksum");
     XXH3_64bits_reset(d.state);
     const unsigned char *secret = d.state->extSecret;
@@ -840,6 +861,8 @@ static int take_checksum(struct mx_run *r) {
         snprintf(r->report.checksum, sizeof r->report.checksum, "%016llx",
                  (unsigned long long)XXH3_64bits_digest(d.state));
     XXH3_freeState(d.state);
+    if (err == 0 && d.found != NULL)
+        err = mx_run_finite_state(r, r->report.steps_done - r->first_time, &found, &r->why);
     return err;
 }
 
@@ -954,6 +977,13 @@ static int finish(struct mx_run *r) {
     return err < 0 ? fail_commit(r, "last", err) : 0;
 }
 
+/* As soon as it is known whether it is finite: with the last sweep, or else when its checksum was taken. */
+static int commit_counted(struct mx_run *r) {
+    r->finite.committed = mx_run_is_counted(r);
+    return r->finite.committed ? commit_result(r) : 0;
+}
+static int commit_uncounted(struct mx_run *r) { return r->finite.committed ? 0 : commit_result(r); }
+
 /* What was computed from a file that changed is no result. */
 static int check_files(struct mx_run *r) { return mx_run_in_place_unchanged(r, &r->why); }
 
@@ -991,10 +1021,10 @@ int mx_run_work(struct mx_run *r) {
     static const struct {
         enum mx_report_phases phase;
         int (*work)(struct mx_run *);
-    } steps[] = {{MX_PHASE_INIT, initialise},       {MX_PHASE_PREPARE, make_engine},
-                 {MX_PHASE_STENCIL, compute},       {MX_PHASE_FINISH, check_files},
-                 {MX_PHASE_FINISH, commit_result},  {MX_PHASE_OUTPUT, mx_run_end_fuse},
-                 {MX_PHASE_CHECKSUM, take_checksum}};
+    } steps[] = {{MX_PHASE_INIT, initialise},        {MX_PHASE_PREPARE, make_engine},
+                 {MX_PHASE_STENCIL, compute},        {MX_PHASE_FINISH, check_files},
+                 {MX_PHASE_FINISH, commit_counted},  {MX_PHASE_OUTPUT, mx_run_end_fuse},
+                 {MX_PHASE_CHECKSUM, take_checksum}, {MX_PHASE_FINISH, commit_uncounted}};
     int err = 0;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && err == 0; i++) {
         err = mx_run_stopped(r);
@@ -1004,6 +1034,7 @@ int mx_run_work(struct mx_run *r) {
     if (mx_is_rank(&r->ranks) && r->stop && (err == -ECONNRESET || err == -ECANCELED))
         err = -EINTR; /* all were asked to end, and this one was not the first */
     err = explain(r, err);
+    if (mx_run_is_nonfinite(r, err)) mx_run_say_nonfinite(r);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = timed(r, MX_PHASE_OUTPUT, hand_over_result);
     r->report.phase[MX_PHASE_OUTPUT].write_bytes += r->fuse.written_bytes;

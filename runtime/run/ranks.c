@@ -348,6 +348,7 @@ static void take_note(struct mx_run *r, const struct mx_note *newest) {
     n->commit_every = newest->commit_every;
     n->snapshots = newest->snapshots;
     n->keep = newest->keep;
+    n->ignores_nonfinite = newest->ignores_nonfinite;
     n->check = newest->check;
     n->n_until = newest->n_until;
     memcpy(n->until, newest->until, sizeof n->until);

@@ -414,6 +414,7 @@ int mx_run_start(mx_run *r, mx_why *why) { return start(r, run, why); }
 
 static const char *status_of(const struct mx_run *r, int err) {
     if (err == -EINTR) return "interrupted";
+    if (mx_run_is_nonfinite(r, err)) return "nonfinite";
     if (err < 0) return "failed";
     if (!r->moving) return "planned";
     return r->report.verified == 0 ? "different" : "done";
@@ -427,6 +428,7 @@ void mx_run_close_report(struct mx_run *r, int err) {
     p->error = (err < 0 && err != -EINTR) || p->verified == 0 ? r->why.text : NULL;
     p->peak_rss_bytes = mx_usage_peak_rss_bytes();
     p->init = r->o.init;
+    p->nonfinite_cells = r->finite.cells;
     p->input = r->o.source ? r->source.name : r->note.source[0] != 0 ? r->note.source : r->o.input;
     mx_run_report_snapshots(r);
     p->fault_calls = r->o.fault != NULL ? (int64_t)mx_fault_calls_made() : 0;

@@ -13,6 +13,7 @@
  *     sides.c      what the frame is on each side
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
+ *     finite.c     what ends a run whose numbers are no numbers any more
  *     norms.c      checks: norms, their history, what ends a run
  *     snapshots.c  the state every so many steps, as files
  *     ranks.c      several processes, each with a range of planes
@@ -32,6 +33,7 @@
 #include "observe/report.h"
 #include "observe/timeline.h"
 #include "run/fields.h"
+#include "run/finite.h"
 #include "run/frame.h"
 #include "run/fuse.h"
 #include "run/grid_file.h"
@@ -115,6 +117,7 @@ struct mx_run {
     struct mx_sides sides;
     struct mx_run_points points;
     struct mx_run_norms norms;
+    struct mx_run_finite finite;
     struct mx_run_snapshots snapshots;
     struct mx_run_fuse fuse;
     mx_budget *budget;

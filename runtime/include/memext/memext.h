@@ -443,7 +443,8 @@ struct mx_run_progress {
 
 /* How far the run is. 0 = under way (or not started yet), 1 = it has ended well; or the error that ended it:
  * -EINTR (mx_run_stop), -EUCLEAN (verified, and the result differs from the plain computation: a fault of the
- * machine), errors of devices, sources and sinks, and those of mx_run_prepare. progress may be NULL. Any
+ * machine), -EDOM (cells of the state are NaN or infinite, and the option nonfinite=ignore was not given: the
+ * last commit is finite), errors of devices, sources and sinks, and those of mx_run_prepare. progress may be NULL. Any
  * thread may call. */
 int mx_run_poll(mx_run *run, mx_why *why, struct mx_run_progress *progress);
 /* The same when the run ends or after so many seconds, whatever comes first; negative = when it ends. */
