@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _core
 from .arrays import Array, Store
-from .errors import KernelError, MemextError, MemoryRefused
+from .errors import KernelError, MemextError, MemoryRefused, NotFinite
 from .formats import open
 from .kernel import Kernel, Reduced, Reduction, kernel, reduce, staggered
 from .looking import view
@@ -16,7 +16,7 @@ from .sources import ramp
 from .translate import maximum, minimum, sqrt, where
 
 __version__ = _core.version()
-__all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
+__all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "NotFinite", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
            "kernel", "link", "maximum", "minimum", "open", "plan", "pyramid", "ramp", "reduce", "save", "sqrt", "staggered", "timeline", "view", "where"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._memext import ffi, lib
-from .errors import MemextError, MemoryRefused
+from .errors import MemextError, MemoryRefused, NotFinite
 
 __all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine", "look", "mark", "discard", "dram_bytes", "require_dram", "size_text", "version"]
 
@@ -38,7 +38,7 @@ def sentence(why: Any) -> str:
 
 def status_of(code: int) -> int:
     """The exit status of the command for an error that a run ends with."""
-    return {errno.EUCLEAN: 4, errno.EINTR: 5, errno.EIO: 3, errno.EBADMSG: 3}.get(-code, 2)
+    return {errno.EUCLEAN: 4, errno.EINTR: 5, errno.EIO: 3, errno.EBADMSG: 3, errno.EDOM: 6}.get(-code, 2)
 
 
 def check(code: int, why: Any = None) -> int:
@@ -49,7 +49,7 @@ def check(code: int, why: Any = None) -> int:
     if not text:
         import os
         text = os.strerror(-code)
-    kind = MemoryRefused if code == -errno.ENOMEM else MemextError
+    kind = {errno.ENOMEM: MemoryRefused, errno.EDOM: NotFinite}.get(-code, MemextError)
     raise kind(text, -code, status_of(code))
 
 

@@ -9,7 +9,7 @@ class MemextError(Exception):
     """A request that the library refused or could not finish.
 
     errno: positive number (errno.EINVAL, ...), 0 where there is none; status: what the command `memext` would exit with
-    (2 refused, 3 I/O error, 4 the result differs from the plain computation, 5 interrupted)."""
+    (2 refused, 3 I/O error, 4 the result differs from the plain computation, 5 interrupted, 6 cells are not finite)."""
 
     def __init__(self, sentence: str, errno: int = 0, status: int = 2):
         super().__init__(sentence)
@@ -27,6 +27,10 @@ class KernelError(MemextError):
         where = f"{file}:{line}: " if file else ""
         super().__init__(f"{where}{sentence}" + (f"\n    {text}" if text else ""), _errno.EINVAL)
         self.file, self.line, self.text = file, line, text
+
+
+class NotFinite(MemextError, ArithmeticError):
+    """Cells of the state, or of what the run begins with, are NaN or infinite; run.report["nonfinite_cells"] says how many."""
 
 
 class MemoryRefused(MemextError, MemoryError):

@@ -273,6 +273,9 @@ class Run:
     A criterion is met at most its value. {"above": 5.0} is met at least that; {"below": 0.01, "floor": 1e-12} makes a spread relative to the
     floor where the mean of the planes is smaller (Reduced.spread says what a spread is).
 
+    nonfinite: "end": a state with cells that are NaN or infinite is not committed, and ends the run with memext.NotFinite; "ignore": they are there on
+    purpose. report["nonfinite_cells"] counts them. The frame and read-only fields are not looked at.
+
     Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it. Nobody's
     state is removed, shown or gone on with but the one that this run left."""
 

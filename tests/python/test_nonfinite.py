@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import random_grid
 from test_accel import fake_cuda, use  # noqa: F401
+from test_python_package import environment, mx  # noqa: F401
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 NX, NY, NZ, NT = 24, 21, 22, 24
@@ -381,3 +382,26 @@ def test_the_option(memext, place):
     assert still["nonfinite_cells"] == odd(np.load(place / "bad.npy")) > 0
     report = json.loads(memext("tune", "-n", 9, 9, 9, "-t", 1, "--nonfinite", "ignore", "--quiet", "--json", "-").stdout)
     assert "plan" in report
+
+
+def test_in_python(mx, place):  # noqa: F811
+    """NotFinite, with the sentence, status and errno; the store has the last finite state; ignore as a keyword; the count in the report."""
+    grid = random_grid(NX, NY, NZ)
+    grid[5, 5, 5] = 1e300
+    options = dict(u=grid, coef="4,1", algorithm="stream", block=(NY, NZ, 3), dram="64MiB")
+    with pytest.raises(mx.NotFinite, match="cells? that (is|are) not finite") as caught:
+        with mx.Run(device=place / "store", **options) as run:
+            run.advance(NT)
+    assert caught.value.status == 6 and caught.value.errorname == "EDOM" and isinstance(caught.value, (mx.MemextError, ArithmeticError))
+    assert run.reports[-1]["status"] == "nonfinite" and run.reports[-1]["nonfinite_cells"] > 0
+    store = mx.open(place / "store")
+    assert store.info["step"] > 0 and np.isfinite(np.asarray(store["u"])).all()
+    with pytest.raises(mx.NotFinite):
+        with mx.Run(device=place / "store", **options) as run:
+            run.advance(NT)
+    with mx.Run(device=place / "store", nonfinite="ignore", **options) as run:
+        run.advance(NT)
+        assert run.report["resumed_from"] == store.info["step"] and run.report["nonfinite_cells"] == odd(np.asarray(run["u"]))
+    grid[5, 5, 5] = np.nan
+    with pytest.raises(mx.NotFinite, match="the initial grid has 1 cell that is not finite, it is u at x=4, y=4, z=4"):
+        mx.Run(backend="dram", **{**options, "u": grid, "algorithm": "direct", "block": None}).advance(2)
