@@ -322,6 +322,15 @@ int mx_wf_open_outputs(mx_wf_run *r) {
 
 /* ------------------------------------------------------------------ device and Buffers */
 
+int mx_wf_check_room(mx_wf_run *r) {
+    const struct mx_device_options d = {.size = sizeof d,
+                                        .backend = r->o.backend,
+                                        .path = r->o.path,
+                                        .expect_bytes = (uint64_t)all_bytes(mx_wf_geometry_of(r))};
+    const bool asked = !r->o.sequential && (r->backend->anonymous || r->o.path != NULL);
+    return asked ? mx_device_check_room(&d, &r->why) : 0;
+}
+
 static int open_device(mx_wf_run *r) {
     const struct mx_wf_options *o = &r->o;
     struct mx_device_options d = {.size = sizeof d,

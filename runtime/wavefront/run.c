@@ -415,6 +415,7 @@ int mx_wf_run_work(mx_wf_run *r, FILE *to) {
     static int (*const phases[])(mx_wf_run *) = {initialise, compute, take_checksum};
     static int (*const plain[])(mx_wf_run *) = {run_sequential, take_checksum};
     int err = mx_wf_prepare(r);
+    if (err == 0 && r->o.dry_run) err = mx_wf_check_room(r);
     if (err == 0 && !r->o.dry_run) err = mx_wf_open_outputs(r);
     if (err < 0) return err;
     if (r->o.dry_run) {

@@ -60,6 +60,7 @@ struct mx_wf_run {
 
 /* prepare.c: 0 or -errno with run->why */
 int mx_wf_prepare(mx_wf_run *run);
+int mx_wf_check_room(mx_wf_run *run); /* of a dry run: would there be room for the Buffers? */
 int mx_wf_open_outputs(mx_wf_run *run);
 int mx_wf_open_store(mx_wf_run *run);
 

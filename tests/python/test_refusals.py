@@ -306,17 +306,20 @@ def test_dry_run_refuses_what_does_not_fit(memext, place, backend):
     """A grid that the file system has no room for: the sentence of the run, and nothing is made."""
     free = shutil.disk_usage(place).free
     n = int((free / 8) ** (1 / 3)) + 100  # one Buffer would be as large as what is free; there are two
-    words = ["run", "-n", n, n, n, "-t", 4, "-d", place, "--backend", backend, "--algorithm", "stream"]
-    said = [memext(*words, *more) for more in (["--dry-run"], [])]
-    assert [done.returncode for done in said] == [2, 2] and "the Buffers need" in said[0].stderr
-    first, second = (re.sub(r"has [0-9.]+ \w+ for them", "", done.stderr) for done in said)  # other programs write meanwhile
-    assert first == second and list(place.iterdir()) == []
+    side = int((free / 8) ** 0.5)  # of the wavefront's matrices, of which there are seven
+    for words in ["run", "-n", n, n, n, "-t", 4, "--algorithm", "stream"], ["wavefront", "-n", side, side, "--iterations", 2]:
+        said = [memext(*words, "-d", place, "--backend", backend, *more) for more in (["--dry-run"], [])]
+        assert [done.returncode for done in said] == [2, 2] and "the Buffers need" in said[0].stderr
+        first, second = (re.sub(r"has [0-9.]+ \w+ for them", "", done.stderr) for done in said)  # other programs write meanwhile
+        assert first == second and list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", [["--force"], ["--keep"], ["--sqpoll"], ["--no-register"], ["--advice", "schedule"], ["--commit-every", 5]])
-def test_option_without_effect_is_told_and_ignored(memext, option):
+@pytest.mark.parametrize("backend, option", [
+    ("dram", ["--force"]), ("dram", ["--keep"]), ("dram", ["--sqpoll"]), ("dram", ["--no-register"]), ("dram", ["--advice", "schedule"]), ("dram", ["--commit-every", 5]),
+    ("aio", ["--sqpoll"]), ("uring", ["--advice", "random"]), ("aio", ["--workers", 2]), ("uring", ["--workers", 2])])  # fmt: skip
+def test_option_without_effect_is_told_and_ignored(memext, place, backend, option):
     """So that a script can vary the backend."""
-    words = ["run", *SMALL, "--backend", "dram"]
+    words = ["run", *SMALL, "--backend", backend, *([] if backend == "dram" else ["-d", place])]
     done = memext(*words, *option)
-    assert done.returncode == 0 and f"{option[0]} has no effect on backend dram" in done.stderr
+    assert done.returncode == 0 and f"{option[0]} has no effect on backend {backend}" in done.stderr
     assert memext(*words, *option, "--quiet").stderr == ""

@@ -59,12 +59,12 @@ def test_predicted_bytes_are_moved(memext, quick_place, backend, algorithm):
         assert more == 0 or (more > 0 and report["major_faults"] > 0)
 
 
-def test_the_slides_problem(memext, quick_place):
-    """110.25 GiB read, 64.00 GiB written, 64.19 GiB initialised, as measured in the slides; nothing is touched."""
+def test_the_slides_problem(memext):
+    """110.25 GiB read, 64.00 GiB written, 64.19 GiB initialised, as measured in the slides; no place is needed."""
     done = memext("run", "-n", 2046, 2048, 1024, "-t", 256, "--block", 512, 512, 128, "--algorithm", "redundant",
-                  "--dram", "64GiB", "-d", quick_place, "--dry-run", "--no-fuse", "--json", "-")
+                  "--dram", "64GiB", "--dry-run", "--no-fuse", "--json", "-")
     report = json.loads(done.stdout)
-    assert done.returncode == 0 and list(quick_place.iterdir()) == []
+    assert done.returncode == 0
     assert [round(report[f"predicted_{what}_bytes"] / GIB, 2) for what in ("read", "write", "init")] == [110.25, 64.00, 64.19]
 
 
