@@ -33,7 +33,8 @@ class System:
     def __init__(self, name, folder):
         self.name, self.folder, self.h = name, folder, FRAME.get(name, 1)
         self.n = N.get(name, (19, 23, 21))
-        ranges, self.params = CASES[name]
+        ranges, params = CASES[name]
+        self.params = dict(params)
         rng = np.random.default_rng(7)
         shape = tuple(n + 2 * self.h for n in reversed(self.n))
         self.state, self.fixed, self.known = {}, {}, {}
