@@ -284,7 +284,7 @@ static void work_box(const struct mx_work *work, const struct mx_advance *a, int
 void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,
                  struct mx_ahead *ahead) {
     work_box(work, a, l, box, ahead);
-    mx_work_look(work, a, l, box);
+    if (a->finding != NULL) mx_work_look(work, a, l, box);
 }
 
 /* The rows of [y0,y1) that the face has for this level and plane: where they are in it, how many. */
