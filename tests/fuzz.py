@@ -67,8 +67,13 @@ class Result:
         for pattern in (r"broken: .*", r"runtime error: .*", r"an option touched .*", r"ERROR: .*"):
             match = re.search(pattern, self.output)
             if match:
-                return match.group(0)
+                return match.group(0) + self.input()
         return self.output[-300:]
+
+    # The log of a machine that is gone is all that is left of an input there.
+    def input(self):
+        match = re.search(r"^Base64: (\S+)", self.output, re.M)
+        return f"; the input in base64: {match.group(1)[:2000]}" if match else ""
 
 
 def fuzz(name, args):

@@ -165,8 +165,16 @@ static int64_t block_plane_pitch(const struct mx_shape *shape, const struct mx_l
     return layout->packed ? bytes : mx_plane_pitch_in_dram(bytes);
 }
 
+/* No machine has this much. What a plan of millions of levels asks for is told as this, and refused as too
+ * large, rather than computed with numbers that overflow. */
+static int64_t counted(mx_wide bytes) {
+    const mx_wide most = INT64_C(1) << 60;
+    return (int64_t)(bytes < most ? bytes : most);
+}
+
 static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout *layout) {
-    return s->face_slabs == 0 ? 0 : s->max_levels * s->face_planes * s->face_rows * layout->row_pitch_bytes;
+    if (s->face_slabs == 0) return 0;
+    return counted((mx_wide)s->max_levels * s->face_planes * s->face_rows * layout->row_pitch_bytes);
 }
 
 int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
@@ -174,11 +182,12 @@ int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_lay
 }
 
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    int64_t bytes = (shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
+    mx_wide bytes = (mx_wide)(shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
-        bytes += shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
+        bytes += (mx_wide)shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
     bytes += mx_execute_given_bytes(shape, layout);
-    return shape->rows == 0 ? 0 : bytes + shape->face_slots * face_slab_bytes(shape, layout);
+    bytes += (mx_wide)shape->face_slots * face_slab_bytes(shape, layout);
+    return shape->rows == 0 ? 0 : counted(bytes);
 }
 
 /* A frame that copies planes comes with the last of them, and goes with the first. */
@@ -189,13 +198,13 @@ int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx
     int64_t bytes = block_plane_bytes(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes = greater(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
-    bytes *= planes;
+    bytes = counted((mx_wide)bytes * planes);
     if (shape->faces_in_file) bytes = greater(bytes, face_slab_bytes(shape, layout));
     return (bytes + page - 1) / page * page;
 }
 
 int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    return shape->faces_in_file ? shape->face_slabs * face_slab_bytes(shape, layout) : 0;
+    return shape->faces_in_file ? counted((mx_wide)shape->face_slabs * face_slab_bytes(shape, layout)) : 0;
 }
 
 static bool is_fixed(int32_t array) { return array >= MX_FIXED_ARRAY; }

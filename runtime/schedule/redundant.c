@@ -136,6 +136,18 @@ static void redundant_shape(const struct mx_problem *problem, const struct mx_pl
     mx_shape_of_neighbours(problem, out);
 }
 
+/* Rows that all blocks compute in a sweep. Levels whose halo reaches across the grid are all alike: there may
+ * be millions. Where ghosts let a halo grow on, the check keeps it shorter than the grid. */
+static int64_t computed_rows(const struct mx_cut *y, const struct mx_cut *z, int64_t levels) {
+    const bool ends = !(y->ghost[0] || y->ghost[1] || z->ghost[0] || z->ghost[1]);
+    const int64_t across = mx_ceil_div64(mx_max64(y->n, z->n), y->h),
+                  alike = ends ? mx_max64(0, levels - across) : 0;
+    int64_t rows = alike * mx_lap_window_sum(y, 1, levels) * mx_lap_window_sum(z, 1, levels);
+    for (int64_t l = alike + 1; l <= levels; l++)
+        rows += mx_lap_window_sum(y, l, levels) * mx_lap_window_sum(z, l, levels);
+    return rows;
+}
+
 static void redundant_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
                               const struct mx_layout *layout, struct mx_traffic *out) {
     struct mx_cut y, z;
@@ -147,16 +159,14 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
                            (problem->nz + mx_copied_layers(problem, MX_DIM_Z));
     for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); mx_sweeps_next(&all);) {
         const int64_t levels = all.levels, sweeps = all.count;
-        int64_t rows = 0, read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
+        int64_t read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
         int64_t fixed = mx_fixed_traffic(problem, layout, &y, mx_lap_window, &z, mx_lap_window, levels);
         if (shape.pairs) read += mx_lap_span_sum(&y, levels - 1) * mx_lap_span_sum(&z, levels - 1);
         for (int end = 0; end < 2; end++) read -= redundant_given(problem, plan, levels, end);
-        for (int64_t l = 1; l <= levels; l++)
-            rows += mx_lap_window_sum(&y, l, levels) * mx_lap_window_sum(&z, l, levels);
         t.read_bytes += sweeps * (read * layout->row_pitch_bytes + fixed);
         t.fixed_read_bytes += sweeps * fixed;
         t.write_bytes += sweeps * (shape.pairs ? 2 : 1) * stored * layout->row_pitch_bytes;
-        t.updates += sweeps * rows * problem->nx;
+        t.updates += sweeps * computed_rows(&y, &z, levels) * problem->nx;
     }
     t.updates /= mx_levels_a_step(problem);
     mx_add_neighbours(problem, plan, layout, &t);
