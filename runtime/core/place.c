@@ -468,12 +468,17 @@ static uint64_t blocks_bytes(const struct mx_found *found) {
     return fstat(found->place.fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
+/* What a file holds already, behind its first used_bytes, and what its file system or the device has. */
+static uint64_t room_in(const struct mx_storage *s, uint64_t held_bytes, uint64_t used_bytes) {
+    const uint64_t held = s->block_device ? 0 : held_bytes;
+    const uint64_t bytes = s->bytes + (held > used_bytes ? held - used_bytes : 0);
+    return bytes > MX_DATA_OFFSET_BYTES ? bytes - MX_DATA_OFFSET_BYTES : 0;
+}
+
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes) {
     struct mx_storage now = found->storage;
     mx_storage_facts(found->place.fd, NULL, &now);
-    uint64_t held = found->place.block_device ? 0 : blocks_bytes(found);
-    uint64_t bytes = now.bytes + (held > used_bytes ? held - used_bytes : 0);
-    return bytes > MX_DATA_OFFSET_BYTES ? bytes - MX_DATA_OFFSET_BYTES : 0;
+    return room_in(&now, blocks_bytes(found), used_bytes);
 }
 
 int mx_place_room(const char *path, const struct stat *st, uint64_t *bytes) {
@@ -490,9 +495,7 @@ int mx_place_room(const char *path, const struct stat *st, uint64_t *bytes) {
     const int err = mx_storage_facts(fd, NULL, &s);
     close(fd);
     if (err < 0) return err;
-    *bytes = s.bytes + (s.block_device ? 0 : (uint64_t)st->st_blocks * 512);
-    *bytes -= *bytes < MX_DATA_OFFSET_BYTES ? *bytes : MX_DATA_OFFSET_BYTES;
-    return 0;
+    return *bytes = room_in(&s, (uint64_t)st->st_blocks * 512, 0), 0;
 }
 
 void mx_place_trim(struct mx_found *found, uint64_t used_bytes) {

@@ -327,7 +327,7 @@ int mx_wf_check_room(mx_wf_run *r) {
                                         .backend = r->o.backend,
                                         .path = r->o.path,
                                         .expect_bytes = (uint64_t)all_bytes(mx_wf_geometry_of(r))};
-    const bool asked = !r->o.sequential && (r->backend->anonymous || r->o.path != NULL);
+    const bool asked = !r->o.sequential && !r->resumed && (r->backend->anonymous || r->o.path != NULL);
     return asked ? mx_device_check_room(&d, &r->why) : 0;
 }
 
