@@ -26,7 +26,7 @@ target_link_libraries(bench_accel PRIVATE memext_static ${MX_LINK})
 add_executable(bench_replay experiments/bench/replay.c)
 target_include_directories(bench_replay PRIVATE runtime/include runtime)
 target_link_libraries(bench_replay PRIVATE memext_static ${MX_LINK})
-foreach(name IN ITEMS work_box resident_level face_insert face_save team_create team_free team_start wait_round flow_create flow_post
+foreach(name IN ITEMS work_box resident_level seam_insert seam_save team_create team_free team_start wait_round flow_create flow_post
                       flow_wait)
     target_link_options(bench_replay PRIVATE "-Wl,--wrap=mx_${name}")
 endforeach()

@@ -10,7 +10,7 @@
  * place, not by the wrapped backend, so that a table of calls sees them). Words for system calls (calls.c)
  * are left alone.
  *
- * The face is always the transfer face. A mapped backend is wrapped by copying to and from windows of its
+ * The style is always the transfer style. A mapped backend is wrapped by copying to and from windows of its
  * mapping.
  */
 #include "words.h"

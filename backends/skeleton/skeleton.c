@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* skeleton - a backend to copy and fill: synchronous pread and pwrite behind the transfer face.
+/* skeleton - a backend to copy and fill: synchronous pread and pwrite behind the transfer style.
  *
  * It works, is compiled and tested, and is in no table. To make a backend of your own:
  *

@@ -59,7 +59,7 @@ static void check(int err, const mx_why *why) {
 /* ---- as memext run does it */
 
 static void plan(struct bench *b) {
-    struct mx_tune_request q = {.face = mx_face_of(b->backend)};
+    struct mx_tune_request q = {.style = mx_style_of(b->backend)};
     mx_why why = {""};
     q.dram_bytes = b->o.dram_bytes > 0 ? b->o.dram_bytes : mx_machine_dram_bytes(&b->machine);
     mx_take_request(&b->o, &b->machine, &q);
@@ -68,7 +68,7 @@ static void plan(struct bench *b) {
     check(mx_take_rates(&b->o, b->backend, &b->machine, q.dram_bytes, &why, &q.rates), &why);
     check(mx_tune(&q, &why, &b->tuned), &why);
     check(mx_budget_create(q.dram_bytes, 0, &why, &b->budget), &why);
-    if (mx_execute_face_bytes(&b->tuned.shape, &b->tuned.layout) > 0) {
+    if (mx_execute_seam_bytes(&b->tuned.shape, &b->tuned.layout) > 0) {
         fprintf(stderr, "bench_observe: this plan keeps faces in a side file; take a smaller plane\n");
         exit(2);
     }
@@ -121,7 +121,7 @@ static void start_timeline(struct bench *b) {
     for (int i = 0; i < 2; i++) {
         t.buffer_bytes[i] = (uint64_t)b->tuned.layout.buffer_bytes;
         t.buffer_offset_bytes[i] = mx_buffer_offset(b->buffer[i]);
-        if (b->backend->anonymous && mx_face_of(b->backend) != MX_TUNE_RESIDENT)
+        if (b->backend->anonymous && mx_style_of(b->backend) != MX_TUNE_RESIDENT)
             mx_buffer_map(b->buffer[i], NULL, &t.mapped[i]);
     }
     check(mx_timeline_start(&t, &why, &b->timeline), &why);

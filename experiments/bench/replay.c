@@ -70,7 +70,7 @@ static struct asked {
     double bytes_per_ns, group_bytes_per_ns, core_bytes_per_ns;
     double l3_share; /* of an L3 that holds what was touched last */
 } asked = {.problem = {.nx = 510, .ny = 510, .nz = 510, .nt = 128},
-           .plan = {.engine = "tiled", .faces = MX_FACES_IN_DRAM},
+           .plan = {.engine = "tiled", .seams = MX_SEAMS_IN_DRAM},
            .machine = {.l1_bytes = 32 << 10, .l2_bytes = 512 << 10, .l3_bytes = 32 << 20},
            .cores = 2,
            .group = 8,
@@ -175,13 +175,13 @@ void __real_mx_resident_level(const struct mx_resident *resident, const struct m
 void __wrap_mx_resident_level(const struct mx_resident *resident, const struct mx_work *work,
                               const struct mx_view *view, int thread, const struct mx_resident_level *level,
                               struct mx_ahead *ahead);
-void __real_mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+void __real_mx_seam_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                            struct mx_box box);
-void __wrap_mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+void __wrap_mx_seam_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                            struct mx_box box);
-void __real_mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+void __real_mx_seam_save(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                          struct mx_box box);
-void __wrap_mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+void __wrap_mx_seam_save(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                          struct mx_box box);
 
 static void count_box(const struct mx_work *work, struct mx_box b) {
@@ -217,14 +217,14 @@ void __wrap_mx_resident_level(const struct mx_resident *resident, const struct m
     if (asked.real) __real_mx_resident_level(resident, work, view, thread, level, ahead);
 }
 
-void __wrap_mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+void __wrap_mx_seam_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                            struct mx_box box) {
-    if (asked.real) __real_mx_face_insert(work, a, level, box);
+    if (asked.real) __real_mx_seam_insert(work, a, level, box);
 }
 
-void __wrap_mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+void __wrap_mx_seam_save(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                          struct mx_box box) {
-    if (asked.real) __real_mx_face_save(work, a, level, box);
+    if (asked.real) __real_mx_seam_save(work, a, level, box);
 }
 
 /* ------------------------------------------------------------------ what tiles leave in L3 */
@@ -532,14 +532,14 @@ static struct {
     mx_engine *engine;
     struct mx_shape shape;
     struct mx_view view;
-    char *faces;
-    int64_t face_slab_bytes, calls, done;
+    char *seams;
+    int64_t seam_slab_bytes, calls, done;
     struct under_way under_way[MOST_UNDER_WAY];
 } run;
 
 static void wait_for(int64_t call) { run.ops->wait(run.engine, call); }
 
-/* Whether all planes of both have slots of their own, and neither reads a face that the other writes. */
+/* Whether all planes of both have slots of their own, and neither reads a seam that the other writes. */
 static bool go_together(const struct mx_step *a, const struct mx_step *b) {
     for (int i = 0; i < 2; i++) {
         const struct mx_planes p = a->touches[i], q = b->touches[i];
@@ -548,8 +548,8 @@ static bool go_together(const struct mx_step *a, const struct mx_step *b) {
         const int64_t z1 = mx_max(p.z1 + a->at.z_offset, q.z1 + b->at.z_offset);
         if (z1 - z0 > run.shape.slots[i]) return false;
     }
-    return (a->face_in < 0 || a->face_in != b->face_out) && (a->face_out < 0 || a->face_out != b->face_in) &&
-           (a->face_out < 0 || a->face_out != b->face_out);
+    return (a->seam_in < 0 || a->seam_in != b->seam_out) && (a->seam_out < 0 || a->seam_out != b->seam_in) &&
+           (a->seam_out < 0 || a->seam_out != b->seam_out);
 }
 
 static void make_room(const struct mx_step *step) {
@@ -561,15 +561,15 @@ static void make_room(const struct mx_step *step) {
         }
 }
 
-static void face_of(const struct mx_step *s, int64_t slot, const int32_t *y, const int32_t *n,
-                    struct mx_face *face) {
+static void seam_of(const struct mx_step *s, int64_t slot, const int32_t *y, const int32_t *n,
+                    struct mx_seam *seam) {
     if (slot < 0) return;
-    *face = (struct mx_face){.base = run.faces + slot * run.face_slab_bytes,
-                             .planes_per_level = run.shape.face_planes,
-                             .face_rows = run.shape.face_rows,
+    *seam = (struct mx_seam){.base = run.seams + slot * run.seam_slab_bytes,
+                             .planes_per_level = run.shape.seam_planes,
+                             .seam_rows = run.shape.seam_rows,
                              .front = s->front,
-                             .first_z = s->face_z,
-                             .n_planes = s->face_nz,
+                             .first_z = s->seam_z,
+                             .n_planes = s->seam_nz,
                              .first_y = y,
                              .n_rows = n};
 }
@@ -579,24 +579,24 @@ static void face_of(const struct mx_step *s, int64_t slot, const int32_t *y, con
 static void keep_tables(struct mx_step *s) {
     static struct {
         int64_t pass;
-        bool faces;
+        bool seams;
         struct mx_window *window;
-        int32_t *face;
+        int32_t *seam;
     } last;
     const size_t n = (size_t)s->levels + 1;
-    const int32_t **face[6] = {&s->face_z,    &s->face_nz,    &s->face_in_y,
-                               &s->face_in_n, &s->face_out_y, &s->face_out_n};
-    if (last.window == NULL || last.pass != s->pass || last.faces != (s->face_z != NULL)) {
-        last.pass = s->pass, last.faces = s->face_z != NULL;
+    const int32_t **seam[6] = {&s->seam_z,    &s->seam_nz,    &s->seam_in_y,
+                               &s->seam_in_n, &s->seam_out_y, &s->seam_out_n};
+    if (last.window == NULL || last.pass != s->pass || last.seams != (s->seam_z != NULL)) {
+        last.pass = s->pass, last.seams = s->seam_z != NULL;
         last.window = malloc(n * sizeof *last.window);
-        last.face = calloc(6 * n, sizeof *last.face);
-        if (last.window == NULL || last.face == NULL) end("no memory for the tables of a pass");
+        last.seam = calloc(6 * n, sizeof *last.seam);
+        if (last.window == NULL || last.seam == NULL) end("no memory for the tables of a pass");
         memcpy(last.window, s->window, (n - 1) * sizeof *last.window);
         for (size_t i = 0; i < 6; i++)
-            if (*face[i] != NULL) memcpy(last.face + i * n, *face[i], n * sizeof(int32_t));
+            if (*seam[i] != NULL) memcpy(last.seam + i * n, *seam[i], n * sizeof(int32_t));
     }
     s->window = last.window;
-    for (size_t i = 0; i < 6 && last.faces; i++) *face[i] = last.face + i * n;
+    for (size_t i = 0; i < 6 && last.seams; i++) *seam[i] = last.seam + i * n;
 }
 
 static void post_step(struct mx_step *s) {
@@ -612,8 +612,8 @@ static void post_step(struct mx_step *s) {
                            .end = s->end};
     a.view.y_offset = s->at.y_offset;
     a.view.z_offset = s->at.z_offset;
-    face_of(s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
-    face_of(s, s->face_out, s->face_out_y, s->face_out_n, &a.face_out);
+    seam_of(s, s->seam_in, s->seam_in_y, s->seam_in_n, &a.seam_in);
+    seam_of(s, s->seam_out, s->seam_out_y, s->seam_out_n, &a.seam_out);
     run.calls = run.ops->post(run.engine, &a);
     run.under_way[run.calls % MOST_UNDER_WAY] = (struct under_way){run.calls, *s};
 }
@@ -623,7 +623,7 @@ static void stream(const struct mx_algorithm *algorithm) {
     int more = algorithm->open(&asked.problem, &asked.plan, 0, 0, &schedule);
     if (more < 0) end("the schedule cannot be opened");
     for (;;) {
-        struct mx_step s = {.face_in = -1, .face_out = -1};
+        struct mx_step s = {.seam_in = -1, .seam_out = -1};
         more = schedule->ops->next(schedule, &s);
         if (more <= 0) break;
         if (s.kind == MX_STEP_ADVANCE) post_step(&s);
@@ -692,9 +692,9 @@ static void make_run(const struct mx_algorithm *algorithm) {
                                 .plane_pitch_bytes = asked.in_l3 ? 0 : plane,
                                 .row_pitch_bytes = layout.row_pitch_bytes};
     for (int i = 0; i < 2; i++) run.view.base[i] = memory(plane * (asked.in_l3 ? 1 : run.view.slots[i]));
-    run.face_slab_bytes =
-        run.shape.max_levels * run.shape.face_planes * run.shape.face_rows * layout.row_pitch_bytes;
-    if (run.shape.face_slots > 0) run.faces = memory(run.shape.face_slots * run.face_slab_bytes);
+    run.seam_slab_bytes =
+        run.shape.max_levels * run.shape.seam_planes * run.shape.seam_rows * layout.row_pitch_bytes;
+    if (run.shape.seam_slots > 0) run.seams = memory(run.shape.seam_slots * run.seam_slab_bytes);
     run.ops->describe(run.engine, plan);
 }
 

@@ -160,7 +160,7 @@ static int take_place(struct tune *t) {
     if (err < 0) return err;
     mx_take_request(&t->o, &t->machine, q);
     q->extra_dram_bytes = mx_take_norms_bytes(&t->o.problem, q->threads);
-    q->face = mx_face_of(t->backend);
+    q->style = mx_style_of(t->backend);
     q->anonymous = t->backend->anonymous;
     q->offset_align_bytes = mx_place_align(&t->o, t->backend, &capacity);
     if (t->o.align_bytes > 0) q->offset_align_bytes = (uint32_t)t->o.align_bytes;
@@ -264,7 +264,7 @@ static json_t *json_candidate(const struct tune *t, const struct mx_tune_candida
         put(o, "plan", mx_json_plan(&c->plan));
         put(o, "plan_line", json_string(mx_plan_print(&c->plan, line, sizeof line)));
         put_prediction(o, &c->traffic, &c->seconds, c->dram_bytes,
-                       mx_execute_face_bytes(&c->shape, &c->layout), read_again(t, c->algorithm, &c->layout));
+                       mx_execute_seam_bytes(&c->shape, &c->layout), read_again(t, c->algorithm, &c->layout));
     } else {
         put(o, "why", json_string(c->why));
         put(o, "smallest_dram_bytes", bytes(c->smallest_dram_bytes));
@@ -386,7 +386,7 @@ static json_t *json_result(const struct tune *t) {
     put(o, "plan", mx_json_plan(&r->plan));
     put(o, "plan_line", json_string(mx_plan_print(&r->plan, line, sizeof line)));
     put(o, "layout", json_layout(&r->layout));
-    put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes, mx_execute_face_bytes(&r->shape, &r->layout),
+    put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes, mx_execute_seam_bytes(&r->shape, &r->layout),
                    read_again(t, r->plan.algorithm, &r->layout));
     if (t->run != NULL) put_run(o, t);
     put(o, "dram_limit_bytes", bytes(r->visible_bytes));

@@ -14,7 +14,7 @@ struct mx_buffer {
     char name[16];
     uint64_t offset_bytes, bytes;
     uint64_t span_bytes;            /* bytes, rounded up to the alignment: transfers may reach so far */
-    char *base;                     /* mapped face */
+    char *base;                     /* mapped style */
     struct mx_integrity *integrity; /* NULL: nothing is checked */
 };
 
@@ -241,7 +241,7 @@ uint64_t mx_buffer_integrity_bytes(const mx_buffer *buffer) { return mx_integrit
 
 int mx_buffer_integrity_load(mx_buffer *buffer) { return mx_integrity_load(buffer->integrity); }
 
-/* ---- the mapped face */
+/* ---- the mapped style */
 
 int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out) {
     if (buffer->base == NULL)

@@ -302,7 +302,7 @@ int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why 
     return 0;
 }
 
-/* The last of the table with a transfer face comes first: the table goes from the simple to the fast. */
+/* The last of the table with a transfer style comes first: the table goes from the simple to the fast. */
 static int open_best(const struct mx_device_options *options, bool waiting, mx_why *why, mx_device **out) {
     size_t n = 0;
     while (mx_backends[n] != NULL) n++;

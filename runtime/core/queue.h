@@ -3,7 +3,7 @@
  *
  * Splitting, coalescing, retry, finishing of short transfers, timing and counting happen here and nowhere
  * else. Tickets are served in the order in which they were posted, several at once as depth allows.
- * Transfer face: one I/O thread. Mapped face: `workers` threads that copy.
+ * Transfer style: one I/O thread. Mapped style: `workers` threads that copy.
  */
 #ifndef MX_QUEUE_H
 #define MX_QUEUE_H
@@ -17,8 +17,8 @@ struct mx_queue_setup {
     const struct mx_backend *backend;
     void *state;
     uint32_t depth, max_request_bytes, align_bytes, workers;
-    bool schedule; /* mapped face: populate before reading, drop after every piece */
-    /* Transfer face: the place ends here, in the middle of a block: a read that reaches it is whole, and
+    bool schedule; /* mapped style: populate before reading, drop after every piece */
+    /* Transfer style: the place ends here, in the middle of a block: a read that reaches it is whole, and
      * counts with the block. 0 = whole blocks only. */
     uint64_t end_bytes;
 };
@@ -27,8 +27,8 @@ int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_q
 /* Waits for all tickets, then ends the threads. NULL allowed. */
 void mx_queue_free(struct mx_queue *queue);
 
-/* spans are checked by the caller; offsets are relative to base_offset_bytes of the place (transfer face) and
- * to base (mapped face). -ENOMEM. */
+/* spans are checked by the caller; offsets are relative to base_offset_bytes of the place (transfer style)
+ * and to base (mapped style). -ENOMEM. */
 int mx_queue_post(struct mx_queue *queue, bool write, const struct mx_span *spans, size_t n,
                   uint64_t base_offset_bytes, void *base, mx_ticket **out);
 /* The first error of a write, 0 = none so far. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* queue_mapped.c - the copying threads of the mapped face. */
+/* queue_mapped.c - the copying threads of the mapped style. */
 #include "core/clock.h"
 #include "core/queue_private.h"
 #include "machine/machine.h"

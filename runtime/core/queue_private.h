@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* queue_private.h - shared by queue.c and the two faces. */
+/* queue_private.h - shared by queue.c and the two styles. */
 #ifndef MX_QUEUE_PRIVATE_H
 #define MX_QUEUE_PRIVATE_H
 
@@ -55,7 +55,7 @@ struct mx_queue {
     int write_error; /* of the first write that failed */
     pthread_t *threads;
     unsigned n_threads;
-    struct transfer *transfer; /* transfer face */
+    struct transfer *transfer; /* transfer style */
 };
 
 /* All with the queue's lock held. */
@@ -64,7 +64,7 @@ void mx_queue_finish(struct mx_queue *queue, mx_ticket *ticket, int err); /* one
 void mx_queue_begin(struct mx_queue *queue, bool write, uint64_t now_ns);
 void mx_queue_end(struct mx_queue *queue, bool write, uint64_t now_ns);
 
-/* The faces: setup, thread, cleanup. */
+/* The styles: setup, thread, cleanup. */
 int mx_transfer_create(struct mx_queue *queue);
 void *mx_transfer_run(void *queue);
 void mx_transfer_free(struct mx_queue *queue);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* queue_transfer.c - the I/O thread of the transfer face.
+/* queue_transfer.c - the I/O thread of the transfer style.
  *
  * Every request sits in a slot from the moment its piece is taken until it has moved all its bytes or failed:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device.c - the engine of an accelerator: levels of a call are launches of a kernel on the device, one after
- * the other in one queue, whole windows each. Faces are copied there as well, and what happens to rows that a
+ * the other in one queue, whole windows each. Seams are copied there as well, and what happens to rows that a
  * level has written is done there too (device_after.c).
  *
  * A device that is here (accel/host.c) computes with the tiled engine: its calls pass through.
@@ -122,22 +122,22 @@ static int launch(mx_engine *e, const struct mx_advance *a, int32_t l) {
     return err;
 }
 
-/* Planes of a level between the view and a face, as many at a time as follow one another in the ring. */
-static int copy_face(mx_engine *e, const struct mx_advance *a, const struct mx_face *face, bool insert,
+/* Planes of a level between the view and a seam, as many at a time as follow one another in the ring. */
+static int copy_seam(mx_engine *e, const struct mx_advance *a, const struct mx_seam *seam, bool insert,
                      int32_t l) {
     const struct mx_view *v = &a->view;
     const int array = (a->parity + l) & 1;
-    const struct mx_face_planes have = mx_face_planes(face, l);
+    const struct mx_seam_planes have = mx_seam_planes(seam, l);
     const int64_t pitch = v->row_pitch_bytes, end = have.z1;
-    for (int64_t z = have.z0, n; z < end && face->n_rows[l] > 0; z += n) {
+    for (int64_t z = have.z0, n; z < end && seam->n_rows[l] > 0; z += n) {
         n = mx_min(end - z, v->slots[array] - (z + v->z_offset) % v->slots[array]);
-        char *row = mx_view_row(v, array, face->first_y[l], z);
-        char *kept = face->base + (l * face->planes_per_level + (z - have.z0)) * face->face_rows * pitch;
+        char *row = mx_view_row(v, array, seam->first_y[l], z);
+        char *kept = seam->base + (l * seam->planes_per_level + (z - have.z0)) * seam->seam_rows * pitch;
         const struct mx_accel_copy c = {.to = insert ? row : kept,
                                         .from = insert ? kept : row,
-                                        .to_pitch = insert ? v->plane_pitch_bytes : face->face_rows * pitch,
-                                        .from_pitch = insert ? face->face_rows * pitch : v->plane_pitch_bytes,
-                                        .bytes = face->n_rows[l] * pitch,
+                                        .to_pitch = insert ? v->plane_pitch_bytes : seam->seam_rows * pitch,
+                                        .from_pitch = insert ? seam->seam_rows * pitch : v->plane_pitch_bytes,
+                                        .bytes = seam->n_rows[l] * pitch,
                                         .n = n};
         const int64_t number = mx_accel_copy(e->accel, MX_ACCEL_WORK, &c);
         if (number < 0) return (int)number;
@@ -159,7 +159,7 @@ enum { BY_TWOS = 4 };
  * slabs of a sweep. */
 static int32_t single_levels(const mx_engine *e, const struct mx_advance *a) {
     const struct mx_problem *p = e->work.problem;
-    if (!e->fused || a->face_in.base != NULL || a->face_out.base != NULL || mx_all_planes(p) != p->nz)
+    if (!e->fused || a->seam_in.base != NULL || a->seam_out.base != NULL || mx_all_planes(p) != p->nz)
         return a->levels;
     for (int32_t l = a->first; l < mx_advance_end(a); l++) {
         const struct mx_window w = mx_window_at(a, l);
@@ -221,10 +221,10 @@ static void launch_levels(mx_engine *e, const struct mx_advance *a) {
     if (err == 0) err = choose(e, a);
     const int32_t single = e->fuse == 2 ? single_levels(e, a) : a->levels, end = mx_advance_end(a);
     for (int32_t l = a->first; l < mx_min(single, end) && err == 0; l++) {
-        if (a->face_in.base != NULL) err = copy_face(e, a, &a->face_in, true, l);
-        if (err == 0 && a->face_in.base != NULL && l > 0 && e->after != NULL)
+        if (a->seam_in.base != NULL) err = copy_seam(e, a, &a->seam_in, true, l);
+        if (err == 0 && a->seam_in.base != NULL && l > 0 && e->after != NULL)
             err = mx_device_after_inserted(e->after, a, l, &e->launched);
-        if (err == 0 && a->face_out.base != NULL) err = copy_face(e, a, &a->face_out, false, l);
+        if (err == 0 && a->seam_out.base != NULL) err = copy_seam(e, a, &a->seam_out, false, l);
         if (err == 0) err = launch(e, a, l);
     }
     for (int32_t l = single; l + 1 < end && err == 0; l += 2)

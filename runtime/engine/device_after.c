@@ -501,8 +501,8 @@ int mx_device_after_level(struct mx_device_after *d, const struct mx_advance *a,
 
 int mx_device_after_inserted(struct mx_device_after *d, const struct mx_advance *a, int32_t l,
                              int64_t *number) {
-    const struct mx_face *f = &a->face_in;
-    const struct mx_face_planes have = mx_face_planes(f, l);
+    const struct mx_seam *f = &a->seam_in;
+    const struct mx_seam_planes have = mx_seam_planes(f, l);
     const struct box b = {f->first_y[l], f->first_y[l] + f->n_rows[l], have.z0, have.z1};
     return b.y0 < b.y1 ? refresh_z(d, a, (a->parity + l) & 1, &b, number) : 0;
 }

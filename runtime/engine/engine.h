@@ -73,7 +73,7 @@ struct mx_window {
 };
 
 /* One move of a front along z: of level l (0 = what is loaded) the planes [from - l*h, to - l*h) come about.
- * h = 0: there is no front, and windows and faces are what they say. A schedule of very many levels has
+ * h = 0: there is no front, and windows and seams are what they say. A schedule of very many levels has
  * tables of all of them for a Block, and moves the front through it again and again: only few levels have
  * planes. */
 struct mx_front {
@@ -101,29 +101,29 @@ static inline struct mx_window mx_front_window(const struct mx_front *f, const s
     return w;
 }
 
-/* The faces of a y-strip (stream): for level l (0 = the loaded data) and plane z, the 2h rows just left of
+/* The seams of a y-strip (stream): for level l (0 = the loaded data) and plane z, the 2h rows just left of
  * what this strip owns at that level. Rows are row_pitch apart; plane z of level l starts at base + (l *
- * planes_per_level + (z - z0)) * face_rows * row_pitch, z0 the first plane that the call has of the level.
+ * planes_per_level + (z - z0)) * seam_rows * row_pitch, z0 the first plane that the call has of the level.
  * See schedule/stream.c. NULL base = none. */
-struct mx_face {
+struct mx_seam {
     char *base;
     int64_t planes_per_level;
-    int64_t face_rows;
+    int64_t seam_rows;
     struct mx_front front;
     const int32_t *first_z;  /* per level 0..levels */
     const int32_t *n_planes; /* per level: planes from first_z on that this call, as far as the front cuts
                                 none of them off, inserts or saves; levels >= 1: those of the level's window,
                                 0: those loaded for this call; 0 = none */
-    const int32_t *first_y;  /* per level 0..levels: Buffer row of face row 0 */
-    const int32_t *n_rows;   /* per level: rows that count, <= face_rows */
+    const int32_t *first_y;  /* per level 0..levels: Buffer row of seam row 0 */
+    const int32_t *n_rows;   /* per level: rows that count, <= seam_rows */
 };
 
-/* Planes that a call has of a level's face. */
-struct mx_face_planes {
+/* Planes that a call has of a level's seam. */
+struct mx_seam_planes {
     int64_t z0, z1;
 };
-static inline struct mx_face_planes mx_face_planes(const struct mx_face *f, int32_t level) {
-    struct mx_face_planes p = {f->first_z[level], f->first_z[level] + (int64_t)f->n_planes[level]};
+static inline struct mx_seam_planes mx_seam_planes(const struct mx_seam *f, int32_t level) {
+    struct mx_seam_planes p = {f->first_z[level], f->first_z[level] + (int64_t)f->n_planes[level]};
     mx_front_cut(&f->front, level, &p.z0, &p.z1);
     return p;
 }
@@ -142,10 +142,10 @@ struct mx_advance {
     const struct mx_window
         *window; /* [levels]: what level l+1 computes. Windows of successive levels allow execution in the
                     order of levels, and shift by at most h per level towards lower z at the upper end */
-    struct mx_front front; /* cuts the windows; of faces likewise */
-    int32_t first, end;    /* windows before the first and from the end on have no planes, and no faces come
+    struct mx_front front; /* cuts the windows; of seams likewise */
+    int32_t first, end;    /* windows before the first and from the end on have no planes, and no seams come
                               with them; end 0: all may have some */
-    struct mx_face face_in, face_out; /* stream with strips; zeroed otherwise */
+    struct mx_seam seam_in, seam_out; /* stream with strips; zeroed otherwise */
     /* NULL, or what gets the interior cells that are not finite of the state with which the call ends: of its
      * last level, of a staggered system of its last two, after `after`. Engine "device" passes over it. */
     struct mx_finding *finding;
@@ -178,7 +178,7 @@ struct mx_engine_ops {
      * levels; pure. */
     double (*efficiency)(const struct mx_engine_options *options);
     int (*create)(const struct mx_engine_options *options, mx_why *why, mx_engine **out);
-    /* Hands over a call and returns its number: 1, 2, 3... What the windows and faces point to must stay
+    /* Hands over a call and returns its number: 1, 2, 3... What the windows and seams point to must stay
      * until it is done. Blocks while too many are under way (some engines: until this one is done). Calls are
      * posted and waited for by one thread. */
     int64_t (*post)(mx_engine *engine, const struct mx_advance *advance);

@@ -48,19 +48,19 @@ static void level_part(const mx_engine *e, const struct mx_advance *a, int32_t l
         }
 }
 
-/* All face rows of a level; few, so one thread does them. */
-static void level_faces(const mx_engine *e, const struct mx_advance *a, int32_t level) {
+/* All seam rows of a level; few, so one thread does them. */
+static void level_seams(const mx_engine *e, const struct mx_advance *a, int32_t level) {
     struct mx_box box = {0, e->work.nx + 2 * e->work.h, INT32_MIN, INT32_MAX, 0, 0};
-    const struct mx_face *in = &a->face_in, *out = &a->face_out;
+    const struct mx_seam *in = &a->seam_in, *out = &a->seam_out;
     if (in->base != NULL) {
-        const struct mx_face_planes z = mx_face_planes(in, level);
+        const struct mx_seam_planes z = mx_seam_planes(in, level);
         box.z0 = z.z0, box.z1 = z.z1;
-        mx_face_insert(&e->work, a, level, box);
+        mx_seam_insert(&e->work, a, level, box);
     }
     if (out->base != NULL) {
-        const struct mx_face_planes z = mx_face_planes(out, level);
+        const struct mx_seam_planes z = mx_seam_planes(out, level);
         box.z0 = z.z0, box.z1 = z.z1;
-        mx_face_save(&e->work, a, level, box);
+        mx_seam_save(&e->work, a, level, box);
     }
 }
 
@@ -68,10 +68,10 @@ static void advance_part(void *arg, int thread, int threads) {
     mx_engine *e = arg;
     (void)threads;
     const struct mx_advance *a = e->job;
-    const bool faces = a->face_in.base != NULL || a->face_out.base != NULL;
+    const bool seams = a->seam_in.base != NULL || a->seam_out.base != NULL;
     for (int32_t level = a->first; level < mx_advance_end(a); level++) {
-        if (faces) {
-            if (thread == 0) level_faces(e, a, level);
+        if (seams) {
+            if (thread == 0) level_seams(e, a, level);
             mx_team_barrier(e->team);
         }
         level_part(e, a, level, thread);

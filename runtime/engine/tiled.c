@@ -59,16 +59,16 @@ struct mx_engine {
 
 static struct job *job_of(mx_engine *e, int64_t number) { return &e->job[number % MX_FLOW_JOBS]; }
 
-/* What is done at level l: rows and planes, the faces that appear as level l+1 included. */
+/* What is done at level l: rows and planes, the seams that appear as level l+1 included. */
 static struct mx_window reach(const struct mx_advance *a, int32_t l) {
     struct mx_window w = mx_window_at(a, l);
-    const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+    const struct mx_seam *seams[2] = {&a->seam_in, &a->seam_out};
     const bool empty = w.y0 >= w.y1 || w.z0 >= w.z1;
     if (empty) w = (struct mx_window){INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN};
     for (int i = 0; i < 2; i++) {
-        const struct mx_face *f = faces[i];
+        const struct mx_seam *f = seams[i];
         if (f->base == NULL || l + 1 >= a->levels || f->n_rows[l + 1] <= 0) continue;
-        const struct mx_face_planes z = mx_face_planes(f, l + 1);
+        const struct mx_seam_planes z = mx_seam_planes(f, l + 1);
         if (z.z0 >= z.z1) continue;
         w.y0 = (int32_t)mx_min(w.y0, f->first_y[l + 1]);
         w.y1 = (int32_t)mx_max(w.y1, f->first_y[l + 1] + f->n_rows[l + 1]);
@@ -78,7 +78,7 @@ static struct mx_window reach(const struct mx_advance *a, int32_t l) {
     return w;
 }
 
-static bool has_faces(const struct mx_advance *a) { return a->face_in.base || a->face_out.base; }
+static bool has_seams(const struct mx_advance *a) { return a->seam_in.base || a->seam_out.base; }
 
 static void cells_at_level(const mx_engine *e, const struct mx_advance *a, int32_t l, struct mx_box box,
                            const struct mx_ahead_list *list) {
@@ -91,25 +91,25 @@ static void cells_at_level(const mx_engine *e, const struct mx_advance *a, int32
     mx_work_box(&e->work, a, l, box, list->runs > 0 ? &ahead : NULL);
 }
 
-/* Faces as rows of `level`, which exist up to the last level but one. */
-static void faces_at_level(const mx_engine *e, const struct mx_advance *a, int32_t level, struct mx_box box) {
+/* Seams as rows of `level`, which exist up to the last level but one. */
+static void seams_at_level(const mx_engine *e, const struct mx_advance *a, int32_t level, struct mx_box box) {
     if (level >= a->levels) return;
-    mx_face_insert(&e->work, a, level, box);
-    mx_face_save(&e->work, a, level, box);
+    mx_seam_insert(&e->work, a, level, box);
+    mx_seam_save(&e->work, a, level, box);
 }
 
 /* Level 0 is new: nothing in this call has read what it replaces, and a call that this one follows, in the
- * same strip, ends below these planes. Another strip may only now be writing the face. */
-static void loaded_faces(const mx_engine *e, const struct mx_advance *a) {
-    const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+ * same strip, ends below these planes. Another strip may only now be writing the seam. */
+static void loaded_seams(const mx_engine *e, const struct mx_advance *a) {
+    const struct mx_seam *seams[2] = {&a->seam_in, &a->seam_out};
     struct mx_box all = {0, e->work.nx + 2 * e->work.h, INT32_MIN, INT32_MAX, INT64_MAX, INT64_MIN};
     for (int i = 0; i < 2; i++)
-        if (faces[i]->base != NULL) {
-            const struct mx_face_planes z = mx_face_planes(faces[i], 0);
+        if (seams[i]->base != NULL) {
+            const struct mx_seam_planes z = mx_seam_planes(seams[i], 0);
             all.z0 = mx_min(all.z0, z.z0);
             all.z1 = mx_max(all.z1, z.z1);
         }
-    faces_at_level(e, a, 0, all);
+    seams_at_level(e, a, 0, all);
 }
 
 struct line {
@@ -181,11 +181,11 @@ static bool within(const struct mx_window *w, const struct mx_box *b) {
     return b->y0 >= w->y0 && b->y1 <= w->y1 && b->z0 >= w->z0 && b->z1 <= w->z1;
 }
 
-/* Rows of level l+1 that go into a face, or come from one, are written where others find them. */
-static bool in_face(const struct mx_advance *a, int32_t l, const struct mx_box *box) {
-    const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+/* Rows of level l+1 that go into a seam, or come from one, are written where others find them. */
+static bool in_seam(const struct mx_advance *a, int32_t l, const struct mx_box *box) {
+    const struct mx_seam *seams[2] = {&a->seam_in, &a->seam_out};
     for (int i = 0; i < 2 && l + 1 < a->levels; i++) {
-        const struct mx_face *f = faces[i];
+        const struct mx_seam *f = seams[i];
         if (f->base != NULL && f->n_rows[l + 1] > 0 && box->y0 < f->first_y[l + 1] + f->n_rows[l + 1] &&
             box->y1 > f->first_y[l + 1])
             return true;
@@ -203,7 +203,7 @@ static bool is_whole(const mx_engine *e, const struct line *line, int64_t tile) 
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         const struct mx_window w = mx_window_at(&j->a, l);
-        if (!within(&w, &box) || in_face(&j->a, l, &box)) return false;
+        if (!within(&w, &box) || in_seam(&j->a, l, &box)) return false;
         if (mx_after_copies_rows(j->a.after, box.y0, box.y1, box.z0, box.z1)) return false;
     }
     return true;
@@ -261,14 +261,14 @@ static void do_whole_tile(const mx_engine *e, int thread, const struct line *lin
 
 static void do_tile(const mx_engine *e, const struct line *line, int64_t tile, bool more) {
     const struct job *j = line->job;
-    const bool faces = has_faces(&j->a);
+    const bool seams = has_seams(&j->a);
     struct mx_ahead_list list;
     for (int32_t l = line->l0; l < line->l1; l++) {
         const struct mx_box box = box_of(e, line, tile, l);
         if (box.x0 >= box.x1) continue;
         list_ahead(e, line, tile, l, more, &list);
         cells_at_level(e, &j->a, l, box, &list);
-        if (faces) faces_at_level(e, &j->a, l + 1, box);
+        if (seams) seams_at_level(e, &j->a, l + 1, box);
     }
 }
 
@@ -302,17 +302,17 @@ static void add_rows(int64_t y[2], int64_t y0, int64_t y1, int64_t skew) {
     y[1] = mx_max(y[1], y1 + skew);
 }
 
-/* Tiles of a chunk: rows of all its levels and their faces, whether they have planes in this call or not, so
+/* Tiles of a chunk: rows of all its levels and their seams, whether they have planes in this call or not, so
  * that calls along z cut them alike. */
 static struct mx_flow_span span_of(const struct job *j, int64_t h, int64_t chunk) {
     const struct mx_advance *a = &j->a;
-    const struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+    const struct mx_seam *seams[2] = {&a->seam_in, &a->seam_out};
     int64_t y[2] = {INT64_MAX, INT64_MIN};
     for (int64_t l = a->levels * chunk / j->chunks; l < a->levels * (chunk + 1) / j->chunks; l++) {
         add_rows(y, a->window[l].y0, a->window[l].y1, l * h);
         for (int i = 0; i < 2 && l + 1 < a->levels; i++)
-            if (faces[i]->base != NULL)
-                add_rows(y, faces[i]->first_y[l + 1], faces[i]->first_y[l + 1] + faces[i]->n_rows[l + 1],
+            if (seams[i]->base != NULL)
+                add_rows(y, seams[i]->first_y[l + 1], seams[i]->first_y[l + 1] + seams[i]->n_rows[l + 1],
                          l * h);
     }
     if (y[0] >= y[1]) return (struct mx_flow_span){0, 0};
@@ -415,8 +415,8 @@ static bool same_rows(const struct mx_advance *a, const struct mx_advance *b) {
     return true;
 }
 
-/* Of one strip: the same tables, whichever slabs of faces they are. */
-static bool same_faces(const struct mx_face *a, const struct mx_face *b) {
+/* Of one strip: the same tables, whichever slabs of seams they are. */
+static bool same_seams(const struct mx_seam *a, const struct mx_seam *b) {
     if (a->base == NULL || b->base == NULL) return a->base == b->base;
     return a->first_y == b->first_y && a->n_rows == b->n_rows && a->first_z == b->first_z &&
            a->n_planes == b->n_planes;
@@ -432,7 +432,7 @@ static bool follows(const struct job *before, const struct job *j) {
            n->first_chunk <= their_last && before->last_chunk == their_last &&
            before->a.levels == j->a.levels && before->a.parity == j->a.parity &&
            before->a.first_level == j->a.first_level && before->a.after == j->a.after &&
-           same_faces(&before->a.face_in, &j->a.face_in) && same_faces(&before->a.face_out, &j->a.face_out) &&
+           same_seams(&before->a.seam_in, &j->a.seam_in) && same_seams(&before->a.seam_out, &j->a.seam_out) &&
            same_view(&before->a.view, &j->a.view) && same_rows(&before->a, &j->a);
 }
 
@@ -454,9 +454,9 @@ static int64_t tiled_post(mx_engine *e, const struct mx_advance *a) {
     j->a = *a;
     bool room = plan_job(e, j);
     j->flow.follows = room && mx_flow_done(e->flow) < number - 1 && follows(before, j);
-    if (has_faces(a)) {
+    if (has_seams(a)) {
         mx_flow_wait(e->flow, number - (j->flow.follows ? 2 : 1));
-        loaded_faces(e, a);
+        loaded_seams(e, a);
     }
     if (j->flow.follows) j->last_chunk = mx_max(j->last_chunk, before->last_chunk);
     if (room) room = mx_flow_post(e->flow, &j->flow) == 0;

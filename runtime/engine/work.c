@@ -287,17 +287,17 @@ void mx_work_box(const struct mx_work *work, const struct mx_advance *a, int32_t
     if (a->finding != NULL) mx_work_look(work, a, l, box);
 }
 
-/* The rows of [y0,y1) that the face has for this level and plane: where they are in it, how many. */
-static int64_t face_rows(const struct mx_face *face, int64_t pitch, int32_t level, int64_t y0, int64_t y1,
+/* The rows of [y0,y1) that the seam has for this level and plane: where they are in it, how many. */
+static int64_t seam_rows(const struct mx_seam *seam, int64_t pitch, int32_t level, int64_t y0, int64_t y1,
                          int64_t z, int64_t *y, char **at) {
-    if (face->base == NULL) return 0;
-    const struct mx_face_planes have = mx_face_planes(face, level);
+    if (seam->base == NULL) return 0;
+    const struct mx_seam_planes have = mx_seam_planes(seam, level);
     if (z < have.z0 || z >= have.z1) return 0;
-    const int64_t first = face->first_y[level];
-    const int64_t from = mx_max(y0, first), to = mx_min(y1, first + face->n_rows[level]);
-    const int64_t plane = level * face->planes_per_level + (z - have.z0);
+    const int64_t first = seam->first_y[level];
+    const int64_t from = mx_max(y0, first), to = mx_min(y1, first + seam->n_rows[level]);
+    const int64_t plane = level * seam->planes_per_level + (z - have.z0);
     *y = from;
-    *at = face->base + (plane * face->face_rows + (from - first)) * pitch;
+    *at = seam->base + (plane * seam->seam_rows + (from - first)) * pitch;
     return to - from;
 }
 
@@ -313,20 +313,20 @@ static void copy_rows(char *to, const char *from, int64_t rows, int64_t pitch, s
         memcpy(to + r * pitch + part.offset, from + r * pitch + part.offset, (size_t)part.bytes);
 }
 
-enum way { FROM_FACE, TO_FACE };
+enum way { FROM_SEAM, TO_SEAM };
 
-static void copy_face(const struct mx_work *work, const struct mx_advance *a, const struct mx_face *face,
+static void copy_seam(const struct mx_work *work, const struct mx_advance *a, const struct mx_seam *seam,
                       enum way way, int32_t level, struct mx_box box) {
     const int64_t pitch = a->view.row_pitch_bytes;
     const struct mx_row_fields *fields = &work->fields[mx_read_by(a->first_level + level)];
     for (int64_t z = box.z0; z < box.z1; z++) {
         int64_t y;
         char *kept;
-        int64_t rows = face_rows(face, pitch, level, box.y0, box.y1, z, &y, &kept);
+        int64_t rows = seam_rows(seam, pitch, level, box.y0, box.y1, z, &y, &kept);
         if (rows <= 0) continue;
         char *row = mx_view_row(&a->view, (a->parity + level) & 1, y, z);
         for (int32_t f = 0; f < fields->n; f++)
-            copy_rows(way == TO_FACE ? kept : row, way == TO_FACE ? row : kept, rows, pitch,
+            copy_rows(way == TO_SEAM ? kept : row, way == TO_SEAM ? row : kept, rows, pitch,
                       mx_row_part(work, fields, f, box.x0, box.x1));
     }
 }
@@ -336,11 +336,11 @@ static void copy_face(const struct mx_work *work, const struct mx_advance *a, co
 static void refresh_planes(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                            struct mx_box box) {
     const struct mx_after *after = a->after;
-    const struct mx_face *f = &a->face_in;
+    const struct mx_seam *f = &a->seam_in;
     const int64_t h = work->h, nz = work->problem->nz;
     if (after == NULL || level == 0 || after->ghost[MX_DIM_Z] || mx_sides_fixed(&after->sides, MX_DIM_Z))
         return;
-    const struct mx_face_planes have = mx_face_planes(f, level);
+    const struct mx_seam_planes have = mx_seam_planes(f, level);
     const int64_t z0 = mx_max(box.z0, have.z0), z1 = mx_min(box.z1, have.z1);
     const int64_t y0 = mx_max(box.y0, f->first_y[level]),
                   y1 = mx_min(box.y1, f->first_y[level] + f->n_rows[level]);
@@ -352,12 +352,12 @@ static void refresh_planes(const struct mx_work *work, const struct mx_advance *
                              x1, y0, y1, z, z + 1);
 }
 
-void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
+void mx_seam_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level,
                     struct mx_box box) {
-    copy_face(work, a, &a->face_in, FROM_FACE, level, box);
-    if (a->face_in.base != NULL) refresh_planes(work, a, level, box);
+    copy_seam(work, a, &a->seam_in, FROM_SEAM, level, box);
+    if (a->seam_in.base != NULL) refresh_planes(work, a, level, box);
 }
 
-void mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box) {
-    copy_face(work, a, &a->face_out, TO_FACE, level, box);
+void mx_seam_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box) {
+    copy_seam(work, a, &a->seam_out, TO_SEAM, level, box);
 }

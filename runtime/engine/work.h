@@ -56,9 +56,9 @@ struct mx_part {
 struct mx_part mx_row_part(const struct mx_work *work, const struct mx_row_fields *fields, int32_t f,
                            int64_t x0, int64_t x1);
 
-/* Faces, which come and go as rows of level `level` (0 = loaded); what a box has of them. */
-void mx_face_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
-void mx_face_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
+/* Seams, which come and go as rows of level `level` (0 = loaded); what a box has of them. */
+void mx_seam_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
+void mx_seam_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
 
 static inline int64_t mx_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t mx_max(int64_t a, int64_t b) { return a > b ? a : b; }

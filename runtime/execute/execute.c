@@ -47,7 +47,7 @@ enum state { WAITING, RUNNING, DONE };
 struct tables {
     int64_t pass, users;
     struct mx_window *window; /* [levels] */
-    int32_t *face;            /* 6 tables of levels + 1 */
+    int32_t *seam;            /* 6 tables of levels + 1 */
 };
 
 struct entry {
@@ -97,9 +97,9 @@ struct run {
     const struct mx_shape *shape;
     struct mx_view view;                      /* base, slots, pitches */
     struct mx_fixed_view fixed[MX_MAX_FIXED]; /* view.fixed, where there is C */
-    mx_block *block[2], *face_block, *fixed_block[MX_MAX_FIXED], *staging_block;
-    int64_t face_slab_bytes;
-    char *face_base;
+    mx_block *block[2], *seam_block, *fixed_block[MX_MAX_FIXED], *staging_block;
+    int64_t seam_slab_bytes;
+    char *seam_base;
     struct entry *entries; /* ring of WINDOW_STEPS */
     struct tables *newest; /* of the ADVANCE that was taken from the schedule last; NULL = none */
     uint64_t first, end;   /* oldest unfinished, next to generate */
@@ -172,9 +172,9 @@ static int64_t counted(mx_wide bytes) {
     return (int64_t)(bytes < most ? bytes : most);
 }
 
-static int64_t face_slab_bytes(const struct mx_shape *s, const struct mx_layout *layout) {
-    if (s->face_slabs == 0) return 0;
-    return counted((mx_wide)s->max_levels * s->face_planes * s->face_rows * layout->row_pitch_bytes);
+static int64_t seam_slab_bytes(const struct mx_shape *s, const struct mx_layout *layout) {
+    if (s->seam_slabs == 0) return 0;
+    return counted((mx_wide)s->max_levels * s->seam_planes * s->seam_rows * layout->row_pitch_bytes);
 }
 
 int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
@@ -186,7 +186,7 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes += (mx_wide)shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
     bytes += mx_execute_given_bytes(shape, layout);
-    bytes += (mx_wide)shape->face_slots * face_slab_bytes(shape, layout);
+    bytes += (mx_wide)shape->seam_slots * seam_slab_bytes(shape, layout);
     return shape->rows == 0 ? 0 : counted(bytes);
 }
 
@@ -199,19 +199,19 @@ int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx
     for (int i = 0; i < MX_MAX_FIXED; i++)
         bytes = greater(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
     bytes = counted((mx_wide)bytes * planes);
-    if (shape->faces_in_file) bytes = greater(bytes, face_slab_bytes(shape, layout));
+    if (shape->seams_in_file) bytes = greater(bytes, seam_slab_bytes(shape, layout));
     return (bytes + page - 1) / page * page;
 }
 
-int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    return shape->faces_in_file ? counted((mx_wide)shape->face_slabs * face_slab_bytes(shape, layout)) : 0;
+int64_t mx_execute_seam_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
+    return shape->seams_in_file ? counted((mx_wide)shape->seam_slabs * seam_slab_bytes(shape, layout)) : 0;
 }
 
 static bool is_fixed(int32_t array) { return array >= MX_FIXED_ARRAY; }
 
 static int64_t slots(const struct run *r, int32_t array) {
     if (is_fixed(array)) return r->shape->fixed_slots;
-    return array == MX_FACES ? r->shape->face_slots : r->view.slots[array];
+    return array == MX_SEAMS ? r->shape->seam_slots : r->view.slots[array];
 }
 
 static int64_t slot_of(const struct run *r, int32_t array, int64_t z, int64_t z_offset) {
@@ -219,10 +219,10 @@ static int64_t slot_of(const struct run *r, int32_t array, int64_t z, int64_t z_
 }
 
 static char *row_address(const struct run *r, int32_t array, int64_t y, int64_t z, struct mx_placement p) {
-    bool faces = array == MX_FACES;
-    char *base = faces ? r->face_base : r->view.base[array];
+    bool seams = array == MX_SEAMS;
+    char *base = seams ? r->seam_base : r->view.base[array];
     return base +
-           slot_of(r, array, z, p.z_offset) * (faces ? r->face_slab_bytes : r->view.plane_pitch_bytes) +
+           slot_of(r, array, z, p.z_offset) * (seams ? r->seam_slab_bytes : r->view.plane_pitch_bytes) +
            (y + p.y_offset) * r->view.row_pitch_bytes;
 }
 
@@ -272,7 +272,7 @@ static struct touch touch_planes(const struct run *r, const struct mx_step *s, i
 
 static int touch_slab(int64_t slot, bool write, struct touch *t) {
     if (slot < 0) return 0;
-    *t = (struct touch){MX_FACES, write, 0, INT64_MAX, slot, 1};
+    *t = (struct touch){MX_SEAMS, write, 0, INT64_MAX, slot, 1};
     return 1;
 }
 
@@ -307,8 +307,8 @@ static int touches(const struct run *r, const struct mx_step *s, struct touch t[
         }
         if (s->fixed.z0 < s->fixed.z1 && r->shape->fixed_slots > 0)
             t[n++] = touch_fixed(r, ALL_FIXED, false, s->fixed.z0, s->fixed.z1, s->at);
-        n += touch_slab(s->face_in, false, &t[n]);
-        n += touch_slab(s->face_out, true, &t[n]);
+        n += touch_slab(s->seam_in, false, &t[n]);
+        n += touch_slab(s->seam_out, true, &t[n]);
         break;
     case MX_STEP_COMMIT:
         break;
@@ -347,8 +347,8 @@ static bool buffers_meet(const struct mx_step *a, const struct mx_step *b) {
            p.y0 < q.y1 && q.y0 < p.y1 && p.z0 < q.z1 && q.z0 < p.z1;
 }
 
-/* A STORE that a commit makes durable; faces are of no use to a later run. */
-static bool keeps(const struct mx_step *s) { return s->kind == MX_STEP_STORE && s->buffer != MX_FACES; }
+/* A STORE that a commit makes durable; seams are of no use to a later run. */
+static bool keeps(const struct mx_step *s) { return s->kind == MX_STEP_STORE && s->buffer != MX_SEAMS; }
 
 static bool ends_fit(struct mx_planes a, struct mx_planes b, int64_t slots) {
     const bool both = a.z0 < a.z1 && b.z0 < b.z1;
@@ -450,7 +450,7 @@ static void report_of(const struct run *r, const struct mx_step *s, bool waiting
                          .end_ns = end_ns,
                          .amount = amount,
                          .region = moves(s) ? mx_step_in_buffer(s) : s->region,
-                         .faces = s->buffer == MX_FACES,
+                         .seams = s->buffer == MX_SEAMS,
                          .file = file};
     r->x->event(r->x->context, &e);
 }
@@ -489,7 +489,7 @@ static bool staged(const struct run *r) { return r->x->accel != NULL; }
 static const char *describe(const struct run *r, const struct mx_step *s, char *text, size_t capacity) {
     const struct mx_region g = mx_step_in_buffer(s);
     char of[64];
-    if (s->buffer == MX_FACES) {
+    if (s->buffer == MX_SEAMS) {
         snprintf(text, capacity, "face slab %lld of the side file", (long long)s->region.z0);
         return text;
     }
@@ -503,7 +503,7 @@ static const char *describe(const struct run *r, const struct mx_step *s, char *
 }
 
 static mx_buffer *buffer_of(const struct run *r, const struct mx_step *s) {
-    if (s->buffer == MX_FACES) return r->x->faces;
+    if (s->buffer == MX_SEAMS) return r->x->seams;
     if (is_fixed(s->buffer)) return r->x->fixed[s->buffer - MX_FIXED_ARRAY];
     return s->part ? r->x->partner[s->buffer] : r->x->buffer[s->buffer];
 }
@@ -518,10 +518,10 @@ static void fixed_spans(struct run *r, const struct mx_step *s) {
     }
 }
 
-/* Of A and B, and of faces. */
+/* Of A and B, and of seams. */
 static void state_spans(struct run *r, const struct mx_step *s) {
     const struct mx_layout *l = r->x->layout;
-    const int64_t pitch = s->buffer == MX_FACES ? r->face_slab_bytes : l->plane_pitch_bytes;
+    const int64_t pitch = s->buffer == MX_SEAMS ? r->seam_slab_bytes : l->plane_pitch_bytes;
     for (int64_t z = s->region.z0; z < s->region.z1; z++) {
         struct mx_span *span = &r->spans[z - s->region.z0];
         int64_t y = s->whole_planes ? 0 : s->region.y0;
@@ -847,7 +847,7 @@ static int start_transfer(struct run *r, struct entry *e) {
 }
 
 static int damaged(const struct run *r, const struct mx_step *s) {
-    const bool state = s->buffer != MX_FACES && !is_fixed(s->buffer);
+    const bool state = s->buffer != MX_SEAMS && !is_fixed(s->buffer);
     char what[160];
     return mx_field_damaged(buffer_of(r, s), state ? r->x->layout : NULL, describe(r, s, what, sizeof what),
                             r->why);
@@ -1090,15 +1090,15 @@ static int64_t window_cells(const struct run *r, const struct mx_step *s) {
     return rows * r->x->problem->nx;
 }
 
-static void face_of(const struct run *r, const struct mx_step *s, int64_t slot, const int32_t *y,
-                    const int32_t *n, struct mx_face *face) {
-    if (slot < 0 || r->face_base == NULL) return;
-    *face = (struct mx_face){.base = r->face_base + slot * r->face_slab_bytes,
-                             .planes_per_level = r->shape->face_planes,
-                             .face_rows = r->shape->face_rows,
+static void seam_of(const struct run *r, const struct mx_step *s, int64_t slot, const int32_t *y,
+                    const int32_t *n, struct mx_seam *seam) {
+    if (slot < 0 || r->seam_base == NULL) return;
+    *seam = (struct mx_seam){.base = r->seam_base + slot * r->seam_slab_bytes,
+                             .planes_per_level = r->shape->seam_planes,
+                             .seam_rows = r->shape->seam_rows,
                              .front = s->front,
-                             .first_z = s->face_z,
-                             .n_planes = s->face_nz,
+                             .first_z = s->seam_z,
+                             .n_planes = s->seam_nz,
                              .first_y = y,
                              .n_rows = n};
 }
@@ -1167,8 +1167,8 @@ static void start_advance(struct run *r, uint64_t i) {
                            .after = after_of(r, &s->block)};
     a.view.y_offset = s->at.y_offset;
     a.view.z_offset = s->at.z_offset;
-    face_of(r, s, s->face_in, s->face_in_y, s->face_in_n, &a.face_in);
-    face_of(r, s, s->face_out, s->face_out_y, s->face_out_n, &a.face_out);
+    seam_of(r, s, s->seam_in, s->seam_in_y, s->seam_in_n, &a.seam_in);
+    seam_of(r, s, s->seam_out, s->seam_out_y, s->seam_out_n, &a.seam_out);
     e->cells = window_cells(r, s);
     if (e->looked_at) a.finding = &e->finding;
     e->begin_ns = mx_clock_ns();
@@ -1201,31 +1201,31 @@ static void finish_advance(struct run *r, uint64_t i) {
 static void drop_tables(struct tables *t) {
     if (t == NULL || --t->users > 0) return;
     free(t->window);
-    free(t->face);
+    free(t->seam);
     free(t);
 }
 
 static struct tables *copy_tables(const struct mx_step *s) {
     const size_t n = (size_t)s->levels + 1;
-    const int32_t *from[6] = {s->face_z,    s->face_nz,    s->face_in_y,
-                              s->face_in_n, s->face_out_y, s->face_out_n};
+    const int32_t *from[6] = {s->seam_z,    s->seam_nz,    s->seam_in_y,
+                              s->seam_in_n, s->seam_out_y, s->seam_out_n};
     struct tables *t = calloc(1, sizeof *t);
     if (t == NULL) return NULL;
     t->pass = s->pass;
     t->users = 1;
     t->window = malloc(n * sizeof *t->window);
-    if (s->face_z != NULL) t->face = calloc(6 * n, sizeof *t->face);
-    if (t->window == NULL || (s->face_z != NULL && t->face == NULL)) return drop_tables(t), NULL;
+    if (s->seam_z != NULL) t->seam = calloc(6 * n, sizeof *t->seam);
+    if (t->window == NULL || (s->seam_z != NULL && t->seam == NULL)) return drop_tables(t), NULL;
     memcpy(t->window, s->window, (size_t)s->levels * sizeof *t->window);
-    for (size_t i = 0; i < 6 && t->face != NULL; i++)
-        if (from[i] != NULL) memcpy(t->face + i * n, from[i], n * sizeof *t->face);
+    for (size_t i = 0; i < 6 && t->seam != NULL; i++)
+        if (from[i] != NULL) memcpy(t->seam + i * n, from[i], n * sizeof *t->seam);
     return t;
 }
 
-/* Whether the tables of the newest step are those of this one: of a pass some ADVANCEs have faces, and some,
+/* Whether the tables of the newest step are those of this one: of a pass some ADVANCEs have seams, and some,
  * at its ends, have none. */
 static bool has_tables(const struct tables *t, const struct mx_step *s) {
-    return t != NULL && t->pass == s->pass && (t->face != NULL || s->face_z == NULL);
+    return t != NULL && t->pass == s->pass && (t->seam != NULL || s->seam_z == NULL);
 }
 
 static int keep_tables(struct run *r, struct entry *e) {
@@ -1241,10 +1241,10 @@ static int keep_tables(struct run *r, struct entry *e) {
     e->tables = r->newest;
     e->tables->users++;
     s->window = e->tables->window;
-    const bool faces = s->face_z != NULL;
-    const int32_t **face[6] = {&s->face_z,    &s->face_nz,    &s->face_in_y,
-                               &s->face_in_n, &s->face_out_y, &s->face_out_n};
-    for (size_t i = 0; i < 6 && faces; i++) *face[i] = e->tables->face + i * n;
+    const bool seams = s->seam_z != NULL;
+    const int32_t **seam[6] = {&s->seam_z,    &s->seam_nz,    &s->seam_in_y,
+                               &s->seam_in_n, &s->seam_out_y, &s->seam_out_n};
+    for (size_t i = 0; i < 6 && seams; i++) *seam[i] = e->tables->seam + i * n;
     return 0;
 }
 
@@ -1295,10 +1295,10 @@ static void end_sweep(struct run *r, struct entry *e) {
 
 static void settle_buffer(struct run *r, struct entry *e) {
     struct mx_step *s = &e->step;
-    e->fed = r->feeder != NULL && r->first_sweep && s->kind == MX_STEP_LOAD && s->buffer < MX_FACES;
+    e->fed = r->feeder != NULL && r->first_sweep && s->kind == MX_STEP_LOAD && s->buffer < MX_SEAMS;
     e->feed = NULL;
     if (s->kind == MX_STEP_COMMIT) r->first_sweep = false, end_sweep(r, e);
-    if (moves(s) && s->buffer < MX_FACES && !r->shape->in_place)
+    if (moves(s) && s->buffer < MX_SEAMS && !r->shape->in_place)
         s->buffer = s->buffer == r->called ? r->source : r->target;
 }
 
@@ -1322,7 +1322,7 @@ static int fill_window(struct run *r) {
         struct entry *e = at(r, r->end);
         if (!r->held) {
             memset(&e->step, 0, sizeof e->step);
-            e->step.face_in = e->step.face_out = -1;
+            e->step.seam_in = e->step.seam_out = -1;
             int more = r->schedule->ops->next(r->schedule, &e->step);
             if (more < 0) return mx_fail(r->why, more, "the schedule failed: %s", strerror(-more));
             if (more == 0) return r->exhausted = true, 0;
@@ -1643,12 +1643,12 @@ static int open_arrays(struct run *r) {
                          i == 0 ? "the first ring of planes" : "the second ring of planes", r->x->device,
                          &r->block[i], &r->view.base[i]);
     }
-    r->face_slab_bytes = face_slab_bytes(r->shape, l);
-    if (err == 0 && r->shape->faces_in_file && r->x->faces == NULL)
+    r->seam_slab_bytes = seam_slab_bytes(r->shape, l);
+    if (err == 0 && r->shape->seams_in_file && r->x->seams == NULL)
         err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
-    if (err == 0 && r->face_slab_bytes > 0)
-        err = make_array(r, r->shape->face_slots * r->face_slab_bytes, r->face_slab_bytes, "faces",
-                         r->x->device, &r->face_block, &r->face_base);
+    if (err == 0 && r->seam_slab_bytes > 0)
+        err = make_array(r, r->shape->seam_slots * r->seam_slab_bytes, r->seam_slab_bytes, "faces",
+                         r->x->device, &r->seam_block, &r->seam_base);
     return err;
 }
 
@@ -1673,7 +1673,7 @@ static void close_run(struct run *r) {
     mx_block_free(r->staging_block);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_block_free(r->fixed_block[i]);
     mx_block_free(r->plane);
-    mx_block_free(r->face_block);
+    mx_block_free(r->seam_block);
     mx_block_free(r->block[1]);
     mx_block_free(r->block[0]);
 }

@@ -22,8 +22,8 @@ struct mx_event {
     enum mx_step_kind kind;
     bool waiting; /* nothing could be computed until this I/O ended */
     uint64_t begin_ns, end_ns, amount;
-    struct mx_region region; /* of faces: rows of slabs */
-    bool faces;              /* LOAD, STORE: from or to the side file */
+    struct mx_region region; /* of seams: rows of slabs */
+    bool seams;              /* LOAD, STORE: from or to the side file */
     bool file;               /* LOAD, STORE: by no Buffer, but from `feeding`, to `taking` only */
     bool sweep;              /* COMMIT: the sweep that ends with it, not what makes it durable */
 };
@@ -64,7 +64,7 @@ struct mx_execution {
                             other way round */
     int32_t source;      /* Buffer that holds the grid at the start; in place: the schedule's first_buffer */
     int32_t committed;   /* Buffer of the last commit, which the run goes on from; -1 = none yet */
-    mx_buffer *faces;    /* side file of stream's strips, where the shape asks for one; content undefined */
+    mx_buffer *seams;    /* side file of stream's strips, where the shape asks for one; content undefined */
     mx_budget *budget;
     /* What is asked of rows that were computed, levels counted from the run's first, first_level included;
      * NULL = nothing. */
@@ -98,7 +98,7 @@ struct mx_execution {
      * NULL = from there. Of forms that do not read the old value, where the arrays are in DRAM. */
     const struct mx_feeding *feeding;
     /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
-     * in DRAM, engine is one of it ("device"). Faces are there too. */
+     * in DRAM, engine is one of it ("device"). Seams are there too. */
     mx_accel *accel;
     const struct mx_neighbours_ops *neighbours; /* where the shape has neighbours: of all ranks that compute
                                                    this problem together, each with the same bt */
@@ -133,7 +133,7 @@ struct mx_executed {
     uint64_t copy_ns;   /* COPYs; part of it while an ADVANCE was under way */
     uint64_t wait_ns;   /* for transfers and commits, with nothing to compute */
     int64_t updates;
-    int64_t block_bytes;           /* of Block arrays and faces, in DRAM or in the accelerator's memory */
+    int64_t block_bytes;           /* of Block arrays and seams, in DRAM or in the accelerator's memory */
     uint64_t put_bytes, get_bytes; /* to the accelerator, and from it */
     uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
     int64_t sent_bytes;                        /* to neighbours */
@@ -155,7 +155,7 @@ struct mx_executed {
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
 
-/* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, the faces or what a side file
+/* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, the seams or what a side file
  * leaves of them in DRAM, and the room for what neighbours exchange. */
 int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout); /* that room */
@@ -164,8 +164,8 @@ int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_lay
  * more. */
 int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
                                const struct mx_layout *layout, const struct mx_plan *plan);
-/* The side file of faces that a shape needs; 0 = none. */
-int64_t mx_execute_face_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
+/* The side file of seams that a shape needs; 0 = none. */
+int64_t mx_execute_seam_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 
 uint64_t mx_clock_ns(void); /* CLOCK_MONOTONIC */
 

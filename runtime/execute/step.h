@@ -44,22 +44,22 @@ struct mx_placement {
  * reads and who writes, and which of the three it is is found when a step is taken from the schedule. */
 enum { MX_BUFFERS = 3 };
 
-/* Beside these numbers the one of the DRAM array of faces, and of the side file that keeps them. Its planes
- * are face slabs. */
-enum { MX_FACES = MX_BUFFERS };
+/* Beside these numbers the one of the DRAM array of seams, and of the side file that keeps them. Its planes
+ * are seam slabs. */
+enum { MX_SEAMS = MX_BUFFERS };
 
 /* Field i of C: the number of its DRAM array and of its Buffer is MX_FIXED_ARRAY + i. They are loaded, never
  * stored; regions are in the same coordinates as those of A and B, and hold cells only that are there in a
  * file without a frame. What such a LOAD transfers is mx_fixed_span of each of its planes (system.h). */
-enum { MX_FIXED_ARRAY = MX_FACES + 1 };
+enum { MX_FIXED_ARRAY = MX_SEAMS + 1 };
 
 struct mx_step {
     enum mx_step_kind kind;
-    int32_t array; /* LOAD: to (0, 1, MX_FACES or MX_FIXED_ARRAY + i), STORE: from (0, 1 or MX_FACES), COPY:
+    int32_t array; /* LOAD: to (0, 1, MX_SEAMS or MX_FIXED_ARRAY + i), STORE: from (0, 1 or MX_SEAMS), COPY:
                       from (0 or 1) */
     int32_t to_array; /* COPY */
-    int32_t buffer;   /* LOAD, STORE: 0, 1, MX_FACES or MX_FIXED_ARRAY + i; COMMIT: 0 or 1. In the executor
-                         0..2,   MX_FACES or MX_FIXED_ARRAY + i */
+    int32_t buffer;   /* LOAD, STORE: 0, 1, MX_SEAMS or MX_FIXED_ARRAY + i; COMMIT: 0 or 1. In the executor
+                         0..2,   MX_SEAMS or MX_FIXED_ARRAY + i */
     int32_t
         part; /* LOAD, STORE with shape.pairs: Buffer `buffer` is a pair of Buffers, of which 0 holds array
                  A (even levels of the run) and 1 array B. Any of the two may be the one that Block array 0
@@ -83,7 +83,7 @@ struct mx_step {
     bool frame; /* COPY: constant frame for the other array, same placement; not a hand-over between Blocks */
     bool whole_planes; /* LOAD, STORE: region is full in y and the transfer covers plane_pitch (padding too)
                           of every plane */
-    /* ADVANCE. Per array: planes that are written, and planes that are read or written (faces included). What
+    /* ADVANCE. Per array: planes that are written, and planes that are read or written (seams included). What
      * lies in `region` but not here is not touched: a STORE of the planes just finished need not end first.
      */
     struct mx_planes writes[2], touches[2];
@@ -91,17 +91,17 @@ struct mx_step {
     int32_t parity, levels;
     int64_t first_level; /* ADVANCE: as in mx_advance */
     /* [levels]; owned by the schedule, valid until the next call of next. Those of steps of the same `pass`
-     * (from 1) are the same, faces' tables too; the front says what of them this step computes. */
+     * (from 1) are the same, seams' tables too; the front says what of them this step computes. */
     const struct mx_window *window;
     int64_t pass;
     struct mx_front front;
     int32_t first, end; /* as in mx_advance, but that end is never left 0 */
-    /* stream with strips: slots of the array of faces that are read / written; -1 = none. A face slab holds
-     * shape.max_levels * shape.face_planes * shape.face_rows rows, and slot f starts at f times that; of it
-     * the first levels * face_planes * face_rows rows count. Layout as struct mx_face with the tables below:
+    /* stream with strips: slots of the array of seams that are read / written; -1 = none. A seam slab holds
+     * shape.max_levels * shape.seam_planes * shape.seam_rows rows, and slot f starts at f times that; of it
+     * the first levels * seam_planes * seam_rows rows count. Layout as struct mx_seam with the tables below:
      * [levels + 1], same lifetime as window, planes before the front cuts them. */
-    int64_t face_in, face_out;
-    const int32_t *face_z, *face_nz, *face_in_y, *face_in_n, *face_out_y, *face_out_n;
+    int64_t seam_in, seam_out;
+    const int32_t *seam_z, *seam_nz, *seam_in_y, *seam_in_n, *seam_out_y, *seam_out_n;
     /* COMMIT: levels done, a multiple of mx_levels_a_step. STORE of a sweep that may store before it has its
      * first ADVANCE, as slabs no deeper than the frame do: those that will be done; else 0. */
     int64_t time;
@@ -134,13 +134,13 @@ struct mx_shape {
     int64_t max_levels; /* largest levels of an ADVANCE */
     bool by_twos; /* an engine may take two levels at a time, from either array to the other: it reads 2h
                      planes around a window */
-    int64_t face_slabs, face_rows, face_planes; /* stream with strips; see struct mx_step. face_planes: per
-                                                   level. 0 = no faces */
+    int64_t seam_slabs, seam_rows, seam_planes; /* stream with strips; see struct mx_step. seam_planes: per
+                                                   level. 0 = no seams */
     int64_t given[2]; /* planes that a neighbour at this end of z sends before the longest sweep, of each live
                          array, and gets: each has room for them in DRAM. 0 = there is no neighbour */
-    int64_t face_slots; /* slabs of the array of faces: face_slabs, or, where LOADs and STOREs exchange them
-                           with a side file of face_slabs, those in use, read ahead and written behind */
-    bool faces_in_file;
+    int64_t seam_slots; /* slabs of the array of seams: seam_slabs, or, where LOADs and STOREs exchange them
+                           with a side file of seam_slabs, those in use, read ahead and written behind */
+    bool seams_in_file;
 };
 
 struct mx_schedule; /* an open iterator */

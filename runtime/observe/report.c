@@ -83,7 +83,7 @@ json_t *mx_json_plan(const struct mx_plan *p) {
     put(o, "ct", whole(p->ct));
     put(o, "column", whole(p->column));
     put(o, "ahead", whole(p->ahead));
-    put(o, "faces", p->faces[0] != 0 ? json_string(p->faces) : json_null());
+    put(o, "faces", p->seams[0] != 0 ? json_string(p->seams) : json_null());
     put(o, "threads", whole(p->threads));
     return o;
 }

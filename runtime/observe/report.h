@@ -97,7 +97,7 @@ struct mx_report {
     int64_t steps_done, resumed_from;
     int64_t nonfinite_cells; /* of the state that ended the run, or else of its newest one; 0 = none */
     int64_t predicted_read_bytes, predicted_write_bytes, predicted_init_bytes, predicted_updates;
-    int64_t side_file_bytes; /* of faces, beside the Buffers; 0 = none */
+    int64_t side_file_bytes; /* of seams, beside the Buffers; 0 = none */
     double predicted_seconds, seconds_a_sweep;
     struct mx_report_time predicted_time;
     int32_t buffers;       /* 2, or 3: one keeps the committed state */

@@ -293,7 +293,7 @@ static int open_files(struct mx_run *r) {
 /* ------------------------------------------------------------------ what the schedule says */
 
 static bool moves_state(const struct mx_step *s, enum mx_step_kind kind) {
-    return s->kind == kind && s->buffer < MX_FACES && mx_region_rows(s->region) > 0;
+    return s->kind == kind && s->buffer < MX_SEAMS && mx_region_rows(s->region) > 0;
 }
 
 static void count_load(struct mx_run *r, const struct mx_step *s) {

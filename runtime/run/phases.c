@@ -530,11 +530,11 @@ static int initialise(struct mx_run *r) {
 
 static const char *event_name(const struct mx_event *e) {
     static const char *const names[] = {"load", "store", "copy", "advance", "commit"};
-    static const char *const face_names[] = {"load-faces", "store-faces"};
+    static const char *const seam_names[] = {"load-faces", "store-faces"};
     if (e->waiting) return "wait";
     if (e->sweep) return "sweep";
     if (e->file) return e->kind == MX_STEP_LOAD ? "feed" : "take";
-    return e->faces ? face_names[e->kind] : names[e->kind];
+    return e->seams ? seam_names[e->kind] : names[e->kind];
 }
 
 static void on_event(void *context, const struct mx_event *e) {
@@ -725,7 +725,7 @@ static int compute(struct mx_run *r) {
                              .source = r->note.buffer,
                              .committed = commits ? r->note.buffer : -1,
                              .commit_every_s = r->commit_every_s,
-                             .faces = r->faces,
+                             .seams = r->seams,
                              .budget = r->budget,
                              .accel = r->accel,
                              .neighbours = mx_is_rank(&r->ranks) ? &neighbours : NULL,
@@ -1059,7 +1059,7 @@ void mx_run_release(struct mx_run *r) {
         mx_buffer_close(r->partner[i]);
     }
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
-    mx_buffer_close(r->faces);
+    mx_buffer_close(r->seams);
     mx_run_close_points(r);
     mx_run_close_norms(r);
     mx_run_close_snapshots(r);

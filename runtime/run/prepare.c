@@ -104,7 +104,7 @@ static int take_place(struct mx_run *r) {
                        "the Buffers of the backend %s end with the process: nothing to resume",
                        r->backend->name);
     if (r->o.backend == NULL) r->o.backend = r->backend->name;
-    r->resident = mx_face_of(r->backend) == MX_TUNE_RESIDENT;
+    r->resident = mx_style_of(r->backend) == MX_TUNE_RESIDENT;
     return 0;
 }
 
@@ -588,7 +588,7 @@ static void report_plan(struct mx_run *r) {
     p->predicted_time =
         (struct mx_report_time){s->io_s, s->stall_s, s->compute_s, s->copy_s, s->cores_s, s->edge_s};
     p->block_bytes = r->tuned.dram_bytes;
-    p->side_file_bytes = mx_execute_face_bytes(&r->tuned.shape, &r->tuned.layout);
+    p->side_file_bytes = mx_execute_seam_bytes(&r->tuned.shape, &r->tuned.layout);
     p->moves = r->algorithm->uses_blocks;
     p->accel.used_bytes = r->tuned.device_bytes;
     p->accel.more_put_bytes = mx_traffic_put_bytes(&r->tuned.traffic) - r->tuned.traffic.read_bytes;
@@ -839,7 +839,7 @@ int mx_run_request(struct mx_run *r) {
     r->request.problem = &r->rest;
     if ((err = mx_run_measure_link(r)) < 0) return err;
     if ((err = take_accel(r)) < 0) return err;
-    r->request.face = mx_face_of(r->backend);
+    r->request.style = mx_style_of(r->backend);
     r->request.advised = r->o.advice == MX_ADVICE_SCHEDULE;
     r->request.anonymous = r->backend->anonymous;
     if ((err = mx_run_stopped(r)) == 0)
@@ -972,20 +972,20 @@ static int open_fixed(struct mx_run *r) {
     return err;
 }
 
-/* Faces are of no use to a later run, so any extent of faces that is long enough will do, or a new one. */
-static int open_faces(struct mx_run *r) {
+/* Seams are of no use to a later run, so any extent of seams that is long enough will do, or a new one. */
+static int open_seams(struct mx_run *r) {
     uint64_t bytes = (uint64_t)r->report.side_file_bytes;
     int err = -ENOENT;
     if (bytes == 0 || (mx_run_has_store(r) && r->rest.nt == 0)) return 0;
-    for (int i = 1; r->faces == NULL; i++) {
+    for (int i = 1; r->seams == NULL; i++) {
         char name[16];
         snprintf(name, sizeof name, i == 1 ? "faces" : "faces-%d", i);
-        err = mx_run_has_store(r) ? mx_buffer_open(r->device, name, &r->why, &r->faces) : -ENOENT;
-        if (err == -ENOENT) return mx_buffer_create(r->device, name, bytes, &r->why, &r->faces);
+        err = mx_run_has_store(r) ? mx_buffer_open(r->device, name, &r->why, &r->seams) : -ENOENT;
+        if (err == -ENOENT) return mx_buffer_create(r->device, name, bytes, &r->why, &r->seams);
         if (err < 0) return err;
-        if (mx_buffer_bytes(r->faces) >= bytes) return 0;
-        mx_buffer_close(r->faces);
-        r->faces = NULL;
+        if (mx_buffer_bytes(r->seams) >= bytes) return 0;
+        mx_buffer_close(r->seams);
+        r->seams = NULL;
     }
     return err;
 }
@@ -1037,8 +1037,8 @@ static int take_integrity(struct mx_run *r) {
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++)
         if (r->file[i] == NULL && r->fixed[i] != NULL)
             err = mx_run_check_fixed(r, r->fixed[i], i, mx_run_has_store(r) && !r->plain);
-    if (err == 0 && r->faces != NULL)
-        err = mx_buffer_integrity(r->faces, (uint64_t)l->row_pitch_bytes, r->budget, &r->why);
+    if (err == 0 && r->seams != NULL)
+        err = mx_buffer_integrity(r->seams, (uint64_t)l->row_pitch_bytes, r->budget, &r->why);
     return err;
 }
 
@@ -1056,7 +1056,7 @@ int mx_run_open_store(struct mx_run *r) {
         err = mx_budget_create(r->report.dram_limit_bytes, r->request.reserve_bytes, &r->why, &r->budget);
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
     if (err == 0) err = open_fixed(r);
-    if (err == 0) err = open_faces(r);
+    if (err == 0) err = open_seams(r);
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = mx_run_open_points(r);
     if (err == 0) err = mx_run_open_norms(r);

@@ -153,7 +153,7 @@ int mx_take_place(const struct mx_options *o, const struct mx_backend *backend, 
     return o->path == NULL || of_ranks || o->resume || backend->anonymous ? 0 : mx_place_check(o->path, why);
 }
 
-enum mx_tune_face mx_face_of(const struct mx_backend *b) {
+enum mx_tune_style mx_style_of(const struct mx_backend *b) {
     if (b->face == MX_FACE_TRANSFER) return MX_TUNE_TRANSFER;
     return b->anonymous && !b->locks_blocks ? MX_TUNE_RESIDENT : MX_TUNE_MAPPED;
 }

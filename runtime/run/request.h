@@ -25,7 +25,7 @@ int mx_take_backend(const struct mx_options *options, mx_why *why, const struct 
 /* -d, for a backend that works in a place: is it one, or the name of a new store? Of ranks ("%r"), and of
  * --resume, the stores are looked at one by one. */
 int mx_take_place(const struct mx_options *options, const struct mx_backend *backend, mx_why *why);
-enum mx_tune_face mx_face_of(const struct mx_backend *backend);
+enum mx_tune_style mx_style_of(const struct mx_backend *backend);
 /* Alignment of rows or planes and space of the place, as far as they can be known without touching it. 0 = no
  * place is named. */
 uint32_t mx_place_align(const struct mx_options *options, const struct mx_backend *backend,

@@ -122,7 +122,7 @@ struct mx_run {
     struct mx_run_fuse fuse;
     mx_budget *budget;
     mx_device *device;
-    mx_buffer *buffer[MX_BUFFERS], *faces; /* faces: side file, or NULL */
+    mx_buffer *buffer[MX_BUFFERS], *seams; /* seams: side file, or NULL */
     mx_buffer *partner[MX_BUFFERS];        /* array B of each pair, where Buffers are pairs */
     mx_buffer *fixed[MX_MAX_FIXED];        /* C */
     /* Files of C that are read in place: their devices, and how they lie; NULL and row_pitch_bytes 0 of what

@@ -163,7 +163,7 @@ struct mx_range mx_strip_stored(const struct mx_cut *c, int64_t j, int64_t level
 
 /* Level l adds the 2h rows below those of level l-2, which the same array holds already, frame rows among
  * them; so nothing is written that another level still reads. */
-struct mx_range mx_strip_face(const struct mx_cut *c, int64_t j, int64_t level) {
+struct mx_range mx_strip_seam(const struct mx_cut *c, int64_t j, int64_t level) {
     int64_t cut = j * c->b, lo = mx_max64(0, cut - (level + 1) * c->h);
     if (level == 0) return (struct mx_range){lo, cut + c->h};
     if (level == 1) return (struct mx_range){lo, mx_max64(c->h, cut)};

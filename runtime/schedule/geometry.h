@@ -66,12 +66,12 @@ int64_t mx_lap_span_max(const struct mx_cut *cut, int64_t levels);              
 int64_t mx_lap_beyond_sum(const struct mx_cut *cut, int end, int64_t levels);
 
 /* ---- y-strips of stream: windows and spans as of time-skewed blocks, but as many strips as n alone asks
- * for, so that the last one owns all of the upper frame. What lies left of a strip's windows comes as faces.
+ * for, so that the last one owns all of the upper frame. What lies left of a strip's windows comes as seams.
  */
 struct mx_cut mx_strip_cut(int64_t n, int64_t b, int64_t h);
 struct mx_range mx_strip_loaded(const struct mx_cut *cut, int64_t j);
 struct mx_range mx_strip_stored(const struct mx_cut *cut, int64_t j, int64_t levels);
 /* Rows of level `level` (0..levels-1, 0 = loaded) that strip j reads and strip j-1 computed: at most 2h. */
-struct mx_range mx_strip_face(const struct mx_cut *cut, int64_t j, int64_t level);
+struct mx_range mx_strip_seam(const struct mx_cut *cut, int64_t j, int64_t level);
 
 #endif

@@ -31,7 +31,7 @@ struct resident {
 };
 
 static void push(struct resident *r, struct mx_step step) {
-    step.face_in = step.face_out = -1;
+    step.seam_in = step.seam_out = -1;
     if (step.kind <= MX_STEP_COPY && mx_region_rows(step.region) == 0) return;
     r->queue[r->count++] = step;
 }

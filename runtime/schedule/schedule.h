@@ -6,16 +6,16 @@
 
 #include "execute/step.h"
 
-/* Words of plan.faces. */
-#define MX_FACES_IN_DRAM "dram"
-#define MX_FACES_IN_FILE "side-file"
+/* Words of plan.seams. */
+#define MX_SEAMS_IN_DRAM "dram"
+#define MX_SEAMS_IN_FILE "side-file"
 
 /* CalcTrans: bytes of the stencil phase, and of writing the initial grid. Exact. */
 struct mx_traffic {
-    int64_t read_bytes, write_bytes; /* between Buffers and Blocks, faces in a side file included; 0 for
+    int64_t read_bytes, write_bytes; /* between Buffers and Blocks, seams in a side file included; 0 for
                                         direct algorithms on mapped Buffers */
     int64_t fixed_read_bytes;        /* of C; part of read_bytes. 0 on mapped Buffers */
-    int64_t face_read_bytes, face_write_bytes; /* stream with strips: of faces, in DRAM or in a side file */
+    int64_t seam_read_bytes, seam_write_bytes; /* stream with strips: of seams, in DRAM or in a side file */
     int64_t
         sent_bytes; /* to neighbours, and as many are received: layers of the state that every sweep needs */
     int64_t first_sent_bytes; /* part of read_bytes: read to be sent before the first sweep, into no Block */
@@ -93,12 +93,12 @@ int64_t mx_sweep_end(const struct mx_problem *problem, int64_t time);
 /* What a whole schedule amounts to, by running through it: O(steps). For tests, traces and progress. */
 struct mx_step_counts {
     int64_t steps[MX_STEP_COMMIT + 1]; /* by kind */
-    int64_t read_rows, write_rows; /* LOAD, STORE; whole planes count their ny+2h rows; faces in a file too */
+    int64_t read_rows, write_rows; /* LOAD, STORE; whole planes count their ny+2h rows; seams in a file too */
     int64_t fixed_rows;            /* LOAD of C, all fields; not in read_rows */
     int64_t given_rows;            /* LOAD of what neighbours have sent; not in read_rows */
     int64_t copy_rows, frame_rows; /* COPY: handed over, constant frames */
     int64_t window_rows;           /* ADVANCE: rows computed */
-    int64_t face_reads, face_writes; /* ADVANCE: face slabs */
+    int64_t seam_reads, seam_writes; /* ADVANCE: seam slabs */
 };
 int mx_schedule_count(const struct mx_algorithm *algorithm, const struct mx_problem *problem,
                       const struct mx_plan *plan, struct mx_step_counts *out);

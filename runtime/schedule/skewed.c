@@ -52,8 +52,8 @@ static void take_over(struct mx_walk *w, const struct place *o, int64_t z0, int6
                         .region = {rows.lo, rows.hi, z0, z1},
                         .at = {mx_skew_offset(&o->y, o->j - 1, w->levels), w->at.z_offset},
                         .to = w->at,
-                        .face_in = -1,
-                        .face_out = -1};
+                        .seam_in = -1,
+                        .seam_out = -1};
     for (s.array = 0; s.array < 2; s.array++) {
         s.to_array = s.array;
         mx_walk_push(w, &s);

@@ -17,29 +17,29 @@
  *
  * Strips. With by < ny, y is cut as by the time-skewed blocks (geometry.h), and a pass is one strip. What
  * strip j reads left of its windows is what strip j-1 computed there: for each level 0..bt-1 and each
- * interior plane a face of 2h rows, which j-1 saves and j inserts as soon as both have that level of that
- * plane. The 2h frame planes have no faces; they are loaded with all rows that a strip ever reads. Both
- * strips have the same fronts, so slab k of the faces is written by step k of strip j-1 and read by step k of
- * strip j. Two face stores take turns: strip j writes slabs (j&1)*fronts + k.
+ * interior plane a seam of 2h rows, which j-1 saves and j inserts as soon as both have that level of that
+ * plane. The 2h frame planes have no seams; they are loaded with all rows that a strip ever reads. Both
+ * strips have the same fronts, so slab k of the seams is written by step k of strip j-1 and read by step k of
+ * strip j. Two seam stores take turns: strip j writes slabs (j&1)*fronts + k.
  *
- * The face stores are in DRAM, or in a side file: a third Buffer, of which a ring of 2 (a + 1) slabs is in
- * DRAM, half of it for the faces that go in and half for those that come out. Then slab k is loaded before
- * step k and stored after it, those levels of it that have planes. Faces never outlive a sweep, so a run that
+ * The seam stores are in DRAM, or in a side file: a third Buffer, of which a ring of 2 (a + 1) slabs is in
+ * DRAM, half of it for the seams that go in and half for those that come out. Then slab k is loaded before
+ * step k and stored after it, those levels of it that have planes. Seams never outlive a sweep, so a run that
  * is resumed needs nothing of them.
  *
  * Pairs. Where the old value is read, level -1 is loaded into array 1 beside level 0, and the last two levels
  * are stored; both rings hold slabs that are read ahead and slabs that are written behind, and there are no
  * COPYs of the frame, for each array has its own. A strip replaces level -1 only where it computes level 1,
  * so it loads those rows of it, h below those of level 0; and it stores of the last level but one the rows
- * that are its own there, h above those of the last: every row is read by one strip and written by one. Faces
+ * that are its own there, h above those of the last: every row is read by one strip and written by one. Seams
  * are the same: level l+1 of a strip begins 2h rows below level l-1, and the old values of these rows are the
- * face of level l-1.
+ * seam of level l-1.
  *
  * C. Planes of C are loaded with those of level 0, and stay until the last level has read them.
  *
  * Sides (ends.h). At a mirror end in z the h frame planes behind the last are loaded together, and those
  * before the first stored together, which the ring has room for. Of strips the first and the last have what
- * mirror frames in y copy, and inserted faces refresh the frame planes that copy them.
+ * mirror frames in y copy, and inserted seams refresh the frame planes that copy them.
  *
  * Periodic z: the Block begins bt*h planes before the interior and ends as many behind it, loaded from the
  * other end. Level l (from 1) computes (bt-l)*h planes beyond either end, so that the last computes the
@@ -97,15 +97,15 @@ static int64_t fronts(const struct mx_problem *p, const struct mx_plan *plan, in
     return mx_ceil_div64(planes, mx_plan_slab(p, plan));
 }
 
-static bool faces_in_file(const struct mx_plan *plan) { return strcmp(plan->faces, MX_FACES_IN_FILE) == 0; }
+static bool seams_in_file(const struct mx_plan *plan) { return strcmp(plan->seams, MX_SEAMS_IN_FILE) == 0; }
 
 /* ------------------------------------------------------------------ steps */
 
-static void face_table(const struct mx_cut *y, int64_t more, int64_t strip, int32_t levels, int32_t *first,
+static void seam_table(const struct mx_cut *y, int64_t more, int64_t strip, int32_t levels, int32_t *first,
                        int32_t *n) {
     for (int32_t l = 0; l <= levels; l++) {
         struct mx_range r = {0, 0};
-        if (strip > 0 && strip < y->count && l < levels) r = in_rows(mx_strip_face(y, strip, l), more);
+        if (strip > 0 && strip < y->count && l < levels) r = in_rows(mx_strip_seam(y, strip, l), more);
         first[l] = (int32_t)r.lo;
         n[l] = (int32_t)mx_length(r);
     }
@@ -137,11 +137,11 @@ static void stream_begin(struct mx_walk *w) {
     }
     if (y.count == 1) return;
     int64_t store = fronts(p, &w->plan, w->max_levels);
-    w->faces_before = w->passes_done * store;
-    if (w->pass > 0) w->face_in = ((w->pass - 1) & 1) * store;
-    if (w->pass < y.count - 1) w->face_out = (w->pass & 1) * store;
-    face_table(&y, more, w->pass, w->levels, w->face_in_y, w->face_in_n);
-    face_table(&y, more, w->pass + 1, w->levels, w->face_out_y, w->face_out_n);
+    w->seams_before = w->passes_done * store;
+    if (w->pass > 0) w->seam_in = ((w->pass - 1) & 1) * store;
+    if (w->pass < y.count - 1) w->seam_out = (w->pass & 1) * store;
+    seam_table(&y, more, w->pass, w->levels, w->seam_in_y, w->seam_in_n);
+    seam_table(&y, more, w->pass + 1, w->levels, w->seam_out_y, w->seam_out_n);
 }
 
 /* Frame planes with all rows of the strip's Block, the others with those that no other strip loads. */
@@ -220,10 +220,10 @@ static int stream_check(const struct mx_problem *problem, const struct mx_plan *
         return mx_fail(why, -EINVAL, "strips of %lld rows: by must be at least 1 (ny = %lld means no strips)",
                        (long long)plan->by, (long long)problem->ny);
     if ((err = check_ends(problem, plan, why)) < 0) return err;
-    if (plan->faces[0] == 0 || faces_in_file(plan) || strcmp(plan->faces, MX_FACES_IN_DRAM) == 0) return 0;
+    if (plan->seams[0] == 0 || seams_in_file(plan) || strcmp(plan->seams, MX_SEAMS_IN_DRAM) == 0) return 0;
     return mx_fail(why, -EINVAL,
-                   "faces cannot be in '%.11s': it is " MX_FACES_IN_DRAM " or " MX_FACES_IN_FILE,
-                   plan->faces);
+                   "faces cannot be in '%.11s': it is " MX_SEAMS_IN_DRAM " or " MX_SEAMS_IN_FILE,
+                   plan->seams);
 }
 
 /* Beyond what windows reach: the frame planes before the first that are stored late, and those behind the
@@ -288,17 +288,17 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
     mx_shape_of_neighbours(problem, &s);
     if (mx_fixed_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);
     if (y.count > 1) {
-        s.face_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
-        s.face_rows = 2 * problem->h;
-        s.face_planes = mx_plan_slab(problem, plan);
-        s.faces_in_file = faces_in_file(plan);
-        s.face_slots = s.faces_in_file ? 2 * (mx_plan_ahead(plan) + 1) : s.face_slabs;
+        s.seam_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
+        s.seam_rows = 2 * problem->h;
+        s.seam_planes = mx_plan_slab(problem, plan);
+        s.seams_in_file = seams_in_file(plan);
+        s.seam_slots = s.seams_in_file ? 2 * (mx_plan_ahead(plan) + 1) : s.seam_slabs;
     }
     *out = s;
 }
 
 /* Moves of the front that bring about level l of an interior plane, summed over l = 0..levels-1. */
-static int64_t face_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
+static int64_t seam_fronts(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
     const int64_t s = mx_plan_slab(p, plan), h = p->h, first = -planes_of_pass(p, levels).lo;
     const bool low = ghosts_in_z(p, 0), high = ghosts_in_z(p, 1);
     /* In planes that the front has moved, level l begins at `before` and ends at `end`. */
@@ -329,24 +329,24 @@ static void stream_traffic(const struct mx_problem *problem, const struct mx_pla
         const int64_t planes = mx_length(planes_of_pass(problem, levels)), rows = y.n + frame;
         const int64_t stored = problem->nz + frame - mx_neighbours(problem) * h,
                       own = planes - mx_neighbours(problem) * levels * h;
-        int64_t read = own * layout->plane_pitch_bytes, write = stored * layout->plane_pitch_bytes, faces = 0;
+        int64_t read = own * layout->plane_pitch_bytes, write = stored * layout->plane_pitch_bytes, seams = 0;
         if (y.count > 1 || y.ghost[0]) {
             const int64_t with_all = (!ghosts_in_z(problem, 0) + !ghosts_in_z(problem, 1)) * h; /* frames */
             read =
                 ((own - with_all) * rows + with_all * mx_skew_span_sum(&y, levels)) * layout->row_pitch_bytes;
             write = stored * stored_rows * layout->row_pitch_bytes;
-            faces = (y.count - 1) * face_fronts(problem, plan, levels) * mx_plan_slab(problem, plan) * frame *
+            seams = (y.count - 1) * seam_fronts(problem, plan, levels) * mx_plan_slab(problem, plan) * frame *
                     layout->row_pitch_bytes;
         }
         struct mx_cut z = mx_lap_cut(problem->nz, problem->nz, h);
         for (int end = 0; end < 2; end++) z.ghost[end] = ghosts_in_z(problem, end);
         int64_t fixed = mx_fixed_traffic(problem, layout, &y, window_of, &z, mx_lap_window, levels);
-        int64_t filed = faces_in_file(plan) ? faces : 0;
+        int64_t filed = seams_in_file(plan) ? seams : 0;
         t.read_bytes += sweeps * (arrays * read + fixed + filed);
         t.write_bytes += sweeps * (arrays * write + filed);
         t.fixed_read_bytes += sweeps * fixed;
-        t.face_read_bytes += sweeps * faces;
-        t.face_write_bytes += sweeps * faces;
+        t.seam_read_bytes += sweeps * seams;
+        t.seam_write_bytes += sweeps * seams;
         t.updates += sweeps * cells(problem, plan, levels);
         for (int end = 0; end < 2; end++)
             t.given_bytes += sweeps * stream_given(problem, plan, levels, end) * layout->row_pitch_bytes;

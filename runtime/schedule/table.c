@@ -55,8 +55,8 @@ static void count_step(const struct mx_step *s, struct mx_step_counts *n) {
     if (s->kind == MX_STEP_STORE) n->write_rows += rows;
     if (s->kind == MX_STEP_COPY) *(s->frame ? &n->frame_rows : &n->copy_rows) += rows;
     if (s->kind != MX_STEP_ADVANCE) return;
-    n->face_reads += s->face_in >= 0;
-    n->face_writes += s->face_out >= 0;
+    n->seam_reads += s->seam_in >= 0;
+    n->seam_writes += s->seam_out >= 0;
     for (int32_t l = s->first; l < s->end; l++) {
         const struct mx_window w = mx_step_window(s, l);
         n->window_rows += mx_region_rows((struct mx_region){w.y0, w.y1, w.z0, w.z1});

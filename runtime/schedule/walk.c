@@ -48,7 +48,7 @@ static void push_pieces(struct mx_walk *w, const struct mx_step *step) {
             s.region = (struct mx_region){y[j].lo, y[j].hi, z[k].lo, z[k].hi};
             s.buffer_y = y[j].shift;
             s.buffer_z = z[k].shift;
-            if (z[k].neighbour > 0 && step->kind == MX_STEP_LOAD && step->array < MX_FACES)
+            if (z[k].neighbour > 0 && step->kind == MX_STEP_LOAD && step->array < MX_SEAMS)
                 push_given(w, &s, z[k].neighbour);
             else
                 mx_walk_push(w, &s);
@@ -67,8 +67,8 @@ void mx_walk_move(struct mx_walk *w, enum mx_step_kind kind, int32_t array, int3
                                      .whole_planes = w->base.shape.whole_planes,
                                      .next_given = given_planes(w, w->time + w->levels),
                                      .time = kind == MX_STEP_STORE ? w->time + w->levels : 0,
-                                     .face_in = -1,
-                                     .face_out = -1});
+                                     .seam_in = -1,
+                                     .seam_out = -1});
 }
 
 void mx_walk_move_in_place(struct mx_walk *w, enum mx_step_kind kind, int32_t array,
@@ -107,8 +107,8 @@ void mx_walk_load_fixed(struct mx_walk *w, int64_t z0, int64_t z1) {
                                          .buffer = MX_FIXED_ARRAY + i,
                                          .region = r,
                                          .at = w->at,
-                                         .face_in = -1,
-                                         .face_out = -1});
+                                         .seam_in = -1,
+                                         .seam_out = -1});
 }
 
 static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
@@ -119,8 +119,8 @@ static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, 
                                       .at = w->at,
                                       .to = w->at,
                                       .frame = true,
-                                      .face_in = -1,
-                                      .face_out = -1});
+                                      .seam_in = -1,
+                                      .seam_out = -1});
 }
 
 void mx_walk_copy_z_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
@@ -206,29 +206,29 @@ static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_s
     }
 }
 
-/* Interior and ghost planes of every level (0 = loaded) that has a face. */
-static void face_planes(struct mx_walk *w) {
+/* Interior and ghost planes of every level (0 = loaded) that has a seam. */
+static void seam_planes(struct mx_walk *w) {
     const int64_t h = w->problem.h;
     const bool ghost = w->base.shape.ghost[MX_DIM_Z], low = mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 0),
                high = mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 1);
     for (int32_t l = 0; l <= w->levels; l++) {
         const int64_t layers = (w->levels - l) * h, z0 = h - (low ? layers : 0);
-        w->face_z[l] = (int32_t)z0;
-        w->face_nz[l] = l < w->levels ? (int32_t)(w->problem.nz + h + (high ? layers : 0) - z0) : 0;
+        w->seam_z[l] = (int32_t)z0;
+        w->seam_nz[l] = l < w->levels ? (int32_t)(w->problem.nz + h + (high ? layers : 0) - z0) : 0;
     }
 }
 
 /* Those of them that come about between two positions of the front. Returns the levels that have some: they
  * follow one another, and those from 1 on are the levels whose windows have planes. */
-static struct mx_range cut_faces(struct mx_walk *w, struct mx_step *s) {
-    const struct mx_face face = {.front = s->front, .first_z = w->face_z, .n_planes = w->face_nz};
+static struct mx_range cut_seams(struct mx_walk *w, struct mx_step *s) {
+    const struct mx_seam seam = {.front = s->front, .first_z = w->seam_z, .n_planes = w->seam_nz};
     const int32_t end = (int32_t)mx_min64(w->levels, s->end + 1);
     struct mx_range levels = {0, 0};
     for (int32_t l = s->first; l < end; l++) {
-        const struct mx_face_planes z = mx_face_planes(&face, l);
+        const struct mx_seam_planes z = mx_seam_planes(&seam, l);
         if (z.z0 >= z.z1) continue;
-        if (w->face_in >= 0 && l > 0) touch_written(w, s, w->parity + l, z.z0, z.z1);
-        touch(s, w->parity + l, w->face_in >= 0, z.z0, z.z1);
+        if (w->seam_in >= 0 && l > 0) touch_written(w, s, w->parity + l, z.z0, z.z1);
+        touch(s, w->parity + l, w->seam_in >= 0, z.z0, z.z1);
         if (levels.lo == levels.hi) levels.lo = l;
         levels.hi = l + 1;
     }
@@ -236,42 +236,42 @@ static struct mx_range cut_faces(struct mx_walk *w, struct mx_step *s) {
 }
 
 /* Where slab k of a pass is in DRAM: one after the other in the whole store; with a side file in a ring, the
- * incoming faces in its first half, the outgoing ones in the other. */
-static int64_t face_slot(const struct mx_walk *w, int64_t first, int64_t k, bool out) {
-    int64_t ring = w->base.shape.face_slots / 2;
+ * incoming seams in its first half, the outgoing ones in the other. */
+static int64_t seam_slot(const struct mx_walk *w, int64_t first, int64_t k, bool out) {
+    int64_t ring = w->base.shape.seam_slots / 2;
     if (first < 0) return -1;
-    if (!w->base.shape.faces_in_file) return first + k;
-    return (w->faces_before + k) % ring + (out ? ring : 0);
+    if (!w->base.shape.seams_in_file) return first + k;
+    return (w->seams_before + k) % ring + (out ? ring : 0);
 }
 
-static struct mx_range add_faces(struct mx_walk *w, int64_t from, struct mx_step *s) {
+static struct mx_range add_seams(struct mx_walk *w, int64_t from, struct mx_step *s) {
     struct mx_range none = {0, 0};
     int64_t k = (from - w->block.z0) / w->slab;
-    if (w->face_in < 0 && w->face_out < 0) return none;
-    struct mx_range levels = cut_faces(w, s);
+    if (w->seam_in < 0 && w->seam_out < 0) return none;
+    struct mx_range levels = cut_seams(w, s);
     if (mx_length(levels) == 0) return none;
     s->first = (int32_t)mx_min64(s->first, levels.lo), s->end = (int32_t)mx_max64(s->end, levels.hi);
-    s->face_in = face_slot(w, w->face_in, k, false);
-    s->face_out = face_slot(w, w->face_out, k, true);
-    s->face_z = w->face_z, s->face_nz = w->face_nz;
-    s->face_in_y = w->face_in_y, s->face_in_n = w->face_in_n;
-    s->face_out_y = w->face_out_y, s->face_out_n = w->face_out_n;
+    s->seam_in = seam_slot(w, w->seam_in, k, false);
+    s->seam_out = seam_slot(w, w->seam_out, k, true);
+    s->seam_z = w->seam_z, s->seam_nz = w->seam_nz;
+    s->seam_in_y = w->seam_in_y, s->seam_in_n = w->seam_in_n;
+    s->seam_out_y = w->seam_out_y, s->seam_out_n = w->seam_out_n;
     return levels;
 }
 
 /* Between the side file and the slot that the ADVANCE at hand uses: the rows of the levels that have planes.
  */
-static void move_faces(struct mx_walk *w, enum mx_step_kind kind, int64_t slab, int64_t slot,
+static void move_seams(struct mx_walk *w, enum mx_step_kind kind, int64_t slab, int64_t slot,
                        struct mx_range levels) {
-    int64_t rows = w->base.shape.face_planes * w->base.shape.face_rows;
-    if (slot < 0 || !w->base.shape.faces_in_file) return;
+    int64_t rows = w->base.shape.seam_planes * w->base.shape.seam_rows;
+    if (slot < 0 || !w->base.shape.seams_in_file) return;
     mx_walk_push(w, &(struct mx_step){.kind = kind,
-                                      .array = MX_FACES,
-                                      .buffer = MX_FACES,
+                                      .array = MX_SEAMS,
+                                      .buffer = MX_SEAMS,
                                       .region = {levels.lo * rows, levels.hi * rows, slab, slab + 1},
                                       .at = {0, slot - slab},
-                                      .face_in = -1,
-                                      .face_out = -1});
+                                      .seam_in = -1,
+                                      .seam_out = -1});
 }
 
 static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
@@ -283,20 +283,20 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
                         .first_level = w->time,
                         .window = w->whole,
                         .pass = w->passes_done + 1,
-                        .face_in = -1,
-                        .face_out = -1};
+                        .seam_in = -1,
+                        .seam_out = -1};
     int64_t k = (from - w->block.z0) / w->slab;
     if (w->base.shape.rows > 0) s.block = w->block;
     cut_windows(w, from, to, &s);
-    struct mx_range levels = add_faces(w, from, &s);
+    struct mx_range levels = add_seams(w, from, &s);
     struct mx_planes all = s.touches[0];
     if (s.touches[1].z0 < s.touches[1].z1) extend(&all, s.touches[1].z0, s.touches[1].z1);
     if (all.z0 >= all.z1) return;
     s.region.z0 = all.z0;
     s.region.z1 = all.z1;
-    move_faces(w, MX_STEP_LOAD, w->face_in + k, s.face_in, levels);
+    move_seams(w, MX_STEP_LOAD, w->seam_in + k, s.seam_in, levels);
     mx_walk_push(w, &s);
-    move_faces(w, MX_STEP_STORE, w->face_out + k, s.face_out, levels);
+    move_seams(w, MX_STEP_STORE, w->seam_out + k, s.seam_out, levels);
 }
 
 /* The frame that copies the last planes is there before any of them is computed: what is loaded later would
@@ -335,7 +335,7 @@ static void begin_pass(struct mx_walk *w) {
     w->levels = (int32_t)mx_min64(w->max_levels, mx_sweep_end(&w->problem, w->time) - w->time);
     for (int end = 0; end < 2 && w->pass == 0 && w->ops->given != NULL; end++)
         w->given[end] = w->ops->given(&w->problem, &w->plan, w->levels, end);
-    w->face_in = w->face_out = -1;
+    w->seam_in = w->seam_out = -1;
     w->ops->begin(w);
     w->front = w->loaded = w->stored = w->block.z0;
     w->front_end = w->block.z1;
@@ -347,7 +347,7 @@ static void begin_pass(struct mx_walk *w) {
     w->ghost_rows = (struct mx_range){0, 0};
     for (int32_t l = 0; l < w->levels && w->base.shape.ghost[MX_DIM_Y]; l++)
         w->ghost_rows = hull(w->ghost_rows, rows_of(&w->whole[l]));
-    if (w->face_in >= 0 || w->face_out >= 0) face_planes(w);
+    if (w->seam_in >= 0 || w->seam_out >= 0) seam_planes(w);
     w->inside = true;
 }
 
@@ -364,8 +364,8 @@ static void end_pass(struct mx_walk *w) {
                                       .buffer = w->buffer,
                                       .time = w->time,
                                       .next_given = given_planes(w, w->time),
-                                      .face_in = -1,
-                                      .face_out = -1});
+                                      .seam_in = -1,
+                                      .seam_out = -1});
 }
 
 /* One move of the front, or, when all is computed, one slab stored. Returns false at the end. */
@@ -413,8 +413,8 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
     w->time = first_time;
     w->buffer = shape->pairs && shape->in_place ? 0 : first_buffer;
     w->whole = (struct mx_window *)(w + 1);
-    int32_t *tables = (int32_t *)(w->whole + n), **table[] = {&w->face_z,    &w->face_nz,    &w->face_in_y,
-                                                              &w->face_in_n, &w->face_out_y, &w->face_out_n};
+    int32_t *tables = (int32_t *)(w->whole + n), **table[] = {&w->seam_z,    &w->seam_nz,    &w->seam_in_y,
+                                                              &w->seam_in_n, &w->seam_out_y, &w->seam_out_n};
     for (int i = 0; i < 6; i++) *table[i] = tables + (size_t)i * (n + 1);
     w->base.first_given = given_planes(w, first_time);
     *out = &w->base;

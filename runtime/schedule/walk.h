@@ -55,15 +55,15 @@ struct mx_walk {
     int64_t front, front_end; /* planes below front are loaded */
     int64_t loaded, stored;   /* planes below have been loaded, stored */
     int64_t planes_before; /* of Blocks of earlier passes, all together: a ring goes on from pass to pass */
-    int64_t face_in, face_out; /* stream with strips: face slab of front 0, -1 = none */
+    int64_t seam_in, seam_out; /* stream with strips: seam slab of front 0, -1 = none */
     int64_t
-        faces_before; /* side file: slabs of earlier passes; the ring of faces goes on from pass to pass */
+        seams_before; /* side file: slabs of earlier passes; the ring of seams goes on from pass to pass */
     bool ordered;     /* levels begin and end one after the other along the front */
     int32_t cross_first, cross_end; /* levels that the front has not left behind, that it has reached */
     struct mx_range ghost_rows;     /* of all windows, where y has ghost layers */
-    /* faces of all levels of the pass */
-    int32_t *face_z, *face_nz;                                /* [max_levels + 1] */
-    int32_t *face_in_y, *face_in_n, *face_out_y, *face_out_n; /* [max_levels + 1] */
+    /* seams of all levels of the pass */
+    int32_t *seam_z, *seam_nz;                                /* [max_levels + 1] */
+    int32_t *seam_in_y, *seam_in_n, *seam_out_y, *seam_out_n; /* [max_levels + 1] */
     struct mx_step queue[MX_WALK_QUEUE];
     int head, count;
 };

@@ -178,7 +178,7 @@ struct mx_plan {
     int64_t tile, ct;   /* tiled engine: rows of a tile, levels of a chunk; 0 = the engine's choice */
     int64_t column; /* tiled engine: cells in x of a tile, nx or more = whole rows; 0 = the engine's choice */
     int64_t ahead;  /* slabs that are read ahead (and written behind); 0 = 2 */
-    char faces[12]; /* stream with strips: where the faces between strips are kept, "dram" or "side-file" (a
+    char seams[12]; /* stream with strips: where the seams between strips are kept, "dram" or "side-file" (a
                        third Buffer); "" = no strips, or the tuner's choice, and to a schedule "dram" */
     int32_t threads; /* 0 = all cores allowed to the process */
     bool in_place;   /* forms that read the old value: one pair of Buffers, not resumable. stream only; the

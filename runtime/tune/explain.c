@@ -67,7 +67,7 @@ static void say_candidate(FILE *f, const struct mx_tune_candidate *c, const stru
             gib((double)c->traffic.read_bytes) / sweeps, gib((double)c->traffic.write_bytes) / sweeps,
             gib((double)c->dram_bytes), c->seconds.io_s + c->seconds.stall_s,
             c->seconds.compute_s + c->seconds.copy_s + c->seconds.cores_s, c->seconds.total_s,
-            c->shape.faces_in_file ? "  (side file)" : "");
+            c->shape.seams_in_file ? "  (side file)" : "");
 }
 
 static void say_candidates(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
@@ -107,13 +107,13 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
             next->algorithm, next->seconds.total_s, more, gib(other), gib(bytes));
 }
 
-static void say_faces(FILE *f, const struct mx_tune_result *r) {
+static void say_seams(FILE *f, const struct mx_tune_result *r) {
     const struct mx_shape *s = &r->shape;
-    double rows = (double)(s->max_levels * s->face_planes * s->face_rows);
+    double rows = (double)(s->max_levels * s->seam_planes * s->seam_rows);
     double slab = rows * (double)r->layout.row_pitch_bytes;
-    if (s->face_slabs == 0) return;
-    fprintf(f, "faces     between strips: %.2f GiB in %s\n", gib((double)s->face_slabs * slab),
-            s->faces_in_file ? "a side file, written and read once a sweep" : "DRAM");
+    if (s->seam_slabs == 0) return;
+    fprintf(f, "faces     between strips: %.2f GiB in %s\n", gib((double)s->seam_slabs * slab),
+            s->seams_in_file ? "a side file, written and read once a sweep" : "DRAM");
 }
 
 char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *r) {
@@ -127,7 +127,7 @@ char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tun
     say_constraints(f, request, r);
     say_candidates(f, request, r);
     say_why(f, r);
-    say_faces(f, r);
+    say_seams(f, r);
     fprintf(f, "plan      %s\n", mx_plan_print(&r->plan, line, sizeof line));
     return fclose(f) == 0 ? text : NULL;
 }

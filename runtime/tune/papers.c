@@ -244,7 +244,7 @@ int mx_run_manual(struct job *job, mx_why *why) {
     if (err < 0) return err;
     if (mx_job_try(job, m->by, m->bz, m->bt)) return 0;
     if (mx_job_may_file(job)) {
-        strcpy(job->base.faces, MX_FACES_IN_FILE);
+        strcpy(job->base.seams, MX_SEAMS_IN_FILE);
         if (mx_job_try(job, m->by, m->bz, m->bt)) return 0;
     }
     struct mx_plan plan = job->base;

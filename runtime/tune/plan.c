@@ -33,7 +33,7 @@ static const struct field fields[] = {
     {"ct", NUMBER64, MEMBER(ct), MX_MOST_EXTENT},
     {"column", NUMBER64, MEMBER(column), MX_MOST_COLUMN},
     {"ahead", NUMBER64, MEMBER(ahead), MX_MOST_AHEAD},
-    {"faces", WORD, MEMBER(faces), 0},
+    {"faces", WORD, MEMBER(seams), 0},
     {"threads", NUMBER32, MEMBER(threads), MX_MOST_THREADS},
     {"tuner", WORD, MEMBER(tuner), 0},
     {"in-place", FLAG, MEMBER(in_place), 0},
@@ -144,13 +144,13 @@ int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
     if (err == 0 && plan.engine[0] != 0 && mx_engine_find(plan.engine) == NULL)
         err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is no engine; it is iblock, tiled or device",
                       plan.engine);
-    bool known = plan.faces[0] == 0 || strcmp(plan.faces, MX_FACES_IN_DRAM) == 0 ||
-                 strcmp(plan.faces, MX_FACES_IN_FILE) == 0;
+    bool known = plan.seams[0] == 0 || strcmp(plan.seams, MX_SEAMS_IN_DRAM) == 0 ||
+                 strcmp(plan.seams, MX_SEAMS_IN_FILE) == 0;
     if (err == 0 && !known)
         err =
             mx_fail(why, -EINVAL,
-                    "plan: 'faces=%s' is no place for faces; it is " MX_FACES_IN_DRAM " or " MX_FACES_IN_FILE,
-                    plan.faces);
+                    "plan: 'faces=%s' is no place for faces; it is " MX_SEAMS_IN_DRAM " or " MX_SEAMS_IN_FILE,
+                    plan.seams);
     if (err == 0) *out = plan;
     free(copy);
     return err;

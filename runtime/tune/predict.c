@@ -82,7 +82,7 @@ static double bus_seconds(const struct job *job, const struct mx_traffic *t, dou
 }
 
 static bool is_mapped(const struct job *job) {
-    return job->request->face == MX_TUNE_MAPPED && !job->resident;
+    return job->request->style == MX_TUNE_MAPPED && !job->resident;
 }
 
 /* Is what is left beside the Blocks enough for the kernel to keep all Buffers? By what every plan leaves: a
@@ -149,10 +149,10 @@ static const double copies_beside = 3;
 static double copy_seconds(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape,
                            const struct mx_traffic *t) {
     const double moved = (double)t->read_bytes + (double)t->write_bytes;
-    double bytes = (double)t->face_read_bytes + (double)t->face_write_bytes;
+    double bytes = (double)t->seam_read_bytes + (double)t->seam_write_bytes;
     bytes += (double)t->copy_bytes * (strcmp(plan->engine, "tiled") == 0 ? copies_beside : 1);
     const bool copied = is_mapped(job) && shape->rows > 0;
-    if (copied || job->request->face == MX_TUNE_RESIDENT) bytes += moved;
+    if (copied || job->request->style == MX_TUNE_RESIDENT) bytes += moved;
     if (job->request->accel != NULL && job->request->accel->here) bytes += moved;
     const double faults = copied ? (double)t->write_bytes / page_bytes * store_fault_s : 0;
     return bytes / job->rates.copy_bytes_per_s + faults / (double)job->threads;
@@ -175,7 +175,7 @@ static double paging_seconds(const struct job *job, const struct mx_layout *layo
  * a bus far slower than its cores 2, 8 and 24 levels a sweep take 1.00 to 1.01 of what that predicts; ends of
  * each sweep would be 0.88 to 0.93. */
 static double sweeps_with_ends(const struct job *job, const struct mx_shape *shape) {
-    if (job->request->accel != NULL && job->request->face == MX_TUNE_RESIDENT) return 1;
+    if (job->request->accel != NULL && job->request->style == MX_TUNE_RESIDENT) return 1;
     return (double)mx_sweep_count(&job->problem, shape->max_levels);
 }
 
@@ -193,7 +193,7 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
     if (job->request->accel != NULL) {
         const double in = taken / bus_rate(job, job->request->accel->put_bytes_per_s),
                      out = written / bus_rate(job, job->request->accel->get_bytes_per_s);
-        const bool dram = job->request->face == MX_TUNE_RESIDENT;
+        const bool dram = job->request->style == MX_TUNE_RESIDENT;
         read = dram ? in : read + in;
         write = dram ? out : write + out;
     }
@@ -221,7 +221,7 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
     s->get_bytes_per_s = bus_rate(job, job->request->accel->get_bytes_per_s);
     s->updates_per_s = update_rate(job, plan, shape);
     if (strcmp(plan->algorithm, "resident") == 0) {
-        const bool dram = job->request->face == MX_TUNE_RESIDENT;
+        const bool dram = job->request->style == MX_TUNE_RESIDENT;
         if (!dram) in = greater(in, (double)t->read_bytes / r->read_bytes_per_s);
         if (!dram) out = greater(out, (double)t->write_bytes / r->write_bytes_per_s);
         s->io_s = in + out;
@@ -268,7 +268,7 @@ static void predict_link(const struct job *job, const struct mx_shape *shape, co
     const double lag = lag_of_sweep(s, sweeps, planes, all_planes, (message - latency) / planes, latency);
     const double ahead = planes * s->compute_s / (sweeps * all_planes) / 2;
     const double around = (sweeps - 1) * ((ranks - 1) * lag - ahead) / ranks;
-    const bool commits = job->request->face != MX_TUNE_RESIDENT && !job->request->anonymous;
+    const bool commits = job->request->style != MX_TUNE_RESIDENT && !job->request->anonymous;
     s->link_s = greater(sweeps * message, (double)t->sent_bytes / rate) + 2 * message;
     s->lag_s = message + (ring ? (sweeps - 1) * lag : greater(behind * lag, commits ? around : 0));
 }
@@ -277,14 +277,14 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
                              const struct mx_layout *layout, const struct mx_shape *shape,
                              const struct mx_traffic *t) {
     struct mx_seconds s = {.compute_s = (double)t->updates / update_rate(job, plan, shape)};
-    bool resident = job->request->face == MX_TUNE_RESIDENT;
+    bool resident = job->request->style == MX_TUNE_RESIDENT;
     s.copy_s = copy_seconds(job, plan, shape, t);
     if (!resident)
         s.io_s =
             shape->rows == 0 ? paging_seconds(job, layout, shape) : device_seconds(job, layout, shape, t, 1);
     if (shape->rows > 0 && !resident) s.edge_s = edge_seconds(job, plan, layout, shape);
     if (shape->rows > 0 && !resident) s.stall_s = stall_seconds(job, plan, layout, shape, t, &s);
-    if (shape->rows > 0 && job->request->face == MX_TUNE_TRANSFER) {
+    if (shape->rows > 0 && job->request->style == MX_TUNE_TRANSFER) {
         s.cores_s =
             ((double)t->read_bytes + (double)t->write_bytes) * job->rates.byte_core_s / (double)job->threads;
     }

@@ -37,10 +37,10 @@ bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan) {
     const int64_t align = job->request->offset_align_bytes;
     /* Of a state that is complete whole planes are read, and no field of C. */
     if (job->request->layout != NULL && job->request->problem->nt == 0)
-        return job->request->face != MX_TUNE_TRANSFER || align == 0 || l->plane_pitch_bytes % align == 0;
+        return job->request->style != MX_TUNE_TRANSFER || align == 0 || l->plane_pitch_bytes % align == 0;
     if (job->request->whole_planes && job->algorithm->cuts_y(&job->problem, plan)) return false;
     if (!ghost_rows_fit(job, plan)) return false;
-    if (job->request->layout == NULL || job->request->face != MX_TUNE_TRANSFER || align == 0) return true;
+    if (job->request->layout == NULL || job->request->style != MX_TUNE_TRANSFER || align == 0) return true;
     if (job->algorithm->cuts_y(&job->problem, plan) && l->row_pitch_bytes % align != 0) return false;
     return l->plane_pitch_bytes % align == 0;
 }
@@ -86,7 +86,7 @@ uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_sha
     uint64_t bytes = (uint64_t)mx_job_state_buffers(shape) * (uint64_t)layout->buffer_bytes;
     for (int i = 0; i < MX_MAX_FIXED; i++)
         if (!layout->fixed[i].user_file) bytes += (uint64_t)layout->fixed[i].bytes;
-    return bytes + (uint64_t)mx_execute_face_bytes(shape, layout);
+    return bytes + (uint64_t)mx_execute_seam_bytes(shape, layout);
 }
 
 uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_shape *shape) {
@@ -113,12 +113,12 @@ uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan,
     return (uint64_t)(mx_execute_block_bytes(shape, layout) - mx_execute_given_bytes(shape, layout));
 }
 
-static void name_faces(const struct mx_shape *shape, struct mx_plan *plan) {
-    const char *place = shape->face_slabs == 0 ? ""
-                        : shape->faces_in_file ? MX_FACES_IN_FILE
-                                               : MX_FACES_IN_DRAM;
-    memset(plan->faces, 0, sizeof plan->faces);
-    strcpy(plan->faces, place);
+static void name_seams(const struct mx_shape *shape, struct mx_plan *plan) {
+    const char *place = shape->seam_slabs == 0 ? ""
+                        : shape->seams_in_file ? MX_SEAMS_IN_FILE
+                                               : MX_SEAMS_IN_DRAM;
+    memset(plan->seams, 0, sizeof plan->seams);
+    strcpy(plan->seams, place);
 }
 
 static bool shape_of(const struct job *job, struct mx_plan *plan, struct mx_shape *shape) {
@@ -132,7 +132,7 @@ bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct op
     struct option o = {.plan = *plan};
     if (!shape_of(job, &o.plan, &o.shape)) return false;
     const struct mx_layout *layout = mx_job_layout(job, &o.plan);
-    name_faces(&o.shape, &o.plan);
+    name_seams(&o.shape, &o.plan);
     job->counted->traffic(&job->problem, &o.plan, layout, &o.traffic);
     o.dram_bytes = mx_job_dram_bytes(job, &o.plan, &o.shape);
     o.device_bytes = mx_job_device_bytes(job, &o.plan, &o.shape);
@@ -169,7 +169,7 @@ bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
         return false;
     if (mx_job_device_bytes(job, &plan, &shape) > job->device_bytes) return false;
     uint64_t capacity = job->request->capacity_bytes;
-    return !shape.faces_in_file || capacity == 0 ||
+    return !shape.seams_in_file || capacity == 0 ||
            mx_job_stored_bytes(mx_job_layout(job, &plan), &shape) <= capacity;
 }
 
@@ -462,8 +462,8 @@ static void exhaustive_lapped(struct job *job) {
  * Whole planes move 2 N bytes a sweep whatever bt is, so the fewest sweeps win, then the least DRAM: which of
  * the bt with as many sweeps that is depends on which array the last level of the last sweep is in, so all
  * are tried; where DRAM alone counts, the shortest and the next longer bt. Strips (by < ny) are as
- * time-skewed blocks in y, with 2 bt h <= by; two of them need one store of faces, more need two. In a side
- * file faces take the same DRAM however many strips there are, and each further one moves more of them: the
+ * time-skewed blocks in y, with 2 bt h <= by; two of them need one store of seams, more need two. In a side
+ * file seams take the same DRAM however many strips there are, and each further one moves more of them: the
  * fewest that fit win there too.
  */
 
@@ -705,10 +705,10 @@ static void search_slabs(struct job *job) {
 }
 
 bool mx_job_may_file(const struct job *job) {
-    return job->strategy->side_file && !job->resident && job->base.faces[0] == 0;
+    return job->strategy->side_file && !job->resident && job->base.seams[0] == 0;
 }
 
-/* Faces in DRAM cost no transfers: a side file, which leaves more DRAM to the levels, has to pay. In seconds,
+/* Seams in DRAM cost no transfers: a side file, which leaves more DRAM to the levels, has to pay. In seconds,
  * or, where those are the same, by half the bytes. */
 static const double side_file_gain = 0.95, side_file_saving = 0.5;
 
@@ -730,10 +730,10 @@ static bool pays(const struct job *filed, const struct job *job) {
 
 static void search_side_file(struct job *job, const struct job *start) {
     struct job filed = *start;
-    strcpy(filed.base.faces, MX_FACES_IN_FILE);
+    strcpy(filed.base.seams, MX_SEAMS_IN_FILE);
     filed.n_evaluated = job->n_evaluated;
     filed.most_cost = most_that_pays(job);
-    filed.only_strips = true; /* whole planes have no faces: they have been looked at */
+    filed.only_strips = true; /* whole planes have no seams: they have been looked at */
     search_slabs(&filed);
     job->n_evaluated = filed.n_evaluated;
     if (!pays(&filed, job)) return;

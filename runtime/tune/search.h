@@ -74,7 +74,7 @@ struct strategy {
     bool by_seconds;   /* cost = predicted seconds (redundant compute counts), else bytes moved */
     bool blocks;       /* by, bz, bt are a Block: naive and manual can choose them */
     bool halo_twice;   /* Block extents grow by 2 bt h (overlapped blocks), else by bt h */
-    bool side_file;    /* strips have faces, which a side file can keep */
+    bool side_file;    /* strips have seams, which a side file can keep */
     bool thin_slabs;   /* rings grow with the slab: a thinner one makes room for more steps */
     bool only_by_name; /* never chosen unless named: paging by the kernel decides its speed */
 };
@@ -117,7 +117,7 @@ bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt);
 /* Does it fit? Shape alone: cheaper than a try, not counted. */
 bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt);
 
-/* Faces may be kept in a side file though nobody asked for it. */
+/* Seams may be kept in a side file though nobody asked for it. */
 bool mx_job_may_file(const struct job *job);
 /* The search of the job's strategy with the constraints as they stand. */
 void mx_job_search(struct job *job);

@@ -62,7 +62,7 @@ static int find_tuner(const struct mx_tune_request *q, mx_why *why) {
 static bool asks_level_by_level(const struct mx_tune_request *q) {
     const struct mx_algorithm *a = q->algorithm != NULL ? mx_algorithm_find(q->algorithm) : NULL;
     const struct mx_sides *s = &q->problem->sides;
-    const bool direct = a != NULL ? a->needs_mapped : q->face == MX_TUNE_RESIDENT;
+    const bool direct = a != NULL ? a->needs_mapped : q->style == MX_TUNE_RESIDENT;
     return direct && (mx_sides_periodic(s, MX_DIM_Y) || mx_sides_periodic(s, MX_DIM_Z));
 }
 
@@ -126,7 +126,7 @@ static int complete_request(const struct mx_tune_request *request, mx_why *why, 
     if (q->dram_bytes == 0) q->dram_bytes = mx_machine_dram_bytes(q->machine);
     if (q->reserve_paper) q->reserve_bytes = mx_machine_reserve_paper(q->machine);
     c.overhead_bytes = q->extra_dram_bytes + (q->reserve_paper ? 0 : MX_TUNE_OVERHEAD_BYTES);
-    if (q->face == MX_TUNE_MAPPED && !q->reserve_paper && q->dram_bytes > q->reserve_bytes) {
+    if (q->style == MX_TUNE_MAPPED && !q->reserve_paper && q->dram_bytes > q->reserve_bytes) {
         uint64_t share = (q->dram_bytes - q->reserve_bytes) / MX_TUNE_CACHE_SHARE;
         c.overhead_bytes += share > MX_TUNE_CACHE_BYTES ? share : MX_TUNE_CACHE_BYTES;
     }
@@ -160,7 +160,7 @@ static void set_base(const struct context *c, struct job *job) {
     if (m->iz > 0) b->iz = m->iz;
     b->slab = m->slab, b->tile = m->tile, b->ct = m->ct, b->column = m->column;
     refine(job, b);
-    memcpy(b->faces, m->faces, sizeof b->faces);
+    memcpy(b->seams, m->seams, sizeof b->seams);
     b->ahead = m->ahead > 0 ? m->ahead : DEFAULT_AHEAD;
     b->threads = job->threads;
     b->in_place = m->in_place;
@@ -189,7 +189,7 @@ static int make_layouts(struct job *job, mx_why *why) {
         int err = mx_layout_make(&job->problem, align, false, why, &job->layout[0]);
         if (err == 0) err = mx_layout_make(&job->problem, align, true, why, &job->layout[1]);
         if (err < 0) return err;
-        if (job->request->face == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
+        if (job->request->style == MX_TUNE_RESIDENT) mx_layout_in_dram(&job->layout[0]);
     }
     for (int i = 0; i < 2 && job->request->fixed_unit_bytes > 0; i++)
         mx_layout_fixed_units(&job->problem, job->request->fixed_unit_bytes, job->request->layout == NULL,
@@ -225,7 +225,7 @@ static int make_job(const struct context *c, const struct mx_algorithm *algorith
     job.problem.nt = tune_max(1, job.problem.nt);
     job.stretch = mx_sweep_levels(&job.problem, INT64_MAX);
     /* On dram always; a mapping that DRAM does not hold is used directly only where that was asked for. */
-    job.resident = c->q.face == MX_TUNE_RESIDENT ||
+    job.resident = c->q.style == MX_TUNE_RESIDENT ||
                    (algorithm->needs_mapped && c->q.algorithm == NULL && !job.strategy->only_by_name);
     int err = make_layouts(&job, why);
     if (err < 0) return err;
@@ -250,7 +250,7 @@ static uint64_t smallest_dram(const struct context *c, const struct job *job, st
     }
     mx_job_search(&least);
     if (mx_job_may_file(&least)) {
-        strcpy(least.base.faces, MX_FACES_IN_FILE);
+        strcpy(least.base.seams, MX_SEAMS_IN_FILE);
         mx_job_search(&least);
     }
     if (!least.found) return 0;
@@ -366,7 +366,7 @@ static bool can_be_on_device(const struct mx_algorithm *a) {
     return strcmp(a->name, "stream") == 0 || strcmp(a->name, "resident") == 0;
 }
 
-static int check_face(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
+static int check_seam(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
     if (q->accel != NULL && !can_be_on_device(a))
         return mx_fail(
             why, -ENOTSUP,
@@ -388,7 +388,7 @@ static int check_face(const struct mx_tune_request *q, const struct mx_algorithm
                        "%s rewrites the Buffers in place, so a run that was committed cannot go on with it; "
                        "take redundant or stream",
                        a->name);
-    if (!a->needs_mapped || q->face != MX_TUNE_TRANSFER) return 0;
+    if (!a->needs_mapped || q->style != MX_TUNE_TRANSFER) return 0;
     return mx_fail(why, -ENOTSUP,
                    "%s works on mapped Buffers; use backend mmap, swap or dram, or another algorithm",
                    a->name);
@@ -398,11 +398,11 @@ static int check_capacity(const struct mx_tune_request *q, const struct mx_tune_
     uint64_t bytes = mx_job_stored_bytes(&x->layout, &x->shape);
     char side_file[80] = "", fixed[60] = "";
     const int64_t buffers = mx_job_state_buffers(&x->shape);
-    uint64_t faces = (uint64_t)mx_execute_face_bytes(&x->shape, &x->layout);
-    uint64_t others = bytes - faces - (uint64_t)buffers * (uint64_t)x->layout.buffer_bytes;
-    if (q->capacity_bytes == 0 || q->face == MX_TUNE_RESIDENT || bytes <= q->capacity_bytes) return 0;
-    if (x->shape.faces_in_file)
-        snprintf(side_file, sizeof side_file, " and %s for faces", mx_size_text(faces).text);
+    uint64_t seams = (uint64_t)mx_execute_seam_bytes(&x->shape, &x->layout);
+    uint64_t others = bytes - seams - (uint64_t)buffers * (uint64_t)x->layout.buffer_bytes;
+    if (q->capacity_bytes == 0 || q->style == MX_TUNE_RESIDENT || bytes <= q->capacity_bytes) return 0;
+    if (x->shape.seams_in_file)
+        snprintf(side_file, sizeof side_file, " and %s for faces", mx_size_text(seams).text);
     if (others > 0) snprintf(fixed, sizeof fixed, ", %s of read-only fields", mx_size_text(others).text);
     return mx_fail(
         why, -ENOSPC,
@@ -440,7 +440,7 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
                     struct mx_tune_candidate *out, struct job *job) {
     struct mx_tune_candidate candidate = {0};
     snprintf(candidate.algorithm, sizeof candidate.algorithm, "%s", algorithm->name);
-    int err = check_face(&c->q, algorithm, why);
+    int err = check_seam(&c->q, algorithm, why);
     if (err == 0) err = make_job(c, algorithm, REFINED, why, job);
     if (err == 0) err = check_sides(job, why);
     if (err < 0) return err;
@@ -448,7 +448,7 @@ static int tune_one(const struct context *c, const struct mx_algorithm *algorith
     candidate.n_evaluated = job->n_evaluated;
     /* Strips that were asked for, of rows that cannot be transferred. */
     const struct mx_tune_request *q = &c->q;
-    if (err == 0 && !job->found && q->layout != NULL && q->manual.by > 0 && q->face == MX_TUNE_TRANSFER &&
+    if (err == 0 && !job->found && q->layout != NULL && q->manual.by > 0 && q->style == MX_TUNE_TRANSFER &&
         (q->whole_planes || q->layout->row_pitch_bytes % q->offset_align_bytes != 0))
         return explain_layout(q, algorithm->name, why);
     if (err == 0 && !job->found) explain_misfit(c, job, &candidate);
@@ -469,9 +469,9 @@ static bool allowed(const struct context *c, const struct mx_algorithm *a) {
     if (c->q.accel != NULL) return can_be_on_device(a);
     if (s == NULL || s->only_by_name || (c->q.resumable && !a->resumable)) return false;
     if (c->q.blocks_only && !a->uses_blocks) return false;
-    if (a->needs_mapped) return c->q.face != MX_TUNE_TRANSFER;
+    if (a->needs_mapped) return c->q.style != MX_TUNE_TRANSFER;
     /* Blocks beside Buffers that are in DRAM: only where direct cannot be, of several ranks. */
-    if (c->q.face == MX_TUNE_RESIDENT && !c->q.blocks_only) return false;
+    if (c->q.style == MX_TUNE_RESIDENT && !c->q.blocks_only) return false;
     bool given = c->q.manual.by != 0;
     return c->tuner == BLK || s->blocks || (given && c->q.manual.bz >= c->q.problem->nz);
 }
@@ -532,7 +532,7 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
         if (x->smallest_dram_bytes == 0) continue;
         if (least == NULL || x->smallest_dram_bytes < least->smallest_dram_bytes) least = x;
     }
-    if (least == NULL && c->q.layout != NULL && (c->q.whole_planes || c->q.face == MX_TUNE_TRANSFER))
+    if (least == NULL && c->q.layout != NULL && (c->q.whole_planes || c->q.style == MX_TUNE_TRANSFER))
         return explain_layout(&c->q, c->q.algorithm != NULL ? c->q.algorithm : "a run", why);
     if (least == NULL)
         return mx_fail(why, -EINVAL, "no algorithm has a plan for this grid and these options");
@@ -540,7 +540,7 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
         why, -ENOMEM, "%s; %s of DRAM less %s reserve and %s for the program: give --dram %lluMiB or more%s",
         least->why, mx_size_text(c->q.dram_bytes).text, mx_size_text(c->q.reserve_bytes).text,
         mx_size_text(c->overhead_bytes).text, (unsigned long long)(least->smallest_dram_bytes / MIB),
-        c->q.face == MX_TUNE_RESIDENT ? ", or a backend with storage" : "");
+        c->q.style == MX_TUNE_RESIDENT ? ", or a backend with storage" : "");
 }
 
 static int tune_named(const struct context *c, mx_why *why, struct mx_tune_result *r) {
@@ -610,17 +610,17 @@ end:
 /* ------------------------------------------------------------------ a given plan */
 
 /* In DRAM where they fit, if the plan does not say. */
-static int place_faces(const struct job *job, struct mx_plan *p, mx_why *why) {
+static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
     struct option o;
-    bool given = p->faces[0] != 0;
+    bool given = p->seams[0] != 0;
     if (!mx_job_measure(job, p, &o)) return 0; /* the check says why */
-    if (given && o.plan.faces[0] == 0)
+    if (given && o.plan.seams[0] == 0)
         return mx_fail(why, -EINVAL,
-                       "plan: 'faces=%s', but it has none: only stream with strips (by < ny) does", p->faces);
-    memcpy(p->faces, o.plan.faces, sizeof p->faces);
-    bool file = !given && p->faces[0] != 0 && !job->resident &&
+                       "plan: 'faces=%s', but it has none: only stream with strips (by < ny) does", p->seams);
+    memcpy(p->seams, o.plan.seams, sizeof p->seams);
+    bool file = !given && p->seams[0] != 0 && !job->resident &&
                 (o.dram_bytes >= job->room_bytes || o.device_bytes > job->device_bytes);
-    if (file) strcpy(p->faces, MX_FACES_IN_FILE);
+    if (file) strcpy(p->seams, MX_SEAMS_IN_FILE);
     return 0;
 }
 
@@ -636,7 +636,7 @@ static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why,
     memcpy(p.engine, job->base.engine, sizeof p.engine);
     refine(job, &p);
     mx_job_complete(job, &p);
-    int err = place_faces(job, &p, why);
+    int err = place_seams(job, &p, why);
     if (err < 0) return err;
     *out = p;
     return job->algorithm->check(&job->problem, &p, why);
@@ -684,7 +684,7 @@ static int tune_given(struct context *c, const struct mx_plan *given, mx_why *wh
     const struct mx_algorithm *a = mx_algorithm_find(given->algorithm);
     if (a == NULL) return mx_fail(why, -EINVAL, "the plan's algorithm '%s' is not known", given->algorithm);
     c->q.algorithm = a->name;
-    int err = check_face(&c->q, a, why);
+    int err = check_seam(&c->q, a, why);
     if (err == 0) err = measure_given(c, given, REFINED, why, r);
     return err == -ENOMEM ? measure_given(c, given, OWN, why, r) : err;
 }

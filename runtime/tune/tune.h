@@ -172,7 +172,7 @@ int mx_accel_rates_take(const struct mx_problem *problem, const struct mx_machin
 /* ------------------------------------------------------------------ request and result */
 
 /* How the backend gives access to Buffers. */
-enum mx_tune_face {
+enum mx_tune_style {
     MX_TUNE_TRANSFER, /* aio, uring: Blocks, explicit transfers */
     MX_TUNE_MAPPED,   /* mmap, swap: Buffers are memory that the kernel pages */
     MX_TUNE_RESIDENT, /* dram: Buffers are in DRAM and count against it */
@@ -203,10 +203,10 @@ struct mx_tune_request {
     uint64_t dram_bytes;              /* Sm: DRAM the run may see; 0 = mx_machine_dram_bytes */
     uint64_t reserve_bytes;           /* Km: left to the system */
     bool reserve_paper;               /* Km = 1 GiB + 128 MiB per core, and no overhead is counted besides */
-    const char *algorithm;            /* name or alias; NULL = the fastest of those that the face allows */
+    const char *algorithm;            /* name or alias; NULL = the fastest of those that the style allows */
     const char *tuner;  /* "blk" "naive" "manual"; NULL = manual if a Block size is given, else blk */
     const char *engine; /* "iblock" "tiled"; NULL = the faster one by rates */
-    enum mx_tune_face face;
+    enum mx_tune_style style;
     bool advised;   /* mapped: the schedule says what comes next, so that the kernel does not read ahead */
     bool anonymous; /* mapped: on swap space, not in a file */
     struct mx_plan manual; /* by, bz, bt: the manual tuner's Block (0 = simulate the papers' manual choice);
@@ -261,8 +261,8 @@ struct mx_tune_candidate {
     struct mx_shape shape;
     struct mx_traffic traffic;
     struct mx_seconds seconds;
-    uint64_t dram_bytes;   /* Block arrays, faces, and on dram the Buffers */
-    uint64_t device_bytes; /* with an accelerator: Block arrays and faces there; dram_bytes is what stages
+    uint64_t dram_bytes;   /* Block arrays, seams, and on dram the Buffers */
+    uint64_t device_bytes; /* with an accelerator: Block arrays and seams there; dram_bytes is what stages
                               them then */
     uint64_t
         smallest_dram_bytes; /* where !fits: the smallest --dram that would do, 0 = no plan at any size */

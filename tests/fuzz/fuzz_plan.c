@@ -29,7 +29,7 @@ static void plan_it(const struct mx_plan *plan) {
                                     .machine = &machine,
                                     .dram_bytes = UINT64_C(1) << (i == 1 ? 39 : 28),
                                     .threads = 8};
-        q.face = strncmp(plan->algorithm, "direct", 6) == 0 ? MX_TUNE_MAPPED : MX_TUNE_TRANSFER;
+        q.style = strncmp(plan->algorithm, "direct", 6) == 0 ? MX_TUNE_MAPPED : MX_TUNE_TRANSFER;
         mx_why why = {0};
         const int err = mx_tune_plan(&q, plan, &why, &result);
         if (err < 0) fuzz_check_refusal(err, &why);

@@ -200,7 +200,7 @@ Test(conformance, spans) {
 }
 
 /* Tickets over disjoint random ranges, waited for in another order: the Buffer is the shadow afterwards, and
- * 1 <= peak_in_flight <= queue depth (transfer face) or pieces of a batch times workers (mapped face). */
+ * 1 <= peak_in_flight <= queue depth (transfer style) or pieces of a batch times workers (mapped style). */
 Test(conformance, many_tickets_in_any_order) {
     enum { TICKETS = 60, RANGE = BUFFER_UNITS / TICKETS };
     for (unsigned i = 0; i < N_TARGETS; i++) {
@@ -286,7 +286,7 @@ Test(conformance, threads_share_a_device) {
     }
 }
 
-/* ---- the raw face: every taken request has exactly one completion, a refused one none */
+/* ---- the raw style: every taken request has exactly one completion, a refused one none */
 
 extern const struct mx_backend mx_skeleton;
 
@@ -358,7 +358,7 @@ Test(conformance, every_request_completes_once) {
     once_each(mx_backend_fault, "fault:mmap");
 }
 
-/* Every table is complete for its face, and names are unique. */
+/* Every table is complete for its style, and names are unique. */
 Test(conformance, tables_are_complete) {
     for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++) {
         cr_expect((*b)->open && (*b)->close && (*b)->summary, "%s", (*b)->name);

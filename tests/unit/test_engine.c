@@ -30,8 +30,8 @@ struct world {
     struct mx_engine_options options;
     struct mx_window window[LEVELS];
     struct mx_advance advance;
-    int32_t face_z[LEVELS + 1], face_nz[LEVELS + 1], face_y[2][LEVELS + 1], face_n[2][LEVELS + 1];
-    size_t array_bytes, face_bytes;
+    int32_t seam_z[LEVELS + 1], seam_nz[LEVELS + 1], seam_y[2][LEVELS + 1], seam_n[2][LEVELS + 1];
+    size_t array_bytes, seam_bytes;
     struct random_system rs; /* problem.system, or not used */
     struct mx_fixed_view fixed[TEST_FIXED];
 };
@@ -43,19 +43,19 @@ static char *row_at(const struct mx_view *v, int array, int64_t y, int64_t z) {
            (y + v->y_offset) * v->row_pitch_bytes;
 }
 
-static void reference_faces(const struct world *w, const struct mx_advance *a, const struct mx_face *f,
+static void reference_seams(const struct world *w, const struct mx_advance *a, const struct mx_seam *f,
                             int32_t level, bool insert) {
     const int array = (int)((a->first_level + level) & 1);
     int64_t offset[MX_MAX_FIELDS];
     mx_field_offsets(&w->problem, array, offset);
     for (int32_t k = 0; f->base != NULL && k < f->n_planes[level]; k++)
         for (int32_t r = 0; r < f->n_rows[level]; r++) {
-            char *in_face =
-                f->base + ((level * f->planes_per_level + k) * f->face_rows + r) * a->view.row_pitch_bytes;
+            char *in_seam =
+                f->base + ((level * f->planes_per_level + k) * f->seam_rows + r) * a->view.row_pitch_bytes;
             char *in_array =
                 row_at(&a->view, (a->parity + level) & 1, f->first_y[level] + r, f->first_z[level] + k);
             for (int32_t i = 0; i < mx_field_count(&w->problem, array); i++)
-                memcpy((insert ? in_array : in_face) + offset[i], (insert ? in_face : in_array) + offset[i],
+                memcpy((insert ? in_array : in_seam) + offset[i], (insert ? in_seam : in_array) + offset[i],
                        (size_t)((w->problem.nx + 2 * w->problem.h) *
                                 mx_dtype_bytes(mx_field_dtype(&w->problem, array, i))));
         }
@@ -104,13 +104,13 @@ static void reference_row(const struct world *w, const struct mx_advance *a, int
     }
 }
 
-/* For l = 0, 1, ...: faces of level l, then array (parity+l+1)&1 := stencil(array (parity+l)&1) on window[l].
+/* For l = 0, 1, ...: seams of level l, then array (parity+l+1)&1 := stencil(array (parity+l)&1) on window[l].
  */
 static void reference(const struct world *w, const struct mx_advance *a) {
     const int32_t h = w->problem.h;
     for (int32_t l = 0; l < a->levels; l++) {
-        reference_faces(w, a, &a->face_in, l, true);
-        reference_faces(w, a, &a->face_out, l, false);
+        reference_seams(w, a, &a->seam_in, l, true);
+        reference_seams(w, a, &a->seam_out, l, false);
         const struct mx_window win = a->window[l];
         for (int64_t z = win.z0; z < win.z1; z++)
             for (int64_t y = win.y0; y < win.y1; y++) {
@@ -229,33 +229,33 @@ static void make_windows(struct world *w, int32_t levels) {
     w->advance.levels = levels;
 }
 
-/* Faces of random rows at the planes of the level's window. */
-static void make_faces(struct world *w) {
+/* Seams of random rows at the planes of the level's window. */
+static void make_seams(struct world *w) {
     struct mx_advance *a = &w->advance;
     const int32_t h = w->problem.h, rows = 2 * h, planes = (int32_t)w->problem.nz;
-    w->face_z[0] = w->window[0].z0;
-    w->face_nz[0] = most(0, w->window[0].z1 - w->window[0].z0);
+    w->seam_z[0] = w->window[0].z0;
+    w->seam_nz[0] = most(0, w->window[0].z1 - w->window[0].z0);
     for (int32_t l = 0; l <= a->levels; l++) {
         if (l > 0) {
-            w->face_z[l] = w->window[l - 1].z0;
-            w->face_nz[l] = most(0, w->window[l - 1].z1 - w->window[l - 1].z0);
+            w->seam_z[l] = w->window[l - 1].z0;
+            w->seam_nz[l] = most(0, w->window[l - 1].z1 - w->window[l - 1].z0);
         }
         for (int i = 0; i < 2; i++) {
-            w->face_n[i][l] = pick(0, rows);
-            w->face_y[i][l] = pick(0, (int32_t)w->problem.ny + 2 * h - w->face_n[i][l]);
+            w->seam_n[i][l] = pick(0, rows);
+            w->seam_y[i][l] = pick(0, (int32_t)w->problem.ny + 2 * h - w->seam_n[i][l]);
         }
     }
-    w->face_bytes = (size_t)(a->levels * planes * rows) * (size_t)w->options.row_pitch_bytes;
-    struct mx_face *faces[2] = {&a->face_in, &a->face_out};
+    w->seam_bytes = (size_t)(a->levels * planes * rows) * (size_t)w->options.row_pitch_bytes;
+    struct mx_seam *seams[2] = {&a->seam_in, &a->seam_out};
     for (int i = 0; i < 2; i++)
         if (pick(0, 1))
-            *faces[i] = (struct mx_face){.base = malloc(w->face_bytes),
+            *seams[i] = (struct mx_seam){.base = malloc(w->seam_bytes),
                                          .planes_per_level = planes,
-                                         .face_rows = rows,
-                                         .first_z = w->face_z,
-                                         .n_planes = w->face_nz,
-                                         .first_y = w->face_y[i],
-                                         .n_rows = w->face_n[i]};
+                                         .seam_rows = rows,
+                                         .first_z = w->seam_z,
+                                         .n_planes = w->seam_nz,
+                                         .first_y = w->seam_y[i],
+                                         .n_rows = w->seam_n[i]};
 }
 
 static void fill(char *at, size_t bytes, enum mx_dtype dtype, bool poison) {
@@ -315,12 +315,12 @@ static void make_arrays(struct world *w) {
     int32_t z0 = INT32_MAX, z1 = 0, y0 = INT32_MAX, y1 = 0;
     for (int32_t l = 0; l < w->advance.levels; l++) {
         const struct mx_window x = w->window[l];
-        const bool faces = w->advance.face_in.base || w->advance.face_out.base;
-        if ((x.y0 >= x.y1 && !faces) || x.z0 >= x.z1) continue;
+        const bool seams = w->advance.seam_in.base || w->advance.seam_out.base;
+        if ((x.y0 >= x.y1 && !seams) || x.z0 >= x.z1) continue;
         z0 = least(z0, x.z0 - h), z1 = most(z1, x.z1 + h), y0 = least(y0, x.y0 - h), y1 = most(y1, x.y1 + h);
     }
     if (z0 > z1) z0 = y0 = 0, z1 = y1 = 1;
-    if (w->advance.face_in.base || w->advance.face_out.base) /* whose rows lie anywhere */
+    if (w->advance.seam_in.base || w->advance.seam_out.base) /* whose rows lie anywhere */
         y0 = 0, y1 = (int32_t)w->problem.ny + 2 * h;
     v->row_pitch_bytes = w->options.row_pitch_bytes;
     v->y_offset = pick(0, 2) - y0;
@@ -334,30 +334,30 @@ static void make_arrays(struct world *w) {
         for (int32_t z = z0; z < z1; z++)
             for (int32_t y = y0; y < y1; y++) fill_row(w, i, row_at(v, i, y, z));
     }
-    struct mx_face *faces[2] = {&w->advance.face_in, &w->advance.face_out};
+    struct mx_seam *seams[2] = {&w->advance.seam_in, &w->advance.seam_out};
     for (int i = 0; i < 2; i++)
-        if (faces[i]->base != NULL) fill(faces[i]->base, w->face_bytes, w->problem.dtype, i == 1);
+        if (seams[i]->base != NULL) fill(seams[i]->base, w->seam_bytes, w->problem.dtype, i == 1);
     w->advance.parity = pick(0, 1);
     if (mx_reads_old(&w->problem)) w->advance.parity = (int32_t)w->advance.first_level & 1;
     make_fixed(w, z0, z1, y0, y1);
 }
 
-static void make_world(struct world *w, bool systems, bool faces) {
+static void make_world(struct world *w, bool systems, bool seams) {
     if (systems)
         make_system_problem(w);
     else
         make_problem(w);
     make_options(w);
     make_windows(w, pick(1, LEVELS));
-    if (faces) make_faces(w);
+    if (seams) make_seams(w);
     make_arrays(w);
 }
 
 static void free_world(struct world *w) {
     for (int i = 0; i < 2; i++) free(w->advance.view.base[i]);
     for (int i = 0; i < TEST_FIXED; i++) free(w->fixed[i].base);
-    free(w->advance.face_in.base);
-    free(w->advance.face_out.base);
+    free(w->advance.seam_in.base);
+    free(w->advance.seam_out.base);
 }
 
 static char *copy_of(const char *from, size_t bytes) {
@@ -388,11 +388,11 @@ static void forgive_used_up(const struct world *w, const struct mx_advance *plai
     }
 }
 
-/* Both arrays and the outgoing face, every byte that is not used up: engine == in order. */
+/* Both arrays and the outgoing seam, every byte that is not used up: engine == in order. */
 static void same_as_reference(struct world *w, const struct mx_engine_ops *ops, mx_engine *engine) {
     struct mx_advance plain = w->advance;
     for (int i = 0; i < 2; i++) plain.view.base[i] = copy_of(w->advance.view.base[i], w->array_bytes);
-    plain.face_out.base = copy_of(w->advance.face_out.base, w->face_bytes);
+    plain.seam_out.base = copy_of(w->advance.seam_out.base, w->seam_bytes);
     reference(w, &plain);
     mx_engine_advance(ops, engine, &w->advance);
     if (!mx_reads_old(&w->problem)) forgive_used_up(w, &plain);
@@ -403,12 +403,12 @@ static void same_as_reference(struct world *w, const struct mx_engine_ops *ops, 
             ops->name, i, w->stencil->name, (int)w->problem.nx, (int)w->problem.ny, (int)w->problem.nz,
             w->advance.levels, w->options.threads, (int)w->options.slab, (int)w->options.tile,
             (int)w->options.ct, (int)w->options.column);
-    if (plain.face_out.base != NULL)
-        cr_assert(memcmp(w->advance.face_out.base, plain.face_out.base, w->face_bytes) == 0,
+    if (plain.seam_out.base != NULL)
+        cr_assert(memcmp(w->advance.seam_out.base, plain.seam_out.base, w->seam_bytes) == 0,
                   "%s: face differs", ops->name);
     free(plain.view.base[0]);
     free(plain.view.base[1]);
-    free(plain.face_out.base);
+    free(plain.seam_out.base);
 }
 
 #if defined(__SANITIZE_THREAD__) /* which takes twenty times as long */
@@ -417,12 +417,12 @@ enum { FEWER = 10 };
 enum { FEWER = 1 };
 #endif
 
-static void many_of(const char *name, bool systems, bool faces, int count) {
+static void many_of(const char *name, bool systems, bool seams, int count) {
     const struct mx_engine_ops *ops = mx_engine_find(name);
     cr_assert_not_null(ops);
     for (int i = 0; i < count / FEWER; i++) {
         struct world w;
-        make_world(&w, systems, faces);
+        make_world(&w, systems, seams);
         mx_engine *engine = NULL;
         mx_why why = {0};
         cr_assert_eq(ops->create(&w.options, &why, &engine), 0, "%s", why.text);
@@ -435,7 +435,7 @@ static void many_of(const char *name, bool systems, bool faces, int count) {
     }
 }
 
-static void many_worlds(const char *name, bool faces, int count) { many_of(name, false, faces, count); }
+static void many_worlds(const char *name, bool seams, int count) { many_of(name, false, seams, count); }
 
 /* Systems of fields: every form, C of every type. */
 Test(engine, iblock_does_systems) {
@@ -449,8 +449,8 @@ Test(engine, tiled_does_systems) {
 
 Test(engine, iblock_is_in_order) { many_worlds("iblock", false, 400); }
 Test(engine, tiled_is_in_order) { many_worlds("tiled", false, 1500); }
-Test(engine, iblock_carries_faces) { many_worlds("iblock", true, 200); }
-Test(engine, tiled_carries_faces) { many_worlds("tiled", true, 800); }
+Test(engine, iblock_carries_seams) { many_worlds("iblock", true, 200); }
+Test(engine, tiled_carries_seams) { many_worlds("tiled", true, 800); }
 
 /* The engines on every instruction set that this CPU has; the tests above took the best. */
 static void on_isa(const char *isa) {

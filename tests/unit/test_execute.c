@@ -88,7 +88,7 @@ static void random_plan(struct setting *s) {
     q->threads = (int32_t)pick(1, 3);
     if (strcmp(q->algorithm, "stream") != 0) return;
     q->bz = p->nz;
-    if (pick(0, 1)) strcpy(q->faces, MX_FACES_IN_FILE);
+    if (pick(0, 1)) strcpy(q->seams, MX_SEAMS_IN_FILE);
 }
 
 static char *cell_of(const struct mx_problem *p, const struct mx_layout *l, char *array,
@@ -194,14 +194,14 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
         s->algorithm->name, s->backend, s->problem.stencil, s->problem.dtype == MX_F64 ? "f64" : "f32",
         (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
-        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces);
+        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.seams);
     return text;
 }
 
 /* Units as small as the layout and the transfers allow. */
-static void check_data(const struct setting *s, const struct mx_layout *l, mx_buffer *buffer, bool faces) {
+static void check_data(const struct setting *s, const struct mx_layout *l, mx_buffer *buffer, bool seams) {
     mx_why why = {""};
-    const bool rows = faces || s->algorithm->cuts_y(&s->problem, &s->plan);
+    const bool rows = seams || s->algorithm->cuts_y(&s->problem, &s->plan);
     if (!s->integrity) return;
     cr_assert(mx_buffer_integrity(buffer, (uint64_t)(rows ? l->row_pitch_bytes : l->plane_pitch_bytes), NULL,
                                   &why) == 0,
@@ -235,7 +235,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
     struct mx_device_facts facts = {.size = sizeof facts};
     struct mx_traffic traffic;
     mx_device *device = NULL;
-    mx_buffer *buffer[3] = {NULL, NULL, NULL}, *faces = NULL;
+    mx_buffer *buffer[3] = {NULL, NULL, NULL}, *seams = NULL;
     const int32_t n_buffers = s->n_buffers > 0 ? s->n_buffers : 2;
     struct mx_schedule *schedule = NULL;
     mx_engine *engine = NULL;
@@ -265,11 +265,11 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
             outcome.err = mx_field_write(buffer[i], &layout, NULL, NULL, fill_sided, &fill, &why);
         cr_assert(outcome.err == 0 || s->fault != NULL, "%s: %s", text, why.text);
     }
-    int64_t side_file = mx_execute_face_bytes(&schedule->shape, &layout);
+    int64_t side_file = mx_execute_seam_bytes(&schedule->shape, &layout);
     if (side_file > 0)
-        cr_assert(mx_buffer_create(device, "faces", (uint64_t)side_file, &why, &faces) == 0, "%s: %s", text,
+        cr_assert(mx_buffer_create(device, "faces", (uint64_t)side_file, &why, &seams) == 0, "%s: %s", text,
                   why.text);
-    if (side_file > 0) check_data(s, &layout, faces, true);
+    if (side_file > 0) check_data(s, &layout, seams, true);
     const struct mx_engine_ops *ops = mx_engine_find(s->plan.engine);
     struct mx_engine_options eo = {.problem = &s->problem,
                                    .machine = this_machine(),
@@ -291,7 +291,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
                              .source = s->source,
                              .committed = s->committed ? s->source : -1,
                              .commit_every_s = s->commit_every_s,
-                             .faces = faces,
+                             .seams = seams,
                              .mapped = facts.mapped,
                              .advise = s->advice == MX_ADVICE_SCHEDULE,
                              .poison = schedule->shape.rows > 0,
@@ -345,7 +345,7 @@ static struct outcome run(const struct setting *s, const char *dir, int (*commit
     ops->free(engine);
     schedule->ops->close(schedule);
     for (int i = 0; i < 3; i++) mx_buffer_close(buffer[i]);
-    mx_buffer_close(faces);
+    mx_buffer_close(seams);
     mx_device_close(device);
     return outcome;
 }
@@ -416,8 +416,8 @@ Test(execute, sides_are_those_of_the_plain_loop) {
     for (int i = 0; mx_algorithms[i] != NULL; i++) run_many(mx_algorithms[i], 40, 3000 + (uint64_t)i, SIDES);
 }
 
-/* Strips whose faces are in a side file, with sizes that divide nothing: run() compares grid, bytes and DRAM.
- * The faces of DRAM and file are the same; only their bytes are moved besides. */
+/* Strips whose seams are in a side file, with sizes that divide nothing: run() compares grid, bytes and DRAM.
+ * The seams of DRAM and file are the same; only their bytes are moved besides. */
 static const struct {
     const char *stencil;
     int64_t ny, nz, nt, by, bt, slab, ahead;
@@ -445,13 +445,13 @@ static struct setting side_file_setting(size_t i, const char *backend, const cha
                               .bt = side_files[i].bt,
                               .slab = side_files[i].slab,
                               .ahead = side_files[i].ahead,
-                              .faces = MX_FACES_IN_FILE,
+                              .seams = MX_SEAMS_IN_FILE,
                               .threads = 2};
     strcpy(s.plan.engine, engine);
     return s;
 }
 
-Test(execute, faces_in_a_side_file) {
+Test(execute, seams_in_a_side_file) {
     static const char *const backends[] = {"uring", "aio", "mmap", "dram", "fault:aio"};
     static const char *const engines[] = {"tiled", "iblock"};
     char dir[256];
@@ -464,11 +464,11 @@ Test(execute, faces_in_a_side_file) {
             cr_expect(run(&s, dir, NULL, NULL).ran);
             cr_assert(mx_layout_make(&s.problem, 512, true, NULL, &layout) == 0);
             s.algorithm->traffic(&s.problem, &s.plan, &layout, &filed);
-            strcpy(s.plan.faces, MX_FACES_IN_DRAM);
+            strcpy(s.plan.seams, MX_SEAMS_IN_DRAM);
             s.algorithm->traffic(&s.problem, &s.plan, &layout, &kept);
-            cr_expect(filed.face_read_bytes > 0 &&
-                      filed.read_bytes == kept.read_bytes + kept.face_read_bytes);
-            cr_expect(filed.write_bytes == kept.write_bytes + kept.face_write_bytes);
+            cr_expect(filed.seam_read_bytes > 0 &&
+                      filed.read_bytes == kept.read_bytes + kept.seam_read_bytes);
+            cr_expect(filed.write_bytes == kept.write_bytes + kept.seam_write_bytes);
         }
     rmdir(dir);
 }
@@ -554,7 +554,7 @@ Test(execute, faults_end_the_run_or_do_no_harm) {
 }
 
 /* An I/O error in the side file, which lies behind the two Buffers of at most 2 MiB, ends the run; sweeps
- * before it are committed. A sweep here has 40 transfers of face slabs, each of one or two requests. */
+ * before it are committed. A sweep here has 40 transfers of seam slabs, each of one or two requests. */
 Test(execute, a_fault_in_the_side_file_ends_the_run) {
     static const struct {
         const char *fault;
@@ -754,7 +754,7 @@ static struct setting watched_setting(int kind, bool tiny) {
                               .threads = (int32_t)pick(1, 2)};
     strcpy(s.plan.algorithm, s.algorithm->name);
     strcpy(s.plan.engine, pick(0, 1) ? "tiled" : "iblock");
-    strcpy(s.plan.faces, kind == 3 ? MX_FACES_IN_FILE : "");
+    strcpy(s.plan.seams, kind == 3 ? MX_SEAMS_IN_FILE : "");
     return s;
 }
 

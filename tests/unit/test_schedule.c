@@ -112,7 +112,7 @@ struct sim {
     struct field reference[2];           /* [level & 1] */
     struct field fixed[MX_MAX_FIXED], fixed_array[MX_MAX_FIXED];
     struct mx_layout layout;
-    struct field faces, side_file; /* array of faces; where the store is a file, that too */
+    struct field seams, side_file; /* array of seams; where the store is a file, that too */
     int64_t reference_time, committed;
     struct mx_traffic moved;
     int64_t slots[RINGS];
@@ -121,7 +121,7 @@ struct sim {
     /* read-ahead of stream */
     int64_t advances, n_loads, n_stores;
     struct touched load[HISTORY], store[HISTORY], advance[HISTORY];
-    int64_t pass, n_slots, slot[HISTORY][2]; /* of faces, in this pass */
+    int64_t pass, n_slots, slot[HISTORY][2]; /* of seams, in this pass */
 };
 
 struct plane_view {
@@ -159,17 +159,17 @@ static void check_region(const struct sim *s, struct mx_region r) {
     cr_assert(r.z0 >= 0 && r.z0 < r.z1 && r.z1 <= s->p->nz + 2 * s->p->h);
 }
 
-/* Face slabs in whole levels between the side file and a slot of the array. */
-static void transfer_faces(struct sim *s, const struct mx_step *t) {
+/* Seam slabs in whole levels between the side file and a slot of the array. */
+static void transfer_seams(struct sim *s, const struct mx_step *t) {
     const struct mx_region *r = &t->region;
-    int64_t level = s->shape.face_planes * s->shape.face_rows, slab = s->shape.max_levels * level;
+    int64_t level = s->shape.seam_planes * s->shape.seam_rows, slab = s->shape.max_levels * level;
     int64_t slot = r->z0 + t->at.z_offset;
     bool load = t->kind == MX_STEP_LOAD;
-    cr_assert(s->shape.faces_in_file && t->array == MX_FACES && !t->whole_planes && t->at.y_offset == 0);
-    cr_assert(r->z0 >= 0 && r->z1 == r->z0 + 1 && r->z1 <= s->shape.face_slabs);
+    cr_assert(s->shape.seams_in_file && t->array == MX_SEAMS && !t->whole_planes && t->at.y_offset == 0);
+    cr_assert(r->z0 >= 0 && r->z1 == r->z0 + 1 && r->z1 <= s->shape.seam_slabs);
     cr_assert(r->y0 >= 0 && r->y0 < r->y1 && r->y1 <= slab && r->y0 % level == 0 && r->y1 % level == 0);
-    cr_assert(slot >= 0 && slot < s->shape.face_slots);
-    double *file = s->side_file.v + r->z0 * slab, *dram = s->faces.v + slot * slab;
+    cr_assert(slot >= 0 && slot < s->shape.seam_slots);
+    double *file = s->side_file.v + r->z0 * slab, *dram = s->seams.v + slot * slab;
     for (int64_t i = r->y0; i < r->y1; i++) *(load ? &dram[i] : &file[i]) = load ? file[i] : dram[i];
     *(load ? &s->moved.read_bytes : &s->moved.write_bytes) += mx_region_rows(*r) * PITCH;
 }
@@ -213,8 +213,8 @@ static void transfer_fixed(struct sim *s, const struct mx_step *t) {
 }
 
 static void transfer(struct sim *s, const struct mx_step *t) {
-    if (t->buffer == MX_FACES) {
-        transfer_faces(s, t);
+    if (t->buffer == MX_SEAMS) {
+        transfer_seams(s, t);
         return;
     }
     if (t->buffer >= MX_FIXED_ARRAY) {
@@ -258,28 +258,28 @@ static void copy(struct sim *s, const struct mx_step *t) {
         s->moved.copy_bytes += mx_region_rows(*r) * PITCH;
 }
 
-static struct mx_face_planes face_planes(const struct mx_step *t, int32_t level) {
-    const struct mx_face face = {.front = t->front, .first_z = t->face_z, .n_planes = t->face_nz};
-    return mx_face_planes(&face, level);
+static struct mx_seam_planes seam_planes(const struct mx_step *t, int32_t level) {
+    const struct mx_seam seam = {.front = t->front, .first_z = t->seam_z, .n_planes = t->seam_nz};
+    return mx_seam_planes(&seam, level);
 }
 
-/* Level l of the faces: what the strip before left goes in, what the next one needs goes out. */
-static void move_faces(struct sim *s, const struct mx_step *t, int32_t level) {
+/* Level l of the seams: what the strip before left goes in, what the next one needs goes out. */
+static void move_seams(struct sim *s, const struct mx_step *t, int32_t level) {
     struct plane_view v = {s, t->at, (t->parity + level) & 1};
     for (int out = 0; out < 2; out++) {
-        int64_t slot = out ? t->face_out : t->face_in;
+        int64_t slot = out ? t->seam_out : t->seam_in;
         if (slot < 0) continue;
-        const int32_t *y0 = out ? t->face_out_y : t->face_in_y, *n = out ? t->face_out_n : t->face_in_n;
-        cr_assert(slot < s->shape.face_slots && level < s->shape.max_levels);
-        const struct mx_face_planes planes = face_planes(t, level);
-        cr_assert(planes.z1 - planes.z0 <= s->shape.face_planes && n[level] <= s->shape.face_rows);
+        const int32_t *y0 = out ? t->seam_out_y : t->seam_in_y, *n = out ? t->seam_out_n : t->seam_in_n;
+        cr_assert(slot < s->shape.seam_slots && level < s->shape.max_levels);
+        const struct mx_seam_planes planes = seam_planes(t, level);
+        cr_assert(planes.z1 - planes.z0 <= s->shape.seam_planes && n[level] <= s->shape.seam_rows);
         cr_assert(planes.z0 >= planes.z1 || (level >= t->first && level <= t->end));
-        int64_t base = (slot * s->shape.max_levels + level) * s->shape.face_planes;
+        int64_t base = (slot * s->shape.max_levels + level) * s->shape.seam_planes;
         for (int64_t z = 0; z < planes.z1 - planes.z0; z++)
             for (int64_t y = 0; y < n[level]; y++) {
                 cr_assert(planes.z0 + z >= t->region.z0 && planes.z0 + z < t->region.z1);
                 double *inside = at_array(&v, y0[level] + y, planes.z0 + z);
-                double *outside = cell(&s->faces, y, base + z);
+                double *outside = cell(&s->seams, y, base + z);
                 if (out) cr_assert(!isnan(*inside));
                 *(out ? outside : inside) = *(out ? inside : outside);
             }
@@ -311,18 +311,18 @@ static void compute(struct sim *s, const struct mx_step *t, int32_t l) {
     s->moved.updates += (w->y1 - w->y0) * (w->z1 - w->z0) * s->p->nx;
 }
 
-/* The slots of the last `ahead` ADVANCEs of a pass are others: their faces may still be under way. (With
+/* The slots of the last `ahead` ADVANCEs of a pass are others: their seams may still be under way. (With
  * fewer planes than the halo has, the front moves on between levels without an ADVANCE.) */
 static void check_slots(struct sim *s, const struct mx_step *t) {
     int64_t ahead = s->plan->ahead > 0 ? s->plan->ahead : 2;
     if (s->pass != t->at.z_offset || s->p->nz < s->p->h) s->pass = t->at.z_offset, s->n_slots = 0;
     for (int64_t i = s->n_slots; i-- > 0 && i >= s->n_slots - ahead;)
         for (int out = 0; out < 2; out++) {
-            cr_assert(t->face_in < 0 || t->face_in != s->slot[i][out]);
-            cr_assert(t->face_out < 0 || t->face_out != s->slot[i][out]);
+            cr_assert(t->seam_in < 0 || t->seam_in != s->slot[i][out]);
+            cr_assert(t->seam_out < 0 || t->seam_out != s->slot[i][out]);
         }
-    cr_assert(s->n_slots < HISTORY && (t->face_in < 0 || t->face_in != t->face_out));
-    s->slot[s->n_slots][0] = t->face_in, s->slot[s->n_slots++][1] = t->face_out;
+    cr_assert(s->n_slots < HISTORY && (t->seam_in < 0 || t->seam_in != t->seam_out));
+    s->slot[s->n_slots][0] = t->seam_in, s->slot[s->n_slots++][1] = t->seam_out;
 }
 
 static void advance(struct sim *s, const struct mx_step *t) {
@@ -332,16 +332,16 @@ static void advance(struct sim *s, const struct mx_step *t) {
     cr_assert(mx_fixed_count(s->p) > 0 || t->fixed.z0 >= t->fixed.z1);
     cr_assert(t->levels >= 1 && t->levels <= s->shape.max_levels);
     for (int a = 0; a < 2; a++) cr_assert(t->region.z1 - t->region.z0 <= s->slots[a]);
-    int64_t face = 0;
-    for (int32_t l = 0; l < t->levels && (t->face_in >= 0 || t->face_out >= 0); l++)
-        if (face_planes(t, l).z0 < face_planes(t, l).z1)
-            face += s->shape.face_planes * s->shape.face_rows * PITCH;
-    if (t->face_in >= 0) s->moved.face_read_bytes += face;
-    if (t->face_out >= 0) s->moved.face_write_bytes += face;
-    if (t->face_in >= 0 || t->face_out >= 0) move_faces(s, t, 0);
+    int64_t seam = 0;
+    for (int32_t l = 0; l < t->levels && (t->seam_in >= 0 || t->seam_out >= 0); l++)
+        if (seam_planes(t, l).z0 < seam_planes(t, l).z1)
+            seam += s->shape.seam_planes * s->shape.seam_rows * PITCH;
+    if (t->seam_in >= 0) s->moved.seam_read_bytes += seam;
+    if (t->seam_out >= 0) s->moved.seam_write_bytes += seam;
+    if (t->seam_in >= 0 || t->seam_out >= 0) move_seams(s, t, 0);
     for (int32_t l = 0; l < t->levels; l++) {
         compute(s, t, l);
-        if (l + 1 < t->levels && (t->face_in >= 0 || t->face_out >= 0)) move_faces(s, t, l + 1);
+        if (l + 1 < t->levels && (t->seam_in >= 0 || t->seam_out >= 0)) move_seams(s, t, l + 1);
     }
 }
 
@@ -379,7 +379,7 @@ static void commit(struct sim *s, const struct mx_step *t) {
 /* ------------------------------------------------------------------ read-ahead */
 
 static void note(struct sim *s, const struct mx_step *t) {
-    if (t->buffer == MX_FACES) return;
+    if (t->buffer == MX_SEAMS) return;
     bool moves = t->kind == MX_STEP_LOAD || t->kind == MX_STEP_STORE, load = t->kind == MX_STEP_LOAD;
     s->load_groups += load && t->array == 0;
     if (t->kind == MX_STEP_STORE && t->region.z0 + t->at.z_offset != s->last_store) {
@@ -502,9 +502,9 @@ static void set_up(struct sim *s) {
     }
     for (int32_t i = 0; i < mx_fixed_count(s->p); i++) make_fixed(s, i);
     s->slots[2] = s->shape.fixed_slots > 0 ? s->shape.fixed_slots : 1;
-    int64_t slab = s->shape.max_levels * s->shape.face_planes;
-    s->faces = make_field(s->shape.face_rows, s->shape.face_slots * slab);
-    s->side_file = make_field(s->shape.face_rows, s->shape.faces_in_file ? s->shape.face_slabs * slab : 0);
+    int64_t slab = s->shape.max_levels * s->shape.seam_planes;
+    s->seams = make_field(s->shape.seam_rows, s->shape.seam_slots * slab);
+    s->side_file = make_field(s->shape.seam_rows, s->shape.seams_in_file ? s->shape.seam_slabs * slab : 0);
 }
 
 static void tear_down(struct sim *s) {
@@ -517,7 +517,7 @@ static void tear_down(struct sim *s) {
         free(s->fixed[i].v);
         free(s->fixed_array[i].v);
     }
-    free(s->faces.v);
+    free(s->seams.v);
     free(s->side_file.v);
 }
 
@@ -559,8 +559,8 @@ static void check_traffic(const struct sim *s) {
     cr_assert_eq(t.fixed_read_bytes, s->moved.fixed_read_bytes);
     int64_t updates = s->moved.updates / mx_levels_a_step(s->p);
     cr_assert_eq(t.updates, updates, "updates %ld, done %ld", t.updates, updates);
-    cr_assert_eq(t.face_read_bytes, s->moved.face_read_bytes);
-    cr_assert_eq(t.face_write_bytes, s->moved.face_write_bytes);
+    cr_assert_eq(t.seam_read_bytes, s->moved.seam_read_bytes);
+    cr_assert_eq(t.seam_write_bytes, s->moved.seam_write_bytes);
     int64_t initial = (s->shape.init_both ? 2 : 1) * (s->shape.pairs ? 2 : 1);
     cr_assert_eq(t.init_write_bytes, initial * s->layout.buffer_bytes);
     cr_assert_eq(mx_schedule_count(s->algorithm, s->p, s->plan, &n), 0);
@@ -571,7 +571,7 @@ static void check_traffic(const struct sim *s) {
 /* A run that ends after some COMMIT and goes on with fresh Blocks gives the same. */
 static void check_resume(struct sim *s, int64_t commits) {
     int32_t buffer = run(s, 0, 0, commits);
-    for (int64_t k = 0; k < s->faces.rows * s->faces.planes; k++) s->faces.v[k] = NAN;
+    for (int64_t k = 0; k < s->seams.rows * s->seams.planes; k++) s->seams.v[k] = NAN;
     for (int64_t k = 0; k < s->side_file.rows * s->side_file.planes; k++) s->side_file.v[k] = NAN;
     for (int i = 0; i < 2; i++)
         for (int64_t k = 0; k < s->shape.rows * s->slots[i]; k++) s->array[i].v[k] = NAN;
@@ -643,7 +643,7 @@ static void make_system(struct mx_problem *p, struct mx_plan *plan, int form, st
     if (form == MX_STAGGERED) plan->bt += plan->bt & 1;
 }
 
-static void check_systems(const char *name, int n, bool one_block_y, const char *faces) {
+static void check_systems(const char *name, int n, bool one_block_y, const char *seams) {
     const struct mx_algorithm *algorithm = mx_algorithm_find(name);
     seed_state = 1181783497276652981u;
     n = mx_cases(n, 2);
@@ -653,7 +653,7 @@ static void check_systems(const char *name, int n, bool one_block_y, const char 
         struct mx_system system;
         random_setting(&p, &plan, one_block_y);
         if (p.h > 4) continue;
-        strcpy(plan.faces, faces);
+        strcpy(plan.seams, seams);
         make_system(&p, &plan, i % 3, &system);
         plan.in_place = strcmp(name, "stream") == 0 && mx_reads_old(&p) && draw() % 2;
         if (getenv("MX_TEST_TRACE"))
@@ -666,7 +666,7 @@ static void check_systems(const char *name, int n, bool one_block_y, const char 
     }
 }
 
-static void check_many(const char *name, int n, bool one_block_y, const char *faces) {
+static void check_many(const char *name, int n, bool one_block_y, const char *seams) {
     const struct mx_algorithm *algorithm = mx_algorithm_find(name);
     cr_assert_not_null(algorithm);
     seed_state = 88172645463325252u;
@@ -675,7 +675,7 @@ static void check_many(const char *name, int n, bool one_block_y, const char *fa
         struct mx_problem p;
         struct mx_plan plan;
         random_setting(&p, &plan, one_block_y);
-        strcpy(plan.faces, faces);
+        strcpy(plan.seams, seams);
         if (getenv("MX_TEST_TRACE"))
             fprintf(stderr, "%s %d: h %d ny %ld nz %ld nt %ld by %ld bz %ld bt %ld slab %ld ahead %ld %s\n",
                     name, i, p.h, p.ny, p.nz, p.nt, plan.by, plan.bz, plan.bt, plan.slab, plan.ahead,
@@ -935,7 +935,7 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
         const struct mx_region r = mx_step_in_buffer(&s);
         const int64_t bytes =
             s.whole_planes ? (r.z1 - r.z0) * plane : mx_region_rows(r) * layout->row_pitch_bytes;
-        const bool state = s.array < MX_FACES && (s.kind == MX_STEP_LOAD || s.kind == MX_STEP_STORE);
+        const bool state = s.array < MX_SEAMS && (s.kind == MX_STEP_LOAD || s.kind == MX_STEP_STORE);
         if (s.kind == MX_STEP_COMMIT) {
             sweeps++;
             sent += depth * ends * arrays * plane;
@@ -970,9 +970,9 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
     schedule->ops->close(schedule);
     const int64_t first = sent > 0 ? ends * arrays * plane * h * mx_sweep_levels(p, plan->bt) : 0;
     read += first; /* message 0 */
-    cr_assert_eq(t->read_bytes - t->face_read_bytes * (strcmp(plan->faces, "side-file") == 0), read + fixed,
+    cr_assert_eq(t->read_bytes - t->seam_read_bytes * (strcmp(plan->seams, "side-file") == 0), read + fixed,
                  "read %ld, moved %ld and %ld", t->read_bytes, read, fixed);
-    cr_assert_eq(t->write_bytes - t->face_write_bytes * (strcmp(plan->faces, "side-file") == 0), write);
+    cr_assert_eq(t->write_bytes - t->seam_write_bytes * (strcmp(plan->seams, "side-file") == 0), write);
     cr_assert_eq(t->sent_bytes, sent);
     if (strcmp(a->name, "stream") == 0) cr_assert_eq(t->given_bytes, given);
     cr_assert_eq(mx_traffic_put_bytes(t), t->read_bytes - first + t->given_bytes);
@@ -982,7 +982,7 @@ static void count_given(const struct mx_algorithm *a, const struct mx_problem *p
 
 /* What a step has to look at does not grow with the levels of a sweep: those that a move of the front
  * crosses, one of each h planes of the Block and of the slab, a few at the ends. */
-static void check_crossed(const char *name, const char *faces, int64_t by, bool periodic) {
+static void check_crossed(const char *name, const char *seams, int64_t by, bool periodic) {
     const struct mx_problem p = {.nx = 4,
                                  .ny = 24,
                                  .nz = 15,
@@ -998,7 +998,7 @@ static void check_crossed(const char *name, const char *faces, int64_t by, bool 
     struct mx_step s;
     mx_why why = {""};
     int64_t windows = 0, pass = 0;
-    snprintf(plan.faces, sizeof plan.faces, "%s", faces);
+    snprintf(plan.seams, sizeof plan.seams, "%s", seams);
     cr_assert_eq(algorithm->check(&p, &plan, &why), 0, "%s: %s", name, why.text);
     cr_assert_eq(algorithm->open(&p, &plan, 0, 0, &schedule), 0);
     while (schedule->ops->next(schedule, &s) == 1) {
@@ -1056,7 +1056,7 @@ Test(schedule, two_levels_at_a_time_reach_downwards) {
 }
 
 /* Bytes as they are counted by going through the steps: of own Buffers, of C, to neighbours. */
-static void check_ranks(const char *name, int n, bool one_block_y, const char *faces) {
+static void check_ranks(const char *name, int n, bool one_block_y, const char *seams) {
     static const uint8_t others[] = {MX_SIDE_FIXED, MX_SIDE_MIRROR, MX_SIDE_NEIGHBOUR};
     const struct mx_algorithm *algorithm = mx_algorithm_find(name);
     int done = 0;
@@ -1070,7 +1070,7 @@ static void check_ranks(const char *name, int n, bool one_block_y, const char *f
         struct mx_traffic t;
         mx_why why = {""};
         random_setting(&p, &plan, one_block_y);
-        strcpy(plan.faces, faces);
+        strcpy(plan.seams, seams);
         if (i % 4 > 0)
             make_system(&p, &plan, i % 4 - 1, &system);
         else

@@ -318,7 +318,7 @@ struct bench {
     mx_device *device;
     struct mx_device_facts facts;
     struct mx_schedule *schedule;
-    mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *faces;
+    mx_buffer *buffer[3], *partner[3], *fixed[TEST_FIXED], *seams;
     mx_device *file[TEST_FIXED]; /* of fields of C that are files, read in place */
     const char *dir;
     mx_accel *accel;
@@ -347,7 +347,7 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
         s->algorithm->name, s->backend, y->form, y->h, y->hc, y->n_field[0], y->n_field[1], y->n_fixed,
         (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
-        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.faces,
+        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.seams,
         s->plan.in_place ? " in place" : "", s->points ? " points" : "", (long long)s->problem.due[0],
         (long long)s->problem.due[1], (long long)s->stop_at, s->n_buffers, s->source,
         s->accel != NULL ? s->accel : mx_sides_text(&s->sides, sides));
@@ -650,10 +650,10 @@ static void open_bench(struct bench *b, const char *dir) {
     cr_assert(s->algorithm->open(&s->problem, &s->plan, 0, 0, &b->schedule) == 0, "%s", b->text);
     open_fixed(b);
     open_state(b);
-    const int64_t side_file = mx_execute_face_bytes(&b->schedule->shape, &b->layout);
+    const int64_t side_file = mx_execute_seam_bytes(&b->schedule->shape, &b->layout);
     if (side_file == 0) return;
-    b->faces = new_buffer(b, "faces", 0, side_file);
-    check_data(b, b->faces, b->layout.row_pitch_bytes);
+    b->seams = new_buffer(b, "faces", 0, side_file);
+    check_data(b, b->seams, b->layout.row_pitch_bytes);
 }
 
 static void close_bench(struct bench *b) {
@@ -664,7 +664,7 @@ static void close_bench(struct bench *b) {
         mx_buffer_close(b->fixed[i]);
         mx_device_close(b->file[i]);
     }
-    mx_buffer_close(b->faces);
+    mx_buffer_close(b->seams);
     mx_device_close(b->device);
     mx_accel_close(b->accel);
     free_oracle(&b->oracle);
@@ -791,7 +791,7 @@ static bool run(const struct setting *s, const char *dir) {
                              .source = s->source,
                              .committed = -1,
                              .commit_every_s = s->commit_every_s,
-                             .faces = b.faces,
+                             .seams = b.seams,
                              .accel = b.accel,
                              .mapped = b.facts.mapped,
                              .advise = s->advice == MX_ADVICE_SCHEDULE,
@@ -863,7 +863,7 @@ static void random_plan(struct setting *s) {
     if (!stream) return;
     q->bz = p->nz;
     q->in_place = mx_reads_old(p) && pick(0, 3) == 0;
-    if (pick(0, 1)) strcpy(q->faces, MX_FACES_IN_FILE);
+    if (pick(0, 1)) strcpy(q->seams, MX_SEAMS_IN_FILE);
 }
 
 static const char *random_backend(const struct mx_algorithm *a) {
@@ -948,7 +948,7 @@ static void many_there(const char *name, const char *accel, int settings, uint64
         random_setting(&s, mx_algorithm_find(name), sides);
         s.accel = accel;
         s.problem.due[1] = i % 3;
-        if (i % 2 == 0 && strcmp(name, "stream") == 0) s.plan.by = (s.problem.ny + 1) / 2; /* strips, faces */
+        if (i % 2 == 0 && strcmp(name, "stream") == 0) s.plan.by = (s.problem.ny + 1) / 2; /* strips, seams */
         strcpy(s.plan.engine, "device");
         char *text = text_of_system(&s.rs);
         s.rs.system.text = text;

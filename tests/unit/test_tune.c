@@ -314,7 +314,7 @@ static void compare_searches(const char *algorithm, const char *engine, bool by_
             if (pick(0, 1)) q.manual.slab = 0; /* the engine's own */
             if (pick(0, 1)) q.manual.iz = 0;   /* bz a multiple of the slab */
             if (pick(0, 1))
-                q.face = MX_TUNE_MAPPED, q.dram_bytes = q.dram_bytes * 4 / 3 + MX_TUNE_CACHE_BYTES;
+                q.style = MX_TUNE_MAPPED, q.dram_bytes = q.dram_bytes * 4 / 3 + MX_TUNE_CACHE_BYTES;
         }
         if (q.offset_align_bytes > 0) q.dram_bytes += (uint64_t)(share * (double)both) * 3;
         q.rates = (struct mx_rates){.read_bytes_per_s = (double)pick(1, 40) * 1e8,
@@ -339,9 +339,9 @@ static void compare_searches(const char *algorithm, const char *engine, bool by_
                   mx_plan_print(&full.plan, line[1], sizeof line[1]), y.bytes, (unsigned long long)y.dram);
         cr_assert(fast.dram_bytes < fast.room_bytes);
         cut += fast.plan.by < p.ny || fast.plan.bz < p.nz;
-        cr_assert(strcmp(fast.plan.faces, full.plan.faces) == 0 &&
+        cr_assert(strcmp(fast.plan.seams, full.plan.seams) == 0 &&
                   fast.seconds.total_s == full.seconds.total_s);
-        filed += strcmp(fast.plan.faces, MX_FACES_IN_FILE) == 0;
+        filed += strcmp(fast.plan.seams, MX_SEAMS_IN_FILE) == 0;
     }
     cr_expect(none < n / 2 && (cut > n / 8 || strcmp(algorithm, "stream") == 0),
               "%s: %d without a plan, %d with cuts", algorithm, none, cut);
@@ -395,7 +395,7 @@ Test(tune, smallest_dram_is_smallest) {
                                     .engine = k % 2 == 0 ? "tiled" : "iblock"};
         struct mx_tune_result r;
         mx_why why = {""};
-        if (strcmp(algorithms[i], "direct") == 0) q.face = MX_TUNE_RESIDENT;
+        if (strcmp(algorithms[i], "direct") == 0) q.style = MX_TUNE_RESIDENT;
         int err = mx_tune(&q, &why, &r);
         cr_assert(err == -ENOMEM, "%s: %d %s", algorithms[i], err, why.text);
         const char *at = strstr(why.text, "--dram ");
@@ -459,7 +459,7 @@ Test(tune, errors_name_values) {
     q = base, q.dram_bytes = 16 * MIB;
     cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
     EXPECT_WORDS(why.text, "16.00 MiB", "24.00 MiB", "--dram 25MiB");
-    q = base, q.algorithm = NULL, q.face = MX_TUNE_RESIDENT;
+    q = base, q.algorithm = NULL, q.style = MX_TUNE_RESIDENT;
     cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
     EXPECT_WORDS(why.text, "direct", "both Buffers", "--dram");
     p.nx = 0;
@@ -468,7 +468,7 @@ Test(tune, errors_name_values) {
 
 /* ------------------------------------------------------------------ every tuner emits plans that hold */
 
-/* For random problems, faces and tuners: the plan passes its algorithm's check, DRAM < room, the layout is
+/* For random problems, seams and tuners: the plan passes its algorithm's check, DRAM < room, the layout is
  * the one for the plan, and what is predicted is what the schedule says. blk moves at most what naive and
  * manual do. */
 Test(tune, plans_hold) {
@@ -556,7 +556,7 @@ Test(tune, plans_hold_for_systems) {
         const struct mx_algorithm *a = mx_algorithm_find(r.plan.algorithm);
         planned++;
         staggered += system.form == MX_STAGGERED;
-        filed += r.shape.faces_in_file;
+        filed += r.shape.seams_in_file;
         cr_assert(a->check(&p, &r.plan, &why) == 0, "%s", why.text);
         cr_assert(r.plan.bt % mx_levels_a_step(&p) == 0 && r.plan.in_place == in_place);
         a->traffic(&p, &r.plan, &r.layout, &traffic);
@@ -567,7 +567,7 @@ Test(tune, plans_hold_for_systems) {
         cr_assert_eq(r.dram_bytes, (uint64_t)mx_execute_block_bytes(&shape, &r.layout));
         uint64_t stored =
             (uint64_t)(mx_reads_old(&p) && !shape.in_place ? 4 : 2) * (uint64_t)r.layout.buffer_bytes;
-        stored += (uint64_t)mx_execute_face_bytes(&shape, &r.layout);
+        stored += (uint64_t)mx_execute_seam_bytes(&shape, &r.layout);
         struct mx_layout without = r.layout;
         memset(without.fixed, 0, sizeof without.fixed);
         uint64_t rings = r.dram_bytes - (uint64_t)mx_execute_block_bytes(&shape, &without), least = 0;
@@ -610,7 +610,7 @@ Test(tune, systems_resident) {
                                 .machine = &m,
                                 .fixed = &fixed,
                                 .engine = "iblock",
-                                .face = MX_TUNE_RESIDENT,
+                                .style = MX_TUNE_RESIDENT,
                                 .dram_bytes = 100 * MIB};
     cr_assert_eq(mx_tune(&q, &why, &r), 0, "%s", why.text);
     cr_expect_str_eq(r.plan.algorithm, "direct");
@@ -702,11 +702,11 @@ Test(tune, choice) {
     cr_assert(text != NULL);
     EXPECT_WORDS(text, "stream", "skewed-min", "redundant", "fewest bytes", "plan ");
     free(text);
-    q.dram_bytes = 6 * GIB, q.face = MX_TUNE_RESIDENT;
+    q.dram_bytes = 6 * GIB, q.style = MX_TUNE_RESIDENT;
     err = mx_tune(&q, &why, &r);
     cr_assert(err == 0, "%s", why.text);
     cr_expect(strcmp(r.plan.algorithm, "direct") == 0);
-    q.face = MX_TUNE_MAPPED;
+    q.style = MX_TUNE_MAPPED;
     cr_assert(mx_tune(&q, &why, &r) == 0);
     cr_expect(strcmp(r.plan.algorithm, "direct") == 0, "both Buffers fit DRAM, but %s", r.plan.algorithm);
     q.dram_bytes = GIB;
@@ -755,7 +755,7 @@ Test(tune, mapped_blocks_read_what_they_store) {
     struct mx_tune_result explicit, mapped;
     mx_why why = {""};
     cr_assert(mx_tune(&q, &why, &explicit) == 0, "%s", why.text);
-    q.face = MX_TUNE_MAPPED, q.advised = true;
+    q.style = MX_TUNE_MAPPED, q.advised = true;
     cr_assert(mx_tune(&q, &why, &mapped) == 0, "%s", why.text);
     const double read = (double)mapped.traffic.read_bytes, written = (double)mapped.traffic.write_bytes;
     cr_assert(mapped.traffic.read_bytes == explicit.traffic.read_bytes && read > written && written > 0);
@@ -850,20 +850,20 @@ Test(tune, copies_beside_the_computation) {
     cr_expect_float_eq(beside.seconds.copy_s, 3 * between.seconds.copy_s, 1e-9);
 }
 
-static struct mx_tune_result tuned(const struct mx_tune_request *q, const char *faces) {
+static struct mx_tune_result tuned(const struct mx_tune_request *q, const char *seams) {
     struct mx_tune_request asked = *q;
     struct mx_tune_result r;
     mx_why why = {""};
-    strcpy(asked.manual.faces, faces);
+    strcpy(asked.manual.seams, seams);
     int err = mx_tune(&asked, &why, &r);
     cr_assert(err == 0, "%s", why.text);
     return r;
 }
 
-/* Planes so large that DRAM holds few: the faces of strips go to a side file, since that takes less time than
- * with all faces in DRAM; the bytes include them; the device must have room for them. With ample DRAM they
+/* Planes so large that DRAM holds few: the seams of strips go to a side file, since that takes less time than
+ * with all seams in DRAM; the bytes include them; the device must have room for them. With ample DRAM they
  * stay there. The plan is the same when it is given back. */
-Test(tune, faces_in_a_side_file) {
+Test(tune, seams_in_a_side_file) {
     struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
     struct mx_problem p = make_problem(4094, 8190, 2046, 200, 1, 8);
     struct mx_tune_request q = {.problem = &p,
@@ -871,24 +871,24 @@ Test(tune, faces_in_a_side_file) {
                                 .dram_bytes = 8 * GIB,
                                 .algorithm = "stream",
                                 .offset_align_bytes = 4096};
-    struct mx_tune_result r = tuned(&q, ""), dram = tuned(&q, MX_FACES_IN_DRAM), again;
+    struct mx_tune_result r = tuned(&q, ""), dram = tuned(&q, MX_SEAMS_IN_DRAM), again;
     struct mx_traffic filed, kept;
     mx_why why = {""};
-    cr_expect(strcmp(r.plan.faces, MX_FACES_IN_FILE) == 0 && r.plan.by < p.ny && r.plan.bt > dram.plan.bt);
+    cr_expect(strcmp(r.plan.seams, MX_SEAMS_IN_FILE) == 0 && r.plan.by < p.ny && r.plan.bt > dram.plan.bt);
     cr_expect(r.seconds.total_s < 0.95 * dram.seconds.total_s && r.dram_bytes < r.room_bytes);
-    cr_expect(strcmp(dram.plan.faces, MX_FACES_IN_FILE) != 0);
+    cr_expect(strcmp(dram.plan.seams, MX_SEAMS_IN_FILE) != 0);
     struct mx_plan plan = r.plan;
     const struct mx_algorithm *stream = mx_algorithm_find("stream");
     stream->traffic(&p, &plan, &r.layout, &filed);
-    strcpy(plan.faces, MX_FACES_IN_DRAM);
+    strcpy(plan.seams, MX_SEAMS_IN_DRAM);
     stream->traffic(&p, &plan, &r.layout, &kept);
-    cr_expect(filed.face_read_bytes > 0 && filed.face_read_bytes == kept.face_read_bytes);
-    cr_expect(filed.read_bytes == kept.read_bytes + kept.face_read_bytes);
-    cr_expect(filed.write_bytes == kept.write_bytes + kept.face_write_bytes);
+    cr_expect(filed.seam_read_bytes > 0 && filed.seam_read_bytes == kept.seam_read_bytes);
+    cr_expect(filed.read_bytes == kept.read_bytes + kept.seam_read_bytes);
+    cr_expect(filed.write_bytes == kept.write_bytes + kept.seam_write_bytes);
     cr_expect(mx_tune_plan(&q, &plan, &why, &again) == -ENOMEM, "faces fit into DRAM");
     for (int i = 0; i < 2; i++) { /* with the word, and without: they do not fit into DRAM */
         plan = r.plan;
-        if (i == 1) memset(plan.faces, 0, sizeof plan.faces);
+        if (i == 1) memset(plan.seams, 0, sizeof plan.seams);
         cr_assert(mx_tune_plan(&q, &plan, &why, &again) == 0, "%s", why.text);
         cr_expect(memcmp(&again.plan, &r.plan, sizeof r.plan) == 0);
         cr_expect(memcmp(&again.traffic, &r.traffic, sizeof r.traffic) == 0);
@@ -898,13 +898,13 @@ Test(tune, faces_in_a_side_file) {
     EXPECT_WORDS(text, "faces     between strips", "a side file", "faces=side-file");
     free(text);
     q.capacity_bytes = 2 * (uint64_t)r.layout.buffer_bytes + GIB;
-    cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_FILE) != 0);
+    cr_expect(strcmp(tuned(&q, "").plan.seams, MX_SEAMS_IN_FILE) != 0);
     q.capacity_bytes = 0;
     q.manual = (struct mx_plan){.by = 2048, .bz = 2046, .bt = 24, .slab = 10};
-    cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_FILE) == 0);
+    cr_expect(strcmp(tuned(&q, "").plan.seams, MX_SEAMS_IN_FILE) == 0);
     q.dram_bytes = 64 * GIB;
-    cr_expect(strcmp(tuned(&q, "").plan.faces, MX_FACES_IN_DRAM) == 0);
-    cr_expect(strcmp(tuned(&q, MX_FACES_IN_FILE).plan.faces, MX_FACES_IN_FILE) == 0);
+    cr_expect(strcmp(tuned(&q, "").plan.seams, MX_SEAMS_IN_DRAM) == 0);
+    cr_expect(strcmp(tuned(&q, MX_SEAMS_IN_FILE).plan.seams, MX_SEAMS_IN_FILE) == 0);
     const char *const none[] = {"skewed by=2048 bz=1024 bt=20 faces=dram", "stream bt=20 faces=side-file"};
     for (int i = 0; i < 2; i++) {
         cr_assert(mx_plan_parse(none[i], &why, &plan) == 0, "%s", why.text);
@@ -1042,7 +1042,7 @@ Test(tune, refined_sizes_are_what_the_rate_is_for) {
 /* parse(print(plan)) = plan for random plans. */
 Test(tune, plan_round_trip) {
     const char *const engines[] = {"iblock", "tiled", ""}, *const tuners[] = {"blk", "naive", "manual", ""};
-    const char *const faces[] = {"", MX_FACES_IN_DRAM, MX_FACES_IN_FILE};
+    const char *const seams[] = {"", MX_SEAMS_IN_DRAM, MX_SEAMS_IN_FILE};
     for (int i = 0; i < 5000; i++) {
         struct mx_plan p, back;
         char line[MX_PLAN_LINE_BYTES];
@@ -1051,7 +1051,7 @@ Test(tune, plan_round_trip) {
         strcpy(p.algorithm, mx_algorithms[pick(0, 7)]->name);
         strcpy(p.engine, engines[pick(0, 2)]);
         strcpy(p.tuner, tuners[pick(0, 3)]);
-        strcpy(p.faces, faces[pick(0, 2)]);
+        strcpy(p.seams, seams[pick(0, 2)]);
         int64_t *numbers[] = {&p.by,   &p.bz,   &p.bt, &p.iy,     &p.iz,
                               &p.slab, &p.tile, &p.ct, &p.column, &p.ahead};
         for (int k = 0; k < 10; k++)
