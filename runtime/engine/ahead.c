@@ -3,7 +3,7 @@
 
 static void add_run(struct mx_ahead_list *list, const char *from, int64_t bytes) {
     if (list->runs == MX_MOST_RUNS) return;
-    list->run[list->runs++] = (struct mx_run){from, bytes};
+    list->run[list->runs++] = (struct mx_ahead_run){from, bytes};
     list->bytes += bytes;
 }
 

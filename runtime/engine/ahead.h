@@ -9,7 +9,7 @@
 enum { MX_MOST_RUNS = 256 };
 
 struct mx_ahead_list {
-    struct mx_run run[MX_MOST_RUNS];
+    struct mx_ahead_run run[MX_MOST_RUNS];
     int64_t runs, bytes;
     bool to_l2; /* mx_ahead.to_l2 */
 };

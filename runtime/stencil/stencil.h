@@ -13,16 +13,16 @@
 /* Runs of bytes that later calls will read, to be asked for while this one computes: DRAM then works all the
  * time, and not only in the calls that find nothing in cache. A kernel asks with every strip of rows it
  * begins, for as much as the strip has of the call's cells. */
-struct mx_run {
+struct mx_ahead_run {
     const char *from;
     int64_t bytes;
 };
 
 struct mx_ahead {
-    const struct mx_run *run, *end; /* what is left */
-    int64_t done;                   /* bytes of *run that have been asked for */
-    double bytes_per_cell, due;     /* what a cell asks for; bytes that are due */
-    bool to_l2;                     /* ask for L2 only: L1 has no room for what is needed a level later */
+    const struct mx_ahead_run *run, *end; /* what is left */
+    int64_t done;                         /* bytes of *run that have been asked for */
+    double bytes_per_cell, due;           /* what a cell asks for; bytes that are due */
+    bool to_l2; /* ask for L2 only: L1 has no room for what is needed a level later */
 };
 
 /* Prefetches what `cells` cells more ask for, in lines of 64 bytes; nothing once the runs are through. */

@@ -126,7 +126,7 @@ static int64_t row_pitch(const struct job *job) {
     return mx_job_layout(job, &cut)->row_pitch_bytes;
 }
 
-int mx_run_naive(struct job *job, mx_why *why) {
+int mx_tune_naive(struct job *job, mx_why *why) {
     struct mx_naive_log log;
     const struct mx_tune_request *q = job->request;
     const struct mx_problem p = in_levels(job);
@@ -233,7 +233,7 @@ static int too_large(const struct job *job, const struct option *o, mx_why *why)
         (long long)o->shape.rows, (long long)o->shape.slots[0], mx_size_text(job->room_bytes).text, way);
 }
 
-int mx_run_manual(struct job *job, mx_why *why) {
+int mx_tune_manual(struct job *job, mx_why *why) {
     const struct mx_plan *m = &job->request->manual;
     struct option o;
     if (m->by == 0 && m->bz == 0 && m->bt == 0) {

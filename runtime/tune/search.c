@@ -741,7 +741,7 @@ static void search_side_file(struct job *job, const struct job *start) {
     job->best = filed.best;
 }
 
-int mx_run_blk(struct job *job, mx_why *why) {
+int mx_tune_blk(struct job *job, mx_why *why) {
     struct job start = *job;
     (void)why;
     search_slabs(job);

@@ -127,9 +127,9 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
                              const struct mx_traffic *traffic);
 
 /* The tuners. They leave the job's best plan, or found = false. */
-int mx_run_blk(struct job *job, mx_why *why);
-int mx_run_naive(struct job *job, mx_why *why);
-int mx_run_manual(struct job *job, mx_why *why);
+int mx_tune_blk(struct job *job, mx_why *why);
+int mx_tune_naive(struct job *job, mx_why *why);
+int mx_tune_manual(struct job *job, mx_why *why);
 
 /* "1.50 GiB" in a buffer of the caller; returns it. */
 struct size_text {

@@ -18,7 +18,7 @@ const struct mx_tuner mx_tuners[] = {
     {"manual", "the Block that is given, or the one that the papers choose by hand"},
     {NULL, NULL},
 };
-static tuner_fn *const tuner_functions[] = {mx_run_blk, mx_run_naive, mx_run_manual};
+static tuner_fn *const tuner_functions[] = {mx_tune_blk, mx_tune_naive, mx_tune_manual};
 enum { BLK, NAIVE, MANUAL, N_TUNERS };
 
 /* Predictions are no better than this; among plans as near to the fastest the one that moves least wins. */
@@ -423,7 +423,7 @@ static int check_sides(const struct job *job, mx_why *why) {
 
 static int run_tuner(const struct context *c, struct job *job, mx_why *why) {
     bool choice = job->strategy->blocks || (c->tuner == MANUAL && job->algorithm->uses_blocks);
-    return (choice ? tuner_functions[c->tuner] : mx_run_blk)(job, why);
+    return (choice ? tuner_functions[c->tuner] : mx_tune_blk)(job, why);
 }
 
 /* Refined sizes are there to gain speed: a plan that only they keep from fitting is made without them. */

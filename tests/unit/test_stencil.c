@@ -334,7 +334,7 @@ Test(stencil, kernels_ask_for_what_comes_next) {
         char *dst[3];
         for (int z = 0; z < 3 + 2 * s->h; z++) src[z] = (const char *)&cells[0][z][s->h * 40];
         for (int z = 0; z < 3; z++) dst[z] = (char *)&cells[1][z][s->h * 40];
-        const struct mx_run run[] = {
+        const struct mx_ahead_run run[] = {
             {(const char *)list, 8}, {(const char *)(list + 20), 3000}, {(const char *)(list + 600), 64}};
         struct mx_ahead ahead = {.run = run, .end = run + 3, .bytes_per_cell = 3072.0 / (3 * 7 * 30)};
         struct mx_patch patch = {.dst = dst[0],
@@ -356,7 +356,7 @@ Test(stencil, kernels_ask_for_what_comes_next) {
 
 Test(stencil, asking_stays_within_the_runs) {
     static char bytes[4096];
-    const struct mx_run run[] = {{bytes, 100}, {bytes + 1000, 1}, {bytes + 2000, 640}};
+    const struct mx_ahead_run run[] = {{bytes, 100}, {bytes + 1000, 1}, {bytes + 2000, 640}};
     struct mx_ahead ahead = {.run = run, .end = run + 3, .bytes_per_cell = 1};
     int64_t asked = 0;
     for (int cells = 10; ahead.run < ahead.end; asked += cells) {
