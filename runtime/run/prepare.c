@@ -2,7 +2,7 @@
 /* prepare.c - a run before anything is touched: what it may use, where it works, by which plan; and its
  * store. */
 #include "core/device.h"
-#include "engine/device.h"
+#include "engine/accel_room.h"
 #include "machine/machine.h"
 #include "run/identity.h"
 #include "run/run.h"
@@ -765,7 +765,7 @@ static int open_accel(struct mx_run *r) {
     struct mx_report_accel *p = &r->report.accel;
     if (!f->here) { /* points and norms have some of its memory */
         const uint64_t extra =
-            mx_device_extra_bytes(&r->o.problem, &r->points.sources, &r->points.probes, r->report.check > 0);
+            mx_accel_extra_bytes(&r->o.problem, &r->points.sources, &r->points.probes, r->report.check > 0);
         if (extra >= f->memory_bytes)
             return mx_fail(
                 &r->why, -ENOMEM,

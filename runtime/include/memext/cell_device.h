@@ -2,7 +2,7 @@
 /* cell_device.h - what memext/cell.h is to a compiler of devices: the same cell becomes a kernel that computes one
  * cell a work item, of rows and planes of arrays in the device's memory. OpenCL C 1.2 and CUDA C++.
  *
- * The text before this one (engine/device_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_FIRST_PLANE, the plane
+ * The text before this one (engine/accel_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_FIRST_PLANE, the plane
  * of these that the first of the arrays' interior is (of a rank of several, else 0); MX_D_ROW_PITCH and
  * MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field of C MX_D_PITCH_name,
  * MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name (engine.h, mx_fixed_view);
@@ -62,7 +62,7 @@ typedef ulong uint64_t;
 #define MX_D_SHARED __shared__
 #define MX_D_INLINE static __device__ __forceinline__
 #define MX_D_ALONE __restrict__
-#ifdef __CUDACC_RTC__ /* groups are no larger (accel/cuda.c, device_text.h): a work item may have so many more registers */
+#ifdef __CUDACC_RTC__ /* groups are no larger (accel/cuda.c, accel_text.h): a work item may have so many more registers */
 #define MX_D_BOUNDS __launch_bounds__(256)
 #define MX_D_FUSED_BOUNDS __launch_bounds__(MX_D_GROUP_X * MX_D_GROUP_Y, MX_D_GROUPS)
 #else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device_text.c - what a device's compiler gets: the numbers of a run, memext/cell_device.h and the cell of
+/* accel_text.c - what a device's compiler gets: the numbers of a run, memext/cell_device.h and the cell of
  * the user's kernel; the built-in stencils are written as such cells, by the expression of stencil/stencil.c.
  */
-#include "engine/device_text.h"
+#include "engine/accel_text.h"
 #include "engine/after.h"
 
 #include <ctype.h>
@@ -15,14 +15,14 @@
 
 extern const char mx_cell_device_text[];
 
-static void add_name(struct mx_device_names *out, const char *kernel, const char *tail) {
+static void add_name(struct mx_accel_names *out, const char *kernel, const char *tail) {
     snprintf(out->text[out->n], sizeof out->text[out->n], "mx_%s%s", kernel, tail);
     out->name[out->n] = out->text[out->n];
     out->n++;
 }
 
-void mx_device_names(const struct mx_problem *p, const struct mx_after *after, bool fused,
-                     struct mx_device_names *out) {
+void mx_accel_names(const struct mx_problem *p, const struct mx_after *after, bool fused,
+                    struct mx_accel_names *out) {
     static const char *const kernels[] = {"cell", "sources", "probes", "frame"};
     out->n = 0;
     for (int i = 0; i < (after != NULL ? 4 : 1); i++) {
@@ -38,17 +38,16 @@ void mx_device_names(const struct mx_problem *p, const struct mx_after *after, b
     for (int32_t i = 0; i < o->n_reduce; i++) add_name(out, "reduce_", o->reduce[i].name);
 }
 
-int32_t mx_device_kernel(const struct mx_problem *p, enum mx_device_kernel kernel, int64_t level) {
+int32_t mx_accel_kernel(const struct mx_problem *p, enum mx_accel_kernel kernel, int64_t level) {
     const int32_t forms = mx_form(p) == MX_STAGGERED ? 2 : 1, k = (int32_t)kernel;
-    if (k >= MX_DEVICE_CHANGE) return MX_DEVICE_CHANGE * forms + k - MX_DEVICE_CHANGE;
+    if (k >= MX_ACCEL_CHANGE) return MX_ACCEL_CHANGE * forms + k - MX_ACCEL_CHANGE;
     return k * forms + (forms == 2 ? (int32_t)(level & 1) : 0);
 }
 
-bool mx_device_fuses(const struct mx_problem *p) {
+bool mx_accel_fuses(const struct mx_problem *p) {
     enum { GROUP_BYTES = 48 << 10 }; /* that a kernel may have without asking */
-    const int64_t h = p->h, cells = (2 * h + 2) * MX_DEVICE_GROUP_X * MX_DEVICE_GROUP_Y;
-    return mx_form(p) == MX_JACOBI && MX_DEVICE_GROUP_Y >= 4 * h &&
-           cells * mx_cell_bytes(p, 0) <= GROUP_BYTES;
+    const int64_t h = p->h, cells = (2 * h + 2) * MX_ACCEL_GROUP_X * MX_ACCEL_GROUP_Y;
+    return mx_form(p) == MX_JACOBI && MX_ACCEL_GROUP_Y >= 4 * h && cells * mx_cell_bytes(p, 0) <= GROUP_BYTES;
 }
 
 /* Groups that a device of CUDA is to have under way at a time on each of its processors: four of this size
@@ -123,7 +122,7 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
     number(f, "NX", "", p->nx);
     number(f, "NY", "", p->ny);
     number(f, "NZ", "", mx_all_planes(p));
-    number(f, "DEEP", "", MX_DEVICE_DEEP);
+    number(f, "DEEP", "", MX_ACCEL_DEEP);
     number(f, "FIRST_PLANE", "", p->first_plane);
     number(f, "ROW_PITCH", "", v->row_pitch_bytes);
     number(f, "PLANE_PITCH", "", v->plane_pitch_bytes);
@@ -202,8 +201,8 @@ static void insert(FILE *f, const char *cell) {
     }
 }
 
-int mx_device_text(const struct mx_work *w, const struct mx_view *v, const struct mx_after *after, bool fused,
-                   mx_why *why, char **out) {
+int mx_accel_text(const struct mx_work *w, const struct mx_view *v, const struct mx_after *after, bool fused,
+                  mx_why *why, char **out) {
     const struct mx_problem *p = w->problem;
     char *cell = NULL, *text = NULL;
     size_t bytes;
@@ -227,11 +226,10 @@ int mx_device_text(const struct mx_work *w, const struct mx_view *v, const struc
     if (after != NULL) after_numbers(f, p);
     if (fused) {
         fprintf(f, "#define MX_D_FUSED\n");
-        fprintf(f, "#define MX_D_GROUP_X %d\n#define MX_D_GROUP_Y %d\n", MX_DEVICE_GROUP_X,
-                MX_DEVICE_GROUP_Y);
+        fprintf(f, "#define MX_D_GROUP_X %d\n#define MX_D_GROUP_Y %d\n", MX_ACCEL_GROUP_X, MX_ACCEL_GROUP_Y);
         fprintf(f, "#define MX_D_GROUPS %d\n#define MX_D_PLANES_AT_ONCE %d\n", pace(p).groups,
                 pace(p).planes);
-        number(f, "TILE_", "Z", MX_DEVICE_TILE_Z);
+        number(f, "TILE_", "Z", MX_ACCEL_TILE_Z);
     }
     insert(f, p->system != NULL ? p->system->text : cell);
     if (fused) fprintf(f, "\nMX_D_KERNELS\n");

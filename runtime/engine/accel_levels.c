@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.c - the engine of an accelerator: levels of a call are launches of a kernel on the device, one after
- * the other in one queue, whole windows each. Seams are copied there as well, and what happens to rows that a
- * level has written is done there too (device_after.c).
+/* accel_levels.c - the engine of an accelerator: levels of a call are launches of a kernel on the device, one
+ * after the other in one queue, whole windows each. Seams are copied there as well, and what happens to rows
+ * that a level has written is done there too (accel_after.c).
  *
  * A device that is here (accel/host.c) computes with the tiled engine: its calls pass through.
  */
 #include "accel/accel.h"
-#include "engine/device_after.h"
-#include "engine/device_text.h"
+#include "engine/accel_after.h"
+#include "engine/accel_text.h"
 #include "engine/work.h"
 
 #include <errno.h>
@@ -32,9 +32,9 @@ struct mx_engine {
     /* What the text was made for. */
     bool built;
     struct mx_view view;
-    struct mx_device_after *after; /* NULL: nothing is asked for */
-    bool fused;                    /* the text has the kernel of two levels in one launch */
-    int32_t fuse;                  /* levels in one launch, 0: not known yet */
+    struct mx_accel_after *after; /* NULL: nothing is asked for */
+    bool fused;                   /* the text has the kernel of two levels in one launch */
+    int32_t fuse;                 /* levels in one launch, 0: not known yet */
 };
 
 /* ---- launches */
@@ -53,46 +53,46 @@ static bool same_geometry(const struct mx_engine *e, const struct mx_view *v) {
 /* Once: the geometry of a run does not change, nor what is asked of its rows. */
 static int build(mx_engine *e, const struct mx_advance *a) {
     struct mx_accel_program program = {.text = NULL};
-    struct mx_device_names names;
+    struct mx_accel_names names;
     mx_why why = {""};
     char *text = NULL;
     if (same_geometry(e, &a->view)) return 0;
-    e->fused = a->after == NULL && e->fuse != 1 && mx_device_fuses(e->work.problem) &&
-               mx_accel_facts(e->accel)->most_group >= MX_DEVICE_GROUP_X * MX_DEVICE_GROUP_Y;
-    int err = mx_device_text(&e->work, &a->view, a->after, e->fused, &why, &text);
+    e->fused = a->after == NULL && e->fuse != 1 && mx_accel_fuses(e->work.problem) &&
+               mx_accel_facts(e->accel)->most_group >= MX_ACCEL_GROUP_X * MX_ACCEL_GROUP_Y;
+    int err = mx_accel_text(&e->work, &a->view, a->after, e->fused, &why, &text);
     if (err < 0) return mx_accel_fail(e->accel, err, why.text);
-    mx_device_names(e->work.problem, a->after, e->fused, &names);
+    mx_accel_names(e->work.problem, a->after, e->fused, &names);
     program.text = text;
     program.names = names.name;
     program.n_names = names.n;
     err = mx_accel_build(e->accel, &program);
     free(text);
     if (err < 0) return err;
-    if (a->after != NULL && (e->after = mx_device_after_make(e->accel, &e->work, &a->view, a->after)) == NULL)
+    if (a->after != NULL && (e->after = mx_accel_after_make(e->accel, &e->work, &a->view, a->after)) == NULL)
         return mx_accel_error(e->accel, NULL);
     e->view = a->view;
     e->built = true;
     return 0;
 }
 
-int64_t mx_device_most_planes(const mx_accel *accel) {
+int64_t mx_accel_most_planes(const mx_accel *accel) {
     const int64_t most = mx_accel_facts(accel)->most_planes;
     return most > 0 ? most : INT64_MAX / 2;
 }
 
-struct mx_accel_level mx_device_launch(const struct mx_problem *p, const struct mx_advance *a, int32_t l,
-                                       int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+struct mx_accel_level mx_accel_level_of(const struct mx_problem *p, const struct mx_advance *a, int32_t l,
+                                        int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     const struct mx_view *v = &a->view;
     const int from = (a->parity + l) & 1, to = 1 - from;
     const int64_t level = a->first_level + l, z = z0 + v->z_offset, n_fixed = mx_fixed_count(p);
     const int64_t fixed_slots = n_fixed > 0 ? v->fixed[0].slots : 1;
     struct mx_accel_level k = {
-        .kernel = mx_device_kernel(p, MX_DEVICE_CELL, level),
+        .kernel = mx_accel_kernel(p, MX_ACCEL_CELL, level),
         .arrays = 2 + (int32_t)n_fixed,
         .array = {v->base[from], v->base[to]},
         .number = {y0, z0, y1 - y0, z1 - z0, z % v->slots[from], v->slots[from], z % v->slots[to],
                    v->slots[to], z % fixed_slots, fixed_slots, v->y_offset, level / mx_levels_a_step(p)},
-        .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, mx_ceil_div(z1 - z0, MX_DEVICE_DEEP)}};
+        .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, mx_ceil_div(z1 - z0, MX_ACCEL_DEEP)}};
     for (int64_t i = 0; i < n_fixed; i++) k.array[2 + i] = v->fixed[i].base;
     return k;
 }
@@ -101,24 +101,24 @@ struct mx_accel_level mx_device_launch(const struct mx_problem *p, const struct 
 static int launch_planes(mx_engine *e, const struct mx_advance *a, int32_t l, int64_t z0, int64_t z1,
                          bool kept) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
-    const struct mx_accel_level k = mx_device_launch(e->work.problem, a, l, w->y0, w->y1, z0, z1);
-    int err = kept ? mx_device_after_keep(e->after, a, l, z0, z1, &e->launched) : 0;
+    const struct mx_accel_level k = mx_accel_level_of(e->work.problem, a, l, w->y0, w->y1, z0, z1);
+    int err = kept ? mx_accel_after_keep(e->after, a, l, z0, z1, &e->launched) : 0;
     if (err < 0) return err;
     const int64_t number = mx_accel_level(e->accel, &k);
     if (number < 0) return (int)number;
     e->launched = number;
-    return e->after != NULL ? mx_device_after_planes(e->after, a, l, z0, z1, kept, &e->launched) : 0;
+    return e->after != NULL ? mx_accel_after_planes(e->after, a, l, z0, z1, kept, &e->launched) : 0;
 }
 
 static int launch(mx_engine *e, const struct mx_advance *a, int32_t l) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
-    const int64_t kept = mx_device_after_kept(e->after, a, l), planes = mx_device_most_planes(e->accel),
+    const int64_t kept = mx_accel_after_kept(e->after, a, l), planes = mx_accel_most_planes(e->accel),
                   most = kept > 0 ? mx_min(kept, planes) : planes;
     int err = 0;
     if (w->y0 >= w->y1 || w->z0 >= w->z1) return 0;
     for (int64_t z = w->z0; z < w->z1 && err == 0; z += most)
         err = launch_planes(e, a, l, z, mx_min(z + most, w->z1), kept > 0);
-    if (err == 0 && e->after != NULL) err = mx_device_after_level(e->after, a, l, e->calls + 1, &e->launched);
+    if (err == 0 && e->after != NULL) err = mx_accel_after_level(e->after, a, l, e->calls + 1, &e->launched);
     return err;
 }
 
@@ -176,13 +176,13 @@ static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool 
     struct mx_advance two = *a;
     if (w.y0 >= w.y1 || w.z0 >= z1) return 0;
     two.parity = a->parity ^ (int32_t)swapped;
-    struct mx_accel_level k = mx_device_launch(e->work.problem, &two, l, w.y0, w.y1, w.z0, z1);
-    k.kernel = MX_DEVICE_FUSED;
-    k.group[0] = MX_DEVICE_GROUP_X, k.group[1] = MX_DEVICE_GROUP_Y;
+    struct mx_accel_level k = mx_accel_level_of(e->work.problem, &two, l, w.y0, w.y1, w.z0, z1);
+    k.kernel = MX_ACCEL_FUSED;
+    k.group[0] = MX_ACCEL_GROUP_X, k.group[1] = MX_ACCEL_GROUP_Y;
     for (int i = 0; i < 2; i++) /* a group has more work items than cells of level l + 1 */
         k.size[i] = k.group[i] * mx_ceil_div(i == 0 ? e->work.problem->nx : w.y1 - w.y0,
                                              k.group[i] - 2 * (int64_t)e->work.problem->h);
-    k.size[2] = mx_ceil_div(z1 - w.z0, MX_DEVICE_TILE_Z);
+    k.size[2] = mx_ceil_div(z1 - w.z0, MX_ACCEL_TILE_Z);
     const int64_t number = mx_accel_level(e->accel, &k);
     if (number < 0) return (int)number;
     return e->launched = number, 0;
@@ -193,7 +193,7 @@ static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool 
 static int try_both(mx_engine *e, const struct mx_advance *a) {
     enum { PLANES = 64, TRIALS = 4 };
     const struct mx_window one = mx_window_at(a, 0), two = mx_window_at(a, 1);
-    const int64_t planes = mx_min(mx_min(PLANES, mx_device_most_planes(e->accel)), two.z1 - two.z0);
+    const int64_t planes = mx_min(mx_min(PLANES, mx_accel_most_planes(e->accel)), two.z1 - two.z0);
     uint64_t took_ns[2] = {0, 0};
     int err = mx_accel_wait(e->accel, MX_ACCEL_WORK, e->launched);
     for (int i = 0; i < TRIALS && err == 0; i++) {
@@ -223,7 +223,7 @@ static void launch_levels(mx_engine *e, const struct mx_advance *a) {
     for (int32_t l = a->first; l < mx_min(single, end) && err == 0; l++) {
         if (a->seam_in.base != NULL) err = copy_seam(e, a, &a->seam_in, true, l);
         if (err == 0 && a->seam_in.base != NULL && l > 0 && e->after != NULL)
-            err = mx_device_after_inserted(e->after, a, l, &e->launched);
+            err = mx_accel_after_inserted(e->after, a, l, &e->launched);
         if (err == 0 && a->seam_out.base != NULL) err = copy_seam(e, a, &a->seam_out, false, l);
         if (err == 0) err = launch(e, a, l);
     }
@@ -240,7 +240,7 @@ static void device_wait(mx_engine *e, int64_t number) {
     }
     if (number <= 0) return;
     if (mx_accel_wait(e->accel, MX_ACCEL_WORK, e->last[number % CALLS]) == 0)
-        mx_device_after_done(e->after, number);
+        mx_accel_after_done(e->after, number);
 }
 
 /* Frames that copy the opposite end of y or z: levels cannot be skewed in tiles. */
@@ -282,7 +282,7 @@ static int64_t device_done(mx_engine *e) {
     while (call > 0 && call > e->calls - CALLS + 1 &&
            !mx_accel_is_done(e->accel, MX_ACCEL_WORK, e->last[call % CALLS]))
         call--;
-    mx_device_after_done(e->after, call);
+    mx_accel_after_done(e->after, call);
     return call;
 }
 
@@ -308,7 +308,7 @@ static double device_efficiency(const struct mx_engine_options *o) {
 static void device_free(mx_engine *e) {
     if (e == NULL) return;
     if (e->inner != NULL) e->ops->free(e->inner);
-    mx_device_after_free(e->after);
+    mx_accel_after_free(e->after);
     free(e);
 }
 

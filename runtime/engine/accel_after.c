@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/device_after.h"
-#include "engine/device.h"
+#include "engine/accel_after.h"
+#include "engine/accel_room.h"
 
 #include <memext/backend.h>
 
@@ -17,7 +17,7 @@ struct gathered {
     int64_t from, n, base;
 };
 
-struct mx_device_after {
+struct mx_accel_after {
     mx_accel *accel;
     const struct mx_work *work;
     const struct mx_problem *problem;
@@ -67,8 +67,8 @@ static int64_t wavelet_bytes(const struct mx_sources *s) {
     return bytes;
 }
 
-uint64_t mx_device_extra_bytes(const struct mx_problem *p, const struct mx_sources *sources,
-                               const struct mx_points *probes, bool norms) {
+uint64_t mx_accel_extra_bytes(const struct mx_problem *p, const struct mx_sources *sources,
+                              const struct mx_points *probes, bool norms) {
     const int64_t point = POINT_NUMBERS * (int64_t)sizeof(int64_t), page = 4096;
     int64_t bytes = 0;
     if (sources->points.n > 0) bytes += sources->points.n * point + wavelet_bytes(sources) + page;
@@ -82,7 +82,7 @@ uint64_t mx_device_extra_bytes(const struct mx_problem *p, const struct mx_sourc
 }
 
 /* Waits: nothing else is under way when tables are made, and lanes are wanted at once. */
-static int transfer(struct mx_device_after *d, bool in, char *there, void *here, int64_t bytes) {
+static int transfer(struct mx_accel_after *d, bool in, char *there, void *here, int64_t bytes) {
     const struct mx_accel_span span = {there, here, (uint64_t)bytes};
     mx_accel_aside(d->accel, true);
     const int64_t number = (in ? mx_accel_put : mx_accel_get)(d->accel, &span, 1);
@@ -90,14 +90,14 @@ static int transfer(struct mx_device_after *d, bool in, char *there, void *here,
     return number < 0 ? (int)number : mx_accel_wait(d->accel, in ? MX_ACCEL_PUT : MX_ACCEL_GET, number);
 }
 
-static int take(struct mx_device_after *d, int64_t bytes, const char *what, char **out) {
+static int take(struct mx_accel_after *d, int64_t bytes, const char *what, char **out) {
     mx_why why = {""};
     const int err = mx_accel_alloc(d->accel, (uint64_t)mx_max(bytes, 8), what, &why, out);
     return err < 0 ? mx_accel_fail(d->accel, -EIO, why.text) : 0;
 }
 
 /* points and, of sources, their wavelets: offset_of[wavelet] in the amplitudes. */
-static int put_points(struct mx_device_after *d, const struct mx_points *points, const struct mx_sources *s,
+static int put_points(struct mx_accel_after *d, const struct mx_points *points, const struct mx_sources *s,
                       const int64_t *offset_of, const char *what, char **out) {
     const int64_t bytes = points->n * POINT_NUMBERS * (int64_t)sizeof(int64_t);
     int64_t *table = calloc((size_t)bytes, 1);
@@ -120,7 +120,7 @@ static int put_points(struct mx_device_after *d, const struct mx_points *points,
     return err;
 }
 
-static int put_sources(struct mx_device_after *d, const struct mx_sources *s) {
+static int put_sources(struct mx_accel_after *d, const struct mx_sources *s) {
     const int64_t bytes = wavelet_bytes(s);
     int64_t *offset_of = calloc((size_t)s->n_wavelets + 1, sizeof *offset_of), at = 0;
     double *all = malloc((size_t)mx_max(bytes, 8));
@@ -145,7 +145,7 @@ static int put_sources(struct mx_device_after *d, const struct mx_sources *s) {
     return err;
 }
 
-static int make_probes(struct mx_device_after *d, const struct mx_points *probes) {
+static int make_probes(struct mx_accel_after *d, const struct mx_points *probes) {
     d->values = room_for_values(probes);
     const int64_t bytes = d->values * (int64_t)sizeof(double);
     d->host_value = malloc((size_t)bytes);
@@ -154,7 +154,7 @@ static int make_probes(struct mx_device_after *d, const struct mx_points *probes
     return err < 0 ? err : take(d, bytes, "the values of probes", &d->value);
 }
 
-static int make_norms(struct mx_device_after *d, const struct mx_view *v) {
+static int make_norms(struct mx_accel_after *d, const struct mx_view *v) {
     const struct mx_problem *p = d->problem;
     const struct mx_norms_options *o = mx_norms_asked(d->after.norms);
     d->n_reduce = o->n_reduce;
@@ -167,24 +167,24 @@ static int make_norms(struct mx_device_after *d, const struct mx_view *v) {
     return take(d, d->old_planes * v->plane_pitch_bytes, "planes before a step", &d->old);
 }
 
-struct mx_device_after *mx_device_after_make(mx_accel *accel, const struct mx_work *work,
-                                             const struct mx_view *view, const struct mx_after *after) {
-    struct mx_device_after *d = calloc(1, sizeof *d);
+struct mx_accel_after *mx_accel_after_make(mx_accel *accel, const struct mx_work *work,
+                                           const struct mx_view *view, const struct mx_after *after) {
+    struct mx_accel_after *d = calloc(1, sizeof *d);
     if (d == NULL) {
         mx_accel_fail(accel, -EIO, "no memory for what follows the levels on an accelerator");
         return NULL;
     }
-    *d = (struct mx_device_after){.accel = accel, .work = work, .problem = work->problem, .after = *after};
+    *d = (struct mx_accel_after){.accel = accel, .work = work, .problem = work->problem, .after = *after};
     int err = after->sources != NULL ? put_sources(d, after->sources) : 0;
     if (err == 0 && after->traces != NULL && after->traces->probes->n > 0)
         err = make_probes(d, after->traces->probes);
     if (err == 0 && after->norms != NULL) err = make_norms(d, view);
     if (err == 0) return d;
-    mx_device_after_free(d);
+    mx_accel_after_free(d);
     return NULL;
 }
 
-void mx_device_after_free(struct mx_device_after *d) {
+void mx_accel_after_free(struct mx_accel_after *d) {
     if (d == NULL) return;
     char *const all[] = {d->source, d->amplitude, d->probe, d->value, d->lane, d->old};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) mx_accel_release(d->accel, all[i]);
@@ -195,19 +195,19 @@ void mx_device_after_free(struct mx_device_after *d) {
 
 /* ---- launches: arrays, then the window and where it is */
 
-static struct mx_accel_level window_of(const struct mx_device_after *d, const struct mx_advance *a, int32_t l,
-                                       enum mx_device_kernel kernel, int64_t y0, int64_t y1, int64_t z0,
+static struct mx_accel_level window_of(const struct mx_accel_after *d, const struct mx_advance *a, int32_t l,
+                                       enum mx_accel_kernel kernel, int64_t y0, int64_t y1, int64_t z0,
                                        int64_t z1) {
     const int to = written(a, l);
     const struct mx_view *v = &a->view;
     return (struct mx_accel_level){
-        .kernel = mx_device_kernel(d->problem, kernel, a->first_level + l),
+        .kernel = mx_accel_kernel(d->problem, kernel, a->first_level + l),
         .arrays = 1,
         .array = {v->base[to]},
         .number = {y0, z0, y1 - y0, z1 - z0, slot_of(v, to, z0), v->slots[to], v->y_offset}};
 }
 
-static int launch(struct mx_device_after *d, struct mx_accel_level *k, int64_t *number) {
+static int launch(struct mx_accel_after *d, struct mx_accel_level *k, int64_t *number) {
     const int64_t n = mx_accel_level(d->accel, k);
     return n < 0 ? (int)n : (*number = n, 0);
 }
@@ -218,13 +218,13 @@ static bool any(const struct mx_points *points, const struct mx_problem *p, int6
     return false;
 }
 
-static int add_sources(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
+static int add_sources(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
                        int64_t z1, int64_t *number) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int64_t step = (a->first_level + l) / mx_levels_a_step(d->problem);
     if (d->n_sources == 0 || step >= d->longest || !any(&d->after.sources->points, d->problem, z0, z1))
         return 0;
-    struct mx_accel_level k = window_of(d, a, l, MX_DEVICE_SOURCES, w->y0, w->y1, z0, z1);
+    struct mx_accel_level k = window_of(d, a, l, MX_ACCEL_SOURCES, w->y0, w->y1, z0, z1);
     k.array[k.arrays++] = d->source;
     k.array[k.arrays++] = d->amplitude;
     k.number[7] = step;
@@ -240,7 +240,7 @@ static bool is_in(const struct gathered *g, const struct mx_point *pt, const str
     return y >= g->y0 && y < g->y1 && z >= g->z0 && z < g->z1 && (pt->array < 0 || pt->array == g->array);
 }
 
-static void record(const struct mx_device_after *d, const struct gathered *g) {
+static void record(const struct mx_accel_after *d, const struct gathered *g) {
     const struct mx_points *probes = d->after.traces->probes;
     for (int64_t i = 0; i < g->n; i++)
         if (is_in(g, &probes->point[g->from + i], d->problem))
@@ -248,7 +248,7 @@ static void record(const struct mx_device_after *d, const struct gathered *g) {
 }
 
 /* One get for each call, so that how many there are does not depend on when somebody looks. */
-static int get_call(struct mx_device_after *d) {
+static int get_call(struct mx_accel_after *d) {
     const struct gathered *first = &d->gathered[d->first % PENDING], *last = first;
     int64_t end = d->first;
     for (; end < d->end && d->gathered[end % PENDING].call == first->call; end++)
@@ -260,21 +260,21 @@ static int get_call(struct mx_device_after *d) {
     return err;
 }
 
-void mx_device_after_done(struct mx_device_after *d, int64_t call) {
+void mx_accel_after_done(struct mx_accel_after *d, int64_t call) {
     if (d == NULL || mx_accel_error(d->accel, NULL) < 0) return;
     while (d->first < d->end && d->gathered[d->first % PENDING].call <= call)
         if (get_call(d) < 0) return;
 }
 
 /* Room for n values more: where there is none what was gathered is waited for. */
-static int make_room(struct mx_device_after *d, int64_t n, int64_t number) {
+static int make_room(struct mx_accel_after *d, int64_t n, int64_t number) {
     if (d->next + n <= d->values && d->end - d->first < PENDING) return 0;
     const int err = mx_accel_wait(d->accel, MX_ACCEL_WORK, number);
-    if (err == 0) mx_device_after_done(d, INT64_MAX);
+    if (err == 0) mx_accel_after_done(d, INT64_MAX);
     return err < 0 ? err : mx_accel_error(d->accel, NULL);
 }
 
-static int see_probes(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t call,
+static int see_probes(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t call,
                       int64_t *number) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     const struct mx_problem *p = d->problem;
@@ -287,7 +287,7 @@ static int see_probes(struct mx_device_after *d, const struct mx_advance *a, int
     if (n == 0) return 0;
     int err = make_room(d, n, *number);
     if (err < 0) return err;
-    struct mx_accel_level k = window_of(d, a, l, MX_DEVICE_PROBES, w->y0, w->y1, z0, z1);
+    struct mx_accel_level k = window_of(d, a, l, MX_ACCEL_PROBES, w->y0, w->y1, z0, z1);
     k.array[k.arrays++] = d->probe;
     k.array[k.arrays++] = d->value;
     k.number[7] = from, k.number[8] = n, k.number[9] = d->next;
@@ -301,14 +301,14 @@ static int see_probes(struct mx_device_after *d, const struct mx_advance *a, int
 
 /* ---- norms */
 
-int64_t mx_device_after_kept(const struct mx_device_after *d, const struct mx_advance *a, int32_t l) {
+int64_t mx_accel_after_kept(const struct mx_accel_after *d, const struct mx_advance *a, int32_t l) {
     return d != NULL && d->after.norms != NULL && mx_norms_needs_old(d->after.norms, a->first_level + l)
                ? d->old_planes
                : 0;
 }
 
-int mx_device_after_keep(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
-                         int64_t z1, int64_t *number) {
+int mx_accel_after_keep(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
+                        int64_t z1, int64_t *number) {
     const struct mx_view *v = &a->view;
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int to = written(a, l);
@@ -333,7 +333,7 @@ struct box {
 };
 
 /* The lanes of a kernel, of `of_row` of them a row. */
-static int get_lanes(struct mx_device_after *d, struct mx_accel_level *k, const struct box *b, int64_t of_row,
+static int get_lanes(struct mx_accel_after *d, struct mx_accel_level *k, const struct box *b, int64_t of_row,
                      double *out, int64_t *number) {
     const int64_t rows = b->y1 - b->y0, planes = b->z1 - b->z0;
     k->size[0] = rows * LANES, k->size[1] = planes, k->size[2] = 1;
@@ -342,11 +342,11 @@ static int get_lanes(struct mx_device_after *d, struct mx_accel_level *k, const 
     return err < 0 ? err : transfer(d, false, d->lane, out, rows * planes * of_row * (int64_t)sizeof(double));
 }
 
-static int change_lanes(struct mx_device_after *d, const struct mx_advance *a, int32_t l, const struct box *b,
+static int change_lanes(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, const struct box *b,
                         int64_t kept, int64_t *number) {
     const struct mx_view *v = &a->view;
     const int from = 1 - written(a, l);
-    struct mx_accel_level k = window_of(d, a, l, MX_DEVICE_CHANGE, b->y0, b->y1, b->z0, b->z1);
+    struct mx_accel_level k = window_of(d, a, l, MX_ACCEL_CHANGE, b->y0, b->y1, b->z0, b->z1);
     k.array[k.arrays++] = kept >= 0 ? d->old : v->base[from];
     k.number[7] = kept >= 0 ? kept : slot_of(v, from, b->z0);
     k.number[8] = kept >= 0 ? d->old_planes : v->slots[from];
@@ -354,17 +354,16 @@ static int change_lanes(struct mx_device_after *d, const struct mx_advance *a, i
     return get_lanes(d, &k, b, quantities(d->problem) * LANES, d->host_lane, number);
 }
 
-static int reduce_lanes(struct mx_device_after *d, const struct mx_advance *a, int32_t l, const struct box *b,
+static int reduce_lanes(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, const struct box *b,
                         int32_t i, int64_t *number) {
-    struct mx_accel_level k = mx_device_launch(d->problem, a, l, b->y0, b->y1, b->z0, b->z1);
-    k.kernel =
-        mx_device_kernel(d->problem, (enum mx_device_kernel)(MX_DEVICE_REDUCE + i), a->first_level + l);
+    struct mx_accel_level k = mx_accel_level_of(d->problem, a, l, b->y0, b->y1, b->z0, b->z1);
+    k.kernel = mx_accel_kernel(d->problem, (enum mx_accel_kernel)(MX_ACCEL_REDUCE + i), a->first_level + l);
     k.array[k.arrays++] = d->lane;
     return get_lanes(d, &k, b, LANES, d->host_lane + (1 + i) * d->lane_bytes / (int64_t)sizeof(double),
                      number);
 }
 
-static void hand_over(const struct mx_device_after *d, int64_t level, const struct box *b) {
+static void hand_over(const struct mx_accel_after *d, int64_t level, const struct box *b) {
     const int64_t h = d->problem->h, q = quantities(d->problem) * LANES, rows = b->y1 - b->y0;
     for (int64_t z = b->z0; z < b->z1; z++)
         for (int64_t y = b->y0; y < b->y1; y++) {
@@ -381,8 +380,8 @@ static void hand_over(const struct mx_device_after *d, int64_t level, const stru
 }
 
 /* Of planes [z0,z1) the interior, as much at a time as there is room for. */
-static int take_norms(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
-                      int64_t z1, bool old, int64_t *number) {
+static int take_norms(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t z0, int64_t z1,
+                      bool old, int64_t *number) {
     const struct mx_problem *p = d->problem;
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int64_t level = a->first_level + l, h = p->h, y0 = mx_max(w->y0, h), y1 = mx_min(w->y1, p->ny + h);
@@ -403,13 +402,13 @@ static int take_norms(struct mx_device_after *d, const struct mx_advance *a, int
 
 /* ---- frames */
 
-static int refresh_x(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t *number) {
+static int refresh_x(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t *number) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     if (!copies_in(&d->after, MX_DIM_X)) return 0;
     int err = 0;
     for (int64_t z = w->z0, n; z < w->z1 && err == 0; z += n) {
-        n = mx_min(w->z1 - z, mx_device_most_planes(d->accel));
-        struct mx_accel_level k = window_of(d, a, l, MX_DEVICE_FRAME, w->y0, w->y1, z, z + n);
+        n = mx_min(w->z1 - z, mx_accel_most_planes(d->accel));
+        struct mx_accel_level k = window_of(d, a, l, MX_ACCEL_FRAME, w->y0, w->y1, z, z + n);
         k.number[7] = d->after.sides.side[MX_DIM_X][0];
         k.number[8] = d->after.sides.side[MX_DIM_X][1];
         k.size[0] = 2 * d->problem->h, k.size[1] = w->y1 - w->y0, k.size[2] = n;
@@ -425,8 +424,8 @@ static bool in_reach(const struct mx_advance *a, int array, int64_t y, int64_t z
 
 /* Rows [y, y + rows) of plane z become rows from `y_to` on of plane z_to; so do those of the planes after
  * them, as many as n. */
-static int copy_rows(struct mx_device_after *d, const struct mx_advance *a, int array, int64_t y,
-                     int64_t rows, int64_t y_to, int64_t z, int64_t z_to, int64_t n, int64_t *number) {
+static int copy_rows(struct mx_accel_after *d, const struct mx_advance *a, int array, int64_t y, int64_t rows,
+                     int64_t y_to, int64_t z, int64_t z_to, int64_t n, int64_t *number) {
     const struct mx_view *v = &a->view;
     const struct mx_accel_copy c = {.to = mx_view_row(v, array, y_to, z_to),
                                     .from = mx_view_row(v, array, y, z),
@@ -438,13 +437,13 @@ static int copy_rows(struct mx_device_after *d, const struct mx_advance *a, int 
     return done < 0 ? (int)done : (*number = done, 0);
 }
 
-static int copies_of(const struct mx_device_after *d, int dim, int64_t i, int64_t out[2]) {
+static int copies_of(const struct mx_accel_after *d, int dim, int64_t i, int64_t out[2]) {
     if (!copies_in(&d->after, dim)) return 0;
     return mx_side_copies(d->after.sides.side[dim], mx_extent_of(d->problem, dim), d->problem->h, i, out);
 }
 
 /* Rows [y0,y1) of planes [z0,z1): the rows that copy them. */
-static int refresh_y(struct mx_device_after *d, const struct mx_advance *a, int array, const struct box *b,
+static int refresh_y(struct mx_accel_after *d, const struct mx_advance *a, int array, const struct box *b,
                      int64_t *number) {
     const struct mx_view *v = &a->view;
     int err = 0;
@@ -461,7 +460,7 @@ static int refresh_y(struct mx_device_after *d, const struct mx_advance *a, int 
 }
 
 /* And the planes, with the rows that copy rows. */
-static int refresh_z(struct mx_device_after *d, const struct mx_advance *a, int array, const struct box *b,
+static int refresh_z(struct mx_accel_after *d, const struct mx_advance *a, int array, const struct box *b,
                      int64_t *number) {
     int err = 0;
     for (int64_t z = b->z0; z < b->z1 && err == 0; z++) {
@@ -483,14 +482,14 @@ static int refresh_z(struct mx_device_after *d, const struct mx_advance *a, int 
 
 /* ---- all of it */
 
-int mx_device_after_planes(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
-                           int64_t z1, bool old, int64_t *number) {
+int mx_accel_after_planes(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
+                          int64_t z1, bool old, int64_t *number) {
     const int err = add_sources(d, a, l, z0, z1, number);
     return err < 0 ? err : take_norms(d, a, l, z0, z1, old, number);
 }
 
-int mx_device_after_level(struct mx_device_after *d, const struct mx_advance *a, int32_t l, int64_t call,
-                          int64_t *number) {
+int mx_accel_after_level(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t call,
+                         int64_t *number) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     const struct box b = {w->y0, w->y1, w->z0, w->z1};
     int err = see_probes(d, a, l, call, number);
@@ -499,8 +498,8 @@ int mx_device_after_level(struct mx_device_after *d, const struct mx_advance *a,
     return err < 0 ? err : refresh_z(d, a, written(a, l), &b, number);
 }
 
-int mx_device_after_inserted(struct mx_device_after *d, const struct mx_advance *a, int32_t l,
-                             int64_t *number) {
+int mx_accel_after_inserted(struct mx_accel_after *d, const struct mx_advance *a, int32_t l,
+                            int64_t *number) {
     const struct mx_seam *f = &a->seam_in;
     const struct mx_seam_planes have = mx_seam_planes(f, l);
     const struct box b = {f->first_y[l], f->first_y[l] + f->n_rows[l], have.z0, have.z1};

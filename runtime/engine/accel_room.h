@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* accel_room.h - what the engine of accelerators needs there beside the arrays. */
+#ifndef MX_ACCEL_ROOM_H
+#define MX_ACCEL_ROOM_H
+
+#include "system/points.h"
+
+/* Of a device that is not here, at most: tables of points, and room for what is gathered before it is got.
+ * Such memory is to be left to it. */
+uint64_t mx_accel_extra_bytes(const struct mx_problem *problem, const struct mx_sources *sources,
+                              const struct mx_points *probes, bool norms);
+
+#endif

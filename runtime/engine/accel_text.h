@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* accel_text.h - inside engine/ only: kernels as text for compilers of devices (memext/cell_device.h). */
+#ifndef MX_ACCEL_TEXT_H
+#define MX_ACCEL_TEXT_H
+
+#include "engine/work.h"
+
+struct mx_after;
+
+/* The whole text for a problem whose arrays lie as in this view, to be freed; with `after` also the kernels
+ * of what happens to rows that a level has written. -ENOMEM; -ENOTSUP with a sentence where there is no text:
+ * a kernel that was built elsewhere. */
+int mx_accel_text(const struct mx_work *work, const struct mx_view *view, const struct mx_after *after,
+                  bool fused, mx_why *why, char **out);
+
+/* Kernels in it. MX_ACCEL_REDUCE + i: reduction i of the norms that are asked for. */
+enum mx_accel_kernel {
+    MX_ACCEL_CELL,
+    MX_ACCEL_SOURCES,
+    MX_ACCEL_PROBES,
+    MX_ACCEL_FRAME,
+    MX_ACCEL_CHANGE,
+    MX_ACCEL_REDUCE
+};
+/* Planes that a work item of a cell's kernel goes through: what it has read for one is still near for the
+ * next. */
+enum { MX_ACCEL_DEEP = 16 };
+/* Two levels in one launch: work items of a group and planes that it goes through, and the kernel's number,
+ * where it is there and nothing is asked of rows. */
+enum { MX_ACCEL_GROUP_X = 32, MX_ACCEL_GROUP_Y = 16, MX_ACCEL_TILE_Z = 64, MX_ACCEL_FUSED = 1 };
+/* Can there be one? Jacobi, and a group's memory holds what it keeps. */
+bool mx_accel_fuses(const struct mx_problem *problem);
+
+enum { MX_ACCEL_TEXT_KERNELS = 9 + MX_MAX_REDUCES };
+struct mx_accel_names {
+    char text[MX_ACCEL_TEXT_KERNELS][48];
+    const char *name[MX_ACCEL_TEXT_KERNELS];
+    int32_t n;
+};
+void mx_accel_names(const struct mx_problem *problem, const struct mx_after *after, bool fused,
+                    struct mx_accel_names *out);
+/* The number of a kernel in these names; of staggered systems that of the level. */
+int32_t mx_accel_kernel(const struct mx_problem *problem, enum mx_accel_kernel kernel, int64_t level);
+
+#endif
