@@ -104,11 +104,11 @@ int mx_field_unchanged(struct mx_run_field *field, mx_why *why);
 /* Opens a program's source for each of its fields; *opened is set once that was done. */
 int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *problem,
                           const struct mx_source *source, bool *opened, mx_why *why);
-/* in_place.c: how the file of a field of C, open, lies if it is read in place; 0, or -errno with the reason
- * why it has to be copied. */
+/* field_files.c: how the file of a field of C, open, lies if it is read in place; 0, or -errno with the
+ * reason why it has to be copied. */
 int mx_field_lay_in_place(const struct mx_run_field *field, const struct mx_problem *problem,
                           uint32_t align_bytes, mx_why *why, struct mx_fixed_layout *out);
-/* in_place.c: what periodic sides ask of a field of C is in a copy alone: a frame that is the other end,
+/* field_files.c: what periodic sides ask of a field of C is in a copy alone: a frame that is the other end,
  * where a kernel reads it, and rows that direct transfers can take from there. 0, or -EINVAL with the reason.
  */
 int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides *sides,

@@ -133,7 +133,7 @@ static int save_fixed_hashes(struct mx_run *r) {
 static int commit(void *context, int64_t time, int32_t buffer) {
     struct mx_run *r = context;
     int err = mx_run_agree_finite(r, MX_CHANNEL_COMMIT, r->first_time + time);
-    if (err == 0) err = mx_run_in_place_unchanged(r, NULL);
+    if (err == 0) err = mx_run_field_files_unchanged(r, NULL);
     if (err == 0 && r->note.integrity_unit > 0) err = save_hashes(r, r->buffer[buffer]);
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = save_hashes(r, r->partner[buffer]);
@@ -985,12 +985,12 @@ static int commit_counted(struct mx_run *r) {
 static int commit_uncounted(struct mx_run *r) { return r->finite.committed ? 0 : commit_result(r); }
 
 /* What was computed from a file that changed is no result. */
-static int check_files(struct mx_run *r) { return mx_run_in_place_unchanged(r, &r->why); }
+static int check_files(struct mx_run *r) { return mx_run_field_files_unchanged(r, &r->why); }
 
 /* Whatever failed: if a file changed, that is why, or reason enough. */
 static int explain(struct mx_run *r, int err) {
     mx_why why = {""};
-    if (err == 0 || err == -EINTR || mx_run_in_place_unchanged(r, &why) != -ESTALE) return err;
+    if (err == 0 || err == -EINTR || mx_run_field_files_unchanged(r, &why) != -ESTALE) return err;
     r->why = why;
     return -ESTALE;
 }

@@ -822,7 +822,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_run_take_points(r);
     if (err == 0) err = mx_run_take_norms(r);
     if (err == 0) mx_run_take_finite(r);
-    if (err == 0 && r->system != NULL) err = mx_run_take_in_place(r);
+    if (err == 0 && r->system != NULL) err = mx_run_take_field_files(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;

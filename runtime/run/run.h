@@ -9,7 +9,7 @@
  *     phases.c     with the store open: initial grid, computation, checksum, verification, result
  *     fields.c     the fields of a system by name: first values, results
  *     fuse.c       the input read by the first sweep, the result taken from the last
- *     in_place.c   files of C that are read where they are
+ *     field_files.c  files of C that are read where they are
  *     sides.c      what the frame is on each side
  *     frame.c      the frame of inputs that have none; raw.c files of raw cells
  *     points.c     sources, probes and the file of their traces
@@ -195,11 +195,11 @@ int mx_run_check_stored_names(struct mx_run *r);
 int mx_run_open_outputs(struct mx_run *r); /* sink, timeline, trace */
 double mx_run_seconds_a_sweep(const struct mx_run *r);
 
-/* in_place.c. Which files of C are read in place, or copied, with a remark where that was not asked for;
+/* field_files.c. Which files of C are read in place, or copied, with a remark where that was not asked for;
  * opens them. After mx_run_request's files, before the plan. 0 or -errno with r->why. */
-int mx_run_take_in_place(struct mx_run *r);
+int mx_run_take_field_files(struct mx_run *r);
 /* -ESTALE with a sentence: one of them is not what it was. */
-int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why);
+int mx_run_field_files_unchanged(struct mx_run *r, mx_why *why);
 /* Of a dry run: is there room for the Buffers, which mx_run_open_store would refuse to be without? */
 int mx_run_check_room(struct mx_run *r);
 /* Copying threads of a mapped backend, 0 = as many as it takes by itself: with an accelerator that computes

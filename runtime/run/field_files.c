@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* in_place.c - files of C that a run reads where they are: each is a device of its own, of the run's backend,
- * that is only read. */
+/* field_files.c - files of C that a run reads where they are: each is a device of its own, of the run's
+ * backend, that is only read. */
 #include "core/device.h"
 #include "machine/machine.h"
 #include "run/run.h"
@@ -101,7 +101,7 @@ static int choose(struct mx_run *r, struct mx_run_field *f) {
     return 0;
 }
 
-int mx_run_take_in_place(struct mx_run *r) {
+int mx_run_take_field_files(struct mx_run *r) {
     /* Of a run that is done they are needed no more. */
     const bool needed =
         !mx_run_has_store(r) || r->first_time < r->o.problem.nt || r->o.verify || r->o.fields.n > 0;
@@ -119,7 +119,7 @@ int mx_run_take_in_place(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ while the run goes on */
 
-int mx_run_in_place_unchanged(struct mx_run *r, mx_why *why) {
+int mx_run_field_files_unchanged(struct mx_run *r, mx_why *why) {
     int err = 0;
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_run_field *f = &r->fields.field[i];
