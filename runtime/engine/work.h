@@ -4,6 +4,7 @@
 #define MX_WORK_H
 
 #include "engine/engine.h"
+#include "machine/minmax.h"
 #include "stencil/stencil.h"
 
 /* Where the fields of an array stand in a row. */
@@ -60,8 +61,6 @@ struct mx_part mx_row_part(const struct mx_work *work, const struct mx_row_field
 void mx_seam_insert(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
 void mx_seam_save(const struct mx_work *work, const struct mx_advance *a, int32_t level, struct mx_box box);
 
-static inline int64_t mx_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t mx_max(int64_t a, int64_t b) { return a > b ? a : b; }
 /* Towards minus infinity; b > 0. */
 static inline int64_t mx_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 static inline int64_t mx_ceil_div(int64_t a, int64_t b) { return -mx_floor_div(-a, b); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "execute/exchange.h"
 #include "engine/work.h"
+#include "machine/minmax.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +10,6 @@
 
 /* Pieces of less would cost a link more than they are worth. */
 enum { LEAST_PIECE_BYTES = 256 << 10 };
-
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Planes that the room to send holds, frame counted: those of this rank at this end. */
 static int64_t first_plane(const struct mx_exchange *e, int end) {
@@ -172,8 +170,8 @@ static int64_t planes_for(const struct mx_exchange *e, int end, const struct mx_
                           int64_t *z1) {
     const struct mx_problem *p = e->x->problem;
     const int64_t planes = s->next_given, last = end == 0 ? p->h + planes : p->nz + p->h;
-    *z0 = greater(s->region.z0, last - planes);
-    *z1 = lesser(s->region.z1, last);
+    *z0 = mx_max(s->region.z0, last - planes);
+    *z1 = mx_min(s->region.z1, last);
     return last;
 }
 
@@ -188,7 +186,7 @@ static int gather(struct mx_exchange *e, int end, const struct mx_step *s, int64
     struct mx_exchange_end *n = &e->end[end];
     const struct mx_problem *p = e->x->problem;
     const int64_t h = p->h, planes = s->next_given, pitch = e->x->layout->row_pitch_bytes;
-    const int64_t in0 = greater(s->region.y0, h), in1 = lesser(s->region.y1, p->ny + h);
+    const int64_t in0 = mx_max(s->region.y0, h), in1 = mx_min(s->region.y1, p->ny + h);
     int64_t z0, z1;
     const int64_t last = planes_for(e, end, s, &z0, &z1), zero = first_plane(e, end);
     if (z0 >= z1) return 0;
@@ -314,7 +312,7 @@ int mx_exchange_end(struct mx_exchange *e, int64_t sweeps, mx_why *why) {
     int err = 0;
     for (int end = 0; end < 2 && err == 0; end++) {
         struct mx_exchange_end *n = &e->end[end];
-        while (n->planes > 0 && n->arrived < lesser(n->asked, sweeps + 1) && err >= 0) {
+        while (n->planes > 0 && n->arrived < mx_min(n->asked, sweeps + 1) && err >= 0) {
             n->used = n->arrived;
             err = n->posted > n->arrived ? 0 : post_receive(e, end, why);
             if (err == 0) err = e->x->neighbours->received(e->x->link, end, INT64_MAX, true, why);

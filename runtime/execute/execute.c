@@ -17,6 +17,7 @@
  * together. Fields of C have a ring and a Buffer each, and are only read.
  */
 #include "execute/exchange.h"
+#include "machine/minmax.h"
 
 #include "core/device.h"
 #include "engine/work.h"
@@ -145,9 +146,6 @@ uint64_t mx_clock_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t steps_of(const struct run *r, int64_t levels) {
     return levels / mx_levels_a_step(r->x->problem);
 }
@@ -194,12 +192,12 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
 int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
                                const struct mx_layout *layout, const struct mx_plan *plan) {
     const int64_t more = mx_sides_fixed(&problem->sides, MX_DIM_Z) ? 0 : 2 * problem->h;
-    const int64_t planes = lesser(greater(plan->slab, 1) + more, layout->planes), page = 4096;
+    const int64_t planes = mx_min(mx_max(plan->slab, 1) + more, layout->planes), page = 4096;
     int64_t bytes = block_plane_bytes(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)
-        bytes = greater(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
+        bytes = mx_max(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
     bytes = counted((mx_wide)bytes * planes);
-    if (shape->seams_in_file) bytes = greater(bytes, seam_slab_bytes(shape, layout));
+    if (shape->seams_in_file) bytes = mx_max(bytes, seam_slab_bytes(shape, layout));
     return (bytes + page - 1) / page * page;
 }
 
@@ -266,7 +264,7 @@ static struct touch touch_of(const struct run *r, int32_t array, bool write, str
 
 static struct touch touch_planes(const struct run *r, const struct mx_step *s, int32_t array, bool write,
                                  struct mx_planes z) {
-    struct mx_region g = {s->region.y0, s->region.y1, z.z0, greater(z.z0, z.z1)};
+    struct mx_region g = {s->region.y0, s->region.y1, z.z0, mx_max(z.z0, z.z1)};
     return touch_of(r, array, write, g, s->at);
 }
 
@@ -279,7 +277,7 @@ static int touch_slab(int64_t slot, bool write, struct touch *t) {
 /* A LOAD of C fills more of its slots than its rows. */
 static struct touch touch_fixed(const struct run *r, int32_t array, bool write, int64_t z0, int64_t z1,
                                 struct mx_placement p) {
-    struct touch t = touch_of(r, array, write, (struct mx_region){0, 0, z0, greater(z0, z1)}, p);
+    struct touch t = touch_of(r, array, write, (struct mx_region){0, 0, z0, mx_max(z0, z1)}, p);
     t.y0 = INT64_MIN, t.y1 = INT64_MAX;
     return t;
 }
@@ -352,7 +350,7 @@ static bool keeps(const struct mx_step *s) { return s->kind == MX_STEP_STORE && 
 
 static bool ends_fit(struct mx_planes a, struct mx_planes b, int64_t slots) {
     const bool both = a.z0 < a.z1 && b.z0 < b.z1;
-    return !both || greater(a.z1, b.z1) - lesser(a.z0, b.z0) <= slots;
+    return !both || mx_max(a.z1, b.z1) - mx_min(a.z0, b.z0) <= slots;
 }
 
 /* Two ADVANCEs in the same placement: the engine sees what one needs of the other. Only that planes of both
@@ -1037,8 +1035,8 @@ static int start_copy(struct run *r, struct entry *e) {
     e->state = RUNNING;
     e->number = 0;
     for (int64_t z = s->region.z0, n; z < s->region.z1 && mx_region_rows(s->region) > 0; z += n) {
-        n = lesser(s->region.z1 - z,
-                   lesser(slots(r, s->array) - slot_of(r, s->array, z, s->at.z_offset),
+        n = mx_min(s->region.z1 - z,
+                   mx_min(slots(r, s->array) - slot_of(r, s->array, z, s->at.z_offset),
                           slots(r, s->to_array) - slot_of(r, s->to_array, z, s->to.z_offset)));
         const struct mx_accel_copy c = {.to = row_address(r, s->to_array, s->region.y0, z, s->to),
                                         .from = row_address(r, s->array, s->region.y0, z, s->at),
@@ -1121,8 +1119,8 @@ static void advise_planes(const struct run *r, int64_t z0, int64_t z1, enum mx_a
         mx_buffer_advise(mapped_buffer(r, i), (uint64_t)(z0 * pitch), (uint64_t)((z1 - z0) * pitch), advice);
     for (int32_t i = 0; i < mx_fixed_count(r->x->problem); i++) {
         const struct mx_fixed_layout *f = &r->x->layout->fixed[i];
-        const int64_t from = greater(f->offset_bytes + z0 * f->plane_pitch_bytes, 0);
-        const int64_t to = lesser(f->offset_bytes + z1 * f->plane_pitch_bytes, f->bytes);
+        const int64_t from = mx_max(f->offset_bytes + z0 * f->plane_pitch_bytes, 0);
+        const int64_t to = mx_min(f->offset_bytes + z1 * f->plane_pitch_bytes, f->bytes);
         if (from < to) mx_buffer_advise(r->x->fixed[i], (uint64_t)from, (uint64_t)(to - from), advice);
     }
 }
@@ -1134,10 +1132,10 @@ static void advise_around(const struct run *r, uint64_t i, bool before) {
     if (!r->x->advise || r->shape->rows != 0 || next == NULL) return;
     if (before)
         advise_planes(
-            r, next->region.z0 > s->region.z0 ? greater(s->region.z1, next->region.z0) : next->region.z0,
+            r, next->region.z0 > s->region.z0 ? mx_max(s->region.z1, next->region.z0) : next->region.z0,
             next->region.z1, MX_ADVICE_WILLNEED);
     else if (next->region.z0 > s->region.z0)
-        advise_planes(r, s->region.z0, lesser(next->region.z0, s->region.z1), MX_ADVICE_DROP);
+        advise_planes(r, s->region.z0, mx_min(next->region.z0, s->region.z1), MX_ADVICE_DROP);
 }
 
 /* What is asked of the rows of an ADVANCE: as of the one before, if that is in the same Block, so that
@@ -1581,7 +1579,7 @@ static int open_fixed(struct run *r, int32_t field) {
                                 .row_pitch_bytes = l->row_pitch_bytes,
                                 .offset_bytes = l->offset_bytes,
                                 .file_plane_pitch_bytes = l->plane_pitch_bytes,
-                                .align_bytes = greater(l->align_bytes, 1)};
+                                .align_bytes = mx_max(l->align_bytes, 1)};
     if (r->shape->ghost[MX_DIM_Z]) {
         v->first_plane = r->x->problem->h;
         v->period_planes = r->x->problem->nz;
@@ -1696,7 +1694,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
     memset(out, 0, sizeof *out);
     out->result = x->source;
     r.target = free_buffer(&r, x->source, x->committed);
-    r.n_spans = greater(x->layout->planes, 1);
+    r.n_spans = mx_max(x->layout->planes, 1);
     r.entries = calloc(WINDOW_STEPS, sizeof *r.entries);
     r.spans = calloc((size_t)r.n_spans, sizeof *r.spans);
     r.look = calloc(WINDOW_STEPS, sizeof *r.look);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "grid/grid.h"
+#include "machine/minmax.h"
 #include "system/sides.h"
 
 #include <errno.h>
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 /* What is counted of a run, bytes and updates, has to be a number of 64 bits, with room for what blocks
@@ -115,7 +115,7 @@ int mx_layout_check(const struct mx_problem *p, mx_why *why) {
     const int64_t levels = mx_levels_of(p, p->nt), h2 = 2 * (int64_t)p->h;
     const mx_wide cells = (mx_wide)(p->nx + h2) * (p->ny + h2) * (p->nz + h2),
                   state = mx_reads_old(p) ? mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1)
-                                          : larger(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
+                                          : mx_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
                   cell = state + mx_fixed_cell_bytes(p);
     if (levels <= 0 || cells * cell + LEAST_STEP_BYTES <= most_moved_bytes / levels) return 0;
     return refuse_steps(p, why);

@@ -9,6 +9,7 @@
  * cell by cell, with poison wherever the cell may not look.
  */
 #include "kernel/private.h"
+#include "machine/minmax.h"
 
 #include <errno.h>
 #include <link.h>
@@ -68,8 +69,6 @@ struct check {
     char *expected; /* [n_out][rows][cells] of 8 bytes */
     bool finite[2][MX_MAX_FIELDS];
 };
-
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 struct cell {
     int32_t field;
@@ -607,7 +606,7 @@ static int check_level(struct check *c) {
                              c->grid.nt > 0 ? c->grid.nt - 1 : 0};
     const struct place places[ROUNDS] = {
         {0, 0, 0, 0},
-        {last[0] / 2, lesser(4, last[1]), lesser(3, last[2]), lesser(1, last[3])},
+        {last[0] / 2, mx_min(4, last[1]), mx_min(3, last[2]), mx_min(1, last[3])},
         {last[0], last[1], last[2], last[3]}};
     int err = image_make(c, 0, &c->image);
     if (err < 0) return err;
@@ -647,8 +646,8 @@ static int check_in_child(void *context, struct mx_isolated *report) {
     if (c == NULL) return mx_fail(&report->why, -ENOMEM, "no memory to try out the kernel \"%s\"", s->name);
     c->system = s, c->report = report;
     c->grid = asked->grid;
-    c->cells = lesser(MOST_CELLS, c->grid.n[0]);
-    c->rows = lesser(MOST_ROWS, c->grid.n[1]);
+    c->cells = mx_min(MOST_CELLS, c->grid.n[0]);
+    c->rows = mx_min(MOST_ROWS, c->grid.n[1]);
     int err = 0;
     const int levels = s->form == MX_STAGGERED ? 2 : 1;
     for (c->level = 0; c->level < levels && err == 0; c->level++) err = check_level(c);

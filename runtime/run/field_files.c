@@ -3,6 +3,7 @@
  * backend, that is only read. */
 #include "core/device.h"
 #include "machine/machine.h"
+#include "machine/minmax.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -128,8 +129,6 @@ int mx_run_field_files_unchanged(struct mx_run *r, mx_why *why) {
     return err == 0 ? mx_run_fuse_unchanged(r, why) : err;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 void mx_run_counters(const struct mx_run *r, struct mx_counters *out) {
     out->size = sizeof *out;
     mx_device_counters(r->device, out);
@@ -141,7 +140,7 @@ void mx_run_counters(const struct mx_run *r, struct mx_counters *out) {
         out->read_requests += c.read_requests;
         out->retries += c.retries;
         out->short_transfers += c.short_transfers;
-        out->read_ns = larger(out->read_ns, c.read_ns);
+        out->read_ns = mx_max_u64(out->read_ns, c.read_ns);
         out->peak_in_flight += c.peak_in_flight;
     }
     mx_run_fuse_counters(r, out);

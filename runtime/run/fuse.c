@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/device.h"
+#include "machine/minmax.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -15,9 +16,6 @@ enum { FILE_THREADS = 4, HEAD_BYTES = 128, LONGEST_ROW_BYTES = 2 << 20, MADE_AGA
  * them take a tenth of a second. */
 enum { MOST_WINDOWS = 16 << 20 };
 static const char many_windows[] = "a sweep has too many levels to be looked at";
-
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ------------------------------------------------------------------ rows of files */
 
@@ -41,7 +39,7 @@ static struct rows rows_at(const struct mx_run *r, const struct mx_fuse_field *f
     struct rows s = {.n = 1,
                      .fy = mx_side_source(r->sides.side[MX_DIM_Y], p->ny, p->h, y),
                      .fz = mx_side_source(r->sides.side[MX_DIM_Z], p->nz, p->h, z)};
-    if (as_they_are || inside) s.n = (as_they_are ? y1 : lesser(y1, p->ny + p->h)) - y;
+    if (as_they_are || inside) s.n = (as_they_are ? y1 : mx_min(y1, p->ny + p->h)) - y;
     if (included) return s;
     s.fy = mx_frame_source(made, p->ny, p->h, s.fy);
     s.fz = mx_frame_source(made, p->nz, p->h, s.fz);
@@ -53,7 +51,7 @@ static struct rows rows_at(const struct mx_run *r, const struct mx_fuse_field *f
 static struct rows piece_at(const struct mx_run *r, const struct mx_fuse_field *f, int64_t z, int64_t y,
                             int64_t y1) {
     struct rows s = rows_at(r, f, z, y, y1);
-    if (f->field.init == NULL) s.n = lesser(s.n, greater(PIECE_BYTES / file_row_bytes(f), 1));
+    if (f->field.init == NULL) s.n = mx_min(s.n, mx_max(PIECE_BYTES / file_row_bytes(f), 1));
     return s;
 }
 
@@ -307,8 +305,8 @@ static void count_load(struct mx_run *r, const struct mx_step *s) {
 
 /* The interior of a region; whether there is any. */
 static bool clip(const struct mx_problem *p, struct mx_region *g) {
-    g->y0 = greater(g->y0, p->h), g->y1 = lesser(g->y1, p->ny + p->h);
-    g->z0 = greater(g->z0, p->h), g->z1 = lesser(g->z1, p->nz + p->h);
+    g->y0 = mx_max(g->y0, p->h), g->y1 = mx_min(g->y1, p->ny + p->h);
+    g->z0 = mx_max(g->z0, p->h), g->z1 = mx_min(g->z1, p->nz + p->h);
     return mx_region_rows(*g) > 0;
 }
 
@@ -517,7 +515,7 @@ static int use_frames(struct mx_run *r, frame_use *use) {
     const int64_t pitch = r->report.layout.row_pitch_bytes, all = p->ny + 2 * p->h;
     struct frame_group *g = calloc(1, sizeof *g);
     if (g == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the frame of the grid");
-    g->capacity = greater(PIECE_BYTES / pitch, p->h);
+    g->capacity = mx_max(PIECE_BYTES / pitch, p->h);
     const struct mx_block_options o = {.budget = r->budget};
     int err =
         use != count_group ? mx_block_create(&o, (uint64_t)(g->capacity * pitch), &r->why, &g->block) : 0;
@@ -525,7 +523,7 @@ static int use_frames(struct mx_run *r, frame_use *use) {
         const int64_t end = frame_rows(p, z) == all ? all : p->h;
         for (int64_t y = 0, n; y < all && err == 0; y += n) {
             if (y == end) y = p->ny + p->h; /* of planes inside */
-            n = lesser((y < end ? end : all) - y, g->capacity);
+            n = mx_min((y < end ? end : all) - y, g->capacity);
             if (!add_rows(r, g, z, y, n)) {
                 err = use_group(r, g, use);
                 add_rows(r, g, z, y, n);
@@ -627,9 +625,9 @@ static int open_staging(struct mx_run *r) {
     for (int32_t i = 0; i < u->n; i++) {
         const struct mx_fuse_field *f = &u->field[i];
         if (f->device == NULL) continue;
-        const int64_t row = file_row_bytes(f), align = greater(f->align_bytes, 4096);
-        const int64_t most = greater(PIECE_BYTES / row, 1) * row + 2 * align;
-        u->piece_bytes = (uint64_t)greater((int64_t)u->piece_bytes, (most + 4095) / 4096 * 4096);
+        const int64_t row = file_row_bytes(f), align = mx_max(f->align_bytes, 4096);
+        const int64_t most = mx_max(PIECE_BYTES / row, 1) * row + 2 * align;
+        u->piece_bytes = (uint64_t)mx_max((int64_t)u->piece_bytes, (most + 4095) / 4096 * 4096);
         device = f->device;
     }
     u->feeding = (struct mx_feeding){.rows = feed, .context = r, .threads = FILE_THREADS};
@@ -664,7 +662,7 @@ static int open_writers(struct mx_run *r) {
         struct mx_fuse_field *f = &u->field[i];
         if (f->output == NULL) continue;
         err = mx_writer_open(f->output->fd, u->in_order && !f->output->direct,
-                             (uint64_t)greater(units, 1) * LEAST_PIECE_BYTES, r->budget, &r->why, &f->writer);
+                             (uint64_t)mx_max(units, 1) * LEAST_PIECE_BYTES, r->budget, &r->why, &f->writer);
         if (err == 0) err = put_head(r, f);
     }
     return err;

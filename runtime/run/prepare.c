@@ -4,6 +4,7 @@
 #include "core/device.h"
 #include "engine/accel_room.h"
 #include "machine/machine.h"
+#include "machine/minmax.h"
 #include "run/identity.h"
 #include "run/run.h"
 #include "run/store.h"
@@ -14,8 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 enum { LINE_ALIGN = 64, PAGE_ALIGN = 4096 };
 enum { MOST_PLANS = 4 }; /* until traces have room for the steps of a sweep */
@@ -676,7 +675,7 @@ static bool extra_fits(struct mx_run *r) {
 static int extend_fixed(struct mx_run *r) {
     const struct mx_problem *p = &r->rest;
     const int64_t hc = p->system != NULL ? p->system->hc : 0,
-                  need = larger((r->tuned.shape.max_levels - 2) * p->h + hc, 0);
+                  need = mx_max((r->tuned.shape.max_levels - 2) * p->h + hc, 0);
     const bool low = mx_has_neighbour(p, 0), high = mx_has_neighbour(p, 1);
     int64_t beyond = mx_run_has_store(r) ? r->note.fixed_beyond : need;
     if ((!low && !high) || mx_fixed_count(p) == 0) return 0;
@@ -834,7 +833,7 @@ int mx_run_request(struct mx_run *r) {
     r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
     if (r->o.threads == 0 && mx_ranks_on_cores(&r->ranks) > 1)
-        r->o.threads = larger(1, r->report.machine.cores / mx_ranks_on_cores(&r->ranks));
+        r->o.threads = mx_max(1, r->report.machine.cores / mx_ranks_on_cores(&r->ranks));
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
     if ((err = mx_run_measure_link(r)) < 0) return err;

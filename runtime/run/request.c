@@ -3,6 +3,7 @@
 #include "core/place.h"
 #include "kernel/kernel.h"
 #include "machine/machine.h"
+#include "machine/minmax.h"
 #include "observe/report.h"
 #include "run/frame.h"
 #include "run/grid_file.h"
@@ -247,8 +248,6 @@ uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
     return (uint64_t)mx_norms_bytes(&o);
 }
 
-static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
-
 void mx_take_request(const struct mx_options *o, const struct mx_machine *machine,
                      struct mx_tune_request *q) {
     q->problem = &o->problem;
@@ -257,13 +256,13 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
     q->tuner = o->tuner;
     q->engine = o->engine;
     q->exhaustive = o->exhaustive;
-    q->threads = (int32_t)at_most(o->threads > 0 ? o->threads : machine->cores, MX_MOST_THREADS);
+    q->threads = (int32_t)mx_min(o->threads > 0 ? o->threads : machine->cores, MX_MOST_THREADS);
     /* A Block beyond the grid is the grid, and no sweep has more steps than there are. */
     const struct mx_problem *p = &o->problem;
     const int64_t levels = mx_levels_of(p, p->nt > 1 ? p->nt : 1);
-    q->manual = (struct mx_plan){.by = at_most(o->by, p->ny),
-                                 .bz = at_most(o->bz, p->nz),
-                                 .bt = at_most(o->bt, levels),
+    q->manual = (struct mx_plan){.by = mx_min(o->by, p->ny),
+                                 .bz = mx_min(o->bz, p->nz),
+                                 .bt = mx_min(o->bt, levels),
                                  .iy = o->iy,
                                  .iz = o->iz,
                                  .slab = o->slab,

@@ -24,20 +24,20 @@ int mx_load_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_ra
                    struct mx_piece out[MX_PIECES]) {
     const int64_t first = p->h, end = mx_extent_of(p, dim) + p->h;
     const bool low = mx_end_ghost(p, ghost, dim, 0), high = mx_end_ghost(p, ghost, dim, 1);
-    int pieces = low ? add_beyond(p, dim, 0, r.lo, mx_min64(r.hi, first), out, 0) : 0;
-    pieces = add(out, pieces, low ? mx_max64(r.lo, first) : r.lo, high ? mx_min64(r.hi, end) : r.hi, 0);
-    return high ? add_beyond(p, dim, 1, mx_max64(r.lo, end), r.hi, out, pieces) : pieces;
+    int pieces = low ? add_beyond(p, dim, 0, r.lo, mx_min(r.hi, first), out, 0) : 0;
+    pieces = add(out, pieces, low ? mx_max(r.lo, first) : r.lo, high ? mx_min(r.hi, end) : r.hi, 0);
+    return high ? add_beyond(p, dim, 1, mx_max(r.lo, end), r.hi, out, pieces) : pieces;
 }
 
 int mx_store_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_range r,
                     struct mx_piece out[MX_PIECES]) {
     const int64_t n = mx_extent_of(p, dim), first = p->h, end = n + p->h;
-    if (mx_end_ghost(p, ghost, dim, 0)) r.lo = mx_max64(r.lo, first);
-    if (mx_end_ghost(p, ghost, dim, 1)) r.hi = mx_min64(r.hi, end);
+    if (mx_end_ghost(p, ghost, dim, 0)) r.lo = mx_max(r.lo, first);
+    if (mx_end_ghost(p, ghost, dim, 1)) r.hi = mx_min(r.hi, end);
     int pieces = add(out, 0, r.lo, r.hi, 0);
     if (!ghost) return pieces;
-    pieces = add(out, pieces, r.lo, mx_min64(r.hi, first + p->h), n);
-    return add(out, pieces, mx_max64(r.lo, n), r.hi, -n);
+    pieces = add(out, pieces, r.lo, mx_min(r.hi, first + p->h), n);
+    return add(out, pieces, mx_max(r.lo, n), r.hi, -n);
 }
 
 int64_t mx_copied_layers(const struct mx_problem *p, int dim) {
@@ -50,14 +50,14 @@ int64_t mx_copied_layers(const struct mx_problem *p, int dim) {
 static const char *unit(int dim) { return dim == MX_DIM_Y ? "rows" : "planes"; }
 
 int mx_check_neighbours(const struct mx_problem *p, int64_t levels, mx_why *why) {
-    const int64_t n = mx_min64(p->least_nz, p->nz), a_step = mx_levels_a_step(p), need = levels * p->h;
+    const int64_t n = mx_min(p->least_nz, p->nz), a_step = mx_levels_a_step(p), need = levels * p->h;
     if (mx_neighbours(p) == 0 || need <= n) return 0;
     if (a_step * p->h > n)
         return mx_fail(why, -EINVAL,
                        "a rank has %lld planes, and a step needs %lld of its neighbour: take fewer ranks, at "
                        "most %lld",
                        (long long)n, (long long)(a_step * p->h),
-                       (long long)mx_max64(1, p->all_nz / (a_step * p->h)));
+                       (long long)mx_max(1, p->all_nz / (a_step * p->h)));
     return mx_fail(why, -EINVAL,
                    "a sweep of %lld levels needs %lld planes of a neighbour, and a rank has %lld: take bt = "
                    "%lld or less, or fewer ranks",
@@ -85,7 +85,7 @@ int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why 
                    "%c=periodic: a sweep of %lld levels needs %lld %s beyond the grid, more than its %lld; "
                    "take bt = %lld or less",
                    'x' + dim, (long long)levels, (long long)(levels * p->h), unit(dim), (long long)n,
-                   (long long)mx_max64(a_step, n / p->h / a_step * a_step));
+                   (long long)mx_max(a_step, n / p->h / a_step * a_step));
 }
 
 int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cut *cut, int64_t levels,
@@ -110,14 +110,14 @@ int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cu
 int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cut *cut, mx_why *why) {
     const int64_t last = cut->n - (cut->count - 1) * cut->b;
     const uint8_t *side = p->sides.side[dim];
-    const bool first_short = side[0] == MX_SIDE_MIRROR && mx_min64(cut->b, cut->n) < p->h;
+    const bool first_short = side[0] == MX_SIDE_MIRROR && mx_min(cut->b, cut->n) < p->h;
     if (!first_short && !(side[1] == MX_SIDE_MIRROR && last < p->h)) return 0;
     return mx_fail(
         why, -EINVAL,
         "the side %c=mirror needs the %d cells that a frame copies in one Block, and blocks of %lld "
         "%s leave %lld to the %s; take another length, or all %lld",
         'x' + dim, p->h, (long long)cut->b, unit(dim),
-        (long long)(first_short ? mx_min64(cut->b, cut->n) : last), first_short ? "first" : "last",
+        (long long)(first_short ? mx_min(cut->b, cut->n) : last), first_short ? "first" : "last",
         (long long)mx_extent_of(p, dim));
 }
 

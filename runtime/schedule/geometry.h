@@ -8,14 +8,14 @@
 #ifndef MX_GEOMETRY_H
 #define MX_GEOMETRY_H
 
+#include "machine/minmax.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct mx_range {
     int64_t lo, hi; /* [lo,hi); empty when lo >= hi */
 };
-static inline int64_t mx_min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t mx_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t mx_ceil_div64(int64_t a, int64_t b) { return (a + b - 1) / b; } /* a >= 0, b > 0 */
 static inline int64_t mx_length(struct mx_range r) { return r.hi > r.lo ? r.hi - r.lo : 0; }
 

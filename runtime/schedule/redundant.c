@@ -46,7 +46,7 @@ static void load_older(struct mx_walk *w, int64_t z0, int64_t z1) {
     struct mx_range ys = mx_lap_span(&y, w->pass % y.count, w->levels - 1),
                     zs = mx_lap_span(&z, w->pass / y.count, w->levels - 1);
     mx_walk_move(w, MX_STEP_LOAD, 1, w->buffer,
-                 (struct mx_region){ys.lo, ys.hi, mx_max64(z0, zs.lo), mx_min64(z1, zs.hi)});
+                 (struct mx_region){ys.lo, ys.hi, mx_max(z0, zs.lo), mx_min(z1, zs.hi)});
 }
 
 /* Array 1 needs as much of the frame as level 2 reads. */
@@ -57,8 +57,8 @@ static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
     mx_walk_load_fixed(w, z0, z1);
     if (w->levels < 2 || w->base.shape.pairs) return;
     const struct mx_window *second = &w->whole[1];
-    struct mx_region read = {second->y0 - h, second->y1 + h, mx_max64(z0, second->z0 - h),
-                             mx_min64(z1, second->z1 + h)};
+    struct mx_region read = {second->y0 - h, second->y1 + h, mx_max(z0, second->z0 - h),
+                             mx_min(z1, second->z1 + h)};
     mx_walk_copy_z_frame(w, 0, read);
     mx_walk_copy_y_frame(w, 0, read);
 }
@@ -78,7 +78,7 @@ static void redundant_store(struct mx_walk *w, int64_t z0, int64_t z1) {
                                     (struct mx_range){own->y0, own->y1}),
                           z = owned(&w->problem, MX_DIM_Z, shape->ghost[MX_DIM_Z],
                                     (struct mx_range){own->z0, own->z1});
-    const struct mx_region done = {y.lo, y.hi, mx_max64(z0, z.lo), mx_min64(z1, z.hi)};
+    const struct mx_region done = {y.lo, y.hi, mx_max(z0, z.lo), mx_min(z1, z.hi)};
     mx_walk_move(w, MX_STEP_STORE, mx_walk_last_array(w), 1 - w->buffer, done);
     if (w->base.shape.pairs) mx_walk_move(w, MX_STEP_STORE, 1 - mx_walk_last_array(w), 1 - w->buffer, done);
 }
@@ -140,8 +140,8 @@ static void redundant_shape(const struct mx_problem *problem, const struct mx_pl
  * be millions. Where ghosts let a halo grow on, the check keeps it shorter than the grid. */
 static int64_t computed_rows(const struct mx_cut *y, const struct mx_cut *z, int64_t levels) {
     const bool ends = !(y->ghost[0] || y->ghost[1] || z->ghost[0] || z->ghost[1]);
-    const int64_t across = mx_ceil_div64(mx_max64(y->n, z->n), y->h),
-                  alike = ends ? mx_max64(0, levels - across) : 0;
+    const int64_t across = mx_ceil_div64(mx_max(y->n, z->n), y->h),
+                  alike = ends ? mx_max(0, levels - across) : 0;
     int64_t rows = alike * mx_lap_window_sum(y, 1, levels) * mx_lap_window_sum(z, 1, levels);
     for (int64_t l = alike + 1; l <= levels; l++)
         rows += mx_lap_window_sum(y, l, levels) * mx_lap_window_sum(z, l, levels);

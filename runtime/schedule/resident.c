@@ -61,12 +61,12 @@ static void load(struct resident *r, int64_t z0, int64_t z1) {
         push(r, (struct mx_step){.kind = MX_STEP_LOAD,
                                  .array = MX_FIXED_ARRAY + i,
                                  .buffer = MX_FIXED_ARRAY + i,
-                                 .region = {h - hc, end + hc, mx_max64(h - hc, z0), mx_min64(top + hc, z1)}});
+                                 .region = {h - hc, end + hc, mx_max(h - hc, z0), mx_min(top + hc, z1)}});
     }
     if (r->base.shape.pairs) return;
-    const int64_t from = mx_max64(z0, h), to = mx_min64(z1, top);
-    copy_frame(r, (struct mx_region){0, rows, z0, mx_min64(z1, h)});
-    copy_frame(r, (struct mx_region){0, rows, mx_max64(z0, top), z1});
+    const int64_t from = mx_max(z0, h), to = mx_min(z1, top);
+    copy_frame(r, (struct mx_region){0, rows, z0, mx_min(z1, h)});
+    copy_frame(r, (struct mx_region){0, rows, mx_max(z0, top), z1});
     copy_frame(r, (struct mx_region){0, h, from, to});
     copy_frame(r, (struct mx_region){end, rows, from, to});
 }
@@ -74,7 +74,7 @@ static void load(struct resident *r, int64_t z0, int64_t z1) {
 static void advance(struct resident *r) {
     const struct mx_problem *p = &r->problem;
     const struct mx_shape *s = &r->base.shape;
-    const int32_t h = p->h, levels = (int32_t)mx_min64(r->bt, r->end - r->time);
+    const int32_t h = p->h, levels = (int32_t)mx_min(r->bt, r->end - r->time);
     const int64_t hc = mx_fixed_count(p) > 0 ? p->system->hc : 0;
     const int parity = (int)((r->time - r->first) & 1);
     struct mx_step a = {.kind = MX_STEP_ADVANCE,
@@ -103,7 +103,7 @@ static void store(struct resident *r, int64_t z0, int64_t z1) {
 }
 
 static void refill(struct resident *r) {
-    const int64_t planes = r->problem.nz + 2 * r->problem.h, upto = mx_min64(r->plane + r->slab, planes);
+    const int64_t planes = r->problem.nz + 2 * r->problem.h, upto = mx_min(r->plane + r->slab, planes);
     r->head = r->count = 0;
     if (r->stage == LOADING || r->stage == STORING) {
         (r->stage == LOADING ? load : store)(r, r->plane, upto);

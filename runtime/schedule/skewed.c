@@ -81,12 +81,12 @@ static void skewed_load(struct mx_walk *w, int64_t z0, int64_t z1) {
     }
     struct mx_region all = {rows.lo, rows.hi, z0, z1}, second = all, frame = all;
     const bool minimal = moves_less(v, &w->problem);
-    if (minimal) second.z1 = mx_min64(z1, mx_skew_shared_before(&o.z, o.k, w->levels).hi);
+    if (minimal) second.z1 = mx_min(z1, mx_skew_shared_before(&o.z, o.k, w->levels).hi);
     mx_walk_move_in_place(w, MX_STEP_LOAD, source, all);
     mx_walk_move_in_place(w, MX_STEP_LOAD, 1 - source, second);
     mx_walk_load_fixed(w, z0, z1);
     if (!minimal) return;
-    frame.z0 = mx_max64(z0, second.z1);
+    frame.z0 = mx_max(z0, second.z1);
     mx_walk_copy_z_frame(w, source, frame);
     mx_walk_copy_y_frame(w, source, frame);
 }
@@ -97,7 +97,7 @@ static void skewed_store(struct mx_walk *w, int64_t z0, int64_t z1) {
     struct mx_range rows = (v->hand_over ? mx_skew_written : mx_skew_span)(&o.y, o.j, w->levels);
     struct mx_region all = {rows.lo, rows.hi, z0, z1}, second = all;
     int32_t last = mx_walk_last_array(w);
-    if (moves_less(v, &w->problem)) second.z0 = mx_max64(z0, mx_skew_shared_after(&o.z, o.k, w->levels).lo);
+    if (moves_less(v, &w->problem)) second.z0 = mx_max(z0, mx_skew_shared_after(&o.z, o.k, w->levels).lo);
     mx_walk_move_in_place(w, MX_STEP_STORE, last, all);
     mx_walk_move_in_place(w, MX_STEP_STORE, 1 - last, second);
 }

@@ -81,7 +81,7 @@ static struct mx_range in_rows(struct mx_range r, int64_t more) {
 /* Ghost layers are used up level by level. */
 static struct mx_range used_up(struct mx_range r, int64_t n, int64_t h, int64_t level, int64_t levels) {
     const int64_t left = (levels - level) * h;
-    return (struct mx_range){mx_max64(r.lo, h - left), mx_min64(r.hi, n + h + left)};
+    return (struct mx_range){mx_max(r.lo, h - left), mx_min(r.hi, n + h + left)};
 }
 
 /* Planes of the Block. */
@@ -154,12 +154,12 @@ static void load_array(struct mx_walk *w, int32_t array, struct mx_range rows, i
         mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, all);
         return;
     }
-    part.z1 = mx_min64(z1, low);
+    part.z1 = mx_min(z1, low);
     mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
-    part = (struct mx_region){rows.lo, rows.hi, mx_max64(z0, low), mx_min64(z1, top)};
+    part = (struct mx_region){rows.lo, rows.hi, mx_max(z0, low), mx_min(z1, top)};
     mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
     part = all;
-    part.z0 = mx_max64(z0, top);
+    part.z0 = mx_max(z0, top);
     mx_walk_move(w, MX_STEP_LOAD, array, w->buffer, part);
 }
 
@@ -242,7 +242,7 @@ static int64_t most_planes(const struct mx_problem *p, const struct mx_plan *pla
 
 /* Planes that may be read ahead or written behind at a time. */
 static int64_t ahead_planes(const struct mx_problem *p, const struct mx_plan *plan) {
-    return mx_min64(most_planes(p, plan), mx_plan_ahead(plan) * mx_plan_slab(p, plan) + above(p));
+    return mx_min(most_planes(p, plan), mx_plan_ahead(plan) * mx_plan_slab(p, plan) + above(p));
 }
 
 /* Engine device takes two levels at a time, of four or more, where their rows are whole and their frames
@@ -261,17 +261,17 @@ static int64_t sweep_slots(const struct mx_problem *p, const struct mx_plan *pla
     const int64_t more = by_twos(p, plan) ? p->h : 0, /* of a window downwards */
         reach = more + (fixed ? p->system->hc : p->h + below(p));
     const int64_t s = mx_plan_slab(p, plan), ahead = ahead_planes(p, plan);
-    const int64_t behind = mx_max64(reach, stored ? ahead : 0);
-    return levels * p->h + s + mx_max64(reach + s, behind + (loaded ? ahead : 0)) + above(p);
+    const int64_t behind = mx_max(reach, stored ? ahead : 0);
+    return levels * p->h + s + mx_max(reach + s, behind + (loaded ? ahead : 0)) + above(p);
 }
 
 static int64_t ring_slots(const struct mx_problem *p, const struct mx_plan *plan, int array) {
     int64_t most = sweep_slots(p, plan, array, mx_sweep_levels(p, plan->bt)), passes = 0;
     for (struct mx_sweeps all = mx_sweeps_of(p, plan->bt); mx_sweeps_next(&all);) {
         passes += all.count * strips(p, plan, all.levels).count;
-        most = mx_max64(most, sweep_slots(p, plan, array, all.levels));
+        most = mx_max(most, sweep_slots(p, plan, array, all.levels));
     }
-    return mx_min64(most, most_planes(p, plan) + (passes > 1 ? ahead_planes(p, plan) : 0));
+    return mx_min(most, most_planes(p, plan) + (passes > 1 ? ahead_planes(p, plan) : 0));
 }
 
 static void stream_shape(const struct mx_problem *problem, const struct mx_plan *plan, struct mx_shape *out) {

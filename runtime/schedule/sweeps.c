@@ -15,9 +15,9 @@ static int64_t greatest_divisor(int64_t a, int64_t b) {
  * first multiple of the smaller one, stretches from one of these to the next, and one that is left. The same
  * ones come again after `period` multiples of the larger one. */
 struct mx_sweeps mx_sweeps_of(const struct mx_problem *p, int64_t bt) {
-    struct mx_sweeps s = {.bt = mx_max64(bt, 1), .unit = mx_levels_a_step(p), .part = MX_SWEEP_PARTS};
-    s.small = mx_min64(p->due[0], p->due[1]);
-    s.large = mx_max64(p->due[0], p->due[1]);
+    struct mx_sweeps s = {.bt = mx_max(bt, 1), .unit = mx_levels_a_step(p), .part = MX_SWEEP_PARTS};
+    s.small = mx_min(p->due[0], p->due[1]);
+    s.large = mx_max(p->due[0], p->due[1]);
     if (s.small == 0) s.small = s.large, s.large = 0;
     s.first = p->done;
     s.end = p->done + p->nt;
@@ -35,12 +35,12 @@ static void next_piece(struct mx_sweeps *s) {
     const bool alike = i > 0 && i <= inner;
     const int64_t count = alike ? (inner - i) / s->period + 1 : 1;
     int64_t head = end - from, middle = 0;
-    if (s->small > 0) head = mx_min64(head, (s->small - from % s->small) % s->small);
+    if (s->small > 0) head = mx_min(head, (s->small - from % s->small) % s->small);
     if (s->small > 0) middle = (end - from - head) / s->small;
     s->stretch[0] = head, s->stretches[0] = count;
     s->stretch[1] = s->small, s->stretches[1] = count * middle;
     s->stretch[2] = end - from - head - middle * s->small, s->stretches[2] = count;
-    s->piece = alike && i == mx_min64(inner, s->period) ? s->pieces - 1 : i + 1;
+    s->piece = alike && i == mx_min(inner, s->period) ? s->pieces - 1 : i + 1;
     s->part = 0;
 }
 
@@ -66,7 +66,7 @@ bool mx_sweeps_next(struct mx_sweeps *s) {
 int64_t mx_sweep_levels(const struct mx_problem *p, int64_t bt) {
     struct mx_sweeps s = mx_sweeps_of(p, bt);
     int64_t longest = 1;
-    while (mx_sweeps_next(&s)) longest = mx_max64(longest, s.levels);
+    while (mx_sweeps_next(&s)) longest = mx_max(longest, s.levels);
     return longest;
 }
 
@@ -82,15 +82,15 @@ int64_t mx_sweep_last(const struct mx_problem *p, int64_t bt) {
     const int64_t unit = mx_levels_a_step(p), end = p->done + p->nt;
     int64_t due = p->done;
     for (int i = 0; i < 2; i++)
-        if (p->due[i] > 0 && end > 0) due = mx_max64(due, (end - 1) / p->due[i] * p->due[i]);
+        if (p->due[i] > 0 && end > 0) due = mx_max(due, (end - 1) / p->due[i] * p->due[i]);
     const int64_t begin = (due - p->done) * unit, levels = (end - due) * unit;
-    return levels > 0 ? begin + (levels - 1) / mx_max64(bt, 1) * mx_max64(bt, 1) : begin;
+    return levels > 0 ? begin + (levels - 1) / mx_max(bt, 1) * mx_max(bt, 1) : begin;
 }
 
 int64_t mx_sweep_end(const struct mx_problem *p, int64_t time) {
     const int64_t unit = mx_levels_a_step(p), step = p->done + time / unit;
     int64_t end = p->done + p->nt;
     for (int i = 0; i < 2; i++)
-        if (p->due[i] > 0 && p->due[i] <= end) end = mx_min64(end, (step / p->due[i] + 1) * p->due[i]);
+        if (p->due[i] > 0 && p->due[i] <= end) end = mx_min(end, (step / p->due[i] + 1) * p->due[i]);
     return (end - p->done) * unit;
 }

@@ -30,7 +30,7 @@ static void push_given(struct mx_walk *w, struct mx_step *s, int32_t neighbour) 
 /* Planes that a sweep which begins at level `time` needs of its neighbours. */
 static int64_t given_planes(const struct mx_walk *w, int64_t time) {
     if (mx_neighbours(&w->problem) == 0 || time >= w->all_levels) return 0;
-    return mx_min64(w->max_levels, mx_sweep_end(&w->problem, time) - time) * w->problem.h;
+    return mx_min(w->max_levels, mx_sweep_end(&w->problem, time) - time) * w->problem.h;
 }
 
 /* A LOAD or STORE as one step for each piece of it that lies in one place of the Buffer. */
@@ -79,12 +79,12 @@ void mx_walk_move_in_place(struct mx_walk *w, enum mx_step_kind kind, int32_t ar
 /* Both of two ranges, and what lies between them. */
 static struct mx_range hull(struct mx_range a, struct mx_range b) {
     if (mx_length(a) == 0 || mx_length(b) == 0) return mx_length(a) == 0 ? b : a;
-    return (struct mx_range){mx_min64(a.lo, b.lo), mx_max64(a.hi, b.hi)};
+    return (struct mx_range){mx_min(a.lo, b.lo), mx_max(a.hi, b.hi)};
 }
 /* Of windows that move one way: what lies between the first and the last. */
 static struct mx_range between(struct mx_range first, struct mx_range last) {
     if (mx_length(first) == 0) return first;
-    return (struct mx_range){mx_min64(first.lo, last.lo), mx_max64(first.hi, last.hi)};
+    return (struct mx_range){mx_min(first.lo, last.lo), mx_max(first.hi, last.hi)};
 }
 static struct mx_range wider(struct mx_range r, int64_t by) {
     return mx_length(r) == 0 ? (struct mx_range){0, 0} : (struct mx_range){r.lo - by, r.hi + by};
@@ -100,7 +100,7 @@ void mx_walk_load_fixed(struct mx_walk *w, int64_t z0, int64_t z1) {
     struct mx_range y = between(rows_of(first), rows_of(last)),
                     z = between(planes_of(first), planes_of(last));
     y = wider(hull(y, w->ghost_rows), hc), z = wider(z, hc);
-    const struct mx_region r = {y.lo, y.hi, mx_max64(z.lo, z0), mx_min64(z.hi, z1)};
+    const struct mx_region r = {y.lo, y.hi, mx_max(z.lo, z0), mx_min(z.hi, z1)};
     for (int32_t i = 0; i < mx_fixed_count(&w->problem); i++)
         push_pieces(w, &(struct mx_step){.kind = MX_STEP_LOAD,
                                          .array = MX_FIXED_ARRAY + i,
@@ -127,28 +127,28 @@ void mx_walk_copy_z_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
     int64_t h = w->problem.h, top = w->problem.nz + h;
     const bool ghost = w->base.shape.ghost[MX_DIM_Z];
     if (!mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 0))
-        push_frame(w, from, r.y0, r.y1, r.z0, mx_min64(r.z1, h));
+        push_frame(w, from, r.y0, r.y1, r.z0, mx_min(r.z1, h));
     if (!mx_end_ghost(&w->problem, ghost, MX_DIM_Z, 1))
-        push_frame(w, from, r.y0, r.y1, mx_max64(r.z0, top), r.z1);
+        push_frame(w, from, r.y0, r.y1, mx_max(r.z0, top), r.z1);
 }
 
 void mx_walk_copy_y_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
     int64_t h = w->problem.h, end = w->problem.ny + h;
     const bool *ghost = w->base.shape.ghost;
-    int64_t z0 = mx_end_ghost(&w->problem, ghost[MX_DIM_Z], MX_DIM_Z, 0) ? r.z0 : mx_max64(r.z0, h),
+    int64_t z0 = mx_end_ghost(&w->problem, ghost[MX_DIM_Z], MX_DIM_Z, 0) ? r.z0 : mx_max(r.z0, h),
             z1 = mx_end_ghost(&w->problem, ghost[MX_DIM_Z], MX_DIM_Z, 1) ? r.z1
-                                                                         : mx_min64(r.z1, w->problem.nz + h);
+                                                                         : mx_min(r.z1, w->problem.nz + h);
     if (ghost[MX_DIM_Y]) return;
-    push_frame(w, from, r.y0, mx_min64(r.y1, h), z0, z1);
-    push_frame(w, from, mx_max64(r.y0, end), r.y1, z0, z1);
+    push_frame(w, from, r.y0, mx_min(r.y1, h), z0, z1);
+    push_frame(w, from, mx_max(r.y0, end), r.y1, z0, z1);
 }
 
 /* ------------------------------------------------------------------ the front */
 
 static void extend(struct mx_planes *planes, int64_t z0, int64_t z1) {
     bool empty = planes->z0 >= planes->z1;
-    planes->z0 = empty ? z0 : mx_min64(planes->z0, z0);
-    planes->z1 = empty ? z1 : mx_max64(planes->z1, z1);
+    planes->z0 = empty ? z0 : mx_min(planes->z0, z0);
+    planes->z1 = empty ? z1 : mx_max(planes->z1, z1);
 }
 
 static void touch(struct mx_step *s, int32_t array, bool writes, int64_t z0, int64_t z1) {
@@ -160,7 +160,7 @@ static void touch(struct mx_step *s, int32_t array, bool writes, int64_t z0, int
 static void touch_written(const struct mx_walk *w, struct mx_step *s, int32_t array, int64_t z0, int64_t z1) {
     if (!w->base.shape.ghost[MX_DIM_Z]) {
         mx_after_extend(w->problem.sides.side[MX_DIM_Z], w->problem.nz, w->problem.h, &z0, &z1);
-        z0 = mx_max64(z0, w->block.z0), z1 = mx_min64(z1, w->block.z1);
+        z0 = mx_max(z0, w->block.z0), z1 = mx_min(z1, w->block.z1);
     }
     touch(s, array, true, z0, z1);
 }
@@ -170,7 +170,7 @@ static int64_t level_begin(const struct mx_walk *w, int32_t l) {
     return w->whole[l].z0 + (l + 1) * (int64_t)w->problem.h;
 }
 static int64_t level_end(const struct mx_walk *w, int32_t l) {
-    return mx_max64(w->whole[l].z0, w->whole[l].z1) + (l + 1) * (int64_t)w->problem.h;
+    return mx_max(w->whole[l].z0, w->whole[l].z1) + (l + 1) * (int64_t)w->problem.h;
 }
 
 /* Whether levels begin and end one after the other, which those of all algorithms do. */
@@ -222,7 +222,7 @@ static void seam_planes(struct mx_walk *w) {
  * follow one another, and those from 1 on are the levels whose windows have planes. */
 static struct mx_range cut_seams(struct mx_walk *w, struct mx_step *s) {
     const struct mx_seam seam = {.front = s->front, .first_z = w->seam_z, .n_planes = w->seam_nz};
-    const int32_t end = (int32_t)mx_min64(w->levels, s->end + 1);
+    const int32_t end = (int32_t)mx_min(w->levels, s->end + 1);
     struct mx_range levels = {0, 0};
     for (int32_t l = s->first; l < end; l++) {
         const struct mx_seam_planes z = mx_seam_planes(&seam, l);
@@ -250,7 +250,7 @@ static struct mx_range add_seams(struct mx_walk *w, int64_t from, struct mx_step
     if (w->seam_in < 0 && w->seam_out < 0) return none;
     struct mx_range levels = cut_seams(w, s);
     if (mx_length(levels) == 0) return none;
-    s->first = (int32_t)mx_min64(s->first, levels.lo), s->end = (int32_t)mx_max64(s->end, levels.hi);
+    s->first = (int32_t)mx_min(s->first, levels.lo), s->end = (int32_t)mx_max(s->end, levels.hi);
     s->seam_in = seam_slot(w, w->seam_in, k, false);
     s->seam_out = seam_slot(w, w->seam_out, k, true);
     s->seam_z = w->seam_z, s->seam_nz = w->seam_nz;
@@ -303,7 +303,7 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
  * be the past. */
 static void load_up_to(struct mx_walk *w, int64_t z) {
     const bool frame = mx_end_copies(&w->problem, w->base.shape.ghost[MX_DIM_Z], MX_DIM_Z, 1);
-    z = frame && z > w->problem.nz + w->problem.h ? w->block.z1 : mx_min64(z, w->block.z1);
+    z = frame && z > w->problem.nz + w->problem.h ? w->block.z1 : mx_min(z, w->block.z1);
     if (z <= w->loaded) return;
     if (w->ops->load != NULL) w->ops->load(w, w->loaded, z);
     w->loaded = z;
@@ -313,7 +313,7 @@ static void load_up_to(struct mx_walk *w, int64_t z) {
 static void store_up_to(struct mx_walk *w, int64_t z) {
     const bool frame = mx_end_copies(&w->problem, w->base.shape.ghost[MX_DIM_Z], MX_DIM_Z, 0);
     const bool computed = w->front >= w->front_end;
-    z = mx_min64(z, w->block.z1);
+    z = mx_min(z, w->block.z1);
     if (frame && !computed && w->stored < w->problem.h && z < 2 * w->problem.h) return;
     if (z <= w->stored) return;
     if (w->ops->store != NULL) w->ops->store(w, w->stored, z);
@@ -332,7 +332,7 @@ static void move_front(struct mx_walk *w) {
 
 static void begin_pass(struct mx_walk *w) {
     w->slab = mx_plan_slab(&w->problem, &w->plan);
-    w->levels = (int32_t)mx_min64(w->max_levels, mx_sweep_end(&w->problem, w->time) - w->time);
+    w->levels = (int32_t)mx_min(w->max_levels, mx_sweep_end(&w->problem, w->time) - w->time);
     for (int end = 0; end < 2 && w->pass == 0 && w->ops->given != NULL; end++)
         w->given[end] = w->ops->given(&w->problem, &w->plan, w->levels, end);
     w->seam_in = w->seam_out = -1;
@@ -341,7 +341,7 @@ static void begin_pass(struct mx_walk *w) {
     w->front_end = w->block.z1;
     for (int32_t l = 0; l < w->levels; l++)
         if (w->whole[l].z0 < w->whole[l].z1)
-            w->front_end = mx_max64(w->front_end, w->whole[l].z1 + (l + 1) * (int64_t)w->problem.h);
+            w->front_end = mx_max(w->front_end, w->whole[l].z1 + (l + 1) * (int64_t)w->problem.h);
     w->ordered = in_order(w);
     w->cross_first = 0, w->cross_end = w->ordered ? 0 : w->levels;
     w->ghost_rows = (struct mx_range){0, 0};
@@ -424,7 +424,7 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
 /* ------------------------------------------------------------------ limits and sums */
 
 int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan) {
-    return mx_max64(1, mx_min64(plan->slab, problem->nz + 2 * problem->h));
+    return mx_max(1, mx_min(plan->slab, problem->nz + 2 * problem->h));
 }
 int64_t mx_plan_ahead(const struct mx_plan *plan) { return plan->ahead > 0 ? plan->ahead : 2; }
 
@@ -482,7 +482,7 @@ int64_t mx_fixed_traffic(const struct mx_problem *p, const struct mx_layout *lay
     int64_t total = 0;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const struct mx_fixed_layout *f = &layout->fixed[i];
-        const int64_t hc = p->system->hc, align = mx_max64(1, f->align_bytes);
+        const int64_t hc = p->system->hc, align = mx_max(1, f->align_bytes);
         const bool alike = f->plane_pitch_bytes % align == 0; /* every plane's transfer is as long */
         const struct mx_range one = {p->h, p->h + 1};
         int64_t planes = 0;

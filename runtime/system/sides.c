@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "system/sides.h"
+#include "machine/minmax.h"
 
 #include <errno.h>
 #include <math.h>
@@ -84,9 +85,6 @@ int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *p, mx_
     return 0;
 }
 
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* The frame cells at `end` whose sources lie in `cells`: sources s run against the frame's cells (mirror: f =
  * sum - s) or with them (periodic: f = s - shift). */
 static struct mx_cells frame_of(enum mx_side side, int end, int64_t n, int32_t h, struct mx_cells c) {
@@ -101,7 +99,7 @@ static struct mx_cells frame_of(enum mx_side side, int end, int64_t n, int32_t h
     } else if (end == 0 ? c.x0 <= h && c.x1 > h : c.x1 >= n + h && c.x0 < n + h) {
         return (struct mx_cells){f0, f1};
     }
-    f = (struct mx_cells){greater(f.x0, f0), lesser(f.x1, f1)};
+    f = (struct mx_cells){mx_max(f.x0, f0), mx_min(f.x1, f1)};
     return f.x0 < f.x1 ? f : (struct mx_cells){0, 0};
 }
 

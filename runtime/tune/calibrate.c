@@ -279,13 +279,13 @@ enum {
 
 int mx_trial_make(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct mx_trial *t) {
     const int64_t h2 = 2 * p->h, least = LEAST_ROWS + h2,
-                  state = tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
+                  state = mx_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
     const int64_t cells = (int64_t)memory_bytes / (2 * state + mx_fixed_cell_bytes(p));
     t->problem = *p;
-    t->problem.nx = tune_max(1, tune_min(p->nx, cells / (least * least) - h2 - LINE_BYTES));
+    t->problem.nx = mx_max(1, mx_min(p->nx, cells / (least * least) - h2 - LINE_BYTES));
     const int64_t rows = cells / (t->problem.nx + h2 + LINE_BYTES);
-    t->problem.ny = tune_max(1, tune_min(tune_min(p->ny, TRIAL_ROWS), rows / least - h2));
-    t->problem.nz = tune_max(1, tune_min(tune_max(p->nz, LEAST_PLANES), rows / (t->problem.ny + h2) - h2));
+    t->problem.ny = mx_max(1, mx_min(mx_min(p->ny, TRIAL_ROWS), rows / least - h2));
+    t->problem.nz = mx_max(1, mx_min(mx_max(p->nz, LEAST_PLANES), rows / (t->problem.ny + h2) - h2));
     for (int i = 0; i < MX_TRIAL_LEVELS; i++)
         t->window[i] =
             (struct mx_window){p->h, (int32_t)t->problem.ny + p->h, p->h, (int32_t)t->problem.nz + p->h};
@@ -343,7 +343,7 @@ static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why 
     const struct mx_block_options none = {0};
     struct mx_problem part = *p;
     uint64_t bytes, narrow_bytes;
-    part.ny = tune_min(p->ny, SLAB_ROWS);
+    part.ny = mx_min(p->ny, SLAB_ROWS);
     part.nz = INT32_MAX; /* as many planes as there is room for */
     int err = plan_bench(p, memory_bytes, why, b, &bytes);
     if (err == 0) err = plan_bench(&part, memory_bytes, why, narrow, &narrow_bytes);
@@ -407,10 +407,10 @@ static double walk_through(const struct mx_engine_ops *ops, mx_engine *engine, c
     for (int64_t from = h; from < top + levels * h; from += slab) {
         struct mx_advance a = whole_grid(b, levels);
         for (int32_t l = 0; l < levels; l++) {
-            const int64_t z0 = tune_max(h, from - l * h), z1 = tune_min(top, from + slab - l * h);
+            const int64_t z0 = mx_max(h, from - l * h), z1 = mx_min(top, from + slab - l * h);
             window[l] = b->trial.window[l];
-            window[l].z0 = (int32_t)tune_min(z0, top);
-            window[l].z1 = (int32_t)tune_max(z1, window[l].z0);
+            window[l].z0 = (int32_t)mx_min(z0, top);
+            window[l].z1 = (int32_t)mx_max(z1, window[l].z0);
             cells += (double)(window[l].z1 - window[l].z0);
         }
         a.window = window;

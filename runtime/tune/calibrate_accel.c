@@ -86,7 +86,7 @@ static int take_zeros(struct bench *b, int64_t bytes, mx_why *why, char **out) {
     const int64_t piece = b->trial.layout.plane_pitch_bytes;
     int err = mx_accel_alloc(b->accel, (uint64_t)bytes, "a measurement", why, out);
     for (int64_t done = 0; done < bytes && err == 0; done += piece) {
-        const struct mx_accel_span s = {*out + done, b->zero, (uint64_t)tune_min(piece, bytes - done)};
+        const struct mx_accel_span s = {*out + done, b->zero, (uint64_t)mx_min(piece, bytes - done)};
         const int64_t number = mx_accel_put(b->accel, &s, 1);
         if (number < 0 || mx_accel_wait(b->accel, MX_ACCEL_PUT, number) < 0)
             err = mx_accel_error(b->accel, why);

@@ -59,7 +59,7 @@ static void say_candidate(FILE *f, const struct mx_tune_candidate *c, const stru
         fprintf(f, "  %-18s -- %s\n", c->algorithm, c->why);
         return;
     }
-    double sweeps = (double)tune_max(1, mx_sweep_count(p, c->shape.max_levels));
+    double sweeps = (double)mx_max(1, mx_sweep_count(p, c->shape.max_levels));
     char block[48];
     snprintf(block, sizeof block, "%lld/%lld/%lld", (long long)c->plan.by, (long long)c->plan.bz,
              (long long)c->plan.bt);

@@ -28,19 +28,19 @@ static int64_t power_of_two_below(int64_t n) { /* the largest <= n; n >= 1 */
 /* Steps whose halo of overlapped blocks ("typical" size, equation 2f') still fits, within 2 bt h <= by, bz.
  */
 static int64_t naive_max_bt(const struct mx_problem *p, int64_t by, int64_t bz, int64_t columns) {
-    int64_t limit = tune_min(tune_max(1, p->nt), tune_max(1, tune_min(by, bz) / (2 * p->h))), bt = 0;
+    int64_t limit = mx_min(mx_max(1, p->nt), mx_max(1, mx_min(by, bz) / (2 * p->h))), bt = 0;
     while (bt < limit && (by + 2 * (bt + 1) * p->h) * (bz + 2 * (bt + 1) * p->h) <= columns) bt++;
     return bt;
 }
 
 /* iz as large as L3 allows: first a power of two, then in steps of the cores of a socket. */
 static void naive_iblock(const struct mx_problem *p, const struct mx_machine *m, struct mx_naive_log *log) {
-    int64_t element = tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
-            cores = tune_max(1, m->cores / tune_max(1, m->sockets));
+    int64_t element = mx_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
+            cores = mx_max(1, m->cores / mx_max(1, m->sockets));
     int64_t l3 = (int64_t)(m->l3_bytes > 0 ? m->l3_bytes : m->l2_bytes * (uint64_t)cores);
     int64_t plane = p->nx * BUFFERS * element * cores; /* one plane of every core's iBlock */
     log->cache_usable_bytes = l3 - CACHE_SPARE_BYTES;
-    int64_t most = tune_max(1, log->cache_usable_bytes / plane);
+    int64_t most = mx_max(1, log->cache_usable_bytes / plane);
     log->first_iz = power_of_two_below(most);
     log->first_iz_bytes = log->first_iz * plane;
     log->iz = most >= cores ? most / cores * cores : most;
@@ -51,7 +51,7 @@ static void naive_iblock(const struct mx_problem *p, const struct mx_machine *m,
 
 /* Temporal blocking: two steps at least, where the grid has room for them. */
 static int64_t least_steps(const struct mx_problem *p) {
-    return tune_max(1, tune_min(tune_min(2, p->nt), tune_min(p->ny, p->nz) / (2 * p->h)));
+    return mx_max(1, mx_min(mx_min(2, p->nt), mx_min(p->ny, p->nz) / (2 * p->h)));
 }
 
 /* Squares of a power of two, one doubling of y, smaller where no room for two steps remains. */
@@ -60,8 +60,8 @@ static int64_t naive_block(const struct mx_problem *p, int64_t columns, struct m
     if (columns < 1) return 0;
     for (int64_t b = power_of_two_below(log->b_ym); b > 0; b /= 2)
         for (int64_t wide = 2; wide > 0; wide--) {
-            log->by = tune_min(wide * b, p->ny);
-            log->bz = tune_min(b, p->nz);
+            log->by = mx_min(wide * b, p->ny);
+            log->bz = mx_min(b, p->nz);
             if (log->by * log->bz > columns) continue;
             int64_t bt = naive_max_bt(p, log->by, log->bz, columns);
             if (bt >= least_steps(p)) return bt;
@@ -79,12 +79,12 @@ static int naive_log(const struct mx_problem *p, const struct mx_machine *machin
             why, -ENOMEM,
             "naive: no Block of a power of two and two time steps fits %s of usable DRAM; give more "
             "with --dram or let blk choose",
-            mx_size_text((uint64_t)tune_max(0, usable)).text);
+            mx_size_text((uint64_t)mx_max(0, usable)).text);
     log.block_bytes = row_bytes * log.by * log.bz;
     log.remain_bytes = (int64_t)dram - BUFFERS * log.block_bytes;
     log.max_bt = bt;
-    log.iterations = tune_ceil_div(tune_max(1, p->nt), bt);
-    log.bt = tune_ceil_div(tune_max(1, p->nt), log.iterations);
+    log.iterations = tune_ceil_div(mx_max(1, p->nt), bt);
+    log.bt = tune_ceil_div(mx_max(1, p->nt), log.iterations);
     log.final_rows = log.by + 2 * log.bt * p->h;
     log.final_planes = log.bz + 2 * log.bt * p->h;
     log.final_block_bytes = row_bytes * log.final_rows * log.final_planes;
@@ -96,7 +96,7 @@ static int naive_log(const struct mx_problem *p, const struct mx_machine *machin
 
 int mx_naive_tune(const struct mx_problem *p, const struct mx_machine *machine, uint64_t dram_bytes,
                   uint64_t reserve_bytes, mx_why *why, struct mx_naive_log *out) {
-    int64_t row = (p->nx + 2 * p->h) * tune_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
+    int64_t row = (p->nx + 2 * p->h) * mx_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1));
     return naive_log(p, machine, dram_bytes, (int64_t)dram_bytes - (int64_t)reserve_bytes, row, why, out);
 }
 
@@ -104,7 +104,7 @@ int mx_naive_tune(const struct mx_problem *p, const struct mx_machine *machine, 
  * steps. */
 static void try_shorter(struct job *job, int64_t by, int64_t bz, int64_t bt) {
     const int64_t unit = mx_job_unit(job);
-    int64_t steps = tune_max(bt / unit, bt > 0);
+    int64_t steps = mx_max(bt / unit, bt > 0);
     while (steps > 0 && !mx_job_try(job, by, bz, steps * unit)) {
         const int64_t all = job->stretch / unit;
         int64_t sweeps = steps > 1 ? tune_ceil_div(all, steps - 1) : 0;
@@ -151,7 +151,7 @@ static int64_t modest_bt(const struct mx_problem *p, int64_t limit) {
 static int64_t typical_bt(const struct job *job, int64_t by, int64_t bz, int64_t columns) {
     const struct mx_problem *p = &job->problem;
     int64_t grow = (job->strategy->halo_twice ? 2 : 1) * p->h, h2 = 2 * p->h;
-    int64_t low = 0, high = tune_min(job->stretch, tune_max(1, tune_min(by, bz) / h2)) + 1;
+    int64_t low = 0, high = mx_min(job->stretch, mx_max(1, mx_min(by, bz) / h2)) + 1;
     while (low + 1 < high) {
         int64_t bt = low + (high - low) / 2;
         if ((mx_wide)(by + h2 + grow * bt) * (bz + h2 + grow * bt) < columns)
@@ -168,9 +168,9 @@ static void simulate(struct job *job) {
     const struct mx_problem levels = in_levels(job), *p = &levels;
     int64_t columns = (int64_t)(job->room_bytes / (uint64_t)(BUFFERS * row_pitch(job)));
     if (columns < 1) return;
-    for (int64_t b = power_of_two_below(tune_max(1, floor_sqrt(columns))); b > 0 && !job->found; b /= 2)
+    for (int64_t b = power_of_two_below(mx_max(1, floor_sqrt(columns))); b > 0 && !job->found; b /= 2)
         for (int64_t wide = 2; wide > 0 && !job->found; wide--) {
-            int64_t by = tune_min(wide * b, p->ny), bz = tune_min(b, p->nz);
+            int64_t by = mx_min(wide * b, p->ny), bz = mx_min(b, p->nz);
             int64_t limit = typical_bt(job, by, bz, columns);
             if (limit < least_steps(p)) continue;
             try_shorter(job, by, bz, modest_bt(p, limit));
@@ -181,12 +181,12 @@ static void simulate(struct job *job) {
 static int too_many_levels(const struct job *job, const char *cut, int64_t block, int64_t n, mx_why *why) {
     const struct mx_problem *p = &job->problem;
     const int64_t unit = mx_job_unit(job), bt = job->request->manual.bt;
-    const int64_t most = unit == 1 ? tune_max(1, block / (2 * p->h)) : block / (2 * p->h) / unit * unit;
+    const int64_t most = unit == 1 ? mx_max(1, block / (2 * p->h)) : block / (2 * p->h) / unit * unit;
     char fewer[48] = "";
     if (most > 0) snprintf(fewer, sizeof fewer, "bt <= %lld or ", (long long)most);
     return mx_fail(why, -EINVAL, "bt = %lld breaks 2 bt h <= %s = %lld (h = %d): give %s%s >= %lld",
                    (long long)bt, cut, (long long)block, p->h, fewer, cut,
-                   (long long)tune_min(n, 2 * bt * p->h));
+                   (long long)mx_min(n, 2 * bt * p->h));
 }
 
 /* The papers' constraints on a given Block, each with a way out. DRAM is the caller's. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Predicted seconds of the stencil phase. The executor reads ahead and writes behind while it computes, so
  * what takes longer decides; what remains are the ends of each sweep. */
+#include "machine/minmax.h"
 #include "tune/search.h"
 
 #include <math.h>
@@ -12,9 +13,9 @@ static const double launch_s = 1e-5;
 
 /* A level of a slab is a launch, or of all where all is there. `there`: of launches that are long. */
 static double launched_rate(const struct job *job, const struct mx_plan *plan, double there) {
-    const double rows = (double)tune_min(plan->by, job->problem.ny);
+    const double rows = (double)mx_min(plan->by, job->problem.ny);
     const bool all = strcmp(plan->algorithm, "resident") == 0 || plan->slab > job->problem.nz;
-    const double planes = (double)(all ? job->problem.nz : tune_max(plan->slab, 1));
+    const double planes = (double)(all ? job->problem.nz : mx_max(plan->slab, 1));
     return there / (1 + launch_s * there / ((double)job->problem.nx * rows * planes));
 }
 
@@ -31,22 +32,20 @@ static double update_rate(const struct job *job, const struct mx_plan *plan, con
            (strcmp(plan->engine, "tiled") == 0 ? r->tiled_updates_per_s : iblock);
 }
 
-static double greater(double a, double b) { return a > b ? a : b; }
-
 /* The core's default (memext.h, mx_device_options). */
 static const double most_request_bytes = 1 << 20;
 
 static double io_seconds(const struct mx_rates *r, double read_bytes, double write_bytes) {
-    double s = greater(read_bytes / r->read_bytes_per_s, write_bytes / r->write_bytes_per_s);
-    return greater(s, (read_bytes + write_bytes) / r->mixed_bytes_per_s);
+    double s = mx_max_real(read_bytes / r->read_bytes_per_s, write_bytes / r->write_bytes_per_s);
+    return mx_max_real(s, (read_bytes + write_bytes) / r->mixed_bytes_per_s);
 }
 
 /* Requests that so many bytes are moved in: the rows of a Block in each plane by themselves, or where whole
  * planes are moved as many as a front moves on by, in pieces of what a request takes at most. */
 static double requests(const struct mx_plan *plan, const struct mx_layout *layout,
                        const struct mx_shape *shape, double bytes) {
-    const double rows = (double)tune_min(shape->rows, layout->rows) * (double)layout->row_pitch_bytes;
-    const double planes = (double)tune_max(plan->slab, 1) * (double)layout->plane_pitch_bytes;
+    const double rows = (double)mx_min(shape->rows, layout->rows) * (double)layout->row_pitch_bytes;
+    const double planes = (double)mx_max(plan->slab, 1) * (double)layout->plane_pitch_bytes;
     const double span = shape->whole_planes ? planes : rows;
     return span > 0 ? bytes / span * ceil(span / most_request_bytes) : 0;
 }
@@ -57,7 +56,7 @@ static double requests(const struct mx_plan *plan, const struct mx_layout *layou
  * take turns. A ring (stream) goes on from pass to pass. */
 static double share_in_turns(const struct job *job, const struct mx_plan *plan,
                              const struct mx_shape *shape) {
-    const double between = (double)(shape->max_levels * job->problem.h + 2 * tune_max(plan->slab, 1));
+    const double between = (double)(shape->max_levels * job->problem.h + 2 * mx_max(plan->slab, 1));
     const double planes = (double)shape->slots[0];
     if (job->strategy->thin_slabs || planes <= 0) return 0;
     return between < planes ? between / planes : 1;
@@ -78,7 +77,7 @@ static double bus_seconds(const struct job *job, const struct mx_traffic *t, dou
     const struct mx_tune_accel *a = job->request->accel;
     *in_s = (double)mx_traffic_put_bytes(t) / bus_rate(job, a->put_bytes_per_s);
     *out_s = (double)t->write_bytes / bus_rate(job, a->get_bytes_per_s);
-    return greater(*in_s, *out_s);
+    return mx_max_real(*in_s, *out_s);
 }
 
 static bool is_mapped(const struct job *job) {
@@ -109,7 +108,7 @@ static double paging_rate(const struct job *job) {
 static double read_ahead(const struct job *job, const struct mx_layout *layout,
                          const struct mx_shape *shape) {
     const bool told = job->request->advised || job->request->anonymous;
-    return told || shape->rows <= 0 ? 1 : greater((double)layout->rows / (double)shape->rows, 1);
+    return told || shape->rows <= 0 ? 1 : mx_max_real((double)layout->rows / (double)shape->rows, 1);
 }
 
 /* Bytes that the device transfers: a mapped page that is stored to is read first, also where all of it is
@@ -121,7 +120,7 @@ static double device_seconds(const struct job *job, const struct mx_layout *layo
     if (!is_mapped(job)) return io_seconds(&job->rates, read, written);
     if (is_cached(job, layout, shape)) return 0;
     const double fresh = (shape->pairs ? 2 : 1) * (double)layout->buffer_bytes;
-    return io_seconds(&job->rates, (read + greater(written - fresh, 0)) * far, written);
+    return io_seconds(&job->rates, (read + mx_max_real(written - fresh, 0)) * far, written);
 }
 
 /* What Blocks take beside the time of their bytes: of explicit transfers turns and requests, of mapped
@@ -132,7 +131,7 @@ static double stall_seconds(const struct job *job, const struct mx_plan *plan, c
     const double bytes = (double)t->read_bytes + (double)t->write_bytes;
     /* Of what is computed in that time half goes on beside the writing; the other half waits for what is
      * read. */
-    const double turns = greater(s->io_s - (s->compute_s + s->copy_s) / 2, 0);
+    const double turns = mx_max_real(s->io_s - (s->compute_s + s->copy_s) / 2, 0);
     if (is_mapped(job))
         return device_seconds(job, layout, shape, t, read_ahead(job, layout, shape)) / paging_rate(job) -
                s->io_s;
@@ -186,7 +185,7 @@ static double sweeps_with_ends(const struct job *job, const struct mx_shape *sha
 static double edge_seconds(const struct job *job, const struct mx_plan *plan, const struct mx_layout *layout,
                            const struct mx_shape *shape) {
     const struct mx_problem *p = &job->problem;
-    double rows = (double)tune_min(shape->rows, layout->rows), arrays = shape->pairs ? 2 : 1;
+    double rows = (double)mx_min(shape->rows, layout->rows), arrays = shape->pairs ? 2 : 1;
     double written = rows * arrays * (double)layout->row_pitch_bytes, taken = written;
     for (int i = 0; i < MX_MAX_FIXED; i++) taken += rows * (double)layout->fixed[i].row_pitch_bytes;
     double read = taken / job->rates.read_bytes_per_s, write = written / job->rates.write_bytes_per_s;
@@ -201,9 +200,9 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
     double level =
         (double)p->nx * (double)shape->rows / (update_rate(job, plan, shape) * (double)mx_job_unit(job));
     double ramp = (read * read + write * write) * p->h / (2 * level);
-    double longest = (read + write) * (double)tune_min(shape->max_levels * p->h, p->nz);
+    double longest = (read + write) * (double)mx_min(shape->max_levels * p->h, p->nz);
     double sweeps = sweeps_with_ends(job, shape);
-    double slab = (double)tune_min(tune_max(plan->slab, 1), p->nz);
+    double slab = (double)mx_min(mx_max(plan->slab, 1), p->nz);
     return sweeps * ((ramp < longest ? ramp : longest) + slab * (read + write));
 }
 
@@ -212,7 +211,7 @@ static double edge_seconds(const struct job *job, const struct mx_plan *plan, co
 static void predict_there(const struct job *job, const struct mx_plan *plan, const struct mx_layout *layout,
                           const struct mx_shape *shape, const struct mx_traffic *t, struct mx_seconds *s) {
     const double busy =
-        job->request->accel->here ? s->compute_s + s->copy_s : greater(s->compute_s, s->copy_s);
+        job->request->accel->here ? s->compute_s + s->copy_s : mx_max_real(s->compute_s, s->copy_s);
     const struct mx_rates *r = &job->rates;
     double in, out;
     s->bus_s = bus_seconds(job, t, &in, &out);
@@ -222,15 +221,15 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
     s->updates_per_s = update_rate(job, plan, shape);
     if (strcmp(plan->algorithm, "resident") == 0) {
         const bool dram = job->request->style == MX_TUNE_RESIDENT;
-        if (!dram) in = greater(in, (double)t->read_bytes / r->read_bytes_per_s);
-        if (!dram) out = greater(out, (double)t->write_bytes / r->write_bytes_per_s);
+        if (!dram) in = mx_max_real(in, (double)t->read_bytes / r->read_bytes_per_s);
+        if (!dram) out = mx_max_real(out, (double)t->write_bytes / r->write_bytes_per_s);
         s->io_s = in + out;
         s->total_s = in + busy + out;
         return;
     }
-    s->io_s = greater(s->io_s, s->bus_s);
+    s->io_s = mx_max_real(s->io_s, s->bus_s);
     s->edge_s = edge_seconds(job, plan, layout, shape);
-    s->total_s = greater(greater(s->io_s, busy) + s->lag_s, s->link_s) + s->edge_s;
+    s->total_s = mx_max_real(mx_max_real(s->io_s, busy) + s->lag_s, s->link_s) + s->edge_s;
 }
 
 /* What a rank waits for when it could begin a sweep with that of the rank below at an end. That one's last
@@ -240,9 +239,9 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
 static double lag_of_sweep(const struct mx_seconds *s, double sweeps, double planes, double all_planes,
                            double link_plane_s, double latency_s) {
     const double compute = s->compute_s / (sweeps * all_planes);
-    const double whole = greater(s->io_s + s->stall_s, s->compute_s + s->copy_s + s->cores_s);
-    const double behind = greater(link_plane_s - whole / (sweeps * all_planes), 0);
-    return greater(latency_s + link_plane_s + (planes - 1) * behind - planes * compute / 4, 0);
+    const double whole = mx_max_real(s->io_s + s->stall_s, s->compute_s + s->copy_s + s->cores_s);
+    const double behind = mx_max_real(link_plane_s - whole / (sweeps * all_planes), 0);
+    return mx_max_real(latency_s + link_plane_s + (planes - 1) * behind - planes * compute / 4, 0);
 }
 
 /* A message goes each sweep from either end to the neighbour there, plane after plane, and a sweep needs the
@@ -269,8 +268,8 @@ static void predict_link(const struct job *job, const struct mx_shape *shape, co
     const double ahead = planes * s->compute_s / (sweeps * all_planes) / 2;
     const double around = (sweeps - 1) * ((ranks - 1) * lag - ahead) / ranks;
     const bool commits = job->request->style != MX_TUNE_RESIDENT && !job->request->anonymous;
-    s->link_s = greater(sweeps * message, (double)t->sent_bytes / rate) + 2 * message;
-    s->lag_s = message + (ring ? (sweeps - 1) * lag : greater(behind * lag, commits ? around : 0));
+    s->link_s = mx_max_real(sweeps * message, (double)t->sent_bytes / rate) + 2 * message;
+    s->lag_s = message + (ring ? (sweeps - 1) * lag : mx_max_real(behind * lag, commits ? around : 0));
 }
 
 struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
@@ -289,8 +288,9 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
             ((double)t->read_bytes + (double)t->write_bytes) * job->rates.byte_core_s / (double)job->threads;
     }
     predict_link(job, shape, t, &s);
-    s.total_s = greater(greater(s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s) + s.lag_s, s.link_s) +
-                s.edge_s;
+    s.total_s =
+        mx_max_real(mx_max_real(s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s) + s.lag_s, s.link_s) +
+        s.edge_s;
     if (job->request->accel != NULL) predict_there(job, plan, layout, shape, t, &s);
     return s;
 }

@@ -68,9 +68,9 @@ static int64_t ring_rows(const struct ring *r, int64_t ny, uint64_t memory_bytes
     const int64_t most = ((int64_t)(memory_bytes / 2) / planes - 3 * PAGE_BYTES) / row - h2;
     const int64_t least = (int64_t)(out_of_cache * (double)r->machine->l3_bytes / 2) / planes / row + 1;
     const double level = (double)(USUAL_SLAB * r->problem.nx) * r->levels;
-    const int64_t quick = tune_max(USUAL_ROWS, (int64_t)(updates_per_s * advance_seconds / level));
-    const int64_t rows = tune_min(tune_min(ny, most), updates_per_s > 0 ? tune_max(quick, least) : most);
-    return rows >= tune_max(least, LEAST_ROWS) ? rows : 0;
+    const int64_t quick = mx_max(USUAL_ROWS, (int64_t)(updates_per_s * advance_seconds / level));
+    const int64_t rows = mx_min(mx_min(ny, most), updates_per_s > 0 ? mx_max(quick, least) : most);
+    return rows >= mx_max(least, LEAST_ROWS) ? rows : 0;
 }
 
 /* Many threads move on by several slabs at once (the engine's slab() says how many planes), of which one is
@@ -79,14 +79,14 @@ static int64_t slabs_a_call(const struct ring *r) {
     struct mx_engine_options o = options_of(r, (struct mx_tiled_sizes){0});
     const int64_t all = r->ops->slab(&o);
     o.threads = 1;
-    return tune_max(1, all / tune_max(1, r->ops->slab(&o)));
+    return mx_max(1, all / mx_max(1, r->ops->slab(&o)));
 }
 
 /* Without a block where there is nothing to be measured. */
 static int make_ring(const struct mx_problem *p, uint64_t memory_bytes, double updates_per_s, mx_why *why,
                      struct ring *r) {
     const struct mx_block_options none = {0};
-    r->levels = (int32_t)tune_max(1, DEPTH_PLANES / p->h);
+    r->levels = (int32_t)mx_max(1, DEPTH_PLANES / p->h);
     r->front = (r->levels + 1) * (int64_t)p->h;
     r->problem = *p;
     int err = mx_layout_make(&r->problem, LINE_BYTES, false, why, &r->layout); /* the length of a row */
@@ -136,7 +136,7 @@ static void advance(struct ring *r, const struct racer *x) {
     struct mx_window window[DEPTH_PLANES];
     char *base = mx_block_data(r->block);
     r->front = r->front > INT32_MAX / 2 ? start : r->front + x->sizes.slab;
-    r->front = tune_max(r->front, start + x->sizes.slab);
+    r->front = mx_max(r->front, start + x->sizes.slab);
     for (int32_t l = 0; l < r->levels; l++) {
         const int32_t end = (int32_t)(r->front - (int64_t)l * h);
         window[l] = (struct mx_window){h, rows + h, end - (int32_t)x->sizes.slab, end};
@@ -237,7 +237,7 @@ static void try_slabs(struct search *s) {
     const int64_t own = s->ring->ops->slab(&o);
     for (size_t i = 0; i < sizeof quarters / sizeof quarters[0]; i++) {
         struct mx_tiled_sizes sizes = s->best.sizes;
-        sizes.slab = tune_max(LEAST_SLAB, (own * quarters[i] + 4) / 8 * 2);
+        sizes.slab = mx_max(LEAST_SLAB, (own * quarters[i] + 4) / 8 * 2);
         if (sizes.slab <= s->ring->most_slab) try_sizes(s, sizes);
     }
 }

@@ -49,9 +49,9 @@ bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan) {
 static struct mx_engine_options engine_options(const struct job *job, const struct mx_plan *plan) {
     struct mx_engine_options e =
         mx_plan_engine(plan, &job->problem, job->request->machine, mx_job_layout(job, plan)->row_pitch_bytes);
-    e.levels = tune_max(1, tune_min(plan->bt, job->stretch));
-    e.rows = tune_min(plan->by, job->problem.ny);
-    e.planes = tune_min(plan->bz, job->problem.nz);
+    e.levels = mx_max(1, mx_min(plan->bt, job->stretch));
+    e.rows = mx_min(plan->by, job->problem.ny);
+    e.planes = mx_min(plan->bz, job->problem.nz);
     return e;
 }
 
@@ -64,7 +64,7 @@ static bool is_refined(const struct job *job, const struct mx_plan *plan) {
 void mx_job_complete(const struct job *job, struct mx_plan *plan) {
     struct mx_engine_options options = engine_options(job, plan);
     if (plan->slab != 0) return;
-    plan->slab = is_refined(job, plan) ? job->refined.slab : tune_max(1, job->engine->slab(&options));
+    plan->slab = is_refined(job, plan) ? job->refined.slab : mx_max(1, job->engine->slab(&options));
 }
 
 /* The engine reckons from its own slab; the rate was measured with the refined one, which takes its place. */
@@ -73,7 +73,7 @@ double mx_job_efficiency(const struct job *job, const struct mx_plan *plan) {
     if (is_refined(job, plan)) {
         options.slab = 0;
         const int64_t own = job->engine->slab(&options);
-        options.slab = tune_max(1, plan->slab * own / job->refined.slab);
+        options.slab = mx_max(1, plan->slab * own / job->refined.slab);
     }
     return job->engine->efficiency(&options);
 }
@@ -199,19 +199,19 @@ enum { MOST_BT = 1 << 20 };
 
 /* At least one step: sweeps are whole steps. */
 static int64_t whole_steps(const struct job *job, int64_t levels) {
-    return tune_max(levels / mx_job_unit(job), 1) * mx_job_unit(job);
+    return mx_max(levels / mx_job_unit(job), 1) * mx_job_unit(job);
 }
 
 /* Levels of the longest sweep that is asked for. */
 static int64_t longest_sweep(const struct job *job) {
-    const int64_t most = tune_min(job->stretch, MOST_BT), asked = job->request->most_bt;
-    return whole_steps(job, asked > 0 ? tune_min(most, asked) : most);
+    const int64_t most = mx_min(job->stretch, MOST_BT), asked = job->request->most_bt;
+    return whole_steps(job, asked > 0 ? mx_min(most, asked) : most);
 }
 
 static int64_t largest_bt(const struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t half = tune_min(p->ny, p->nz) / (2 * p->h);
-    return tune_min(longest_sweep(job), whole_steps(job, half));
+    int64_t half = mx_min(p->ny, p->nz) / (2 * p->h);
+    return mx_min(longest_sweep(job), whole_steps(job, half));
 }
 
 /* Blocks of at least this length for bt levels. A single step is no temporal blocking: any length does. */
@@ -240,8 +240,8 @@ struct lengths {
 };
 static struct lengths lengths_of(const struct job *job, int64_t n, int64_t lead, int64_t k, int64_t bt,
                                  int64_t step) {
-    int64_t low = tune_max(shortest_block(job, bt), tune_ceil_div(n + lead, k));
-    int64_t high = tune_min((n + lead - 1) / (k - 1), n - 1);
+    int64_t low = mx_max(shortest_block(job, bt), tune_ceil_div(n + lead, k));
+    int64_t high = mx_min((n + lead - 1) / (k - 1), n - 1);
     return (struct lengths){multiple_up(low, step), multiple_down(high, step)};
 }
 
@@ -279,7 +279,7 @@ static int64_t most_blocks(const struct job *job, int64_t n, int64_t lead, int64
 static int64_t least_by(const struct job *job, int64_t k, int64_t bt) {
     const struct mx_problem *p = &job->problem;
     if (k == 1) return p->ny;
-    int64_t by = tune_max(shortest_block(job, bt), tune_ceil_div(p->ny + p->h, k));
+    int64_t by = mx_max(shortest_block(job, bt), tune_ceil_div(p->ny + p->h, k));
     return by <= p->ny ? by : 0;
 }
 
@@ -307,8 +307,8 @@ static void try_skewed_bz(struct job *job, int64_t bz, int64_t bt) {
 static void try_skewed_two(struct job *job, struct lengths z, int64_t bt) {
     const struct mx_problem *p = &job->problem;
     int64_t even = multiple_down((p->nz + p->h + bt * p->h) / 2, job->z_step);
-    int64_t first = tune_min(tune_max(even, z.low), z.high);
-    int64_t second = tune_min(tune_max(even + job->z_step, z.low), z.high);
+    int64_t first = mx_min(mx_max(even, z.low), z.high);
+    int64_t second = mx_min(mx_max(even + job->z_step, z.low), z.high);
     try_skewed_bz(job, first, bt);
     if (second != first) try_skewed_bz(job, second, bt);
 }
@@ -332,14 +332,14 @@ static void reduced_skewed(struct job *job) { over_balanced_bt(job, try_skewed_b
 /* Every bz of the constraints: multiples of z_step, and nz. */
 static int64_t next_bz(const struct job *job, int64_t bz) {
     int64_t nz = job->problem.nz;
-    return bz >= nz ? 0 : tune_min(multiple_down(bz, job->z_step) + job->z_step, nz);
+    return bz >= nz ? 0 : mx_min(multiple_down(bz, job->z_step) + job->z_step, nz);
 }
 
 static void every_block(struct job *job, int64_t bt) {
     int64_t shortest = shortest_block(job, bt);
     for (int64_t bz = next_bz(job, 0); bz > 0; bz = next_bz(job, bz)) {
-        if (bz < tune_min(shortest, job->problem.nz)) continue;
-        for (int64_t by = tune_min(shortest, job->problem.ny); by <= job->problem.ny; by++)
+        if (bz < mx_min(shortest, job->problem.nz)) continue;
+        for (int64_t by = mx_min(shortest, job->problem.ny); by <= job->problem.ny; by++)
             mx_job_try(job, by, bz, bt);
     }
 }
@@ -366,7 +366,7 @@ static int64_t greatest_by(const struct job *job, struct lengths y, int64_t k, i
     if (y.low > y.high) return 0;
     if (mx_job_fits(job, y.high, bz, bt)) return y.high;
     int64_t peak = k == 3 ? (p->ny + p->h - bt * p->h) / 2 : y.high;
-    int64_t low = y.low - 1, high = tune_max(y.low, tune_min(y.high, peak)) + 1;
+    int64_t low = y.low - 1, high = mx_max(y.low, mx_min(y.high, peak)) + 1;
     while (low + 1 < high) {
         int64_t b = low + (high - low) / 2;
         if (mx_job_fits(job, b, bz, bt))
@@ -413,10 +413,10 @@ static bool try_lapped_k(struct job *job, int64_t k, int64_t bz, int64_t bt) {
 
 /* Fewest blocks, at least four, whose least by fits; most + 1 if none. From four on planes shrink with k. */
 static int64_t fewest_lapped(const struct job *job, int64_t most, int64_t bz, int64_t bt) {
-    int64_t low = 4, high = tune_max(4, most + 1);
+    int64_t low = 4, high = mx_max(4, most + 1);
     while (low < high) {
         int64_t k = low + (high - low) / 2;
-        int64_t by = tune_max(shortest_block(job, bt), tune_ceil_div(job->problem.ny, k));
+        int64_t by = mx_max(shortest_block(job, bt), tune_ceil_div(job->problem.ny, k));
         if (mx_job_fits(job, by, bz, bt))
             high = k;
         else
@@ -445,7 +445,7 @@ static void try_lapped_bt(struct job *job, int64_t bt) {
         if (z.low > z.high) continue;
         try_lapped_bz(job, z.low, bt);
         int64_t falls = flat_end(p->nz, p->h, k, bt);
-        for (int64_t bz = tune_max(z.low + job->z_step, multiple_up(falls, job->z_step)); bz <= z.high;
+        for (int64_t bz = mx_max(z.low + job->z_step, multiple_up(falls, job->z_step)); bz <= z.high;
              bz += job->z_step)
             try_lapped_bz(job, bz, bt);
     }
@@ -478,10 +478,10 @@ static int64_t most_even_strips(const struct mx_problem *p) {
 /* Three strips or more: the fewest that fit, then the least DRAM. */
 static void try_even_or_short_strips(struct job *job, int64_t bt) {
     const struct mx_problem *p = &job->problem;
-    int64_t most = tune_min(most_even_strips(p), most_blocks(job, p->ny, p->h, bt));
+    int64_t most = mx_min(most_even_strips(p), most_blocks(job, p->ny, p->h, bt));
     /* Fewer strips of the shortest length than were asked for are not even. */
     while (most > 3 && tune_ceil_div(p->ny + p->h, most) < shortest_block(job, bt)) most--;
-    int64_t low = 3, high = tune_max(low, most + 1), strips = 0;
+    int64_t low = 3, high = mx_max(low, most + 1), strips = 0;
     while (low < high) {
         int64_t k = low + (high - low) / 2;
         if (mx_job_fits(job, least_by(job, k, bt), p->nz, bt))
@@ -502,8 +502,7 @@ static void try_even_or_short_strips(struct job *job, int64_t bt) {
 
 /* The shortest strip may leave up to h rows more to the last one than a longer one. */
 static void try_shortest_strips(struct job *job, int64_t bt) {
-    int64_t shortest = shortest_block(job, bt),
-            end = tune_min(shortest + job->problem.h, job->problem.ny - 1);
+    int64_t shortest = shortest_block(job, bt), end = mx_min(shortest + job->problem.h, job->problem.ny - 1);
     for (int64_t by = shortest; by <= end; by++) mx_job_try(job, by, job->problem.nz, bt);
 }
 
@@ -512,8 +511,8 @@ static void try_strips(struct job *job, int64_t bt) {
     if (shortest_block(job, bt) > p->ny) return;
     struct lengths two = lengths_of(job, p->ny, p->h, 2, bt, 1);
     int64_t even = (p->ny + p->h + bt * p->h) / 2;
-    int64_t first = tune_min(tune_max(even, two.low), two.high);
-    int64_t second = tune_min(tune_max(even + 1, two.low), two.high);
+    int64_t first = mx_min(mx_max(even, two.low), two.high);
+    int64_t second = mx_min(mx_max(even + 1, two.low), two.high);
     bool fits = two.low <= two.high && mx_job_try(job, first, p->nz, bt);
     if (two.low <= two.high && second != first) fits |= mx_job_try(job, second, p->nz, bt);
     if (job->by_dram)
@@ -543,7 +542,7 @@ static int64_t bound_of_levels(const struct job *job, int64_t longest) {
             high = steps;
     }
     const int64_t strips = whole_steps(job, job->problem.ny / (2 * job->problem.h)) + unit;
-    return tune_min(longest, tune_max((low + 2) * unit, strips));
+    return mx_min(longest, mx_max((low + 2) * unit, strips));
 }
 
 /* With ghost layers longer sweeps compute more, and the cost of one more level has no single course. */
@@ -551,7 +550,7 @@ static const double uneven = 1.25;
 
 static void reduced_stream(struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t longest = job->by_dram ? tune_min(job->stretch, job->bt_min + mx_job_unit(job))
+    int64_t longest = job->by_dram ? mx_min(job->stretch, job->bt_min + mx_job_unit(job))
                                    : bound_of_levels(job, longest_sweep(job));
     for (int64_t bt = longest; bt >= job->bt_min; bt -= mx_job_unit(job)) {
         double most = job->found ? job->best.cost : job->most_cost;
@@ -578,14 +577,14 @@ enum { DIRECT_LEVELS = 64 };
 static void only_direct(struct job *job) {
     bool levels = strcmp(job->engine->name, "tiled") == 0;
     mx_job_try(job, job->problem.ny, job->problem.nz,
-               levels ? tune_min(job->stretch, DIRECT_LEVELS) : mx_job_unit(job));
+               levels ? mx_min(job->stretch, DIRECT_LEVELS) : mx_job_unit(job));
 }
 
 /* The same in an accelerator's memory, a few levels at a time so that an interrupt finds an end. */
 enum { RESIDENT_LEVELS = 16 };
 
 static void only_resident(struct job *job) {
-    mx_job_try(job, job->problem.ny, job->problem.nz, tune_min(mx_job_levels(job), RESIDENT_LEVELS));
+    mx_job_try(job, job->problem.ny, job->problem.nz, mx_min(mx_job_levels(job), RESIDENT_LEVELS));
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -634,7 +633,7 @@ const struct strategy *mx_strategy_find(const char *algorithm) {
 /* ------------------------------------------------------------------ the tuner */
 
 void mx_job_search(struct job *job) {
-    job->bt_min = tune_min(2, largest_bt(job));
+    job->bt_min = mx_min(2, largest_bt(job));
     if (job->request->exhaustive && !job->by_dram)
         job->strategy->exhaustive(job);
     else
@@ -691,7 +690,7 @@ static void search_thinner(struct job *job) {
     int64_t last = plan.slab;
     if (job->request->manual.ahead == 0 && job->base.ahead > 1) search_slab(job, last, 1, one_ahead_gain);
     for (size_t i = 0; i < sizeof twelfths / sizeof twelfths[0] && last > 1; i++) {
-        const int64_t slab = tune_max(1, plan.slab * twelfths[i] / 12);
+        const int64_t slab = mx_max(1, plan.slab * twelfths[i] / 12);
         if (slab == last) continue;
         last = slab;
         search_slab(job, slab, job->base.ahead, 1);

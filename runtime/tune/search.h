@@ -4,6 +4,7 @@
 #define MX_TUNE_SEARCH_H
 
 #include "grid/grid.h"
+#include "machine/minmax.h"
 #include "system/sides.h"
 #include "tune/tune.h"
 
@@ -17,8 +18,6 @@ struct option {
     double cost, moved_bytes;
 };
 
-static inline int64_t tune_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t tune_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t tune_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct job;

@@ -119,7 +119,7 @@ static int complete_request(const struct mx_tune_request *request, mx_why *why, 
     if (err == 0) err = check_in_place(q, why);
     if (err == 0) err = c.tuner = find_tuner(q, why);
     if (err < 0) return err;
-    if (q->threads <= 0) q->threads = (int32_t)tune_max(1, q->machine->cores);
+    if (q->threads <= 0) q->threads = (int32_t)mx_max(1, q->machine->cores);
     mx_rates_of_system(&q->rates, q->problem, q->threads);
     mx_rates_complete(&q->rates, q->threads);
     if ((err = find_engine(q, why)) < 0) return err;
@@ -147,11 +147,11 @@ static void refine(const struct job *job, struct mx_plan *plan) {
 static void set_base(const struct context *c, struct job *job) {
     const struct mx_plan *m = &c->q.manual;
     struct mx_plan *b = &job->base;
-    int64_t sockets = tune_max(1, c->q.machine->sockets);
+    int64_t sockets = mx_max(1, c->q.machine->sockets);
     uint64_t l2 = c->q.machine->l2_bytes > 0 ? c->q.machine->l2_bytes : DEFAULT_L2_BYTES;
-    int64_t cell = tune_max(mx_cell_bytes(&job->problem, 0), mx_cell_bytes(&job->problem, 1));
+    int64_t cell = mx_max(mx_cell_bytes(&job->problem, 0), mx_cell_bytes(&job->problem, 1));
     struct mx_iblock rule = mx_iblock_blk(job->problem.nx, cell, job->threads, l2, job->problem.ny,
-                                          tune_max(1, job->problem.nz / sockets));
+                                          mx_max(1, job->problem.nz / sockets));
     snprintf(b->algorithm, sizeof b->algorithm, "%s", job->algorithm->name);
     snprintf(b->engine, sizeof b->engine, "%s", c->q.engine);
     snprintf(b->tuner, sizeof b->tuner, "%s", mx_tuners[c->tuner].name);
@@ -164,14 +164,14 @@ static void set_base(const struct context *c, struct job *job) {
     b->ahead = m->ahead > 0 ? m->ahead : DEFAULT_AHEAD;
     b->threads = job->threads;
     b->in_place = m->in_place;
-    job->z_step = tune_max(1, (b->iz > 0 ? b->iz : rule.iz) * sockets); /* section V-B-2a */
+    job->z_step = mx_max(1, (b->iz > 0 ? b->iz : rule.iz) * sockets); /* section V-B-2a */
     /* The tiled engine shares rows and levels among threads, not planes: there bz is free, save where the
      * papers' rules are asked for, or a multiple of the slab where a finer search would cost more than it
      * gains. */
     if (c->q.reserve_paper || m->iz != 0) return;
     /* With iblock an iBlock is cut where a Block ends; what must come out even is each thread's share. */
     if (strcmp(job->engine->name, "tiled") != 0) {
-        job->z_step = tune_max(1, (int64_t)job->threads * sockets);
+        job->z_step = mx_max(1, (int64_t)job->threads * sockets);
         return;
     }
     struct mx_plan one = *b;
@@ -222,7 +222,7 @@ static int make_job(const struct context *c, const struct mx_algorithm *algorith
     if (job.strategy == NULL)
         return mx_fail(why, -ENOTSUP, "%s cannot be tuned; give a whole plan", algorithm->name);
     if (job.strategy->counted != NULL) job.counted = mx_algorithm_find(job.strategy->counted);
-    job.problem.nt = tune_max(1, job.problem.nt);
+    job.problem.nt = mx_max(1, job.problem.nt);
     job.stretch = mx_sweep_levels(&job.problem, INT64_MAX);
     /* On dram always; a mapping that DRAM does not hold is used directly only where that was asked for. */
     job.resident = c->q.style == MX_TUNE_RESIDENT ||
@@ -565,7 +565,7 @@ static int tune_all(const struct context *c, mx_why *why, struct mx_tune_result 
         struct mx_tune_candidate *out = &r->candidates[r->n_candidates];
         if (!allowed(c, mx_algorithms[i])) continue;
         int err = tune_one(c, mx_algorithms[i], &reason, out, &job);
-        r->z_step = tune_max(r->z_step, job.z_step);
+        r->z_step = mx_max(r->z_step, job.z_step);
         r->n_candidates++;
         if (err == 0) continue;
         out->fits = false;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/calctrans.h"
+#include "machine/minmax.h"
 #include "wavefront/kernel.h"
 
 #include <errno.h>
 #include <memext/backend.h>
 #include <string.h>
-
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- bytes */
 
@@ -31,7 +29,7 @@ int64_t mx_wf_dram_bytes(const struct mx_wf_plan *p) {
 static int64_t matrix_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m) {
     const int64_t n = g->tile_rows, w = g->tile_cols;
     int64_t bytes = 0;
-    for (int64_t k = 0; k < lesser(n, 3); k++) {
+    for (int64_t k = 0; k < mx_min(n, 3); k++) {
         const int64_t i = k == 2 ? n - 1 : k, times = k == 1 && n > 2 ? n - 2 : 1;
         bytes += times * ((w - 1) * mx_wf_tile_bytes(g, m, i, 0) + mx_wf_tile_bytes(g, m, i, w - 1));
     }
@@ -81,14 +79,14 @@ static double seconds(const struct mx_wf_request *q, const struct mx_wf_choice *
 /* Two tile rows are read ahead, one is written behind, where DRAM is left for them. */
 static bool fit(const struct mx_wf_request *q, struct mx_wf_plan *p) {
     const struct mx_wf_geometry *g = &p->geometry;
-    int64_t wish = q->ahead > 0 ? q->ahead : greater(2 * g->tile_cols, 3);
+    int64_t wish = q->ahead > 0 ? q->ahead : mx_max(2 * g->tile_cols, 3);
     p->ahead = 1, p->behind = 1;
     const int64_t left = (int64_t)q->dram_bytes - mx_wf_dram_bytes(p);
     if (left < 0) return false;
     const int64_t pair = set_bytes(g) + mx_wf_most_tile_bytes(g, MX_WF_ZA);
     const int64_t more = left / pair;
-    p->ahead = lesser(wish, 1 + more);
-    p->behind = lesser(greater(g->tile_cols, 2), 1 + more);
+    p->ahead = mx_min(wish, 1 + more);
+    p->behind = mx_min(mx_max(g->tile_cols, 2), 1 + more);
     return q->ahead == 0 || p->ahead == q->ahead;
 }
 
@@ -120,10 +118,10 @@ static int64_t even_waves(int64_t iterations, int64_t most) {
 
 static int try_waves(const struct mx_wf_request *q, int64_t mb, int64_t nb, mx_why *why,
                      struct mx_wf_choice *best) {
-    if (q->waves > 0) return try_plan(q, mb, nb, lesser(q->waves, greater(q->iterations, 1)), why, best);
+    if (q->waves > 0) return try_plan(q, mb, nb, mx_min(q->waves, mx_max(q->iterations, 1)), why, best);
     int64_t last = 0;
-    for (int64_t most = 1;; most += greater(1, most / 8)) {
-        const int64_t waves = even_waves(q->iterations, lesser(most, greater(q->iterations, 1)));
+    for (int64_t most = 1;; most += mx_max(1, most / 8)) {
+        const int64_t waves = even_waves(q->iterations, mx_min(most, mx_max(q->iterations, 1)));
         if (waves != last) {
             const int64_t before = best->tried;
             int err = try_plan(q, mb, nb, waves, why, best);
@@ -140,7 +138,7 @@ static int try_widths(const struct mx_wf_request *q, int64_t mb, mx_why *why, st
     if (q->nb > 0) return try_waves(q, mb, q->nb, why, best);
     int err = try_waves(q, mb, q->cols, why, best);
     for (int64_t bytes = 64 << 10; bytes <= 4 << 20 && err == 0; bytes *= 2) {
-        const int64_t nb = greater(1, bytes / (8 * lesser(mb, q->rows)));
+        const int64_t nb = mx_max(1, bytes / (8 * mx_min(mb, q->rows)));
         if (nb < q->cols) err = try_waves(q, mb, nb, why, best);
     }
     return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/convert.h"
+#include "machine/minmax.h"
 
 #include <memext/backend.h>
 
@@ -9,12 +10,9 @@
 
 enum { BAND_BYTES = 2 << 20 }; /* of dense rows at a time */
 
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static int64_t row_bytes(const struct mx_wf_geometry *g) { return (g->cols + 2) * (int64_t)sizeof(double); }
 static int64_t band_rows(const struct mx_wf_geometry *g) {
-    return lesser(greater(BAND_BYTES / row_bytes(g), 1), g->mb + 2);
+    return mx_min(mx_max(BAND_BYTES / row_bytes(g), 1), g->mb + 2);
 }
 
 /* All tiles of the tallest tile row: the first, the last, or one between. */
@@ -108,7 +106,7 @@ static int cut_row(struct mover *v, const struct mx_wf_source *source, int64_t i
     const struct mx_wf_tile t = mx_wf_tile(v->g, i, 0);
     const int64_t width = v->g->cols + 2;
     for (int64_t r = t.r0; r < t.r1; r += band_rows(v->g)) {
-        const int64_t n = lesser(band_rows(v->g), t.r1 - r);
+        const int64_t n = mx_min(band_rows(v->g), t.r1 - r);
         int err = stopped(v) ? -EINTR : mx_wf_source_rows(source, v->c->matrix, r, n, v->band, v->c->why);
         if (err < 0) return err;
         for (int64_t k = 0; k < n; k++) move_row(v, i, r + k, v->band + k * width, true);
@@ -135,7 +133,7 @@ static int hand_out(struct mover *v, int64_t i, mx_wf_sink_fn *sink, void *conte
     const struct mx_wf_tile t = mx_wf_tile(v->g, i, 0);
     const int64_t width = v->g->cols + 2;
     for (int64_t r = t.r0; r < t.r1; r += band_rows(v->g)) {
-        const int64_t n = lesser(band_rows(v->g), t.r1 - r);
+        const int64_t n = mx_min(band_rows(v->g), t.r1 - r);
         if (stopped(v)) return -EINTR;
         for (int64_t k = 0; k < n; k++) move_row(v, i, r + k, v->band + k * width, false);
         int err = sink(context, r, n, v->band);

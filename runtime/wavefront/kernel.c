@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/kernel.h"
+#include "machine/minmax.h"
 
 #include <string.h>
 
@@ -49,12 +50,9 @@ static bool has_avx2(void) {
 
 const char *mx_wf_isa(void) { return has_avx2() ? "avx2" : "plain"; }
 
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static void one_group(mx_wf_steps_fn *steps, const struct mx_wf_group *g, int64_t t0, int64_t t1) {
-    int64_t t = greater(t0, 1);
-    const int64_t end = lesser(t1, g->cols + MX_WF_LANES), full = lesser(end, g->cols + 1);
+    int64_t t = mx_max(t0, 1);
+    const int64_t end = mx_min(t1, g->cols + MX_WF_LANES), full = mx_min(end, g->cols + 1);
     for (; t < end && t < MX_WF_LANES; t++) edge_step(g, t);
     if (t < full) {
         steps(g, 1, t, full);
@@ -65,8 +63,8 @@ static void one_group(mx_wf_steps_fn *steps, const struct mx_wf_group *g, int64_
 
 /* Two groups: together where both are full, one after the other where they are not. */
 static void two_groups(mx_wf_steps_fn *steps, const struct mx_wf_group *g, int64_t t0, int64_t t1) {
-    const int64_t from = lesser(greater(t0, MX_WF_LANES + MX_WF_LAG), t1);
-    const int64_t upto = greater(lesser(t1, g->cols + 1), from);
+    const int64_t from = mx_min(mx_max(t0, MX_WF_LANES + MX_WF_LAG), t1);
+    const int64_t upto = mx_max(mx_min(t1, g->cols + 1), from);
     one_group(steps, &g[0], t0, from);
     one_group(steps, &g[1], t0 - MX_WF_LAG, from - MX_WF_LAG);
     if (from < upto) steps(g, 2, from, upto);

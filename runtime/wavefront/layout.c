@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/layout.h"
+#include "machine/minmax.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -10,7 +11,6 @@ const char *const mx_wf_layouts[MX_WF_LAYOUTS] = {"row", "block", "frontier"};
 
 enum { CELL = 8 };
 
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 int mx_wf_geometry(int64_t rows, int64_t cols, enum mx_wf_layout layout, int64_t mb, int64_t nb,
@@ -26,8 +26,8 @@ int mx_wf_geometry(int64_t rows, int64_t cols, enum mx_wf_layout layout, int64_t
     if ((rows + 2) > (INT64_C(1) << 55) / (cols + 2))
         return mx_fail(why, -EOVERFLOW, "a matrix of %lld x %lld cells is too large", (long long)rows,
                        (long long)cols);
-    g.mb = lesser(mb, rows);
-    g.nb = lesser(nb, cols);
+    g.mb = mx_min(mb, rows);
+    g.nb = mx_min(nb, cols);
     if (layout == MX_WF_ROW && align > CELL) g.nb = up(g.nb, align / CELL);
     g.tile_rows = (rows - 1) / g.mb + 1;
     g.tile_cols = (cols - 1) / g.nb + 1;

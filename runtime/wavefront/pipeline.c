@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/pipeline.h"
+#include "machine/minmax.h"
 
 #include "machine/machine.h"
 #include "wavefront/kernel.h"
@@ -76,8 +77,6 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* ------------------------------------------------------------------ the end, wanted or not */
 
 /* Lock held. */
@@ -123,7 +122,7 @@ static void report(const struct pipeline *p, const char *name, uint64_t begin, u
 /* Record t of task w of a stage is to be computed next: task 0 unpacks, w is wave w, waves + 1 writes. A
  * larger one is later. */
 static int64_t mark(const struct pipeline *p, int64_t stage, int64_t task, int64_t t) {
-    return (stage * (p->waves + 3) + task) * (p->end + 1) + lesser(t, p->end);
+    return (stage * (p->waves + 3) + task) * (p->end + 1) + mx_min(t, p->end);
 }
 
 static void publish(struct worker *w, int64_t value) {
@@ -253,7 +252,7 @@ static void *read_ahead(void *argument) {
 
 static int commit_pass(struct pipeline *p, int64_t pass) {
     const struct mx_wf_execution *x = p->x;
-    const int64_t done = lesser((pass + 1) * p->waves, x->iterations);
+    const int64_t done = mx_min((pass + 1) * p->waves, x->iterations);
     const uint64_t begin = now_ns();
     int err = x->commit == NULL ? 0 : x->commit(x->context, done, (int32_t)((x->source + pass + 1) % 2));
     report(p, "commit", begin, now_ns(), (uint64_t)done, 0, -1);
@@ -397,7 +396,7 @@ static bool advance_row(struct worker *w, int64_t row, int64_t wave, struct mx_w
     const int64_t end = mx_wf_end(p->g->cols, n);
     const uint64_t begin = now_ns(), waited = w->wait_ns;
     for (int64_t t = 0; t < end; t += CHUNK) {
-        const int64_t t1 = lesser(t + CHUNK, end);
+        const int64_t t1 = mx_min(t + CHUNK, end);
         if (is_over(p) || !may_advance(w, i, wave, t1)) return false;
         mx_wf_advance(groups, n, t, t1);
         publish(w, mark(p, w->stage, wave, t1));
@@ -467,7 +466,7 @@ static bool run_stage(struct worker *w, struct scratch *s) {
     struct pipeline *p = w->p;
     const int64_t pass = w->stage / p->stages_a_pass, at = w->stage % p->stages_a_pass - 1;
     const int64_t first = pass * p->g->tile_rows;
-    const int64_t waves = lesser(p->waves, p->x->iterations - pass * p->waves);
+    const int64_t waves = mx_min(p->waves, p->x->iterations - pass * p->waves);
     if (in_pass(p, at + 1) && !unpack_row(w, first + at + 1)) return false;
     publish(w, mark(p, w->stage, 1, 0));
     for (int64_t wave = 1; wave <= waves; wave++) {
@@ -571,7 +570,7 @@ static void take_results(const struct pipeline *p, struct mx_wf_executed *out) {
         out->wait_ns += p->workers[k].wait_ns;
         out->updates += p->workers[k].updates;
     }
-    out->done = lesser(p->committed_passes * p->waves, p->x->iterations);
+    out->done = mx_min(p->committed_passes * p->waves, p->x->iterations);
     out->result = (int32_t)((p->x->source + p->committed_passes) % 2);
     out->block_bytes = mx_block_bytes(p->ring) + mx_block_bytes(p->staging);
 }

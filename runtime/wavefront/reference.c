@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/reference.h"
+#include "machine/minmax.h"
 
 #include "wavefront/kernel.h"
 
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 struct mx_wf_walk {
@@ -88,7 +88,7 @@ int mx_wf_walk_next(struct mx_wf_walk *w, const double **row) {
 }
 
 static void begin_walk(struct mx_wf_walk *w) {
-    w->waves = lesser(w->slots - 2, w->o.iterations - w->done);
+    w->waves = mx_min(w->slots - 2, w->o.iterations - w->done);
     w->loaded = w->given = 0;
 }
 
@@ -111,7 +111,7 @@ int mx_wf_walk_open(const struct mx_wf_walk_options *o, struct mx_wf_walk **out)
     w->rows = o->source->rows + 2;
     w->width = o->source->cols + 2;
     w->pitch_bytes = pitch(o->source->cols, o->align_bytes);
-    w->slots = lesser(o->iterations + 2, (int64_t)o->dram_bytes / (MX_WF_MATRICES * w->pitch_bytes));
+    w->slots = mx_min(o->iterations + 2, (int64_t)o->dram_bytes / (MX_WF_MATRICES * w->pitch_bytes));
     if (w->slots < 3) w->slots = 3;
     const struct mx_block_options b = {.budget = o->budget, .device = o->device};
     int err = mx_block_create(&b, (uint64_t)(MX_WF_MATRICES * w->slots * w->pitch_bytes), o->why, &w->block);

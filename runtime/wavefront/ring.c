@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/ring.h"
+#include "machine/minmax.h"
 
 #include <string.h>
 
 enum { CHUNK = 64 }; /* columns whose records stay in L1 while lane after lane is moved */
-
-static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Columns c..c+n-1 of lane k. */
 static void put(struct mx_wf_record *r, enum mx_wf_matrix m, int64_t k, int64_t c, int64_t n,
@@ -41,7 +39,7 @@ static void move_lane(const struct window *w, struct mx_wf_record *group, int64_
     const int n = mx_wf_row(g, w->m, w->rows->i, w->j, row, w->dram, pieces);
     int64_t at = w->j * g->nb;
     for (int p = 0; p < n; at += pieces[p++].cells) {
-        const int64_t from = greater(c0, at), upto = lesser(c1, at + pieces[p].cells);
+        const int64_t from = mx_max(c0, at), upto = mx_min(c1, at + pieces[p].cells);
         if (from >= upto) continue;
         double *cells = pieces[p].at + (from - at);
         if (w->out)
@@ -57,9 +55,9 @@ static void move_groups(const struct window *w) {
     const int64_t first = mx_wf_first_row(g, w->rows->i), n = mx_wf_end_row(g, w->rows->i) - first;
     for (int64_t from = 0; from < n; from += MX_WF_LANES) {
         struct mx_wf_record *group = w->rows->groups + from / MX_WF_LANES * mx_wf_records(g->cols);
-        const int64_t lanes = lesser(n - from, MX_WF_LANES);
+        const int64_t lanes = mx_min(n - from, MX_WF_LANES);
         for (int64_t c = t.c0; c < t.c1; c += CHUNK) {
-            const int64_t end = lesser(c + CHUNK, t.c1);
+            const int64_t end = mx_min(c + CHUNK, t.c1);
             for (int64_t k = 0; k < lanes; k++) move_lane(w, group, k, first + from + k - t.r0, c, end);
             for (int64_t k = lanes; k < MX_WF_LANES && !w->out; k++) zero(group, w->m, k, c, end - c);
         }

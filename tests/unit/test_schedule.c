@@ -723,10 +723,10 @@ static void compare_sweeps(const struct mx_problem *p, int64_t bt) {
     for (int64_t from = 0; from < levels; count++) {
         int64_t end = from + 1;
         while (end < levels && end - from < bt && !is_due(p, end)) end++;
-        cr_assert_eq(mx_min64(mx_sweep_end(p, from), from + bt), end);
+        cr_assert_eq(mx_min(mx_sweep_end(p, from), from + bt), end);
         found[end - from]++;
         last = from;
-        longest = mx_max64(longest, end - from);
+        longest = mx_max(longest, end - from);
         from = end;
     }
     for (int64_t l = 0; l < MOST_LEVELS; l++)
@@ -910,7 +910,7 @@ Test(schedule, overlapped_sums) {
         for (int64_t j = 0; j < c.count; j++) {
             int64_t span = mx_length(mx_lap_span(&c, j, levels));
             spans += span;
-            most = mx_max64(most, span);
+            most = mx_max(most, span);
             windows += mx_length(mx_lap_window(&c, j, level, levels));
         }
         cr_assert_eq(mx_lap_span_sum(&c, levels), spans);
@@ -1044,7 +1044,7 @@ Test(schedule, two_levels_at_a_time_reach_downwards) {
             cr_assert_eq(s[0].kind, s[1].kind);
             if (s[0].kind != MX_STEP_ADVANCE) continue;
             const struct mx_planes *one = s[0].touches, *two = s[1].touches;
-            const int64_t low = mx_min64(one[0].z0, one[1].z0), high = mx_max64(one[0].z1, one[1].z1);
+            const int64_t low = mx_min(one[0].z0, one[1].z0), high = mx_max(one[0].z1, one[1].z1);
             for (int array = 0; array < 2 && plan.bt >= 4; array++) {
                 cr_assert_eq(two[array].z0, low - p.h);
                 cr_assert_eq(two[array].z1, high);

@@ -263,7 +263,7 @@ Test(tune, iblock_stays_inside) {
         int64_t cores = pick(1, 32), max_iy = pick(1, 80), max_iz = pick(1, 500), nx = pick(1, 5000);
         struct mx_iblock b = mx_iblock_blk(nx, 8, cores, 256 << 10, max_iy, max_iz);
         cr_assert(b.iy >= 1 && b.iy <= max_iy && b.iz % cores == 0 && b.iz >= cores);
-        cr_assert(b.iz <= tune_max(max_iz, cores));
+        cr_assert(b.iz <= mx_max(max_iz, cores));
     }
 }
 
