@@ -30,19 +30,7 @@ uint32_t mx_field_align(const struct mx_run_field *f, const struct mx_backend *b
 /* ------------------------------------------------------------------ open */
 
 static int open_device(struct mx_run *r, const struct mx_run_field *f) {
-    const struct mx_options *o = &r->o;
-    struct mx_device_options d = {.size = sizeof d,
-                                  .backend = o->backend,
-                                  .path = f->path,
-                                  .queue_depth = (uint32_t)o->queue_depth,
-                                  .max_request_bytes = (uint32_t)o->request_bytes,
-                                  .workers = mx_run_workers(r),
-                                  .advice = o->advice,
-                                  .sqpoll = o->sqpoll,
-                                  .iopoll = o->iopoll,
-                                  .uncached = o->uncached,
-                                  .no_register = o->no_register,
-                                  .fault = o->fault};
+    const struct mx_device_options d = mx_run_device_options(r, f->path);
     return mx_device_open_file(f->npy.fd, &d, &r->why, &r->file[f->index]);
 }
 

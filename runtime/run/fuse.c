@@ -254,18 +254,8 @@ int mx_run_check_pending(struct mx_run *r) {
 }
 
 static int open_file(struct mx_run *r, struct mx_fuse_field *f) {
-    const struct mx_options *o = &r->o;
     struct mx_device_facts facts = {.size = sizeof facts};
-    struct mx_device_options d = {.size = sizeof d,
-                                  .backend = o->backend,
-                                  .path = f->field.path,
-                                  .queue_depth = (uint32_t)o->queue_depth,
-                                  .max_request_bytes = (uint32_t)o->request_bytes,
-                                  .sqpoll = o->sqpoll,
-                                  .iopoll = o->iopoll,
-                                  .uncached = o->uncached,
-                                  .no_register = o->no_register,
-                                  .fault = o->fault};
+    const struct mx_device_options d = mx_run_device_options(r, f->field.path);
     int err = mx_device_open_file(f->field.npy.fd, &d, &r->why, &f->device);
     if (err == 0) err = mx_buffer_open(f->device, MX_FILE_BUFFER, &r->why, &f->file);
     if (err < 0) return err;

@@ -861,7 +861,9 @@ static uint64_t stored_bytes(const struct mx_run *r) {
     return bytes;
 }
 
-uint32_t mx_run_workers(const struct mx_run *r) {
+/* Copying threads of a mapped backend, 0 = as many as it takes by itself: with an accelerator that computes
+ * elsewhere all threads of the plan, which have nothing else to do, and copy what goes through its bus. */
+static uint32_t workers(const struct mx_run *r) {
     const bool elsewhere = r->accel != NULL && !mx_accel_facts(r->accel)->here;
     if (r->o.workers > 0 || !elsewhere) return (uint32_t)r->o.workers;
     const int32_t threads = r->tuned.plan.threads; /* 0 = not known: as many as it takes by itself */
@@ -877,25 +879,30 @@ int mx_run_check_room(struct mx_run *r) {
     return known ? mx_device_check_room(&d, &r->why) : 0;
 }
 
+struct mx_device_options mx_run_device_options(const struct mx_run *r, const char *path) {
+    const struct mx_options *o = &r->o;
+    return (struct mx_device_options){.size = sizeof(struct mx_device_options),
+                                      .backend = o->backend,
+                                      .path = path,
+                                      .queue_depth = (uint32_t)o->queue_depth,
+                                      .max_request_bytes = (uint32_t)o->request_bytes,
+                                      .workers = workers(r),
+                                      .advice = o->advice,
+                                      .sqpoll = o->sqpoll,
+                                      .iopoll = o->iopoll,
+                                      .uncached = o->uncached,
+                                      .no_register = o->no_register,
+                                      .fault = o->fault};
+}
+
 static int open_device(struct mx_run *r) {
     const struct mx_options *o = &r->o;
-    struct mx_device_options d = {.size = sizeof d,
-                                  .backend = o->backend,
-                                  .path = o->path,
-                                  .expect_bytes = mx_run_has_store(r) ? 0 : stored_bytes(r),
-                                  .queue_depth = (uint32_t)o->queue_depth,
-                                  .max_request_bytes = (uint32_t)o->request_bytes,
-                                  .workers = mx_run_workers(r),
-                                  .advice = o->advice,
-                                  .sqpoll = o->sqpoll,
-                                  .iopoll = o->iopoll,
-                                  .uncached = o->uncached,
-                                  .no_register = o->no_register,
-                                  .force = o->force,
-                                  .resume = mx_run_has_store(r),
-                                  .keep = o->keep,
-                                  .fault = o->fault,
-                                  .no_lock = o->no_lock};
+    struct mx_device_options d = mx_run_device_options(r, o->path);
+    d.expect_bytes = mx_run_has_store(r) ? 0 : stored_bytes(r);
+    d.force = o->force;
+    d.resume = mx_run_has_store(r);
+    d.keep = o->keep;
+    d.no_lock = o->no_lock;
     int err = mx_device_open_waiting(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->report.device);
     /* Also of a quiet run: nobody's result goes without a word. */

@@ -202,9 +202,8 @@ int mx_run_take_field_files(struct mx_run *r);
 int mx_run_field_files_unchanged(struct mx_run *r, mx_why *why);
 /* Of a dry run: is there room for the Buffers, which mx_run_open_store would refuse to be without? */
 int mx_run_check_room(struct mx_run *r);
-/* Copying threads of a mapped backend, 0 = as many as it takes by itself: with an accelerator that computes
- * elsewhere all threads of the plan, which have nothing else to do, and copy what goes through its bus. */
-uint32_t mx_run_workers(const struct mx_run *r);
+/* How the run opens a device at a path: its store, or a file of a user. */
+struct mx_device_options mx_run_device_options(const struct mx_run *r, const char *path);
 /* What the device of the Buffers moved, and those of the files. Times are those of whichever took longest. */
 void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
 int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's; r->o.problem has them then */
