@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
+#include "machine/clock.h"
 #include "machine/machine.h"
 #include "stencil/stencil.h"
 

@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
+#include "machine/clock.h"
 #include "observe/timeline.h"
 #include "run/request.h"
 #include "schedule/schedule.h"

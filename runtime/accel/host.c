@@ -8,6 +8,7 @@
  * when the thread gets a core is no matter of a bus, whose copies follow one another without a stop.
  */
 #include "accel/accel.h"
+#include "machine/clock.h"
 
 #include "machine/machine.h"
 
@@ -55,12 +56,6 @@ struct host {
 };
 
 /* ---- the bus */
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void sleep_until(double s) {
     const struct timespec t = {.tv_sec = (time_t)s, .tv_nsec = (long)((s - (double)(time_t)s) * 1e9)};
@@ -130,7 +125,7 @@ static void *work(void *argument) {
 }
 
 static int hand_over(struct lane *l, const struct mx_accel_span *span, size_t n, mx_why *why) {
-    struct job job = {malloc((n > 0 ? n : 1) * sizeof *span), n, now_s()};
+    struct job job = {malloc((n > 0 ? n : 1) * sizeof *span), n, mx_clock_s()};
     if (job.span == NULL) return mx_fail(why, -ENOMEM, "no memory for a copy");
     memcpy(job.span, span, n * sizeof *span);
     pthread_mutex_lock(&l->lock);

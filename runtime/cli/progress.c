@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/progress.h"
 #include "execute/execute.h"
+#include "machine/clock.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 
 #include "cli/options.h"
 
+#include "machine/clock.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -34,14 +35,13 @@ static atomic_uint patience_s = USUAL_PATIENCE_S;
 /* timeout(1) and batch systems signal a process and then its whole group, so that one wish comes twice at
  * once; a second one that comes later means it. */
 static void on_stop(int number) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (mx_stop && now.tv_sec - stopped_s > 1) {
+    const time_t now_s = (time_t)(mx_clock_ns() / 1000000000u);
+    if (mx_stop && now_s - stopped_s > 1) {
         signal(number, SIG_DFL);
         raise(number);
     }
     if (!mx_stop) {
-        stopped_s = now.tv_sec;
+        stopped_s = now_s;
         if (preparing) alarm(patience_s);
     }
     mx_stop = 1;

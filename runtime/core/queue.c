@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/clock.h"
 #include "core/integrity.h"
 #include "core/queue_private.h"
+#include "machine/clock.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -148,7 +148,7 @@ int mx_queue_write_error(struct mx_queue *q) {
 
 void mx_queue_counters(struct mx_queue *q, struct mx_counters *out) {
     pthread_mutex_lock(&q->lock);
-    uint64_t now = mx_now_ns();
+    uint64_t now = mx_clock_ns();
     count_time(q, false, now);
     count_time(q, true, now);
     *out = q->counters;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* queue_mapped.c - the copying threads of the mapped style. */
-#include "core/clock.h"
 #include "core/queue_private.h"
+#include "machine/clock.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static bool brings_in(const struct mx_queue *q, const mx_ticket *t) {
 /* Lock held; one ticket's pieces, together about max_request_bytes. */
 static void take_batch(struct mx_queue *q, struct batch *b) {
     mx_ticket *ticket = q->head;
-    uint64_t bytes = 0, now = mx_now_ns();
+    uint64_t bytes = 0, now = mx_clock_ns();
     b->n = 0;
     b->ahead = (struct piece){0};
     while (b->n < MOST_PIECES && bytes < q->setup.max_request_bytes && q->head == ticket &&
@@ -108,7 +108,7 @@ static void move_batch(struct mx_queue *q, const struct batch *b, int *errors) {
 }
 
 static void finish_batch(struct mx_queue *q, const struct batch *b, const int *errors) {
-    uint64_t now = mx_now_ns();
+    uint64_t now = mx_clock_ns();
     bool write = b->pieces[0].ticket->write;
     pthread_mutex_lock(&q->lock);
     for (unsigned i = 0; i < b->n; i++) {

@@ -9,8 +9,8 @@
  * ignored. The thread sleeps on the queue's condition when nothing is to be done and in the backend's reap
  * when something is in flight.
  */
-#include "core/clock.h"
 #include "core/queue_private.h"
+#include "machine/clock.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -163,7 +163,7 @@ static void refused(struct mx_queue *q, uint32_t first, int err, uint64_t now) {
 
 static void submit(struct mx_queue *q) {
     struct transfer *t = q->transfer;
-    uint64_t now = mx_now_ns();
+    uint64_t now = mx_clock_ns();
     uint32_t n = gather(t, now), done = 0;
     while (done < n) {
         int taken = q->setup.backend->submit(q->setup.state, t->batch + done, n - done);
@@ -237,7 +237,7 @@ static void complete(struct mx_queue *q, const struct mx_completion *c, uint64_t
 /* Nothing more will come of the backend, and it is drained: no request can write to DRAM any more. */
 static void give_up(struct mx_queue *q, int err) {
     struct transfer *t = q->transfer;
-    uint64_t now = mx_now_ns();
+    uint64_t now = mx_clock_ns();
     t->broken = err;
     for (uint32_t i = 0; i < q->setup.depth; i++) {
         if (t->slots[i].state == SLOT_FREE) continue;
@@ -265,7 +265,7 @@ static void sleep_until_ready(const struct transfer *t) {
     for (uint32_t i = 0; i < t->n_waiting; i++)
         if (t->slots[t->waiting[i]].not_before_ns < when) when = t->slots[t->waiting[i]].not_before_ns;
     if (when < t->not_before_ns) when = t->not_before_ns;
-    if (t->n_waiting > 0 && when > mx_now_ns()) sleep_until(when);
+    if (t->n_waiting > 0 && when > mx_clock_ns()) sleep_until(when);
 }
 
 static void reap(struct mx_queue *q) {
@@ -275,7 +275,7 @@ static void reap(struct mx_queue *q) {
         return;
     }
     int n = q->setup.backend->reap(q->setup.state, 1, q->setup.depth, t->completions);
-    uint64_t now = mx_now_ns();
+    uint64_t now = mx_clock_ns();
     pthread_mutex_lock(&q->lock);
     for (int i = 0; i < n; i++) complete(q, &t->completions[i], now);
     pthread_mutex_unlock(&q->lock);

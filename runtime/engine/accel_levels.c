@@ -9,6 +9,7 @@
 #include "engine/accel_after.h"
 #include "engine/accel_text.h"
 #include "engine/work.h"
+#include "machine/clock.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -38,12 +39,6 @@ struct mx_engine {
 };
 
 /* ---- launches */
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static bool same_geometry(const struct mx_engine *e, const struct mx_view *v) {
     return e->built && e->view.plane_pitch_bytes == v->plane_pitch_bytes &&
@@ -197,11 +192,11 @@ static int try_both(mx_engine *e, const struct mx_advance *a) {
     uint64_t took_ns[2] = {0, 0};
     int err = mx_accel_wait(e->accel, MX_ACCEL_WORK, e->launched);
     for (int i = 0; i < TRIALS && err == 0; i++) {
-        const uint64_t begin = now_ns();
+        const uint64_t begin = mx_clock_ns();
         err = i % 2 == 0 ? launch_planes(e, a, 0, one.z0, one.z0 + planes, false)
                          : launch_two(e, a, 0, false, planes);
         if (err == 0) err = mx_accel_wait(e->accel, MX_ACCEL_WORK, e->launched);
-        took_ns[i % 2] = now_ns() - begin;
+        took_ns[i % 2] = mx_clock_ns() - begin;
     }
     e->fuse = took_ns[1] < 2 * took_ns[0] ? 2 : 1;
     return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/team.h"
+#include "machine/clock.h"
 
 #include "machine/machine.h"
 #include <errno.h>
@@ -44,18 +45,12 @@ void mx_wait_round(unsigned *rounds) {
     }
 }
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* The next job of a run follows in well under a millisecond as a rule. A core that sleeps meanwhile takes
  * long to wake, above all a virtual one: whoever has nothing to do looks for it a while, and gives the core
  * to any other thread that wants it, such as the one that gives out jobs. */
 static void look_for_job(mx_team *team, uint64_t seen) {
-    const int64_t end = now_ns() + LOOK_NS;
-    while (atomic_load_explicit(&team->generation, memory_order_relaxed) == seen && now_ns() < end)
+    const uint64_t end = mx_clock_ns() + LOOK_NS;
+    while (atomic_load_explicit(&team->generation, memory_order_relaxed) == seen && mx_clock_ns() < end)
         sched_yield();
 }
 

@@ -17,6 +17,7 @@
  * together. Fields of C have a ring and a Buffer each, and are only read.
  */
 #include "execute/exchange.h"
+#include "machine/clock.h"
 #include "machine/minmax.h"
 
 #include "core/device.h"
@@ -139,12 +140,6 @@ struct run {
     struct mx_exchange *exchange; /* NULL = no neighbours */
     bool given_up;                /* what neighbours send is not waited for any more */
 };
-
-uint64_t mx_clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static int64_t steps_of(const struct run *r, int64_t levels) {
     return levels / mx_levels_a_step(r->x->problem);

@@ -167,8 +167,6 @@ int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx
 /* The side file of seams that a shape needs; 0 = none. */
 int64_t mx_execute_seam_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 
-uint64_t mx_clock_ns(void); /* CLOCK_MONOTONIC */
-
 /* Recomputes nt steps plainly (triple loops of the plain kernel or of the system's row functions, one
  * plane-deep level after the other, streaming where the grid does not fit in `budget`) and compares bit by
  * bit with `result`, of pairs also the other array with `partner`. 0 = equal, 1 = different (why names the

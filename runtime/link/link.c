@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* link.c - what all links share: collectives, and messages that are posted and done by threads. */
 #include "link/link.h"
+#include "machine/clock.h"
 
 #include "machine/bell.h"
 #include "machine/machine.h"
@@ -421,25 +422,19 @@ int mx_link_heard(mx_link *l, bool wait, int64_t *word, mx_why *why) {
 
 /* ------------------------------------------------------------------ what it does */
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* A byte there and back: seconds, the least of some. */
 static int turn_around(mx_link *l, int peer, int times, mx_why *why, double *seconds) {
     char byte = 0;
     *seconds = 1e9;
     for (int i = 0; i < times; i++) {
-        const double begin = now_s();
+        const double begin = mx_clock_s();
         int err = l->rank < peer ? give(l, peer, MX_CHANNEL_RUN, &byte, 1, why)
                                  : take(l, peer, MX_CHANNEL_RUN, &byte, 1, why);
         if (err == 0)
             err = l->rank < peer ? take(l, peer, MX_CHANNEL_RUN, &byte, 1, why)
                                  : give(l, peer, MX_CHANNEL_RUN, &byte, 1, why);
         if (err < 0) return err;
-        const double s = now_s() - begin;
+        const double s = mx_clock_s() - begin;
         if (s < *seconds) *seconds = s;
     }
     return 0;
@@ -453,13 +448,13 @@ static int both_ways(mx_link *l, int peer, char *data, size_t bytes, mx_why *why
     *seconds = 1e9;
     for (int i = 0; i < 2; i++) {
         int err = turn_around(l, peer, 1, why, &nothing);
-        const double begin = now_s();
+        const double begin = mx_clock_s();
         if (err == 0) err = mx_link_receive(l, end, &in, 1, TRIAL_PIECE_BYTES, why);
         if (err == 0) err = mx_link_send(l, end, &out, 1, TRIAL_PIECE_BYTES, INT64_MAX, why);
         if (err == 0) err = mx_link_received(l, end, INT64_MAX, true, why);
         if (err >= 0) err = mx_link_sent(l, end, true, why);
         if (err < 0) return err;
-        const double s = now_s() - begin;
+        const double s = mx_clock_s() - begin;
         if (s < *seconds) *seconds = s;
     }
     return 0;

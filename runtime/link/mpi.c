@@ -3,6 +3,7 @@
  * the one of the launcher: environment variables say which that is. */
 #include "link/link.h"
 #include "link/mpi_module.h"
+#include "machine/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -127,12 +128,6 @@ struct mpi {
 enum { TAG_ENDS = 2 * MX_CHANNELS };
 static const double send_s = 1, receive_s = 5, meet_s = 10, end_most_s = 60;
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL); }
 
 static int mpi_open(mx_why *why, void **state, int *rank, int *ranks) {
@@ -165,12 +160,12 @@ static int over(const struct mpi *m) {
 /* The memory of a transfer that is given up is somebody else's soon: MPI is to have done with it, in bounded
  * time. */
 static void give_up(struct mpi *m, void *transfer, bool sends) {
-    const double end_s = now_s() + (sends ? send_s : receive_s);
+    const double end_s = mx_clock_s() + (sends ? send_s : receive_s);
     for (bool done = false; !done;) {
         pthread_mutex_lock(&m->lock);
         done = m->module->give_up(transfer);
         if (!done) m->module->drain();
-        if (!done && now_s() > end_s) m->module->forget(transfer), done = true;
+        if (!done && mx_clock_s() > end_s) m->module->forget(transfer), done = true;
         pthread_mutex_unlock(&m->lock);
         if (!done) rest();
     }
@@ -182,12 +177,6 @@ static void give_up(struct mpi *m, void *transfer, bool sends) {
  * look that finds an eighth to a quarter of what may be under way comes neither too early nor too late. */
 enum { LOOKS = 200, FEW_LOOKS = 20, SHORT_BYTES = 64 << 10 };
 enum { LEAST_REST_NS = 50000, MOST_REST_NS = 1000000, MOST_REST_STILL_NS = 2000000 };
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* Lock held, as in all of these. */
 static void look_at(struct mpi *m, struct wait *w, bool *any) {
@@ -210,7 +199,7 @@ static void look_at_all(struct mpi *m) {
         struct wait *w = *at;
         look_at(m, w, &moved);
         w->ended = w->done == 0 ? ended : 0;
-        w->due_ns = now_ns() + w->pace.ns;
+        w->due_ns = (int64_t)mx_clock_ns() + w->pace.ns;
         const bool leaves = w->done != 0 || w->ended < 0;
         through |= leaves;
         if (leaves)
@@ -231,7 +220,7 @@ static void rest_until_due(struct mpi *m) {
 }
 
 static void wait_among_others(struct mpi *m, struct wait *w) {
-    w->due_ns = now_ns() + w->pace.ns;
+    w->due_ns = (int64_t)mx_clock_ns() + w->pace.ns;
     w->next = m->waiting;
     m->waiting = w;
     if (m->looking) pthread_cond_signal(&m->sooner);
@@ -326,7 +315,7 @@ static bool meet(struct mpi *m, double end_s, int *value) {
     while (met == 0) {
         m->module->drain();
         met = m->module->met(&most);
-        if (met == 0 && now_s() > end_s) return false;
+        if (met == 0 && mx_clock_s() > end_s) return false;
         if (met == 0) rest();
     }
     if (met > 0) *value = most;
@@ -338,13 +327,13 @@ static bool meet(struct mpi *m, double end_s, int *value) {
  * of MPI_Abort. */
 static void mpi_leave(void *state, int status, bool stopped) {
     struct mpi *m = state;
-    const double end_s = now_s() + meet_s;
+    const double end_s = mx_clock_s() + meet_s;
     fflush(NULL);
     mpi_stop(m);
     pthread_mutex_lock(&m->lock);
     bool met = meet(m, end_s, &status);
-    const double sent_s = now_s() + send_s;
-    while (met && m->module->drain() > 0 && now_s() < sent_s) rest();
+    const double sent_s = mx_clock_s() + send_s;
+    while (met && m->module->drain() > 0 && mx_clock_s() < sent_s) rest();
     int left = met ? stopped || m->module->drain() > 0 : 1;
     if (met) met = meet(m, end_s, &left);
     signal(SIGALRM, SIG_DFL);

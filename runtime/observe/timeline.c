@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "observe/timeline.h"
+#include "machine/clock.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "observe/usage.h"
@@ -73,13 +74,11 @@ struct mx_timeline {
     uint64_t residency_due_ns;
 };
 
-static uint64_t clock_ns(clockid_t clock) {
+static uint64_t cpu_ns(void) {
     struct timespec t;
-    clock_gettime(clock, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-static uint64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 /* ------------------------------------------------------------------ where the figures come from */
 
@@ -209,8 +208,8 @@ static void write_header(mx_timeline *t) {
 }
 
 static void write_residency(mx_timeline *t, bool last) {
-    uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    if (t->residency == BY_NOTHING || (now_ns() < t->residency_due_ns && !last)) return;
+    uint64_t begin_ns = cpu_ns();
+    if (t->residency == BY_NOTHING || (mx_clock_ns() < t->residency_due_ns && !last)) return;
     fprintf(t->file, ",\"r\":[");
     for (int b = 0; b < t->o.n_buffers; b++) {
         fprintf(t->file, b == 0 ? "[" : ",[");
@@ -218,8 +217,8 @@ static void write_residency(mx_timeline *t, bool last) {
         fprintf(t->file, "]");
     }
     fprintf(t->file, "]");
-    uint64_t cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-    t->residency_due_ns = now_ns() + RESIDENCY_SHARE * cost_ns - cost_ns;
+    uint64_t cost_ns = cpu_ns() - begin_ns;
+    t->residency_due_ns = mx_clock_ns() + RESIDENCY_SHARE * cost_ns - cost_ns;
 }
 
 static void count(const mx_timeline *t, struct mx_counters *out) {
@@ -257,9 +256,8 @@ static void write_sample(mx_timeline *t, bool last) {
                                          m.cache_bytes,
                                          m.dirty_bytes,
                                          m.writeback_bytes};
-    fprintf(t->file, "{\"s\":[%.4f,%.3f,%.3f,%.5f", (double)(now_ns() - t->start_ns) * 1e-9,
-            (double)u.user_us * 1e-6, (double)u.system_us * 1e-6,
-            (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) * 1e-9);
+    fprintf(t->file, "{\"s\":[%.4f,%.3f,%.3f,%.5f", (double)(mx_clock_ns() - t->start_ns) * 1e-9,
+            (double)u.user_us * 1e-6, (double)u.system_us * 1e-6, (double)cpu_ns() * 1e-9);
     for (int i = 0; i < N_COLUMNS - N_SECONDS; i++) fprintf(t->file, ",%llu", (unsigned long long)v[i]);
     fprintf(t->file, "]");
     write_residency(t, last);
@@ -368,7 +366,7 @@ static void *sampler(void *argument) {
         pthread_mutex_lock(&t->files_lock);
         write_sample(t, stop);
         pthread_mutex_unlock(&t->files_lock);
-        uint64_t late = (uint64_t)((double)(now_ns() - t->start_ns) * 1e-9 / t->o.interval_s);
+        uint64_t late = (uint64_t)((double)(mx_clock_ns() - t->start_ns) * 1e-9 / t->o.interval_s);
         if (late > k) k = late; /* a slow sample is not made good by a burst */
     }
     return NULL;
@@ -442,7 +440,7 @@ int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx
     t->start_usage = mx_usage_now(&t->usage);
     t->start_counters.size = sizeof t->start_counters;
     count(t, &t->start_counters);
-    t->start_ns = now_ns();
+    t->start_ns = mx_clock_ns();
     err = open_file("timeline", t->o.path, why, &t->file);
     if (err == 0) err = open_file("trace", t->o.trace_path, why, &t->trace);
     if (err == 0 && t->trace != NULL) begin_trace(t);

@@ -3,6 +3,7 @@
 #include "run/phases.h"
 #include "core/device.h"
 #include "grid/array.h"
+#include "machine/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

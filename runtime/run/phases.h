@@ -3,9 +3,8 @@
 #ifndef MX_RUN_PHASES_H
 #define MX_RUN_PHASES_H
 
+#include "machine/clock.h"
 #include "run/run.h"
-
-static inline double mx_seconds_since(uint64_t begin_ns) { return (double)(mx_clock_ns() - begin_ns) * 1e-9; }
 
 /* What happens at steps and planes besides the computation: sources, traces, norms, sides? */
 bool mx_run_asks(const struct mx_run *r);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "machine/clock.h"
 #include "run/folder.h"
 #include "run/run.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run.c - runs as memext.h has them: options in, a thread, progress, a report. */
 #include "run/run.h"
+#include "machine/clock.h"
 
 #include "core/device.h"
 #include "machine/machine.h"

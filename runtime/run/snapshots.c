@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "grid/array.h"
+#include "machine/clock.h"
 #include "machine/file.h"
 #include "run/run.h"
 

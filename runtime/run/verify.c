@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* verify.c - --verify: the result beside the plain computation. Of ranks rank 0 gets the result of all in
  * DRAM and computes it there once more. */
+#include "machine/clock.h"
 #include "run/phases.h"
 
 #include <string.h>

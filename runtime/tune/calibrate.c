@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A short measurement of what predictions rest on: the device through the public API, and both engines. */
+#include "machine/clock.h"
 #include "tune/search.h"
 
 #include "execute/execute.h"

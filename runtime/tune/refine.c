@@ -8,6 +8,7 @@
  * so far, the ratios of neighbouring runs are compared, and it must win by more than their noise. The winner
  * meets the engine's own choice once more at the end.
  */
+#include "machine/clock.h"
 #include "tune/search.h"
 
 #include "execute/execute.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a request to a plan: every algorithm that may be used is tuned, the predicted fastest wins. */
+#include "machine/clock.h"
 #include "tune/search.h"
 
 #include "execute/execute.h"

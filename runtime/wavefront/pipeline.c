@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/pipeline.h"
+#include "machine/clock.h"
 #include "machine/minmax.h"
 
 #include "machine/machine.h"
@@ -70,12 +71,6 @@ struct pipeline {
     bool all_stored;
     int64_t updates;
 };
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ------------------------------------------------------------------ the end, wanted or not */
 
@@ -149,13 +144,13 @@ static bool await(struct worker *w, int64_t stage, int64_t task, int64_t t) {
         if (atomic_load(progress) >= value) return true;
         relax();
     }
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     pthread_mutex_lock(&p->lock);
     atomic_fetch_add(&p->sleepers, 1);
     while (atomic_load(progress) < value && !atomic_load(&p->over)) pthread_cond_wait(&p->changed, &p->lock);
     atomic_fetch_sub(&p->sleepers, 1);
     pthread_mutex_unlock(&p->lock);
-    w->wait_ns += now_ns() - begin;
+    w->wait_ns += mx_clock_ns() - begin;
     return atomic_load(progress) >= value;
 }
 
@@ -190,7 +185,7 @@ static int start_load(struct pipeline *p, int64_t tile, struct load *l) {
     const struct mx_wf_execution *x = p->x;
     const int64_t row = tile / p->g->tile_cols, j = tile % p->g->tile_cols;
     const int64_t pass = row / p->g->tile_rows, i = row % p->g->tile_rows;
-    *l = (struct load){.begin_ns = now_ns()};
+    *l = (struct load){.begin_ns = mx_clock_ns()};
     for (int m = 0; m < MX_WF_MATRICES; m++) {
         mx_buffer *b = m == MX_WF_ZA ? x->data[(x->source + pass) % 2] : x->fixed[m];
         int64_t n = mx_wf_spans(p->g, (enum mx_wf_matrix)m, i, j, set_of(p, tile, m), p->load_spans);
@@ -210,7 +205,7 @@ static int finish_load(struct pipeline *p, int64_t tile, struct load *l) {
         bytes += (uint64_t)mx_wf_tile_bytes(p->g, (enum mx_wf_matrix)m, row % p->g->tile_rows, j);
         if (err < 0 && first == 0) fail_transfer(p, first = err, false, m, row, j);
     }
-    report(p, "load", l->begin_ns, now_ns(), bytes, row, j);
+    report(p, "load", l->begin_ns, mx_clock_ns(), bytes, row, j);
     return first;
 }
 
@@ -253,9 +248,9 @@ static void *read_ahead(void *argument) {
 static int commit_pass(struct pipeline *p, int64_t pass) {
     const struct mx_wf_execution *x = p->x;
     const int64_t done = mx_min((pass + 1) * p->waves, x->iterations);
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     int err = x->commit == NULL ? 0 : x->commit(x->context, done, (int32_t)((x->source + pass + 1) % 2));
-    report(p, "commit", begin, now_ns(), (uint64_t)done, 0, -1);
+    report(p, "commit", begin, mx_clock_ns(), (uint64_t)done, 0, -1);
     return err;
 }
 
@@ -304,7 +299,7 @@ static void *write_behind(void *argument) {
         if (!any) return NULL;
         int err = mx_wait(s.ticket);
         if (err < 0) fail_transfer(p, err, true, MX_WF_ZA, s.row, s.j);
-        report(p, "store", s.begin_ns, now_ns(),
+        report(p, "store", s.begin_ns, mx_clock_ns(),
                (uint64_t)mx_wf_tile_bytes(p->g, MX_WF_ZA, s.row % p->g->tile_rows, s.j), s.row, s.j);
         if (err == 0 && count_store(p, &s) && !atomic_load(&p->over)) end_pass(p);
     }
@@ -314,12 +309,12 @@ static void *write_behind(void *argument) {
 
 static bool take_tile(struct worker *w, int64_t tile) {
     struct pipeline *p = w->p;
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     pthread_mutex_lock(&p->lock);
     while (p->loaded <= tile && !atomic_load(&p->over)) pthread_cond_wait(&p->changed, &p->lock);
     const bool there = p->loaded > tile;
     pthread_mutex_unlock(&p->lock);
-    w->wait_ns += now_ns() - begin;
+    w->wait_ns += mx_clock_ns() - begin;
     return there;
 }
 
@@ -329,10 +324,10 @@ static bool unpack_row(struct worker *w, int64_t row) {
     for (int64_t j = 0; j < p->g->tile_cols; j++) {
         const int64_t tile = row * p->g->tile_cols + j;
         if (is_over(p) || !take_tile(w, tile)) return false;
-        const uint64_t begin = now_ns();
+        const uint64_t begin = mx_clock_ns();
         for (int m = 0; m < MX_WF_MATRICES; m++)
             mx_wf_unpack(&rows, (enum mx_wf_matrix)m, j, set_of(p, tile, m), row < p->g->tile_rows);
-        w->copy_ns += now_ns() - begin;
+        w->copy_ns += mx_clock_ns() - begin;
         pthread_mutex_lock(&p->lock);
         p->used[tile % p->x->plan->ahead]++;
         pthread_cond_broadcast(&p->changed);
@@ -394,14 +389,14 @@ static bool advance_row(struct worker *w, int64_t row, int64_t wave, struct mx_w
     struct pipeline *p = w->p;
     const int64_t i = row % p->g->tile_rows, n = make_groups(p, row, groups);
     const int64_t end = mx_wf_end(p->g->cols, n);
-    const uint64_t begin = now_ns(), waited = w->wait_ns;
+    const uint64_t begin = mx_clock_ns(), waited = w->wait_ns;
     for (int64_t t = 0; t < end; t += CHUNK) {
         const int64_t t1 = mx_min(t + CHUNK, end);
         if (is_over(p) || !may_advance(w, i, wave, t1)) return false;
         mx_wf_advance(groups, n, t, t1);
         publish(w, mark(p, w->stage, wave, t1));
     }
-    const uint64_t ended = now_ns();
+    const uint64_t ended = mx_clock_ns();
     const int64_t cells = (mx_wf_end_row(p->g, i) - mx_wf_first_row(p->g, i)) * p->g->cols;
     w->update_ns += ended - begin - (w->wait_ns - waited);
     report(p, "advance", begin, ended, (uint64_t)cells, row, -1);
@@ -412,13 +407,13 @@ static bool advance_row(struct worker *w, int64_t row, int64_t wave, struct mx_w
 /* Staging for a tile that is to be written, once the Buffer may be overwritten. -1: it is over. */
 static int64_t take_slot(struct worker *w, int64_t pass) {
     struct pipeline *p = w->p;
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     pthread_mutex_lock(&p->lock);
     while ((p->committed_passes < pass || p->n_free == 0) && !atomic_load(&p->over))
         pthread_cond_wait(&p->changed, &p->lock);
     const int64_t slot = atomic_load(&p->over) ? -1 : p->free_slots[--p->n_free];
     pthread_mutex_unlock(&p->lock);
-    w->wait_ns += now_ns() - begin;
+    w->wait_ns += mx_clock_ns() - begin;
     return slot;
 }
 
@@ -426,7 +421,7 @@ static bool post_store(struct worker *w, int64_t row, int64_t j, int64_t slot, s
     struct pipeline *p = w->p;
     const struct mx_wf_execution *x = p->x;
     const int64_t pass = row / p->g->tile_rows, i = row % p->g->tile_rows;
-    struct store s = {.slot = slot, .row = row, .j = j, .begin_ns = now_ns()};
+    struct store s = {.slot = slot, .row = row, .j = j, .begin_ns = mx_clock_ns()};
     const int64_t n = mx_wf_spans(p->g, MX_WF_ZA, i, j, p->stores + slot * p->store_bytes, spans);
     int err = mx_buffer_write(x->data[(x->source + pass + 1) % 2], spans, (size_t)n, &s.ticket);
     if (err < 0) return fail_transfer(p, err, true, MX_WF_ZA, row, j), false;
@@ -443,9 +438,9 @@ static bool store_row(struct worker *w, int64_t row, struct mx_span *spans) {
     for (int64_t j = 0; j < p->g->tile_cols; j++) {
         const int64_t slot = take_slot(w, row / p->g->tile_rows);
         if (slot < 0) return false;
-        const uint64_t begin = now_ns();
+        const uint64_t begin = mx_clock_ns();
         mx_wf_pack(&rows, j, p->stores + slot * p->store_bytes);
-        w->copy_ns += now_ns() - begin;
+        w->copy_ns += mx_clock_ns() - begin;
         if (!post_store(w, row, j, slot, spans)) return false;
     }
     return true;
@@ -597,7 +592,7 @@ int mx_wf_execute(const struct mx_wf_execution *x, mx_why *why, struct mx_wf_exe
                          .passes = (x->iterations + plan->waves - 1) / plan->waves,
                          .slots = mx_wf_slots(plan),
                          .threads = plan->threads};
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     *out = (struct mx_wf_executed){.result = x->source};
     p.stages_a_pass = p.g->tile_rows + p.waves;
     p.end = mx_wf_end(p.g->cols, (p.g->mb - 1) / MX_WF_LANES + 1) + 1;
@@ -612,6 +607,6 @@ int mx_wf_execute(const struct mx_wf_execution *x, mx_why *why, struct mx_wf_exe
         if (err == -EINTR && why != NULL) why->text[0] = 0;
     }
     free_pipeline(&p);
-    out->total_ns = now_ns() - begin;
+    out->total_ns = mx_clock_ns() - begin;
     return err;
 }

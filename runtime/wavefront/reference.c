@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/reference.h"
+#include "machine/clock.h"
 #include "machine/minmax.h"
 
 #include "wavefront/kernel.h"
@@ -132,12 +133,6 @@ void mx_wf_walk_close(struct mx_wf_walk *w) {
 
 /* ---- in memory */
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int fill(struct mx_wf_sequential *s, double *const matrices[MX_WF_MATRICES]) {
     const int64_t rows = s->source->rows + 2, width = s->source->cols + 2;
     int err = 0;
@@ -171,11 +166,11 @@ int mx_wf_run_sequential(struct mx_wf_sequential *s) {
     int err = mx_block_create(&b, (uint64_t)(MX_WF_MATRICES * cells) * sizeof(double), s->why, &s->block);
     if (err < 0) return err;
     for (int m = 0; m < MX_WF_MATRICES; m++) z[m] = (double *)mx_block_data(s->block) + m * cells;
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     err = fill(s, z);
-    const uint64_t filled = now_ns();
+    const uint64_t filled = mx_clock_ns();
     if (err == 0) err = loop(s, z);
     s->fill_ns = filled - begin;
-    s->loop_ns = now_ns() - filled;
+    s->loop_ns = mx_clock_ns() - filled;
     return err;
 }

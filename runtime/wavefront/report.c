@@ -3,6 +3,7 @@
 #include "wavefront/run_private.h"
 
 #include "core/device.h"
+#include "machine/clock.h"
 #include "wavefront/kernel.h"
 
 #include <errno.h>
@@ -184,9 +185,6 @@ static json_t *json_seconds(const double seconds[MX_WF_MATRICES]) {
 }
 
 static void put_measurement(json_t *o, const mx_wf_run *r) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     const double seconds = seconds_of(r);
     put_real(o, "seconds", seconds);
     put_real(o, "seconds_per_wave", iterations_made(r) > 0 ? seconds / (double)iterations_made(r) : 0);
@@ -196,7 +194,7 @@ static void put_measurement(json_t *o, const mx_wf_run *r) {
     put(o, "preprocess", json_seconds(r->converted_s));
     put(o, "postprocess", json_seconds(r->written_s));
     put_real(o, "verify_seconds", r->verify_seconds);
-    put_real(o, "wall_seconds", (double)(ns - r->begin_ns) * 1e-9);
+    put_real(o, "wall_seconds", mx_seconds_since(r->begin_ns));
     put_real(o, "updates_per_second", rate(r));
     put_whole(o, "updates", r->executed.updates);
     put_whole(o, "steps_done", r->first + iterations_made(r));

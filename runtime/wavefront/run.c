@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run.c - the phases of a wavefront run. */
+#include "machine/clock.h"
 #include "wavefront/run_private.h"
 
 #include "core/device.h"
@@ -13,14 +14,6 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static double seconds_since(uint64_t begin) { return (double)(now_ns() - begin) * 1e-9; }
-
 int mx_wf_run_create(const struct mx_wf_options *options, const atomic_int *stop,
                      void (*progress)(void *context, const char *label, int64_t done, int64_t total),
                      void *context, mx_why *why, mx_wf_run **out) {
@@ -30,7 +23,7 @@ int mx_wf_run_create(const struct mx_wf_options *options, const atomic_int *stop
     r->stop = stop;
     r->progress = progress;
     r->context = context;
-    r->begin_ns = now_ns();
+    r->begin_ns = mx_clock_ns();
     r->verified = -1;
     r->json.fd = r->timeline_file.fd = r->trace_file.fd = -1;
     for (int m = 0; m < MX_WF_MATRICES; m++) r->outputs[m].fd = r->source.files[m].fd = -1;
@@ -104,7 +97,7 @@ static struct mx_wf_conversion conversion(mx_wf_run *r, enum mx_wf_matrix m, mx_
 }
 
 static int initialise(mx_wf_run *r) {
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     int err = mx_device_take(r->device, &r->why); /* what can be refused was */
     if (err == 0 && !r->resumed) err = begin_note(r);
     snprintf(r->note.backend, sizeof r->note.backend, "%s", r->backend->name);
@@ -112,13 +105,13 @@ static int initialise(mx_wf_run *r) {
     for (int m = 0; m < MX_WF_MATRICES && err == 0 && !r->resumed; m++) {
         const struct mx_wf_conversion c =
             conversion(r, (enum mx_wf_matrix)m, m == MX_WF_ZA ? r->data[0] : r->fixed[m]);
-        const uint64_t one = now_ns();
+        const uint64_t one = mx_clock_ns();
         err = mx_wf_store_matrix(&c, &r->source);
-        r->converted_s[m] = seconds_since(one);
+        r->converted_s[m] = mx_seconds_since(one);
         on_progress(r, m + 1);
     }
     if (err == 0 && !r->resumed && r->device_facts.durable) err = commit(r, 0, 0);
-    r->init_seconds = seconds_since(begin);
+    r->init_seconds = mx_seconds_since(begin);
     return err;
 }
 
@@ -301,13 +294,13 @@ static int verify(mx_wf_run *r) {
                                          .progress = on_progress,
                                          .context = r,
                                          .why = &r->why};
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     begin_phase(r, "verify", r->o.iterations * r->source.rows * r->source.cols);
     const struct mx_wf_conversion c = conversion(r, MX_WF_ZA, r->data[r->executed.result]);
     int err = mx_wf_walk_open(&o, &v.walk);
     if (err == 0) err = mx_wf_fetch_matrix(&c, compare_rows, &v);
     mx_wf_walk_close(v.walk);
-    r->verify_seconds = seconds_since(begin);
+    r->verify_seconds = mx_seconds_since(begin);
     if (err < 0) return err;
     r->verified = !v.different;
     if (v.different)
@@ -346,19 +339,19 @@ static int write_matrix(mx_wf_run *r, enum mx_wf_matrix m) {
 
 /* All are written before the first gets its name. */
 static int publish(mx_wf_run *r) {
-    const uint64_t begin = now_ns();
+    const uint64_t begin = mx_clock_ns();
     int err = 0;
     if (r->verified == 0) return 0;
     begin_phase(r, "output", MX_WF_MATRICES);
     for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
-        const uint64_t one = now_ns();
+        const uint64_t one = mx_clock_ns();
         if (r->outputs[m].fd >= 0) err = write_matrix(r, (enum mx_wf_matrix)m);
-        if (r->outputs[m].fd >= 0) r->written_s[m] = seconds_since(one);
+        if (r->outputs[m].fd >= 0) r->written_s[m] = mx_seconds_since(one);
         on_progress(r, m + 1);
     }
     for (int m = 0; m < MX_WF_MATRICES && err == 0; m++)
         if (r->outputs[m].fd >= 0) err = mx_output_publish(&r->outputs[m], "the result", &r->why);
-    r->post_seconds = seconds_since(begin);
+    r->post_seconds = mx_seconds_since(begin);
     return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The timeline and the trace of a run: what they hold, and how much memory they take for it. */
+#include "machine/clock.h"
 #include "observe/timeline.h"
 
 #include <criterion/criterion.h>
@@ -50,16 +51,10 @@ static mx_timeline *start(mx_device *d, const char *line, const char *trace) {
     return t;
 }
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* `n` events, every second one of a kind that overlaps others (two objects in the trace). */
 static void report(mx_timeline *t, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        uint64_t at_ns = now_ns();
+        uint64_t at_ns = mx_clock_ns();
         mx_timeline_event(t, i % 2 == 0 ? "advance" : "load", at_ns, at_ns, (int64_t[2]){0, i},
                           (int64_t[2]){i, 0}, 1);
     }
