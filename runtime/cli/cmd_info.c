@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_info.c - memext info: what memext sees. */
+#include "ask/size.h"
 #include "cli/options.h"
 #include "grid/grid.h"
 #include "machine/machine.h"

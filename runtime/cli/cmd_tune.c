@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_tune.c - memext tune: the plan for a problem on this machine or a described one. Prints a file that
  * `memext run --plan` takes: comments and one plan line. */
+#include "ask/size.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "execute/execute.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_wavefront.c - memext wavefront, and memext tune --wavefront: options in, exit status out. */
+#include "ask/size.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options.h - the command line: words into struct mx_options by the table of run/options.h, help, commands,
+/* options.h - the command line: words into struct mx_options by the table of ask/table.h, help, commands,
  * exit statuses. */
 #ifndef MX_CLI_OPTIONS_H
 #define MX_CLI_OPTIONS_H
 
-#include "run/options.h"
+#include "ask/table.h"
 
 #include <jansson.h>
 

@@ -34,16 +34,6 @@ void mx_fields_of(const struct mx_system *s, struct mx_run_fields *out) {
     for (int32_t i = 0; i < s->n_fixed; i++) add(out, &s->fixed[i], "", MX_FIELD_OF_C, i);
 }
 
-const char *mx_field_word(const char *word, char name[MX_FIELD_NAME + 4]) {
-    const size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
-    if (n == 0 || n >= MX_FIELD_NAME + 4 || word[n] != '=') return NULL;
-    if (name != NULL) {
-        memcpy(name, word, n);
-        name[n] = 0;
-    }
-    return word + n + 1;
-}
-
 static void list_names(const struct mx_run_fields *f, bool of_c, char *text, size_t capacity) {
     size_t n = 0;
     text[0] = 0;

@@ -14,8 +14,9 @@
 #ifndef MX_RUN_FIELDS_H
 #define MX_RUN_FIELDS_H
 
+#include "ask/options.h"
+#include "ask/words.h"
 #include "grid/grid.h"
-#include "run/options.h"
 #include "system/sides.h"
 
 #include <limits.h>
@@ -127,8 +128,5 @@ struct mx_fields_fill {
     mx_why *why;
 };
 mx_source_fn mx_fields_fill_plane;
-
-/* "NAME=REST" of a field: where REST begins, or NULL where the word has no name. name may be NULL. */
-const char *mx_field_word(const char *word, char name[MX_FIELD_NAME + 4]);
 
 #endif

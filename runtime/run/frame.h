@@ -4,8 +4,8 @@
 #ifndef MX_RUN_FRAME_H
 #define MX_RUN_FRAME_H
 
+#include "ask/options.h"
 #include "run/fields.h"
-#include "run/options.h"
 #include "system/sides.h"
 
 enum { MX_FRAME_TEXT = 512 };

@@ -13,8 +13,8 @@
 #ifndef MX_RUN_NORMS_H
 #define MX_RUN_NORMS_H
 
+#include "ask/options.h"
 #include "run/note.h"
-#include "run/options.h"
 #include "system/norms.h"
 
 struct mx_run_norms {

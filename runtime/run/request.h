@@ -4,9 +4,9 @@
 #define MX_RUN_REQUEST_H
 
 #include "accel/accel.h"
+#include "ask/table.h"
 #include "engine/engine.h"
 #include "grid/grid.h"
-#include "run/options.h"
 #include "system/norms.h"
 #include "tune/tune.h"
 

@@ -26,6 +26,8 @@
 #define MX_RUN_RUN_H
 
 #include "accel/accel.h"
+#include "ask/size.h"
+#include "ask/table.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "grid/grid.h"
@@ -39,7 +41,6 @@
 #include "run/grid_file.h"
 #include "run/norms.h"
 #include "run/note.h"
-#include "run/options.h"
 #include "run/output.h"
 #include "run/points.h"
 #include "run/ranks.h"

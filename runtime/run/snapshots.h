@@ -14,11 +14,11 @@
 #ifndef MX_RUN_SNAPSHOTS_H
 #define MX_RUN_SNAPSHOTS_H
 
+#include "ask/options.h"
 #include "execute/take.h"
 #include "grid/grid.h"
 #include "run/fields.h"
 #include "run/note.h"
-#include "run/options.h"
 #include "run/output.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/store.h"
+#include "ask/size.h"
 #include "core/device.h"
 #include "observe/report.h"
-#include "run/options.h"
 #include "tune/tune.h"
 
 #include <errno.h>

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ask/take.h"
+#include "ask/size.h"
+#include "link/link.h"
+#include "stencil/stencil.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *field_of(const struct mx_option *row, struct mx_options *o) { return (char *)o + row->offset; }
+
+int mx_ask_flag(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)value, (void)why;
+    return *(bool *)field_of(row, o) = true, 0;
+}
+
+int mx_ask_help(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row, (void)value, (void)o, (void)why;
+    return 1;
+}
+
+int mx_ask_text(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)why;
+    return *(const char **)field_of(row, o) = value, 0;
+}
+
+/* ---- options that may be given several times */
+
+static int take_word(const struct mx_option *row, const char *value, struct mx_words *words, mx_why *why) {
+    if (words->n == MX_WORDS_MOST)
+        return mx_fail(why, -EINVAL, "--%s is given more than %d times", row->name, MX_WORDS_MOST);
+    return words->word[words->n++] = value, 0;
+}
+
+int mx_ask_words(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return take_word(row, value, field_of(row, o), why);
+}
+
+/* The plain form of one field, and the named one of a system's. */
+int mx_ask_input(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return o->input = value, take_word(row, value, &o->inputs, why);
+}
+int mx_ask_init(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return o->init = value, take_word(row, value, &o->inits, why);
+}
+int mx_ask_output(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    return o->output = value, take_word(row, value, &o->outputs, why);
+}
+
+int mx_ask_real(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    double *field = field_of(row, o);
+    char *end;
+    *field = strtod(value, &end);
+    if (end != value && *end == 0 && *field > 0 && isfinite(*field)) return 0;
+    return mx_fail(why, -EINVAL, "--%s '%s' is no positive number", row->name, value);
+}
+
+static int parse_count(const char *text, int64_t *out) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end != 0 || errno != 0) return -EINVAL;
+    *out = value;
+    return 0;
+}
+
+/* One whole number within the row's limits. */
+int mx_ask_count(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    int64_t count;
+    if (parse_count(value, &count) < 0 || count < (int64_t)row->low || count > (int64_t)row->high)
+        return mx_fail(why, -EINVAL, "--%s '%s' is no whole number from %llu to %llu", row->name, value,
+                       (unsigned long long)row->low, (unsigned long long)row->high);
+    return *(int64_t *)field_of(row, o) = count, 0;
+}
+
+/* As many whole numbers as the row has words, into fields that follow one another. */
+enum { MOST_WORDS = 4, LONGEST_NUMBER = 64 };
+
+int mx_ask_counts(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    int64_t counts[MOST_WORDS];
+    char name[32], word[LONGEST_NUMBER];
+    const char letter[] = {(char)row->letter, 0};
+    snprintf(name, sizeof name, row->letter != 0 ? "--%s (-%s)" : "--%s", row->name, letter);
+    int n = 0;
+    for (const char *p = value + strspn(value, " "); *p != 0; p += strspn(p, " "), n++) {
+        const size_t length = strcspn(p, " ");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), p);
+        if (n == row->words || length >= sizeof word || parse_count(word, &counts[n]) < 0)
+            return mx_fail(why, -EINVAL, "%s: '%s' is no whole number (%d numbers are needed)", name, word,
+                           row->words);
+        if (counts[n] < (int64_t)row->low)
+            return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
+                           (long long)counts[n], (long long)row->low);
+        if (row->high > 0 && counts[n] > (int64_t)row->high)
+            return mx_fail(why, -EINVAL, "%s: %lld is above the largest value allowed, %lld", name,
+                           (long long)counts[n], (long long)row->high);
+        p += length;
+    }
+    if (n < row->words) return mx_fail(why, -EINVAL, "%s takes %d numbers, %d given", name, row->words, n);
+    memcpy(field_of(row, o), counts, (size_t)n * sizeof *counts);
+    return 0;
+}
+
+int mx_ask_size(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    uint64_t size;
+    char low[32], high[32];
+    if (mx_parse_size(value, &size) < 0)
+        return mx_fail(why, -EINVAL, "--%s '%s' is no size; give bytes or a number with KiB, MiB, GiB or TiB",
+                       row->name, value);
+    if (size < row->low || size > row->high)
+        return mx_fail(why, -EINVAL, "--%s %s is outside %s .. %s", row->name, value,
+                       mx_format_size(row->low, low, sizeof low),
+                       mx_format_size(row->high, high, sizeof high));
+    return *(uint64_t *)field_of(row, o) = size, 0;
+}
+
+/* A number and its unit, which is one of a table; -1 = it is none. */
+struct unit {
+    const char *name;
+    double value;
+};
+
+static double with_unit(const char *text, size_t length, const struct unit *units, size_t n) {
+    char *end;
+    const double value = strtod(text, &end);
+    const size_t left = (size_t)(text + length - end);
+    if (end == text || end > text + length || !(value >= 0) || !isfinite(value)) return -1;
+    for (size_t i = 0; i < n; i++)
+        if (strlen(units[i].name) == left && strncmp(end, units[i].name, left) == 0)
+            return value * units[i].value;
+    return -1;
+}
+
+static double link_rate(const char *text, size_t length) {
+    static const struct unit units[] = {{"bit", 0.125},  {"Kbit", 125},      {"Mbit", 125e3},
+                                        {"Gbit", 125e6}, {"Tbit", 125e9},    {"B", 1},
+                                        {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},
+                                        {"KiB", 1024},   {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+    return with_unit(text, length, units, sizeof units / sizeof units[0]);
+}
+
+static double link_latency(const char *text, size_t length) {
+    static const struct unit units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    return with_unit(text, length, units, sizeof units / sizeof units[0]);
+}
+
+/* [NAME,]RATE[,LATENCY], or NAME. */
+int mx_ask_link(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *word = value;
+    size_t length = strcspn(word, ",");
+    (void)row;
+    o->link_latency_s = -1;
+    for (const struct mx_link_ops *const *l = mx_links; *l != NULL; l++)
+        if (strlen((*l)->name) == length && strncmp((*l)->name, word, length) == 0) o->link = (*l)->name;
+    if (o->link != NULL && word[length] == 0) return 0;
+    if (o->link != NULL) word += length + 1, length = strcspn(word, ",");
+    o->link_bytes_per_s = link_rate(word, length);
+    if (word[length] == ',') o->link_latency_s = link_latency(word + length + 1, strlen(word + length + 1));
+    if (o->link_bytes_per_s > 0 && (word[length] == 0 || o->link_latency_s >= 0)) return 0;
+    return mx_fail(
+        why, -EINVAL,
+        "--link '%.60s' is neither local nor mpi, nor what a link does: give [NAME,]RATE[,LATENCY], as "
+        "10Gbit,20us or mpi,100Mbit",
+        value);
+}
+
+int mx_ask_coef(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *p = value;
+    (void)row;
+    for (int n = 0; n < 4; n++) {
+        char *end;
+        o->problem.coef[n] = strtod(p, &end);
+        if (end == p || !isfinite(o->problem.coef[n]) || (*end != 0 && *end != ',')) break;
+        p = end + (*end == ',');
+        if (*end == 0) {
+            for (n++; n < 4; n++) o->problem.coef[n] = 0;
+            return 0;
+        }
+    }
+    return mx_fail(why, -EINVAL,
+                   "--coef '%s': give 1 to 4 numbers separated by commas: centre,face,edge,corner", value);
+}
+
+int mx_ask_commit_every(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const double most = 30.0 * 24 * 3600;
+    char *end;
+    (void)row;
+    o->commit_every = strtod(value, &end);
+    if (end != value && *end == 0 && o->commit_every >= 0 && o->commit_every <= most) return 0;
+    return mx_fail(why, -EINVAL, "--commit-every '%s' is no number of seconds from 0 to %.0f", value, most);
+}
+
+int mx_ask_stencil(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const struct mx_stencil *s = mx_stencil_find(value);
+    (void)row;
+    if (s == NULL)
+        return mx_fail(
+            why, -EINVAL,
+            "--stencil '%s' is not known; memext info lists the stencils (star7, edge19, box27, ...)", value);
+    snprintf(o->problem.stencil, sizeof o->problem.stencil, "%s", s->name);
+    return 0;
+}
+
+int mx_ask_dtype(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row;
+    if (strcmp(value, "f64") != 0 && strcmp(value, "f32") != 0)
+        return mx_fail(why, -EINVAL, "--dtype '%s' is not known; it is f64 or f32", value);
+    o->problem.dtype = strcmp(value, "f64") == 0 ? MX_F64 : MX_F32;
+    return 0;
+}
+
+int mx_ask_reserve(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row;
+    if (strcmp(value, "paper") == 0) return o->reserve_paper = true, 0;
+    if (strcmp(value, "auto") == 0) return o->reserve_auto = true, 0;
+    if (mx_parse_size(value, &o->reserve_bytes) == 0) return 0;
+    return mx_fail(why, -EINVAL, "--reserve '%s' is neither a size (like 512MiB) nor paper nor auto", value);
+}
+
+/* EVERY:DIR[:STRIDE]. What stands behind a second colon is STRIDE, and nothing else: else a word too many
+ * would become the name of a directory. */
+int mx_ask_snapshot(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const int64_t most = INT64_C(1) << 40;
+    char number[LONGEST_NUMBER];
+    if (o->snapshot_directory != NULL)
+        return mx_fail(why, -EINVAL,
+                       "--%s is given twice, as '%.200s' and as '%.200s': leave one of them out", row->name,
+                       o->snapshot_directory, value);
+    const char *colon = strchr(value, ':'), *last = strrchr(value, ':');
+    snprintf(number, sizeof number, "%.*s", colon != NULL ? (int)(colon - value) : 0, value);
+    if (colon == NULL || parse_count(number, &o->snapshot_every) < 0 || o->snapshot_every < 1 ||
+        o->snapshot_every > most)
+        return mx_fail(why, -EINVAL,
+                       "--%s '%.200s' does not begin with a number of steps from 1 on and a colon: %s",
+                       row->name, value, row->argument);
+    o->snapshot_stride = 1;
+    if (last != colon && (parse_count(last + 1, &o->snapshot_stride) < 0 || o->snapshot_stride < 1 ||
+                          o->snapshot_stride > most))
+        return mx_fail(
+            why, -EINVAL,
+            "--%s '%.200s': behind the last colon stands of how many cells one is taken, a number from 1 "
+            "on; where the directory has a colon in its name, give that as well: EVERY:DIR:1",
+            row->name, value);
+    o->snapshot_directory = colon + 1;
+    o->snapshot_length = last != colon ? (size_t)(last - colon - 1) : strlen(colon + 1);
+    if (o->snapshot_length > 0) return 0;
+    return mx_fail(why, -EINVAL, "--%s '%.200s' names no directory: %s", row->name, value, row->argument);
+}
+
+int mx_ask_output_frame(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row;
+    if (strcmp(value, "included") != 0 && strcmp(value, "none") != 0)
+        return mx_fail(why, -EINVAL, "--output-frame '%s' is not known; it is included or none", value);
+    return o->bare_output = strcmp(value, "none") == 0, 0;
+}
+
+int mx_ask_nonfinite(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row;
+    if (strcmp(value, "end") != 0 && strcmp(value, "ignore") != 0)
+        return mx_fail(why, -EINVAL, "--nonfinite '%.60s' is not known; it is end or ignore", value);
+    return o->nonfinite = value, 0;
+}
+
+int mx_ask_advice(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    static const char *const advice[] = {"none", "sequential", "random", "willneed", "hugepage", "schedule"};
+    (void)row;
+    for (int i = 0; i < 6; i++)
+        if (strcmp(value, advice[i]) == 0) return o->advice = (enum mx_advice)i, 0;
+    return mx_fail(
+        why, -EINVAL,
+        "--advice '%s' is not known; it is none, sequential, random, willneed, hugepage or schedule", value);
+}
