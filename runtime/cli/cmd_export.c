@@ -4,11 +4,11 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "files/field_words.h"
+#include "files/output.h"
 #include "grid/grid.h"
-#include "run/fields.h"
-#include "run/output.h"
+#include "note/sets.h"
 #include "run/request.h"
-#include "run/sets.h"
 #include "system/sides.h"
 
 #include <errno.h>

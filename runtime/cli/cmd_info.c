@@ -2,12 +2,12 @@
 /* cmd_info.c - memext info: what memext sees. */
 #include "ask/size.h"
 #include "cli/options.h"
+#include "files/output.h"
 #include "grid/grid.h"
 #include "machine/machine.h"
+#include "note/sets.h"
 #include "observe/report.h"
 #include "run/info.h"
-#include "run/output.h"
-#include "run/sets.h"
 #include "wavefront/note.h"
 
 #include <memext/backend.h>

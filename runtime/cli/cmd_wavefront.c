@@ -4,9 +4,9 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "files/output.h"
 #include "machine/machine.h"
 #include "observe/report.h"
-#include "run/output.h"
 #include "wavefront/run.h"
 
 #include <memext/backend.h>

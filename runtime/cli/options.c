@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/options.h"
 
+#include "files/output.h"
 #include "observe/report.h"
-#include "run/output.h"
 
 #include <memext/backend.h>
 

@@ -21,8 +21,8 @@
 #define MX_RUN_FUSE_H
 
 #include "execute/execute.h"
-#include "run/fields.h"
-#include "run/writer.h"
+#include "files/fields.h"
+#include "files/writer.h"
 #include "tune/tune.h"
 
 struct mx_run;

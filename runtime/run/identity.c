@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/identity.h"
 
+#include "files/field_words.h"
 #include "grid/array.h"
 #include "run/run.h"
 

@@ -14,7 +14,7 @@
 #define MX_RUN_NORMS_H
 
 #include "ask/options.h"
-#include "run/note.h"
+#include "note/note.h"
 #include "system/norms.h"
 
 struct mx_run_norms {

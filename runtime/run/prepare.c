@@ -3,11 +3,12 @@
  * store. */
 #include "core/device.h"
 #include "engine/accel_room.h"
+#include "files/field_words.h"
 #include "machine/machine.h"
 #include "machine/minmax.h"
+#include "note/store.h"
 #include "run/identity.h"
 #include "run/run.h"
-#include "run/store.h"
 
 #include <math.h>
 #include <stdio.h>

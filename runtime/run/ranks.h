@@ -8,6 +8,7 @@
 #define MX_RUN_RANKS_H
 
 #include "link/link.h"
+#include "system/cut.h"
 #include "system/sides.h"
 #include "system/system.h"
 
@@ -52,16 +53,6 @@ static inline int mx_ranks_here(const struct mx_run_ranks *q) {
 static inline int mx_ranks_on_cores(const struct mx_run_ranks *q) {
     return q->link != NULL && q->core_places > 1 ? q->core_places : 1;
 }
-
-/* First planes of all ranks of a grid of nz planes, and nz behind them: first[ranks + 1]. weights:
- * --rank-weights; NULL = as many planes for each, or one more, from the first rank on. -EINVAL with a
- * sentence. */
-int mx_ranks_table(int64_t nz, const char *weights, int ranks, mx_why *why, int64_t *first);
-/* The part of the problem of rank `rank`, with the sides that it has. -EINVAL with a sentence. */
-int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank, int ranks, mx_why *why,
-                 struct mx_problem *out);
-/* A rank that has the most neighbours. */
-static inline int mx_ranks_planner(int ranks) { return ranks > 2 ? 1 : 0; }
 
 /* All: 0, or -errno with a sentence in r->why. */
 

@@ -2,9 +2,9 @@
 #include "run/recut.h"
 
 #include "core/store.h"
-#include "run/folder.h"
+#include "files/folder.h"
+#include "note/sets.h"
 #include "run/run.h"
-#include "run/sets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

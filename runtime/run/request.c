@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/request.h"
 #include "core/place.h"
+#include "files/frame.h"
+#include "files/grid_file.h"
 #include "kernel/kernel.h"
 #include "machine/machine.h"
 #include "machine/minmax.h"
 #include "observe/report.h"
-#include "run/frame.h"
-#include "run/grid_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,10 +16,10 @@
 
 #include "ask/options.h"
 #include "execute/take.h"
+#include "files/fields.h"
+#include "files/output.h"
 #include "grid/grid.h"
-#include "run/fields.h"
-#include "run/note.h"
-#include "run/output.h"
+#include "note/note.h"
 
 #include <pthread.h>
 

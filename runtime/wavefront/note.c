@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/note.h"
 
-#include "run/note.h"
+#include "note/note.h"
 
 #include <memext/backend.h>
 

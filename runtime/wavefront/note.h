@@ -24,7 +24,7 @@ struct mx_wf_note {
     } inputs[MX_WF_MATRICES];
 };
 
-/* As mx_note_print and mx_note_parse of run/note.h. */
+/* As mx_note_print and mx_note_parse of note/note.h. */
 int mx_wf_note_print(const struct mx_wf_note *note, char *text, size_t capacity_bytes);
 int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_note *out);
 

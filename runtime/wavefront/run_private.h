@@ -4,11 +4,11 @@
 #ifndef MX_WAVEFRONT_RUN_PRIVATE_H
 #define MX_WAVEFRONT_RUN_PRIVATE_H
 
+#include "files/output.h"
 #include "machine/machine.h"
 #include "observe/report.h"
 #include "observe/timeline.h"
 #include "observe/usage.h"
-#include "run/output.h"
 #include "wavefront/convert.h"
 #include "wavefront/pipeline.h"
 #include "wavefront/reference.h"

@@ -15,9 +15,7 @@ mx_fuzz(store)
 mx_fuzz(options -Wl,--wrap=open,--wrap=fopen,--wrap=stat,--wrap=access)
 mx_fuzz(topology)
 mx_fuzz(fault)
-if(EXISTS ${CMAKE_SOURCE_DIR}/runtime/run/note.c)
-  mx_fuzz(note)
-endif()
+mx_fuzz(note)
 
 # Vector kernels read no input, and clang needs minutes to instrument them.
 target_compile_options(mx_stencil PRIVATE -O1 -fno-sanitize=all)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Notes of a run: what is read, printed and read again says the same. */
 #include "fuzz.h"
-#include "run/note.h"
+#include "note/note.h"
 
 enum { TEXT_BYTES = 1 << 16 };
 

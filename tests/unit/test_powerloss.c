@@ -17,8 +17,8 @@
 #include "cli/signals.h"
 #include "core/store.h"
 #include "effort.h"
+#include "note/note.h"
 #include "powerloss.h"
-#include "run/note.h"
 
 #include <dirent.h>
 #include <jansson.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* frame.h - inputs without a frame: --frame, and planes of them with the frame that it asks for (sides.h,
  * struct mx_frame). */
-#ifndef MX_RUN_FRAME_H
-#define MX_RUN_FRAME_H
+#ifndef MX_FILES_FRAME_H
+#define MX_FILES_FRAME_H
 
 #include "ask/options.h"
-#include "run/fields.h"
+#include "files/fields.h"
 #include "system/sides.h"
 
 enum { MX_FRAME_TEXT = 512 };

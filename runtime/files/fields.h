@@ -11,10 +11,9 @@
  * come without. A raw file says by its length which, or, where more follows the cells, by `frame`. Files of
  * the state may be raw too. With --frame (frame.h) files come without, and the frame is made.
  */
-#ifndef MX_RUN_FIELDS_H
-#define MX_RUN_FIELDS_H
+#ifndef MX_FILES_FIELDS_H
+#define MX_FILES_FIELDS_H
 
-#include "ask/options.h"
 #include "ask/words.h"
 #include "grid/grid.h"
 #include "system/sides.h"
@@ -69,23 +68,8 @@ struct mx_run_fields {
 
 /* The names of a system's fields, nothing known of their values. */
 void mx_fields_of(const struct mx_system *system, struct mx_run_fields *out);
-/* Takes --input, --init and --field. Every field has initial values then, or -EINVAL says which has not. */
-/* program: a source gives what these do not. */
-int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options, bool program,
-                   const struct mx_system *system, mx_why *why);
-/* Of them --input, --field and --frame alone: fields may be left without values. -EINVAL, -errno. */
-int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options,
-                         const struct mx_system *system, mx_why *why);
-/* As mx_fields_take, but of what is given alone: fields may be left without values. */
-int mx_fields_take_some(struct mx_run_fields *fields, const struct mx_options *options, bool program,
-                        const struct mx_system *system, mx_why *why);
-/* Names the file of a field, and what follows its name where it has raw cells ("": it has not). */
-int mx_field_take_path(struct mx_run_field *field, const char *path, const char *raw, mx_why *why);
 /* Opens a field's file, takes its identity, and closes it. Extents as for mx_fields_open. */
 int mx_field_look(struct mx_run_field *field, struct mx_problem *problem, mx_why *why);
-/* Takes --output: the file of each field, NULL = none. */
-int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why,
-                           const char *path[MX_FIELDS_MOST]);
 /* Opens the files; extents of the problem that are 0 follow from them. Identities are taken, or, with
  * `former`, compared with what they were. */
 int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *problem, bool former, mx_why *why);
@@ -94,8 +78,8 @@ int mx_fields_open_state(struct mx_run_fields *fields, struct mx_problem *proble
 void mx_fields_close(struct mx_run_fields *fields);
 /* Of a resumed run, the files that it reads in place: they must be what they were. */
 int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *problem, mx_why *why);
-/* And --field, which says where such files are now. -EINVAL. */
-int mx_fields_take_moved(struct mx_run_fields *fields, const struct mx_options *options, mx_why *why);
+/* Takes its identity, or, with `former`, compares it with what it was. */
+int mx_field_take_identity(struct mx_run_field *field, bool former, mx_why *why);
 /* The file of this field, open now, is read in place from here on: completes its identity. */
 int mx_field_begin_in_place(struct mx_run_field *field, mx_why *why);
 /* Is it still what it was then? -ESTALE with a sentence. What leaves bytes and the time of their change as

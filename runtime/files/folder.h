@@ -4,8 +4,8 @@
  * the run, or begins the next one after a kill, knows by it that the directory is not the user's. As long as
  * a run is there its directories are locked (flock), and no other run takes them for left.
  */
-#ifndef MX_RUN_FOLDER_H
-#define MX_RUN_FOLDER_H
+#ifndef MX_FILES_FOLDER_H
+#define MX_FILES_FOLDER_H
 
 #include <stdbool.h>
 

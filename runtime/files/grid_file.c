@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/grid_file.h"
+#include "files/grid_file.h"
 
 #include "grid/array.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* grid_file.h - .npy files, and of raw cells, as a source of runs (memext.h), .npy files as a sink: what
  * --input and --output are. */
-#ifndef MX_RUN_GRID_FILE_H
-#define MX_RUN_GRID_FILE_H
+#ifndef MX_FILES_GRID_FILE_H
+#define MX_FILES_GRID_FILE_H
 
+#include "files/output.h"
+#include "files/raw.h"
 #include "grid/grid.h"
-#include "run/output.h"
-#include "run/raw.h"
 
 struct mx_grid_file {
     const char *path, *raw;  /* raw: what follows the name of a file of raw cells (raw.h); "" = .npy */

@@ -7,10 +7,10 @@
  * every commit. Keys that a program does not know are ignored; a larger `note` number is refused, since it
  * changes the meaning of what is known.
  */
-#ifndef MX_RUN_NOTE_H
-#define MX_RUN_NOTE_H
+#ifndef MX_NOTE_H
+#define MX_NOTE_H
 
-#include "run/fields.h"
+#include "files/fields.h"
 #include "system/norms.h"
 #include "system/sides.h"
 #include "system/system.h"

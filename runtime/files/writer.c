@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/writer.h"
+#include "files/writer.h"
 #include "machine/machine.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store.h - what a store holds, for people and programs; `memext info PATH`, `memext export PATH`. */
-#ifndef MX_RUN_STORE_H
-#define MX_RUN_STORE_H
+#ifndef MX_NOTE_STORE_H
+#define MX_NOTE_STORE_H
 
-#include "run/note.h"
+#include "note/note.h"
 
 #include <jansson.h>
 #include <memext/memext.h>

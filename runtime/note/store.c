@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/store.h"
+#include "note/store.h"
 #include "ask/size.h"
 #include "core/device.h"
 #include "observe/report.h"

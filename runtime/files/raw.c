@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/raw.h"
+#include "files/raw.h"
 
 #include "machine/file.h"
 

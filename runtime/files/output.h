@@ -10,8 +10,8 @@
  * A temporary name, which some of them have for a while, is locked (flock) as long as its process lives: what
  * killed processes left of an output is removed when that output is opened the next time.
  */
-#ifndef MX_RUN_OUTPUT_H
-#define MX_RUN_OUTPUT_H
+#ifndef MX_FILES_OUTPUT_H
+#define MX_FILES_OUTPUT_H
 
 #include <memext/backend.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/folder.h"
+#include "files/folder.h"
 
 #include <memext/backend.h>
 

@@ -3,10 +3,10 @@
  * DIR/rank-N (DIR, of a run by itself), or, where another number of ranks went on, the directories cut-1,
  * cut-2, ... in there (recut.h). Notes say of which run, cut and rank a store is.
  */
-#ifndef MX_RUN_SETS_H
-#define MX_RUN_SETS_H
+#ifndef MX_NOTE_SETS_H
+#define MX_NOTE_SETS_H
 
-#include "run/store.h"
+#include "note/store.h"
 
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/output.h"
+#include "files/output.h"
 
 #include "grid/array.h"
 #include "machine/file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/frame.h"
+#include "files/frame.h"
 
 #include <memext/backend.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* raw.h - files of raw cells, of which a word of the command line says what they hold:
  * FILE,TYPE[,offset=BYTES][,frame=yes|no]. */
-#ifndef MX_RUN_RAW_H
-#define MX_RUN_RAW_H
+#ifndef MX_FILES_RAW_H
+#define MX_FILES_RAW_H
 
 #include "grid/grid.h"
 

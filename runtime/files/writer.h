@@ -5,8 +5,8 @@
  * elsewhere in the file. A file that is written from its first byte to its last can bypass the page cache
  * (O_DIRECT); others go through it, and writing back begins at once, so that little is left for fsync.
  */
-#ifndef MX_RUN_WRITER_H
-#define MX_RUN_WRITER_H
+#ifndef MX_FILES_WRITER_H
+#define MX_FILES_WRITER_H
 
 #include <memext/backend.h>
 

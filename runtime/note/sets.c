@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/sets.h"
+#include "note/sets.h"
 #include "ask/size.h"
 
 #include "core/device.h"
 #include "core/place.h"
+#include "files/folder.h"
 #include "link/link.h"
 #include "observe/report.h"
-#include "run/folder.h"
 
 #include <dirent.h>
 #include <errno.h>

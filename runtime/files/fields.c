@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fields.c - the fields of a system: their names, their files, and planes of what they begin with. */
+#include "files/fields.h"
+
+#include "files/frame.h"
+#include "files/raw.h"
+#include "grid/array.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------ names */
+
+static struct mx_run_field *add(struct mx_run_fields *f, const struct mx_field_of *of, const char *suffix,
+                                int32_t array, int32_t index) {
+    struct mx_run_field *x = &f->field[f->n++];
+    *x = (struct mx_run_field){
+        .dtype = of->dtype, .array = array, .index = index, .same_as = -1, .npy.fd = -1};
+    snprintf(x->name, sizeof x->name, "%s%s", of->name, suffix);
+    return x;
+}
+
+void mx_fields_of(const struct mx_system *s, struct mx_run_fields *out) {
+    out->n = 0;
+    for (int32_t i = 0; i < s->n_field[0]; i++) add(out, &s->field[0][i], "", 0, i);
+    for (int32_t i = 0; i < s->n_field[1] && s->form != MX_JACOBI; i++)
+        add(out, &s->field[1][i], s->form == MX_LEAPFROG ? ".old" : "", 1, i);
+    for (int32_t i = 0; i < s->n_fixed; i++) add(out, &s->fixed[i], "", MX_FIELD_OF_C, i);
+}
+
+/* ------------------------------------------------------------------ files */
+
+/* Can its frame be made? A field of C that is read at the cell alone may lack it anyhow. */
+static bool may_lack(const struct mx_run_field *f, const struct mx_problem *p) {
+    return f->made.kind != MX_FRAME_INCLUDED || (f->array == MX_FIELD_OF_C && p->system->hc == 0);
+}
+
+/* Of the state either all files have the frame, or --frame makes it; a file of C says by its shape. */
+static bool may_have(const struct mx_run_field *f) {
+    return f->array == MX_FIELD_OF_C || f->made.kind == MX_FRAME_INCLUDED;
+}
+
+static int open_raw(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
+    char option[64];
+    const struct mx_raw_want want = {.option = option,
+                                     .nx = p->nx,
+                                     .ny = p->ny,
+                                     .nz = p->nz,
+                                     .h = p->h,
+                                     .may_have = may_have(f),
+                                     .may_lack = may_lack(f, p)};
+    snprintf(option, sizeof option, "--%s %s", f->array == MX_FIELD_OF_C ? "field" : "input", f->name);
+    return mx_raw_open(f->path, f->raw, &want, why, &f->npy, &f->frame);
+}
+
+static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
+    if (f->raw[0] != 0) return open_raw(f, p, why);
+    char data[PATH_MAX];
+    int err = mx_array_open(f->path, f->inside, true, why, &f->npy, data);
+    if (err < 0) return err;
+    if (strlen(data) < sizeof f->data) return strcpy(f->data, data), 0;
+    close(f->npy.fd);
+    return mx_fail(why, -ENAMETOOLONG, "the path of the cells of %.200s has more than %zu bytes", f->path,
+                   sizeof f->data - 1);
+}
+
+/* Do extents with the frame, or where that is allowed without, agree with the problem's? */
+static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
+    const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h;
+    const bool made = f->made.kind != MX_FRAME_INCLUDED;
+    if (f->npy.dtype != f->dtype)
+        return mx_fail(why, -EINVAL,
+                       "%.200s has cells of type %s; field %s of the kernel is %s: convert the file", f->path,
+                       mx_dtype_name(f->npy.dtype), f->name, mx_dtype_name(f->dtype));
+    if (p->nx == 0) {
+        const int64_t less = made ? 0 : h2;
+        p->nx = shape[2] - less, p->ny = shape[1] - less, p->nz = shape[0] - less;
+    }
+    if (p->nx < 1 || p->ny < 1 || p->nz < 1)
+        return mx_fail(why, -EINVAL,
+                       "%.200s of shape (%lld, %lld, %lld) has no interior: it needs a frame of %d cells on "
+                       "every side, or "
+                       "one that is made: --frame edge, mirror, periodic or a number",
+                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], p->h);
+    f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
+    const bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
+    if ((f->frame && (may_have(f) || f->raw[0] != 0)) || (bare && may_lack(f, p))) return 0;
+    if (f->frame)
+        return mx_fail(why, -EINVAL,
+                       "%.200s has the shape (%lld, %lld, %lld), which is that of field %s with the frame of "
+                       "%d cells; leave --frame out, or say --frame %s=included",
+                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name, p->h,
+                       f->name);
+    if (made && f->array != MX_FIELD_OF_C)
+        return mx_fail(
+            why, -EINVAL,
+            "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), without a "
+            "frame",
+            f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name, (long long)p->nz,
+            (long long)p->ny, (long long)p->nx);
+    return mx_fail(why, -EINVAL,
+                   "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), with the "
+                   "frame of %d cells%s",
+                   f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name,
+                   (long long)(p->nz + h2), (long long)(p->ny + h2), (long long)(p->nx + h2), p->h,
+                   may_lack(f, p) ? ", or without it"
+                   : bare         ? ", or --frame edge, mirror, periodic or a number"
+                                  : "");
+}
+
+static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former, mx_why *why) {
+    const int64_t offset = f->npy.data_offset_bytes;
+    const bool frame = f->frame;
+    int err = open_file(f, p, why);
+    if (err < 0) {
+        f->npy.fd = -1;
+        return err;
+    }
+    err = check_shape(f, p, why);
+    if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
+        err = mx_fail(
+            why, -EINVAL,
+            "the cells of %.300s begin elsewhere, or have another frame, than those that the run reads in "
+            "place as field %s",
+            f->path, f->name);
+    return err < 0 ? err : mx_field_take_identity(f, former, why);
+}
+
+int mx_field_look(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
+    const int err = open_field(f, p, false, why);
+    if (f->npy.fd >= 0) close(f->npy.fd);
+    f->npy.fd = -1;
+    return err;
+}
+
+int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *p, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < fields->n && err == 0; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (f->in_place && f->npy.fd < 0) err = open_field(f, p, true, why);
+    }
+    return err;
+}
+
+int mx_fields_open_state(struct mx_run_fields *fields, struct mx_problem *p, mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < fields->n && err == 0; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (f->array != MX_FIELD_OF_C && f->path[0] != 0) err = open_field(f, p, true, why);
+    }
+    return err;
+}
+
+int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool former, mx_why *why) {
+    int err = 0;
+    /* State fields first: they have the frame, so extents follow from them. */
+    for (int c = 0; c < 2; c++)
+        for (int32_t i = 0; i < fields->n && err == 0; i++) {
+            struct mx_run_field *f = &fields->field[i];
+            if (f->path[0] == 0 || (f->array == MX_FIELD_OF_C) != (c == 1)) continue;
+            err = open_field(f, p, former, why);
+        }
+    bool program = false;
+    for (int32_t i = 0; i < fields->n; i++) program |= fields->field[i].program;
+    if (err == 0 && p->nx == 0 && !program)
+        err = mx_fail(why, -EINVAL,
+                      "no grid: give its size with -n NX NY NZ or a file with --input NAME=GRID.npy");
+    return err;
+}
+
+int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *p,
+                          const struct mx_source *source, bool *opened, mx_why *why) {
+    for (int32_t i = 0; i < fields->n; i++) {
+        const struct mx_run_field *f = &fields->field[i];
+        const int32_t frame = f->made.kind == MX_FRAME_INCLUDED ? p->h : 0;
+        const int64_t h2 = 2 * (int64_t)frame;
+        struct mx_grid grid = {.size = sizeof grid, .frame = frame};
+        if (!f->program) continue;
+        if (p->nx > 0) grid.nx = p->nx + h2, grid.ny = p->ny + h2, grid.nz = p->nz + h2;
+        snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(f->dtype));
+        snprintf(grid.field, sizeof grid.field, "%s", f->name);
+        int err = source->open != NULL ? source->open(source->context, &grid, why) : 0;
+        if (err != 0) return err < 0 ? err : -EIO;
+        *opened = true;
+        if (p->nx == 0) p->nx = grid.nx - h2, p->ny = grid.ny - h2, p->nz = grid.nz - h2;
+        if (p->nx < 1 || p->ny < 1 || p->nz < 1 || grid.nx != p->nx + h2 || grid.ny != p->ny + h2 ||
+            grid.nz != p->nz + h2)
+            return mx_fail(why, -EINVAL,
+                           "%s gives field %s as %lld x %lld x %lld cells; the grid has %lld x %lld x %lld, "
+                           "with its frame "
+                           "of %d cells",
+                           source->name, f->name, (long long)grid.nx, (long long)grid.ny, (long long)grid.nz,
+                           (long long)(p->nx + h2), (long long)(p->ny + h2), (long long)(p->nz + h2), frame);
+        if (strcmp(grid.dtype, mx_dtype_name(f->dtype)) != 0)
+            return mx_fail(why, -EINVAL, "%s gives field %s as %.7s; the kernel has %s", source->name,
+                           f->name, grid.dtype, mx_dtype_name(f->dtype));
+    }
+    return 0;
+}
+
+void mx_fields_close(struct mx_run_fields *fields) {
+    for (int32_t i = 0; i < fields->n; i++) {
+        struct mx_run_field *f = &fields->field[i];
+        if (f->npy.fd >= 0) close(f->npy.fd);
+        f->npy.fd = -1;
+    }
+}
+
+/* ------------------------------------------------------------------ planes */
+
+/* Rows of whole cells of one field, where they go. */
+static struct mx_layout rows_of(const struct mx_fields_fill *x) {
+    return (struct mx_layout){.row_pitch_bytes = x->layout->row_pitch_bytes,
+                              .plane_pitch_bytes = x->layout->plane_pitch_bytes};
+}
+
+/* A plane of a field that the program gives, with the frame or without. */
+static int ask_program(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
+    const struct mx_problem *p = x->problem;
+    const int64_t h2 = f->made.kind == MX_FRAME_INCLUDED ? 2 * (int64_t)p->h : 0;
+    const struct mx_grid_box box = {.size = sizeof box,
+                                    .x1 = p->nx + h2,
+                                    .y1 = p->ny + h2,
+                                    .z0 = z,
+                                    .z1 = z + 1,
+                                    .row_pitch_bytes = x->layout->row_pitch_bytes,
+                                    .plane_pitch_bytes = x->layout->plane_pitch_bytes,
+                                    .data = at,
+                                    .field = f->name};
+    int err = x->source->region(x->source->context, &box, x->why);
+    return err > 0 ? -EIO : err;
+}
+
+struct asked {
+    const struct mx_fields_fill *fill;
+    const struct mx_run_field *field;
+};
+
+/* A plane as the field's file or program has it. */
+static int ask_plane(void *context, int64_t z, char *at) {
+    const struct asked *a = context;
+    const struct mx_layout rows = rows_of(a->fill);
+    if (a->field->program) return ask_program(a->fill, a->field, z, at);
+    return mx_npy_read(&a->field->npy, z, 1, at, &rows, a->fill->why);
+}
+
+static int read_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
+    const struct mx_problem *p = x->problem;
+    const int64_t h = p->h, cell = mx_dtype_bytes(f->dtype), pitch = x->layout->row_pitch_bytes;
+    struct asked asked = {x, f};
+    const bool whole = f->program ? f->made.kind == MX_FRAME_INCLUDED : f->frame;
+    if (whole) return ask_plane(&asked, z, at);
+    if (f->array != MX_FIELD_OF_C || p->system->hc > 0)
+        return mx_frame_fill(&f->made, p, f->dtype, pitch, z, at, ask_plane, &asked);
+    for (int64_t y = 0; y < x->layout->rows; y++) /* a frame of C that nobody reads */
+        memset(at + y * pitch, 0, (size_t)((p->nx + 2 * h) * cell));
+    return z < h || z >= p->nz + h ? 0 : ask_plane(&asked, z - h, at + h * pitch + h * cell);
+}
+
+int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
+    const struct mx_fields_fill *x = context;
+    const int64_t pitch = x->layout->row_pitch_bytes;
+    int err = 0;
+    memset(plane, 0, (size_t)(x->layout->rows * pitch));
+    for (int32_t i = 0; i < x->fields->n && err == 0; i++) {
+        const struct mx_run_field *f = &x->fields->field[i],
+                                  *from = f->same_as >= 0 ? &x->fields->field[f->same_as] : f;
+        if (f->array != x->array || (f->array == MX_FIELD_OF_C && f->index != x->index)) continue;
+        const int64_t offset =
+            f->array == MX_FIELD_OF_C ? 0 : x->layout->field_offset_bytes[f->array][f->index];
+        if (from->program || from->init == NULL) {
+            err = read_plane(x, from, z, plane + offset);
+        } else {
+            const struct mx_plane_field one = {.dtype = f->dtype, .init = from->init};
+            mx_fill_field_plane(x->problem, x->layout, &one, x->threads, z, plane + offset);
+        }
+    }
+    return err;
+}

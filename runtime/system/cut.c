@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "system/cut.h"
+#include "system/sides.h"
+
+#include <errno.h>
+#include <memext/backend.h>
+#include <stdlib.h>
+
+static int take_weights(const char *text, int ranks, mx_why *why, double *sum) {
+    double all = 0;
+    int n = 0;
+    for (const char *at = text; n < ranks && at != NULL; n++) {
+        char *end;
+        const double w = strtod(at, &end);
+        if (end == at || !(w > 0) || w > 1e9 || (*end != ',' && *end != 0)) break;
+        sum[n] = all += w;
+        at = *end == ',' ? end + 1 : NULL;
+        if (at == NULL && n + 1 == ranks) return 0;
+    }
+    return mx_fail(
+        why, -EINVAL,
+        "--rank-weights '%.60s': give a positive number for each of %d ranks, with commas between them", text,
+        ranks);
+}
+
+int mx_ranks_table(int64_t nz, const char *weights, int ranks, mx_why *why, int64_t *first) {
+    const int64_t least = nz / ranks, more = nz % ranks;
+    for (int i = 0; i <= ranks; i++) first[i] = i * least + (i < more ? i : more);
+    if (weights == NULL) return 0;
+    double *sum = calloc((size_t)ranks, sizeof *sum);
+    int err = sum == NULL ? mx_fail(why, -ENOMEM, "no memory for the ranks")
+                          : take_weights(weights, ranks, why, sum);
+    for (int i = 1; i < ranks && err == 0; i++)
+        first[i] = (int64_t)((double)nz * sum[i - 1] / sum[ranks - 1] + 0.5);
+    free(sum);
+    return err;
+}
+
+int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank, int ranks, mx_why *why,
+                 struct mx_problem *out) {
+    const bool ring = mx_sides_periodic(&whole->sides, MX_DIM_Z);
+    struct mx_problem p = *whole;
+    uint8_t *side = p.sides.side[MX_DIM_Z];
+    int64_t least = whole->nz;
+    if (ranks < 2) return *out = p, 0;
+    for (int i = 0; i < ranks; i++)
+        if (first[i + 1] - first[i] < least) least = first[i + 1] - first[i];
+    if (least < whole->h * mx_levels_a_step(whole))
+        return mx_fail(
+            why, -EINVAL,
+            "%lld planes among %d ranks are %lld for the one that has the fewest, and a step needs %lld of a "
+            "neighbour: take %lld ranks or fewer, or other --rank-weights",
+            (long long)whole->nz, ranks, (long long)least, (long long)(whole->h * mx_levels_a_step(whole)),
+            (long long)(whole->nz / (whole->h * mx_levels_a_step(whole))));
+    p.all_nz = whole->nz;
+    p.least_nz = least;
+    p.first_plane = first[rank];
+    p.nz = first[rank + 1] - first[rank];
+    if (rank > 0 || ring) side[0] = MX_SIDE_NEIGHBOUR;
+    if (rank < ranks - 1 || ring) side[1] = MX_SIDE_NEIGHBOUR;
+    return *out = p, 0;
+}
