@@ -17,7 +17,8 @@
 #include "execute/execute.h"
 #include "machine/clock.h"
 #include "observe/timeline.h"
-#include "run/request.h"
+#include "run/open/request.h"
+#include "run/work/engine.h"
 #include "schedule/schedule.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "files/output.h"
 #include "grid/grid.h"
 #include "note/sets.h"
-#include "run/request.h"
+#include "run/open/request.h"
 #include "system/sides.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
+#include "run/open/open.h"
 #include "run/run.h"
 
 #include <stdio.h>

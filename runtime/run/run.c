@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run.c - runs as memext.h has them: options in, a thread, progress, a report. */
 #include "run/run.h"
-#include "machine/clock.h"
 
-#include "core/device.h"
 #include "machine/machine.h"
+#include "run/callbacks.h"
+#include "run/open/open.h"
 
-#include <stdarg.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,121 +71,12 @@ static int take_words(const char *const *words, struct mx_options *o, mx_why *wh
     return *out = copy, 0;
 }
 
-/* A struct of a program, as far as both sides know it. */
-static int take_struct(void *to, size_t known, const void *from, const char *what, mx_why *why) {
-    uint32_t size;
-    memcpy(&size, from, sizeof size);
-    if (size < sizeof size || size > 4096)
-        return mx_fail(why, -EINVAL, "%s says size %u: set it to sizeof of the struct", what, size);
-    memset(to, 0, known);
-    memcpy(to, from, size < known ? size : known);
-    return 0;
-}
-
-/* Rows of a box, one by one, to or from a program that wants it so. */
-static int each_row(int (*row)(void *, const struct mx_grid_box *, mx_why *), void *context,
-                    const struct mx_grid_box *box, mx_why *why) {
-    int err = 0;
-    for (int64_t z = box->z0; z < box->z1 && err == 0; z++)
-        for (int64_t y = box->y0; y < box->y1 && err == 0; y++) {
-            struct mx_grid_box one = *box;
-            one.y0 = y, one.y1 = y + 1, one.z0 = z, one.z1 = z + 1;
-            one.data = (char *)box->data + (z - box->z0) * box->plane_pitch_bytes +
-                       (y - box->y0) * box->row_pitch_bytes;
-            err = row(context, &one, why);
-        }
-    return err;
-}
-
-static int row_source_open(void *context, struct mx_grid *grid, mx_why *why) {
-    const struct mx_source *s = context;
-    return s->open(s->context, grid, why);
-}
-static int row_source_region(void *context, const struct mx_grid_box *box, mx_why *why) {
-    const struct mx_source *s = context;
-    return each_row(s->row, s->context, box, why);
-}
-static int row_source_identity(void *context, const char *field, uint64_t *out, mx_why *why) {
-    const struct mx_source *s = context;
-    return s->identity(s->context, field, out, why);
-}
-static void row_source_close(void *context) {
-    const struct mx_source *s = context;
-    s->close(s->context);
-}
-static int row_sink_open(void *context, const struct mx_grid *grid, mx_why *why) {
-    const struct mx_sink *s = context;
-    return s->open(s->context, grid, why);
-}
-static int row_sink_region(void *context, const struct mx_grid_box *box, mx_why *why) {
-    const struct mx_sink *s = context;
-    return each_row(s->row, s->context, box, why);
-}
-static int row_sink_close(void *context, bool whole, mx_why *why) {
-    const struct mx_sink *s = context;
-    return s->close(s->context, whole, why);
-}
-
-/* Whoever has one or the other: what the rest of the library sees has a function `region`. */
-static void source_of_rows(struct mx_source *source, struct mx_source *rows) {
-    if (source->region != NULL || source->row == NULL) return;
-    *rows = *source;
-    source->context = rows;
-    source->region = row_source_region;
-    if (rows->open != NULL) source->open = row_source_open;
-    if (rows->close != NULL) source->close = row_source_close;
-    if (rows->identity != NULL) source->identity = row_source_identity;
-}
-static void sink_of_rows(struct mx_sink *sink, struct mx_sink *rows) {
-    if (sink->region != NULL || sink->row == NULL) return;
-    *rows = *sink;
-    sink->context = rows;
-    sink->region = row_sink_region;
-    if (rows->open != NULL) sink->open = row_sink_open;
-    if (rows->close != NULL) sink->close = row_sink_close;
-}
-
-static int take_source(struct mx_run *r, const struct mx_source *source, mx_why *why) {
-    if (source == NULL) return 0;
-    if (r->o.input != NULL || r->o.init != NULL)
-        return mx_fail(
-            why, -EINVAL,
-            "a source and the option %s exclude each other: the initial grid is the one or the other",
-            r->o.input != NULL ? "input" : "init");
-    int err = take_struct(&r->source, sizeof r->source, source, "mx_source", why);
-    if (err < 0) return err;
-    source_of_rows(&r->source, &r->row_source);
-    const char *name = r->source.name;
-    bool plain = name != NULL && name[0] != 0 && strlen(name) < sizeof r->source_name;
-    for (const char *c = name; plain && *c != 0; c++) plain = *c >= 0x20 && *c < 0x7f;
-    if (!plain || r->source.region == NULL)
-        return mx_fail(
-            why, -EINVAL,
-            "a source needs a function `region` or `row`, and a name of 1 to 63 printable ASCII characters");
-    if (r->source.open == NULL && !r->o.resume && !mx_option_given(&r->o, "size"))
-        return mx_fail(why, -EINVAL, "no grid: the source %s does not say its extents: give size=NX NY NZ",
-                       name);
-    r->source.name = strcpy(r->source_name, name);
-    return 0;
-}
-
-static int take_sink(struct mx_run *r, const struct mx_sink *sink, mx_why *why) {
-    if (sink == NULL) return 0;
-    if (r->o.outputs.n > 0)
-        return mx_fail(why, -EINVAL, "a sink and the option output exclude each other: name one place");
-    int err = take_struct(&r->sink, sizeof r->sink, sink, "mx_sink", why);
-    if (err < 0) return err;
-    sink_of_rows(&r->sink, &r->row_sink);
-    if (r->sink.region == NULL) err = mx_fail(why, -EINVAL, "a sink needs a function `region` or `row`");
-    return err;
-}
-
 static int open_run(const struct mx_run_options *options, mx_why *why, mx_run **out) {
     struct mx_run_options given = {.size = 0};
     struct mx_options o = {.json = NULL};
     struct mx_run *r = NULL;
     char **words = NULL;
-    int err = take_struct(&given, sizeof given, options, "mx_run_options", why);
+    int err = mx_run_take_struct(&given, sizeof given, options, "mx_run_options", why);
     if (err == 0) err = take_words(given.options, &o, why, &words);
     o.source = given.source != NULL;
     if (err == 0) err = mx_options_complete(MX_CMD_LIBRARY, &o, why);
@@ -194,8 +85,8 @@ static int open_run(const struct mx_run_options *options, mx_why *why, mx_run **
     r->words = words;
     r->remark = given.remark;
     r->context = given.context;
-    err = take_source(r, given.source, why);
-    if (err == 0) err = take_sink(r, given.sink, why);
+    err = mx_run_take_source(r, given.source, why);
+    if (err == 0) err = mx_run_take_sink(r, given.sink, why);
     if (err < 0) return mx_run_close(r), err;
     return *out = r, 0;
 }
@@ -208,42 +99,6 @@ int mx_run_open(const struct mx_run_options *options, mx_why *why, mx_run **out)
 }
 
 /* ------------------------------------------------------------------ what others see while it runs */
-
-void mx_run_begin_phase(struct mx_run *r, const char *phase, const char *unit, int64_t total) {
-    struct mx_run_progress *p = &r->progress;
-    pthread_mutex_lock(&r->lock);
-    p->n_phases++;
-    p->done = 0;
-    p->total = total;
-    snprintf(p->phase, sizeof p->phase, "%s", phase);
-    snprintf(p->unit, sizeof p->unit, "%s", unit);
-    r->phase_begin_ns = mx_clock_ns();
-    pthread_mutex_unlock(&r->lock);
-}
-
-void mx_run_progress_to(struct mx_run *r, int64_t done) {
-    pthread_mutex_lock(&r->lock);
-    r->progress.done = done;
-    r->progress.seconds = (double)(mx_clock_ns() - r->phase_begin_ns) * 1e-9;
-    pthread_mutex_unlock(&r->lock);
-}
-
-void mx_run_committed(struct mx_run *r) {
-    r->committed = true;
-    pthread_mutex_lock(&r->lock);
-    r->progress.committed_step = r->note.time;
-    pthread_mutex_unlock(&r->lock);
-}
-
-void mx_run_remark(const struct mx_run *r, const char *format, ...) {
-    char sentence[1200];
-    va_list args;
-    if (r->remark == NULL) return;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    r->remark(r->context, sentence);
-}
 
 /* Lock held. */
 static void tell(const struct mx_run *r, struct mx_run_progress *out) {
@@ -297,34 +152,8 @@ void mx_run_stop(mx_run *r) {
 
 /* ------------------------------------------------------------------ the thread */
 
-static int prepare(struct mx_run *r) {
-    mx_run_begin_phase(r, "prepare", "", 0);
-    int err = mx_run_check_names(r);
-    if (err == 0) err = mx_run_request(r);
-    if (err == 0) err = mx_run_plan(r);
-    if (err == 0) err = mx_run_check_note(r);
-    if (err == 0 && r->o.dry_run) err = mx_run_check_room(r);
-    if (err == 0 && !r->o.dry_run) err = mx_run_open_outputs(r);
-    if (err == 0) err = mx_run_stopped(r);
-    if (err == 0 && !r->o.dry_run) err = mx_run_open_store(r);
-    /* Nobody begins before all can: what one refuses is refused by all. */
-    return err == 0 && !r->o.dry_run ? mx_run_meet(r) : err;
-}
-
-/* What was not closed at the end of a run that was good: the sink learns that there is no result. */
-static void close_ends(struct mx_run *r) {
-    if (r->source_open && r->source.close != NULL) r->source.close(r->source.context);
-    if (r->sink_open && r->sink.close != NULL) r->sink.close(r->sink.context, false, NULL);
-    r->source_open = r->sink_open = false;
-    for (int32_t i = 0; i < r->fields.n; i++) {
-        struct mx_field_sink *s = &r->field_sink[i];
-        if (s->open) s->sink.close(s->sink.context, false, NULL);
-        s->open = false;
-    }
-}
-
 static void end(struct mx_run *r, int err) {
-    if (err < 0 || r->moving) close_ends(r);
+    if (err < 0 || r->moving) mx_run_close_ends(r);
     if (err < 0 && r->why.text[0] == 0 && err != -EINTR) mx_fail(&r->why, err, "%s", strerror(-err));
     mx_run_close_report(r, err);
     pthread_mutex_lock(&r->lock);
@@ -337,7 +166,7 @@ static void end(struct mx_run *r, int err) {
 
 static void *prepare_alone(void *argument) {
     struct mx_run *r = argument;
-    end(r, prepare(r));
+    end(r, mx_run_make_ready(r));
     return NULL;
 }
 
@@ -351,7 +180,7 @@ static void *compare_alone(void *argument) {
 
 static void *run(void *argument) {
     struct mx_run *r = argument;
-    int err = r->prepared ? 0 : prepare(r);
+    int err = r->prepared ? 0 : mx_run_make_ready(r);
     r->report.phase[MX_PHASE_PREPARE].seconds = (double)(mx_clock_ns() - r->begin_ns) * 1e-9;
     if (err == 0) {
         r->moving = true;
@@ -458,21 +287,11 @@ int mx_run_report(mx_run *r, mx_why *why, char **out) {
     return err;
 }
 
-void mx_run_abandon(struct mx_run *r) {
-    mx_output_drop(&r->output.output);
-    for (int32_t i = 0; i < r->fields.n; i++)
-        if (r->field_sink[i].open) mx_output_drop(&r->field_sink[i].file.output);
-    mx_output_drop(&r->outputs.trace);
-    mx_output_drop(&r->outputs.timeline);
-    mx_run_abandon_snapshots(r);
-    if (r->device != NULL) mx_device_abandon(r->device);
-}
-
 void mx_run_close(mx_run *r) {
     if (r == NULL) return;
     mx_run_stop(r);
     join(r);
-    close_ends(r);
+    mx_run_close_ends(r);
     mx_run_release(r);
     pthread_cond_destroy(&r->ended);
     pthread_mutex_destroy(&r->lock);

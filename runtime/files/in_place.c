@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* in_place.c - how the file of a field that is only read lies, where a run reads it in place. */
+#include "files/fields.h"
+
+#include "machine/machine.h"
+
+#include <errno.h>
+
+int mx_field_lay_in_place(const struct mx_run_field *f, const struct mx_problem *p, uint32_t align,
+                          mx_why *why, struct mx_fixed_layout *out) {
+    const struct mx_fixed_file file = {.dtype = f->npy.dtype,
+                                       .offset_bytes = f->npy.data_offset_bytes,
+                                       .bytes = (int64_t)f->identity.bytes,
+                                       .frame = f->frame,
+                                       .align_bytes = align};
+    return mx_layout_fixed_file(p, f->index, &file, why, out);
+}
+
+uint32_t mx_field_align(const struct mx_run_field *f, const struct mx_backend *backend) {
+    struct mx_storage s = {.direct_offset_align_bytes = 0};
+    if (backend->face == MX_FACE_MAPPED || mx_storage_facts(f->npy.fd, NULL, &s) < 0) return 1;
+    return s.direct_offset_align_bytes > 0 ? s.direct_offset_align_bytes : 1;
+}
+
+int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides *s,
+                          const struct mx_backend *backend, mx_why *why) {
+    const bool y = mx_sides_periodic(s, MX_DIM_Y),
+               any = y || mx_sides_periodic(s, MX_DIM_X) || mx_sides_periodic(s, MX_DIM_Z);
+    if (any && system->hc > 0)
+        return mx_fail(why, -EINVAL, "its frame is what the periodic sides say, not what the file has");
+    if (y && backend->face == MX_FACE_TRANSFER)
+        return mx_fail(why, -EINVAL, "y=periodic takes rows from the other end, which have to be aligned");
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* callbacks.h - what a program gives a run, as far as both sides know it. */
+#ifndef MX_RUN_CALLBACKS_H
+#define MX_RUN_CALLBACKS_H
+
+#include "run/state.h"
+
+/* A struct of a program, whose first member is its size. -EINVAL with a sentence that calls it `what`. */
+int mx_run_take_struct(void *to, size_t known, const void *from, const char *what, mx_why *why);
+/* NULL: there is none. -EINVAL with a sentence. */
+int mx_run_take_source(struct mx_run *r, const struct mx_source *source, mx_why *why);
+int mx_run_take_sink(struct mx_run *r, const struct mx_sink *sink, mx_why *why);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* field_files.c - files of C that a run reads where they are: each is a device of its own, of the run's
+ * backend, that is only read. */
+#include "run/open/open.h"
+
+#include "core/device.h"
+
+static int open_device(struct mx_run *r, const struct mx_run_field *f) {
+    const struct mx_device_options d = mx_run_device_options(r, f->path);
+    return mx_device_open_file(f->npy.fd, &d, &r->why, &r->file[f->index]);
+}
+
+/* What a device says of itself is asked before the plan: a plan counts bytes by its alignment. */
+static int begin(struct mx_run *r, struct mx_run_field *f) {
+    struct mx_device_facts facts = {.size = sizeof facts};
+    int err = mx_field_lay_in_place(f, &r->o.problem, 0, &r->why, &r->file_layout[f->index]);
+    if (err == 0) err = open_device(r, f);
+    if (err == 0) {
+        mx_device_facts(r->file[f->index], &facts);
+        err = mx_field_lay_in_place(f, &r->o.problem, facts.offset_align_bytes, &r->why,
+                                    &r->file_layout[f->index]);
+    }
+    if (err == 0 && !r->resumed) err = mx_field_begin_in_place(f, &r->why);
+    if (err == 0) return 0;
+    r->file_layout[f->index] = (struct mx_fixed_layout){.row_pitch_bytes = 0};
+    mx_device_close(r->file[f->index]);
+    r->file[f->index] = NULL;
+    return err;
+}
+
+static void tell(struct mx_run *r, const struct mx_run_field *f) {
+    struct mx_report_file *file = &r->report.file[r->report.n_files++];
+    struct mx_device_facts facts = {.size = sizeof facts};
+    *file = (struct mx_report_file){
+        .field = f->name, .path = f->path, .inside = f->inside, .in_place = f->in_place};
+    if (r->file[f->index] == NULL) return;
+    mx_device_facts(r->file[f->index], &facts);
+    file->page_cache = !facts.bypasses_page_cache;
+    file->align_bytes = facts.offset_align_bytes;
+}
+
+/* Of a new run: in place where that is possible. */
+static int choose(struct mx_run *r, struct mx_run_field *f) {
+    if (r->backend->anonymous || r->o.field_copy) return 0;
+    if (mx_is_rank(&r->ranks) && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
+        if (r->ranks.rank == 0) /* one of them says it for all */
+            mx_run_remark(
+                r, "%.300s is copied into the stores: ranks around a periodic z cannot read it in place",
+                f->path);
+        return 0;
+    }
+    if (mx_fields_check_sides(r->system, &r->sides, r->backend, &r->why) == 0 && begin(r, f) == 0) return 0;
+    mx_run_remark(r, "%.300s is copied into the store: %.300s", f->path, r->why.text);
+    r->why.text[0] = 0;
+    return 0;
+}
+
+int mx_run_take_field_files(struct mx_run *r) {
+    /* Of a run that is done they are needed no more. */
+    const bool needed =
+        !mx_run_has_store(r) || r->first_time < r->o.problem.nt || r->o.verify || r->o.fields.n > 0;
+    int err = 0;
+    if (r->resumed && needed) err = mx_fields_open_in_place(&r->fields, &r->o.problem, &r->why);
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        struct mx_run_field *f = &r->fields.field[i];
+        if (f->array != MX_FIELD_OF_C || f->path[0] == 0) continue;
+        if (!r->resumed) err = choose(r, f);
+        if (r->resumed && f->in_place && needed) err = begin(r, f);
+        if (err == 0) tell(r, f);
+    }
+    return err;
+}

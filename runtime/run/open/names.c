@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* names.c - the files that a run is told of: none may be another one's. */
+#include "run/open/open.h"
+
+#include "note/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_NAMES = 13 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
+
+struct names {
+    size_t n, n_text;
+    char text[3 * MX_WORDS_MOST][PATH_MAX];
+    struct mx_file_word word[]; /* MOST_NAMES and one for each wavelet */
+};
+
+static void add_name(struct names *s, const char *option, const char *path, enum mx_file_use use) {
+    s->word[s->n++] = (struct mx_file_word){option, path, use};
+}
+
+/* Files of fields: what stands behind "NAME=", without what is said of raw ones. */
+static void add_words(struct names *s, const char *option, const struct mx_words *words, bool raw,
+                      enum mx_file_use use) {
+    for (int32_t i = 0; i < words->n; i++) {
+        const char *rest = mx_field_word(words->word[i], NULL), *path = rest != NULL ? rest : words->word[i];
+        char *text = s->text[s->n_text++], behind[MX_RAW_TEXT];
+        if (raw)
+            mx_raw_split(path, text, behind);
+        else
+            snprintf(text, PATH_MAX, "%s", path);
+        add_name(s, option, text, use);
+    }
+}
+
+/* What is read comes first: whatever is written is compared with what was named before it. */
+int mx_run_check_names(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    const bool system = o->kernel != NULL || r->note.problem.system != NULL;
+    const size_t most = MOST_NAMES + (size_t)r->points.sources.n_wavelets;
+    struct names *s = malloc(sizeof *s + most * sizeof s->word[0]);
+    if (s == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
+    s->n = s->n_text = 0;
+    add_name(s, "--input", o->input, MX_FILE_READ);
+    add_name(s, "--plan", o->plan, MX_FILE_READ);
+    add_name(s, "--kernel", o->kernel, MX_FILE_READ);
+    if (system) add_words(s, "--input", &o->inputs, true, MX_FILE_READ);
+    if (system) add_words(s, "--field", &o->fields, true, MX_FILE_READ);
+    for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
+        add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
+                 r->fields.field[i].path, MX_FILE_READ);
+    for (int32_t i = 0; i < r->fields.n; i++)
+        if (r->fields.field[i].data[0] != 0)
+            add_name(s, "the data of a field", r->fields.field[i].data, MX_FILE_READ);
+    if (r->input.data[0] != 0) add_name(s, "the data of --input", r->input.data, MX_FILE_READ);
+    add_name(s, "--sources", o->sources, MX_FILE_READ);
+    add_name(s, "--probes", o->probes, MX_FILE_READ);
+    for (int64_t i = 0; i < r->points.sources.n_wavelets; i++) /* once they were read */
+        add_name(s, "--source", r->points.sources.wavelet[i].path, MX_FILE_READ);
+    add_name(s, "-d", o->path, MX_FILE_PLACE);
+    add_name(s, "--output", o->output, MX_FILE_NPY);
+    if (system && !r->sinks_known) add_words(s, "--output", &o->outputs, false, MX_FILE_NPY);
+    for (int32_t i = 0; i < r->fields.n; i++)
+        if (r->field_sink[i].path != NULL) add_name(s, "--output", r->field_sink[i].path, MX_FILE_NPY);
+    add_name(s, "--json", o->json, MX_FILE_WRITTEN);
+    add_name(s, "--timeline", o->timeline, MX_FILE_WRITTEN);
+    add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
+    add_name(s, "--probes-out", o->probes_out, MX_FILE_NPY);
+    int err = mx_output_check_names(s->word, s->n, &r->why);
+    for (size_t i = 0; i < s->n && err == 0; i++)
+        err = mx_run_check_snapshot_name(r, s->word[i].option, s->word[i].path,
+                                         s->word[i].use == MX_FILE_PLACE, &r->why);
+    r->same_names |= err < 0;
+    free(s);
+    return err;
+}
+
+int mx_run_check_stored_names(struct mx_run *r) {
+    struct mx_file_word words[2 * MX_FIELDS_MOST + 2];
+    size_t n = 0;
+    mx_why none;
+    if (!r->o.resume || r->o.path == NULL || r->o.json == NULL) return 0;
+    struct mx_stored *stored = calloc(1, sizeof *stored);
+    if (stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of the store");
+    int err = 0;
+    if (mx_stored_look(r->o.path, &none, stored) == 0 && stored->have_note) {
+        const struct mx_note *note = &stored->note;
+        words[n++] = (struct mx_file_word){"the run's --input", note->input, MX_FILE_READ};
+        for (int32_t i = 0; i < note->fields.n; i++) {
+            words[n++] =
+                (struct mx_file_word){"a field of the run", note->fields.field[i].path, MX_FILE_READ};
+            words[n++] =
+                (struct mx_file_word){"the data of a field", note->fields.field[i].data, MX_FILE_READ};
+        }
+        words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
+        err = mx_output_check_names(words, n, &r->why);
+    }
+    free(stored);
+    return err;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* open.h - a run before anything is touched, up to its open store. All: 0 or -errno with r->why. */
+#ifndef MX_RUN_OPEN_H
+#define MX_RUN_OPEN_H
+
+#include "run/open/request.h"
+#include "run/work/work.h"
+
+/* From options to a run that may begin: names, request, plan, outputs, store. Of a dry run up to the room
+ * that it would take. */
+int mx_run_make_ready(struct mx_run *r);
+/* Place, source, machine, limits; on --resume the store's note. */
+int mx_run_request(struct mx_run *r);
+
+/* ---- names.c */
+
+/* No output may be the input, the store, or another output: before any is opened. */
+int mx_run_check_names(struct mx_run *r);
+/* Of --resume, before --json is opened: a run that is refused leaves its report, but not where the files of
+ * the stored run are. */
+int mx_run_check_stored_names(struct mx_run *r);
+
+/* ---- inputs.c */
+
+int mx_run_open_source(struct mx_run *r);
+/* The grid that the run began with is needed again by --verify alone. */
+int mx_run_open_former_source(struct mx_run *r);
+/* Files first: extents may follow from them. former: they have to be what they were. */
+int mx_run_open_fields(struct mx_run *r, bool former);
+int mx_run_take_fields(struct mx_run *r);  /* of a new run of a system */
+int mx_run_take_sinks(struct mx_run *r);   /* where the fields of a system go */
+int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's; r->o.problem has them then */
+int mx_run_check_frames(struct mx_run *r); /* do --frame and they agree? */
+/* --source, --sources and --probes, or the store's. */
+int mx_run_ask_points(struct mx_run *r);
+/* --snapshot, or the store's. */
+int mx_run_ask_snapshots(struct mx_run *r);
+
+/* ---- field_files.c */
+
+/* Which files of C are read in place, or copied, with a remark where that was not asked for; opens them.
+ * After the request's files, before the plan. */
+int mx_run_take_field_files(struct mx_run *r);
+
+/* ---- place.c */
+
+int mx_run_take_limits(struct mx_run *r); /* Sm and Km of the run */
+int mx_run_take_place(struct mx_run *r);  /* its backend, and where that works */
+int mx_run_take_accel(struct mx_run *r);
+/* What changes nothing, or nothing for the better, is told, and the run goes on. */
+void mx_run_say_useless(const struct mx_run *r);
+uint64_t mx_run_stored_bytes(const struct mx_run *r);
+/* Of a dry run: is there room for the Buffers, which mx_run_open_store would refuse to be without? */
+int mx_run_check_room(struct mx_run *r);
+
+/* ---- resume.c */
+
+int mx_run_take_store(struct mx_run *r);    /* what the store says, in r->note and the options */
+int mx_run_compare_store(struct mx_run *r); /* is the store's problem the one asked for? */
+
+/* ---- plan.c, predict.c */
+
+bool mx_run_has_hashes(const struct mx_run *r);
+/* Plan and predictions, without or (after the store) with the device's own facts. */
+int mx_run_plan(struct mx_run *r);
+void mx_run_predict_plan(struct mx_run *r);
+void mx_run_predict_commits(struct mx_run *r);
+void mx_run_predict_phases(struct mx_run *r);
+
+/* ---- sinks.c, buffers.c */
+
+int mx_run_open_outputs(struct mx_run *r); /* sink, timeline, trace */
+int mx_run_open_store(struct mx_run *r);   /* device, budget, Buffers */
+
+#endif

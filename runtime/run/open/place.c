@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* place.c - what a run may use: its DRAM, its place, its accelerator. */
+#include "engine/accel_room.h"
+#include "run/open/open.h"
+
+#include "core/device.h"
+#include "machine/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ limits */
+
+/* Sm and Km of the run. */
+int mx_run_take_limits(struct mx_run *r) {
+    const struct mx_machine *m = &r->report.machine;
+    uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
+    if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_ranks_here(&r->ranks);
+    char a[32], b[32];
+    if (limit > visible && !r->o.dry_run)
+        return mx_fail(&r->why, -EINVAL,
+                       "--dram %s is more than the %s that this process may use (the smaller of the "
+                       "machine's memory and its cgroup's limit)",
+                       mx_format_size(limit, a, sizeof a), mx_format_size(visible, b, sizeof b));
+    uint64_t reserve = r->o.reserve_bytes;
+    if (r->o.reserve_paper) reserve = mx_machine_reserve_paper(m);
+    if (r->o.reserve_auto || (!mx_option_given(&r->o, "reserve") && r->o.dram_bytes == 0))
+        reserve = mx_machine_reserve_auto(m, limit);
+    if (reserve >= limit)
+        return mx_fail(&r->why, -EINVAL,
+                       "the reserve of %s leaves nothing of %s of DRAM; lower --reserve or raise --dram",
+                       mx_format_size(reserve, a, sizeof a), mx_format_size(limit, b, sizeof b));
+    r->report.dram_limit_bytes = limit;
+    r->report.dram_budget_bytes = limit - reserve;
+    r->request.dram_bytes = limit;
+    r->request.reserve_bytes = reserve;
+    r->request.reserve_paper = r->o.reserve_paper;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ place */
+
+static bool is_uring(const struct mx_backend *b) { return strcmp(b->name, "uring") == 0; }
+static bool is_paged(const struct mx_backend *b) {
+    return b->face == MX_FACE_MAPPED && !(b->anonymous && !b->locks_blocks);
+}
+static bool is_mapped(const struct mx_backend *b) { return b->face == MX_FACE_MAPPED; }
+static bool is_stored(const struct mx_backend *b) { return !b->anonymous; }
+
+/* Options that do nothing with some backends. */
+static const struct {
+    const char *option;
+    bool (*useful)(const struct mx_backend *backend);
+    const char *why;
+} backend_options[] = {
+    {"sqpoll", is_uring, "it is an option of uring"},
+    {"iopoll", is_uring, "it is an option of uring"},
+    {"uncached", is_uring, "it is an option of uring"},
+    {"no-register", is_uring, "it is an option of uring"},
+    {"advice", is_paged, "it is for memory that the kernel pages: mmap and swap"},
+    {"workers", is_mapped, "it counts the copying threads of mapped backends"},
+    {"keep", is_stored, "its Buffers end with the process"},
+    {"force", is_stored, "it has no place whose content could be in the way"},
+    {"commit-every", is_stored, "its Buffers end with the process"},
+};
+
+static void say_what_the_backend_ignores(const struct mx_run *r) {
+    for (size_t i = 0; i < sizeof backend_options / sizeof backend_options[0]; i++)
+        if (mx_option_given(&r->o, backend_options[i].option) && !backend_options[i].useful(r->backend))
+            mx_run_remark(r, "--%s has no effect on backend %s: %s", backend_options[i].option,
+                          r->backend->name, backend_options[i].why);
+}
+
+int mx_run_take_place(struct mx_run *r) {
+    int err = mx_take_backend(&r->o, &r->why, &r->backend);
+    const bool to_be_made = mx_is_rank(&r->ranks) && r->o.dry_run; /* a directory of its own */
+    if (err == 0 && !to_be_made) err = mx_take_place(&r->o, r->backend, &r->why);
+    if (err < 0) return err;
+    if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "backend %s needs a place for the Buffers: give a directory, file or block device with -d PATH",
+            r->backend->name);
+    if (r->backend->anonymous && r->o.resume)
+        return mx_fail(&r->why, -ENOTSUP,
+                       "the Buffers of the backend %s end with the process: nothing to resume",
+                       r->backend->name);
+    if (r->o.backend == NULL) r->o.backend = r->backend->name;
+    r->resident = mx_style_of(r->backend) == MX_TUNE_RESIDENT;
+    return 0;
+}
+
+/* What changes nothing, or nothing for the better, is told, and the run goes on. */
+void mx_run_say_useless(const struct mx_run *r) {
+    if (r->o.quiet || r->ranks.rank > 0) return;
+    if (r->o.path != NULL && r->backend->anonymous)
+        mx_run_remark(r, "-d %.200s has no effect: backend %s keeps its Buffers in memory; leave it out",
+                      r->o.path, r->backend->name);
+    say_what_the_backend_ignores(r);
+    if (r->o.threads > r->report.machine.cores)
+        mx_run_remark(r,
+                      "--threads %lld: this process may use %d cores, and more threads wait for one another; "
+                      "leave it out",
+                      (long long)r->o.threads, r->report.machine.cores);
+}
+
+uint64_t mx_run_stored_bytes(const struct mx_run *r) {
+    uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
+                     (uint64_t)r->report.side_file_bytes;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
+        bytes += r->report.layout.fixed[i].user_file ? 0 : (uint64_t)r->report.layout.fixed[i].bytes;
+    return bytes;
+}
+
+/* Of one rank's directory of several, which is yet to be made, nothing is known. */
+int mx_run_check_room(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    const struct mx_device_options d = {
+        .size = sizeof d, .backend = o->backend, .path = o->path, .expect_bytes = mx_run_stored_bytes(r)};
+    const bool known = r->backend->anonymous || (o->path != NULL && !mx_is_rank(&r->ranks));
+    return known ? mx_device_check_room(&d, &r->why) : 0;
+}
+
+/* ------------------------------------------------------------------ accelerator */
+
+static int open_accel(struct mx_run *r) {
+    if (!r->resident && is_mapped(r->backend))
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
+            "uring, aio or dram, or leave --accel %.40s out",
+            r->backend->name, r->o.accel);
+    const struct mx_run_ranks *ranks = &r->ranks;
+    int err = mx_take_accel(&r->o, ranks->place, ranks->places, &r->why, &r->accel, &r->there, &r->request);
+    if (err < 0) return err;
+    const struct mx_accel_facts *f = mx_accel_facts(r->accel);
+    struct mx_report_accel *p = &r->report.accel;
+    if (!f->here) { /* points and norms have some of its memory */
+        const uint64_t extra =
+            mx_accel_extra_bytes(&r->o.problem, &r->points.sources, &r->points.probes, r->report.check > 0);
+        if (extra >= f->memory_bytes)
+            return mx_fail(
+                &r->why, -ENOMEM,
+                "sources, probes and norms need %.1f MiB of the accelerator's memory, which has %.1f MiB: "
+                "leave some of them out, or --accel %.40s",
+                (double)extra / 1048576, (double)f->memory_bytes / 1048576, r->o.accel);
+        r->there.memory_bytes -= extra;
+    }
+    snprintf(p->name, sizeof p->name, "%s", f->name);
+    snprintf(p->device, sizeof p->device, "%s", f->device);
+    p->number = f->number;
+    p->sharers = f->sharers;
+    p->memory_bytes = f->memory_bytes;
+    return 0;
+}
+
+/* Ranks find the same wrong, or some of them, whose device it is: one says so. */
+int mx_run_take_accel(struct mx_run *r) {
+    if (r->o.accel == NULL) return 0;
+    const int err = mx_is_rank(&r->ranks) ? 0 : mx_run_find_place(r); /* of a dry run it is known now */
+    return err < 0 ? err : mx_run_agree_error(r, open_accel(r));
+}

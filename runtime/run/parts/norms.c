@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/ranks/ranks.h"
+#include "run/state.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ what is asked for */
+
+static const struct mx_reduce *reduces(const struct mx_run *r) {
+    return r->system != NULL ? r->system->reduce : NULL;
+}
+
+static int32_t n_reduces(const struct mx_run *r) { return r->system != NULL ? r->system->n_reduce : 0; }
+
+static int add_until(struct mx_run *r, const char *text) {
+    struct mx_run_norms *n = &r->norms;
+    if (n->n_until == MX_UNTILS_MOST)
+        return mx_fail(&r->why, -EINVAL, "--until is given more than %d times", MX_UNTILS_MOST);
+    return mx_until_parse(text, n_reduces(r), reduces(r), &r->why, &n->until[n->n_until++]);
+}
+
+static int take_untils(struct mx_run *r) {
+    const struct mx_words *given = &r->o.untils;
+    int err = 0;
+    const bool none = given->n == 1 && strcmp(given->word[0], "none") == 0;
+    for (int32_t i = 0; i < given->n && !none && err == 0; i++) err = add_until(r, given->word[i]);
+    for (int32_t i = 0; i < r->note.n_until && given->n == 0 && !r->o.same && err == 0; i++)
+        err = add_until(r, r->note.until[i]);
+    for (int32_t i = 0; i < r->norms.n_until && err == 0; i++)
+        mx_until_text(&r->norms.until[i], reduces(r), r->report.until[i]);
+    r->report.n_until = r->norms.n_until;
+    return err;
+}
+
+/* Criteria that are the store's own, in the same order. */
+static bool same_untils(const struct mx_run *r) {
+    bool same = r->report.n_until == r->note.n_until;
+    for (int32_t i = 0; i < r->report.n_until && same; i++)
+        same = strcmp(r->report.until[i], r->note.until[i]) == 0;
+    return same;
+}
+
+/* A criterion that was met is one no more where others are asked for, or another number of steps. */
+static void take_former(struct mx_run *r) {
+    struct mx_run_norms *n = &r->norms;
+    const bool same = same_untils(r) && r->o.problem.nt == r->note.problem.nt;
+    n->history = r->note.history;
+    if (r->note.met.until[0] != 0 && same) n->met = r->report.met = r->note.met;
+}
+
+int mx_run_take_norms(struct mx_run *r) {
+    struct mx_problem *p = &r->o.problem;
+    int err = take_untils(r);
+    if (err < 0) return err;
+    int64_t every = r->o.check > 0 || r->o.same ? r->o.check : r->note.check;
+    if (every == 0 && r->norms.n_until > 0) every = MX_USUAL_CHECK;
+    if (r->resumed) take_former(r);
+    p->due[0] = every;
+    r->report.check = every;
+    r->report.history = &r->norms.history;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ what they take */
+
+struct mx_norms_options mx_take_norms(const struct mx_problem *p, int32_t threads, int64_t row_bytes) {
+    return (struct mx_norms_options){.problem = p,
+                                     .every = p->due[0],
+                                     .max_change = true,
+                                     .rms_change = true,
+                                     .spans = mx_form(p) != MX_STAGGERED,
+                                     .threads = threads,
+                                     .row_bytes = row_bytes,
+                                     .n_reduce = p->system != NULL ? p->system->n_reduce : 0,
+                                     .reduce = p->system != NULL ? p->system->reduce : NULL};
+}
+
+uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
+    if (p->due[0] == 0) return 0;
+    const int64_t row_bytes = (p->nx + 2 * p->h) * mx_cell_bytes(p, 0);
+    const struct mx_norms_options o = mx_take_norms(p, threads, row_bytes);
+    return (uint64_t)mx_norms_bytes(&o);
+}
+
+/* ------------------------------------------------------------------ the run */
+
+int mx_run_open_norms(struct mx_run *r) {
+    struct mx_run_norms *n = &r->norms;
+    struct mx_norms_options o =
+        mx_take_norms(&r->o.problem, r->report.plan.threads, r->report.layout.row_pitch_bytes);
+    if (mx_is_rank(&r->ranks)) o.join = mx_run_join_norms, o.context = r;
+    if (o.every == 0 || r->rest.nt == 0) return 0;
+    int err = mx_norms_make(&o, &r->why, &n->norms);
+    r->points.after.norms = n->norms;
+    return err;
+}
+
+static bool is_due(const struct mx_run *r, int64_t steps) {
+    return r->norms.norms != NULL && mx_norms_due(r->norms.norms, mx_levels_of(&r->o.problem, steps) - 1);
+}
+
+bool mx_run_may_end(const struct mx_run *r, int64_t steps) {
+    return r->norms.n_until > 0 && is_due(r, steps);
+}
+
+/* Quantities that criteria name, or the change; short, for one line. */
+static void say_check(const struct mx_run *r, const struct mx_norms_result *result, char *text,
+                      size_t capacity) {
+    const struct mx_run_norms *n = &r->norms;
+    int used = snprintf(text, capacity, "step %lld:", (long long)result->step);
+    if (n->n_until == 0)
+        snprintf(text + used, capacity - (size_t)used, " max-change %.3g", result->max_change);
+    for (int32_t i = 0; i < n->n_until && used > 0 && (size_t)used < capacity; i++) {
+        char name[MX_UNTIL_TEXT];
+        mx_until_text(&n->until[i], reduces(r), name);
+        name[strcspn(name, "=")] = 0;
+        used += snprintf(text + used, capacity - (size_t)used, "%s %s %.3g", i > 0 ? "," : "", name,
+                         mx_until_value(&n->until[i], result));
+    }
+}
+
+/* A mean that has fallen so far is of rounding errors, or of what dies away for ever: its spread stays as it
+ * is. */
+static const double noise = 1e-12;
+
+static double greatest_mean(const struct mx_norms_history *h, int32_t reduce) {
+    double greatest = 0;
+    for (int32_t i = 0; i < h->n; i++) greatest = fmax(greatest, h->kept[i].result.mean[reduce]);
+    return greatest;
+}
+
+static void say_noise(struct mx_run *r, const struct mx_norms_result *result) {
+    struct mx_run_norms *n = &r->norms;
+    for (int32_t i = 0; i < n->n_until && !n->said_noise && r->ranks.rank == 0; i++) {
+        const struct mx_until *u = &n->until[i];
+        if (u->kind != MX_UNTIL_SPREAD || u->floor > 0 || u->above || mx_until_met(u, result)) continue;
+        const double mean = result->mean[u->reduce], before = greatest_mean(&n->history, u->reduce);
+        if (!(mean < noise * before)) continue;
+        n->said_noise = true;
+        mx_run_remark(r,
+                      "step %lld: the mean of %s is %.3g, after %.3g before, so --until %s may never be met: "
+                      "give a floor, such as --until %s,floor=%.1g",
+                      (long long)result->step, reduces(r)[u->reduce].name, mean, before, r->report.until[i],
+                      r->report.until[i], before * 1e-9);
+    }
+}
+
+int mx_run_check(struct mx_run *r, int64_t steps, mx_why *why) {
+    struct mx_run_norms *n = &r->norms;
+    struct mx_norms_result result;
+    if (!is_due(r, steps)) return 0;
+    int err = mx_norms_take(n->norms, steps, why, &result);
+    if (err < 0) return err;
+    pthread_mutex_lock(&r->lock);
+    mx_history_add(&n->history, mx_check_number(steps, r->report.check), &result);
+    for (int32_t i = 0; i < n->n_until && n->met.until[0] == 0; i++) {
+        if (!mx_until_met(&n->until[i], &result)) continue;
+        mx_until_text(&n->until[i], reduces(r), n->met.until);
+        n->met.step = steps;
+        n->met.value = mx_until_value(&n->until[i], &result);
+        r->report.met = n->met;
+    }
+    const bool met = n->met.until[0] != 0;
+    r->progress.check_step = steps;
+    r->progress.max_change = result.max_change;
+    r->progress.rms_change = result.rms_change;
+    say_check(r, &result, r->progress.check, sizeof r->progress.check);
+    pthread_mutex_unlock(&r->lock);
+    say_noise(r, &result);
+    return met;
+}
+
+void mx_run_note_norms(struct mx_run *r) {
+    struct mx_run_norms *n = &r->norms;
+    struct mx_note *note = &r->note;
+    pthread_mutex_lock(&r->lock);
+    note->check = r->report.check;
+    note->n_until = r->report.n_until;
+    memcpy(note->until, r->report.until, sizeof note->until);
+    mx_history_up_to(&n->history, note->time, MX_HISTORY_MOST, &note->history);
+    note->met = n->met.step == note->time ? n->met : (struct mx_met){.step = 0};
+    pthread_mutex_unlock(&r->lock);
+}
+
+void mx_run_close_norms(struct mx_run *r) {
+    mx_norms_free(r->norms.norms);
+    r->norms.norms = NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* norms.h - the norms that a run takes at its check steps, their history, and the criteria that end it.
+ *
+ * A check is the end of a sweep (mx_problem.due): every --check steps and after the last one. Its numbers are
+ * taken when the sweep is complete, before it is committed; a criterion that is met ends the run there, and
+ * what was begun of the next sweep is given up. A commit notes the history up to it and what was met, so both
+ * survive an interruption, the history as far as the note has room.
+ *
+ * On --resume the checks and criteria of the store go on, or are replaced by those given. A run that a
+ * criterion has ended is complete, unless it is resumed with other criteria (--until none: with none) or
+ * another number of steps.
+ */
+#ifndef MX_RUN_NORMS_H
+#define MX_RUN_NORMS_H
+
+#include "ask/options.h"
+#include "note/note.h"
+#include "system/norms.h"
+
+struct mx_run_norms {
+    struct mx_norms *norms; /* NULL: no checks, or none that is left */
+    int32_t n_until;
+    struct mx_until until[MX_UNTILS_MOST];
+    struct mx_norms_history history; /* under the run's lock */
+    struct mx_met met;               /* the same */
+    bool said_noise;                 /* of a spread without a floor */
+};
+
+/* Steps of a check where --until is given and --check is not. */
+enum { MX_USUAL_CHECK = 100 };
+
+/* What --check and --until ask for, or the store: sets problem.due[0] of the options. -EINVAL with r->why. */
+int mx_run_take_norms(mx_run *r);
+/* With the plan known and the store ours: makes them. -ENOMEM with r->why. */
+int mx_run_open_norms(mx_run *r);
+/* The sweep up to step `steps` of the run is complete. 1: a criterion is met, 0, or -EIO with a sentence. */
+int mx_run_check(mx_run *r, int64_t steps, mx_why *why);
+/* Might it be met there? */
+bool mx_run_may_end(const mx_run *r, int64_t steps);
+/* What a note says of all that, at its step. */
+void mx_run_note_norms(mx_run *r);
+void mx_run_close_norms(mx_run *r);
+
+/* Norms of a problem, due[0] of it, as runs take them: all there are. threads and row_bytes may be as yet
+ * unknown.
+ */
+struct mx_norms_options mx_take_norms(const struct mx_problem *problem, int32_t threads, int64_t row_bytes);
+/* DRAM that they take besides Blocks; 0 without. */
+uint64_t mx_take_norms_bytes(const struct mx_problem *problem, int32_t threads);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "machine/file.h"
+#include "run/ranks/ranks.h"
+#include "run/state.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Steps of traces that a plan is made with; longer sweeps make it grow. */
+enum { USUAL_STEPS = 512 };
+
+/* ------------------------------------------------------------------ what is asked for */
+
+int mx_run_take_points(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    struct mx_run_points *q = &r->points;
+    int err = 0;
+    for (int32_t i = 0; i < o->point_sources.n && err == 0; i++)
+        err = mx_sources_add(&q->sources, &o->problem, o->point_sources.word[i], &r->why);
+    if (err == 0 && o->sources != NULL) err = mx_sources_read(&q->sources, &o->problem, o->sources, &r->why);
+    if (err == 0 && o->probes != NULL) err = mx_probes_read(&q->probes, &o->problem, o->probes, &r->why);
+    if (err == 0 && o->probes != NULL && q->probes.n == 0)
+        err = mx_fail(&r->why, -EINVAL,
+                      "%.300s names no probe; give lines FIELD X Y Z, or leave --probes out", o->probes);
+    if (err == 0 && q->sources.points.n > 0) err = mx_sources_index(&q->sources, &o->problem, &r->why);
+    if (err == 0 && q->probes.n > 0) err = mx_points_index(&q->probes, &o->problem, &r->why);
+    return err;
+}
+
+/* Told before anything is touched; the file itself is made when the store is ours. */
+static int check_file(struct mx_run *r) {
+    if (r->o.probes_out == NULL || r->resumed || r->o.overwrite || access(r->o.probes_out, F_OK) != 0)
+        return r->o.probes_out != NULL ? mx_file_check(r->o.probes_out, &r->why) : 0;
+    return mx_fail(&r->why, -EEXIST,
+                   "the traces cannot be written to %.300s: it is there already; name another file, or give "
+                   "--overwrite to replace it",
+                   r->o.probes_out);
+}
+
+int mx_run_check_points(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    const int err = check_file(r);
+    const int64_t left = r->o.problem.nt - r->first_time;
+    q->capacity = left < USUAL_STEPS ? left : USUAL_STEPS;
+    return err;
+}
+
+uint64_t mx_run_points_bytes(const struct mx_run *r) {
+    const struct mx_run_points *q = &r->points;
+    const int64_t lists = mx_sources_bytes(&q->sources) +
+                          (q->sources.points.n + q->probes.n > 0 ? 16 * r->o.problem.nz : 0) +
+                          q->probes.capacity * (int64_t)sizeof(struct mx_point);
+    return (uint64_t)(lists + (q->probes.n > 0 ? mx_traces_bytes(&q->probes, q->capacity) : 0));
+}
+
+bool mx_run_points_fit(struct mx_run *r) {
+    const int64_t a_step = mx_levels_a_step(&r->rest),
+                  sweep = (r->tuned.shape.max_levels + a_step - 1) / a_step;
+    if (r->points.probes.n == 0 || sweep <= r->points.capacity) return true;
+    r->points.capacity = sweep;
+    return false;
+}
+
+/* ------------------------------------------------------------------ the file of traces */
+
+static int fail_file(struct mx_run *r, int err) {
+    return mx_fail(&r->why, err, "the traces cannot be written to %.300s: %s", r->o.probes_out,
+                   strerror(-err));
+}
+
+/* That of a run that has just begun may be missing. */
+static int open_former_file(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    q->fd = mx_retry(mx_sys->open(r->o.probes_out, O_RDWR | O_CLOEXEC, 0));
+    if (q->fd == -ENOENT)
+        return mx_fail(&r->why, q->fd,
+                       "the traces of the first %lld steps are not in %.300s: name the file that the run "
+                       "began with as --probes-out",
+                       (long long)r->first_time, r->o.probes_out);
+    if (q->fd < 0) return fail_file(r, q->fd);
+    const int64_t nt = r->o.problem.nt;
+    int err = mx_traces_file_check(q->fd, r->o.probes_out, nt, q->all, r->first_time, &r->why);
+    if (err == 0 || r->note.met.until[0] == 0) return err;
+    err = mx_traces_file_check(q->fd, r->o.probes_out, r->first_time, q->all, r->first_time, &r->why);
+    if (err == 0) r->why.text[0] = 0; /* the file of a run that a criterion has ended */
+    return err < 0 || r->rest.nt == 0 ? err : mx_traces_file_begin(q->fd, nt, q->all, &r->why);
+}
+
+/* A run that is resumed from its beginning may have left a file: one of its own kind alone is used again. */
+static int open_new_file(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (r->o.overwrite ? O_TRUNC : O_EXCL);
+    q->fd = mx_retry(mx_sys->open(r->o.probes_out, flags, 0666));
+    if (q->fd != -EEXIST || !r->resumed) return q->fd < 0 ? fail_file(r, q->fd) : 0;
+    q->fd = mx_retry(mx_sys->open(r->o.probes_out, O_RDWR | O_CLOEXEC, 0));
+    if (q->fd < 0) return fail_file(r, q->fd);
+    return mx_traces_file_check(q->fd, r->o.probes_out, r->o.problem.nt, q->all, 0, &r->why);
+}
+
+static int begin_file(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    int err = open_new_file(r);
+    if (err < 0) return err;
+    err = mx_traces_file_begin(q->fd, r->o.problem.nt, q->all, &r->why);
+    if (err < 0) return err;
+    err = mx_retry(mx_sys->fsync(q->fd));
+    if (err == 0) err = mx_sync_directory(r->o.probes_out);
+    return err < 0 ? fail_file(r, err) : 0;
+}
+
+/* A rank records the probes of its own planes, under numbers of its own. */
+static int split_probes(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    const struct mx_problem *p = &r->o.problem;
+    const int ranks = r->ranks.ranks;
+    int64_t n = 0, *counts = calloc((size_t)ranks, sizeof *counts), *mine = NULL;
+    int64_t *numbers = calloc((size_t)q->probes.n + 1, sizeof *numbers);
+    int err = counts == NULL || numbers == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the probes") : 0;
+    q->all = q->probes.n;
+    for (int64_t i = 0; i < q->all && err == 0; i++) {
+        struct mx_point point = q->probes.point[i];
+        if (point.z < p->first_plane || point.z >= p->first_plane + p->nz) continue;
+        numbers[n] = point.number;
+        point.number = n;
+        q->probes.point[n++] = point;
+    }
+    q->probes.n = n;
+    if (err == 0) err = mx_points_index(&q->probes, p, &r->why);
+    if (err == 0) err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, &n, sizeof n, counts, &r->why);
+    for (int i = 0; i < ranks && err == 0; i++)
+        if (counts[i] > q->most) q->most = counts[i];
+    if (err == 0) {
+        mine = malloc((size_t)(q->most + 1) * sizeof *mine);
+        q->column = malloc((size_t)(q->most * ranks + 1) * sizeof *q->column);
+        if (mine == NULL || q->column == NULL) err = mx_fail(&r->why, -ENOMEM, "no memory for the probes");
+    }
+    for (int64_t i = 0; i < q->most && err == 0; i++) mine[i] = i < n ? numbers[i] : -1;
+    if (err == 0)
+        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)q->most * sizeof *mine, q->column,
+                             &r->why);
+    free(mine);
+    free(numbers);
+    free(counts);
+    return err;
+}
+
+/* Rows of some steps of all ranks' probes, put together by rank 0. */
+static int write_together(struct mx_run *r, int64_t from, int64_t steps, const double *mine, mx_why *why) {
+    struct mx_run_points *q = &r->points;
+    const int64_t block = steps * q->most;
+    const int ranks = r->ranks.ranks;
+    double *all = calloc((size_t)(block * ranks) + 1, sizeof *all),
+           *rows = calloc((size_t)(steps * q->all) + 1, sizeof *rows);
+    int err = all == NULL || rows == NULL ? mx_fail(why, -ENOMEM, "no memory for rows of traces") : 0;
+    if (err == 0)
+        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)block * sizeof *mine, all, why);
+    for (int64_t i = 0; i < ranks * q->most && err == 0; i++)
+        for (int64_t s = 0; s < steps && q->column[i] >= 0; s++)
+            rows[s * q->all + q->column[i]] = all[i / q->most * block + s * q->most + i % q->most];
+    if (err == 0 && q->fd >= 0) {
+        err = mx_write_all(q->fd, rows, (size_t)(steps * q->all) * sizeof *rows,
+                           MX_TRACES_HEAD_BYTES + 8 * from * q->all);
+        if (err < 0) mx_fail(why, err, "traces could not be written: %s", strerror(-err));
+    }
+    free(all);
+    free(rows);
+    return err;
+}
+
+/* So many steps at a time that the rows of all are of moderate size; all ranks in the same pieces. */
+static int share_traces(struct mx_run *r, int64_t end, mx_why *why) {
+    enum { MOST_ROWS = 1 << 16 };
+    struct mx_run_points *q = &r->points;
+    struct mx_traces *t = &q->traces;
+    const int64_t most = MOST_ROWS / (q->most * r->ranks.ranks + 1) + 1;
+    double *own = calloc((size_t)(most * q->most) + 1, sizeof *own),
+           *packed = calloc((size_t)(most * q->most) + 1, sizeof *packed);
+    int err = own == NULL || packed == NULL ? mx_fail(why, -ENOMEM, "no memory for rows of traces") : 0;
+    while (err == 0 && atomic_load(&t->taken) < end) {
+        const int64_t from = atomic_load(&t->taken), to = from + most < end ? from + most : end;
+        err = mx_traces_take(t, to, own, why);
+        for (int64_t s = 0; s < to - from && err == 0; s++)
+            memcpy(packed + s * q->most, own + s * t->n, (size_t)t->n * sizeof *own);
+        if (err == 0) err = write_together(r, from, to - from, packed, why);
+    }
+    free(own);
+    free(packed);
+    return err;
+}
+
+/* Rows of the steps before the one that is gone on from are there. */
+static bool has_file(const struct mx_run *r) { return r->resumed && r->first_time > 0; }
+
+int mx_run_open_points(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    int err = 0;
+    q->after = (struct mx_after){.problem = &r->o.problem, .layout = &r->report.layout, .sides = r->sides};
+    memcpy(q->after.ghost, r->tuned.shape.ghost, sizeof q->after.ghost);
+    if (q->sources.points.n > 0) q->after.sources = &q->sources;
+    r->note.sources = mx_sources_identity(&q->sources);
+    r->note.probes = mx_points_identity(&q->probes);
+    r->report.sources = q->sources.points.n;
+    r->report.probes = q->probes.n;
+    if (q->probes.n == 0) return 0;
+    q->all = q->probes.n;
+    if (mx_is_rank(&r->ranks) && (err = split_probes(r)) < 0) return err;
+    err = mx_traces_make(&q->probes, q->capacity, r->first_time, &r->why, &q->traces);
+    if (err < 0) return err;
+    q->after.traces = &q->traces;
+    if (r->ranks.rank > 0) return 0; /* the file is rank 0's */
+    return has_file(r) ? open_former_file(r) : 0;
+}
+
+int mx_run_begin_points(struct mx_run *r) {
+    return r->points.all > 0 && r->ranks.rank == 0 && !has_file(r) ? begin_file(r) : 0;
+}
+
+int mx_run_write_traces(struct mx_run *r, int64_t steps, mx_why *why) {
+    struct mx_run_points *q = &r->points;
+    if (mx_is_rank(&r->ranks) && q->all > 0) return share_traces(r, steps, why);
+    return q->fd < 0 ? 0 : mx_traces_file_write(q->fd, &q->traces, steps, why);
+}
+
+/* The file of a run that ended before its last step has the rows of those that were done. */
+int mx_run_end_traces(struct mx_run *r) {
+    const int64_t steps = r->report.steps_done;
+    if (r->points.fd < 0 || steps == r->o.problem.nt) return 0;
+    return mx_traces_file_begin(r->points.fd, steps, r->points.all, &r->why);
+}
+
+int mx_run_sync_traces(struct mx_run *r) {
+    return r->points.fd < 0 ? 0 : mx_retry(mx_sys->fdatasync(r->points.fd));
+}
+
+void mx_run_close_points(struct mx_run *r) {
+    struct mx_run_points *q = &r->points;
+    if (q->fd >= 0) mx_sys->close(q->fd);
+    q->fd = -1;
+    mx_traces_free(&q->traces);
+    mx_sources_free(&q->sources);
+    mx_points_free(&q->probes);
+    free(q->column);
+    q->column = NULL;
+}

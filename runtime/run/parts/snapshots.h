@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* snapshots.h - the state every so many steps, as .npy files in a directory, written while the run goes on.
+ *
+ *     DIR/FIELD-000100.npy     cells 0, STRIDE, 2 STRIDE ... of the interior in x, y and z, after step 100
+ *     DIR/memext.snapshots     whose they are: the run's number, what was asked for
+ *
+ * Rows come from the executor (execute/take.h). A file appears when all files of its step are whole, and
+ * those up to a committed step are durable before the commit is: a run that is resumed writes those after it
+ * again, with the same bits. DIR is the run's alone: it is locked, and what is in it is of the same run or
+ * was given up with --overwrite. Ranks write their planes to the same files, which have names that begin with
+ * a dot until all have; rank 0 looks after the directory. Buffered writes; their pages are written back and
+ * given up as they come, so that they do not push anything else out.
+ */
+#ifndef MX_RUN_SNAPSHOTS_H
+#define MX_RUN_SNAPSHOTS_H
+
+#include "ask/options.h"
+#include "execute/take.h"
+#include "files/fields.h"
+#include "files/output.h"
+#include "grid/grid.h"
+#include "note/note.h"
+
+#include <pthread.h>
+
+struct mx_snapshot_file;
+
+struct mx_run_snapshots {
+    struct mx_snapshots_asked asked;
+    struct mx_taking taking;
+    struct mx_snapshot_file *file; /* [n_files]: a field each */
+    int32_t n_files;
+    int64_t cells[3];  /* z, y, x; of all ranks together */
+    bool there;        /* the run is on an accelerator, where STOREs have no rows in DRAM to take */
+    int lock_fd;       /* of the directory; -1 = not open */
+    mx_block *block;   /* rows that lie apart are put together here, counted against the budget */
+    int64_t open_step; /* of which files are open; 0 = none */
+    int64_t unwritten; /* bytes since write-back was last started */
+    /* With the lock: what others wait for. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool made;         /* lock and changed */
+    int64_t published; /* newest step whose files are there */
+    int err;
+    mx_why why;
+    /* Of the report. */
+    int64_t count, bytes, predicted_count, predicted_bytes;
+    uint64_t plane_bytes; /* counted for algorithms whose Buffers are read for it */
+    uint64_t ns;
+};
+
+/* All with r->why. */
+
+/* What is asked for, or what the store of a resumed run says. */
+int mx_run_take_snapshots(mx_run *r);
+/* The directory is looked at, nothing is touched. */
+int mx_run_check_snapshots(mx_run *r);
+/* DRAM besides Blocks; and whether that is enough for the plan, else it has grown and the plan is to be made
+ * again. */
+uint64_t mx_snapshots_bytes(const struct mx_run_snapshots *snapshots);
+bool mx_snapshots_fit(struct mx_run_snapshots *snapshots, const char *algorithm,
+                      const struct mx_layout *layout);
+/* What an algorithm reads again for them: its Buffers are rewritten in place. */
+int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *snapshots, const struct mx_problem *problem,
+                                const char *algorithm, const struct mx_layout *layout);
+/* Once there is a plan: what is predicted. */
+void mx_run_predict_snapshots(mx_run *r);
+/* Once the store is ours: makes and locks the directory. */
+int mx_run_open_snapshots(mx_run *r);
+/* Once nothing is refused any more: removes what is in the way. */
+int mx_run_begin_snapshots(mx_run *r);
+/* Before a commit of this step: waits until its snapshots and those before it are durable. 0 or -errno, no
+ * sentence. */
+int mx_run_sync_snapshots(mx_run *r, int64_t step);
+/* Of ranks, when all have done that: rank 0 gives the files of the steps since the last commit their names.
+ * 0 or -errno. */
+int mx_run_publish_snapshots(mx_run *r, int64_t step);
+/* The sentence of snapshots that failed; NULL = they did not. */
+const char *mx_run_snapshots_failed(mx_run *r);
+/* What was written, into the report. */
+void mx_run_report_snapshots(mx_run *r);
+/* For a process that ends at once: removes what has a name already. */
+void mx_run_abandon_snapshots(mx_run *r);
+void mx_run_close_snapshots(mx_run *r);
+
+/* Of options alone, for a plan: what the above need to know. The directory is not looked at. -EINVAL. */
+int mx_snapshots_plan(const struct mx_options *options, const struct mx_problem *problem,
+                      const struct mx_run_fields *fields, mx_why *why, struct mx_run_snapshots *out);
+void mx_snapshots_forget(struct mx_run_snapshots *snapshots);
+
+/* Is this the name of a file that snapshots have in their directory, whatever the field is called? */
+bool mx_snapshot_name(const char *name);
+/* -EINVAL: `path`, of `option`, is or would be one of them, or (place) the store's directory is theirs. */
+int mx_run_check_snapshot_name(const mx_run *r, const char *option, const char *path, bool place,
+                               mx_why *why);
+
+#endif

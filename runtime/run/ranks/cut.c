@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cut.c - the part of the grid that is a rank's. */
+#include "run/ranks/ranks.h"
+
+#include "run/state.h"
+
+#include <stdlib.h>
+
+/* Where each rank begins: as their stores say, or as it is asked for. */
+static int make_table(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    const int64_t mine = r->note.problem.first_plane;
+    q->first = calloc((size_t)q->ranks + 1, sizeof *q->first);
+    if (q->first == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    if (!mx_run_has_store(r) || !mx_is_rank(q)) {
+        const int err = mx_ranks_table(r->whole.nz, r->o.rank_weights, q->ranks, &r->why, q->first);
+        q->silent = err == -EINVAL && mx_is_rank(q) && q->rank > 0; /* all find it wrong */
+        return err;
+    }
+    q->first[q->ranks] = r->whole.nz;
+    return mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, q->first, &r->why);
+}
+
+int mx_run_cut(struct mx_run *r) {
+    r->whole = r->o.problem;
+    if (!mx_is_rank(&r->ranks) && r->o.dry_run && r->o.ranks > 1) { /* what one of them would do */
+        r->ranks.ranks = (int)r->o.ranks;
+        r->ranks.rank = mx_ranks_planner(r->ranks.ranks);
+        r->ranks.link_name = r->o.link != NULL ? r->o.link : "local";
+    }
+    if (r->ranks.ranks < 2) return 0;
+    int err = make_table(r);
+    if (err < 0) return err;
+    err = mx_ranks_cut(&r->whole, r->ranks.first, r->ranks.rank, r->ranks.ranks, &r->why, &r->o.problem);
+    if (err < 0) return r->ranks.silent = mx_is_rank(&r->ranks) && r->ranks.rank > 0, err;
+    r->sides = r->o.problem.sides;
+    for (int i = 0; i < MX_MAX_FIXED; i++) /* files that are read in place are of the whole grid */
+        r->file_layout[i].offset_bytes += r->o.problem.first_plane * r->file_layout[i].plane_pitch_bytes;
+    const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
+    if (mx_run_has_store(r) && (a->first_plane != b->first_plane || a->nz != b->nz))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "the store of rank %d holds planes %lld to %lld of %lld, and of %d ranks it has %lld to "
+            "%lld: the store is damaged",
+            r->ranks.rank, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1),
+            (long long)mx_all_planes(b), r->ranks.ranks, (long long)a->first_plane,
+            (long long)(a->first_plane + a->nz - 1));
+    return 0;
+}

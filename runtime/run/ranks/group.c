@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* group.c - the ranks of a run: who they are, and what all of them agree on. */
+#include "machine/clock.h"
+#include "run/ranks/ranks.h"
+
+#include "run/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* What a program that opened the run as a library says by a status of its own, memext run tells (MX_EXIT_IO).
+ */
+enum { FAILED_STATUS = 3 };
+
+/* ------------------------------------------------------------------ link */
+
+int mx_run_open_ranks(struct mx_run *r) {
+    const struct mx_link_ops *ops = mx_link_of_process();
+    struct mx_run_ranks *q = &r->ranks;
+    if (r->o.link != NULL && strcmp(r->o.link, "mpi") == 0 && (ops == NULL || strcmp(ops->name, "mpi") != 0))
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "--link mpi is for ranks that mpirun has started: mpirun -n P memext run ..., or --ranks "
+            "P with the link local");
+    if (ops == NULL || (r->o.link != NULL && strcmp(r->o.link, ops->name) != 0)) return 0;
+    int err = mx_link_open(ops, &r->why, &q->link);
+    if (err < 0) return err;
+    q->rank = mx_link_rank(q->link);
+    q->ranks = mx_link_ranks(q->link);
+    q->planner = mx_ranks_planner(q->ranks);
+    q->link_name = mx_link_name(q->link);
+    if (q->ranks == 1) { /* a run by itself, but for what mpirun wants at the end */
+        mx_link_close(q->link, 0);
+        q->link = NULL;
+        return 0;
+    }
+    if (mx_option_given(&r->o, "ranks") && r->o.ranks != q->ranks)
+        return mx_fail(&r->why, -EINVAL, "--ranks says %lld, and %d were started; leave it out",
+                       (long long)r->o.ranks, q->ranks);
+    if (q->rank > 0) {
+        r->o.quiet = true;
+        r->o.json = NULL;
+        q->observed[0] = r->o.timeline != NULL;
+        q->observed[1] = r->o.trace != NULL;
+        r->o.timeline = r->o.trace = NULL;
+    }
+    return 0;
+}
+
+struct mx_tune_link mx_take_link(const struct mx_options *o, int ranks) {
+    struct mx_tune_link link = {.ranks = ranks, .bytes_per_s = o->link_bytes_per_s};
+    link.latency_s =
+        o->link_bytes_per_s > 0 && o->link_latency_s >= 0 ? o->link_latency_s : MX_DEFAULT_LINK_LATENCY_S;
+    return link;
+}
+
+int mx_run_measure_link(struct mx_run *r) {
+    struct mx_tune_link *l = &r->request.link;
+    *l = mx_take_link(&r->o, r->ranks.ranks);
+    if (!mx_is_rank(&r->ranks) || r->o.dry_run || l->bytes_per_s > 0) return 0;
+    r->ranks.link_measured = true;
+    return mx_link_measure(r->ranks.link, &l->bytes_per_s, &l->latency_s, &r->why);
+}
+
+/* ------------------------------------------------------------------ what all agree on */
+
+int mx_run_meet(struct mx_run *r) {
+    return mx_is_rank(&r->ranks) ? mx_link_meet(r->ranks.link, MX_CHANNEL_RUN, &r->why) : 0;
+}
+
+int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes) {
+    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, data, bytes, &r->why) : 0;
+}
+
+int mx_run_agree_any(struct mx_run *r, bool *any) {
+    if (!mx_is_rank(&r->ranks)) return 0;
+    bool *all = calloc((size_t)r->ranks.ranks, sizeof *all);
+    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, any, sizeof *any, all, &r->why);
+    for (int i = 0; i < r->ranks.ranks && err == 0; i++) *any |= all[i];
+    free(all);
+    return err;
+}
+
+int mx_run_agree_error(struct mx_run *r, int mine) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (!mx_is_rank(q)) return mine;
+    const mx_why reason = r->why;
+    int first = 0, *all = calloc((size_t)q->ranks, sizeof *all);
+    if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
+    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    while (err == 0 && first < q->ranks && all[first] == 0) first++;
+    if (err == 0 && first < q->ranks) {
+        err = all[first];
+        q->silent = q->rank != first;
+        if (q->silent)
+            mx_fail(&r->why, err, "rank %d cannot begin, and says why", first);
+        else
+            r->why = reason;
+    }
+    free(all);
+    return err;
+}
+
+int mx_run_agree_number(struct mx_run *r, uint64_t *run) {
+    while (*run == 0)
+        if (getrandom(run, sizeof *run, 0) < 0) *run = mx_clock_ns();
+    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, run, sizeof *run, &r->why)
+                                 : 0;
+}
+
+int mx_run_share_plan_limit(struct mx_run *r, int64_t *most_bt) {
+    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, r->ranks.planner, most_bt,
+                                                 sizeof *most_bt, &r->why)
+                                 : 0;
+}
+
+/* ------------------------------------------------------------------ norms */
+
+static int64_t most_planes(const struct mx_run_ranks *q) {
+    int64_t most = 0;
+    for (int i = 0; i < q->ranks; i++)
+        if (q->first[i + 1] - q->first[i] > most) most = q->first[i + 1] - q->first[i];
+    return most;
+}
+
+/* Each rank gives as many planes of each quantity as the largest has, and the greatest change behind them. */
+int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why) {
+    const struct mx_run *r = run;
+    const struct mx_problem *p = &r->o.problem;
+    const int64_t all = p->all_nz, room = most_planes(&r->ranks), n = quantities * room + 1;
+    const int64_t *first = r->ranks.first;
+    const int ranks = r->ranks.ranks;
+    double *mine = calloc((size_t)n, sizeof *mine), *of_all = calloc((size_t)(n * ranks), sizeof *of_all);
+    int err =
+        mine == NULL || of_all == NULL ? mx_fail(why, -ENOMEM, "no memory for the norms of the ranks") : 0;
+    for (int64_t q = 0; q < quantities && err == 0; q++)
+        memcpy(mine + q * room, planes + q * all + p->first_plane, (size_t)p->nz * sizeof *mine);
+    if (err == 0) memcpy(mine + n - 1, most, sizeof *most);
+    if (err == 0)
+        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)n * sizeof *mine, of_all, why);
+    for (int i = 0; i < ranks && err == 0; i++) {
+        uint64_t theirs;
+        for (int64_t q = 0; q < quantities; q++)
+            memcpy(planes + q * all + first[i], of_all + i * n + q * room,
+                   (size_t)(first[i + 1] - first[i]) * sizeof *mine);
+        memcpy(&theirs, of_all + (i + 1) * n - 1, sizeof theirs);
+        if (theirs > *most) *most = theirs;
+    }
+    free(mine);
+    free(of_all);
+    return err;
+}
+
+/* ------------------------------------------------------------------ the end */
+
+int mx_run_ranks_status(const struct mx_run_ranks *q) {
+    return q->well ? 0 : q->status >= 0 ? q->status : FAILED_STATUS;
+}
+
+void mx_run_close_ranks(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    for (int i = 0; i < q->ranks && q->reports != NULL; i++) free(q->reports[i]);
+    free(q->reports);
+    q->reports = NULL;
+    free(q->first);
+    q->first = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (q->observed_fd[i] > 0) close(q->observed_fd[i]);
+        q->observed_fd[i] = -1;
+    }
+    mx_link_close(q->link, mx_run_ranks_status(q));
+    q->link = NULL;
+}

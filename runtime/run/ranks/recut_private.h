@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* recut_private.h - the stores that a run goes on from with another number of ranks. */
+#ifndef MX_RUN_RECUT_PRIVATE_H
+#define MX_RUN_RECUT_PRIVATE_H
+
+#include "run/ranks/ranks.h"
+#include "run/state.h"
+
+/* A store that planes are read from. */
+struct mx_former {
+    char path[PATH_MAX];
+    int64_t first_plane, planes;
+    int32_t buffer;
+    struct mx_layout layout;
+    int64_t integrity_unit;
+    uint64_t generation; /* of the store when its note was read */
+};
+
+/* Ranks of this run: those that are there, or, of a dry run, that are asked about. */
+int32_t mx_run_ranks_of(const struct mx_run *r);
+
+#endif

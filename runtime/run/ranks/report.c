@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* report.c - one report of all ranks. */
+#include "run/ranks/ranks.h"
+
+#include "run/state.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+static void put_whole(json_t *o, const char *key, int64_t value) {
+    json_object_set_new(o, key, json_integer(value));
+}
+static void put_real(json_t *o, const char *key, double value) {
+    json_object_set_new(o, key, json_real(value));
+}
+
+static json_t *summary(const struct mx_run *r) {
+    const struct mx_report *p = &r->report;
+    json_t *o = json_object();
+    put_whole(o, "rank", r->ranks.rank);
+    put_whole(o, "first_plane", r->o.problem.first_plane);
+    put_whole(o, "planes", r->o.problem.nz);
+    put_real(o, "seconds", p->seconds);
+    put_real(o, "init_seconds", p->init_seconds);
+    put_real(o, "update_s", p->update_s);
+    put_real(o, "wait_s", p->wait_s);
+    put_whole(o, "updates", p->updates);
+    put_whole(o, "read_bytes", (int64_t)p->counters.read_bytes);
+    put_whole(o, "write_bytes", (int64_t)p->counters.write_bytes);
+    put_whole(o, "predicted_read_bytes", p->predicted_read_bytes);
+    put_whole(o, "predicted_write_bytes", p->predicted_write_bytes);
+    put_whole(o, "sent_bytes", (int64_t)r->ranks.sent_bytes);
+    put_whole(o, "received_bytes", (int64_t)r->ranks.received_bytes);
+    put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    put_whole(o, "snapshot_bytes", r->snapshots.bytes);
+    put_whole(o, "predicted_snapshot_bytes", r->snapshots.predicted_bytes);
+    put_whole(o, "block_bytes", (int64_t)p->block_bytes);
+    if (p->accel.name[0] != 0) {
+        json_object_set_new(o, "device", json_string(p->accel.device));
+        if (p->accel.number >= 0) put_whole(o, "device_number", p->accel.number);
+        put_whole(o, "ranks_on_device", p->accel.sharers);
+        put_whole(o, "host_to_device_bytes", (int64_t)p->accel.put_bytes);
+        put_whole(o, "device_to_host_bytes", (int64_t)p->accel.get_bytes);
+        put_whole(o, "predicted_host_to_device_bytes", p->predicted_read_bytes + p->accel.more_put_bytes);
+        put_whole(o, "predicted_device_to_host_bytes", p->predicted_write_bytes);
+    }
+    put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
+    return o;
+}
+
+int mx_run_collect_reports(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (!mx_is_rank(q)) return 0;
+    json_t *o = summary(r);
+    char *text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    if (q->rank == 0) q->reports = calloc((size_t)q->ranks, sizeof *q->reports);
+    int err = text == NULL || (q->rank == 0 && q->reports == NULL)
+                  ? mx_fail(&r->why, -ENOMEM, "no memory for the reports of the ranks")
+                  : mx_link_collect(q->link, text, q->reports, &r->why);
+    free(text);
+    return err;
+}
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Least, middle and greatest of a number of all ranks. */
+static json_t *spread(json_t *each, const char *key, double *value) {
+    const size_t n = json_array_size(each);
+    for (size_t i = 0; i < n; i++)
+        value[i] = json_number_value(json_object_get(json_array_get(each, i), key));
+    qsort(value, n, sizeof *value, compare);
+    json_t *o = json_object();
+    put_real(o, "min", value[0]);
+    put_real(o, "median", (value[(n - 1) / 2] + value[n / 2]) / 2);
+    put_real(o, "max", value[n - 1]);
+    return o;
+}
+
+static void put_link(const struct mx_run *r, json_t *o) {
+    const struct mx_tune_link *l = &r->request.link;
+    const bool known = l->bytes_per_s > 0;
+    put_real(o, "link_bytes_per_s", known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S);
+    put_real(o, "link_latency_s", known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S);
+    json_object_set_new(o, "link_source",
+                        json_string(r->ranks.link_measured      ? "measured"
+                                    : r->o.link_bytes_per_s > 0 ? "given"
+                                                                : "default"));
+    put_real(o, "predicted_link_s", r->tuned.seconds.link_s);
+    put_real(o, "predicted_lag_s", r->tuned.seconds.lag_s);
+}
+
+void mx_run_add_ranks(const struct mx_run *r, void *object) {
+    static const char *const keys[] = {"seconds",    "update_s",    "wait_s",     "updates",
+                                       "read_bytes", "write_bytes", "sent_bytes", "received_bytes"};
+    const struct mx_run_ranks *q = &r->ranks;
+    if (q->ranks < 2) return;
+    json_t *o = json_object(), *each = json_array(), *over = json_object();
+    put_whole(o, "ranks", q->ranks);
+    json_object_set_new(o, "link", json_string(q->link_name));
+    put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    put_link(r, o);
+    for (int i = 0; i < q->ranks && q->reports != NULL; i++)
+        json_array_append_new(each, json_loads(q->reports[i], 0, NULL));
+    double *value = calloc((size_t)q->ranks, sizeof *value);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && q->reports != NULL && value != NULL; i++)
+        json_object_set_new(over, keys[i], spread(each, keys[i], value));
+    free(value);
+    json_object_set_new(o, "each", each);
+    json_object_set_new(o, "spread", over);
+    json_object_set_new(object, "ranks", o);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* state.h - what a run is made of: its options, what it opened, what it is at. Everything in run/ sees it.
+ *
+ *     run.c, callbacks.c, release.c   memext.h's mx_run_*: options, thread, progress, report, the end
+ *     open/     from a request to a plan and an open store
+ *     work/     initial state, sweeps, commits, checksum, verification, result
+ *     parts/    what a run may have besides: points, norms, snapshots
+ *     ranks/    several processes, each with a range of planes
+ *     watch.c   what others see of a run while it goes on
+ *
+ * A room calls what stands below it in this list, and never what stands above.
+ */
+#ifndef MX_RUN_STATE_H
+#define MX_RUN_STATE_H
+
+#include "accel/accel.h"
+#include "ask/size.h"
+#include "ask/table.h"
+#include "engine/engine.h"
+#include "execute/execute.h"
+#include "files/fields.h"
+#include "files/frame.h"
+#include "files/grid_file.h"
+#include "files/output.h"
+#include "grid/grid.h"
+#include "kernel/kernel.h"
+#include "note/note.h"
+#include "observe/report.h"
+#include "observe/timeline.h"
+#include "run/parts/norms.h"
+#include "run/parts/points.h"
+#include "run/parts/snapshots.h"
+#include "run/ranks/ranks.h"
+#include "run/ranks/recut.h"
+#include "run/work/finite.h"
+#include "run/work/fuse.h"
+#include "schedule/schedule.h"
+#include "tune/tune.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Files that the run leaves besides the result, each optional. */
+struct mx_run_outputs {
+    struct mx_output timeline, trace;
+};
+
+/* What one hash of --integrity is of in Buffers of C, whose transfers are widened to whole units. */
+enum { MX_FIXED_UNIT_BYTES = 4096 };
+
+enum mx_run_state { MX_RUN_OPEN, MX_RUN_READY, MX_RUN_AT_WORK, MX_RUN_ENDED };
+
+struct mx_run {
+    struct mx_options o;
+    char **words; /* texts that `o` points to, of a program's options; NULL-terminated, or NULL */
+    char source_name[64];
+    char input_path[PATH_MAX], input_raw[MX_RAW_TEXT]; /* of --input without a kernel */
+    bool plan_only; /* of memext tune: fields of a kernel may be without values, as if a program gave them */
+    struct mx_frame made;           /* of a built-in stencil's grid that has none */
+    char frame_text[MX_FRAME_TEXT]; /* words of the store, which o.frames points to */
+    void (*remark)(void *context, const char *sentence);
+    bool (*late)(void); /* mx_run_prepare is to wait no longer; NULL = as long as it takes */
+    void *context;
+    mx_why why;
+    atomic_int stop; /* asked to end; any thread, any signal handler */
+
+    struct mx_run_ranks ranks;
+    struct mx_run_recut recut;
+    struct mx_problem whole; /* o.problem is the part of this rank, this is all of it; the same where a run is
+                                by itself */
+    const struct mx_backend *backend;
+    struct mx_problem rest; /* what is left to compute: the problem with the steps after `first_time` */
+    /* What the store says of itself: of ranks an older state may be what is gone on from, and other steps. */
+    int64_t note_time, note_nt;
+    int32_t note_buffer;
+    bool fixed_saved; /* the hashes of C are in the store */
+    bool plain; /* no hashes are kept of the state that is gone on from: --integrity begins with this run */
+    int64_t first_time; /* steps that the store holds already */
+    struct mx_tune_request request;
+    struct mx_tune_result tuned;
+    mx_accel *accel; /* NULL = Blocks are in DRAM */
+    struct mx_tune_accel there;
+    struct mx_report report;
+    struct mx_note note;
+    struct mx_source source;           /* region NULL = none: the initial grid is o.init */
+    struct mx_sink sink;               /* region NULL = none */
+    struct mx_grid_file input, output; /* behind source and sink where they are files */
+    struct mx_source row_source;       /* behind source and sink where the program's go row by row */
+    struct mx_sink row_sink;
+    bool source_open, sink_open;
+    struct mx_fill fill;
+    /* With a system: its kernel, its fields, and where each of them goes. */
+    struct mx_system *system;
+    struct mx_run_fields fields;
+    struct mx_field_sink {
+        const char *path; /* NULL = nowhere */
+        struct mx_sink sink;
+        struct mx_grid_file file;
+        bool open;
+    } field_sink[MX_FIELDS_MOST];
+    struct mx_run_outputs outputs;
+    struct mx_sides sides;
+    struct mx_run_points points;
+    struct mx_run_norms norms;
+    struct mx_run_finite finite;
+    struct mx_run_snapshots snapshots;
+    struct mx_run_fuse fuse;
+    mx_budget *budget;
+    mx_device *device;
+    mx_buffer *buffer[MX_BUFFERS], *seams; /* seams: side file, or NULL */
+    mx_buffer *partner[MX_BUFFERS];        /* array B of each pair, where Buffers are pairs */
+    mx_buffer *fixed[MX_MAX_FIXED];        /* C */
+    /* Files of C that are read in place: their devices, and how they lie; NULL and row_pitch_bytes 0 of what
+     * the run has a copy of. */
+    mx_device *file[MX_MAX_FIXED];
+    struct mx_fixed_layout file_layout[MX_MAX_FIXED];
+    int32_t n_buffers;
+    double commit_every_s; /* 0 = after every sweep */
+    const struct mx_algorithm *algorithm;
+    const struct mx_engine_ops *ops;
+    mx_engine *engine;
+    struct mx_schedule *schedule;
+    mx_timeline *timeline;
+    FILE *streams[2]; /* of timeline and trace */
+    int32_t result;   /* Buffer of the result */
+    bool resumed, resident;
+    bool comparing;   /* mx_run_compare: nothing follows */
+    bool moving;      /* Buffers are there and data moves: errors are those of I/O */
+    bool committed;   /* there is something to resume */
+    bool sinks_known; /* where a system's fields go */
+    bool same_names;  /* a file that is written is another one that is used: no report goes there either */
+
+    /* run.c: the thread and what others see of it */
+    pthread_t thread;
+    bool joinable, prepared;
+    pthread_mutex_t lock; /* the rest */
+    pthread_cond_t ended;
+    enum mx_run_state state;
+    int err; /* of preparing, or of the run once it has ended */
+    struct mx_run_progress progress;
+    uint64_t phase_begin_ns;
+    uint64_t begin_ns;     /* it was opened */
+    uint64_t hashed_bytes; /* of --integrity, written with commits of all phases */
+};
+
+/* ---- watch.c */
+
+/* A phase begins: its name, and what mx_run_progress_to will reach. */
+void mx_run_begin_phase(struct mx_run *r, const char *phase, const char *unit, int64_t total);
+void mx_run_progress_to(struct mx_run *r, int64_t done);
+/* What the note says is durable: from there a resumed run would go on. */
+void mx_run_committed(struct mx_run *r);
+void mx_run_remark(const struct mx_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- what follows from it */
+
+/* -EINTR when the run was asked to end. */
+static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EINTR : 0; }
+
+/* The store is there already, with the state in it. */
+static inline bool mx_run_has_store(const struct mx_run *r) { return r->resumed && !r->recut.asked; }
+/* A finished sweep is a commit. */
+static inline bool mx_run_resumable(const struct mx_run *r) {
+    return r->algorithm->resumable && !r->tuned.shape.in_place;
+}
+/* Buffers that the run has: pairs count twice. */
+static inline int32_t mx_run_buffers(const struct mx_run *r) {
+    return r->n_buffers * (r->tuned.shape.pairs ? 2 : 1);
+}
+/* The Buffer of array A (part 0) or B (part 1) of a state: of systems whose form reads the old value each has
+ * one, others have one for both. */
+static inline mx_buffer *mx_run_buffer(const struct mx_run *r, int32_t number, int part) {
+    return part == 1 && r->tuned.shape.pairs ? r->partner[number] : r->buffer[number];
+}
+
+/* Predicted. */
+static inline double mx_run_seconds_a_sweep(const struct mx_run *r) {
+    const int64_t sweeps = mx_sweep_count(&r->rest, r->tuned.plan.bt);
+    return sweeps > 0 ? r->tuned.seconds.total_s / (double)sweeps : 0;
+}
+
+#endif

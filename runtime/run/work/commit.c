@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* commit.c - when a state is durable, and when it is the result. */
+#include "run/work/work.h"
+
+#include "core/device.h"
+
+#include <string.h>
+
+/* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
+int mx_run_commit(void *context, int64_t time, int32_t buffer) {
+    struct mx_run *r = context;
+    int err = mx_run_agree_finite(r, MX_CHANNEL_COMMIT, r->first_time + time);
+    if (err == 0) err = mx_run_field_files_unchanged(r, NULL);
+    if (err == 0 && r->note.integrity_unit > 0) err = mx_run_save_hashes(r, r->buffer[buffer]);
+    if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
+        err = mx_run_save_hashes(r, r->partner[buffer]);
+    if (err == 0 && r->note.integrity_unit > 0) err = mx_run_save_fixed_hashes(r);
+    if (err == 0) err = mx_run_sync_traces(r);
+    if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
+    if (err == 0) err = mx_run_publish_snapshots(r, r->first_time + time);
+    if (err < 0) return err;
+    const int64_t former = r->note.before_time = r->note.time;
+    r->note.before_buffer = r->note.buffer;
+    r->note.time = r->first_time + time;
+    r->note.buffer = buffer;
+    /* Another state than the one that a former run ended with: finish() gives this one's. */
+    if (r->note.time != former) r->note.checksum[0] = 0;
+    if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
+    mx_run_note_norms(r);
+    r->note.pending = r->fuse.source && r->note.time == 0;
+    if (r->tuned.shape.in_place && !r->tuned.shape.init_both) r->note.framed = 0; /* it goes over all */
+    if (!r->note.pending) r->note.framed |= UINT32_C(1) << buffer;
+    err = mx_run_write_note(r);
+    if (err == 0) r->fuse.unfinished = r->note.pending;
+    /* What was committed before may be overwritten when no rank can need it any more. */
+    if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
+    if (err == 0) mx_run_committed(r);
+    if (err < 0) r->note.time = former; /* which is what there is to go on from */
+    r->recut.turned |= err == 0;
+    return err;
+}
+
+int mx_run_fail_commit(struct mx_run *r, const char *which, int err) {
+    mx_why reason = {""};
+    mx_device_error(r->device, &reason);
+    return mx_fail(&r->why, err, "the %s commit on %.300s failed: %s", which, r->report.device.place,
+                   reason.text[0] != 0 ? reason.text : strerror(-err));
+}
+
+/* --integrity that begins with this run has no hashes of the state that it goes on from, and a rank may have
+ * to come back to it once the notes have that there are hashes: a table is kept in which none is known. */
+static int save_no_hashes(struct mx_run *r) {
+    const int32_t buffer = r->note.buffer;
+    if (!r->plain || r->note.integrity_unit == 0) return 0;
+    int err = mx_run_save_hashes(r, r->buffer[buffer]);
+    if (err == 0 && r->tuned.shape.pairs) err = mx_run_save_hashes(r, r->partner[buffer]);
+    return err == 0 ? mx_run_save_fixed_hashes(r) : err;
+}
+
+/* A rank that goes back to the state before its newest one says so in its store before it overwrites that,
+ * and nobody commits anything else before: what any two stores say are two commits that follow one another.
+ * The others have said before that what the run was asked for (ranks.c, share_note): as long as the note of
+ * one rank alone has that it is the newest, and then all of them have it. */
+int mx_run_settle_state(struct mx_run *r) {
+    const struct mx_run_ranks *q = &r->ranks;
+    if (!mx_is_rank(q) || !mx_run_has_store(r)) return 0;
+    int err = save_no_hashes(r);
+    if (err == 0 && q->uneven && !q->went_back) err = mx_run_write_note(r);
+    if (err < 0) return mx_run_fail_commit(r, "first", err);
+    if (q->uneven && (err = mx_run_meet(r)) < 0) return err;
+    if (q->went_back && (err = mx_run_write_note(r)) < 0) return mx_run_fail_commit(r, "first", err);
+    return mx_run_meet(r);
+}
+
+/* Snapshots of ranks get their names with a commit; here there is none. */
+static int publish_result(struct mx_run *r) {
+    int err = mx_run_sync_snapshots(r, r->report.steps_done);
+    if (err == 0) err = mx_run_publish_snapshots(r, r->report.steps_done);
+    if (err == 0) return 0;
+    const char *why = mx_run_snapshots_failed(r);
+    return mx_fail(&r->why, err, "%s",
+                   why != NULL ? why : "the snapshots of all ranks could not be published");
+}
+
+/* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and
+ * published like any other. */
+int mx_run_commit_result(struct mx_run *r) {
+    const int odd = mx_run_settle_finite(r);
+    if (odd < 0) return odd;
+    if (!r->report.device.durable) return mx_is_rank(&r->ranks) ? publish_result(r) : 0;
+    if (mx_run_resumable(r)) return 0;
+    int err = mx_run_commit(r, r->report.steps_done - r->first_time, r->result);
+    return err < 0 ? mx_run_fail_commit(r, "last", err) : 0;
+}
+
+/* What stays of a finished run tells its checksum; a result that differs is neither resumed nor exported. */
+int mx_run_finish(struct mx_run *r) {
+    bool file = r->o.path != NULL && strcmp(r->o.path, r->report.device.place) == 0;
+    int err = 0;
+    if (!r->report.device.durable) return 0;
+    r->note.different = r->report.verified == 0;
+    memcpy(r->note.checksum, r->report.checksum, sizeof r->note.checksum);
+    if (r->o.keep || file || r->note.different) err = mx_run_write_note(r);
+    if (err == 0 && !r->note.different) err = mx_device_finish(r->device);
+    return err < 0 ? mx_run_fail_commit(r, "last", err) : 0;
+}

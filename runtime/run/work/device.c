@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* device.c - how a run opens a device. */
+#include "run/work/work.h"
+
+/* Copying threads of a mapped backend, 0 = as many as it takes by itself: with an accelerator that computes
+ * elsewhere all threads of the plan, which have nothing else to do, and copy what goes through its bus. */
+static uint32_t workers(const struct mx_run *r) {
+    const bool elsewhere = r->accel != NULL && !mx_accel_facts(r->accel)->here;
+    if (r->o.workers > 0 || !elsewhere) return (uint32_t)r->o.workers;
+    const int32_t threads = r->tuned.plan.threads; /* 0 = not known: as many as it takes by itself */
+    return (uint32_t)(threads < 64 ? threads : 64);
+}
+
+struct mx_device_options mx_run_device_options(const struct mx_run *r, const char *path) {
+    const struct mx_options *o = &r->o;
+    return (struct mx_device_options){.size = sizeof(struct mx_device_options),
+                                      .backend = o->backend,
+                                      .path = path,
+                                      .queue_depth = (uint32_t)o->queue_depth,
+                                      .max_request_bytes = (uint32_t)o->request_bytes,
+                                      .workers = workers(r),
+                                      .advice = o->advice,
+                                      .sqpoll = o->sqpoll,
+                                      .iopoll = o->iopoll,
+                                      .uncached = o->uncached,
+                                      .no_register = o->no_register,
+                                      .fault = o->fault};
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* take.c - rows of the last sweep, to the checksum and to the files of the result. */
+#include "machine/minmax.h"
+#include "run/work/fuse_private.h"
+
+#include <string.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+enum { OUTPUT_BYTES = 8 << 20, LEAST_PIECE_BYTES = 64 << 10 };
+
+/* Where row y of plane z is in the output; false: it is not. */
+static bool place_in_file(const struct mx_run *r, int64_t z, int64_t y, int64_t *row) {
+    const struct mx_problem *p = &r->o.problem;
+    const bool inside = z >= p->h && z < p->nz + p->h && y >= p->h && y < p->ny + p->h;
+    if (!r->o.bare_output) return *row = z * (p->ny + 2 * p->h) + y, true;
+    *row = (z - p->h) * p->ny + y - p->h;
+    return inside;
+}
+
+void mx_fuse_put_row(struct mx_run *r, int64_t z, int64_t y, const char *row) {
+    const struct mx_problem *p = &r->o.problem;
+    int64_t number;
+    if (!place_in_file(r, z, y, &number)) return;
+    for (int32_t i = 0; i < r->fuse.n; i++) {
+        const struct mx_fuse_field *f = &r->fuse.field[i];
+        const int64_t e = mx_dtype_bytes(f->field.dtype);
+        const int64_t bytes = (p->nx + (r->o.bare_output ? 0 : 2 * (int64_t)p->h)) * e;
+        if (f->writer == NULL) continue;
+        mx_writer_put(f->writer, (uint64_t)(f->npy->data_offset_bytes + number * bytes),
+                      row + f->offset_bytes + (r->o.bare_output ? p->h * e : 0), (uint64_t)bytes);
+    }
+}
+
+static void hash_row(const struct mx_run *r, const char *row) {
+    const struct mx_problem *p = &r->o.problem;
+    for (int32_t i = 0; i < r->fuse.n; i++) {
+        const struct mx_fuse_field *f = &r->fuse.field[i];
+        const int64_t e = mx_dtype_bytes(f->field.dtype);
+        XXH3_64bits_update(r->fuse.hash, row + f->offset_bytes + p->h * e, (size_t)(p->nx * e));
+    }
+}
+
+static const char *row_of(const struct mx_taken_box *box, int64_t y, int64_t z) {
+    const struct mx_view *v = &box->view;
+    return v->base[box->array] + (z + v->z_offset) % v->slots[box->array] * v->plane_pitch_bytes +
+           (y + v->y_offset) * v->row_pitch_bytes;
+}
+
+int mx_fuse_take_box(void *context, const struct mx_taken_box *box, mx_why *why) {
+    struct mx_run *r = context;
+    const struct mx_problem *p = &r->o.problem;
+    const struct mx_region g = box->region;
+    const bool copy = box->buffer_y != 0 || box->buffer_z != 0;
+    (void)why;
+    for (int64_t z = g.z0; z < g.z1; z++)
+        for (int64_t y = g.y0; y < g.y1; y++) {
+            const char *row = row_of(box, y, z);
+            const bool inside = z >= p->h && z < p->nz + p->h && y >= p->h && y < p->ny + p->h;
+            if (r->fuse.checksum && inside && !copy) hash_row(r, row);
+            if (r->fuse.output && !(copy && r->o.bare_output))
+                mx_fuse_put_row(r, z + box->buffer_z, y + box->buffer_y, row);
+        }
+    return 0;
+}
+
+int mx_fuse_take_whole(void *context, int64_t step, mx_why *why) {
+    struct mx_run *r = context;
+    (void)step, (void)why;
+    r->fuse.whole = true;
+    return 0;
+}
+
+/* The header was written when the file was opened; a file that bypasses the page cache is written anew from
+ * its first byte on. */
+static int put_head(struct mx_run *r, const struct mx_fuse_field *f) {
+    char head[MX_FUSE_HEAD_BYTES];
+    const int err = mx_read_all(f->output->fd, head, sizeof head, 0);
+    if (err < 0)
+        return mx_fail(&r->why, err, "the head of %.300s cannot be read: %s", f->output->path,
+                       strerror(-err));
+    mx_writer_put(f->writer, 0, head, sizeof head);
+    return 0;
+}
+
+int mx_fuse_open_writers(struct mx_run *r) {
+    struct mx_run_fuse *u = &r->fuse;
+    int32_t n = 0;
+    for (int32_t i = 0; i < u->n; i++) n += u->field[i].output != NULL;
+    const int64_t units = OUTPUT_BYTES / MX_WRITER_PIECES / (n > 0 ? n : 1) / LEAST_PIECE_BYTES;
+    int err = 0;
+    for (int32_t i = 0; i < u->n && err == 0; i++) {
+        struct mx_fuse_field *f = &u->field[i];
+        if (f->output == NULL) continue;
+        err = mx_writer_open(f->output->fd, u->in_order && !f->output->direct,
+                             (uint64_t)mx_max(units, 1) * LEAST_PIECE_BYTES, r->budget, &r->why, &f->writer);
+        if (err == 0) err = put_head(r, f);
+    }
+    return err;
+}
