@@ -3,8 +3,6 @@
  * style that works is the default. */
 #include <memext/backend.h>
 
-extern const struct mx_backend mx_dram, mx_swap, mx_mmap, mx_aio, mx_uring, mx_fault;
+extern const struct mx_backend mx_dram, mx_swap, mx_mmap, mx_aio, mx_uring;
 
 const struct mx_backend *const mx_backends[] = {&mx_dram, &mx_swap, &mx_mmap, &mx_aio, &mx_uring, NULL};
-
-const struct mx_backend *const mx_backend_fault = &mx_fault;

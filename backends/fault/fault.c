@@ -280,7 +280,7 @@ static void fault_unregister_memory(void *state, void *base) {
     if (s->inner->unregister_memory != NULL) s->inner->unregister_memory(s->state, base);
 }
 
-const struct mx_backend mx_fault = {
+static const struct mx_backend fault = {
     .name = "fault",
     .summary = "wraps another backend and goes wrong on purpose (tests)",
     .face = MX_FACE_TRANSFER,
@@ -294,3 +294,5 @@ const struct mx_backend mx_fault = {
     .register_memory = fault_register_memory,
     .unregister_memory = fault_unregister_memory,
 };
+
+const struct mx_backend *const mx_backend_fault = &fault;

@@ -12,12 +12,6 @@
 
 #define HUGE_BYTES (UINT64_C(2) << 20)
 
-const struct mx_backend *mx_backend_find(const char *name) {
-    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
-        if (strcmp((*b)->name, name) == 0) return *b;
-    return NULL;
-}
-
 void mx_note_add(char *note, size_t capacity_bytes, const char *format, ...) {
     size_t used = strlen(note);
     if (used + 3 >= capacity_bytes) return;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* find.c - a backend by its name. A file of its own: it reads the table of backends, and backends need
+ * help.c. */
+#include <memext/backend.h>
+
+#include <string.h>
+
+const struct mx_backend *mx_backend_find(const char *name) {
+    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
+        if (strcmp((*b)->name, name) == 0) return *b;
+    return NULL;
+}
