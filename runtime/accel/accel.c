@@ -2,6 +2,7 @@
 /* accel.c - the table of accelerators, and what all of them have in common: limits, counters, faults to
  * inject, the error that is remembered. */
 #include "accel/accel.h"
+#include "accel/spec.h"
 
 #include <memext/backend.h>
 
@@ -13,14 +14,6 @@
 extern const struct mx_accel_ops mx_accel_cuda, mx_accel_opencl, mx_accel_host;
 
 const struct mx_accel_ops *const mx_accels[] = {&mx_accel_cuda, &mx_accel_opencl, &mx_accel_host, NULL};
-
-const char mx_accel_keys[] =
-    "device=N (opencl, cuda: the N-th), rate=BYTES/S (host: of copies each way; else to plan with), "
-    "updates=N/S (to plan with), memory=SIZE (host: what the device has), fuse=1|2 (opencl, cuda: levels in "
-    "one launch, "
-    "by default what turns out to be faster); tests: fault=N, late=N (operation "
-    "N "
-    "fails, at once or when it is done)";
 
 enum { MOST_ALLOCATIONS = 32 };
 
@@ -44,56 +37,7 @@ struct mx_accel {
     mx_why why;
 };
 
-/* ---- words */
-
-bool mx_accel_key(const char *keys, const char *key, char *value, size_t capacity) {
-    const size_t n = strlen(key);
-    for (const char *at = keys; at != NULL && *at != 0;) {
-        const size_t length = strcspn(at, ",");
-        if (length > n && strncmp(at, key, n) == 0 && at[n] == '=') {
-            snprintf(value, capacity, "%.*s", (int)(length - n - 1), at + n + 1);
-            return true;
-        }
-        at += length;
-        at += *at == ',';
-    }
-    return false;
-}
-
-int mx_accel_quantity(const char *text, double *out) {
-    static const struct {
-        const char *unit;
-        double factor;
-    } units[] = {
-        {"", 1},      {"B", 1},        {"kB", 1e3},        {"MB", 1e6},           {"GB", 1e9},
-        {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
-    char *end;
-    const double value = strtod(text, &end);
-    if (end == text || !(value > 0)) return -EINVAL;
-    end += strspn(end, " ");
-    size_t n = strlen(end);
-    if (n >= 2 && strcmp(end + n - 2, "/s") == 0) n -= 2;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strlen(units[i].unit) == n && strncmp(end, units[i].unit, n) == 0) {
-            *out = value * units[i].factor;
-            return *out < (double)INT64_MAX ? 0 : -EINVAL;
-        }
-    return -EINVAL;
-}
-
-static int check_keys(const char *spec, mx_why *why) {
-    static const char *const known[] = {"device", "rate", "updates", "memory", "fuse", "fault", "late"};
-    for (const char *at = strchr(spec, ','); at != NULL; at = strchr(at, ',')) {
-        const size_t n = strcspn(++at, "=,");
-        bool found = false;
-        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-            found |= strlen(known[i]) == n && strncmp(known[i], at, n) == 0 && at[n] == '=';
-        if (!found)
-            return mx_fail(why, -EINVAL, "--accel '%.100s': '%.*s' is none of %s", spec,
-                           (int)strcspn(at, ","), at, mx_accel_keys);
-    }
-    return 0;
-}
+/* ---- open and close */
 
 /* Said of an accelerator that has no use for it, a key would be taken for granted. */
 static int check_use(const struct mx_accel_ops *ops, const char *keys, mx_why *why) {
@@ -113,16 +57,6 @@ static int check_use(const struct mx_accel_ops *ops, const char *keys, mx_why *w
                        ops->name, text, text);
     return 0;
 }
-
-static int take_number(const char *keys, const char *key, double *out, mx_why *why) {
-    char text[64];
-    if (!mx_accel_key(keys, key, text, sizeof text)) return 0;
-    if (mx_accel_quantity(text, out) == 0) return 0;
-    return mx_fail(why, -EINVAL, "--accel: %s=%.40s is no positive quantity, like 128MiB, 2GB/s or 1e9", key,
-                   text);
-}
-
-/* ---- open and close */
 
 static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) {
     const size_t n = strcspn(spec, ",");
@@ -194,11 +128,11 @@ static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char 
     a->ops->facts(a->state, f);
     f->number = number, f->sharers = sharers;
     snprintf(f->name, sizeof f->name, "%s", a->ops->name);
-    int err = take_number(keys, "fault", &fault, why);
-    if (err == 0) err = take_number(keys, "late", &late, why);
-    if (err == 0) err = take_number(keys, "rate", &rate, why);
-    if (err == 0) err = take_number(keys, "updates", &f->updates_per_s, why);
-    if (err == 0) err = take_number(keys, "fuse", &fuse, why);
+    int err = mx_accel_number(keys, "fault", &fault, why);
+    if (err == 0) err = mx_accel_number(keys, "late", &late, why);
+    if (err == 0) err = mx_accel_number(keys, "rate", &rate, why);
+    if (err == 0) err = mx_accel_number(keys, "updates", &f->updates_per_s, why);
+    if (err == 0) err = mx_accel_number(keys, "fuse", &fuse, why);
     if (err < 0) return err;
     if (fuse != 0 && fuse != 1 && fuse != 2)
         return mx_fail(why, -EINVAL,
@@ -223,7 +157,7 @@ int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out)
     const char *comma = strchr(o->spec, ',');
     char spec[SPEC_BYTES];
     int err = find(o->spec, why, &ops);
-    if (err == 0) err = check_keys(o->spec, why);
+    if (err == 0) err = mx_accel_check_keys(o->spec, why);
     if (err == 0) err = check_use(ops, comma != NULL ? comma + 1 : "", why);
     if (err == 0) err = choose_device(o, ops, spec, &chosen, why);
     if (err < 0) return err;

@@ -22,16 +22,13 @@ typedef struct mx_accel mx_accel;
 enum mx_accel_queue { MX_ACCEL_PUT, MX_ACCEL_GET, MX_ACCEL_COPY, MX_ACCEL_WORK, MX_ACCEL_QUEUES };
 
 struct mx_accel_options {
-    const char *spec;      /* NAME[,KEY=VALUE...]: a name of the table, or "auto"; see mx_accel_keys */
+    const char *spec;      /* NAME[,KEY=VALUE...]: a name of the table, or "auto"; keys: spec.c */
     uint64_t memory_bytes; /* that may be used; 0 = what the device has */
     /* Of several processes of this machine that open one each: the number of this one, from 0, and how many
      * they are; 0 = it is by itself. They take devices in turns, where `spec` names none, and those that take
      * the same one have equal shares of its memory. */
     int32_t place, places;
 };
-
-/* What KEY=VALUE may be said, for help. */
-extern const char mx_accel_keys[];
 
 struct mx_accel_facts {
     char name[16];         /* of the table */
@@ -154,10 +151,5 @@ bool mx_accel_is_done(mx_accel *accel, enum mx_accel_queue queue, int64_t number
 int mx_accel_wait(mx_accel *accel, enum mx_accel_queue queue, int64_t number);
 /* 0, or what failed first, with its sentence. */
 int mx_accel_error(const mx_accel *accel, mx_why *why);
-
-/* KEY=VALUE[,...]: the value of a key, cut to capacity; false where it is not there. */
-bool mx_accel_key(const char *keys, const char *key, char *value, size_t capacity);
-/* "2GB/s" "512 MiB/s" "2e9" -> bytes per second; "128MiB" -> bytes. -EINVAL. */
-int mx_accel_quantity(const char *text, double *out);
 
 #endif

@@ -10,6 +10,7 @@
  */
 #include "accel/accel.h"
 #include "accel/cuda_api.h"
+#include "accel/spec.h"
 
 #include <memext/backend.h>
 

@@ -8,8 +8,9 @@
  * when the thread gets a core is no matter of a bus, whose copies follow one another without a stop.
  */
 #include "accel/accel.h"
-#include "machine/clock.h"
+#include "accel/spec.h"
 
+#include "machine/clock.h"
 #include "machine/machine.h"
 
 #include <memext/backend.h>

@@ -8,6 +8,7 @@
  */
 #include "accel/accel.h"
 #include "accel/opencl_api.h"
+#include "accel/spec.h"
 
 #include <memext/backend.h>
 

@@ -3,6 +3,7 @@
  * operation ends everything after it; and a run that any of its copies or launches fails in leaves the store
  * as it was. */
 #include "accel/accel.h"
+#include "accel/spec.h"
 #include "accel_runs.h"
 
 #include <criterion/criterion.h>
