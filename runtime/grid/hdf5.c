@@ -5,7 +5,7 @@
  * Where it is a shared library (MX_HDF5_LIBRARY, its name for the loader) it is loaded with the first file
  * that needs it, for it brings 30 others, which take a program 10 to 20 ms before its first line. */
 #ifdef MX_HDF5
-#include "grid/array.h"
+#include "grid/head.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* metaimage.c - headers of MetaImage (ITK's .mhd with a file of cells, .mha with the cells behind it):
  * https://itk.org/Wiki/ITK/MetaIO/Documentation. */
-#include "grid/array.h"
+#include "grid/head.h"
 
 #include <errno.h>
 #include <string.h>

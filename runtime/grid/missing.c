@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* missing.c - cells of a file that stand for no value (CF conventions, section 2.5.1). */
-#include "grid/array.h"
+#include "grid/head.h"
 
 #include <errno.h>
 #include <float.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* npy.c - NumPy's .npy format, version 1.0 to 3.0 in, 1.0 out (numpy/lib/format.py describes it). */
-#include "grid/array.h"
+#include "grid/head.h"
 
 #include "machine/file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nrrd.c - headers of NRRD files (teem's format, versions 1 to 5), attached or detached:
  * https://teem.sourceforge.net/nrrd/format.html. */
-#include "grid/array.h"
+#include "grid/head.h"
 
 #include <errno.h>
 #include <string.h>

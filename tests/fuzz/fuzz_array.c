@@ -2,7 +2,7 @@
 /* Headers of arrays, NRRD and MetaImage: what is accepted has three extents, all of its cells are in the
  * file, and they can be read; what a header says is within its bounds, whatever file it names. */
 #include "fuzz.h"
-#include "grid/array.h"
+#include "grid/head.h"
 
 /* The last plane, packed: the end of the file is where a wrong size would show. */
 static void read_last_plane(const struct mx_npy *npy) {
