@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cache.c - the cache of compiled kernels: its directory, the names in it, and whether an object is whole. */
+#include "kernel/compile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <memext/backend.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define BUILD_PREFIX ".build-"
+
+/* What mkdtemp made and write_file filled: names are known, so nothing else is ever removed. */
+static void remove_directory(const char *directory) {
+    static const char *const names[] = {"memext/cell.h", "memext",   "kernel.c", "kernel.so",
+                                        "includes",      "messages", "version",  ""};
+    char path[PATH_MAX + 32];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        remove(path);
+    }
+}
+
+void mx_object_drop(struct mx_object *object) {
+    if (object->directory[0] != 0) remove_directory(object->directory);
+    object->directory[0] = 0;
+}
+
+/* Opens a directory of the cache, makes it if need be: 0, -EPERM (somebody else's), other errors: without. */
+static int check_directory(const char *path, mx_why *why) {
+    struct stat s;
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) return -errno;
+    if (stat(path, &s) < 0) return -errno;
+    if (!S_ISDIR(s.st_mode)) return -ENOTDIR;
+    if (s.st_uid != geteuid())
+        return mx_fail(
+            why, -EPERM,
+            "the cache of compiled kernels, %.250s, belongs to user %u and not to %u, who runs this: "
+            "set XDG_CACHE_HOME to a directory of your own",
+            path, (unsigned)s.st_uid, (unsigned)geteuid());
+    if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return mx_fail(
+            why, -EPERM,
+            "the cache of compiled kernels, %.250s, can be written by others: chmod go-w it, or set "
+            "XDG_CACHE_HOME to a directory of your own",
+            path);
+    return access(path, W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+/* "" = there is none. */
+int mx_cache_find(mx_why *why, char *out, size_t capacity) {
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    out[0] = 0;
+    int n = 0;
+    if (base != NULL && base[0] == '/')
+        n = snprintf(out, capacity, "%s", base);
+    else if (home != NULL && home[0] == '/')
+        n = snprintf(out, capacity, "%s/.cache", home);
+    if (n == 0 || n + 32 >= (int)capacity) return out[0] = 0, 0;
+    if (mkdir(out, 0700) < 0 && errno != EEXIST) return out[0] = 0, 0;
+    static const char *const parts[] = {"/memext", "/kernels"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        strcat(out, parts[i]);
+        const int err = check_directory(out, why);
+        if (err == -EPERM && why != NULL && why->text[0] != 0) return err;
+        if (err < 0) return out[0] = 0, 0;
+    }
+    return 0;
+}
+
+/* Directories that compilations which were killed have left: no compiler works for a day. */
+static void sweep_cache(const char *cache) {
+    enum { DAY_S = 24 * 3600 };
+    char path[PATH_MAX];
+    struct stat s;
+    struct dirent *e;
+    DIR *d = opendir(cache);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        if (strncmp(e->d_name, BUILD_PREFIX, sizeof BUILD_PREFIX - 1) != 0 ||
+            snprintf(path, sizeof path, "%s/%s", cache, e->d_name) >= PATH_MAX)
+            continue;
+        if (lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
+            time(NULL) - s.st_mtime > DAY_S)
+            remove_directory(path);
+    }
+    if (d != NULL) closedir(d);
+}
+
+/* A directory to work in: in the cache, so that a rename is enough to publish, or a temporary one. */
+int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity) {
+    if (cache[0] != 0) sweep_cache(cache);
+    if (cache[0] != 0 && snprintf(out, capacity, "%s/" BUILD_PREFIX "XXXXXX", cache) < (int)capacity &&
+        mkdtemp(out) != NULL)
+        return 0;
+    const char *base = getenv("TMPDIR");
+    if (base == NULL || base[0] != '/' || strlen(base) > PATH_MAX - 64) base = "/tmp";
+    snprintf(out, capacity, "%s/memext-kernel-XXXXXX", base);
+    if (mkdtemp(out) != NULL) return 0;
+    const int err = -errno;
+    mx_fail(why, err,
+            "there is no place to compile the kernel in: no directory can be made in %.200s (%s); set TMPDIR "
+            "or XDG_CACHE_HOME",
+            base, strerror(-err));
+    out[0] = 0;
+    return err;
+}
+
+/* What -march=native depends on: the first processor of /proc/cpuinfo, but for its clock. */
+static void hash_cpu(XXH3_state_t *state) {
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (file == NULL) return;
+    static const char *const wanted[] = {"vendor_id", "cpu family", "model", "stepping", "mx_compiler_flags",
+                                         "Features",  "CPU ",       "isa",   "uarch"};
+    char line[8192];
+    while (fgets(line, sizeof line, file) != NULL && line[0] != '\n')
+        for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+            if (strncmp(line, wanted[i], strlen(wanted[i])) == 0) {
+                XXH3_128bits_update(state, line, strlen(line));
+                break;
+            }
+    fclose(file);
+}
+
+static void hash_text(XXH3_state_t *state, const char *text) {
+    XXH3_128bits_update(state, text, strlen(text) + 1);
+}
+
+int mx_cache_name(const struct compiler *c, const struct mx_text *source, const char *cache, char *out,
+                  size_t capacity) {
+    XXH3_state_t *state = XXH3_createState();
+    if (state == NULL) return -ENOMEM;
+    XXH3_128bits_reset(state);
+    const uint64_t sizes[] = {source->bytes, mx_cell_text_bytes, c->version.bytes};
+    XXH3_128bits_update(state, sizes, sizeof sizes);
+    XXH3_128bits_update(state, source->data, source->bytes);
+    XXH3_128bits_update(state, mx_cell_text, mx_cell_text_bytes);
+    XXH3_128bits_update(state, c->version.data, c->version.bytes);
+    hash_text(state, c->path);
+    for (char *const *word = c->words; *word != NULL; word++) hash_text(state, *word);
+    for (int i = 0; i < N_FLAGS; i++) hash_text(state, mx_compiler_flags[i]);
+    hash_cpu(state);
+    const XXH128_hash_t key = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    return snprintf(out, capacity, "%s/%016llx%016llx.so", cache, (unsigned long long)key.high64,
+                    (unsigned long long)key.low64) < (int)capacity
+               ? 0
+               : -ENAMETOOLONG;
+}
+
+/* An object ends with a hash of what is before: one that is cut or changed is made again and not loaded. */
+struct seal {
+    char magic[8];
+    uint64_t hash;
+};
+static const char seal_magic[8] = "MXKERNEL";
+
+bool mx_cache_is_whole(const char *path) {
+    struct stat s;
+    struct mx_text text;
+    if (lstat(path, &s) < 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid() ||
+        (s.st_mode & (S_IWGRP | S_IWOTH)) != 0 || mx_text_read(path, "", NULL, &text) < 0)
+        return false;
+    struct seal seal;
+    bool whole = text.bytes > sizeof seal;
+    if (whole) {
+        memcpy(&seal, text.data + text.bytes - sizeof seal, sizeof seal);
+        whole = memcmp(seal.magic, seal_magic, sizeof seal_magic) == 0 &&
+                seal.hash == XXH3_64bits(text.data, text.bytes - sizeof seal);
+    }
+    free(text.data);
+    return whole;
+}
+
+int mx_cache_seal(const char *path) {
+    struct mx_text text;
+    int err = mx_text_read(path, "the compiled kernel", NULL, &text);
+    if (err < 0) return err;
+    struct seal seal = {.hash = XXH3_64bits(text.data, text.bytes)};
+    memcpy(seal.magic, seal_magic, sizeof seal_magic);
+    int fd = mx_retry(open(path, O_WRONLY | O_CLOEXEC));
+    err = fd < 0 ? -errno : mx_write_all(fd, &seal, sizeof seal, (off_t)text.bytes);
+    if (fd >= 0 && close(fd) < 0 && err == 0) err = -errno;
+    free(text.data);
+    return err;
+}

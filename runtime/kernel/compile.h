@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* compile.h - inside kernel/ only: the C compiler, and the cache of what it made. */
+#ifndef MX_KERNEL_COMPILE_H
+#define MX_KERNEL_COMPILE_H
+
+#include "kernel/private.h"
+
+enum { N_FLAGS = 11, MAX_WORDS = 12 };
+/* What every kernel is compiled with. */
+extern const char *const mx_compiler_flags[N_FLAGS];
+
+struct compiler {
+    char text[PATH_MAX]; /* CC, cut into words in place */
+    char *words[MAX_WORDS + 1];
+    char path[PATH_MAX]; /* of the program */
+    struct mx_text version;
+    bool gcc;
+};
+
+/* The compiler of CC, or the first of the usual ones. -ENOTSUP with a sentence. */
+int mx_compiler_find(mx_why *why, struct compiler *out);
+/* Fills version and gcc; `directory` is one to work in. -ENOTSUP with a sentence. */
+int mx_compiler_ask(struct compiler *compiler, const char *directory, mx_why *why);
+/* Runs words[0] = a file; what it says goes to the file `to`. Its exit status, 256 + signal, or -errno. */
+int mx_compiler_run(const char *path, char *const *words, const char *from, const char *to);
+
+/* The directory of the cache; "" = there is none. -EPERM with a sentence: it is not this user's alone. */
+int mx_cache_find(mx_why *why, char *out, size_t capacity);
+/* A directory to work in: in the cache, so that a rename is enough to publish, or a temporary one. */
+int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity);
+/* The name of the object that this compiler makes of this text on this machine. */
+int mx_cache_name(const struct compiler *compiler, const struct mx_text *source, const char *cache, char *out,
+                  size_t capacity);
+/* An object ends with a hash of what is before: one that is cut or changed is made again and not loaded. */
+bool mx_cache_is_whole(const char *path);
+int mx_cache_seal(const char *path);
+
+#endif
