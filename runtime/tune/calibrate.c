@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A short measurement of what predictions rest on: the device through the public API, and both engines. */
 #include "machine/clock.h"
-#include "tune/search.h"
+#include "tune/job.h"
+#include "tune/size_text.h"
+#include "tune/trial.h"
 
 #include "execute/execute.h"
 #include "machine/machine.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A short measurement of an accelerator: the bus, both ways at once as runs use it, and its kernel. */
 #include "machine/clock.h"
-#include "tune/search.h"
+#include "tune/job.h"
+#include "tune/trial.h"
 
 #include "accel/accel.h"
 #include "execute/execute.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report of --explain: what was asked, what bounds the plan, what was tried, who won and why. */
-#include "tune/search.h"
+#include "tune/job.h"
+#include "tune/size_text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Step 1 of the tuners: the iBlock, the part of a Block that is worked on in cache. */
-#include "tune/search.h"
+#include "tune/job.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 /* The tuners that the papers compare Blk-Tune with: Naive-Tune (CCGrid 2015 and the slides' log; iWAPT 2016,
  * section VI-B) and manual choice, given by the user or simulated as section VI describes it. */
 #include "tune/search.h"
+#include "tune/size_text.h"
 
 #include <memext/backend.h>
 

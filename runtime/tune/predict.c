@@ -2,7 +2,7 @@
 /* Predicted seconds of the stencil phase. The executor reads ahead and writes behind while it computes, so
  * what takes longer decides; what remains are the ends of each sweep. */
 #include "machine/minmax.h"
-#include "tune/search.h"
+#include "tune/job.h"
 
 #include <math.h>
 #include <string.h>

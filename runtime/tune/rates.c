@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rates that predictions rest on: defaults, and the cache of measured ones. */
-#include "tune/search.h"
+#include "tune/job.h"
 
 #include "machine/file.h"
 

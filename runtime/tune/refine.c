@@ -9,7 +9,8 @@
  * meets the engine's own choice once more at the end.
  */
 #include "machine/clock.h"
-#include "tune/search.h"
+#include "tune/job.h"
+#include "tune/trial.h"
 
 #include "execute/execute.h"
 #include "stencil/stencil.h"

@@ -1,139 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* search.h - inside tune/ only: one algorithm being tuned, and the parts that tuners are made of. */
+/* search.h - inside tune/ only: the searches of Blk-Tune, and what they share. */
 #ifndef MX_TUNE_SEARCH_H
 #define MX_TUNE_SEARCH_H
 
-#include "grid/grid.h"
-#include "machine/minmax.h"
-#include "system/sides.h"
-#include "tune/tune.h"
+#include "tune/job.h"
 
-/* A plan with what it costs. Better = smaller cost, then fewer bytes moved, then smaller DRAM (Blk-Tune step
- * 3), then smaller bt, by, bz. */
-struct option {
-    struct mx_plan plan;
-    struct mx_shape shape;
-    struct mx_traffic traffic;
-    uint64_t dram_bytes, device_bytes;
-    double cost, moved_bytes;
-};
-
-static inline int64_t tune_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-struct job;
-struct strategy;
-
-struct job {
-    const struct mx_tune_request *request;
-    struct mx_problem problem; /* as asked, nt >= 1 */
-    const struct mx_algorithm *algorithm;
-    const struct mx_algorithm
-        *counted; /* whose shape and CalcTrans decide: the algorithm's own, save where it
-                     has no Blocks but a working set (direct-skewed: that of skewed) */
-    const struct strategy *strategy;
-    const struct mx_engine_ops *engine;
-    struct mx_layout layout[2]; /* [partial planes are transferred] */
-    struct mx_rates rates;
-    struct mx_plan base;           /* what does not change during the search */
-    struct mx_tiled_sizes refined; /* instead of the engine's own choice; 0 = none */
-    uint64_t room_bytes;           /* Blocks take less than this */
-    uint64_t device_bytes;         /* and no more than this where they are in an accelerator's memory */
-    int64_t z_step, bt_min;        /* bz is a multiple of z_step or nz; bt >= bt_min */
-    int64_t stretch;               /* levels of the longest stretch between due steps: more makes no sweep */
-    int32_t threads;
-    bool resident;    /* both Buffers are to stay in DRAM */
-    bool only_strips; /* no whole planes */
-    double most_cost; /* a plan that costs more is of no use; 0 = any is */
-    bool by_dram;     /* look for the smallest DRAM instead of the smallest cost */
-    /* outcome */
-    bool found;
-    struct option best;
-    int64_t n_evaluated;
-    bool relaxed; /* z_step or bt_min had to be given up to find a plan */
-};
-
-/* What rates are measured with, in DRAM and in memory of an accelerator: a grid with the problem's rows, up
- * to 512 of them, and planes that two arrays of it and its fields of C have room for in memory_bytes; rows
- * are shortened where not even 16 planes of 16 of them would be. window: all of it, for each level. */
-enum { MX_TRIAL_LEVELS = 32 };
-struct mx_trial {
-    struct mx_problem problem;
-    struct mx_layout layout;
-    struct mx_window window[MX_TRIAL_LEVELS];
-};
-int mx_trial_make(const struct mx_problem *problem, uint64_t memory_bytes, mx_why *why, struct mx_trial *out);
-/* Field i of C, whose planes begin at base. */
-struct mx_fixed_view mx_trial_fixed(const struct mx_trial *trial, int32_t i, char *base);
-
-/* How Blk-Tune looks for the best plan of an algorithm. */
-struct strategy {
-    const char *algorithm, *counted;  /* counted NULL = algorithm */
-    void (*reduced)(struct job *job); /* both end with job->best = the optimum of the same space */
-    void (*exhaustive)(struct job *job);
-    bool by_seconds;   /* cost = predicted seconds (redundant compute counts), else bytes moved */
-    bool blocks;       /* by, bz, bt are a Block: naive and manual can choose them */
-    bool halo_twice;   /* Block extents grow by 2 bt h (overlapped blocks), else by bt h */
-    bool side_file;    /* strips have seams, which a side file can keep */
-    bool thin_slabs;   /* rings grow with the slab: a thinner one makes room for more steps */
-    bool only_by_name; /* never chosen unless named: paging by the kernel decides its speed */
-};
 const struct strategy *mx_strategy_find(const char *algorithm);
-
-const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_plan *plan);
-/* Can the device transfer what the plan wants of the layout: rows that start aligned where partial planes are
- * transferred, else planes? False only for the fixed layout of a store. */
-bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan);
-/* DRAM of a plan: Blocks, or what stages them; where Buffers are to stay in DRAM those as well. And what an
- * accelerator has of it. */
-uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape);
-uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape);
-/* Completes a plan with by, bz, bt set: slab and what else is the engine's. */
-void mx_job_complete(const struct job *job, struct mx_plan *plan);
-/* Share of the engine's best rate that slab and levels of the plan allow. */
-double mx_job_efficiency(const struct job *job, const struct mx_plan *plan);
-/* Shape, traffic, DRAM and cost of a plan; false if it breaks a constraint of the schedule. Does not look at
- * the room. */
-bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct option *out);
-/* Levels of the run, and of a step: what bt is a multiple of. */
-static inline int64_t mx_job_levels(const struct job *job) {
-    return mx_levels_of(&job->problem, job->problem.nt);
-}
-static inline int64_t mx_job_unit(const struct job *job) { return mx_levels_a_step(&job->problem); }
-/* Redundant cells cost seconds and no bytes: overlapped blocks, and ghost layers of any algorithm. */
-static inline bool mx_job_by_seconds(const struct job *job) {
-    return job->strategy->by_seconds || mx_sides_periodic(&job->problem.sides, MX_DIM_Y) ||
-           mx_sides_periodic(&job->problem.sides, MX_DIM_Z) || job->problem.all_nz > 0;
-}
-/* Buffers of the state on the device, 2 or 4, and what is there in all: with the side file, and C but for
- * files of the user. */
-int64_t mx_job_state_buffers(const struct mx_shape *shape);
-uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
-/* What DRAM holds where everything is to stay there: that, and the files of the user. */
-uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
-/* Measures (by, bz, bt), counts it, and keeps it if it fits and is better than the best. Returns whether it
- * fits. */
-bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt);
-/* Does it fit? Shape alone: cheaper than a try, not counted. */
-bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt);
 
 /* Seams may be kept in a side file though nobody asked for it. */
 bool mx_job_may_file(const struct job *job);
+
 /* The search of the job's strategy with the constraints as they stand. */
 void mx_job_search(struct job *job);
-
-struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
-                             const struct mx_layout *layout, const struct mx_shape *shape,
-                             const struct mx_traffic *traffic);
 
 /* The tuners. They leave the job's best plan, or found = false. */
 int mx_tune_blk(struct job *job, mx_why *why);
 int mx_tune_naive(struct job *job, mx_why *why);
 int mx_tune_manual(struct job *job, mx_why *why);
 
-/* "1.50 GiB" in a buffer of the caller; returns it. */
-struct size_text {
-    char text[24];
+/* ---- one algorithm each: a reduced set that holds an optimum of the whole, and every combination */
+
+void mx_search_skewed(struct job *job);
+void mx_search_every_skewed(struct job *job);
+void mx_search_lapped(struct job *job);
+void mx_search_every_lapped(struct job *job);
+void mx_search_stream(struct job *job);
+void mx_search_every_stream(struct job *job);
+
+/* ---- search_lengths.c: numbers of levels, and lengths of Blocks in one dimension */
+
+/* Levels of the longest sweep that is asked for, and of the longest that Blocks can do. */
+int64_t mx_search_longest_sweep(const struct job *job);
+int64_t mx_search_largest_bt(const struct job *job);
+/* At least one step: sweeps are whole steps. */
+int64_t mx_search_whole_steps(const struct job *job, int64_t levels);
+/* The next smaller balanced bt (Fig. 15: the least bt with as many sweeps, from one due step to the next), 0
+ * at the end. bt = 0 starts. */
+int64_t mx_search_next_bt(const struct job *job, int64_t bt);
+/* Every balanced bt from the longest on. A bt whose least cost is above the best found ends it: more sweeps
+ * cost more. For the smallest DRAM the shortest bt alone. */
+void mx_search_over_bt(struct job *job, void (*try_bt)(struct job *, int64_t));
+/* Every Block of the constraints with this bt. */
+void mx_search_every_block(struct job *job, int64_t bt);
+
+static inline int64_t multiple_up(int64_t n, int64_t step) { return tune_ceil_div(n, step) * step; }
+static inline int64_t multiple_down(int64_t n, int64_t step) { return n / step * step; }
+
+/* Blocks of at least this length for bt levels. */
+int64_t mx_search_shortest(const struct job *job, int64_t bt);
+/* Most blocks that bt allows. lead: cells before the first that the cut counts (h where it starts on the
+ * ghost row). */
+int64_t mx_search_most_blocks(const struct job *job, int64_t n, int64_t lead, int64_t bt);
+/* Lengths b with exactly k blocks, k >= 2, that bt and `step` allow: [low, high], empty when low > high. */
+struct lengths {
+    int64_t low, high;
 };
-struct size_text mx_size_text(uint64_t bytes);
+struct lengths mx_search_lengths(const struct job *job, int64_t n, int64_t lead, int64_t k, int64_t bt,
+                                 int64_t step);
+/* The least by of k time-skewed blocks, 0 if there is none. */
+int64_t mx_search_least_by(const struct job *job, int64_t k, int64_t bt);
 
 #endif

@@ -2,6 +2,7 @@
 /* From a request to a plan: every algorithm that may be used is tuned, the predicted fastest wins. */
 #include "machine/clock.h"
 #include "tune/search.h"
+#include "tune/size_text.h"
 
 #include "execute/execute.h"
 
@@ -26,16 +27,6 @@ enum { BLK, NAIVE, MANUAL, N_TUNERS };
 static const double prediction_tolerance = 0.02;
 
 enum { DEFAULT_L2_BYTES = 256 << 10, DEFAULT_AHEAD = 2, MIB = 1 << 20 };
-
-struct size_text mx_size_text(uint64_t bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    struct size_text out;
-    double value = (double)bytes;
-    int unit = 0;
-    while (value >= 1024 && unit < 6) value /= 1024, unit++;
-    snprintf(out.text, sizeof out.text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
-    return out;
-}
 
 /* ------------------------------------------------------------------ the request, completed */
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* search_slabs.c - Blk-Tune: the search of an algorithm, over slabs of planes and places of seams. */
+#include "tune/search.h"
+
+#include <string.h>
+
+/* As the paper has it; where nothing fits, the "preferable" condition on bz is given up. */
+static void search_relaxing(struct job *job) {
+    const int64_t steps[] = {job->z_step, job->threads, 1};
+    for (int i = 0; i < 3 && !job->found; i++) {
+        if (i > 0 && steps[i] >= job->z_step) continue;
+        job->z_step = steps[i];
+        job->relaxed = i > 0;
+        mx_job_search(job);
+    }
+}
+
+static struct mx_seconds seconds_of(const struct job *job) {
+    const struct option *o = &job->best;
+    return mx_predict(job, &o->plan, mx_job_layout(job, &o->plan), &o->shape, &o->traffic);
+}
+
+static double predicted(const struct job *job) { return seconds_of(job).total_s; }
+
+/* One slab ahead rides out fewer hiccups of the device than two: it has to pay. In seconds, or, where those
+ * are the same because computing hides the transfers, by a quarter of the bytes: they take cores and
+ * bandwidth from the computation (510 x 510 x 1022 in 507 MiB: one sweep of 64 steps 1.25 times as fast as
+ * two). */
+static const double one_ahead_gain = 0.97, same_seconds = 1.02, fewer_bytes = 0.75;
+
+static bool is_better(const struct job *other, const struct job *job, double gain) {
+    const double before = predicted(job), now = predicted(other);
+    return now < gain * before ||
+           (now <= same_seconds * before && other->best.cost <= fewer_bytes * job->best.cost);
+}
+
+static void search_slab(struct job *job, int64_t slab, int64_t ahead, double gain) {
+    struct job other = *job;
+    other.base.slab = slab;
+    other.base.ahead = ahead;
+    other.found = false;
+    search_relaxing(&other);
+    job->n_evaluated = other.n_evaluated;
+    if (!other.found || (job->found && !is_better(&other, job, gain))) return;
+    job->found = true;
+    job->best = other.best;
+}
+
+/* The engine's slab is the best for computing; thinner ones leave more DRAM to the levels. */
+static void search_thinner(struct job *job) {
+    static const int64_t twelfths[] = {10, 8, 6, 4, 3, 2, 1, 0};
+    struct mx_plan plan = mx_job_with_block(job, job->problem.ny, job->problem.nz, 1);
+    mx_job_complete(job, &plan);
+    int64_t last = plan.slab;
+    if (job->request->manual.ahead == 0 && job->base.ahead > 1) search_slab(job, last, 1, one_ahead_gain);
+    for (size_t i = 0; i < sizeof twelfths / sizeof twelfths[0] && last > 1; i++) {
+        const int64_t slab = mx_max(1, plan.slab * twelfths[i] / 12);
+        if (slab == last) continue;
+        last = slab;
+        search_slab(job, slab, job->base.ahead, 1);
+        if (job->request->manual.ahead == 0 && job->base.ahead > 1) search_slab(job, slab, 1, one_ahead_gain);
+    }
+}
+
+static void search_slabs(struct job *job) {
+    search_relaxing(job);
+    if (job->strategy->thin_slabs && job->base.slab == 0) search_thinner(job);
+}
+
+bool mx_job_may_file(const struct job *job) {
+    return job->strategy->side_file && !job->resident && job->base.seams[0] == 0;
+}
+
+/* Seams in DRAM cost no transfers: a side file, which leaves more DRAM to the levels, has to pay. In seconds,
+ * or, where those are the same, by half the bytes. */
+static const double side_file_gain = 0.95, side_file_saving = 0.5;
+
+/* What a side file may move at most to pay, 0 = anything: where computing decides it saves no seconds, for as
+ * many cells are computed by any plan. */
+static double most_that_pays(const struct job *job) {
+    if (!job->found) return 0;
+    struct mx_seconds s = seconds_of(job);
+    return s.compute_s > side_file_gain * s.total_s ? side_file_saving * job->best.cost : job->best.cost;
+}
+
+static bool pays(const struct job *filed, const struct job *job) {
+    if (!filed->found || !job->found) return filed->found;
+    if (filed->best.cost >= job->best.cost) return false;
+    double before = predicted(job), now = predicted(filed);
+    return now <= side_file_gain * before ||
+           (now <= same_seconds * before && filed->best.cost <= side_file_saving * job->best.cost);
+}
+
+static void search_side_file(struct job *job, const struct job *start) {
+    struct job filed = *start;
+    strcpy(filed.base.seams, MX_SEAMS_IN_FILE);
+    filed.n_evaluated = job->n_evaluated;
+    filed.most_cost = most_that_pays(job);
+    filed.only_strips = true; /* whole planes have no seams: they have been looked at */
+    search_slabs(&filed);
+    job->n_evaluated = filed.n_evaluated;
+    if (!pays(&filed, job)) return;
+    job->found = true;
+    job->best = filed.best;
+}
+
+int mx_tune_blk(struct job *job, mx_why *why) {
+    struct job start = *job;
+    (void)why;
+    search_slabs(job);
+    if (mx_job_may_file(job)) search_side_file(job, &start);
+    return 0;
+}
