@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* misfit.c - why no plan fits, and what would: the sentences of a search that found nothing. */
+#include "tune/request.h"
+#include "tune/size_text.h"
+
+#include "execute/execute.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The smallest --dram with which blk finds a plan; 0 = none at any size. */
+static uint64_t smallest_dram(const struct context *c, const struct job *job, struct mx_plan *plan) {
+    struct job least = *job;
+    least.by_dram = true;
+    least.found = false;
+    least.room_bytes = UINT64_MAX;
+    least.z_step = 1;
+    if (job->strategy->thin_slabs && least.base.slab == 0) {
+        least.base.slab = 1;
+        if (job->request->manual.ahead == 0) least.base.ahead = 1;
+    }
+    mx_job_search(&least);
+    if (mx_job_may_file(&least)) {
+        strcpy(least.base.seams, MX_SEAMS_IN_FILE);
+        mx_job_search(&least);
+    }
+    if (!least.found) return 0;
+    *plan = least.best.plan;
+    uint64_t bytes = least.best.dram_bytes + 1 + c->q.reserve_bytes + c->overhead_bytes;
+    return (bytes + TUNE_MIB - 1) / TUNE_MIB * TUNE_MIB;
+}
+
+static uint64_t resident_bytes(const struct job *job, const struct mx_plan *plan) {
+    struct mx_shape shape;
+    job->algorithm->shape(&job->problem, plan, &shape);
+    return mx_job_resident_bytes(mx_job_layout(job, plan), &shape);
+}
+
+/* The smallest memory of an accelerator that would do; 0 = none. And DRAM with it. */
+static uint64_t smallest_device(const struct job *job, uint64_t *dram_bytes) {
+    struct job least = *job;
+    least.by_dram = true;
+    least.found = false;
+    least.room_bytes = least.device_bytes = UINT64_MAX;
+    least.z_step = 1;
+    if (least.base.slab == 0) least.base.slab = 1;
+    if (job->request->manual.ahead == 0) least.base.ahead = 1;
+    mx_job_search(&least);
+    *dram_bytes = least.best.dram_bytes;
+    return least.found ? least.best.device_bytes : 0;
+}
+
+static void explain_misfit_there(const struct context *c, const struct job *job,
+                                 struct mx_tune_candidate *out) {
+    uint64_t dram = 0;
+    const uint64_t device = smallest_device(job, &dram);
+    const char *name = job->algorithm->name;
+    if (device == 0)
+        snprintf(out->why, sizeof out->why, "%s has no plan for this grid on an accelerator", name);
+    else if (device > job->device_bytes)
+        snprintf(out->why, sizeof out->why,
+                 "no plan of %s fits the %s of memory of %.60s; the smallest that works is %s: raise "
+                 "--device-memory, or leave --accel out",
+                 name, mx_size_text(job->device_bytes).text, job->request->accel->device,
+                 mx_size_text(device).text);
+    else
+        snprintf(
+            out->why, sizeof out->why,
+            "no plan of %s fits the %s of DRAM that are left beside an accelerator (%s of its memory); the "
+            "smallest takes %s: raise --dram",
+            name, mx_size_text(c->room_bytes).text, mx_size_text(job->device_bytes).text,
+            mx_size_text(dram + 1).text);
+}
+
+void mx_tune_explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
+    struct mx_plan p;
+    const char *name = job->algorithm->name;
+    if (c->q.accel != NULL) {
+        explain_misfit_there(c, job, out);
+        return;
+    }
+    out->smallest_dram_bytes = smallest_dram(c, job, &p);
+    if (out->smallest_dram_bytes == 0 && c->q.layout != NULL)
+        snprintf(out->why, sizeof out->why, "%s has no plan for the layout of this store here", name);
+    else if (out->smallest_dram_bytes == 0)
+        snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
+    else if (job->resident && job->algorithm->needs_mapped)
+        snprintf(out->why, sizeof out->why,
+                 "%s needs %s in DRAM: %s, and %s are there; the smallest DRAM that works is %s", name,
+                 mx_fixed_count(&job->problem) > 0 ? "all Buffers, C included," : "both Buffers",
+                 mx_size_text(resident_bytes(job, &p)).text, mx_size_text(c->room_bytes).text,
+                 mx_size_text(out->smallest_dram_bytes).text);
+    else
+        snprintf(
+            out->why, sizeof out->why,
+            "no plan of %s fits the %s that are left for Blocks; the smallest DRAM that works is %s (by=%lld "
+            "bz=%lld bt=%lld)",
+            name, mx_size_text(c->room_bytes).text, mx_size_text(out->smallest_dram_bytes).text,
+            (long long)p.by, (long long)p.bz, (long long)p.bt);
+}
+
+/* The rows of the store do not suit the device: the ways out that are left. */
+int mx_tune_explain_layout(const struct mx_tune_request *q, const char *what, mx_why *why) {
+    const struct mx_layout *l = q->layout;
+    if (q->whole_planes)
+        return mx_fail(
+            why, -EINVAL,
+            "%s would transfer parts of planes, and --integrity keeps hashes of whole ones in this store; "
+            "take --algorithm stream without strips (BY = NY)",
+            what);
+    bool planes = l->plane_pitch_bytes % q->offset_align_bytes == 0;
+    return mx_fail(why, -EINVAL,
+                   "%s cannot go on with this store by direct transfers: its rows are %lld bytes apart, its "
+                   "planes %lld, and the device "
+                   "transfers multiples of %u; take --backend mmap%s, or memext export and a new run",
+                   what, (long long)l->row_pitch_bytes, (long long)l->plane_pitch_bytes,
+                   q->offset_align_bytes, planes ? " or --algorithm stream without strips (BY = NY)" : "");
+}
+
+int mx_tune_check_capacity(const struct mx_tune_request *q, const struct mx_tune_candidate *x, mx_why *why) {
+    uint64_t bytes = mx_job_stored_bytes(&x->layout, &x->shape);
+    char side_file[80] = "", fixed[60] = "";
+    const int64_t buffers = mx_job_state_buffers(&x->shape);
+    uint64_t seams = (uint64_t)mx_execute_seam_bytes(&x->shape, &x->layout);
+    uint64_t others = bytes - seams - (uint64_t)buffers * (uint64_t)x->layout.buffer_bytes;
+    if (q->capacity_bytes == 0 || q->style == MX_TUNE_RESIDENT || bytes <= q->capacity_bytes) return 0;
+    if (x->shape.seams_in_file)
+        snprintf(side_file, sizeof side_file, " and %s for faces", mx_size_text(seams).text);
+    if (others > 0) snprintf(fixed, sizeof fixed, ", %s of read-only fields", mx_size_text(others).text);
+    return mx_fail(
+        why, -ENOSPC,
+        "the device holds %s, the problem needs %s (%s Buffers of %s%s%s): use a larger device or a smaller "
+        "grid%s",
+        mx_size_text(q->capacity_bytes).text, mx_size_text(bytes).text, buffers == 4 ? "four" : "two",
+        mx_size_text((uint64_t)x->layout.buffer_bytes).text, fixed, side_file,
+        buffers == 4 ? ", or half the Buffers with --in-place, which cannot be resumed" : "");
+}
