@@ -9,6 +9,7 @@
  * meets the engine's own choice once more at the end.
  */
 #include "machine/clock.h"
+#include "tune/calibrate.h"
 #include "tune/job.h"
 #include "tune/trial.h"
 
@@ -165,11 +166,6 @@ static double rate(struct ring *r, const struct racer *x) {
     return planes / (double)spent;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* How many times as fast as the other, for sure: the lesser of two measures that noise spoils differently,
  * the median ratio of `pairs` runs in turns (of fewer where so many are below least_gain that the median will
  * be) and the ratio of the fastest runs. */
@@ -185,7 +181,7 @@ static double times_as_fast(struct ring *r, const struct racer *x, const struct 
         below += ratio[n] < least_gain;
         n++;
     }
-    qsort(ratio, (size_t)n, sizeof ratio[0], by_value);
+    mx_sort_values(ratio, (size_t)n);
     const double best = fastest[0] / fastest[1];
     return best < ratio[(n - 1) / 2] ? best : ratio[(n - 1) / 2];
 }
