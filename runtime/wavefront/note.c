@@ -2,6 +2,7 @@
 #include "wavefront/note.h"
 
 #include "note/note.h"
+#include "observe/json.h"
 
 #include <memext/backend.h>
 
@@ -13,11 +14,6 @@
 static const char kind[] = MX_NOTE_WAVEFRONT;
 enum { VERSION = 1 };
 
-static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
-static void put_whole(json_t *object, const char *key, int64_t value) {
-    put(object, key, json_integer(value));
-}
-
 static json_t *print_inputs(const struct mx_wf_note *n) {
     char path[MX_NOTE_ESCAPED_BYTES];
     json_t *inputs = json_object();
@@ -25,10 +21,10 @@ static json_t *print_inputs(const struct mx_wf_note *n) {
         if (n->inputs[m].path[0] == 0) continue;
         json_t *o = json_object();
         mx_note_escape(n->inputs[m].path, path);
-        put(o, "path", json_string(path));
-        put_whole(o, "bytes", (int64_t)n->inputs[m].bytes);
-        put_whole(o, "modified_ns", n->inputs[m].modified_ns);
-        put(inputs, mx_wf_names[m], o);
+        mx_json_put(o, "path", json_string(path));
+        mx_json_put_whole(o, "bytes", (int64_t)n->inputs[m].bytes);
+        mx_json_put_whole(o, "modified_ns", n->inputs[m].modified_ns);
+        mx_json_put(inputs, mx_wf_names[m], o);
     }
     return inputs;
 }
@@ -36,25 +32,25 @@ static json_t *print_inputs(const struct mx_wf_note *n) {
 int mx_wf_note_print(const struct mx_wf_note *n, char *text, size_t capacity) {
     const struct mx_wf_geometry *g = &n->geometry;
     json_t *o = json_object();
-    put(o, "kind", json_string(kind));
-    put_whole(o, "note", VERSION);
-    put(o, "memext", json_string(MX_VERSION));
-    put_whole(o, "rows", g->rows);
-    put_whole(o, "cols", g->cols);
-    put(o, "layout", json_string(mx_wf_layouts[g->layout]));
-    put_whole(o, "mb", g->mb);
-    put_whole(o, "nb", g->nb);
-    put_whole(o, "align_bytes", g->align_bytes);
-    put_whole(o, "iterations", n->iterations);
-    put_whole(o, "done", n->done);
-    put_whole(o, "buffer", n->buffer);
-    if (n->different) put(o, "different", json_true());
-    put(o, "init", json_string(n->init));
-    put(o, "inputs", print_inputs(n));
-    put(o, "backend", json_string(n->backend));
-    put_whole(o, "started_s", n->started_s);
-    put_whole(o, "committed_s", n->committed_s);
-    if (n->checksum[0] != 0) put(o, "checksum", json_string(n->checksum));
+    mx_json_put(o, "kind", json_string(kind));
+    mx_json_put_whole(o, "note", VERSION);
+    mx_json_put(o, "memext", json_string(MX_VERSION));
+    mx_json_put_whole(o, "rows", g->rows);
+    mx_json_put_whole(o, "cols", g->cols);
+    mx_json_put(o, "layout", json_string(mx_wf_layouts[g->layout]));
+    mx_json_put_whole(o, "mb", g->mb);
+    mx_json_put_whole(o, "nb", g->nb);
+    mx_json_put_whole(o, "align_bytes", g->align_bytes);
+    mx_json_put_whole(o, "iterations", n->iterations);
+    mx_json_put_whole(o, "done", n->done);
+    mx_json_put_whole(o, "buffer", n->buffer);
+    if (n->different) mx_json_put(o, "different", json_true());
+    mx_json_put(o, "init", json_string(n->init));
+    mx_json_put(o, "inputs", print_inputs(n));
+    mx_json_put(o, "backend", json_string(n->backend));
+    mx_json_put_whole(o, "started_s", n->started_s);
+    mx_json_put_whole(o, "committed_s", n->committed_s);
+    if (n->checksum[0] != 0) mx_json_put(o, "checksum", json_string(n->checksum));
     size_t bytes = json_dumpb(o, text, capacity, JSON_COMPACT);
     json_decref(o);
     if (bytes == 0) return -ENOMEM;

@@ -4,6 +4,7 @@
 
 #include "core/device.h"
 #include "machine/clock.h"
+#include "observe/json.h"
 #include "wavefront/kernel.h"
 
 #include <errno.h>
@@ -11,42 +12,36 @@
 #include <string.h>
 #include <time.h>
 
-static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
-static void put_whole(json_t *object, const char *key, int64_t value) {
-    put(object, key, json_integer(value));
-}
-static void put_real(json_t *object, const char *key, double value) { put(object, key, json_real(value)); }
-
 /* ------------------------------------------------------------------ a plan */
 
 static json_t *json_problem(const struct mx_wf_request *q, int64_t iterations) {
     json_t *o = json_object();
-    put(o, "kind", json_string("wavefront"));
-    put_whole(o, "rows", q->rows);
-    put_whole(o, "cols", q->cols);
-    put_whole(o, "iterations", iterations);
-    put(o, "dtype", json_string("f64"));
+    mx_json_put(o, "kind", json_string("wavefront"));
+    mx_json_put_whole(o, "rows", q->rows);
+    mx_json_put_whole(o, "cols", q->cols);
+    mx_json_put_whole(o, "iterations", iterations);
+    mx_json_put(o, "dtype", json_string("f64"));
     return o;
 }
 
 static json_t *json_plan(const struct mx_wf_choice *c) {
     const struct mx_wf_plan *p = &c->plan;
     json_t *o = json_object();
-    put(o, "algorithm", json_string("wavefront"));
-    put(o, "engine", json_string(mx_wf_isa()));
-    put(o, "layout", json_string(mx_wf_layouts[p->geometry.layout]));
-    put(o, "tuner", json_string(p->tuner));
-    put_whole(o, "mb", p->geometry.mb);
-    put_whole(o, "nb", p->geometry.nb);
-    put_whole(o, "tile_rows", p->geometry.tile_rows);
-    put_whole(o, "tile_cols", p->geometry.tile_cols);
-    put_whole(o, "waves", p->waves);
-    put_whole(o, "passes", c->traffic.passes);
-    put_whole(o, "threads", p->threads);
-    put_whole(o, "ahead", p->ahead);
-    put_whole(o, "behind", p->behind);
-    put(o, "chained", json_boolean(!p->unchained));
-    put_whole(o, "align_bytes", p->geometry.align_bytes);
+    mx_json_put(o, "algorithm", json_string("wavefront"));
+    mx_json_put(o, "engine", json_string(mx_wf_isa()));
+    mx_json_put(o, "layout", json_string(mx_wf_layouts[p->geometry.layout]));
+    mx_json_put(o, "tuner", json_string(p->tuner));
+    mx_json_put_whole(o, "mb", p->geometry.mb);
+    mx_json_put_whole(o, "nb", p->geometry.nb);
+    mx_json_put_whole(o, "tile_rows", p->geometry.tile_rows);
+    mx_json_put_whole(o, "tile_cols", p->geometry.tile_cols);
+    mx_json_put_whole(o, "waves", p->waves);
+    mx_json_put_whole(o, "passes", c->traffic.passes);
+    mx_json_put_whole(o, "threads", p->threads);
+    mx_json_put_whole(o, "ahead", p->ahead);
+    mx_json_put_whole(o, "behind", p->behind);
+    mx_json_put(o, "chained", json_boolean(!p->unchained));
+    mx_json_put_whole(o, "align_bytes", p->geometry.align_bytes);
     return o;
 }
 
@@ -54,15 +49,15 @@ static json_t *json_plan(const struct mx_wf_choice *c) {
 static json_t *json_layout(const mx_wf_run *r) {
     const struct mx_wf_geometry *g = mx_wf_geometry_of(r);
     json_t *o = json_object();
-    put_whole(o, "row_bytes", (r->source.cols + 2) * 8);
-    put_whole(o, "row_pitch_bytes", r->planned ? g->pitch_bytes : (r->source.cols + 2) * 8);
-    if (r->planned) put_whole(o, "buffer_bytes", mx_wf_buffer_bytes(g, MX_WF_ZA));
+    mx_json_put_whole(o, "row_bytes", (r->source.cols + 2) * 8);
+    mx_json_put_whole(o, "row_pitch_bytes", r->planned ? g->pitch_bytes : (r->source.cols + 2) * 8);
+    if (r->planned) mx_json_put_whole(o, "buffer_bytes", mx_wf_buffer_bytes(g, MX_WF_ZA));
     return o;
 }
 
 static json_t *json_no_plan(void) {
     json_t *o = json_object();
-    put(o, "algorithm", json_string("sequential"));
+    mx_json_put(o, "algorithm", json_string("sequential"));
     return o;
 }
 
@@ -72,32 +67,32 @@ static json_t *json_space(const struct mx_wf_geometry *g) {
     int64_t coefficients = 0;
     for (int m = MX_WF_ZR; m < MX_WF_MATRICES; m++)
         coefficients += mx_wf_buffer_bytes(g, (enum mx_wf_matrix)m);
-    put_whole(o, "matrix_bytes", (g->rows + 2) * (g->cols + 2) * 8);
-    put_whole(o, "data_bytes", mx_wf_buffer_bytes(g, MX_WF_ZA));
-    put_whole(o, "coefficient_bytes", coefficients);
-    put_whole(o, "copy_bytes", mx_wf_copy_bytes(g, MX_WF_ZA));
-    put_whole(o, "padding_bytes", mx_wf_padding_bytes(g, MX_WF_ZA));
+    mx_json_put_whole(o, "matrix_bytes", (g->rows + 2) * (g->cols + 2) * 8);
+    mx_json_put_whole(o, "data_bytes", mx_wf_buffer_bytes(g, MX_WF_ZA));
+    mx_json_put_whole(o, "coefficient_bytes", coefficients);
+    mx_json_put_whole(o, "copy_bytes", mx_wf_copy_bytes(g, MX_WF_ZA));
+    mx_json_put_whole(o, "padding_bytes", mx_wf_padding_bytes(g, MX_WF_ZA));
     return o;
 }
 
 static void put_choice(json_t *o, const struct mx_wf_choice *c) {
-    put(o, "plan", json_plan(c));
-    put(o, "space", json_space(&c->plan.geometry));
-    put_whole(o, "predicted_read_bytes", c->traffic.read_bytes);
-    put_whole(o, "predicted_write_bytes", c->traffic.write_bytes);
-    put_whole(o, "predicted_init_bytes", c->traffic.load_bytes);
-    put_whole(o, "predicted_updates", c->traffic.updates);
-    put_real(o, "predicted_seconds", c->seconds);
-    put_whole(o, "block_bytes", c->dram_bytes);
+    mx_json_put(o, "plan", json_plan(c));
+    mx_json_put(o, "space", json_space(&c->plan.geometry));
+    mx_json_put_whole(o, "predicted_read_bytes", c->traffic.read_bytes);
+    mx_json_put_whole(o, "predicted_write_bytes", c->traffic.write_bytes);
+    mx_json_put_whole(o, "predicted_init_bytes", c->traffic.load_bytes);
+    mx_json_put_whole(o, "predicted_updates", c->traffic.updates);
+    mx_json_put_real(o, "predicted_seconds", c->seconds);
+    mx_json_put_whole(o, "block_bytes", c->dram_bytes);
 }
 
 json_t *mx_wf_json_choice(const struct mx_wf_request *q, const struct mx_wf_choice *c) {
     json_t *o = json_object();
-    put(o, "memext", json_string(MX_VERSION));
-    put(o, "problem", json_problem(q, q->iterations));
+    mx_json_put(o, "memext", json_string(MX_VERSION));
+    mx_json_put(o, "problem", json_problem(q, q->iterations));
     put_choice(o, c);
-    put_whole(o, "dram_budget_bytes", (int64_t)q->dram_bytes);
-    put_whole(o, "plans_tried", c->tried);
+    mx_json_put_whole(o, "dram_budget_bytes", (int64_t)q->dram_bytes);
+    mx_json_put_whole(o, "plans_tried", c->tried);
     return o;
 }
 
@@ -141,38 +136,39 @@ static double rate(const mx_wf_run *r) {
 static json_t *json_device(const mx_wf_run *r) {
     const struct mx_device_facts *f = &r->device_facts;
     json_t *o = json_object();
-    put(o, "place", json_string(f->place));
-    put(o, "note", json_string(f->note));
-    put(o, "bypasses_page_cache", json_boolean(f->bypasses_page_cache));
-    put_whole(o, "offset_align_bytes", f->offset_align_bytes);
-    put_whole(o, "memory_align_bytes", f->memory_align_bytes);
-    put_whole(o, "read_requests", (int64_t)r->counters.read_requests);
-    put_whole(o, "write_requests", (int64_t)r->counters.write_requests);
-    put_whole(o, "retries", (int64_t)r->counters.retries);
-    put_whole(o, "short_transfers", (int64_t)r->counters.short_transfers);
-    put_whole(o, "peak_in_flight", r->counters.peak_in_flight);
+    mx_json_put(o, "place", json_string(f->place));
+    mx_json_put(o, "note", json_string(f->note));
+    mx_json_put(o, "bypasses_page_cache", json_boolean(f->bypasses_page_cache));
+    mx_json_put_whole(o, "offset_align_bytes", f->offset_align_bytes);
+    mx_json_put_whole(o, "memory_align_bytes", f->memory_align_bytes);
+    mx_json_put_whole(o, "read_requests", (int64_t)r->counters.read_requests);
+    mx_json_put_whole(o, "write_requests", (int64_t)r->counters.write_requests);
+    mx_json_put_whole(o, "retries", (int64_t)r->counters.retries);
+    mx_json_put_whole(o, "short_transfers", (int64_t)r->counters.short_transfers);
+    mx_json_put_whole(o, "peak_in_flight", r->counters.peak_in_flight);
     return o;
 }
 
 static json_t *json_time(const mx_wf_run *r) {
     json_t *o = json_object();
-    put_real(o, "buf2blk_s", (double)r->counters.read_ns * 1e-9);
-    put_real(o, "blk2buf_s", (double)r->counters.write_ns * 1e-9);
-    put_real(o, "blk2blk_s", (double)r->executed.copy_ns * 1e-9);
-    put_real(o, "update_s", r->o.sequential ? r->sequential_seconds : (double)r->executed.update_ns * 1e-9);
-    put_real(o, "wait_s", (double)r->executed.wait_ns * 1e-9);
+    mx_json_put_real(o, "buf2blk_s", (double)r->counters.read_ns * 1e-9);
+    mx_json_put_real(o, "blk2buf_s", (double)r->counters.write_ns * 1e-9);
+    mx_json_put_real(o, "blk2blk_s", (double)r->executed.copy_ns * 1e-9);
+    mx_json_put_real(o, "update_s",
+                     r->o.sequential ? r->sequential_seconds : (double)r->executed.update_ns * 1e-9);
+    mx_json_put_real(o, "wait_s", (double)r->executed.wait_ns * 1e-9);
     return o;
 }
 
 static json_t *json_kernel(const struct mx_usage *u) {
     json_t *o = json_object();
-    put_whole(o, "storage_read_bytes", (int64_t)u->storage_read_bytes);
-    put_whole(o, "storage_write_bytes", (int64_t)u->storage_write_bytes);
-    put_whole(o, "swap_in_bytes", (int64_t)u->swap_in_bytes);
-    put_whole(o, "swap_out_bytes", (int64_t)u->swap_out_bytes);
-    put_whole(o, "minor_faults", (int64_t)u->minor_faults);
-    put_real(o, "user_s", (double)u->user_us * 1e-6);
-    put_real(o, "system_s", (double)u->system_us * 1e-6);
+    mx_json_put_whole(o, "storage_read_bytes", (int64_t)u->storage_read_bytes);
+    mx_json_put_whole(o, "storage_write_bytes", (int64_t)u->storage_write_bytes);
+    mx_json_put_whole(o, "swap_in_bytes", (int64_t)u->swap_in_bytes);
+    mx_json_put_whole(o, "swap_out_bytes", (int64_t)u->swap_out_bytes);
+    mx_json_put_whole(o, "minor_faults", (int64_t)u->minor_faults);
+    mx_json_put_real(o, "user_s", (double)u->user_us * 1e-6);
+    mx_json_put_real(o, "system_s", (double)u->system_us * 1e-6);
     return o;
 }
 
@@ -180,64 +176,66 @@ static json_t *json_kernel(const struct mx_usage *u) {
 static json_t *json_seconds(const double seconds[MX_WF_MATRICES]) {
     json_t *o = json_object();
     for (int m = 0; m < MX_WF_MATRICES; m++)
-        if (seconds[m] > 0) put_real(o, mx_wf_names[m], seconds[m]);
+        if (seconds[m] > 0) mx_json_put_real(o, mx_wf_names[m], seconds[m]);
     return o;
 }
 
 static void put_measurement(json_t *o, const mx_wf_run *r) {
     const double seconds = seconds_of(r);
-    put_real(o, "seconds", seconds);
-    put_real(o, "seconds_per_wave", iterations_made(r) > 0 ? seconds / (double)iterations_made(r) : 0);
-    put_real(o, "init_seconds", r->init_seconds);
-    put_real(o, "preprocess_seconds", r->init_seconds);
-    put_real(o, "postprocess_seconds", r->post_seconds);
-    put(o, "preprocess", json_seconds(r->converted_s));
-    put(o, "postprocess", json_seconds(r->written_s));
-    put_real(o, "verify_seconds", r->verify_seconds);
-    put_real(o, "wall_seconds", mx_seconds_since(r->begin_ns));
-    put_real(o, "updates_per_second", rate(r));
-    put_whole(o, "updates", r->executed.updates);
-    put_whole(o, "steps_done", r->first + iterations_made(r));
-    put_whole(o, "resumed_from", r->first);
-    put_whole(o, "read_bytes", (int64_t)r->counters.read_bytes);
-    put_whole(o, "write_bytes", (int64_t)r->counters.write_bytes);
-    put(o, "time", json_time(r));
-    put(o, "kernel", json_kernel(&r->usage));
-    put_whole(o, "major_faults", (int64_t)r->usage.major_faults);
-    put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
-    put(o, "checksum", r->checksum[0] != 0 ? json_string(r->checksum) : json_null());
-    put(o, "verified", r->verified < 0 ? json_null() : json_boolean(r->verified));
+    mx_json_put_real(o, "seconds", seconds);
+    mx_json_put_real(o, "seconds_per_wave",
+                     iterations_made(r) > 0 ? seconds / (double)iterations_made(r) : 0);
+    mx_json_put_real(o, "init_seconds", r->init_seconds);
+    mx_json_put_real(o, "preprocess_seconds", r->init_seconds);
+    mx_json_put_real(o, "postprocess_seconds", r->post_seconds);
+    mx_json_put(o, "preprocess", json_seconds(r->converted_s));
+    mx_json_put(o, "postprocess", json_seconds(r->written_s));
+    mx_json_put_real(o, "verify_seconds", r->verify_seconds);
+    mx_json_put_real(o, "wall_seconds", mx_seconds_since(r->begin_ns));
+    mx_json_put_real(o, "updates_per_second", rate(r));
+    mx_json_put_whole(o, "updates", r->executed.updates);
+    mx_json_put_whole(o, "steps_done", r->first + iterations_made(r));
+    mx_json_put_whole(o, "resumed_from", r->first);
+    mx_json_put_whole(o, "read_bytes", (int64_t)r->counters.read_bytes);
+    mx_json_put_whole(o, "write_bytes", (int64_t)r->counters.write_bytes);
+    mx_json_put(o, "time", json_time(r));
+    mx_json_put(o, "kernel", json_kernel(&r->usage));
+    mx_json_put_whole(o, "major_faults", (int64_t)r->usage.major_faults);
+    mx_json_put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
+    mx_json_put(o, "checksum", r->checksum[0] != 0 ? json_string(r->checksum) : json_null());
+    mx_json_put(o, "verified", r->verified < 0 ? json_null() : json_boolean(r->verified));
 }
 
 static json_t *json_inputs(const mx_wf_run *r) {
     json_t *o = json_object();
     for (int m = 0; m < MX_WF_MATRICES; m++)
-        if (r->o.inputs[m] != NULL) put(o, mx_wf_names[m], json_string(r->o.inputs[m]));
+        if (r->o.inputs[m] != NULL) mx_json_put(o, mx_wf_names[m], json_string(r->o.inputs[m]));
     return o;
 }
 
 static json_t *json_run(const mx_wf_run *r, int err) {
     json_t *o = json_object();
     const bool failed = (err < 0 && err != -EINTR) || r->verified == 0;
-    put(o, "memext", json_string(MX_VERSION));
-    put(o, "status", json_string(status_of(r, err)));
-    put(o, "error", failed ? json_string(r->why.text[0] != 0 ? r->why.text : strerror(-err)) : json_null());
-    put(o, "problem", json_problem(&r->request, r->o.iterations));
-    put(o, "machine", mx_json_machine(&r->machine));
-    put(o, "layout", json_layout(r));
+    mx_json_put(o, "memext", json_string(MX_VERSION));
+    mx_json_put(o, "status", json_string(status_of(r, err)));
+    mx_json_put(o, "error",
+                failed ? json_string(r->why.text[0] != 0 ? r->why.text : strerror(-err)) : json_null());
+    mx_json_put(o, "problem", json_problem(&r->request, r->o.iterations));
+    mx_json_put(o, "machine", mx_json_machine(&r->machine));
+    mx_json_put(o, "layout", json_layout(r));
     if (r->planned) put_choice(o, &r->choice);
-    if (!r->planned && r->o.sequential) put(o, "plan", json_no_plan());
-    put(o, "sequential", json_boolean(r->o.sequential));
-    put(o, "backend",
-        json_string(r->o.sequential                   ? "memory"
-                    : r->device_facts.backend[0] != 0 ? r->device_facts.backend
-                    : r->backend != NULL              ? r->backend->name
-                                                      : ""));
-    put(o, "device", json_device(r));
-    put(o, "inputs", json_inputs(r));
-    put(o, "init", json_string(r->source.init != NULL ? r->source.init->name : ""));
-    put_whole(o, "dram_limit_bytes", (int64_t)r->dram_limit_bytes);
-    put_whole(o, "dram_budget_bytes", (int64_t)(r->dram_limit_bytes - r->reserve_bytes));
+    if (!r->planned && r->o.sequential) mx_json_put(o, "plan", json_no_plan());
+    mx_json_put(o, "sequential", json_boolean(r->o.sequential));
+    mx_json_put(o, "backend",
+                json_string(r->o.sequential                   ? "memory"
+                            : r->device_facts.backend[0] != 0 ? r->device_facts.backend
+                            : r->backend != NULL              ? r->backend->name
+                                                              : ""));
+    mx_json_put(o, "device", json_device(r));
+    mx_json_put(o, "inputs", json_inputs(r));
+    mx_json_put(o, "init", json_string(r->source.init != NULL ? r->source.init->name : ""));
+    mx_json_put_whole(o, "dram_limit_bytes", (int64_t)r->dram_limit_bytes);
+    mx_json_put_whole(o, "dram_budget_bytes", (int64_t)(r->dram_limit_bytes - r->reserve_bytes));
     if (!r->o.dry_run) put_measurement(o, r);
     return o;
 }
