@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/device.h"
+/* buffer.c - Buffers: extents of a store, handles of them, and transfers. */
+#include "core/buffer.h"
 #include "core/integrity.h"
 #include "core/size.h"
 
@@ -8,15 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct mx_buffer {
-    mx_device *device;
-    char name[16];
-    uint64_t offset_bytes, bytes;
-    uint64_t span_bytes;            /* bytes, rounded up to the alignment: transfers may reach so far */
-    char *base;                     /* mapped style */
-    struct mx_integrity *integrity; /* NULL: nothing is checked */
-};
 
 /* ---- extents (lock held) */
 
@@ -174,7 +166,7 @@ int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer *
 void mx_buffer_close(mx_buffer *buffer) {
     if (buffer == NULL) return;
     mx_device *d = buffer->device;
-    mx_integrity_free(buffer->integrity);
+    mx_buffer_close(mx_integrity_free(buffer->integrity));
     if (buffer->base != NULL) d->backend->unmap(d->state, buffer->base, buffer->bytes);
     pthread_mutex_lock(&d->lock);
     int i = find_extent(d, buffer->name);
@@ -224,22 +216,6 @@ int mx_buffer_read(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_
 int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx_ticket **out) {
     return transfer(buffer, true, spans, n, out);
 }
-
-/* ---- integrity */
-
-int mx_buffer_integrity(mx_buffer *b, uint64_t unit_bytes, mx_budget *budget, mx_why *why) {
-    if (b->integrity != NULL)
-        return mx_fail(why, -EEXIST, "the data of the Buffer \"%.15s\" is checked already", b->name);
-    return mx_integrity_create(b->device, b->name, b->span_bytes, unit_bytes, budget, why, &b->integrity);
-}
-
-int64_t mx_buffer_damage(const mx_buffer *buffer) { return mx_integrity_damage(buffer->integrity); }
-
-int mx_buffer_integrity_save(mx_buffer *buffer) { return mx_integrity_save(buffer->integrity); }
-
-uint64_t mx_buffer_integrity_bytes(const mx_buffer *buffer) { return mx_integrity_bytes(buffer->integrity); }
-
-int mx_buffer_integrity_load(mx_buffer *buffer) { return mx_integrity_load(buffer->integrity); }
 
 /* ---- the mapped style */
 

@@ -11,7 +11,8 @@ struct mx_integrity;
  * is durable with the extent "NAME.sum", opened or made. */
 int mx_integrity_create(mx_device *device, const char *name, uint64_t bytes, uint64_t unit_bytes,
                         mx_budget *budget, mx_why *why, struct mx_integrity **out);
-void mx_integrity_free(struct mx_integrity *table); /* NULL allowed */
+/* Returns the extent, which the caller closes, or NULL. NULL allowed. */
+mx_buffer *mx_integrity_free(struct mx_integrity *table);
 
 /* -EINVAL where spans do not consist of whole units. NULL table: 0. */
 int mx_integrity_fits(const struct mx_integrity *table, const struct mx_span *spans, size_t n);

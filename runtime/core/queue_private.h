@@ -58,11 +58,14 @@ struct mx_queue {
     struct transfer *transfer; /* transfer style */
 };
 
-/* All with the queue's lock held. */
+/* ---- queue_pieces.c; all with the queue's lock held */
+
 bool mx_queue_take(struct mx_queue *queue, struct piece *out);
 void mx_queue_finish(struct mx_queue *queue, mx_ticket *ticket, int err); /* one piece */
 void mx_queue_begin(struct mx_queue *queue, bool write, uint64_t now_ns);
 void mx_queue_end(struct mx_queue *queue, bool write, uint64_t now_ns);
+/* Adds the time until now to the counters. */
+void mx_queue_count_time(struct mx_queue *queue, bool write, uint64_t now_ns);
 
 /* The styles: setup, thread, cleanup. */
 int mx_transfer_create(struct mx_queue *queue);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* integrity_private.h - the sums of a Buffer's units, between the files that keep them.
+ *
+ *     0 KiB header    4 KiB sums: 32 bits a unit, 0 = not known
+ *
+ * This is the table in DRAM and, as it was at the last save, the extent. The header tells a table that was
+ * saved whole from anything else that may lie there.
+ */
+#ifndef MX_INTEGRITY_PRIVATE_H
+#define MX_INTEGRITY_PRIVATE_H
+
+#include "core/integrity.h"
+
+#include <stdatomic.h>
+
+enum { MX_SUMS_HEADER_BYTES = 4096 };
+#define MX_SUMS_MAGIC "mx-sums"
+
+struct mx_sums_header {
+    char magic[8];
+    uint64_t unit_bytes, n_units;
+    uint64_t sums_hash; /* XXH3-64 of the sums */
+    uint64_t bytes;     /* of the units; 0: of an older memext, the Buffer's */
+};
+
+struct mx_integrity {
+    uint64_t bytes, unit_bytes, n_units;
+    mx_block *block; /* header and sums */
+    uint64_t block_bytes;
+    uint32_t *sums;         /* in it */
+    mx_buffer *extent;      /* NULL: nothing outlives the process here */
+    _Atomic int64_t damage; /* first byte of the first unit found damaged, -1 = none */
+};
+
+/* Of one unit, never 0. */
+uint32_t mx_sum_of(const void *unit, uint64_t bytes);
+
+#endif
