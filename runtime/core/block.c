@@ -97,6 +97,34 @@ static int place_block(mx_block *b, mx_why *why) {
     return lock ? lock_block(b, why) : 0;
 }
 
+/* ---- DRAM that transfers will use: the backend is told, and what it refuses goes to the note */
+
+static void tell_registration(mx_device *d, int err) {
+    struct rlimit limit = {0, 0};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    pthread_mutex_lock(&d->lock);
+    if (!d->told_registration)
+        mx_note_add(d->facts.note, sizeof d->facts.note,
+                    "Blocks are not registered with the kernel: %s "
+                    "(RLIMIT_MEMLOCK is %s)",
+                    strerror(-err),
+                    limit.rlim_cur == RLIM_INFINITY ? "unlimited" : mx_size(limit.rlim_cur).text);
+    d->told_registration = true;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void register_with(mx_device *device, void *base, uint64_t bytes) {
+    if (device->backend->register_memory == NULL || device->options.no_register) return;
+    int err = device->backend->register_memory(device->state, base, bytes);
+    if (err != 0 && err != -ENOTSUP) tell_registration(device, err);
+}
+
+static void unregister_with(mx_device *device, void *base) {
+    if (device->backend->unregister_memory != NULL) device->backend->unregister_memory(device->state, base);
+}
+
+/* ---- Blocks */
+
 int mx_block_create(const struct mx_block_options *options, uint64_t bytes, mx_why *why, mx_block **out) {
     static const struct mx_block_options standard;
     if (bytes == 0 || bytes > PTRDIFF_MAX / 2)
@@ -119,14 +147,14 @@ int mx_block_create(const struct mx_block_options *options, uint64_t bytes, mx_w
         free(b);
         return err;
     }
-    if (b->options.device != NULL) mx_device_register(b->options.device, b->base, b->mapped_bytes);
+    if (b->options.device != NULL) register_with(b->options.device, b->base, b->mapped_bytes);
     *out = b;
     return 0;
 }
 
 void mx_block_free(mx_block *block) {
     if (block == NULL) return;
-    if (block->options.device != NULL) mx_device_unregister(block->options.device, block->base);
+    if (block->options.device != NULL) unregister_with(block->options.device, block->base);
     munmap(block->base, block->mapped_bytes);
     mx_budget_give(block->options.budget, block->mapped_bytes);
     free(block);

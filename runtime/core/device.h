@@ -68,9 +68,20 @@ int mx_device_fail(mx_device *device, int err, const char *what);
  * handler. The device must not be used afterwards. NULL allowed. */
 void mx_device_abandon(mx_device *device);
 
-/* Tells the backend of DRAM that transfers will use; what it refuses goes to the note. */
-void mx_device_register(mx_device *device, void *base, uint64_t bytes);
-void mx_device_unregister(mx_device *device, void *base);
+/* ---- device_options.c */
+
+/* Options with defaults filled in, and the backend of this name. -EINVAL with a sentence. */
+int mx_device_options_take(mx_device *device, const struct mx_device_options *asked, const char *name,
+                           mx_why *why);
+
+/* ---- device_space.c */
+
+/* Memory as a place: how much of it anonymous Buffers may fill. */
+int mx_device_memory(mx_device *device, mx_why *why);
+/* Where the extents end. Lock held. */
+uint64_t mx_device_end(const mx_device *device);
+/* -ENOSPC where there is no room for what a new store expects. */
+int mx_device_check_space(mx_device *device, mx_why *why);
 /* Space left for Buffers. Lock held. */
 uint64_t mx_device_room(const mx_device *device);
 
