@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* place_lock.c - the locks of a place.
+ *
+ * Two of them, on the file or device itself. flock keeps all others out. Every descriptor that carries
+ * requests holds a shared record lock besides (of its open file description, so that it lasts until the
+ * kernel has let go of the last request, even of a process that was killed): whoever comes next waits for
+ * these to go, and a look at a store sees that it is in use, for they can be asked about without being taken.
+ * File systems without record locks have flock alone.
+ */
+#include "core/place_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { MOST_WAITS = 1000, WAIT_NS = 10000000 };
+
+static int record_lock(int fd, int command, short type, short *found) {
+    struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
+    if (fcntl(fd, command, &whole) != 0) return -errno;
+    if (found != NULL) *found = whole.l_type;
+    return 0;
+}
+
+bool mx_place_in_use(int fd) {
+    short found = F_UNLCK;
+    return record_lock(fd, F_OFD_GETLK, F_WRLCK, &found) == 0 && found != F_UNLCK;
+}
+
+/* Who only reads waits for nobody: requests of a process that was killed are not for what it had committed,
+ * and other readers change nothing. */
+int mx_place_wait(const char *path, int fd, bool read_only, mx_why *why) {
+    for (int i = 0; !read_only && mx_place_in_use(fd); i++) {
+        if (i == MOST_WAITS)
+            return mx_fail(
+                why, -EBUSY,
+                "requests of a memext that has ended are still under way on %.300s; wait for them, "
+                "or name another place",
+                path);
+        nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
+    }
+    record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
+    return 0;
+}
+
+enum { NO_LOCKS_OF_KERNEL = 524 }; /* ENOTSUPP, which file systems let out by mistake */
+
+bool mx_place_has_no_locks(int err) {
+    return err == -ENOSYS || err == -EOPNOTSUPP || err == -ENOLCK || err == -NO_LOCKS_OF_KERNEL;
+}
+
+/* Several may read a store at a time, as ranks do that go on from the stores of others. */
+int mx_place_lock(const char *path, int fd, bool read_only, bool no_lock, mx_why *why) {
+    const int how = read_only ? LOCK_SH : LOCK_EX;
+    int err = mx_retry(flock(fd, how | LOCK_NB) == 0 ? 0 : -errno);
+    if (err == 0) return 0;
+    if (err == -EWOULDBLOCK)
+        return mx_fail(why, -EBUSY, "%.400s is in use by another memext; wait for it or name another place",
+                       path);
+    if (!mx_place_has_no_locks(err)) return mx_place_explain(path, -err, why);
+    if (no_lock) return 0;
+    return mx_fail(
+        why, -ENOLCK,
+        "%.300s: its file system has no locks (flock: %s), so that another memext could write here "
+        "too; name another place, or --no-lock if none does",
+        path, err == -NO_LOCKS_OF_KERNEL ? "not supported" : strerror(-err));
+}
+
+/* A store that is only read may be on a file system or device that is read-only. */
+int mx_place_access(const struct mx_device_options *options) {
+    return options != NULL && options->read_only ? O_RDONLY : O_RDWR;
+}
+
+/* By its name, where there is no /proc, if that is still the name of the same. */
+static int reopen_by_name(const struct mx_place *place, int flags) {
+    struct stat ours, named;
+    const int fd = mx_retry(mx_sys->open(place->path, flags, 0));
+    if (fd < 0) return fd;
+    const bool block = fstat(place->fd, &ours) == 0 && S_ISBLK(ours.st_mode);
+    const bool same =
+        fstat(fd, &named) == 0 && (block ? named.st_rdev == ours.st_rdev && S_ISBLK(named.st_mode)
+                                         : named.st_dev == ours.st_dev && named.st_ino == ours.st_ino);
+    if (same) return fd;
+    mx_sys->close(fd);
+    return -ESTALE;
+}
+
+int mx_place_reopen(const struct mx_place *place, int flags) {
+    char again[64];
+    flags |= mx_place_access(place->options) | O_CLOEXEC;
+    snprintf(again, sizeof again, "/proc/self/fd/%d", place->fd);
+    int fd = mx_retry(mx_sys->open(again, flags, 0));
+    if (fd == -ENOENT) fd = reopen_by_name(place, flags);
+    if (fd >= 0 && !place->user_file) record_lock(fd, F_OFD_SETLK, F_RDLCK, NULL);
+    return fd;
+}
+
+/* Unlocked by name: io_uring may hold the description a little longer, with no request under way. */
+void mx_place_close_again(int fd) {
+    if (fd < 0) return;
+    record_lock(fd, F_OFD_SETLK, F_UNLCK, NULL);
+    mx_sys->close(fd);
+}
