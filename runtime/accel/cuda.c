@@ -7,6 +7,8 @@
  * Addresses are the device's own, which no memory of the host has. Calls come from several threads, one at a
  * time, so each makes the context current, and gives the thread back the one that it had: the program around
  * this library may use CUDA itself.
+ *
+ * The file stays whole: it is one vendor's interface, from loading it to closing it.
  */
 #include "accel/accel.h"
 #include "accel/cuda_api.h"

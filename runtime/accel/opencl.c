@@ -5,6 +5,8 @@
  * they run side by side. The last command of an operation has an event, whose state says whether the
  * operation is done. An array is a buffer object; the addresses that stand for it are a range of memory that
  * nothing can touch.
+ *
+ * The file stays whole: it is one interface, from loading it to closing it.
  */
 #include "accel/accel.h"
 #include "accel/opencl_api.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* after.h - what happens to rows that a level has just written: sources are added, probes recorded, norms
- * taken, and the frames that copy them refreshed (DESIGN.md, section 10; models: pair_systems.py, do_plane).
+ * taken, and the frames that copy them refreshed.
  *
  * Order for every cell: update; sources of the step, in the order given; probes; norms; the x frame of its
  * row; the rows of the y frame that copy the row, whole rows with their x frame; the planes of the z frame

@@ -25,7 +25,7 @@ struct mx_cut {
     bool ghost[2];   /* overlapped blocks: that at this end has a halo too (ends.h) */
 };
 
-/* ---- time-skewed blocks (Algorithm 2 of Midorikawa & Tan; models/blocked_schedules.py)
+/* ---- time-skewed blocks (Algorithm 2 of Midorikawa & Tan)
  * The cut starts on the ghost row: block j owns [j*b, (j+1)*b) at level 1 and moves down by h per level. Each
  * cell is computed once. Any b >= 1 is right: a cell's level t lies in block floor((z + (t-1)h) / b), and all
  * that it reads or overwrites in the same block or an earlier one. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stream.c - the whole grid streams once per sweep along z through a pipeline of bt levels in DRAM: every
- * plane is read once from one Buffer and written once to the other (DESIGN.md, section 5;
- * models/stream_schedule.py).
+ * plane is read once from one Buffer and written once to the other.
  *
  * Ring. Plane z of pass i of a run is plane z + i*(nz+2h) of an endless row of planes, of which each array
  * keeps the last slots[p]: passes follow one another without reusing what is still in flight. Level 0 of

@@ -150,7 +150,7 @@ struct change {
     double lane[LANES], most[LANES];
 };
 
-/* One cell. The difference is taken in the field's type, as the model does. */
+/* One cell. The difference is taken in the field's type, as NumPy takes it. */
 static inline void change_of_cell(struct change *c, int k, double d) {
     const double size = fabs(d);
     c->lane[k] += d * d;
@@ -432,7 +432,7 @@ int mx_norms_take(struct mx_norms *n, int64_t step, mx_why *why, struct mx_norms
         for (int64_t z = 0; z < planes; z++) field += n->plane[f * planes + z];
         squares += field;
     }
-    /* pow, not sqrt: the model's ** 0.5 */
+    /* pow, not sqrt: these are the bits of Python's ** 0.5 */
     const double cells = (double)n->fields * (double)p->nx * (double)p->ny * (double)planes;
     if (n->o.rms_change) r.rms_change = pow(squares / cells, 0.5);
     for (int32_t i = 0; i < n->o.n_reduce; i++) take_reduce(n, i, &r);

@@ -2,11 +2,11 @@
 /* norms.h - norms of a step and sums of a kernel's own, the same bits for every plan and thread count.
  *
  * At a check step the rows that its level writes are reduced each to a few numbers, whichever thread writes
- * them and in whatever order; when the step is complete these are added in the one order there is
- * (pair_systems.py, ordered_sum and change): cell x of a row goes to lane x mod 8, x from left to right;
- * lanes 0 to 7; rows of a plane; planes; for the change then fields. Everything is f64 and starts from 0. A
- * reduction of a kernel's own (struct mx_reduce) is taken of what the level reads: of the state that the step
- * is computed from. Its maximum or minimum is NaN where a value is.
+ * them and in whatever order; when the step is complete these are added in the one order there is: cell x of
+ * a row goes to lane x mod 8, x from left to right; lanes 0 to 7; rows of a plane; planes; for the change
+ * then fields. Everything is f64 and starts from 0. A reduction of a kernel's own (struct mx_reduce) is taken
+ * of what the level reads: of the state that the step is computed from. Its maximum or minimum is NaN where a
+ * value is.
  *
  * Rows are reduced whole: a lane is a chain of additions from left to right, so a row that comes in spans is
  * reduced when the last of its cells has come, by who brings it, and spans may be cut anywhere and come in

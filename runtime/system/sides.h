@@ -11,8 +11,7 @@
  *
  * Frames are made in x first, then in y over whole rows, x frame included, then in z over whole planes: so
  * corners are copies of copies. Rows of frames that are fixed have an x frame like every other row, and
- * planes of them a y frame. (models: pair_systems.py, refresh_xy and refresh_z; tests/unit/test_after.c has
- * it in C.)
+ * planes of them a y frame. tests/unit/test_after.c has it as plain loops.
  */
 #ifndef MX_SIDES_H
 #define MX_SIDES_H

@@ -3,7 +3,8 @@
 """Writes tests/unit/after_golden.inc: what small systems with sides, points and norms come to by the Python model.
 
 usage: make_after_golden.py MODELS_DIRECTORY > tests/unit/after_golden.inc
-MODELS_DIRECTORY holds pair_systems.py, the executable definition. Numbers, cells and points are those of test_after.c (state, real, pick, new_value,
+MODELS_DIRECTORY holds pair_systems.py, a model that is not part of this repository: the tests need only what it gave. Numbers,
+cells and points are those of test_after.c (state, real, pick, new_value,
 make_points); a row is what the system is, and a hash over all cells, traces and norms."""
 import struct
 import sys

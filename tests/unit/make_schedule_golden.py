@@ -3,7 +3,7 @@
 """Writes tests/unit/schedule_golden.inc: row counts and Block extents of random settings by the Python model.
 
 usage: make_schedule_golden.py MODELS_DIRECTORY > tests/unit/schedule_golden.inc
-MODELS_DIRECTORY holds calctrans.py, the executable definition of CalcTrans."""
+MODELS_DIRECTORY holds calctrans.py, a model of CalcTrans that is not part of this repository: the tests need only what it gave."""
 import random
 import sys
 

@@ -246,7 +246,7 @@ static void free_world(void) {
 
 /* ------------------------------------------------------------------ the oracle */
 
-/* pair_systems.py, word by word; cells are f64 that their type can hold. */
+/* Plain loops, one cell after the other; cells are f64 that their type can hold. */
 struct oracle {
     double *array[2], *fixed; /* [field][z][y][x], frame included */
     double *old;              /* the state before the step */

@@ -779,7 +779,7 @@ static const struct golden golden[] = {
 #include "schedule_golden.inc"
 };
 
-/* For every setting: rows moved and extents of the Blocks == those of calctrans.py. */
+/* For every setting: rows moved and extents of the Blocks == those of the model (make_schedule_golden.py). */
 Test(schedule, python_model) {
     static const char *const names[] = {"aio2", "aio3y", "aio5y", "algorithm-1"};
     for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
@@ -823,7 +823,7 @@ Test(schedule, slides) {
 }
 
 /* stream without strips: each sweep reads and writes one Buffer, whole planes; 31.5 GiB of DRAM at bt = 500
- * for 2048^3 (DESIGN.md, section 5), to 2 %. */
+ * for 2048^3, to 2 %. */
 Test(schedule, stream_bytes) {
     struct mx_problem p = {.nx = 2048, .ny = 2048, .nz = 2048, .nt = 1500, .h = 1};
     struct mx_plan plan = {.by = 2048, .bz = 2048, .bt = 500, .slab = 4, .ahead = 2};

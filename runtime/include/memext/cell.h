@@ -55,10 +55,10 @@
  *
  * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, at most once: a cell
  * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a minimum).
- * Of the check after step s it reads what the last level of that step reads, the state at T = s - 1: fields of
- * MX_STATE, of a staggered kernel those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order
- * (DESIGN.md, section 10): the same bits on any number of threads. A maximum or minimum is NaN where a value
- * is.
+ * Of the check after step s it reads what the last level of that step reads, the state at T = s - 1: fields
+ * of MX_STATE, of a staggered kernel those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order
+ * (cells of a row in eight lanes, lanes, rows, planes): the same bits on any number of threads. A maximum or
+ * minimum is NaN where a value is.
  *
  * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
  * with AT first, then choose with ?: .
