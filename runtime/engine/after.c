@@ -138,22 +138,6 @@ void mx_after_refresh(const struct mx_after *a, const struct mx_view *view, int 
     }
 }
 
-void mx_after_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end) {
-    int64_t lo = *from, hi = *end, copy[2];
-    for (int64_t i = *from; i < *end; i++) {
-        if (i >= 2 * h && i < n) { /* those between the ends have no copies */
-            i = mx_min(n, *end) - 1;
-            continue;
-        }
-        for (int k = mx_side_copies(side, n, h, i, copy); k-- > 0;) {
-            lo = mx_min(lo, copy[k]);
-            hi = mx_max(hi, copy[k] + 1);
-        }
-    }
-    *from = lo;
-    *end = hi;
-}
-
 /* ------------------------------------------------------------------ points */
 
 static void add_to_cell(char *cell, enum mx_dtype dtype, double amplitude) {

@@ -14,7 +14,7 @@
  *  - An ADVANCE touches more than its windows. A row whose copies lie in the y frame writes those rows, a
  * plane whose copies lie in the z frame those planes, of the same level and array; they lie up to 2h-1 rows
  * or planes away (mirror), or at the other end (periodic, not ghost). step.region, writes[] and touches[] are
- *    to contain them: mx_after_extend does that. Of a ring, all planes of the frame at a mirror end have
+ *    to contain them: mx_side_extend does that. Of a ring, all planes of the frame at a mirror end have
  * slots while a plane that they copy is written: the h planes behind the last are loaded before a window
  * reaches the h last of the interior (schedule/walk.c, load_up_to).
  *  - Copies outside `reach` are left out: overlapped blocks compute rows whose copies other blocks have. What
@@ -99,8 +99,5 @@ static inline bool mx_after_is_copy(const struct mx_after *a, int64_t y, int64_t
  * `fields`: of array A (0) or B (1) of the system, which of a staggered one differ. */
 void mx_after_refresh(const struct mx_after *after, const struct mx_view *view, int array, int fields,
                       int64_t x0, int64_t x1, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
-
-/* For schedules, one dimension: makes [*from, *end) contain the frame cells that copy one of its cells. */
-void mx_after_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end);
 
 #endif

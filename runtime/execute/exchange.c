@@ -241,24 +241,16 @@ bool mx_exchange_freed(struct mx_exchange *e) {
 
 /* ------------------------------------------------------------------ from the beginning to the end */
 
-static int64_t rooms_at(int end) { return end == 0 ? 1 : 2; }
-
-int64_t mx_exchange_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    int64_t rooms = 0;
-    for (int end = 0; end < 2; end++) rooms += (1 + rooms_at(end)) * shape->given[end];
-    return rooms * (shape->pairs ? 2 : 1) * layout->plane_pitch_bytes;
-}
-
 static int open_end(struct mx_exchange *e, int end, mx_why *why) {
     struct mx_exchange_end *n = &e->end[end];
-    const int64_t room = e->shape->given[end] * e->plane_bytes, rooms = 1 + rooms_at(end);
+    const int64_t room = e->shape->given[end] * e->plane_bytes, rooms = 1 + mx_given_rooms(end);
     const struct mx_block_options o = {.budget = e->x->budget, .device = e->x->mapped ? NULL : e->x->device};
     n->rows = calloc((size_t)e->shape->given[end], sizeof *n->rows);
     if (n->rows == NULL) return mx_fail(why, -ENOMEM, "no memory for what neighbours exchange");
     int err = mx_block_create(&o, (uint64_t)(rooms * e->arrays * room), why, &n->block);
     if (err < 0) return err;
     n->planes = e->shape->given[end];
-    n->rooms = rooms_at(end);
+    n->rooms = mx_given_rooms(end);
     for (int i = 0; i < e->arrays; i++) {
         n->out[i] = (char *)mx_block_data(n->block) + rooms * i * room;
         n->in[i] = n->out[i] + room;

@@ -59,9 +59,6 @@ void mx_exchange_close(struct mx_exchange *e);
 /* Of a run that ends well, after `sweeps` sweeps: what has been sent here and is not needed is received. */
 int mx_exchange_end(struct mx_exchange *e, int64_t sweeps, mx_why *why);
 
-/* DRAM for it, of both ends. */
-int64_t mx_exchange_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
-
 /* Takes up messages that have come, and posts those that find room then. To be called now and then. */
 int mx_exchange_look(struct mx_exchange *e, mx_why *why);
 

@@ -149,57 +149,6 @@ static struct entry *at(const struct run *r, uint64_t i) { return &r->entries[i 
 
 /* ------------------------------------------------------------------ geometry of the Block arrays */
 
-static int64_t block_plane_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    return shape->whole_planes ? layout->plane_pitch_bytes : shape->rows * layout->row_pitch_bytes;
-}
-
-static int64_t block_plane_pitch(const struct mx_shape *shape, const struct mx_layout *layout) {
-    const int64_t bytes = block_plane_bytes(shape, layout);
-    return layout->packed ? bytes : mx_plane_pitch_in_dram(bytes);
-}
-
-/* No machine has this much. What a plan of millions of levels asks for is told as this, and refused as too
- * large, rather than computed with numbers that overflow. */
-static int64_t counted(mx_wide bytes) {
-    const mx_wide most = INT64_C(1) << 60;
-    return (int64_t)(bytes < most ? bytes : most);
-}
-
-static int64_t seam_slab_bytes(const struct mx_shape *s, const struct mx_layout *layout) {
-    if (s->seam_slabs == 0) return 0;
-    return counted((mx_wide)s->max_levels * s->seam_planes * s->seam_rows * layout->row_pitch_bytes);
-}
-
-int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    return shape->rows == 0 ? 0 : mx_exchange_bytes(shape, layout);
-}
-
-int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    mx_wide bytes = (mx_wide)(shape->slots[0] + shape->slots[1]) * block_plane_pitch(shape, layout);
-    for (int i = 0; i < MX_MAX_FIXED; i++)
-        bytes += (mx_wide)shape->fixed_slots * mx_fixed_slot_bytes(&layout->fixed[i], shape->rows);
-    bytes += mx_execute_given_bytes(shape, layout);
-    bytes += (mx_wide)shape->seam_slots * seam_slab_bytes(shape, layout);
-    return shape->rows == 0 ? 0 : counted(bytes);
-}
-
-/* A frame that copies planes comes with the last of them, and goes with the first. */
-int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
-                               const struct mx_layout *layout, const struct mx_plan *plan) {
-    const int64_t more = mx_sides_fixed(&problem->sides, MX_DIM_Z) ? 0 : 2 * problem->h;
-    const int64_t planes = mx_min(mx_max(plan->slab, 1) + more, layout->planes), page = 4096;
-    int64_t bytes = block_plane_bytes(shape, layout);
-    for (int i = 0; i < MX_MAX_FIXED; i++)
-        bytes = mx_max(bytes, mx_fixed_slot_bytes(&layout->fixed[i], shape->rows));
-    bytes = counted((mx_wide)bytes * planes);
-    if (shape->seams_in_file) bytes = mx_max(bytes, seam_slab_bytes(shape, layout));
-    return (bytes + page - 1) / page * page;
-}
-
-int64_t mx_execute_seam_bytes(const struct mx_shape *shape, const struct mx_layout *layout) {
-    return shape->seams_in_file ? counted((mx_wide)shape->seam_slabs * seam_slab_bytes(shape, layout)) : 0;
-}
-
 static bool is_fixed(int32_t array) { return array >= MX_FIXED_ARRAY; }
 
 static int64_t slots(const struct run *r, int32_t array) {
@@ -1622,13 +1571,13 @@ static int open_arrays(struct run *r) {
         }
         return err;
     }
-    r->view.plane_pitch_bytes = block_plane_pitch(r->shape, l);
+    r->view.plane_pitch_bytes = mx_block_plane_pitch(r->shape, l);
     if (!r->x->mapped) {
         struct mx_device_facts facts = {
             .size = sizeof facts}; /* memory_align is 4 to 512 on all but rare devices */
         mx_device_facts(r->x->device, &facts);
         if (r->view.plane_pitch_bytes % facts.memory_align_bytes != 0)
-            r->view.plane_pitch_bytes = block_plane_bytes(r->shape, l);
+            r->view.plane_pitch_bytes = mx_block_plane_bytes(r->shape, l);
     }
     for (int i = 0; i < 2 && err == 0; i++) {
         r->view.slots[i] = r->shape->slots[i];
@@ -1636,7 +1585,7 @@ static int open_arrays(struct run *r) {
                          i == 0 ? "the first ring of planes" : "the second ring of planes", r->x->device,
                          &r->block[i], &r->view.base[i]);
     }
-    r->seam_slab_bytes = seam_slab_bytes(r->shape, l);
+    r->seam_slab_bytes = mx_seam_slab_bytes(r->shape, l);
     if (err == 0 && r->shape->seams_in_file && r->x->seams == NULL)
         err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
     if (err == 0 && r->seam_slab_bytes > 0)
@@ -1648,7 +1597,7 @@ static int open_arrays(struct run *r) {
 static int open_exchange(struct run *r) {
     r->exchange = calloc(1, sizeof *r->exchange);
     if (r->exchange == NULL) return mx_fail(r->why, -ENOMEM, "no memory for what neighbours exchange");
-    r->out->block_bytes += mx_exchange_bytes(r->shape, r->x->layout);
+    r->out->block_bytes += mx_execute_given_bytes(r->shape, r->x->layout);
     return mx_exchange_open(r->exchange, r->x, r->schedule, r->why);
 }
 

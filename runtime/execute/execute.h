@@ -8,9 +8,9 @@
 #include "engine/after.h"
 #include "execute/feed.h"
 #include "execute/staging.h"
-#include "execute/step.h"
 #include "execute/take.h"
 #include "grid/grid.h"
+#include "steps/bytes.h"
 #include "system/finite.h"
 
 #include <stdatomic.h>
@@ -154,18 +154,6 @@ struct mx_executed {
  * written in every case. */
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
-
-/* DRAM that mx_execute allocates for a shape: both Block arrays, those of C, the seams or what a side file
- * leaves of them in DRAM, and the room for what neighbours exchange. */
-int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
-int64_t mx_execute_given_bytes(const struct mx_shape *shape, const struct mx_layout *layout); /* that room */
-/* With an accelerator that is what its memory holds, but for that room, and DRAM has MX_STAGING_PIECES of so
- * many bytes: the largest LOAD or STORE, of up to plan->slab planes, and where their frames are copies 2h
- * more. */
-int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
-                               const struct mx_layout *layout, const struct mx_plan *plan);
-/* The side file of seams that a shape needs; 0 = none. */
-int64_t mx_execute_seam_bytes(const struct mx_shape *shape, const struct mx_layout *layout);
 
 /* Recomputes nt steps plainly (triple loops of the plain kernel or of the system's row functions, one
  * plane-deep level after the other, streaming where the grid does not fit in `budget`) and compares bit by

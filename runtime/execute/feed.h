@@ -8,7 +8,7 @@
 #define MX_FEED_H
 
 #include "engine/engine.h"
-#include "execute/step.h"
+#include "steps/step.h"
 
 struct mx_feeding {
     int32_t threads; /* from 1 on */

@@ -11,7 +11,7 @@
 #define MX_TAKE_H
 
 #include "engine/engine.h"
-#include "execute/step.h"
+#include "steps/step.h"
 
 /* Rows of a box, handed out. `array`: of the view; `of`: of the system. Row y of plane z is row y + buffer_y
  * of plane z + buffer_z of the Buffer. */

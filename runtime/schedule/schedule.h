@@ -4,7 +4,7 @@
 #ifndef MX_SCHEDULE_H
 #define MX_SCHEDULE_H
 
-#include "execute/step.h"
+#include "steps/step.h"
 
 /* Words of plan.seams. */
 #define MX_SEAMS_IN_DRAM "dram"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "schedule/walk.h"
-#include "engine/after.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -159,7 +158,7 @@ static void touch(struct mx_step *s, int32_t array, bool writes, int64_t z0, int
 /* The frame planes that copy one of them are written too, of those that the Block has. */
 static void touch_written(const struct mx_walk *w, struct mx_step *s, int32_t array, int64_t z0, int64_t z1) {
     if (!w->base.shape.ghost[MX_DIM_Z]) {
-        mx_after_extend(w->problem.sides.side[MX_DIM_Z], w->problem.nz, w->problem.h, &z0, &z1);
+        mx_side_extend(w->problem.sides.side[MX_DIM_Z], w->problem.nz, w->problem.h, &z0, &z1);
         z0 = mx_max(z0, w->block.z0), z1 = mx_min(z1, w->block.z1);
     }
     touch(s, array, true, z0, z1);

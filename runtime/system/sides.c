@@ -216,3 +216,19 @@ void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_d
     for (int64_t x = 0; x < all; x = x + 1 == h ? nx + h : x + 1)
         memcpy(row + x * e, row + (h + mx_frame_source(frame, nx, h, x)) * e, (size_t)e);
 }
+
+void mx_side_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end) {
+    int64_t lo = *from, hi = *end, copy[2];
+    for (int64_t i = *from; i < *end; i++) {
+        if (i >= 2 * h && i < n) { /* those between the ends have no copies */
+            i = mx_min(n, *end) - 1;
+            continue;
+        }
+        for (int k = mx_side_copies(side, n, h, i, copy); k-- > 0;) {
+            lo = mx_min(lo, copy[k]);
+            hi = mx_max(hi, copy[k] + 1);
+        }
+    }
+    *from = lo;
+    *end = hi;
+}

@@ -92,6 +92,9 @@ static inline int64_t mx_side_source(const uint8_t side[2], int64_t n, int32_t h
     return i;
 }
 
+/* Of one dimension: makes [*from, *end) contain the frame cells that copy one of its cells. */
+void mx_side_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end);
+
 /* Some cells of a row, empty where x0 >= x1. */
 struct mx_cells {
     int64_t x0, x1;

@@ -13,9 +13,9 @@
 #define MX_TUNE_H
 
 #include "engine/engine.h"
-#include "execute/step.h"
 #include "machine/machine.h"
 #include "schedule/schedule.h"
+#include "steps/step.h"
 
 #include <stdio.h>
 

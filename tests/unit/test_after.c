@@ -890,7 +890,7 @@ Test(after, touched_ranges_contain_every_copy) {
             if (of == i || of < from || of >= end) continue;
             lo = i < lo ? i : lo, hi = i + 1 > hi ? i + 1 : hi;
         }
-        mx_after_extend(side, n, h, &a, &b);
+        mx_side_extend(side, n, h, &a, &b);
         cr_assert(a == lo && b == hi, "[%d,%d) of n %d h %d: [%d,%d), expected [%d,%d)", (int)from, (int)end,
                   (int)n, h, (int)a, (int)b, (int)lo, (int)hi);
     }

@@ -8,7 +8,8 @@
 #ifndef MX_STEP_H
 #define MX_STEP_H
 
-#include "engine/engine.h"
+#include "steps/window.h"
+#include "system/system.h"
 
 /* Rows [y0,y1) x planes [z0,z1) of a Buffer, frame included (0..ny+2h, 0..nz+2h); x rows are whole. Ghost
  * layers lie beyond these ends: at y < h and z < h, down to negative numbers, and at y >= ny+h, z >= nz+h. */

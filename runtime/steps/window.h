@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* window.h - what the levels of an ADVANCE compute, and the rows that strips hand to one another: the words
+ * in which schedules speak to engines. */
+#ifndef MX_WINDOW_H
+#define MX_WINDOW_H
+
+#include <stdint.h>
+
+/* Cells that one level computes: rows [y0,y1), planes [z0,z1) in Buffer coordinates, interior only; empty
+ * when y0 >= y1 or z0 >= z1. In x always the whole interior. Kernels also copy the x frame cells of every row
+ * they write, so the frame of the second array needs no step of its own in x. */
+struct mx_window {
+    int32_t y0, y1, z0, z1; /* of ghost layers too, which may be negative */
+};
+
+/* One move of a front along z: of level l (0 = what is loaded) the planes [from - l*h, to - l*h) come about.
+ * h = 0: there is no front, and windows and seams are what they say. A schedule of very many levels has
+ * tables of all of them for a Block, and moves the front through it again and again: only few levels have
+ * planes. */
+struct mx_front {
+    int64_t from, to;
+    int32_t h;
+};
+
+/* Planes [z0,z1) of level l between the two positions of the front; empty when z0 >= z1. */
+static inline void mx_front_cut(const struct mx_front *f, int64_t level, int64_t *z0, int64_t *z1) {
+    const int64_t behind = level * f->h;
+    if (f->h == 0) return;
+    if (*z0 < f->from - behind) *z0 = f->from - behind;
+    if (*z1 > f->to - behind) *z1 = f->to - behind;
+    if (*z1 < *z0) *z1 = *z0;
+}
+
+/* Window l, which computes level l+1. */
+static inline struct mx_window mx_front_window(const struct mx_front *f, const struct mx_window *window,
+                                               int32_t l) {
+    struct mx_window w = window[l];
+    int64_t z0 = w.z0, z1 = w.z1;
+    mx_front_cut(f, (int64_t)l + 1, &z0, &z1);
+    if (z0 >= z1) z0 = z1 = w.z0;
+    w.z0 = (int32_t)z0, w.z1 = (int32_t)z1;
+    return w;
+}
+
+/* The seams of a y-strip (stream): for level l (0 = the loaded data) and plane z, the 2h rows just left of
+ * what this strip owns at that level. Rows are row_pitch apart; plane z of level l starts at base + (l *
+ * planes_per_level + (z - z0)) * seam_rows * row_pitch, z0 the first plane that the call has of the level.
+ * See schedule/stream.c. NULL base = none. */
+struct mx_seam {
+    char *base;
+    int64_t planes_per_level;
+    int64_t seam_rows;
+    struct mx_front front;
+    const int32_t *first_z;  /* per level 0..levels */
+    const int32_t *n_planes; /* per level: planes from first_z on that this call, as far as the front cuts
+                                none of them off, inserts or saves; levels >= 1: those of the level's window,
+                                0: those loaded for this call; 0 = none */
+    const int32_t *first_y;  /* per level 0..levels: Buffer row of seam row 0 */
+    const int32_t *n_rows;   /* per level: rows that count, <= seam_rows */
+};
+
+/* Planes that a call has of a level's seam. */
+struct mx_seam_planes {
+    int64_t z0, z1;
+};
+static inline struct mx_seam_planes mx_seam_planes(const struct mx_seam *f, int32_t level) {
+    struct mx_seam_planes p = {f->first_z[level], f->first_z[level] + (int64_t)f->n_planes[level]};
+    mx_front_cut(&f->front, level, &p.z0, &p.z1);
+    return p;
+}
+
+#endif
