@@ -9,288 +9,19 @@
  * With periodic ones a pass of d levels begins d*h planes before the interior and ends as many behind it,
  * with planes of the other end; level l has (d-l)*h of them. So the last level has the interior alone, and
  * what stands in frames that are copies is not compared: it counts for nothing. */
-#include "execute/execute.h"
-#include "machine/machine.h"
-#include "stencil/stencil.h"
+#include "execute/check.h"
 
 #include <errno.h>
-#include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_LEVELS = 2048 }; /* of a pass: levels recur */
-
-struct check {
-    const struct mx_verification *v;
-    mx_kernel_fn *kernel; /* NULL: the system's row functions */
-    bool pairs;
-    mx_block *block;
-    char *planes; /* ring of 2h+1 planes for each level (pairs: from -1) to depth-1, one plane for the last */
-    int64_t depth; /* levels of this pass */
-    int64_t reach; /* 2h+1 */
-    int64_t done;  /* levels of earlier passes */
-    int64_t fixed_slots;
-    mx_block *fixed_block[MX_MAX_FIXED];
-    struct mx_fixed_view fixed[MX_MAX_FIXED];
-    struct mx_view view;                            /* of C alone */
-    struct mx_plane_stream *result[2], *scratch[2]; /* newest and the other array: the last level's planes are
-                                                       compared with, or written to */
-    int64_t cells;
-    struct mx_sides sides;
-    bool ghost; /* z is periodic */
-    mx_block *kept_block;
-    char *kept; /* periodic z, passes after the first: the planes that its end needs again and has overwritten
-                   meanwhile, those of the other array behind them */
-    int64_t deepest;
-    mx_why *why;
-};
-
-static int push(struct check *c, int64_t level, int64_t z);
-
-static char *plane_of(const struct check *c, int64_t level, int64_t z) {
-    const int64_t at = mx_wrap(z, c->reach);
-    int64_t i = (level + c->pairs) * c->reach + (level < c->depth ? at : 0);
-    return c->planes + i * c->v->layout->plane_pitch_bytes;
-}
-
-/* Planes that level `level` of this pass computes, or has of what it begins with. */
-struct extent {
-    int64_t first, end;
-};
-static struct extent extent_of(const struct check *c, int64_t level) {
-    const struct mx_problem *p = c->v->problem;
-    const int64_t more = c->ghost ? (c->depth - level) * p->h : 0;
-    return (struct extent){p->h - more, p->nz + p->h + more};
-}
-
-/* The plane of the grid that it is. */
-static int64_t in_grid(const struct check *c, int64_t z) {
-    const struct mx_problem *p = c->v->problem;
-    return c->ghost ? p->h + mx_wrap(z - p->h, p->nz) : z;
-}
-
-static bool is_copy(const struct check *c, int64_t z) {
-    const struct mx_problem *p = c->v->problem;
-    return mx_side_source(c->sides.side[MX_DIM_Z], p->nz, p->h, z) != z;
-}
-
-/* ------------------------------------------------------------------ the last level */
-
-static double value_of(enum mx_dtype dtype, const char *row, int64_t x) {
-    return dtype == MX_F64 ? ((const double *)row)[x] : (double)((const float *)row)[x];
-}
-
-static int compare_field(struct check *c, int array, int32_t f, int64_t y, int64_t z, const char *a,
-                         const char *b) {
-    const struct mx_problem *p = c->v->problem;
-    const enum mx_dtype dtype = mx_field_dtype(p, array, f);
-    const int64_t element = mx_dtype_bytes(dtype), cells = p->nx + 2 * p->h;
-    char of[MX_FIELD_NAME + 16] = "";
-    int64_t x = 0;
-    if (memcmp(a, b, (size_t)(cells * element)) == 0) return 0;
-    while (memcmp(a + x * element, b + x * element, (size_t)element) == 0) x++;
-    if (p->system != NULL) snprintf(of, sizeof of, " of field %s", p->system->field[array][f].name);
-    mx_fail(c->why, 1,
-            "the result differs from the plain computation first at cell (x %lld, y %lld, z %lld)%s: %.17g, "
-            "expected %.17g",
-            (long long)x, (long long)y, (long long)z, of, value_of(dtype, b, x), value_of(dtype, a, x));
-    return 1;
-}
-
-static int compare(struct check *c, int array, int64_t z, const char *expected, const char *found) {
-    const struct mx_layout *l = c->v->layout;
-    int different = 0;
-    for (int64_t y = 0; y < l->rows && different == 0; y++)
-        for (int32_t f = 0; f < mx_field_count(c->v->problem, array) && different == 0; f++) {
-            const int64_t at = y * l->row_pitch_bytes + l->field_offset_bytes[array][f];
-            different = compare_field(c, array, f, y, z, expected + at, found + at);
-        }
-    return different;
-}
-
-/* The array that level `level` of this pass is in. */
-static int array_of(const struct check *c, int64_t level) { return (int)((c->done + level) & 1); }
-
-/* The Buffer that holds the newest array after so many levels (i = 0), or the other one: of a pair. */
-static mx_buffer *buffer_of(const struct check *c, bool scratch, int64_t levels, int i) {
-    const struct mx_verification *v = c->v;
-    const bool partner = c->pairs && ((levels - i) & 1) != 0;
-    if (scratch) return partner ? v->scratch_partner : v->scratch;
-    return partner ? v->partner : v->result;
-}
-
-/* Frames of the last level that are copies of planes that are not there, or not yet. */
-static int skip(struct check *c, int i) {
-    char *other;
-    return mx_plane_stream_next(c->result[i] != NULL ? c->result[i] : c->scratch[i], &other) < 0 ? -EIO : 0;
-}
-
-/* A plane of the last level, or (pairs, i = 1) of the one before it, is ready. */
-static int emit(struct check *c, int i, int64_t z) {
-    const char *plane = plane_of(c, c->depth - i, z);
-    char *other;
-    if (is_copy(c, z)) return skip(c, i);
-    int err = mx_plane_stream_next(c->result[i] != NULL ? c->result[i] : c->scratch[i], &other);
-    if (err == -EBADMSG)
-        return mx_field_damaged(buffer_of(c, c->result[i] == NULL, c->done + c->depth, i), c->v->layout,
-                                "the result", c->why);
-    if (err < 0)
-        return mx_fail(c->why, err, "verification could not %s plane %lld: %s",
-                       c->result[i] ? "read" : "write", (long long)z, strerror(-err));
-    if (c->result[i] != NULL) return compare(c, array_of(c, c->depth - i), z, plane, other);
-    memcpy(other, plane, (size_t)c->v->layout->plane_pitch_bytes);
-    return 0;
-}
-
-/* ------------------------------------------------------------------ one plane of one level */
-
-static void stencil_row(const struct check *c, int64_t level, int64_t y, int64_t z, char *dst) {
-    const struct mx_problem *p = c->v->problem;
-    const struct mx_layout *l = c->v->layout;
-    const char *src[2 * MX_MAX_HALO + 1];
-    struct mx_patch patch = {.dst = dst,
-                             .src = src,
-                             .row_pitch_bytes = l->row_pitch_bytes,
-                             .rows = 1,
-                             .h = p->h,
-                             .nx = p->nx,
-                             .x0 = p->h,
-                             .x1 = p->nx + p->h};
-    for (int32_t d = -p->h; d <= p->h; d++)
-        src[d + p->h] = plane_of(c, level, z + d) + y * l->row_pitch_bytes;
-    c->kernel(&patch, p->coef);
-}
-
-static void system_row(const struct check *c, int64_t level, int64_t y, int64_t z, char *dst) {
-    const struct mx_problem *p = c->v->problem;
-    const struct mx_layout *l = c->v->layout;
-    const struct mx_system *s = p->system;
-    const int read = array_of(c, level), written = 1 - read;
-    const int64_t n = 2 * p->h + 1, nc = 2 * s->hc + 1;
-    void *out[MX_MAX_FIELDS];
-    const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)], *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
-    int64_t fixed_pitch[MX_MAX_FIXED];
-    for (int32_t f = 0; f < s->n_field[written]; f++) out[f] = dst + l->field_offset_bytes[written][f];
-    for (int64_t i = 0; i < n * s->n_field[read]; i++)
-        in[i] = plane_of(c, level, z - p->h + i % n) + y * l->row_pitch_bytes +
-                l->field_offset_bytes[read][i / n];
-    for (int64_t i = 0; i < nc * s->n_fixed; i++)
-        fixed[i] = mx_view_fixed_row(&c->view, (int32_t)(i / nc), y, z - s->hc + i % nc);
-    for (int32_t i = 0; i < s->n_fixed; i++) fixed_pitch[i] = l->fixed[i].row_pitch_bytes;
-    const struct mx_row row = {.out = out,
-                               .in = in,
-                               .fixed = fixed,
-                               .row_pitch = l->row_pitch_bytes,
-                               .fixed_pitch = fixed_pitch,
-                               .rows = 1,
-                               .param = s->param,
-                               .x0 = p->h,
-                               .x1 = p->nx + p->h,
-                               .y = y - p->h,
-                               .z = in_grid(c, z) - p->h,
-                               .t = (c->done + level) / mx_levels_a_step(p),
-                               .nx = p->nx,
-                               .ny = p->ny,
-                               .nz = p->nz};
-    s->row[read](&row);
-}
-
-/* What stands in the array written before, its frame above all: of pairs the plane two levels back. */
-static const char *before(const struct check *c, int64_t level, int64_t z) {
-    return plane_of(c, c->pairs ? level - 1 : level, z);
-}
-
-/* Sources are added to a plane that was computed, and its frames in x and y made. The plane is a view of one
- * slot. */
-static void finish_plane(const struct check *c, int64_t level, int64_t z, char *dst) {
-    const struct mx_problem *p = c->v->problem;
-    const struct mx_layout *l = c->v->layout;
-    const struct mx_view view = {.base = {dst, dst},
-                                 .slots = {1, 1},
-                                 .plane_pitch_bytes = l->plane_pitch_bytes,
-                                 .row_pitch_bytes = l->row_pitch_bytes,
-                                 .z_offset = -z};
-    if (c->v->after == NULL) return;
-    struct mx_after after = *c->v->after;
-    after.traces = NULL;
-    after.norms = NULL;
-    memset(after.ghost, 0, sizeof after.ghost);
-    memset(after.sides.side[MX_DIM_Z], MX_SIDE_FIXED, sizeof after.sides.side[MX_DIM_Z]); /* see copy_plane */
-    mx_after_box(&after, &view, 0, c->done + level, p->h, p->nx + p->h, p->h, p->ny + p->h, z, z + 1, NULL);
-}
-
-static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) {
-    const struct mx_problem *p = c->v->problem;
-    const struct mx_layout *l = c->v->layout;
-    const char *old = before(c, level, z);
-#pragma omp parallel for schedule(static) num_threads(mx_loop_threads(omp_get_max_threads()))
-    for (int64_t y = 0; y < l->rows; y++) {
-        char *row = dst + y * l->row_pitch_bytes;
-        memcpy(row, old + y * l->row_pitch_bytes, (size_t)l->row_pitch_bytes);
-        if (y < p->h || y >= p->ny + p->h) continue;
-        (c->kernel != NULL ? stencil_row : system_row)(c, level, y, z, row);
-    }
-    finish_plane(c, level, z, dst);
-    c->cells += p->nx * p->ny;
-    if (c->v->progress != NULL) c->v->progress(c->v->context, c->cells / mx_levels_a_step(p));
-}
-
-static void copy_plane(const struct check *c, int64_t level, int64_t to, int64_t from) {
-    memcpy(plane_of(c, level, to), plane_of(c, level, from), (size_t)c->v->layout->plane_pitch_bytes);
-}
-
-/* Plane z of a level has come. The mirror before the first planes is made when they come; that behind the
- * last when it should come itself. */
-static void mirror(const struct check *c, int64_t level, int64_t z) {
-    const struct mx_problem *p = c->v->problem;
-    const int64_t h = p->h;
-    if (c->ghost || level == c->depth) return;
-    if (c->sides.side[MX_DIM_Z][0] == MX_SIDE_MIRROR && z >= h && z < 2 * h)
-        copy_plane(c, level, 2 * h - 1 - z, z);
-    if (c->sides.side[MX_DIM_Z][1] == MX_SIDE_MIRROR && z >= p->nz + h)
-        copy_plane(c, level, z, 2 * (p->nz + h) - 1 - z);
-}
-
-/* Level's plane z is known: brings level + 1 up to date. */
-static int raise(struct check *c, int64_t level, int64_t z, bool frame) {
-    char *dst = plane_of(c, level + 1, z);
-    if (c->v->stop != NULL && *c->v->stop) return -EINTR;
-    if (frame)
-        memcpy(dst, before(c, level, z), (size_t)c->v->layout->plane_pitch_bytes);
-    else
-        compute_plane(c, level, z, dst);
-    mirror(c, level + 1, z);
-    return push(c, level + 1, z);
-}
-
-static int push(struct check *c, int64_t level, int64_t z) {
-    const struct mx_problem *p = c->v->problem;
-    int64_t last = p->nz + 2 * p->h - 1;
-    int err = 0;
-    if (level == c->depth) {
-        err = emit(c, 0, z);
-        return err == 0 && c->pairs ? emit(c, 1, z) : err;
-    }
-    if (c->ghost) {
-        const struct extent next = extent_of(c, level + 1);
-        z -= p->h;
-        return z >= next.first && z < next.end ? raise(c, level, z, false) : 0;
-    }
-    if (z < p->h) return raise(c, level, z, true);
-    if (z >= 2 * p->h) err = raise(c, level, z - p->h, false);
-    for (int64_t f = p->nz + p->h; z == last && f <= last && err == 0; f++) err = raise(c, level, f, true);
-    return err;
-}
-
-/* ------------------------------------------------------------------ passes */
 
 /* Plane z of a field of C into its slot; a file without a frame has fewer planes and rows. */
 static int load_fixed(struct check *c, int32_t i, int64_t z) {
     const struct mx_problem *p = c->v->problem;
     const struct mx_fixed_layout *l = &c->v->layout->fixed[i];
     const struct mx_fixed_view *f = &c->fixed[i];
-    const int64_t beside = p->h - l->frame, from = in_grid(c, z);
+    const int64_t beside = p->h - l->frame, from = mx_check_in_grid(c, z);
     struct mx_span span;
     mx_ticket *ticket = NULL;
     if (from < beside || from >= p->nz + 2 * p->h - beside) return 0;
@@ -310,7 +41,7 @@ static int load_fixed(struct check *c, int32_t i, int64_t z) {
 
 /* Of what the pass before has written, out of order. */
 static int read_plane(struct check *c, int i, int64_t z, char *to) {
-    mx_buffer *buffer = buffer_of(c, true, c->done, i);
+    mx_buffer *buffer = mx_check_buffer(c, true, c->done, i);
     const uint64_t bytes = (uint64_t)c->v->layout->plane_pitch_bytes;
     const struct mx_span span = {(uint64_t)z * bytes, bytes, to};
     mx_ticket *ticket = NULL;
@@ -326,44 +57,44 @@ static int read_plane(struct check *c, int i, int64_t z, char *to) {
 /* The first planes of the interior stand behind the last as well: they are kept. */
 static int take_again(struct check *c, int i, int64_t z, char *to) {
     const struct mx_problem *p = c->v->problem;
-    const int64_t pitch = c->v->layout->plane_pitch_bytes, at = in_grid(c, z) - p->h;
+    const int64_t pitch = c->v->layout->plane_pitch_bytes, at = mx_check_in_grid(c, z) - p->h;
     char *kept = c->kept + (i * c->deepest * p->h + at) * pitch;
     if (z >= p->nz + p->h) return memcpy(to, kept, (size_t)pitch), 0;
-    int err = read_plane(c, i, in_grid(c, z), to);
+    int err = read_plane(c, i, mx_check_in_grid(c, z), to);
     if (err == 0 && z >= p->h && at < c->depth * p->h) memcpy(kept, to, (size_t)pitch);
     return err;
 }
 
 /* Nothing is known of the frame at a periodic end. */
 static int skip_all(struct check *c) {
-    int err = skip(c, 0);
-    return err == 0 && c->pairs ? skip(c, 1) : err;
+    int err = mx_check_skip(c, 0);
+    return err == 0 && c->pairs ? mx_check_skip(c, 1) : err;
 }
 
 /* Plane z of level 0, or (pairs, i = 1) of the array before it, of the first pass or a later one. */
 static int take_plane(struct check *c, int i, bool first, struct mx_plane_stream *input, int64_t z) {
     const struct mx_verification *v = c->v;
-    char *to = plane_of(c, -i, z), *from;
-    if (first && array_of(c, -i) == 0) return v->source(v->source_context, in_grid(c, z), to);
-    if (first) return v->partner_source(v->partner_context, in_grid(c, z), to);
+    char *to = mx_check_plane(c, -i, z), *from;
+    if (first && mx_check_array(c, -i) == 0) return v->source(v->source_context, mx_check_in_grid(c, z), to);
+    if (first) return v->partner_source(v->partner_context, mx_check_in_grid(c, z), to);
     if (c->ghost) return take_again(c, i, z, to);
     int err = mx_plane_stream_next(input, &from);
     if (err == 1) memcpy(to, from, (size_t)v->layout->plane_pitch_bytes);
-    if (err == 1 && i == 0) mirror(c, 0, z);
+    if (err == 1 && i == 0) mx_check_mirror(c, 0, z);
     return err < 0 ? err : 0;
 }
 
 static int pass(struct check *c, bool first, struct mx_plane_stream *const input[2]) {
     const struct mx_verification *v = c->v;
     const int64_t h = v->problem->h;
-    const struct extent all = c->ghost ? extent_of(c, 0) : (struct extent){0, v->layout->planes};
+    const struct extent all = c->ghost ? mx_check_extent(c, 0) : (struct extent){0, v->layout->planes};
     int err = 0;
     for (int64_t z = 0; z < h && err == 0 && c->ghost; z++) err = skip_all(c);
     for (int64_t z = all.first; z < all.end && err == 0; z++) {
         for (int32_t i = 0; i < mx_fixed_count(v->problem) && err == 0; i++) err = load_fixed(c, i, z);
         if (err == 0 && c->pairs) err = take_plane(c, 1, first, input[1], z);
         if (err == 0) err = take_plane(c, 0, first, input[0], z);
-        if (err == 0) err = push(c, 0, z);
+        if (err == 0) err = mx_check_push(c, 0, z);
     }
     for (int64_t z = 0; z < h && err == 0 && c->ghost; z++) err = skip_all(c);
     return err;
@@ -371,8 +102,8 @@ static int pass(struct check *c, bool first, struct mx_plane_stream *const input
 
 static int open_stream(struct check *c, bool scratch, int64_t levels, int i, bool write,
                        struct mx_plane_stream **out) {
-    return mx_plane_stream_open(buffer_of(c, scratch, levels, i), c->v->layout, c->v->budget, write, c->why,
-                                out);
+    return mx_plane_stream_open(mx_check_buffer(c, scratch, levels, i), c->v->layout, c->v->budget, write,
+                                c->why, out);
 }
 
 static int sweeps(struct check *c, int64_t deepest) {
