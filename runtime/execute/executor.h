@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* executor.h - inside execute/ only: the window of steps, and what its files do with them. See execute.c. */
+#ifndef MX_EXECUTOR_H
+#define MX_EXECUTOR_H
+
+#include "engine/work.h"
+#include "execute/exchange.h"
+#include "machine/bell.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Of the Blocks that ADVANCEs under way are in, and one more. */
+enum { REACHES = 4 };
+
+enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2 };
+
+enum state { WAITING, RUNNING, DONE };
+
+/* What the schedule has of the levels of a pass, copied: it owns its tables only until the next step. */
+struct tables {
+    int64_t pass, users;
+    struct mx_window *window; /* [levels] */
+    int32_t *seam;            /* 6 tables of levels + 1 */
+};
+
+struct entry {
+    struct mx_step step;
+    enum state state;
+    mx_ticket *ticket; /* LOAD, STORE under way */
+    int64_t call;      /* ADVANCE under way: its number */
+    /* With an accelerator. LOAD: read into the piece, put; STORE: got into it, written; COPY. */
+    int32_t piece;         /* of the staging memory */
+    bool halfway;          /* the second half is under way */
+    int64_t number;        /* in the accelerator's queue */
+    int64_t cells;         /* ADVANCE under way */
+    struct tables *tables; /* ADVANCE */
+    bool durable;          /* COMMIT: the sweep is to be made durable */
+    int32_t source;        /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
+    int32_t frees;         /* COMMIT: Buffer that is given up when this is durable; -1 = none */
+    int64_t sweep;         /* that the step is of, from 0 */
+    int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
+    struct mx_take *take; /* STORE under way: its rows */
+    bool looked_at;       /* ADVANCE, STORE: cells that are not finite are looked for in its rows */
+    struct mx_finding finding; /* ADVANCE that is */
+    bool fed;                  /* LOAD: not from its Buffer */
+    struct mx_feed *feed;      /* such a one under way */
+    uint64_t begin_ns;
+};
+
+struct committer {
+    pthread_t thread;
+    bool started;
+    _Atomic bool ended;
+    struct mx_bell *bell; /* of who waits for it; NULL = nobody */
+    int result;
+    uint64_t begin_ns, end_ns;
+    const struct mx_execution *x;
+    int64_t time;
+    int32_t buffer;
+};
+
+struct executor {
+    const struct mx_execution *x;
+    struct mx_schedule *schedule;
+    const struct mx_engine_ops *ops;
+    mx_engine *engine;
+    mx_why *why;
+    struct mx_executed *out;
+    struct mx_bell *bell; /* of this thread, rung by all that it has under way */
+    const struct mx_shape *shape;
+    struct mx_view view;                      /* base, slots, pitches */
+    struct mx_fixed_view fixed[MX_MAX_FIXED]; /* view.fixed, where there is C */
+    mx_block *block[2], *seam_block, *fixed_block[MX_MAX_FIXED], *staging_block;
+    int64_t seam_slab_bytes;
+    char *seam_base;
+    struct entry *entries; /* ring of WINDOW_STEPS */
+    struct tables *newest; /* of the ADVANCE that was taken from the schedule last; NULL = none */
+    uint64_t first, end;   /* oldest unfinished, next to generate */
+    int64_t advances;      /* ADVANCE steps that have not started */
+    int64_t under_way;     /* ADVANCE steps */
+    int64_t cells;         /* computed, of all levels */
+    uint64_t advanced_ns;  /* when the last one that is done ended */
+    uint64_t sweep_ns;     /* when the sweep under way began */
+    bool exhausted;
+    int due;   /* the sweep that the newest COMMIT ends: durable or not; -EAGAIN: that is not known, */
+    bool held; /* and so that COMMIT stands at `end` and is not in the window yet */
+    /* Of the sweep that the schedule is in: the Buffer that it calls its source, and the Buffers that are its
+     * source and target in truth. */
+    int32_t called, source, target;
+    int32_t committed;              /* Buffer of the last sweep that is durable or to be made so; -1 = none */
+    uint64_t decided_ns;            /* when it was chosen */
+    struct mx_after after[REACHES]; /* x->after with the reach of one Block after the other */
+    int64_t reaches;                /* Blocks so far */
+    struct mx_span *spans;          /* scratch of one transfer */
+    int64_t n_spans;
+    struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
+    struct committer committer;
+    struct mx_taker *taker;
+    struct mx_feeder *feeder;
+    bool first_sweep;      /* the schedule is in it */
+    mx_block *plane;       /* of states that are taken from Buffers */
+    int64_t sweep_end;     /* level of the run that the sweep of the newest ADVANCE ends with */
+    int64_t sweeps, taken; /* that were taken from the schedule; that are complete */
+    /* Of sweeps that are not complete, by number, the newest state that was looked at, and its level: a ring
+     * of WINDOW_STEPS, for each has its COMMIT there, or will. */
+    struct look {
+        int64_t level;
+        struct mx_nonfinite found;
+    } * look;
+    int64_t looked_at;            /* level of the state that was looked at last */
+    struct mx_exchange *exchange; /* NULL = no neighbours */
+    bool given_up;                /* what neighbours send is not waited for any more */
+};
+
+static inline int64_t mx_exec_steps(const struct executor *r, int64_t levels) {
+    return levels / mx_levels_a_step(r->x->problem);
+}
+
+static inline struct entry *mx_exec_at(const struct executor *r, uint64_t i) {
+    return &r->entries[i % WINDOW_STEPS];
+}
+
+static inline bool mx_exec_staged(const struct executor *r) { return r->x->accel != NULL; }
+
+static inline bool mx_exec_is_fixed(int32_t array) { return array >= MX_FIXED_ARRAY; }
+
+static inline int64_t mx_exec_slots(const struct executor *r, int32_t array) {
+    if (mx_exec_is_fixed(array)) return r->shape->fixed_slots;
+    return array == MX_SEAMS ? r->shape->seam_slots : r->view.slots[array];
+}
+
+static inline int64_t mx_exec_slot(const struct executor *r, int32_t array, int64_t z, int64_t z_offset) {
+    return (z + z_offset) % mx_exec_slots(r, array);
+}
+
+static inline char *mx_exec_row(const struct executor *r, int32_t array, int64_t y, int64_t z,
+                                struct mx_placement p) {
+    bool seams = array == MX_SEAMS;
+    char *base = seams ? r->seam_base : r->view.base[array];
+    return base +
+           mx_exec_slot(r, array, z, p.z_offset) * (seams ? r->seam_slab_bytes : r->view.plane_pitch_bytes) +
+           (y + p.y_offset) * r->view.row_pitch_bytes;
+}
+
+static inline bool mx_exec_moves(const struct mx_step *s) {
+    return s->kind == MX_STEP_LOAD || s->kind == MX_STEP_STORE;
+}
+
+/* A STORE that a commit makes durable; seams are of no use to a later run. */
+static inline bool mx_exec_keeps(const struct mx_step *s) {
+    return s->kind == MX_STEP_STORE && s->buffer != MX_SEAMS;
+}
+
+static inline bool mx_exec_is_given(const struct entry *e) {
+    return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0;
+}
+
+/* Nowhere but to who takes it. */
+static inline bool mx_exec_is_only_taken(const struct executor *r, const struct entry *e) {
+    return e->take_step > 0 && r->x->taking->only;
+}
+
+/* Of an algorithm that works on the mapped Buffers: the one that array i is. */
+static inline mx_buffer *mx_exec_mapped(const struct executor *r, int i) {
+    return i == 1 && r->shape->pairs ? r->x->partner[0] : r->x->buffer[i];
+}
+
+/* ---- hazards.c */
+
+/* Must `later` wait for `earlier`, which comes before it in program order and is unfinished? */
+bool mx_exec_depends(const struct executor *r, const struct entry *later_entry,
+                     const struct entry *earlier_entry);
+
+/* ---- events.c: what traces hear of; file: of a transfer, that no Buffer has to do with it. */
+
+void mx_exec_report_transfer(const struct executor *r, const struct mx_step *s, bool waiting, bool file,
+                             uint64_t begin_ns, uint64_t end_ns, uint64_t amount);
+void mx_exec_report(const struct executor *r, const struct mx_step *s, bool waiting, uint64_t begin_ns,
+                    uint64_t end_ns, uint64_t amount);
+void mx_exec_report_sweep(struct executor *r, const struct mx_step *s);
+uint64_t mx_exec_moved_bytes(const struct executor *r, const struct mx_step *s);
+
+/* ---- taking.c. Of a step that was taken from the schedule, settle_taking says whether its rows are taken,
+ * or looked at. Rows of a STORE are while they are being stored; of a sweep, judge_sweep says what was found,
+ * and end_taking takes what STOREs did not. */
+
+void mx_exec_add_look(struct executor *r, const struct entry *e, int64_t level,
+                      const struct mx_nonfinite *found);
+void mx_exec_settle_taking(struct executor *r, struct entry *e);
+struct mx_view mx_exec_stored_view(const struct executor *r, const struct mx_step *s);
+void mx_exec_look_at_store(struct executor *r, const struct entry *e);
+int mx_exec_judge_sweep(struct executor *r, const struct entry *e);
+int mx_exec_take_store(struct executor *r, struct entry *e);
+int mx_exec_end_taking(struct executor *r, const struct entry *e);
+int mx_exec_open_taking(struct executor *r);
+
+/* ---- halves.c. mx_exec_spans fills r->spans for a step, and returns how many. */
+
+int64_t mx_exec_spans(struct executor *r, const struct entry *e);
+int mx_exec_start_io(struct executor *r, struct entry *e, int64_t n);
+int mx_exec_start_bus(struct executor *r, struct entry *e, int64_t n);
+int mx_exec_start_feed(struct executor *r, struct entry *e);
+int mx_exec_finish_feed(struct executor *r, struct entry *e);
+int mx_exec_finish_io(struct executor *r, struct entry *e);
+int mx_exec_finish_bus(struct executor *r, struct entry *e);
+
+/* ---- given.c: LOADs of what neighbours have sent, STOREs of what they need. */
+
+bool mx_exec_given_is_here(const struct executor *r, const struct entry *e);
+int mx_exec_look_at_neighbours(struct executor *r);
+int mx_exec_finish_given(struct executor *r, struct entry *e);
+int mx_exec_put_given(struct executor *r, struct entry *e);
+int mx_exec_give_store(struct executor *r, struct entry *e);
+int mx_exec_settle_exchange(struct executor *r, struct entry *e);
+int mx_exec_open_exchange(struct executor *r);
+
+/* ---- transfers.c: LOADs and STOREs. half_ended: of the half that it is at. */
+
+int mx_exec_start_transfer(struct executor *r, struct entry *e);
+bool mx_exec_half_ended(const struct executor *r, const struct entry *e);
+int mx_exec_pass_halves(struct executor *r);
+int mx_exec_finish_transfer(struct executor *r, struct entry *e);
+
+/* ---- commits.c. take_completed and commit_newest are for runs that end before their last step. */
+
+int mx_exec_start_commit(struct executor *r, struct entry *e);
+int mx_exec_finish_commit(struct executor *r, struct entry *e);
+int mx_exec_take_completed(struct executor *r);
+int mx_exec_commit_newest(struct executor *r);
+
+/* ---- compute.c: ADVANCEs by their numbers, COPYs in the accelerator's memory or (do_copy) in DRAM. */
+
+int mx_exec_start_copy(struct executor *r, struct entry *e);
+int mx_exec_finish_copy(struct executor *r, struct entry *e);
+void mx_exec_do_copy(struct executor *r, struct entry *e);
+void mx_exec_start_advance(struct executor *r, uint64_t i);
+void mx_exec_finish_advance(struct executor *r, uint64_t i);
+
+/* ---- arrays.c */
+
+int mx_exec_open_arrays(struct executor *r);
+
+/* ---- fill.c. settle_due, of the step at `end`: 1 = it may be taken up, 0 = what all ranks decide about it
+ * is not known yet. */
+
+void mx_exec_drop_tables(struct tables *t);
+int32_t mx_exec_free_buffer(const struct executor *r, int32_t source, int32_t committed);
+int mx_exec_settle_due(struct executor *r);
+int mx_exec_fill(struct executor *r);
+
+#endif
