@@ -19,6 +19,20 @@ struct mx_range {
 static inline int64_t mx_ceil_div64(int64_t a, int64_t b) { return (a + b - 1) / b; } /* a >= 0, b > 0 */
 static inline int64_t mx_length(struct mx_range r) { return r.hi > r.lo ? r.hi - r.lo : 0; }
 
+/* Both of two ranges, and what lies between them. */
+static inline struct mx_range mx_hull(struct mx_range a, struct mx_range b) {
+    if (mx_length(a) == 0 || mx_length(b) == 0) return mx_length(a) == 0 ? b : a;
+    return (struct mx_range){mx_min(a.lo, b.lo), mx_max(a.hi, b.hi)};
+}
+/* Of windows that move one way: what lies between the first and the last. */
+static inline struct mx_range mx_between(struct mx_range first, struct mx_range last) {
+    if (mx_length(first) == 0) return first;
+    return (struct mx_range){mx_min(first.lo, last.lo), mx_max(first.hi, last.hi)};
+}
+static inline struct mx_range mx_wider(struct mx_range r, int64_t by) {
+    return mx_length(r) == 0 ? (struct mx_range){0, 0} : (struct mx_range){r.lo - by, r.hi + by};
+}
+
 struct mx_cut {
     int64_t n, b, h; /* interior cells, block, halo */
     int64_t count;   /* blocks */

@@ -76,6 +76,15 @@ static inline int32_t mx_walk_place_parity(const struct mx_walk *w) {
     return w->base.shape.pairs ? (int32_t)(w->time & 1) : w->buffer;
 }
 
+static inline struct mx_range mx_window_rows(const struct mx_window *w) {
+    return (struct mx_range){w->y0, w->y1};
+}
+static inline struct mx_range mx_window_planes(const struct mx_window *w) {
+    return (struct mx_range){w->z0, w->z1};
+}
+
+/* ---- walk_steps.c */
+
 /* Appends a step; one that moves nothing is dropped. */
 void mx_walk_push(struct mx_walk *walk, const struct mx_step *step);
 /* `buffer`: of the two that a schedule knows; where it is a pair, the part follows from the array. A region
@@ -92,12 +101,17 @@ void mx_walk_load_fixed(struct mx_walk *walk, int64_t z0, int64_t z1);
 void mx_walk_copy_z_frame(struct mx_walk *walk, int32_t from, struct mx_region region);
 void mx_walk_copy_y_frame(struct mx_walk *walk, int32_t from, struct mx_region region);
 
+/* Planes that a sweep which begins at level `time` needs of its neighbours. */
+int64_t mx_walk_given_planes(const struct mx_walk *w, int64_t time);
+
+/* ---- walk.c */
+
 /* One allocation; -ENOMEM. */
 int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem, const struct mx_plan *plan,
                  const struct mx_shape *shape, int64_t passes, int64_t first_time, int32_t first_buffer,
                  struct mx_schedule **out);
 
-/* ---- what the algorithms share besides: limits and sums */
+/* ---- check_plan.c and walk_sums.c: what the algorithms share besides */
 
 /* Planes from one front to the next. */
 int64_t mx_plan_slab(const struct mx_problem *problem, const struct mx_plan *plan);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* check_plan.c - what every algorithm asks of a plan. */
+#include "schedule/walk.h"
+
+#include <errno.h>
+#include <memext/backend.h>
+
+/* At most so many rows or planes do all blocks of n have in a sweep, with what they share; blocks of 0: one.
+ */
+static double shared_extent(int64_t n, int64_t block, int64_t skew, int64_t h) {
+    const double whole = (double)(n + 2 * h), own = (double)block + 2 * (double)(skew + h);
+    if (block < 1 || block >= n) return whole;
+    return (double)mx_ceil_div64(n + h, block) * (own < whole ? own : whole);
+}
+
+/* Blocks that are small for what they share compute and move it again and again: what is counted of them has
+ * to be a number of 64 bits. */
+static bool is_countable(const struct mx_problem *p, const struct mx_plan *plan) {
+    const double most = 0x1p62, cells = (double)(p->nx + 2 * p->h), padding = 3 * 8192,
+                 levels = (double)mx_levels_of(p, p->nt), sweeps = (double)mx_sweep_count(p, plan->bt);
+    const int64_t skew = mx_sweep_levels(p, plan->bt) * p->h;
+    const double rows =
+        shared_extent(p->ny, plan->by, skew, p->h) * shared_extent(p->nz, plan->bz, skew, p->h);
+    const double whole = (double)(p->ny + 2 * p->h) * (double)(p->nz + 2 * p->h);
+    const double cell = (double)(mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p));
+    if (rows * cells * levels >= most) return false;
+    /* No more than a sweep a level would move, which the layout has looked at. */
+    return rows * sweeps <= whole * levels || rows * (cells * cell + padding) * sweeps < most;
+}
+
+static const int64_t limit = INT32_MAX - 4 * MX_MAX_HALO; /* rows or planes */
+
+static int check_problem(const struct mx_problem *p, mx_why *why) {
+    if (p->nx < 1 || p->ny < 1 || p->nz < 1 || p->nt < 0)
+        return mx_fail(
+            why, -EINVAL,
+            "the grid is %lldx%lldx%lld with %lld steps: every extent must be at least 1 and nt at least 0",
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt);
+    if (p->ny > limit || p->nz > limit)
+        return mx_fail(why, -EINVAL,
+                       "ny %lld or nz %lld is above %lld, the most rows or planes that memext counts: make x "
+                       "or the other dimension longer instead",
+                       (long long)p->ny, (long long)p->nz, (long long)limit);
+    if (p->h < 1 || p->h > MX_MAX_HALO)
+        return mx_fail(why, -EINVAL, "the halo is %d cells: it must be 1..%d", p->h, MX_MAX_HALO);
+    if (p->due[0] < 0 || p->due[1] < 0 || p->done < 0)
+        return mx_fail(why, -EINVAL,
+                       "sweeps cannot end at every %lld and %lld steps from step %lld on: neither may be "
+                       "negative (0 = none)",
+                       (long long)p->due[0], (long long)p->due[1], (long long)p->done);
+    return 0;
+}
+
+static int check_levels(const struct mx_problem *p, const struct mx_plan *plan, mx_why *why) {
+    if (plan->bt < 1)
+        return mx_fail(why, -EINVAL, "bt is %lld: a sweep needs at least 1 time step", (long long)plan->bt);
+    if (mx_sweep_levels(p, plan->bt) * p->h > limit / 2)
+        return mx_fail(why, -EINVAL, "bt %lld with halo %d is above %lld levels of skew: choose a smaller bt",
+                       (long long)plan->bt, p->h, (long long)(limit / 2));
+    if (plan->bt % mx_levels_a_step(p) != 0)
+        return mx_fail(
+            why, -EINVAL,
+            "bt is %lld levels, and a step of a staggered system is two: choose an even bt, %lld for "
+            "example",
+            (long long)plan->bt, (long long)plan->bt + 1);
+    if (plan->in_place && !mx_reads_old(p))
+        return mx_fail(
+            why, -EINVAL,
+            "in-place is for systems that read the old value (leapfrog, staggered): this one needs "
+            "two Buffers, leave it out");
+    return 0;
+}
+
+int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool blocks, mx_why *why) {
+    int err = check_problem(p, why);
+    if (err == 0) err = check_levels(p, plan, why);
+    if (err < 0) return err;
+    if (blocks && (plan->by < 1 || plan->bz < 1))
+        return mx_fail(why, -EINVAL,
+                       "the Block is %lld rows by %lld planes: both must be at least 1 (ny = %lld and nz = "
+                       "%lld mean one block)",
+                       (long long)plan->by, (long long)plan->bz, (long long)p->ny, (long long)p->nz);
+    if (plan->slab < 0 || plan->ahead < 0)
+        return mx_fail(why, -EINVAL, "slab %lld and ahead %lld: neither may be negative (0 = chosen)",
+                       (long long)plan->slab, (long long)plan->ahead);
+    if (is_countable(p, plan)) return 0;
+    return mx_fail(why, -EINVAL,
+                   "Blocks of %lld rows by %lld planes share so much over %lld levels that %lld steps are "
+                   "more than 2^62 "
+                   "updates or bytes: choose larger Blocks, or fewer steps",
+                   (long long)plan->by, (long long)plan->bz, (long long)plan->bt, (long long)p->nt);
+}
