@@ -40,7 +40,7 @@ int mx_accel_after_inserted(struct mx_accel_after *after, const struct mx_advanc
 /* Calls up to this one are done: their values are recorded. */
 void mx_accel_after_done(struct mx_accel_after *after, int64_t call);
 
-/* accel_levels.c: planes of a window that one launch may have. */
+/* accel_there.c: planes of a window that one launch may have. */
 int64_t mx_accel_most_planes(const mx_accel *accel);
 /* Level l of a call, of rows [y0,y1) and planes [z0,z1). */
 struct mx_accel_level mx_accel_level_of(const struct mx_problem *problem, const struct mx_advance *a,

@@ -70,28 +70,6 @@ static int build(mx_engine *e, const struct mx_advance *a) {
     return 0;
 }
 
-int64_t mx_accel_most_planes(const mx_accel *accel) {
-    const int64_t most = mx_accel_facts(accel)->most_planes;
-    return most > 0 ? most : INT64_MAX / 2;
-}
-
-struct mx_accel_level mx_accel_level_of(const struct mx_problem *p, const struct mx_advance *a, int32_t l,
-                                        int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
-    const struct mx_view *v = &a->view;
-    const int from = (a->parity + l) & 1, to = 1 - from;
-    const int64_t level = a->first_level + l, z = z0 + v->z_offset, n_fixed = mx_fixed_count(p);
-    const int64_t fixed_slots = n_fixed > 0 ? v->fixed[0].slots : 1;
-    struct mx_accel_level k = {
-        .kernel = mx_accel_kernel(p, MX_ACCEL_CELL, level),
-        .arrays = 2 + (int32_t)n_fixed,
-        .array = {v->base[from], v->base[to]},
-        .number = {y0, z0, y1 - y0, z1 - z0, z % v->slots[from], v->slots[from], z % v->slots[to],
-                   v->slots[to], z % fixed_slots, fixed_slots, v->y_offset, level / mx_levels_a_step(p)},
-        .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, mx_ceil_div(z1 - z0, MX_ACCEL_DEEP)}};
-    for (int64_t i = 0; i < n_fixed; i++) k.array[2 + i] = v->fixed[i].base;
-    return k;
-}
-
 /* Planes [z0,z1) of the window. `kept`: what they held is wanted afterwards. */
 static int launch_planes(mx_engine *e, const struct mx_advance *a, int32_t l, int64_t z0, int64_t z1,
                          bool kept) {
