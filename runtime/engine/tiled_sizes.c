@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tiled_sizes.c - the sizes that the tiled engine chooses, and what others cost. */
+#include "engine/tiled.h"
+
+/* The defaults were measured (512^2 to 2048^2 cells a plane, 1 MiB of L2, 32 MiB of L3 shared with others).
+ *
+ * In place: as many rows as the kernel does together, for tiles are read and written from one strip to the
+ * next; planes so that one array of the tile takes 0.4 of L2, which leaves room for its sides and for what is
+ * asked for ahead. Rows above 12 KiB in spans of COLUMN_BYTES (256 and 1024 cells of f64 are slower than
+ * 512). An L2 of 2 MiB (Sapphire Rapids) has room for chunks of twice the levels, over which a tile moves on
+ * by twice as many rows: planes that take 0.2 of it then, 1.1 to 1.5 times as fast there as 16 levels and
+ * 0.4. An L1 of 32 KiB beside 1 MiB of L2 (Zen 4) does better with no more rows than the kernel does
+ * together (star7: AVX2 4, AVX-512 6), 16 planes, and chunks of more levels that make up for them: rows of up
+ * to 6 KiB so, of 22 levels, 1.0 to 1.2 times as fast as 6 x 16 x 16. Of longer rows such chunks no longer
+ * stay in L3.
+ *
+ * In two arrays: a tile takes half of L2; few rows and more planes, since the planes beside a tile come from
+ * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
+ * prefetchers. Of longer ones what a chunk touches from one tile to the next no longer stays in L3; columns
+ * of about a page do.
+ *
+ * Systems (runtime/system) are done in two arrays. A cell's row is then the rows of all fields, and half of
+ * what it takes in C; columns are wide enough for the rows of each field to be more than a few lines. With
+ * h > 1 what a tile reads beside its own cells outweighs L2, which need hold no more than the 2h+1 planes
+ * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it. */
+enum {
+    PLACE_ROWS = 6,
+    PLACE_LEAST_PLANES = 12,
+    PLACE_MOST_PLANES = 24,
+    PLACE_ROW_BYTES = 12288,
+    PLACE_LARGE_CHUNK_LEVELS = 32,
+    PLACE_FLAT_MOST_PLANES = 16,
+    PLACE_FLAT_CHUNK_LEVELS = 22,
+    TILE_ROWS = 4,
+    COLUMN_TILE_ROWS = 6,
+    LEAST_PLANES = 8,
+    MOST_PLANES = 32,
+    CHUNK_LEVELS = 16,
+    WHOLE_ROW_BYTES = 6144,
+    COLUMN_BYTES = 4096,
+    SPAN_SIDE_BYTES = 64,
+    COLUMN_FIELD_BYTES = 512,
+    HIGH_TILE_ROWS = 4, /* for each h */
+    HIGH_LEAST_PLANES = 12,
+    HIGH_MOST_PLANES = 24,
+    HIGH_CHUNK_LEVELS = 8,
+    SMALL_L1_BYTES = 32 << 10,
+    COMMON_L2_BYTES = 1 << 20,
+    LARGE_L2_BYTES = 2 << 20
+};
+
+/* Of the row of all fields. */
+static int64_t column_bytes(const struct mx_problem *p) {
+    const int64_t fields = mx_max(mx_field_count(p, 0), mx_field_count(p, 1));
+    return fields == 1 ? COLUMN_BYTES : mx_max(COLUMN_BYTES, fields * COLUMN_FIELD_BYTES);
+}
+
+/* Cells of a span of tiles in place; 0: whole rows, or no tiles in place. */
+int64_t mx_tiled_span(const struct mx_engine_options *o) {
+    const bool given = o->column > 0 && o->column < o->problem->nx;
+    if (!given && (o->column > 0 || o->row_pitch_bytes <= PLACE_ROW_BYTES)) return 0;
+    const int64_t span = given ? o->column : column_bytes(o->problem) / mx_dtype_bytes(o->problem->dtype);
+    return mx_resident_fits_span(o, span) ? span : 0;
+}
+
+bool mx_tiled_in_place(const struct mx_engine_options *o) {
+    if (o->problem->system != NULL) return false;
+    const struct mx_stencil *stencil = mx_stencil_find(o->problem->stencil);
+    if (o->tile != 0 && !mx_resident_fits(o->tile, o->slab)) return false;
+    if (mx_tiled_span(o) > 0) return true;
+    const bool whole = o->column == 0 || o->column >= o->problem->nx;
+    return o->row_pitch_bytes <= PLACE_ROW_BYTES && whole && stencil != NULL &&
+           mx_stencil_tile(stencil, o->problem->dtype) != NULL;
+}
+
+static bool has_columns(const struct mx_engine_options *o) {
+    if (mx_tiled_in_place(o)) return mx_tiled_span(o) > 0;
+    return o->row_pitch_bytes > WHOLE_ROW_BYTES + column_bytes(o->problem) - COLUMN_BYTES;
+}
+
+static bool has_high_tiles(const struct mx_engine_options *o) {
+    return o->problem->system != NULL && o->problem->h > 1;
+}
+
+static int64_t l2_bytes(const struct mx_engine_options *o) {
+    return o->machine != NULL && o->machine->l2_bytes > 0 ? (int64_t)o->machine->l2_bytes : COMMON_L2_BYTES;
+}
+
+static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o) >= LARGE_L2_BYTES; }
+
+/* What is asked for ahead is needed a level later, when as many bytes as L1 has were computed several times
+ * over. Into an L1 of 32 KiB it would push out rows that the kernel still reads: on Zen 4 prefetches for L2
+ * alone are 1.0 to 1.3 times as fast (docs/performance.md). Of those Zen 5, with 48 KiB, drops a quarter,
+ * where of prefetches for L1 it drops few. */
+bool mx_tiled_small_l1(const struct mx_engine_options *o) {
+    return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
+}
+
+/* That a kernel does together, 4 at least; of f32, 4 were found to be better than the 6 of AVX-512
+ * (1.11, 1.18). */
+static int64_t flat_rows(const struct mx_engine_options *o) {
+    const struct mx_stencil *stencil = mx_stencil_find(o->problem->stencil);
+    return stencil != NULL && o->problem->dtype == MX_F64 ? mx_max(4, mx_stencil_tile_rows(stencil)) : 4;
+}
+
+/* In place, where L1 is small and L2 is not. */
+static bool has_flat_tiles(const struct mx_engine_options *o) {
+    return mx_tiled_small_l1(o) && l2_bytes(o) >= COMMON_L2_BYTES && !has_large_l2(o) &&
+           mx_tiled_in_place(o) && mx_tiled_span(o) == 0 && o->row_pitch_bytes <= WHOLE_ROW_BYTES &&
+           (o->tile == 0 || o->tile == flat_rows(o));
+}
+
+int64_t mx_tiled_rows(const struct mx_engine_options *o) {
+    if (o->tile > 0) return o->tile;
+    if (has_flat_tiles(o)) return flat_rows(o);
+    if (has_high_tiles(o)) return HIGH_TILE_ROWS * (int64_t)o->problem->h;
+    return mx_tiled_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
+}
+
+/* Of a call with many of them. */
+static int64_t common_chunk(const struct mx_engine_options *o) {
+    if (o->ct > 0) return o->ct;
+    if (has_flat_tiles(o)) return PLACE_FLAT_CHUNK_LEVELS;
+    if (mx_tiled_in_place(o) && has_large_l2(o)) return PLACE_LARGE_CHUNK_LEVELS;
+    return has_high_tiles(o) ? HIGH_CHUNK_LEVELS : CHUNK_LEVELS;
+}
+
+/* Four chunks of 16 and 17 levels rather than five of 13: half as many again in a chunk cost little, the
+ * first level of one more costs as much as three. */
+int64_t mx_tiled_chunk(const struct mx_engine_options *o) {
+    const int64_t ct = common_chunk(o);
+    if (o->ct > 0 || o->levels <= ct) return ct;
+    return mx_ceil_div(o->levels, (o->levels + ct / 2) / ct);
+}
+
+static int64_t even(double planes) { return (int64_t)((planes + 1) / 2) * 2; }
+
+/* The engine's own choice. */
+static int64_t own_planes(const struct mx_engine_options *o) {
+    const double l2 = (double)l2_bytes(o), place = has_large_l2(o) ? 0.2 : 0.4;
+    const int64_t most = has_flat_tiles(o) ? PLACE_FLAT_MOST_PLANES : PLACE_MOST_PLANES;
+    const double state =
+        mx_tiled_in_place(o) && mx_tiled_span(o) > 0
+            ? (double)(mx_tiled_span(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
+        : has_columns(o) ? (double)column_bytes(o->problem)
+                         : (double)o->row_pitch_bytes;
+    const double fixed_row =
+        (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
+    const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
+    const double tile = (state + fixed) * (double)mx_tiled_rows(o);
+    if (mx_tiled_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(place * l2 / tile), most));
+    if (has_high_tiles(o)) return mx_max(HIGH_LEAST_PLANES, mx_min(even(1.6 * l2 / tile), HIGH_MOST_PLANES));
+    return mx_max(LEAST_PLANES, mx_min(even(l2 / 4 / tile), MOST_PLANES));
+}
+
+/* A call has a line for each thread at least, and where it has one slab its chunks are cut for that: of 32
+ * levels 32 threads would have one each, and nothing of a tile would stay in L2. So a call of many threads
+ * moves on by several slabs. In simulation (docs/performance.md, "More cores") 2 slabs for 16 threads, 4 for
+ * 32 and 64 are 1.2 to 2.2 times as fast as one. */
+enum { FEW_THREADS = 8, MOST_SLABS = 4 };
+
+static int64_t slabs_a_call(const struct mx_engine_options *o) {
+    return mx_max(1, mx_min(mx_ceil_div(o->threads, FEW_THREADS), MOST_SLABS));
+}
+
+int64_t mx_tiled_slab(const struct mx_engine_options *o) {
+    return o->slab > 0 ? o->slab : own_planes(o) * slabs_a_call(o);
+}
+
+/* With the planes of a tile in the place of those of a call. Few threads take what they are given as one
+ * slab. */
+struct mx_engine_options mx_tiled_of_tile(const struct mx_engine_options *o) {
+    struct mx_engine_options own = *o;
+    own.slab = 0;
+    const int64_t planes = own_planes(&own);
+    own.slab = o->slab > 0 ? o->slab : planes;
+    if (o->threads > FEW_THREADS && o->slab > planes)
+        own.slab = mx_ceil_div(o->slab, mx_ceil_div(o->slab, planes));
+    return own;
+}
+
+/* A tile of s planes and c levels reads, beside what it computes, 2h planes below each level and, from DRAM,
+ * its first level; r rows make few tiles, and the threads share them badly; rows of whole pages compete for
+ * L1. Measured on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows): time per update
+ * goes as (1 + 2.7 h/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows. High tiles, which lie in L3 and do
+ * more for each line, lose less with few planes: 1 + 0.8 h/s (wave of order 8, s = 12 to 24). */
+static double tile_seconds(const struct mx_engine_options *o, int64_t slab, int64_t levels, int64_t rows) {
+    const double planes = has_high_tiles(o) ? 0.8 : 2.7;
+    return (1 + planes * (double)o->problem->h / (double)slab) * (1 + 2.4 / (double)levels) *
+           (1 + 8 / (double)rows);
+}
+
+/* Levels of a chunk, of as many chunks as the threads of a call need lines (plan_job). */
+static int64_t levels_of_chunk(const struct mx_engine_options *o, int64_t slab) {
+    const int64_t all = mx_max(1, o->levels);
+    const int64_t levels = mx_min(all / mx_ceil_div(all, mx_tiled_chunk(o)), common_chunk(o));
+    if (o->threads <= FEW_THREADS) return levels;
+    const int64_t lines = mx_ceil_div(o->threads, mx_max(1, mx_ceil_div(mx_tiled_slab(o), slab)));
+    return mx_max(1, mx_min(levels, o->levels / lines));
+}
+
+double mx_tiled_efficiency(const struct mx_engine_options *o) {
+    struct mx_engine_options own = *o;
+    own.slab = 0;
+    const int64_t ct = common_chunk(o), most = own_planes(&own);
+    const int64_t slab = mx_min(mx_tiled_of_tile(o).slab, most), levels = levels_of_chunk(o, slab);
+    const double best = tile_seconds(o, most, ct, o->problem->ny);
+    const double given = tile_seconds(o, slab, levels, mx_max(1, mx_min(o->rows, o->problem->ny)));
+    return best / given / (o->row_pitch_bytes % 4096 == 0 ? 1.15 : 1);
+}
+
+int64_t mx_tiled_column(const struct mx_engine_options *o) {
+    const int64_t nx = o->problem->nx;
+    if (!has_columns(o)) return INT32_MAX;
+    if (mx_tiled_in_place(o)) return mx_tiled_span(o);
+    const int64_t bytes = column_bytes(o->problem);
+    return mx_ceil_div(nx, mx_max(1, (o->row_pitch_bytes + bytes / 2) / bytes));
+}
