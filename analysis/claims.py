@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of findings: what is claimed, where, with which published number, and what decides it. Rows in the papers' order, then ours; the rule itself is in verdicts.py."""
+"""The table of findings: what is claimed, where, with which published number, and what decides it. Rows in the papers' order, then ours; the rule itself is in claim.py."""
 import math
 
 from analysis import checks, predictions
+from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, TOLERANCE, UNDECIDED, Claim, Part, at_least, at_most, near, percent
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, Effect, by_repeat, quotient
 from analysis.figures import (LEAST_PERIODS, bandwidth_variation, cached_timeline, full_bandwidth_share, gupdates, moved_read, per_step, period, profiled_group, search_seconds,
                               seconds, size_bytes, table2_rows, version)  # fmt: skip
 from analysis.stats import median
 from analysis.timeline import sweep_visibility
-from analysis.verdicts import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, TOLERANCE, UNDECIDED, Claim, Part, at_least, at_most, near, percent
 
 # Where a finding has no edge in the papers, this is ours.
 FLAT = 0.75  # speed at the largest problem, of that at the first beyond the DRAM

@@ -3,10 +3,10 @@
 import math
 
 from analysis import predictions, style
+from analysis.claim import CONFIRMED, NOT_TESTED, REFUTED, UNDECIDED
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
 from analysis.figures import Drawn, show
 from analysis.stats import median
-from analysis.verdicts import CONFIRMED, NOT_TESTED, REFUTED, UNDECIDED
 
 STATE_COLOUR = {CONFIRMED: style.GREEN, REFUTED: style.RED, UNDECIDED: style.GREY, NOT_TESTED: "#bbbbbb"}
 LOW, HIGH = 1e-4, 1e3  # what lies beyond is drawn at the edge, as an arrow

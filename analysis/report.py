@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analysis import checks, closeness, overview, predictions, published, results, rivals, style, verdicts  # noqa: E402
+from analysis import checks, claim, closeness, overview, predictions, published, results, rivals, style, verdicts  # noqa: E402
 from analysis.figures import FIGURES, GIB, cached_timeline  # noqa: E402
 from analysis.figures_more import MORE  # noqa: E402
 from analysis.stats import median  # noqa: E402
@@ -148,7 +148,7 @@ def sections(found, known, folder):
 
 
 def verdict_counts(found):
-    return ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in verdicts.STATES)
+    return ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in claim.STATES)
 
 
 def verdict_table(found):
@@ -242,12 +242,12 @@ def markdown(found, decided):
     notes = [f"- {p.name}: {m}" for p in found.values() if (m := mixed(p))]
     lines += ["Runs of several commits:", "", *notes, ""] if notes else []
     lines += ["## Findings", "", f"{verdict_counts(decided)}. {verdicts.RULES}", ""]
-    for state in verdicts.STATES:
+    for state in claim.STATES:
         rows = [v for v in decided if v.state == state]
         if not rows:
             continue
         lines += [f"### {state.capitalize()}", ""]
-        if state == verdicts.NOT_TESTED:
+        if state == claim.NOT_TESTED:
             lines += [cells(["finding", "source", "published", "why"]), "| --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.numbers]) for v in rows), ""]
         else:
             lines += [cells(["finding", "source", "published", "ours", "rule", "numbers"]), "| --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers]) for v in rows), ""]

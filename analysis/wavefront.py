@@ -12,9 +12,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Part  # noqa: E402
 from analysis.effects import Effect, quotient  # noqa: E402
 from analysis.predictions import best_of  # noqa: E402
-from analysis.verdicts import CONFIRMED, REFUTED, UNDECIDED, Part  # noqa: E402
 
 TABLE_1 = {4096: 512, 512: 32 << 10, 64: 2 << 20, 8: 128 << 20}  # bytes of copies, 16384 x 16384 doubles
 

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis import checks, closeness, figures, heatmaps, published, report, results, stats, style, timeline, verdicts  # noqa: E402
+from analysis import checks, claim, closeness, figures, heatmaps, published, report, results, stats, style, timeline, verdicts  # noqa: E402
 
 RECORDED = ROOT / "tests" / "data" / "recorded"
 
@@ -495,9 +495,9 @@ def test_recorded_verdicts(recorded, known):
     """One row for each claim; most recorded configurations have fewer repeats than decide anything, and say so."""
     found = verdicts.all_verdicts(recorded, known)
     by_name = {v.name: v for v in found}
-    assert by_name["table2"].state == verdicts.CONFIRMED and by_name["counters"].state == verdicts.CONFIRMED and by_name["blk-bytes"].state == verdicts.CONFIRMED
-    assert by_name["aio-mmap"].state == verdicts.UNDECIDED and "too short" in by_name["aio-mmap"].numbers
-    assert by_name["mmap-killed"].state == verdicts.NOT_TESTED and all(v.rule and v.source for v in found)
+    assert by_name["table2"].state == claim.CONFIRMED and by_name["counters"].state == claim.CONFIRMED and by_name["blk-bytes"].state == claim.CONFIRMED
+    assert by_name["aio-mmap"].state == claim.UNDECIDED and "too short" in by_name["aio-mmap"].numbers
+    assert by_name["mmap-killed"].state == claim.NOT_TESTED and all(v.rule and v.source for v in found)
 
 
 def test_counters(recorded):

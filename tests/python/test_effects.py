@@ -10,8 +10,8 @@ from scipy import stats as scipy_stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from analysis import effects  # noqa: E402
+from analysis.claim import CONFIRMED, LARGER, SMALLER, Part  # noqa: E402
 from analysis.effects import Effect  # noqa: E402
-from analysis.verdicts import CONFIRMED, LARGER, SMALLER, Part  # noqa: E402
 
 NOISES = {
     "normal": lambda rng, shape: 0.1 * rng.normal(size=shape),

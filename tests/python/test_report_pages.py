@@ -13,7 +13,7 @@ from made_up import fail, group, plan
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis import figures_more, overview, predictions, published, report, results, speed, style, verdicts  # noqa: E402
+from analysis import claim, figures_more, overview, predictions, published, report, results, speed, style, verdicts  # noqa: E402
 
 RECORDED = ROOT / "tests" / "data" / "recorded"
 KNOWN = published.read_all()
@@ -139,7 +139,7 @@ def test_the_page_has_every_finding_with_its_rule(page):
         assert v.finding.replace("|", "\\|") in text and report.escape(v.finding) in html and report.escape(v.rule) in html
     for state in {v.state for v in decided}:
         assert f"### {state.capitalize()}" in text and f"{sum(v.state == state for v in decided)} {state}" in text
-    order = [text.index(f"### {s.capitalize()}") for s in verdicts.STATES if f"### {s.capitalize()}" in text]
+    order = [text.index(f"### {s.capitalize()}") for s in claim.STATES if f"### {s.capitalize()}" in text]
     assert order == sorted(order) and verdicts.RULES in text
 
 

@@ -16,8 +16,8 @@ from runner.plan import PlanError  # noqa: E402
 from runner.plan import load as load_plan  # noqa: E402
 
 from analysis import checks, claims, predictions, published, verdicts  # noqa: E402
+from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_TESTED, REFUTED, UNDECIDED, Part  # noqa: E402
 from analysis.effects import Effect  # noqa: E402
-from analysis.verdicts import AT_MOST, CONFIRMED, LARGER, NOT_TESTED, REFUTED, UNDECIDED, Part  # noqa: E402
 
 KNOWN = published.read_all()
 BY_NAME = {c.name: c for c in claims.CLAIMS}
