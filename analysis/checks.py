@@ -2,7 +2,7 @@
 """Do the counters agree? memext's own, /proc/self/io, the block device's and CalcTrans, for every run that moves its data itself (aio, uring)."""
 from dataclasses import dataclass
 
-from analysis.figures import cached_timeline
+from analysis.measures import cached_timeline
 
 # /proc/self/io counts the same transfers: what may differ is a page or two of program text and reports. The block device serves the
 # whole machine: metadata of the file system, other processes.

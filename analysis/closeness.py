@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How close does schedule-advised mmap come to explicit I/O, and what is left? Prose from the numbers of the studies of the page cache."""
-from analysis.figures import GIB, amplification, gib, moved_read, moved_write, per_step, seconds, system_s
+from analysis.measures import GIB, amplification, gib, moved_read, moved_write, per_step, seconds, system_s
 
 
 def _middle(group, of):

@@ -3,9 +3,9 @@
 import math
 
 from analysis import predictions, style
+from analysis.cells import Drawn, show
 from analysis.claim import CONFIRMED, NOT_TESTED, REFUTED, UNDECIDED
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
-from analysis.figures import Drawn, show
 from analysis.stats import median
 
 STATE_COLOUR = {CONFIRMED: style.GREEN, REFUTED: style.RED, UNDECIDED: style.GREY, NOT_TESTED: "#bbbbbb"}

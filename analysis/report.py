@@ -17,8 +17,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from analysis import checks, claim, closeness, overview, predictions, published, results, rivals, style, verdicts  # noqa: E402
-from analysis.figures import FIGURES, GIB, cached_timeline  # noqa: E402
-from analysis.figures_more import MORE  # noqa: E402
+from analysis.figures import (
+    FIGURES,  # noqa: E402
+    MORE,  # noqa: E402
+)
+from analysis.measures import GIB, cached_timeline  # noqa: E402
 from analysis.stats import median  # noqa: E402
 
 DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided by the records of experiments/plans/wavefront, by the rule of all findings (verdicts.py):
+"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided by the records of experiments/plans/wavefront, by the rule of all findings (claim.py):
 ratios of paired repeats with an interval; fewer than five repeats decide nothing.
 
     python3 -m analysis.wavefront results/quick/wavefront/raw.jsonl

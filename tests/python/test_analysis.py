@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis import checks, claim, closeness, figures, heatmaps, published, report, results, stats, style, timeline, verdicts  # noqa: E402
+from analysis import cells, checks, claim, closeness, figures, heatmaps, measures, published, report, results, stats, style, timeline, verdicts  # noqa: E402
 
 RECORDED = ROOT / "tests" / "data" / "recorded"
 
@@ -57,7 +57,7 @@ def test_a_ratio_carries_the_uncertainty_of_both():
     """From the smallest by the largest to the largest by the smallest; of itself it is 1; failed repeats of either count."""
     a, b = stats.stat([2.0, 3.0, 4.0]), stats.replace(stats.stat([1.0, 2.0]), failed=1)
     assert a.over(b) == stats.Stat(2.0, 1.0, 4.0, 2, 1) and a.over(a) == stats.Stat(1.0, 1.0, 1.0, 3)
-    assert figures.over(a, b) == a.over(b) and figures.over("no disk", b) == "no disk" and figures.over(None, b) is None
+    assert cells.over(a, b) == a.over(b) and cells.over("no disk", b) == "no disk" and cells.over(None, b) is None
 
 
 def test_variation():
@@ -137,7 +137,7 @@ def test_failures_are_named(tmp_path):
         r.update(id=f"r{i}", key=f"k{i}", status=status, stderr=text, exit=code, report=None, timeout_s=7)
     plan = write_plan(tmp_path / "p", records)
     assert [g.failure for g in plan.groups.values()] == ["no end within 7 s", "killed: out of memory", "last words"]
-    assert all(figures.cell(g, figures.seconds) == g.failure for g in plan.groups.values())
+    assert all(cells.cell(g, measures.seconds) == g.failure for g in plan.groups.values())
 
 
 def test_some_failed_repeats_are_counted(tmp_path):
@@ -146,8 +146,8 @@ def test_some_failed_repeats_are_counted(tmp_path):
     for k, r in enumerate(records):
         r.update(repeat=k, id="r", key="k")
     records[1].update(status="failed", stderr="no disk", report=None)
-    value = figures.cell(write_plan(tmp_path / "p", records).groups["r"], figures.seconds)
-    assert (value.n, value.failed) == (2, 1) and figures.show(value).endswith("n=2, 1 failed)")
+    value = cells.cell(write_plan(tmp_path / "p", records).groups["r"], measures.seconds)
+    assert (value.n, value.failed) == (2, 1) and cells.show(value).endswith("n=2, 1 failed)")
     figure, ax = style.new()
     style.bars(ax, ["r"], {"x": [value]}, "s")
     assert "×1" in [text.get_text() for text in ax.texts]
@@ -158,13 +158,13 @@ def test_missing_counters_are_gaps(tmp_path):
     record = good_run()
     del record["report"]["kernel"]["storage_read_bytes"]
     group = next(iter(write_plan(tmp_path / "p", [record]).groups.values()))
-    value = figures.cell(group, figures.gib(figures.moved_read))
-    assert isinstance(value, style.Gap) and figures.show(value) == "not counted" and figures.amplification(group.done[0]) is None
+    value = cells.cell(group, measures.gib(measures.moved_read))
+    assert isinstance(value, style.Gap) and cells.show(value) == "not counted" and measures.amplification(group.done[0]) is None
     group.done[0].record["report"].update(backend="mmap")
-    assert figures.moved(group.done[0]) == (None, None)
+    assert measures.moved(group.done[0]) == (None, None)
     group.done[0].record["report"].update(backend="swap", layout={"buffer_bytes": 1 << 40})
     group.done[0].record["limit"] = "1GiB"
-    assert figures.moved(group.done[0]) == (None, None)  # 0 in and 0 out where the Buffers exceed the memory
+    assert measures.moved(group.done[0]) == (None, None)  # 0 in and 0 out where the Buffers exceed the memory
     figure, ax = style.new()
     style.bars(ax, ["r"], {"x": [value]}, "GiB")
     assert not ax.patches and [text.get_text() for text in ax.texts] == ["not counted"]
@@ -274,12 +274,12 @@ def test_bandwidth_variation_tells_flat_from_bursts():
     """Samples of 0.1 s: a steady rate is flat; a burst every 0.5 s is flat over periods of 0.5 s, whatever their phase, and not over 0.15 s; fewer than ten periods say nothing."""
     flat = timeline.parse(timeline_lines(61))
     bursts = timeline.parse(timeline_lines(61, read=lambda k: 1000 * (k // 5)))
-    assert figures.bandwidth_variation(flat, 0.25) == pytest.approx(0, abs=1e-9)
-    assert figures.bandwidth_variation(bursts, 0.15) > 1
-    assert figures.bandwidth_variation(bursts, 0.5) == pytest.approx(0, abs=1e-9)
-    middles, means = figures.period_means(flat, 0.5)
+    assert measures.bandwidth_variation(flat, 0.25) == pytest.approx(0, abs=1e-9)
+    assert measures.bandwidth_variation(bursts, 0.15) > 1
+    assert measures.bandwidth_variation(bursts, 0.5) == pytest.approx(0, abs=1e-9)
+    middles, means = measures.period_means(flat, 0.5)
     assert len(means) == 10 and middles[0] == pytest.approx(0.3 + 0.25) and means[0] == pytest.approx(means[-1])
-    assert figures.bandwidth_variation(flat, 0.6) is None and figures.bandwidth_variation(timeline.parse(timeline_lines(1)), 0.1) is None
+    assert measures.bandwidth_variation(flat, 0.6) is None and measures.bandwidth_variation(timeline.parse(timeline_lines(1)), 0.1) is None
 
 
 def test_sweep_is_seen_in_the_residency():
@@ -331,7 +331,7 @@ def test_what_is_recorded_has_a_plan(recorded):
 
 def test_recorded_timelines_are_of_today(recorded):
     """Every column that memext writes now, sampler_s among them; of a long and of short runs, sampling took less than a twentieth of a core."""
-    lines = [figures.cached_timeline(run) for plan in recorded.values() for run in plan.runs if run.timeline_path]
+    lines = [measures.cached_timeline(run) for plan in recorded.values() for run in plan.runs if run.timeline_path]
     assert len(lines) >= 12 and all(0 < line.total("sampler_s") < 0.05 * line.duration_s for line in lines)
 
 
@@ -389,8 +389,8 @@ def test_fig05_draws_the_medians(recorded, known):
     plan = recorded["fig05"]
     drawn = figures.fig05(plan, known["fig05"])
     heights = dots_of(drawn.figure.axes[0])
-    base = plan.one(method="normal").stat(figures.per_step).median
-    expected = [plan.one(method=m, temporal=True).stat(figures.per_step).median / base for m in ("aio", "uring", "mmap", "swap", "stream")]
+    base = plan.one(method="normal").stat(measures.per_step).median
+    expected = [plan.one(method=m, temporal=True).stat(measures.per_step).median / base for m in ("aio", "uring", "mmap", "swap", "stream")]
     assert heights["with temporal blocking"] == pytest.approx(expected)
     given = {name: row for name, row in heights.items() if "published" in name}
     assert given == {"with temporal blocking published, slides": [1.51, 1.58, 2.22], "without temporal blocking published, slides": [53.8]}
@@ -401,20 +401,20 @@ def test_fig06_draws_one_line_a_method(recorded, known):
     plan = recorded["fig06"]
     lines = lines_of(figures.fig06(plan, known["fig06"]).figure)
     assert set(lines) == {"aio", "aio5y", "stream", "published"}
-    assert list(lines["published"].get_xydata()[0]) == [16 * figures.size_bytes(plan.select(method="aio")[0]["limit"]), 0.87]
-    sizes = sorted((g["size"] for g in plan.select(method="stream")), key=figures.size_bytes)
-    assert list(lines["stream"].get_xdata()) == [figures.size_bytes(s) for s in sizes]
+    assert list(lines["published"].get_xydata()[0]) == [16 * measures.size_bytes(plan.select(method="aio")[0]["limit"]), 0.87]
+    sizes = sorted((g["size"] for g in plan.select(method="stream")), key=measures.size_bytes)
+    assert list(lines["stream"].get_xdata()) == [measures.size_bytes(s) for s in sizes]
 
 
 def test_fig08_counts_operations_as_the_slides_do(recorded, known):
     # the slides: 2046 x 2048 x 1024 cells, 256 steps in 1847.55 s are 5945.38 Mflops
-    assert 2046 * 2048 * 1024 * 256 * figures.FLOPS["star7"] / 1847.55 * 1e-6 == pytest.approx(5945.38, rel=1e-4)
+    assert 2046 * 2048 * 1024 * 256 * measures.FLOPS["star7"] / 1847.55 * 1e-6 == pytest.approx(5945.38, rel=1e-4)
 
 
 def test_fig12_compares_steps(recorded, known):
     plan = recorded["fig12"]
     heights = dots_of(figures.fig12(plan, known["fig12"]).figure.axes[0])
-    base, mmap1 = (plan.one(backend=b, algorithm=a, room="x4").stat(figures.per_step).median for b, a in (("aio", "skewed-min"), ("mmap", "direct-skewed")))
+    base, mmap1 = (plan.one(backend=b, algorithm=a, room="x4").stat(measures.per_step).median for b, a in (("aio", "skewed-min"), ("mmap", "direct-skewed")))
     assert heights["x4"][0] == pytest.approx(mmap1 / base) and len(heights["x2"]) == 10
 
 
@@ -427,11 +427,11 @@ def test_bytes_moved_are_those_of_the_process_and_the_device(recorded):
     plan = recorded["advice"]
     run = plan.one(backend="mmap", algorithm="stream", advice="none").done[0]
     line = timeline.read(run.timeline_path)
-    assert figures.moved(run) == (run.report["kernel"]["storage_read_bytes"], line.total("device_write_bytes"))
+    assert measures.moved(run) == (run.report["kernel"]["storage_read_bytes"], line.total("device_write_bytes"))
     run = plan.one(backend="swap", algorithm="stream", advice="none").done[0]
-    assert figures.moved(run) == (run.report["kernel"]["swap_in_bytes"], run.report["kernel"]["swap_out_bytes"])
+    assert measures.moved(run) == (run.report["kernel"]["swap_in_bytes"], run.report["kernel"]["swap_out_bytes"])
     run = plan.one(backend="uring", algorithm="stream").done[0]
-    assert figures.moved_read(run) == run.report["read_bytes"] and figures.amplification(run) == pytest.approx(1, abs=0.001)
+    assert measures.moved_read(run) == run.report["read_bytes"] and measures.amplification(run) == pytest.approx(1, abs=0.001)
 
 
 def test_the_same_schedule_and_blocks_everywhere_in_a_study(recorded):
@@ -461,7 +461,7 @@ def test_fig21_bytes_are_those_of_the_reports(recorded, known):
     plan = recorded["fig19"]
     left = figures.fig21(plan, known["fig19"]).figure.axes[0]
     run = plan.one(algorithm="skewed-min", tuner="blk").done[0]
-    assert bars_of(left)["read"][2] == pytest.approx(run.report["read_bytes"] / figures.GIB)
+    assert bars_of(left)["read"][2] == pytest.approx(run.report["read_bytes"] / measures.GIB)
 
 
 def test_a_failed_run_is_shown_as_failed(recorded, known):
@@ -516,9 +516,9 @@ def test_how_close_follows_the_numbers(recorded):
     text = closeness.how_close(recorded)
     plan = recorded["advice"]
     for algorithm in ("stream", "skewed-min"):
-        explicit = min(plan.one(backend=b, algorithm=algorithm).stat(figures.per_step).median for b in ("aio", "uring"))
+        explicit = min(plan.one(backend=b, algorithm=algorithm).stat(measures.per_step).median for b in ("aio", "uring"))
         for how in ("schedule", "none"):
-            ratio = plan.one(backend="mmap", algorithm=algorithm, advice=how).stat(figures.per_step).median / explicit
+            ratio = plan.one(backend="mmap", algorithm=algorithm, advice=how).stat(measures.per_step).median / explicit
             assert f"{ratio:.2f} times" in text[0]
         assert sum(t.startswith(f"{algorithm}, what is left in") for t in text) == 2
     assert text[-1].startswith("In short: ") and any(t.startswith("swap, stream") for t in text) and any("Read-ahead decides" in t for t in text)

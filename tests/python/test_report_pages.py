@@ -13,7 +13,7 @@ from made_up import fail, group, plan
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis import claim, figures_more, overview, predictions, published, report, results, speed, style, verdicts  # noqa: E402
+from analysis import claim, figures, overview, predictions, published, report, results, speed, style, verdicts  # noqa: E402
 
 RECORDED = ROOT / "tests" / "data" / "recorded"
 KNOWN = published.read_all()
@@ -115,7 +115,7 @@ def test_mixed_commits_are_flagged():
 
 
 def test_the_flag_stands_in_the_picture(tmp_path):
-    drawn = figures_more.enough(made.enough()["enough"], None)
+    drawn = figures.enough(made.enough()["enough"], None)
     figure = drawn.figure
     report.picture(drawn, tmp_path, "Mixed: these runs are of 2 commits (c, d), but of the same program.")
     assert [t.get_text() for t in figure.texts if t.get_gid() == "mixed"] == ["Mixed: these runs are of 2 commits"]
@@ -182,7 +182,7 @@ def test_the_page_is_written_where_the_command_says(tmp_path):
 MADE = {"enough": made.enough, "largest": made.largest, "layout": made.layout, "devices": made.devices, "hhrt": made.hhrt, "ktable": made.ktable, "fig7a": made.fig7a, "fig7b": made.fig7b, "fig4w": made.fig4w, "divisions": made.divisions}
 
 
-@pytest.mark.parametrize("draw, name, values", figures_more.MORE, ids=[m[1] for m in figures_more.MORE])
+@pytest.mark.parametrize("draw, name, values", figures.MORE, ids=[m[1] for m in figures.MORE])
 def test_the_other_figures_are_drawn(draw, name, values):
     """With every run there, and with every run failed."""
     for results_ in (MADE[name](), fail(MADE[name]())):

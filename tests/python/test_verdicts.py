@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every row of analysis/claims.py comes out confirmed, refuted and undecided (or not tested), by numbers made up for it."""
+"""Every row of analysis/claims comes out confirmed, refuted and undecided (or not tested), by numbers made up for it."""
 import copy
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "experiments"))
 from runner.plan import PlanError  # noqa: E402
 from runner.plan import load as load_plan  # noqa: E402
 
-from analysis import checks, claims, predictions, published, verdicts  # noqa: E402
+from analysis import checks, claims, measures, predictions, published, verdicts  # noqa: E402
 from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_TESTED, REFUTED, UNDECIDED, Part  # noqa: E402
 from analysis.effects import Effect  # noqa: E402
 
@@ -63,14 +63,14 @@ def largest(mmap="killed", aio="done"):
 
 
 def enough(mapped=4.2):
-    return plan("enough", *(group({"backend": b, "algorithm": a}, t) for a in claims.ON_MAPPING for b, t in (("mmap", mapped), ("dram", 4.0))))
+    return plan("enough", *(group({"backend": b, "algorithm": a}, t) for a in measures.ON_MAPPING for b, t in (("mmap", mapped), ("dram", 4.0))))
 
 
 def fig12(direct=30.0, through=20.0, aio3y=5.0, with_enough=4.0):
-    groups = [group({"backend": "mmap", "algorithm": a, "room": "enough"}, with_enough) for a in claims.ON_MAPPING]
+    groups = [group({"backend": "mmap", "algorithm": a, "room": "enough"}, with_enough) for a in measures.ON_MAPPING]
     for room in ("x2", "x4"):
-        groups += [group({"backend": "mmap", "algorithm": a, "room": room}, direct) for a in claims.ON_MAPPING]
-        groups += [group({"backend": "mmap", "algorithm": a, "room": room}, through) for a in claims.THROUGH_BLOCKS]
+        groups += [group({"backend": "mmap", "algorithm": a, "room": room}, direct) for a in measures.ON_MAPPING]
+        groups += [group({"backend": "mmap", "algorithm": a, "room": room}, through) for a in measures.THROUGH_BLOCKS]
         groups += [group({"backend": "aio", "algorithm": a, "room": room}, t) for a, t in (("skewed", 9.0), ("skewed-y", aio3y), ("skewed-min", 4.5))]
     return plan("fig12", *groups)
 
@@ -313,8 +313,8 @@ def test_flat_bandwidth(monkeypatch, aio, others, expected):
     for r in [r for g in results["fig05"].groups.values() for r in g.runs]:
         r.record["timeline"] = "x"
     monkeypatch.setattr(type(r), "timeline_path", property(lambda self: "x"))
-    monkeypatch.setattr(claims, "cached_timeline", lambda run: run.params["method"])
-    monkeypatch.setattr(claims, "bandwidth_variation", lambda line, period_s: aio if line == "aio" else others * NOISE[int(period_s * 1000) % 6])
+    monkeypatch.setattr(claims.methods, "cached_timeline", lambda run: run.params["method"])
+    monkeypatch.setattr(claims.methods, "bandwidth_variation", lambda line, period_s: aio if line == "aio" else others * NOISE[int(period_s * 1000) % 6])
     assert state("flat-bandwidth", results) == expected
 
 
@@ -322,7 +322,7 @@ def test_flat_bandwidth(monkeypatch, aio, others, expected):
 def test_full_bandwidth(monkeypatch, aio, others, expected):
     results = fig05()
     monkeypatch.setattr(type(results["fig05"].runs[0]), "timeline_path", property(lambda self: None if self.params["method"] == "aio" and aio is None else "x"))
-    monkeypatch.setattr(claims, "cached_timeline", lambda run: Line([(aio if run.params["method"] == "aio" else others) * NOISE[run.repeat]] * 9 + [100 if run.params["method"] == "swap" else 0]))
+    monkeypatch.setattr(claims.methods, "cached_timeline", lambda run: Line([(aio if run.params["method"] == "aio" else others) * NOISE[run.repeat]] * 9 + [100 if run.params["method"] == "swap" else 0]))
     assert state("full-bandwidth", results) == expected
 
 
@@ -330,8 +330,8 @@ def test_full_bandwidth(monkeypatch, aio, others, expected):
 def test_sweep(monkeypatch, seen, expected):
     results = plan("advice", group({"backend": "mmap", "algorithm": "plain", "advice": "none"}))
     monkeypatch.setattr(type(results["advice"].runs[0]), "timeline_path", property(lambda self: "x"))
-    monkeypatch.setattr(claims, "cached_timeline", lambda run: run.repeat)
-    monkeypatch.setattr(claims, "sweep_visibility", lambda line: None if seen is None else seen * NOISE[line])
+    monkeypatch.setattr(claims.ours, "cached_timeline", lambda run: run.repeat)
+    monkeypatch.setattr(claims.ours, "sweep_visibility", lambda line: None if seen is None else seen * NOISE[line])
     assert state("sweep", results) == expected
     if seen == 0.9:
         assert state("sweep", cut(results, 3)) == UNDECIDED
@@ -378,7 +378,7 @@ def test_equal_samples_confirm_no_finding_more_often_than_one_in_twenty():
         drift = np.exp(0.2 * rng.normal(size=6))
         noise = lambda: tuple(drift * np.exp(0.1 * rng.normal(size=6)))  # noqa: E731
         results = {
-            **plan("fig19", *(group({"algorithm": a, "tuner": t}, noise=noise()) for a in claims.SHORT for t in ("manual", "naive", "blk"))),
+            **plan("fig19", *(group({"algorithm": a, "tuner": t}, noise=noise()) for a in measures.SHORT for t in ("manual", "naive", "blk"))),
             **plan("fig07", *(group({"backend": b, "stencil": "star7", "size": "1GiB"}, noise=noise()) for b in ("aio", "mmap"))),
             **plan("fig05", *(group({"method": m, "temporal": True}, noise=noise()) for m in ("aio", "mmap", "swap"))),
         }

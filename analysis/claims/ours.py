@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Our own findings."""
+import math
+
+from analysis import checks, predictions
+from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Part, percent
+from analysis.claims.comparing import PREDICTION_ERROR, REGRET, VISIBLE, compare, part, short_of
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
+from analysis.measures import cached_timeline, seconds
+from analysis.stats import median
+from analysis.timeline import sweep_visibility
+
+
+def stream_faster(results, known):
+    plan = results["fig06"]
+    for size in dict.fromkeys(g["size"] for g in plan.select(method="stream")):
+        for m, name in (("aio", "algorithm-1"), ("aio5y", "aio5y")):
+            yield compare(f"{size}, stream / {name}", plan.one(method="stream", size=size), plan.one(method=m, size=size), seconds)
+
+
+def sweep_visible(results, known):
+    """The runs of the advices are the repeats: what residency shows does not depend on which it is."""
+    seen = {}
+    for g in results["advice"].select(backend="mmap"):
+        for r in g.done:
+            if r.timeline_path and (v := sweep_visibility(cached_timeline(r))) is not None:
+                seen[len(seen)] = max(v, 1e-3)
+    return [part("correlation of the place that enters the page cache with the place that is computed", seen, (VISIBLE, math.inf))] if seen else []
+
+
+def counters_agree(results, known):
+    """The block device serves the whole machine: what it counts beyond ours may be others', what it counts short of ours may not."""
+    found = checks.agreements(results)
+    if not found:
+        return []
+    counted = [a for a in found if a.device is not None]
+    wrong = [a for a in found if not (a.predicted_equal and a.process_close) or a.device_short]
+    off = median([abs(a.device - a.own) / max(1, a.own) for a in counted]) if counted else None
+    text = (f"{len(found)} counts of aio and uring: equal to CalcTrans {sum(a.predicted_equal for a in found)}, /proc/self/io agrees {sum(a.process_close for a in found)}; "
+            f"the block device's counter agrees in {sum(a.device_close for a in counted)} of {len(counted)}")  # fmt: skip
+    if off is not None:
+        text += f", it differs by {off:.2%} in the median"
+    if wrong:
+        a = wrong[0]
+        text += f"; the first that does not agree: {a.plan} {a.id} {a.way}: own {a.own}, CalcTrans {a.predicted}, process {a.process}, device {a.device}"
+    return [Part(text, settled=REFUTED if wrong else CONFIRMED if off is not None and off <= checks.DEVICE_SLACK else UNDECIDED)]
+
+
+def prediction(results, known):
+    transfers = [p for p in predictions.predictions(results) if p.transfer]
+    errors = [p.error for p in transfers if p.counts]
+    if not errors:
+        return [Part(f"no configuration on aio and uring has {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s", gap="too few or too short runs")] if transfers else []
+    middle, low, high = predictions.median_error(errors)
+    counted = [p for p in transfers if p.counts]
+    near = [p for p in counted if p.near is not None]
+    once = f"; with rates measured once, before all runs: {percent(predictions.median_error([p.first_error for p in near])[0])} of {len(near)}" if near else ""
+    label = f"median error of the predicted seconds of {len(errors)} configurations on aio and uring with {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s or more: {percent(middle)}" + (f" [{percent(low)} to {percent(high)}]" if low is not None else "") + (f" with rates of the minute before each run in {len(near)} of them" if near else "") + once
+    if low is None:
+        return [Part(label, gap="fewer than 6 configurations")]
+    return [Part(label, settled=CONFIRMED if high < PREDICTION_ERROR else REFUTED if low > PREDICTION_ERROR else UNDECIDED)]
+
+
+def regret(results, known):
+    """As with predictions, what has too few repeats says nothing beside what has enough."""
+    found = list(predictions.regrets(results))
+    enough = [r for r in found if len(r.ratios) >= LEAST_PAIRS]
+    return [part(f"{r.label}, blk / best of {r.plans} plans", r.ratios, (0.0, REGRET), short_of(*r.groups)) for r in enough or found]

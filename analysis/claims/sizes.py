@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figs. 6 to 9: fixed DRAM, aio and mmap by size."""
+import math
+
+from analysis.claim import CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Part, at_least, near
+from analysis.claims.comparing import DRAM_RATIO, FLAT, compare, gap_of, part, short_of
+from analysis.effects import LEAST_PAIRS, by_repeat, quotient
+from analysis.measures import gupdates, per_step, size_bytes
+
+
+def _beyond(results):
+    """aio's groups of Fig. 6 whose Buffers exceed the DRAM, by size."""
+    groups = sorted(results["fig06"].select(method="aio"), key=lambda g: size_bytes(g["size"]))
+    return [g for g in groups if g["limit"] and size_bytes(g["size"]) > size_bytes(g["limit"])]
+
+
+def fixed_dram(results, known):
+    outside = _beyond(results)
+    if not outside:
+        return []
+    largest = outside[-1]
+    times = size_bytes(largest["size"]) / size_bytes(largest["limit"])
+    found = compare(f"speed at {times:.0f} times the DRAM / normal", largest, results["fig06"].one(method="normal"), gupdates, at_least(known["fig06"].value("largest-relative")))
+    if times < DRAM_RATIO and not found.gap:
+        return [Part(found.label, found.effect, found.band, f"the largest problem is {times:.0f} times the DRAM, the paper's {DRAM_RATIO}")]
+    return [found]
+
+
+def flat_speed(results, known):
+    outside = _beyond(results)
+    return [compare(f"speed, {outside[-1]['size']} / {outside[0]['size']}", outside[-1], outside[0], gupdates, (FLAT, math.inf))] if len(outside) > 1 else []
+
+
+def _fig07_pairs(results):
+    plan = results["fig07"]
+    return [(f"{g['stencil']} {g['size']}", g, plan.one(backend="mmap", stencil=g["stencil"], size=g["size"])) for g in plan.select(backend="aio")]
+
+
+def aio_mmap(results, known):
+    return [compare(f"aio / mmap, {name}", a, m) for name, a, m in _fig07_pairs(results)]
+
+
+def aio_mmap_band(results, known):
+    v = known["fig07"].value
+    return [compare(f"aio / mmap, {name}", a, m, per_step, near(v("aio-of-mmap-low"), v("aio-of-mmap-high"))) for name, a, m in _fig07_pairs(results)]
+
+
+def difference_grows(results, known):
+    """mmap / aio at the largest size over the same at the smallest, of either stencil."""
+    for stencil in dict.fromkeys(g["stencil"] for g in results["fig07"].groups.values()):
+        pairs = sorted((p for p in _fig07_pairs(results) if p[1]["stencil"] == stencil), key=lambda p: size_bytes(p[1]["size"]))
+        if len(pairs) < 2:
+            continue
+        ends = [pairs[0], pairs[-1]]
+        label = f"{stencil}: mmap / aio at {ends[1][1]['size']}, over that at {ends[0][1]['size']}"
+        gaps = [gap_of(g) for _, a, m in ends for g in (a, m) if gap_of(g)]
+        if gaps:
+            yield Part(label, None, LARGER, NOT_RUN if NOT_RUN in gaps else gaps[0])
+        else:
+            first, last = (quotient(by_repeat(m, per_step), by_repeat(a, per_step)) for _, a, m in ends)
+            yield part(label, quotient(last, first), LARGER, short_of(*(g for _, a, m in ends for g in (a, m))))
+
+
+def mmap_killed(results, known):
+    """Settled by what happens, not by a number: killed in every one of the repeats while aio ends, or not."""
+    plan = results["largest"]
+    mapped, explicit = plan.one(backend="mmap"), plan.one(backend="aio")
+    if NOT_RUN in (gap_of(mapped), gap_of(explicit)):
+        return [Part("mmap", None, SMALLER, NOT_RUN)]
+    killed = sum("out of memory" in r.failure for r in mapped.failures)
+    label = f"mmap killed for want of memory in {killed} of {len(mapped.runs)} runs, aio ended in {len(explicit.done)} of {len(explicit.runs)}"
+    state = REFUTED if mapped.done or (explicit.failures and not explicit.done) else CONFIRMED if killed >= LEAST_PAIRS and killed == len(mapped.runs) and not explicit.failures else UNDECIDED
+    return [Part(label, settled=state)]

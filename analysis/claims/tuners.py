@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figs. 19 to 24, Table II: Blk-Tune beside manual choice and Naive-Tune."""
+from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, Part, at_most, near
+from analysis.claims.comparing import compare, gap_of, part, short_of
+from analysis.effects import by_repeat, quotient
+from analysis.measures import SHORT, io_seconds, kernel_bytes, search_seconds, seconds, size_bytes, table2_rows
+
+
+def _tuned(results, algorithm, tuner):
+    return results["fig19"].one(algorithm=algorithm, tuner=tuner)
+
+
+def blk_time(results, known):
+    return [compare(f"{SHORT[a]}: blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t), seconds) for a in SHORT for t in ("manual", "naive")]
+
+
+def blk_time_band(results, known):
+    v = known["fig19"].value
+    return [compare(f"{SHORT[a]}: blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t), seconds, near(v(f"blk-of-{t}-low"), v(f"blk-of-{t}-high"))) for a in SHORT for t in ("manual", "naive")]
+
+
+def blk_bytes(results, known):
+    """Against every other plan that was run, those of the regret plan too, which the tuner's search does not look at; counted by the kernel."""
+    rivals = [(f"{SHORT[a]}, blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t)) for a in SHORT for t in ("manual", "naive")]
+    if "regret" in results:
+        plan = results["regret"]
+        for g in (g for g in plan.select(choice="blk") if g["algorithm"] in SHORT):  # of the others it minimises seconds
+            rivals += [(f"{g['algorithm']}, blk / {o['choice']}", g, o) for o in plan.select(algorithm=g["algorithm"]) if o is not g]
+    return [compare(label, a, b, kernel_bytes, AT_MOST, timed=False, exact=True) for label, a, b in rivals]
+
+
+def five_below_three(results, known):
+    return [compare("bytes, aio5y / aio3y", _tuned(results, "skewed-min", "blk"), _tuned(results, "skewed-y", "blk"), kernel_bytes, timed=False, exact=True)]
+
+
+def five_faster(results, known):
+    return [compare("aio5y / aio3y", _tuned(results, "skewed-min", "blk"), _tuned(results, "skewed-y", "blk"), seconds)]
+
+
+def _manual(results, algorithms=("skewed-min", "skewed-y")):
+    plan = results["fig22"]
+    for g in plan.select(tuner="blk"):
+        if g["algorithm"] in algorithms:
+            yield g, plan.one(machine=g["machine"], algorithm=g["algorithm"], size=g["size"], tuner="manual"), f"{g['limit']} {SHORT[g['algorithm']]} {g['size']}"
+
+
+def manual_longer(results, known):
+    return [compare(f"manual / blk, {label}", manual, blk, seconds, LARGER) for blk, manual, label in _manual(results)]
+
+
+def manual_longer_band(results, known):
+    v = known["fig22"].value
+
+    def band(g):
+        return near(*(1 + v(f"{g['machine']}-{g['algorithm']}-{end}") for end in ("low", "high")))
+
+    return [compare(f"manual / blk, {label}", manual, blk, seconds, band(blk)) for blk, manual, label in _manual(results)]
+
+
+def io_time(results, known):
+    v = known["fig22"].value
+    return [compare(f"time with a transfer under way, blk / manual, {label}", blk, manual, io_seconds, near(v("io-low"), v("io-high"))) for blk, manual, label in _manual(results, ("skewed-min",))]
+
+
+def tuning_share(results, known):
+    band = at_most(known["fig24"].value("share"))
+    groups = [g for g in results["fig24"].select(search="exhaustive") if g["size"] != "1TiB"]
+    return [part(f"search / run, {g['machine']} {g['size']}", by_repeat(g, lambda r: search_seconds(r) / r.report["predicted_seconds"]), band, gap_of(g), form="{:.1e}") for g in groups]
+
+
+def tuning_grows(results, known):
+    for machine in dict.fromkeys(g["machine"] for g in results["fig24"].groups.values()):
+        groups = sorted(results["fig24"].select(machine=machine, search="exhaustive"), key=lambda g: size_bytes(g["size"]))
+        if len(groups) > 1:
+            yield compare(f"{machine}, {groups[-1]['size']} / {groups[0]['size']}", groups[-1], groups[0], search_seconds, LARGER, timed=False)
+
+
+def table2_equal(results, known):
+    for name, ours, given, same in table2_rows(results["table2"], known["table2"]):
+        gap = ours if isinstance(ours, str) else ""  # not run, or why it failed
+        yield Part(f"{name}: {'equal' if same else gap or f'{ours} instead of {given}'}", gap=gap, settled=CONFIRMED if same else "" if gap else REFUTED)
+
+
+def _devices(results, algorithm, device):
+    """{repeat: manual / blk}, why not."""
+    manual, blk = (results["devices"].one(algorithm=algorithm, device=device, tuner=t) for t in ("manual", "blk"))
+    gap = gap_of(manual) or gap_of(blk)
+    return (quotient(by_repeat(manual, seconds), by_repeat(blk, seconds)), short_of(manual, blk)) if not gap else ({}, gap)
+
+
+def _gains(results, label, a, b):
+    (x, why_x), (y, why_y) = _devices(results, *a), _devices(results, *b)
+    why = NOT_RUN if NOT_RUN in (why_x, why_y) else why_x or why_y
+    return part(label, quotient(x, y), LARGER, why) if x and y else Part(label, None, LARGER, why)
+
+
+def gain_of_three(results, known):
+    return [_gains(results, f"gain with aio3y / with aio5y, {d} device", ("skewed-y", d), ("skewed-min", d)) for d in ("slow", "fast")]
+
+
+def gain_of_fast(results, known):
+    return [_gains(results, f"gain with {SHORT[a]}, fast / slow device", (a, "fast"), (a, "slow")) for a in ("skewed-y", "skewed-min")]

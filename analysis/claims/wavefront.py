@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wavefront paper."""
+import math
+
+from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, at_least, near
+from analysis.claims.comparing import best_of, gap_of, part, short_of
+from analysis.effects import by_repeat, quotient
+from analysis.measures import seconds, wave_key
+
+
+def _tile_cells(group):
+    tile = wave_key(group, "tile")
+    return math.prod(tile) if isinstance(tile, list) else int(tile or 0) ** 2
+
+
+def _sequential(group):
+    """The sequential program is the row-major one of one thread."""
+    return int(wave_key(group, "threads") or 0) == 1
+
+
+def _layout(results, layout, sequential=False):
+    """Groups of Fig. 7a with a layout."""
+    return [g for g in results["fig7a"].groups.values() if wave_key(g, "layout") == layout and (layout != "row" or _sequential(g) == sequential)]
+
+
+def _layouts(results, label, a, b, band):
+    gap = NOT_RUN if not a or not b else next((f for g in (*a, *b) if (f := gap_of(g)) and not any(x.done for x in a)), "")
+    return [part(label, quotient(best_of(a), best_of(b)), band, gap or short_of(*[g for g in (*a, *b) if g.done]))] if gap != NOT_RUN else [Part(label, None, band, NOT_RUN)]
+
+
+def wave_rows(results, known):
+    return _layouts(results, "row-major at its best tile / sequential", _layout(results, "row"), _layout(results, "row", True), at_least(known["fig7a"].value("row-of-sequential")))
+
+
+def wave_frontier(results, known):
+    return _layouts(results, "frontier / block, each at its best tile", _layout(results, "frontier"), _layout(results, "block"), SMALLER)
+
+
+def wave_frontier_band(results, known):
+    return _layouts(results, "frontier / block, each at its best tile", _layout(results, "frontier"), _layout(results, "block"), near(known["fig7a"].value("frontier-of-block")))
+
+
+def wave_tile(results, known):
+    for layout in ("block", "frontier"):
+        groups = sorted(_layout(results, layout), key=_tile_cells)
+        if len(groups) < 3:
+            yield Part(layout, None, SMALLER, NOT_RUN)
+            continue
+        best = best_of(groups[1:-1])
+        for end, name in ((groups[0], "smallest"), (groups[-1], "largest")):
+            yield part(f"{layout}, best tile between / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, gap_of(end) or short_of(end))
+
+
+def _is_chained(group):
+    """The report's word for it; where it has none, more than one wave."""
+    said = wave_key(group, "chained")
+    return bool(said) if said is not None else int(wave_key(group, "waves") or 0) > 1
+
+
+def _chained(results, band):
+    groups = list(results["fig7b"].groups.values())
+    return _layouts(results, "chained waves / one after the other", [g for g in groups if _is_chained(g)], [g for g in groups if not _is_chained(g)], band)
+
+
+def wave_chain(results, known):
+    return _chained(results, SMALLER)
+
+
+def wave_chain_band(results, known):
+    return _chained(results, near(known["fig7b"].value("chained-of-single")))
+
+
+def conversion(results, known):
+    """Like with like: into both layouts (of six matrices), out of both (of one)."""
+    def cost(layout, way):
+        return next((by_repeat(g, lambda r: r.report.get(f"{way}process_seconds")) for g in results["fig4w"].groups.values() if wave_key(g, "layout") == layout), {})
+
+    for name, way, band in (("into", "pre", LARGER), ("out of", "post", near(1.0))):
+        values = quotient(cost("frontier", way), cost("block", way))
+        yield part(f"{name} frontier / {name} block", values, band) if values else Part(name, None, band, NOT_RUN)

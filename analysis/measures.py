@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is measured of a run: times, rates, bytes on storage, Blocks' periods, the profile of its bandwidth."""
+import numpy as np
+
+from analysis import timeline
+from analysis.stats import variation
+
+GIB = 1 << 30
+# Floating-point operations of an update. 10 for 7 points is the slides' own count (5945.38 Mflops in 1847.55 s); the others are
+# counted the same way: additions and multiplications of the formula.
+FLOPS = {"star7": 10, "edge19": 21, "box27": 30}
+# Of the versions in Fig. 12, after the backend's name.
+VERSIONS = {"direct-skewed": "1", "direct-skewed-opt": "1+opt", "skewed": "2", "skewed-y": "3y", "skewed-min": "5y"}
+
+
+def size_bytes(text):
+    """ "1.5GiB" -> bytes."""
+    for unit, factor in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)):
+        if text.endswith(unit):
+            return float(text[: -len(unit)]) * factor
+    return float(text)
+
+
+def per_step(run):
+    return run.seconds_per_step
+
+
+def seconds(run):
+    return run.report["seconds"]
+
+
+def gupdates(run):
+    return run.rate * 1e-9
+
+
+def counted(run, *names):
+    """Counters of the kernel, None for each that the report has not."""
+    k = run.report.get("kernel") or {}
+    return tuple(v if (v := k.get(name)) is not None and v >= 0 else None for name in names)
+
+
+def moved(run):
+    """(read, written) of storage in the stencil phase, None where it was not counted. Reads are those of this process (faults and read-ahead count to who caused them); what a mapping
+    dirtied is written by the kernel at its own time, which the block device's counter in the timeline alone shows. Swap: the kernel's swap counters; 0 both where the Buffers
+    exceed the memory is no count."""
+    if run.report["backend"] == "swap":
+        ways = counted(run, "swap_in_bytes", "swap_out_bytes")
+        none = ways == (0, 0) and run.limit and run.buffers_bytes > size_bytes(run.limit)
+        return (None, None) if none else ways
+    read, wrote = counted(run, "storage_read_bytes", "storage_write_bytes")
+    if run.report["backend"] == "mmap":
+        line = cached_timeline(run)
+        wrote = line.total("device_write_bytes") if line is not None and len(line.samples) else None
+    return read, wrote
+
+
+def moved_read(run):
+    return moved(run)[0]
+
+
+def moved_write(run):
+    return moved(run)[1]
+
+
+def gib(of):
+    """The same in GiB."""
+    return lambda run: None if (v := of(run)) is None else v / GIB
+
+
+def amplification(run):
+    """Bytes really moved / bytes that the schedule needed."""
+    needed, real = sum(run.needed_bytes), moved(run)
+    return sum(real) / needed if needed and None not in real else None
+
+
+def wait_share(run):
+    return run.report["time"]["wait_s"] / run.report["seconds"] if run.report["seconds"] else None
+
+
+_timelines = {}
+
+
+def cached_timeline(run):
+    path = run.timeline_path
+    if path is None:
+        return None
+    if path not in _timelines:
+        _timelines[path] = timeline.read(path)
+    return _timelines[path]
+
+
+def mflops(run):
+    return run.rate * FLOPS[run.report["problem"]["stencil"]] * 1e-6
+
+
+def block_periods(run):
+    """How many Blocks are gone through in a run: those of a sweep, times the sweeps."""
+    p, q = run.report["problem"], run.report["plan"]
+    return -(-p["ny"] // q["by"]) * -(-p["nz"] // q["bz"]) * -(-p["nt"] // q["bt"])
+
+
+def period(run):
+    return run.report["seconds"] / block_periods(run)
+
+
+# The one measure of a flat bandwidth profile, fixed before the runs that it judges. A Block is read, computed and written, and the slides give every figure "per Block's period": within
+# one, transfers come and go with every method, and how many samples fall into it depends on its length. So the bandwidth (read + write) is averaged over each period of a Block, and what varies
+# between them counts: the coefficient of variation from 5 % to 95 % of the run, i.e. without filling and draining. At least this many periods make a profile.
+LEAST_PERIODS = 10
+PROFILE_OF = {"aio": ("aio-profile", "aio")}  # a run of more sweeps where there is one: at quick scale two sweeps of aio take 3 seconds
+
+
+def profiled_group(plan, method):
+    return next((g for m in PROFILE_OF.get(method, (method,)) if (g := plan.one(method=m, temporal=True))), None)
+
+
+def period_means(line, period_s):
+    """(middles, mean read + write bandwidth) of the periods that lie between 5 and 95 % of the run. Counters between samples are interpolated."""
+    if len(line.samples) < 2 or period_s <= 0:
+        return np.empty(0), np.empty(0)
+    n = int(0.9 * line.duration_s / period_s + 1e-9)
+    edges = 0.05 * line.duration_s + period_s * np.arange(n + 1)
+    moved_bytes = np.interp(edges, line.t, sum(line.column(name) for name in line.traffic()))
+    return 0.5 * (edges[1:] + edges[:-1]), np.diff(moved_bytes) / period_s
+
+
+def bandwidth_variation(line, period_s):
+    """Coefficient of variation of the means; None where there are too few, or nothing was moved."""
+    means = period_means(line, period_s)[1]
+    return variation(list(means)) if len(means) >= LEAST_PERIODS else None
+
+
+def full_bandwidth_share(line, best):
+    """The mean read + write bandwidth while there is I/O (samples above a fiftieth of the best), of the best bytes per second that any of the methods reached; None without any."""
+    rate = line.rate(*line.traffic())[1]
+    busy = rate[rate > 0.02 * best]
+    return float(busy.mean()) / best if best and len(busy) else None
+
+
+def version(backend, algorithm):
+    """As Fig. 12 calls it."""
+    return f"{backend}{VERSIONS[algorithm]}" if algorithm in VERSIONS else f"{backend}, algorithm-1"
+
+
+def search_seconds(run):
+    return run.report["search"]["seconds"]
+
+
+def table2_rows(plan, published):
+    """(id, ours, published, equal) of every offline plan."""
+    for name, value in published.values.items():
+        group = plan.groups.get(name)
+        if group is None or not group.done:
+            yield name, group.failure if group else "not run", value["value"], False
+            continue
+        report = group.done[0].report
+        if name == "slides-bytes":
+            ours = report["predicted_read_bytes"] / GIB
+            yield name, ours, value["value"], abs(ours - value["value"]) < 0.005
+        else:
+            ours = [report["plan"][k] for k in ("by", "bz", "bt", "iy", "iz")]
+            yield name, ours, value["value"], ours == value["value"]
+
+
+def of_kernel(name, unit=GIB):
+    return lambda r: None if (v := counted(r, name)[0]) is None else v / unit
+
+
+def system_s(run):
+    return counted(run, "system_s")[0]
+
+
+def kernel_bytes(run):
+    """What the process made storage do, by the kernel's count: no number of ours."""
+    return run.report["kernel"]["storage_read_bytes"] + run.report["kernel"]["storage_write_bytes"]
+
+
+ON_MAPPING, THROUGH_BLOCKS = ("direct-skewed", "direct-skewed-opt"), ("skewed", "skewed-y", "skewed-min")
+
+
+def dram_bytes(run):
+    return run.report["dram_used_bytes"]
+
+
+def typical_block_bytes(run):
+    """Of both Blocks by the papers' typical sizes, eq. 2f': by and bz, a halo, and bt halos of overlap."""
+    p, q, h = run.report["problem"], run.report["plan"], run.report["problem"]["h"]
+    more = q["bt"] * h + h
+    return 2 * (p["nx"] + 2 * h) * (q["by"] + more) * (q["bz"] + more) * (8 if p["dtype"] == "f64" else 4)
+
+
+SHORT = {"skewed-min": "aio5y", "skewed-y": "aio3y"}
+
+
+def io_seconds(run):
+    return run.report["time"]["buf2blk_s"] + run.report["time"]["blk2buf_s"]
+
+
+def bench_rate(run):
+    return run.report["normal"]
+
+
+def wave_key(group, name):
+    """Of the plan in the first report, else of what was asked for. tile: [MB, NB]."""
+    report = group.done[0].report if group.done else {}
+    a_plan = report.get("plan", {})
+    if name == "tile" and "mb" in a_plan:
+        return [a_plan["mb"], a_plan["nb"]]
+    found = a_plan.get(name, group[name])
+    return [int(x) for x in found.replace("x", " ").split()] if name == "tile" and isinstance(found, str) else found
