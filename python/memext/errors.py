@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno as _errno
+from typing import Any
 
 
 class MemextError(Exception):
@@ -35,3 +36,14 @@ class NotFinite(MemextError, ArithmeticError):
 
 class MemoryRefused(MemextError, MemoryError):
     """What was asked for does not fit into DRAM."""
+
+
+def refusal(sentence: str, number: int = _errno.EINVAL) -> MemextError:
+    return MemextError(sentence, number)
+
+
+def unreadable(what: Any, error: BaseException, number: int = _errno.EINVAL) -> MemextError:
+    """What a library of a format raises is of many types: one sentence with the file and the cause."""
+    own = getattr(error, "errno", None)
+    cause = " ".join(str(error).split())[:400] or type(error).__name__
+    return refusal(f"{what} cannot be read: {cause}", own if isinstance(own, int) and own > 0 else number)

@@ -15,32 +15,15 @@ from typing import Any, Callable
 import numpy as np
 
 from . import expressions as ex
+from .celltypes import type_name
 from .errors import KernelError
+from .expressions import Untranslatable
 from .known import Taker
+from .specials import FieldRef, node_of
 from .symbolic import SymbolicPart, is_symbolic
-from .translate import RESERVED, Cell, FieldRef, Translator, Untranslatable
+from .translate import RESERVED, Cell, Translator
 
 FORMS = {"jacobi": None, "leapfrog": "MX_LEAPFROG", "staggered": "MX_STAGGERED"}
-TYPES = ("f8", "f4", "u1", "u2", "i2")
-_NAMES = {"f64": "f8", "f32": "f4", "u8": "u1", "u16": "u2", "i16": "i2"}
-
-
-def type_name(dtype: Any, what: str = "dtype") -> str:
-    """f8, f4, u1, u2 or i2 of a numpy type, its name, or the library's (f64, u8, ...)."""
-    if isinstance(dtype, str) and dtype in _NAMES:
-        return _NAMES[dtype]
-    try:
-        name = np.dtype(dtype).str[1:]
-    except TypeError:
-        raise KernelError(f"{what} {dtype!r} is no type of cells: {', '.join(TYPES)}") from None
-    if name not in TYPES:
-        raise KernelError(f"{what} {np.dtype(dtype).name} is no type of cells: there are float64, float32 and, of fields that are only "
-                          "read, uint8, uint16, int16")
-    return name
-
-
-def library_type(name: str) -> str:
-    return {short: long for long, short in _NAMES.items()}[name]
 
 
 def _words(names: str | Iterable[str] | Mapping[str, Any]) -> dict[str, str | None]:
@@ -96,7 +79,6 @@ class _Part:
         for name in self.coordinates:
             given[name] = ex.coordinate(name)
         translator.taken.update(self.arguments)
-        from .translate import _node
         count = 1 if computed is None else len(computed)
 
         def shape(value: Any) -> tuple:
@@ -109,7 +91,7 @@ class _Part:
                 fields = "" if computed is None else f" of {', '.join(computed)}"
                 raise KernelError(f"{self.name} returns {len(several)} values; it computes {count}{fields}", self.file, self.line)
             try:
-                return tuple(map(_node, several))
+                return tuple(map(node_of, several))
             except Untranslatable as error:
                 raise KernelError(f"what {self.name} returns: {error}", self.file, self.line) from None
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from .errors import KernelError
 from .expressions import Node, Untranslatable
+from .specials import FieldRef, special
 
 MOST_TABLE_BYTES = 64 << 20  # of an array that a kernel takes along
 MOST_THINGS = 20_000  # that are taken before they are asked for
@@ -362,7 +363,6 @@ class Taker:
         return made
 
     def make(self, value: Any, shown: str) -> Any:
-        from .translate import FieldRef, special
         if isinstance(value, (Outside, Node, FieldRef)) or isinstance(value, PLAIN) and not (isinstance(value, np.generic) and value.dtype.hasobject):
             return value
         if special(value) is not None or is_pure(value) or id(value) in CALLING or isinstance(value, type) and value.__module__ in ("builtins", "numpy"):

@@ -21,8 +21,9 @@ import numpy as np
 
 from . import _core
 from .arrays import Array, ObjectArray, RawArray, Store
+from .celltypes import type_name
 from .errors import KernelError, MemextError
-from .kernel import Kernel, Reduced, Reduction, type_name
+from .kernel import Kernel, Reduced, Reduction
 from .reducing import reduce_store
 from .report import Plan, Report
 from .sources import FRAMES, Sink, Source, Values, as_values, file_option, files_of, framed_shape

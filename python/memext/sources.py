@@ -18,6 +18,7 @@ import numpy as np
 
 from . import _core
 from .arrays import Array, ObjectArray, RawArray
+from .celltypes import library_type, type_name
 from .errors import MemextError
 from .formats import as_array
 
@@ -482,7 +483,6 @@ class Sink:
         return made, [handle]
 
     def open(self, grid: Any) -> None:
-        from .kernel import type_name
         name = _core.ffi.string(grid.field).decode() or "u"
         dtype = np.dtype(type_name(_core.ffi.string(grid.dtype).decode()))
         count = grid.nz * grid.ny * grid.nx * dtype.itemsize
@@ -499,7 +499,6 @@ class Sink:
 
 def file_option(name: str, value: Any, dtype: str, h: int, frame: Any, bare_allowed: bool, shape: tuple[int, int, int]) -> str | None:
     """NAME=FILE[,TYPE,...] where the library can read the array's file itself, in place where it does so; None where not."""
-    from .kernel import library_type
     if not isinstance(value, RawArray) or value._check is not None or not value.in_place or value.dtype.str[1:] != dtype:
         return None
     if value.dtype.str[0] == ">" or value.offset % value.dtype.itemsize != 0 or "," in str(value.path):

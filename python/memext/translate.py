@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Python functions over one cell become expressions: an interpreter of their syntax tree in which fields are symbols and all else is a
 constant, so that loops over constants are unrolled, helper functions are put in place, and names mean what they mean in Python. What is called
-is translated too, or known to be pure (known.py); names from outside mean what they meant when the function was decorated."""
+is translated too, or known to be pure (known.py); names from outside mean what they meant when the function was decorated.
+
+The file is longer than others: it is one interpreter, a short method for each node of Python's syntax, and no part of it is used without the rest."""
 from __future__ import annotations
 
 import ast
@@ -18,15 +20,9 @@ from . import expressions as ex
 from .errors import KernelError
 from .expressions import Node, Untranslatable
 from .known import Function, Method, Outside, call_pure, called, changes, check_plain, is_pure, items_of
+from .specials import FieldRef, node_of, special
 
 MOST_STEPS = 100_000  # statements that a cell may take, loops unrolled
-
-
-class FieldRef:
-    """A field as an argument: FIELD[dx, dy, dz], FIELD.old, or FIELD for FIELD[0, 0, 0]."""
-
-    def __init__(self, name: str, dtype: str, radius: int, readable: bool = True):
-        self.name, self.dtype, self.radius, self.readable = name, dtype, radius, readable
 
 
 @dataclass
@@ -74,90 +70,6 @@ class _Break(_Jump):
 
 class _Continue(_Jump):
     word = "continue"
-
-
-class _Special:
-    """A function that means something else in a cell."""
-
-    def __init__(self, name: str, call: Callable):
-        self.name, self.call = name, call
-
-
-def _fold(op: str) -> Callable:
-    def several(*args):
-        if len(args) == 1:
-            args = tuple(args[0])
-        value = _node(args[0])
-        for a in args[1:]:
-            value = ex.extreme(op, value, _node(a))
-        return value
-    return several
-
-
-def _specials() -> dict[Any, _Special]:
-    import math
-    table: dict[Any, _Special] = {}
-
-    def add(name: str, call: Callable, *functions: Any) -> None:
-        for function in functions:
-            table[id(function)] = _Special(name, call)
-
-    add("where", lambda c, a, b: ex.where(_node(c), _node(a), _node(b)), np.where, where)
-    add("min", _fold("min"), builtins.min, np.minimum, minimum)
-    add("max", _fold("max"), builtins.max, np.maximum, maximum)
-    add("abs", lambda a: ex.call("abs", _node(a)), builtins.abs, np.abs, np.fabs, math.fabs)
-    add("sqrt", lambda a: ex.call("sqrt", _node(a)), math.sqrt, np.sqrt, sqrt)
-    add("float", lambda a: ex.cast(_node(a), "f8"), builtins.float, np.float64)
-    add("f4", lambda a: ex.cast(_node(a), "f4"), np.float32)
-    add("int", lambda a: ex.cast(_node(a), "int"), builtins.int, np.int64)
-    add("bool", lambda a: ex.truth(_node(a)), builtins.bool, np.bool_)
-    add("and", lambda a, b: ex.binary("&", ex.truth(_node(a)), ex.truth(_node(b))), np.logical_and)
-    add("or", lambda a, b: ex.binary("|", ex.truth(_node(a)), ex.truth(_node(b))), np.logical_or)
-    add("not", lambda a: ex.unary("!", _node(a)), np.logical_not)
-    for name in ex.FUNCTIONS:
-        aliases = [getattr(math, name, None), getattr(np, name, None),
-                   {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "pow": np.power}.get(name)]
-        add(name, lambda *a, name=name: ex.call(name, *map(_node, a)), *[a for a in aliases if a is not None])
-    return table
-
-
-def where(condition, a, b):
-    """a where the condition holds, else b; in kernels and on arrays."""
-    return np.where(condition, a, b)
-
-
-def minimum(a, b):
-    """The smaller of both; in kernels and on arrays."""
-    return np.minimum(a, b)
-
-
-def maximum(a, b):
-    """The larger of both; in kernels and on arrays."""
-    return np.maximum(a, b)
-
-
-def sqrt(a):
-    """The square root; in kernels and on arrays."""
-    return np.sqrt(a)
-
-
-_table: dict[Any, _Special] = {}
-
-
-def special(function: Any) -> _Special | None:
-    if not _table:
-        _table.update(_specials())
-    return _table.get(id(function))
-
-
-def _node(value: Any) -> Node:
-    if isinstance(value, Node):
-        return value
-    if isinstance(value, FieldRef):
-        if not value.readable:
-            raise Untranslatable(f"{value.name} is computed from the other array: {value.name}.old is the value that is replaced")
-        return ex.load("at", value.name, value.dtype)
-    return ex.number(value)
 
 
 def _symbolic(value: Any) -> bool:
@@ -358,8 +270,8 @@ class _Scope:
             several = [isinstance(v, tuple) for v in (one, whole)]
             if several[0] != several[1] or several[0] and len(one) != len(whole):
                 raise self.source.error(at, f"{self.source.name} returns another number of values on another way")
-            whole = (tuple(ex.where(condition, _node(a), _node(b)) for a, b in zip(one, whole)) if several[0] else
-                     ex.where(condition, _node(one), _node(whole)))
+            whole = (tuple(ex.where(condition, node_of(a), node_of(b)) for a, b in zip(one, whole)) if several[0] else
+                     ex.where(condition, node_of(one), node_of(whole)))
         return whole
 
     def _assign(self, statement: ast.Assign) -> None:
@@ -391,7 +303,7 @@ class _Scope:
         condition = self.condition(statement.test)
         if not _symbolic(condition):
             return self.run(statement.body if _truth(condition) else statement.orelse)
-        condition, before = ex.truth(_node(condition)), self.names
+        condition, before = ex.truth(node_of(condition)), self.names
         if condition.op not in ("local", "number"):
             condition = self.translator.local("condition", condition)
         results, ended, gone = [], self.ended, []
@@ -425,7 +337,7 @@ class _Scope:
             elif a is None or b is None:
                 self.names.pop(name, None)  # known on one way alone: an error where it is used
             else:
-                self.names[name] = self.translator.local(name, ex.where(condition, _node(a), _node(b)))
+                self.names[name] = self.translator.local(name, ex.where(condition, node_of(a), node_of(b)))
 
     def bind(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -581,7 +493,7 @@ class _Scope:
             raise Untranslatable("arithmetic with a tuple or a list")
         if kind not in _BINARY:
             raise Untranslatable(f"the operator {kind.__name__}")
-        return ex.binary(_BINARY[kind], _node(a), _node(b))
+        return ex.binary(_BINARY[kind], node_of(a), node_of(b))
 
     def on_binop(self, node: ast.BinOp) -> Any:
         return self.binary(type(node.op), self.value(node.left), self.value(node.right))
@@ -591,7 +503,7 @@ class _Scope:
         if not _symbolic(a):
             check_plain(a, "an operation")
             return {ast.USub: lambda: -a, ast.UAdd: lambda: +a, ast.Not: lambda: not _truth(a), ast.Invert: lambda: ~a}[type(node.op)]()
-        return ex.unary({ast.USub: "-", ast.UAdd: "+", ast.Not: "!", ast.Invert: "~"}[type(node.op)], _node(a))
+        return ex.unary({ast.USub: "-", ast.UAdd: "+", ast.Not: "!", ast.Invert: "~"}[type(node.op)], node_of(a))
 
     def on_compare(self, node: ast.Compare) -> Any:
         values = [self.value(v) for v in [node.left, *node.comparators]]
@@ -600,7 +512,7 @@ class _Scope:
             if not _symbolic(a) and not _symbolic(b):
                 one: Any = _python_compare(type(op), a, b)
             elif type(op) in _COMPARE:
-                one = ex.binary(_COMPARE[type(op)], _node(a), _node(b))
+                one = ex.binary(_COMPARE[type(op)], node_of(a), node_of(b))
             else:
                 raise Untranslatable("'in' and 'is' are for constants alone")
             result = one if result is None else self.both(result, one)
@@ -613,7 +525,7 @@ class _Scope:
             return b if _truth(a) else a
         if not _symbolic(b):
             return a if _truth(b) else False
-        return ex.binary("&", ex.truth(_node(a)), ex.truth(_node(b)))
+        return ex.binary("&", ex.truth(node_of(a)), ex.truth(node_of(b)))
 
     def on_boolop(self, node: ast.BoolOp) -> Any:
         """One of the values, as in Python: a and b is b where a is not 0, else a."""
@@ -626,7 +538,7 @@ class _Scope:
         if not _symbolic(a):
             return self.either(node, value, operands[1:]) if _truth(a) == also else a
         b = self.either(node, value, operands[1:])
-        a, b = _node(a), _node(b)
+        a, b = node_of(a), node_of(b)
         if a.type == b.type == "bool" and not ex.is_number(b):
             return ex.binary("&" if also else "|", a, b)
         return ex.where(ex.truth(a), b, a) if also else ex.where(ex.truth(a), a, b)
@@ -639,13 +551,13 @@ class _Scope:
 
     def whether(self, node: ast.expr) -> Any:
         value = self.condition(node) if isinstance(node, ast.BoolOp) else self.value(node)
-        return ex.truth(_node(value)) if _symbolic(value) and not isinstance(value, (list, tuple, dict)) else value
+        return ex.truth(node_of(value)) if _symbolic(value) and not isinstance(value, (list, tuple, dict)) else value
 
     def on_ifexp(self, node: ast.IfExp) -> Any:
         condition = self.condition(node.test)
         if not _symbolic(condition):
             return self.value(node.body if _truth(condition) else node.orelse)
-        return ex.where(_node(condition), _node(self.value(node.body)), _node(self.value(node.orelse)))
+        return ex.where(node_of(condition), node_of(self.value(node.body)), node_of(self.value(node.orelse)))
 
     def on_attribute(self, node: ast.Attribute) -> Any:
         value = self.value(node.value)
@@ -737,7 +649,7 @@ class _Scope:
         if symbolic and function is builtins.sum:
             total = None
             for item in [*args[1:2], *args[0]]:
-                total = _node(item) if total is None else ex.binary("+", total, _node(item))
+                total = node_of(item) if total is None else ex.binary("+", total, node_of(item))
             return 0 if total is None else total
         if symbolic and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
             if any(isinstance(a, (Node, FieldRef)) for a in args):

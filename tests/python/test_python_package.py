@@ -915,13 +915,14 @@ def test_a_directory_without_a_name_stays_while_it_is_read(mx, mixed, quick_plac
 
 def test_large_planes_are_written_in_rows(mx, tmp_path, monkeypatch):
     """What is in hand at a time does not grow with the planes; every chunk is written by one thread, and all cells arrive."""
-    from memext import saving
-    monkeypatch.setattr(saving, "_GROUP_BYTES", 6000)
+    from memext import pieces
+    from memext.formats import zarrs
+    monkeypatch.setattr(zarrs, "GROUP_BYTES", 6000)
     want = np.random.default_rng(8).random((7, 30, 41)).astype("f4")
     mx.save(want, tmp_path / "a.npy")
     array = mx.open(tmp_path / "a.npy")
     for chunks in ((1, 1), (3, 4), (7, 30), (2, 16)):
-        boxes = saving._boxes(array, chunks, 6000)
+        boxes = pieces.boxes(array, chunks, 6000)
         seen = np.zeros(want.shape, "u1")
         for box in boxes:
             seen[box] += 1
@@ -939,11 +940,11 @@ def test_large_planes_are_written_in_rows(mx, tmp_path, monkeypatch):
 def test_what_a_zarr_holds_under_way_is_bounded(mx, tmp_path, monkeypatch, planes, most):
     """Cells that a library decodes, in chunks from an eighth of a group's bytes to four times as many: read and not yet written are two groups at most, or
     one chunk's planes where these are more. Here a thread writes only when it is waited for, as slowly as it can be."""
-    from memext import saving
+    from memext.formats import zarrs
     need("zarr")
     want = np.random.default_rng(8).random((64, 4, 8))
     held, peak = [0], [0]
-    monkeypatch.setattr(saving, "_GROUP_BYTES", 8 * want[0].nbytes)
+    monkeypatch.setattr(zarrs, "GROUP_BYTES", 8 * want[0].nbytes)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)))
 
     class Chunks:
@@ -978,7 +979,7 @@ def test_what_a_zarr_holds_under_way_is_bounded(mx, tmp_path, monkeypatch, plane
         def map(self, *words):
             return map(*words)
 
-    monkeypatch.setattr(saving, "ThreadPoolExecutor", Threads)
+    monkeypatch.setattr(zarrs, "ThreadPoolExecutor", Threads)
     mx.save(Chunks(), tmp_path / "a.zarr", chunks=(planes, 4, 8))
     assert held == [0] and max(4, planes) <= peak[0] <= most, peak
     assert np.array_equal(mx.open(tmp_path / "a.zarr"), want)
@@ -1431,7 +1432,7 @@ def test_chunks_of_results_are_full(mx, tmp_path, shape):
     path = mx.save(np.ones(shape, "f4"), tmp_path / "u.h5")
     cells = 4 * math.prod(shape)
     assert cells < path.stat().st_size < 1.1 * cells + 20_000
-    chunks = mx.saving._chunks(mx.arrays.Array(shape, "f4"))
+    chunks = mx.pieces.chunks_of(mx.arrays.Array(shape, "f4"))
     assert 4 * math.prod(chunks) <= 1 << 20 and all(c <= max(n, 1) for c, n in zip(chunks, shape))
 
 
@@ -1477,7 +1478,7 @@ def test_exports_over_others(mx, tmp_path, monkeypatch, ending):
     rename = os.rename
     monkeypatch.setattr(os, "replace", interrupted)
     monkeypatch.setattr(os, "rename", lambda a, b: rename(a, b) if b != path or "-1." in a.name else interrupted())
-    monkeypatch.setattr(mx.saving, "_numbers", iter([0, 1]))
+    monkeypatch.setattr(mx.replacing, "_numbers", iter([0, 1]))
     with pytest.raises(KeyboardInterrupt):
         mx.save(new, path, overwrite=True)
     monkeypatch.undo()
@@ -1486,7 +1487,7 @@ def test_exports_over_others(mx, tmp_path, monkeypatch, ending):
     [t.start() for t in threads], [t.join() for t in threads]
     assert np.array_equal(mx.open(path), new) and [p.name for p in tmp_path.iterdir()] == [path.name]
     late = tmp_path / f"late{ending}"
-    monkeypatch.setattr(mx.saving, "_sync", lambda _path: late.write_text("mine"))
+    monkeypatch.setattr(mx.saving, "sync", lambda _path: late.write_text("mine"))
     with pytest.raises(mx.MemextError, match="is there now"):
         mx.save(new, late)
     assert late.read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
@@ -1547,7 +1548,7 @@ def test_what_killed_saves_leave(mx, tmp_path, ending):
     path = tmp_path / f"u{ending}"
     dead = subprocess.Popen(["true"])
     dead.wait()
-    beside = mx.saving._beside(path).name
+    beside = mx.replacing.name_beside(path).name
     own, other = re.sub(rf"-{os.getpid()}-\d+", f"-{dead.pid}-7", beside), re.sub(r"memext-[0-9a-f]+", "memext-00000000", beside)
     names = [own, beside, other, own.replace("memext-", "memext-former-"), own.replace(".u.", ".v."), own + "x"]
     for name in names:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files of arrays, each format as its own library reads it: what is accepted has the values that this library gives, or it is refused.
-A format is a row of the table, and a file of this folder."""
+A format is a row of the one table, and a file of this folder: how it is read, written, and holds coarse copies."""
 from __future__ import annotations
 
 import errno
@@ -8,38 +8,58 @@ import glob
 import os
 import pathlib
 import re
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
-from ..arrays import Array, Store, _refuse, unreadable
-from ..errors import MemextError
-from .hdf5 import hdf5
+from ..arrays import Array, Store
+from ..errors import MemextError, refusal, unreadable
+from .hdf5 import hdf5, pyramid_hdf5, write_hdf5
 from .headers import metaimage, nrrd
 from .netcdf import netcdf
-from .objects import as_array
-from .plain import npy, raw
+from .objects import of_object
+from .plain import npy, raw, write_npy, write_raw
 from .segy import segy
 from .tiff import tiff, tiffs
-from .zarrs import is_zarr, zarr
+from .zarrs import is_own_folder, is_zarr, pyramid_zarr, write_zarr, zarr
 
-__all__ = ["as_array", "open"]
+__all__ = ["FORMATS", "WRITTEN", "as_array", "open"]
 
-_READERS: dict[str, Callable[..., Array]] = {
-    ".npy": npy, ".nhdr": nrrd, ".nrrd": nrrd, ".mhd": metaimage, ".mha": metaimage, ".h5": hdf5, ".hdf5": hdf5, ".hdf": hdf5, ".nc": netcdf,
-    ".nc4": netcdf, ".cdf": netcdf, ".zarr": zarr, ".tif": tiff, ".tiff": tiff, ".sgy": segy, ".segy": segy}
-# What the command goes by, whatever the name is. MetaImage has no mark: one of these words is its first.
-_BEGINNINGS = {rb"\x93NUMPY": npy, rb"NRRD000": nrrd, rb"\x89HDF\r\n\x1a\n": hdf5, rb"(ObjectType|NDims|Comment)[ =]": metaimage}
+class Format(NamedTuple):
+    """read: gives an array of a path, which has one of these endings, or begins so. write, pyramid: write an array, or coarse copies of several, into a
+    path that has one of the endings `written`. is_own_folder: of formats whose arrays are directories, may a new one take the place of this directory?"""
+    endings: tuple[str, ...] = ()
+    read: Callable[..., Array] | None = None
+    beginning: bytes | None = None  # a pattern; what the command goes by, whatever the name is
+    written: tuple[str, ...] = ()
+    write: Callable[..., None] | None = None
+    pyramid: Callable[..., None] | None = None
+    is_own_folder: Callable[[pathlib.Path], bool] | None = None
+
+
+FORMATS = (
+    Format((".npy",), npy, rb"\x93NUMPY", (".npy",), write_npy),
+    Format((".nhdr", ".nrrd"), nrrd, rb"NRRD000"),
+    Format((".mhd", ".mha"), metaimage, rb"(ObjectType|NDims|Comment)[ =]"),  # without a mark: one of these words is its first
+    Format((".h5", ".hdf5", ".hdf"), hdf5, rb"\x89HDF\r\n\x1a\n", (".h5", ".hdf5"), write_hdf5, pyramid_hdf5),
+    Format((".nc", ".nc4", ".cdf"), netcdf),
+    Format((".zarr",), zarr, None, (".zarr",), write_zarr, pyramid_zarr, is_own_folder),
+    Format((".tif", ".tiff"), tiff),
+    Format((".sgy", ".segy"), segy),
+    Format(written=(".raw", ".bin"), write=write_raw),  # which is read where dtype and shape are given
+)
+READ = {ending: f for f in FORMATS for ending in f.endings}
+WRITTEN = {ending: f for f in FORMATS for ending in f.written}
 
 
 def _reader(path: pathlib.Path) -> Callable[..., Array] | None:
     """By the name's ending; files of other endings, and those that are another format, by how they begin."""
-    by_name = _READERS.get(path.suffix.lower())
+    by_name = READ[path.suffix.lower()].read if path.suffix.lower() in READ else None
     if path.is_dir():
         return zarr if by_name is zarr or is_zarr(path) else None
     if not path.is_file():
         return None
     with path.open("rb") as file:
         head = file.read(16)
-    by_head = next((reader for beginning, reader in _BEGINNINGS.items() if re.match(beginning, head)), None)
+    by_head = next((f.read for f in FORMATS if f.beginning is not None and re.match(f.beginning, head)), None)
     return by_name if by_head is None or (by_head is hdf5 and by_name is not None) else by_head
 
 
@@ -58,13 +78,13 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
     if dtype is None and any(c in text for c in "*?[") and not os.path.exists(text):
         paths = sorted(glob.glob(text), key=_in_order)
         if not paths:
-            raise _refuse(f"no file is called {text}", errno.ENOENT)
+            raise refusal(f"no file is called {text}", errno.ENOENT)
         array = _read_by(tiffs, paths, text)
         array.files = [pathlib.Path(p) for p in paths]
     else:
         found = pathlib.Path(text)
         if not found.exists():
-            raise _refuse(f"{found} is not there", errno.ENOENT)
+            raise refusal(f"{found} is not there", errno.ENOENT)
         reader = None if dtype is not None or shape is not None else _reader(found)
         if dtype is not None or shape is not None:
             array = raw(found, dtype, shape, offset)
@@ -74,7 +94,7 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
             store = Store(found)
             return store if dataset is None else store[dataset]
     if array.ndim != 3:
-        raise _refuse(f"{text} has {array.ndim} dimensions: grids have three, z, y, x")
+        raise refusal(f"{text} has {array.ndim} dimensions: grids have three, z, y, x")
     return array
 
 
@@ -85,8 +105,13 @@ def _read_by(reader: Callable[..., Array], what: Any, *more: Any, **options: Any
     except MemextError as error:
         if os.path.basename(shown) in str(error):
             raise
-        raise _refuse(f"{shown}: {error}", error.errno or errno.EINVAL) from None
+        raise refusal(f"{shown}: {error}", error.errno or errno.EINVAL) from None
     except MemoryError:
         raise
     except Exception as error:
         raise unreadable(shown, error) from error
+
+
+def as_array(value: Any, name: str) -> Array:
+    """Any three-dimensional array as one of ours; a path is that of a file."""
+    return open(value) if isinstance(value, (str, bytes, os.PathLike)) else of_object(value, name)

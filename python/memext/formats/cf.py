@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import ObjectArray, Turned, _refuse
+from ..arrays import ObjectArray, Turned, check_mask
+from ..errors import refusal
 
 PACKED = ("scale_factor", "add_offset")
 MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range")
@@ -28,7 +29,7 @@ class Cells:
         self.name, self.path, self.stored = name, path, np.dtype(stored)
         if self.stored.kind not in "biuf":
             if any(key in attributes for key in KEYS):
-                raise _refuse(f"{path}: {name} has cells of {self.stored} with {next(k for k in KEYS if k in attributes)}: real numbers are needed")
+                raise refusal(f"{path}: {name} has cells of {self.stored} with {next(k for k in KEYS if k in attributes)}: real numbers are needed")
             attributes, default_fill = {}, False
         self.unsigned = self._unsigned(attributes)
         self.raw = np.dtype(self.stored.str.replace("i", "u")) if self.unsigned else self.stored
@@ -49,7 +50,7 @@ class Cells:
         value = attributes["_Unsigned"]
         text = (value.decode("latin1") if isinstance(value, bytes) else str(value)).lower()
         if text not in ("true", "false") or self.stored.kind not in "iu" or (text == "false" and self.stored.kind == "u"):
-            raise _refuse(f"{self.path}: {self.name} has cells of {self.stored.name} and _Unsigned = {value!r}: true or false for signed whole numbers is needed")
+            raise refusal(f"{self.path}: {self.name} has cells of {self.stored.name} and _Unsigned = {value!r}: true or false for signed whole numbers is needed")
         return text == "true" and self.stored.kind == "i"
 
     def _numbers(self, attributes: dict[str, Any], key: str) -> np.ndarray:
@@ -62,7 +63,7 @@ class Cells:
             numbers = np.asarray([None])
         if numbers.dtype.kind not in "biuf":
             text = value.decode("latin1") if isinstance(value, bytes) else str(value)
-            raise _refuse(f"{self.path}: the attribute {key} of {self.name} is '{text[:80]}', which is no number: write it as one")
+            raise refusal(f"{self.path}: the attribute {key} of {self.name} is '{text[:80]}', which is no number: write it as one")
         return numbers
 
     def _one(self, attributes: dict[str, Any], key: str) -> Any:
@@ -70,7 +71,7 @@ class Cells:
         if key not in attributes:
             return None
         if numbers.size != 1 or not np.isfinite(numbers[0]):
-            raise _refuse(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: one number is needed")
+            raise refusal(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: one number is needed")
         return numbers[0]
 
     def _in_type(self, number: Any) -> Any:
@@ -102,9 +103,9 @@ class Cells:
             if key not in attributes:
                 continue
             if numbers.size != count or np.isnan(numbers.astype("f8")).any():
-                raise _refuse(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: {'one number is' if count == 1 else 'two numbers are'} needed")
+                raise refusal(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: {'one number is' if count == 1 else 'two numbers are'} needed")
             if packed and numbers.dtype.kind == "f" and self.raw.kind != "f":
-                raise _refuse(f"{self.path}: {self.name} is packed in {self.stored.name}, and {key} is of {numbers.dtype.name}: it has to be of the packed type")
+                raise refusal(f"{self.path}: {self.name} is packed in {self.stored.name}, and {key} is of {numbers.dtype.name}: it has to be of the packed type")
             for i, number in enumerate(numbers if count == 2 else [numbers[0]] if key == "valid_min" else [None, numbers[0]]):
                 if number is not None:
                     more = [n for n in (limits[i], number) if n is not None]
@@ -153,7 +154,7 @@ class Cells:
     def _refuse_where(self, missing: np.ndarray, what: str, first: int, step: int) -> None:
         if missing.any():
             plane = first + int(np.argwhere(missing)[0][0]) * step
-            raise _refuse(f"{self.path}: {self.name} has {int(missing.sum())} cells without a value ({what}) from plane {plane} on: fill them in a copy")
+            raise refusal(f"{self.path}: {self.name} has {int(missing.sum())} cells without a value ({what}) from plane {plane} on: fill them in a copy")
 
 
 def _outside(stored: np.ndarray, limit: Any, side: int) -> np.ndarray:
@@ -182,7 +183,6 @@ class Decoded:
         found = self.source[key if self.index is None else (self.index, *key)]
         found = np.asanyarray(found.compute() if hasattr(found, "compute") else found)
         if isinstance(found, np.ma.MaskedArray):
-            from ..arrays import check_mask
             check_mask(found, self.cells.name, key[0])
             found = found.data
         return self.cells.values(found, key[0].start, key[0].step)
@@ -200,7 +200,7 @@ def order_of(names: Any, axes: Any, what: str) -> tuple[int, ...] | None:
         return None
     if len(known) == 3:
         return tuple(letters.index(letter) for letter in "zyx")
-    raise _refuse(f"{what} has the dimensions {', '.join(names)}, and a grid z, y, x: turn it (xarray: a.transpose(...)), and name all of them")
+    raise refusal(f"{what} has the dimensions {', '.join(names)}, and a grid z, y, x: turn it (xarray: a.transpose(...)), and name all of them")
 
 
 def _letter(name: str, axis: Any) -> str | None:

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, RawArray, _refuse
+from ..arrays import Array, RawArray
+from ..coarse import chunks_of_shape, fill
+from ..errors import refusal
+from ..pieces import chunks_of, groups
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .modules import choose, module
 
@@ -87,7 +90,7 @@ def check_written(data: Any, name: str, path: pathlib.Path, cells: Cells) -> Non
     if data.is_virtual or plist.get_external_count() > 0 or data.size == 0:
         return
     if data.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
-        raise _refuse(f"{path}: {name} was made, but nothing was ever written to it: it has no cells")
+        raise refusal(f"{path}: {name} was made, but nothing was ever written to it: it has no cells")
     if data.chunks is None or (fill := fill_of(data)) is None or any(f == fill or (f != f and fill != fill) for f in cells.fills):
         return  # what cells say is looked at when they are read
     all_of_them = int(np.prod([-(-n // c) for n, c in zip(data.shape, data.chunks)], dtype=object))
@@ -108,14 +111,14 @@ def unwritten(what: str, missing: int, all_of_them: int, fill: Any) -> None:
         return
     text = f"{what}: {missing} of {all_of_them} chunks were never written"
     if fill is None or fill != fill:
-        raise _refuse(f"{text}, and their cells have no value: fill them in a copy")
+        raise refusal(f"{text}, and their cells have no value: fill them in a copy")
     warnings.warn(f"{text}: their cells are the fill value {fill}", stacklevel=5)
 
 
 def check_sources(data: Any, name: str, path: pathlib.Path, depth: int = 0) -> None:
     """Files that a dataset is made of: what is not there reads as its fill value, and what is cut short as 0, without an error."""
     if depth > 8:
-        raise _refuse(f"{path}: {name} is made of itself: its virtual sources name one another")
+        raise refusal(f"{path}: {name} is made of itself: its virtual sources name one another")
     if data.is_virtual:
         for source in data.virtual_sources():
             _check_virtual(data, name, path, source.file_name, source.dset_name, depth)
@@ -127,20 +130,20 @@ def check_sources(data: Any, name: str, path: pathlib.Path, depth: int = 0) -> N
         cells = pathlib.Path(prefix) / os.fsdecode(file)
         whole = count >= 2**63  # H5F_UNLIMITED
         if not cells.is_file() or (not whole and cells.stat().st_size < offset + count):
-            raise _refuse(f"{path}: {name} has its cells in {cells}, which is {'shorter than it says' if cells.is_file() else 'not there'}")
+            raise refusal(f"{path}: {name} has its cells in {cells}, which is {'shorter than it says' if cells.is_file() else 'not there'}")
 
 
 def _check_virtual(data: Any, name: str, path: pathlib.Path, file_name: str, dataset: str, depth: int) -> None:
     import h5py
     if "%" in file_name.replace("%%", "") or "%" in dataset.replace("%%", ""):
-        raise _refuse(f"{path}: {name} is made of a series of datasets, {file_name}:{dataset}, of which nobody says how many there are: copy it into one")
+        raise refusal(f"{path}: {name} is made of a series of datasets, {file_name}:{dataset}, of which nobody says how many there are: copy it into one")
     file_name, dataset = file_name.replace("%%", "%"), dataset.replace("%%", "%")
     here = file_name in (".", "")
     prefix = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(path.parent.absolute()))
     places = [path] if here else [p / file_name for p in ((pathlib.Path(prefix),) if prefix else (path.parent, pathlib.Path()))]
     found = next((p for p in places if p.is_file()), None)
     if found is None:
-        raise _refuse(f"{path}: {name} is made of {file_name}:{dataset}, and there is no file {places[0]}")
+        raise refusal(f"{path}: {name} is made of {file_name}:{dataset}, and there is no file {places[0]}")
     if here:
         _check_source(data.file, dataset, name, path, path, depth)
         return
@@ -152,6 +155,22 @@ def _check_source(file: Any, dataset: str, name: str, path: pathlib.Path, found:
     import h5py
     source = file.get(dataset)
     if not isinstance(source, h5py.Dataset):
-        raise _refuse(f"{path}: {name} is made of {found}:{dataset}, and there is no such dataset")
+        raise refusal(f"{path}: {name} is made of {found}:{dataset}, and there is no such dataset")
     check_sources(source, dataset, found, depth + 1)
     check_written(source, dataset, found, Cells(source.dtype, {}, dataset, found))
+
+
+def write_hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    h5py = module("h5py", path)
+    options.setdefault("chunks", chunks_of(array) if array.size else None)
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset(dataset or array.name, array.shape, array.dtype, **options)
+        for box, cells in groups(array, data.chunks[:2] if data.chunks else (1, 1)):
+            data[box] = cells
+
+
+def pyramid_hdf5(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
+    with module("h5py", path).File(path, "w") as file:
+        for field, array in arrays.items():
+            group = file.create_group(field)
+            fill(lambda name, shape, dtype, group=group: group.create_dataset(name, shape, dtype, chunks=chunks_of_shape(shape, dtype)), array, levels)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, RawArray, _refuse
+from ..arrays import Array, RawArray
+from ..errors import refusal
 from .cf import Cells, array_of, order_of
 from .plain import check_length
 
@@ -38,28 +39,28 @@ _SEVERAL = re.compile(r"%[0-9]*d.*[ \t][-+]?[0-9]+[ \t]+[-+]?[0-9]+([ \t]+[-+]?[
 def _extents(words: str, what: str, path: pathlib.Path) -> tuple[int, ...]:
     numbers = [int(word) for word in words.split()] if re.fullmatch(r"[0-9+\- \t]+", words) and re.fullmatch(r"([-+]?[0-9]+[ \t]*)+", words) else []
     if len(numbers) != 3 or min(numbers, default=0) < 1:
-        raise _refuse(f"{path}: {what} '{words}' are not 3 positive whole numbers: an array of 3 dimensions is needed")
+        raise refusal(f"{path}: {what} '{words}' are not 3 positive whole numbers: an array of 3 dimensions is needed")
     return tuple(numbers[::-1])
 
 
 def _whole(header: dict[str, str], key: str, least: int, path: pathlib.Path) -> int:
     text = header.get(key, "0")
     if not re.fullmatch(r"[-+]?[0-9]+", text) or int(text) < least:
-        raise _refuse(f"{path}: {key} '{text}' is no whole number from {least} on")
+        raise refusal(f"{path}: {key} '{text}' is no whole number from {least} on")
     return int(text)
 
 
 def _take(header: dict[str, str], key: str, value: str, path: pathlib.Path) -> None:
     if key in header:
-        raise _refuse(f"{path}: its header says '{key}' twice: leave one of them out")
+        raise refusal(f"{path}: its header says '{key}' twice: leave one of them out")
     header[key] = value
 
 
 def _cells(path: pathlib.Path, data: pathlib.Path, begin: int, shape: tuple[int, ...], dtype: np.dtype, skip: int, lines: int = 0) -> RawArray:
     if not data.exists():
-        raise _refuse(f"{path} says that its cells are in {data}: No such file or directory")
+        raise refusal(f"{path} says that its cells are in {data}: No such file or directory")
     if not data.is_file():
-        raise _refuse(f"{path} says that its cells are in {data}, which is no regular file")
+        raise refusal(f"{path} says that its cells are in {data}, which is no regular file")
     if lines > 0:
         begin = _behind(data, begin, lines)
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -73,7 +74,7 @@ def _behind(data: pathlib.Path, at: int, lines: int) -> int:
             file.seek(at)
             piece = file.read(1 << 16)
             if not piece:
-                raise _refuse(f"{data} has fewer lines than its header skips")
+                raise refusal(f"{data} has fewer lines than its header skips")
             end = 0
             while lines > 0 and (found := piece.find(b"\n", end)) >= 0:
                 end, lines = found + 1, lines - 1
@@ -88,34 +89,34 @@ def nrrd(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     with path.open("rb") as file:
         first = file.readline(64).rstrip(b"\r\n")
         if not re.fullmatch(rb"NRRD000[1-5]", first):
-            raise _refuse(f"{path} is no NRRD file of version 1 to 5")
+            raise refusal(f"{path} is no NRRD file of version 1 to 5")
         line = b""
         while (line := file.readline(_MOST_LINE_BYTES)) not in (b"", b"\n", b"\r\n"):
             _nrrd_line(line.decode("latin1").rstrip("\r\n"), header, pairs, path)
         begin, attached = file.tell(), line != b""
     for key in pairs & (_NRRD_FIELDS - {"labels"}):
-        raise _refuse(f"{path}: '{key}:=' is a pair of the user's, and a field of its name says how cells are read: write '{key}: ...'")
+        raise refusal(f"{path}: '{key}:=' is a pair of the user's, and a field of its name says how cells are read: write '{key}: ...'")
     _only_one(path, dataset)
     for key in ("type", "sizes", "encoding"):
         if key not in header:
-            raise _refuse(f"{path}: its header lacks the {key}")
+            raise refusal(f"{path}: its header lacks the {key}")
     if header["encoding"].lower() != "raw":
-        raise _refuse(f"{path} is encoded as '{header['encoding']}': only raw cells can be read in place; convert it (unu save -e raw)")
+        raise refusal(f"{path} is encoded as '{header['encoding']}': only raw cells can be read in place; convert it (unu save -e raw)")
     if header.get("dimension", "3") != "3":
-        raise _refuse(f"{path} has {header['dimension']} dimensions: 3 are needed")
+        raise refusal(f"{path} has {header['dimension']} dimensions: 3 are needed")
     kind = _NRRD_TYPES.get(header["type"].lower())
     if kind is None:
-        raise _refuse(f"{path}: the type '{header['type']}' is not known: convert it")
+        raise refusal(f"{path}: the type '{header['type']}' is not known: convert it")
     shape = _extents(header["sizes"], "the sizes", path)
     order = header.get("endian", "").lower()
     if order not in ("little", "big") and ("endian" in header or np.dtype(kind).itemsize > 1):
-        raise _refuse(f"{path}: its byte order '{order}' is neither little nor big" if order else
+        raise refusal(f"{path}: its byte order '{order}' is neither little nor big" if order else
                       f"{path}: its header does not say the byte order (endian: little)")
     detached = header.get("data file")
     if detached is not None and (not detached or detached.startswith("LIST") or _SEVERAL.search(detached)):
-        raise _refuse(f"{path} has its cells in several files ({detached}); put them into one")
+        raise refusal(f"{path} has its cells in several files ({detached}); put them into one")
     if detached is None and not attached:
-        raise _refuse(f"{path}: its header neither ends with an empty line, with cells behind, nor names their file")
+        raise refusal(f"{path}: its header neither ends with an empty line, with cells behind, nor names their file")
     lines, skip = _whole(header, "line skip", 0, path), _whole(header, "byte skip", -1, path)
     array = _cells(path, path.parent / detached if detached else path, 0 if detached else begin, shape,
                    np.dtype((">" if order == "big" else "<") + kind), skip, lines)
@@ -134,7 +135,7 @@ def _nrrd_line(text: str, header: dict[str, str], pairs: set[str], path: pathlib
         return
     if not colon or key not in _NRRD_FIELDS | _NRRD_OTHERS:
         shown = re.match("[ -~]{0,80}", text)[0]  # type: ignore[index]  # cells may have been taken for a line
-        raise _refuse(f"{path}: its header has the line '{shown}', which is no field of NRRD: 'field: value' or 'key:=value' is needed")
+        raise refusal(f"{path}: its header has the line '{shown}', which is no field of NRRD: 'field: value' or 'key:=value' is needed")
     if key in _NRRD_FIELDS:
         _take(header, key, value.strip(" \t"), path)
 
@@ -157,33 +158,33 @@ def metaimage(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array
             key, equals, value = text.partition("=")
             key = key.strip(" \t")
             if text and (not equals or ":" in key):
-                raise _refuse(f"{path} is no MetaImage: a line of its header has no '='")
+                raise refusal(f"{path} is no MetaImage: a line of its header has no '='")
             if key in _META_KEYS:
                 _take(header, key, value.strip(" \t"), path)
         begin = file.tell()
     _only_one(path, dataset)
     for key, means in (("CompressedData", "is compressed: only raw cells can be read in place; convert it"), ("BinaryData", "has its cells as text; write them as binary data")):
         if _truth(header, key, "False" if key == "CompressedData" else "True", path) == (key == "CompressedData"):
-            raise _refuse(f"{path} {means} ({key} = {header[key]})")
+            raise refusal(f"{path} {means} ({key} = {header[key]})")
     for key in ("ElementDataFile", "ElementType", "DimSize"):
         if key not in header:
-            raise _refuse(f"{path}: its header lacks {key}: it names no {key}")
+            raise refusal(f"{path}: its header lacks {key}: it names no {key}")
     if header.get("NDims", "3") != "3":
-        raise _refuse(f"{path} has {header['NDims']} dimensions; a grid has 3")
+        raise refusal(f"{path} has {header['NDims']} dimensions; a grid has 3")
     if header.get("ElementNumberOfChannels", "1") != "1":
-        raise _refuse(f"{path} has {header['ElementNumberOfChannels']} numbers a cell (ElementNumberOfChannels); write each to a file of its own")
+        raise refusal(f"{path} has {header['ElementNumberOfChannels']} numbers a cell (ElementNumberOfChannels); write each to a file of its own")
     kind = _META_TYPES.get(header["ElementType"])
     if kind is None:
-        raise _refuse(f"{path} has elements {header['ElementType']}: {', '.join(_META_TYPES)} are known")
+        raise refusal(f"{path} has elements {header['ElementType']}: {', '.join(_META_TYPES)} are known")
     orders = {_truth(header, key, "False", path) for key in ("BinaryDataByteOrderMSB", "ElementByteOrderMSB") if key in header}
     if len(orders) > 1:
-        raise _refuse(f"{path}: BinaryDataByteOrderMSB and ElementByteOrderMSB say different byte orders: leave one of them out")
+        raise refusal(f"{path}: BinaryDataByteOrderMSB and ElementByteOrderMSB say different byte orders: leave one of them out")
     name, skip = header["ElementDataFile"], _whole(header, "HeaderSize", -1, path)
     if not name or name.upper().startswith("LIST") or _SEVERAL.search(name):
-        raise _refuse(f"{path} has its cells in several files ({name}); put them into one")
+        raise refusal(f"{path} has its cells in several files ({name}); put them into one")
     local = name in ("LOCAL", "Local", "local")
     if local and skip > 0:
-        raise _refuse(f"{path}: HeaderSize = {skip} with cells behind the header: readers count it from different places; leave it out")
+        raise refusal(f"{path}: HeaderSize = {skip} with cells behind the header: readers count it from different places; leave it out")
     return _cells(path, path if local else path.parent / name, begin if local else 0, _extents(header["DimSize"], "the sizes (DimSize)", path),
                   np.dtype((">" if True in orders else "<") + kind), skip)
 
@@ -191,10 +192,10 @@ def metaimage(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array
 def _truth(header: dict[str, str], key: str, default: str, path: pathlib.Path) -> bool:
     text = header.get(key, default).lower()
     if text not in ("true", "1", "false", "0"):
-        raise _refuse(f"{path}: {key} = {header[key]} is neither True nor False")
+        raise refusal(f"{path}: {key} = {header[key]} is neither True nor False")
     return text in ("true", "1")
 
 
 def _only_one(path: pathlib.Path, dataset: str | None) -> None:
     if dataset is not None:
-        raise _refuse(f"{path} is one array and has none that is called {dataset}: leave the name out")
+        raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")

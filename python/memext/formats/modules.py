@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from ..arrays import _refuse
+from ..errors import refusal
 
 
 def module(name: str, what: Any) -> Any:
     try:
         return __import__(name)
     except ImportError:
-        raise _refuse(f"{what} is read by the package {name}, which is not installed: pip install {name}", errno.ENOTSUP) from None
+        raise refusal(f"{what} is read by the package {name}, which is not installed: pip install {name}", errno.ENOTSUP) from None
 
 
 def choose(names: list[str], wanted: str | None, path: Any) -> str:
@@ -20,4 +20,4 @@ def choose(names: list[str], wanted: str | None, path: Any) -> str:
         return wanted.strip("/")
     if wanted is None and len(names) == 1:
         return names[0]
-    raise _refuse(f"{path} has the arrays {', '.join(names) or '(none of three dimensions)'}: name one of them, open(path, NAME)")
+    raise refusal(f"{path} has the arrays {', '.join(names) or '(none of three dimensions)'}: name one of them, open(path, NAME)")

@@ -6,7 +6,8 @@ import errno
 import pathlib
 from typing import Any, NamedTuple
 
-from ..arrays import Array, RawArray, _refuse
+from ..arrays import Array, RawArray
+from ..errors import refusal
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .hdf5 import attributes_of, check_sources, check_written, dimensions_of, filled, raw_dataset
 from .modules import choose, module
@@ -27,7 +28,7 @@ def netcdf(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     try:
         file, variables = _open(path)
     except OSError as error:
-        raise _refuse(f"{path} cannot be read as NetCDF: {error}", error.errno if error.errno and error.errno > 0 else errno.EINVAL) from None
+        raise refusal(f"{path} cannot be read as NetCDF: {error}", error.errno if error.errno and error.errno > 0 else errno.EINVAL) from None
     try:
         return _found(file, variables, path, dataset)
     except BaseException:
@@ -44,14 +45,14 @@ def _found(file: Any, variables: dict[str, _Variable], path: pathlib.Path, datas
     if wanted in ranks and ranks[wanted] == 4 and index is None:
         steps = variables[wanted].source.shape[0]
         if steps != 1:
-            raise _refuse(f"{path}: {wanted} has four dimensions: name one of its {steps} steps, open(path, '{wanted}[0]')")
+            raise refusal(f"{path}: {wanted} has four dimensions: name one of its {steps} steps, open(path, '{wanted}[0]')")
         index = 0
     if index is None:
         name = choose([n for n, rank in ranks.items() if rank == 3], wanted, path)
     else:
         name = choose([n for n, rank in ranks.items() if rank == 4], wanted, path)
         if not 0 <= index < variables[name].source.shape[0]:
-            raise _refuse(f"{path}: {dataset}: {name} has steps 0 to {variables[name].source.shape[0] - 1}")
+            raise refusal(f"{path}: {dataset}: {name} has steps 0 to {variables[name].source.shape[0] - 1}")
     v = variables[name]
     cells = Cells(v.source.dtype, v.attributes, name, path, True, _is_filled(path, name) if v.filled is None else v.filled)
     order = order_of(v.names[-3:], v.axes[-3:], f"{path}: {name}")
@@ -70,7 +71,7 @@ def _open(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:
             pass
     h5py = module("h5py", path)
     if not h5py.is_hdf5(path):
-        raise _refuse(f"{path} is no NetCDF4 file but an older one, which the package netCDF4 reads: pip install netCDF4", errno.ENOTSUP) from None
+        raise refusal(f"{path} is no NetCDF4 file but an older one, which the package netCDF4 reads: pip install netCDF4", errno.ENOTSUP) from None
     file = h5py.File(path, "r")
     found: dict[str, _Variable] = {}
 

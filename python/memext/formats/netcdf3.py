@@ -9,7 +9,7 @@ import pathlib
 import struct
 from typing import Any, BinaryIO
 
-from ..arrays import _refuse
+from ..errors import refusal
 
 _TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8, 7: 1, 8: 2, 9: 4, 10: 8, 11: 8}
 
@@ -70,4 +70,4 @@ def check_classic(path: pathlib.Path) -> None:
         end: Any = _Header(file, head[3]).end()
     there = path.stat().st_size
     if there < end:
-        raise _refuse(f"{path} has {there} bytes, and its header promises {end}: it is cut short", errno.EIO)
+        raise refusal(f"{path} has {there} bytes, and its header promises {end}: it is cut short", errno.EIO)

@@ -2,36 +2,33 @@
 """Arrays of other libraries as ours: numpy's, dask's, xarray's, and whatever has shape, dtype and slices."""
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, ObjectArray, _refuse, check_mask
+from ..arrays import Array, ObjectArray, check_mask
+from ..errors import refusal
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 
 
-def as_array(value: Any, name: str) -> Array:
+def of_object(value: Any, name: str) -> Array:
     """Any three-dimensional array as one of ours."""
     if isinstance(value, Array):
         return value
-    if isinstance(value, (str, bytes, os.PathLike)):
-        from . import open
-        return open(value)
     if hasattr(value, "data_vars"):
-        raise _refuse(f"{name} is a dataset of {', '.join(map(str, value.data_vars))}: name one of them")
+        raise refusal(f"{name} is a dataset of {', '.join(map(str, value.data_vars))}: name one of them")
     if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
         try:
             value = np.asarray(value)
         except (ValueError, TypeError) as error:
-            raise _refuse(f"{name} is no array: {error}") from error
+            raise refusal(f"{name} is no array: {error}") from error
     if isinstance(value, np.ma.MaskedArray) and value.ndim == 3:
         check_mask(value, name, slice(0, len(value), 1))
         value = value.data
     if len(value.shape) != 3:
-        raise _refuse(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x")
+        raise refusal(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x")
     if any(n != n for n in value.shape):
-        raise _refuse(f"{name} has an extent that is not known yet: compute its chunks' sizes (dask: a.compute_chunk_sizes())")
+        raise refusal(f"{name} has an extent that is not known yet: compute its chunks' sizes (dask: a.compute_chunk_sizes())")
     return _of_xarray(value, name) if hasattr(value, "dims") and hasattr(value, "variable") else ObjectArray(value, name)
 
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, ObjectArray, RawArray, Turned, _refuse
+from ..arrays import Array, ObjectArray, RawArray, Turned
+from ..errors import MemextError, refusal
+from ..pieces import groups
 
 
 def check_length(array: RawArray) -> RawArray:
     there = os.stat(array.path).st_size - array.offset
     if there < array.nbytes:
-        raise _refuse(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on; {array.shape} cells of {array.dtype.name} are "
+        raise refusal(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on; {array.shape} cells of {array.dtype.name} are "
                       f"{array.nbytes}", errno.EIO)
     return array
 
@@ -24,7 +26,7 @@ def check_length(array: RawArray) -> RawArray:
 def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     """numpy reads the header."""
     if dataset is not None:
-        raise _refuse(f"{path} is one array and has none that is called {dataset}: leave the name out")
+        raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")
     try:
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)
@@ -34,13 +36,13 @@ def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
             shape, turned, dtype = (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
             offset = file.tell()
     except (ValueError, EOFError) as error:
-        raise _refuse(f"{path} is no whole .npy file of numbers: {' '.join(str(error).split())}") from None
+        raise refusal(f"{path} is no whole .npy file of numbers: {' '.join(str(error).split())}") from None
     if dtype.hasobject:
-        raise _refuse(f"{path} is no whole .npy file of numbers: its cells are objects of Python")
+        raise refusal(f"{path} is no whole .npy file of numbers: its cells are objects of Python")
     if len(shape) != 3:
-        raise _refuse(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: grids have three, z, y, x")
+        raise refusal(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: grids have three, z, y, x")
     if min(shape) < 0:
-        raise _refuse(f"{path} is no whole .npy file of numbers: it has an extent of {min(shape)}")
+        raise refusal(f"{path} is no whole .npy file of numbers: it has an extent of {min(shape)}")
     if not turned:
         return check_length(RawArray(path, shape, dtype, offset))
     stored = check_length(RawArray(path, shape[::-1], dtype, offset))
@@ -49,12 +51,33 @@ def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
 
 def raw(path: pathlib.Path, dtype: Any = None, shape: Any = None, offset: int = 0, **_: Any) -> Array:
     if dtype is None or shape is None:
-        raise _refuse(f"{path} says nothing of what it holds: open it with dtype and shape=(nz, ny, nx), and offset if cells do not begin "
+        raise refusal(f"{path} says nothing of what it holds: open it with dtype and shape=(nz, ny, nx), and offset if cells do not begin "
                       "with it")
     try:
         numbers, kind, begin = [operator.index(n) for n in shape], np.dtype(dtype), operator.index(offset)
     except TypeError as error:
-        raise _refuse(f"{path}: dtype={dtype!r}, shape={shape!r}, offset={offset!r}: {error}") from None
+        raise refusal(f"{path}: dtype={dtype!r}, shape={shape!r}, offset={offset!r}: {error}") from None
     if len(numbers) != 3 or min(numbers) < 0 or begin < 0:
-        raise _refuse(f"{path}: shape={shape!r}, offset={offset!r}: (nz, ny, nx) and bytes, none of them below 0, are needed")
+        raise refusal(f"{path}: shape={shape!r}, offset={offset!r}: (nz, ny, nx) and bytes, none of them below 0, are needed")
     return check_length(RawArray(path, tuple(numbers), kind, begin))
+
+
+def no_options(path: pathlib.Path, options: dict[str, Any]) -> None:
+    if options:
+        raise MemextError(f"{path}: {', '.join(options)}: {path.suffix} files take no options; .h5 and .zarr do", errno.EINVAL)
+
+
+def write_npy(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    no_options(path, options)
+    with path.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for _box, cells in groups(array):
+            file.write(memoryview(np.ascontiguousarray(cells)).cast("B"))
+
+
+def write_raw(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    no_options(path, options)
+    with path.open("wb") as file:
+        for _box, cells in groups(array):
+            file.write(memoryview(np.ascontiguousarray(cells)).cast("B"))

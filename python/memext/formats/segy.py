@@ -5,7 +5,8 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-from ..arrays import Array, PagesArray, _refuse
+from ..arrays import Array, PagesArray
+from ..errors import refusal
 from .modules import module
 
 
@@ -13,6 +14,6 @@ def segy(path: pathlib.Path, **_: Any) -> Array:
     """A cube: z are inlines, y crosslines, x samples."""
     file = module("segyio", path).open(str(path))
     if len(file.offsets) != 1:
-        raise _refuse(f"{path} has {len(file.offsets)} offsets for each inline and crossline: stack it, or write one offset into a file of its own")
+        raise refusal(f"{path} has {len(file.offsets)} offsets for each inline and crossline: stack it, or write one offset into a file of its own")
     lines = list(file.ilines)
     return PagesArray((len(lines), len(file.xlines), len(file.samples)), file.dtype, lambda z: file.iline[lines[z]], path.name, path)

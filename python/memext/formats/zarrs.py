@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
+import math
+import os
 import pathlib
 import struct
 import warnings
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable
 
 import numpy as np
 
-from ..arrays import Array, _refuse
+from ..arrays import Array
+from ..coarse import chunks_of_shape, fill
+from ..errors import refusal
+from ..pieces import GROUP_BYTES, Box, boxes, chunks_of, is_plain
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .modules import choose, module
 
@@ -20,11 +28,16 @@ def is_zarr(path: pathlib.Path) -> bool:
     return any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
+def is_own_folder(path: pathlib.Path) -> bool:
+    """May a new array take its place?"""
+    return is_zarr(path) or not any(path.iterdir())
+
+
 def zarr(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     data = module("zarr", path).open(str(path), mode="r")
     if hasattr(data, "shape"):
         if dataset is not None:
-            raise _refuse(f"{path} is one array and has none that is called {dataset}: leave the name out")
+            raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")
         return _array(data, path.name, path, None)
     names: list[str] = []
 
@@ -110,7 +123,7 @@ class _Chunks:
             return
         text = f"{self.what}: chunk {'.'.join(map(str, missing[0]))} and {len(missing) - 1} more" if len(missing) > 1 else f"{self.what}: chunk {'.'.join(map(str, missing[0]))}"
         if self.fill is None or self.fill != self.fill:
-            raise _refuse(f"{text} were never written, and their cells have no value: fill them in a copy")
+            raise refusal(f"{text} were never written, and their cells have no value: fill them in a copy")
         self.told = True
         warnings.warn(f"{text} were never written: their cells are the fill value {self.fill}", stacklevel=4)
 
@@ -131,7 +144,7 @@ class _Chunks:
             head = opened.read(16)
         promised = struct.unpack("<I", head[12:])[0] if len(head) == 16 else 16
         if (there := file.stat().st_size) < promised:
-            raise _refuse(f"{self.what}: chunk {'.'.join(map(str, at))} cannot be read: it has {there} bytes of {promised}, and is cut short")
+            raise refusal(f"{self.what}: chunk {'.'.join(map(str, at))} cannot be read: it has {there} bytes of {promised}, and is cut short")
 
 
 def _shard_index(data: Any) -> tuple[tuple[int, ...], Callable[[pathlib.Path], Any]] | None:
@@ -169,3 +182,71 @@ def chunk_files(data: Any, path: pathlib.Path) -> Callable[[tuple[int, ...]], pa
     if hasattr(data, "metadata"):
         return lambda at: path / data.path / data.metadata.encode_chunk_key(at)
     return lambda at: path / data._chunk_key(at)
+
+
+def all_chunks(zarr: Any) -> Any:
+    """Chunks of nothing but the fill value are written too, as zarr 2 does: one that is not there was lost."""
+    return zarr.config.set({"array.write_empty_chunks": True}) if hasattr(zarr, "config") else contextlib.nullcontext()
+
+
+def write_zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+    zarr = module("zarr", path)
+    options.setdefault("chunks", chunks_of(array))
+    with all_chunks(zarr):
+        if dataset is None:
+            data = zarr.open(str(path), mode="w", shape=array.shape, dtype=array.dtype, **options)
+        else:
+            data = zarr.open_group(str(path), mode="w").create(name=dataset, shape=array.shape, dtype=array.dtype, **options)
+    pieces = getattr(data, "shards", None) or data.chunks  # files: no two threads write one
+    file_of = chunk_files(data, path)
+
+    def put(box: Box, cells: np.ndarray | None = None) -> None:
+        data[box] = array.read(*box) if cells is None else cells
+        for at in itertools.product(*(range(s.start // n, -(-s.stop // n)) for s, n in zip(box, pieces))):
+            _begin_to_write(file_of(at))
+
+    # Reading, compressing and writing side by side: zarr itself waits at the end of what it is given until the last chunk is written.
+    # What is under way is bounded in bytes too: the two groups that other formats have in hand, for each thread where all of them read; one that is
+    # larger, of deep chunks of large planes, goes alone.
+    threads, alone = min(8, len(os.sched_getaffinity(0))) + 1, is_plain(array)
+    most_bytes, held_bytes = 2 * GROUP_BYTES * (threads if alone else 1), 0
+    under_way: deque[tuple[int, Future]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for box in boxes(array, pieces[:2], GROUP_BYTES // 2):
+            more_bytes = array.dtype.itemsize * math.prod(s.stop - s.start for s in box)
+            while under_way and (len(under_way) == threads or held_bytes + more_bytes > most_bytes):
+                count, done = under_way.popleft()
+                done.result()
+                held_bytes -= count
+            under_way.append((more_bytes, pool.submit(put, box, None if alone else array.read(*box))))
+            held_bytes += more_bytes
+        for _count, one in under_way:
+            one.result()
+
+
+def _begin_to_write(path: pathlib.Path) -> None:
+    """The kernel begins to write what it holds of a file and does not wait, so that little is left for fsync at the end. Chunks of nothing but the
+    fill value have no file."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def pyramid_zarr(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
+    """A group for each field that says of itself what OME-NGFF 0.4 wants: https://ngff.openmicroscopy.org/0.4/#multiscale-md"""
+    zarr = module("zarr", path)
+    new = int(zarr.__version__.split(".")[0]) > 2
+    root = zarr.open_group(str(path), mode="w", **({"zarr_format": 2} if new else {}))
+    for field, array in arrays.items():
+        group = root.create_group(field)
+
+        def make(name: str, shape: tuple[int, ...], dtype: np.dtype, group: Any = group) -> Any:
+            if new:
+                with all_chunks(zarr):
+                    return group.create_array(name, shape=shape, dtype=dtype, chunks=chunks_of_shape(shape, dtype), chunk_key_encoding={"name": "v2", "separator": "/"})
+            return group.create(name=name, shape=shape, dtype=dtype, chunks=chunks_of_shape(shape, dtype), dimension_separator="/")
+        fill(make, array, levels)
+        datasets = [{"path": f"{2**k}x", "coordinateTransformations": [{"type": "scale", "scale": [float(2**k)] * 3},
+                                                                       {"type": "translation", "translation": [(2**k - 1) / 2] * 3}]}
+                    for k in range(1, levels + 1)]
+        group.attrs["multiscales"] = [{"version": "0.4", "name": field, "axes": [{"name": n, "type": "space"} for n in "zyx"], "type": "mean",
+                                       "datasets": datasets}]

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cells that lie in a file at regular distances."""
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..errors import MemextError, refusal, unreadable
+from .base import Array, cells_in
+
+_GAP_BYTES = 16 << 10  # rows this near to each other are read in one piece
+_PIECE_BYTES = 8 << 20
+
+
+class RawArray(Array):
+    """Cells in a file at regular distances: raw files, .npy, NRRD, contiguous HDF5, and stores. hashed: what --integrity keeps of the cells of a store."""
+
+    def __init__(self, path: Any, shape: tuple[int, ...], dtype: Any, offset: int = 0, row_pitch: int | None = None,
+                 plane_pitch: int | None = None, name: str | None = None, check: Unchanged | None = None, hashed: Hashed | None = None):
+        super().__init__(shape, dtype)
+        self.path, self.offset = pathlib.Path(path), offset
+        self.row_pitch = row_pitch if row_pitch is not None else self.shape[2] * self.dtype.itemsize
+        self.plane_pitch = plane_pitch if plane_pitch is not None else self.shape[1] * self.row_pitch
+        self.name = name or self.path.name
+        self._check, self._hashed = check, hashed
+        self.in_place = (self.row_pitch == self.shape[2] * self.dtype.itemsize and self.plane_pitch == self.shape[1] * self.row_pitch)
+
+    def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
+        if self._check is not None:
+            self._check.before()
+        out = np.empty((cells_in(z), cells_in(y), cells_in(x)), self.dtype)
+        if out.size == 0:
+            return out
+        self._read(z, y, x, out)
+        if self._check is not None:
+            self._check.after()
+        return out
+
+    def _read(self, z: slice, y: slice, x: slice, out: np.ndarray) -> None:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise refusal(f"{self.path} cannot be read: {error.strerror}", error.errno) from None
+        try:
+            if not out.flags.c_contiguous:
+                raise AssertionError
+            dense = z.step == 1 and cells_in(y) == self.shape[1] and cells_in(x) == self.shape[2] and self.in_place
+            if dense:
+                self._fill(fd, self.offset + z.start * self.plane_pitch, memoryview(out).cast("B"))
+            else:
+                for i, plane in enumerate(range(z.start, z.stop, z.step)):
+                    self._plane(fd, plane, y, x, out[i])
+        finally:
+            os.close(fd)
+
+    def _plane(self, fd: int, z: int, y: slice, x: slice, out: np.ndarray) -> None:
+        cell = self.dtype.itemsize
+        width, rows = (x.stop - x.start) * cell, range(y.start, y.stop, y.step)
+        at = self.offset + z * self.plane_pitch + x.start * cell
+        unit = self._hashed.unit_bytes if self._hashed is not None else 0  # is read as a whole
+        near = y.step * self.row_pitch - width <= max(_GAP_BYTES, unit)
+        group = max(1, max(_PIECE_BYTES, unit) // (y.step * self.row_pitch)) if near else 1
+        for first in range(0, len(rows), group):
+            some = rows[first:first + group]
+            data = np.empty((some[-1] - some[0]) * self.row_pitch + width, "u1")
+            self._fill(fd, at + some[0] * self.row_pitch, memoryview(data))
+            cells = np.ndarray((len(some), -(-(x.stop - x.start) // x.step)), self.dtype, data, 0, (y.step * self.row_pitch, x.step * cell))
+            out[first:first + group] = cells
+
+    def _fill(self, fd: int, at: int, view: memoryview) -> None:
+        if self._hashed is None:
+            self._transfer(fd, at, view)
+            return
+        for low, high in self._hashed.pieces(at, len(view)):
+            direct = at <= low and high <= at + len(view)
+            piece = view[low - at:high - at] if direct else memoryview(bytearray(high - low))
+            self._transfer(fd, low, piece)
+            damage = self._hashed.damage(low, piece)
+            if damage is not None:
+                self._damaged(damage)
+            if not direct:
+                first, end = max(at, low), min(at + len(view), high)
+                view[first - at:end - at] = piece[first - low:end - low]
+
+    def _damaged(self, at: int) -> None:
+        """at: of the first unit in the file that is not as it was written; or a run has gone on meanwhile."""
+        if self._check is not None:
+            self._check.after()
+        assert self._hashed is not None
+        base = self.offset - (self.offset - self._hashed.begin) % self.plane_pitch  # of the first plane, with whatever else its rows hold
+        first, last = (at - base) // self.plane_pitch, (at + self._hashed.unit_bytes - 1 - base) // self.plane_pitch
+        first, last = (min(max(z, 0), self.shape[0] - 1) for z in (first, last))
+        where = f"plane {first}" if first == last else f"planes {first} to {last}"
+        raise MemextError(f"{self.path}: {self.name}, {where}, gave other data than was written: the checksum of the unit at byte {at} differs; "
+                          "the device or its memory is faulty", errno.EBADMSG, 3)
+
+    def _transfer(self, fd: int, at: int, view: memoryview) -> None:
+        while view:
+            try:
+                n = os.preadv(fd, [view[:1 << 30]], at)
+            except OSError as error:
+                raise unreadable(self.path, error, errno.EIO) from error
+            if n == 0:
+                raise refusal(f"{self.path} ends at byte {at}: {self.name} needs more", errno.EIO)
+            view, at = view[n:], at + n
+
+
+class Unchanged:
+    """Refuses what a store held when it was opened, once it holds something else. place: what keeps the store's directory, if something does."""
+
+    def __init__(self, path: pathlib.Path, state: bytes, place: Any = None):
+        self.path, self.state, self.place = path, state, place
+
+    def now(self) -> tuple[bool, bytes]:
+        try:
+            return _core.state_of(self.path)
+        except MemextError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            raise refusal(f"{self.path} is gone: a run removes its store when it ends; save the array before that, or give the run keep=True",
+                          errno.ENOENT) from None
+
+    def before(self) -> None:
+        in_use, state = self.now()
+        if in_use:
+            raise refusal(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)
+        if state != self.state:
+            self.gone_on()
+
+    def after(self) -> None:
+        """A run commits its next state before it writes over this one: what was read is whole if nothing was committed meanwhile."""
+        if self.now()[1] != self.state:
+            self.gone_on()
+
+    def gone_on(self) -> None:
+        raise refusal(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
+
+
+class Hashed:
+    """What --integrity keeps of a Buffer that begins at this byte of its store: cells are read in whole units, each of which is compared."""
+
+    def __init__(self, path: pathlib.Path, buffer: str, begin: int):
+        self._hashes, self.begin = _core.Hashes(path, buffer), begin
+        self.unit_bytes, self.end = self._hashes.unit_bytes, begin + self._hashes.bytes
+
+    def pieces(self, at: int, count: int) -> Iterator[tuple[int, int]]:
+        """First byte and end of pieces of the file, whole units, that hold these bytes."""
+        unit, step = self.unit_bytes, max(1, _PIECE_BYTES // self.unit_bytes) * self.unit_bytes
+        low = at - (at - self.begin) % unit
+        end = min(at + count + (self.begin - at - count) % unit, self.end)
+        for first in range(low, end, step):
+            yield first, min(first + step, end)
+
+    def damage(self, at: int, piece: memoryview) -> int | None:
+        found = self._hashes.damage(at - self.begin, piece)
+        return None if found is None else self.begin + found

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stores: what they hold, and their fields as arrays."""
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..celltypes import type_name
+from ..errors import MemextError, refusal
+from .base import ACTIONS, Array
+from .raw import Hashed, RawArray, Unchanged
+
+
+class Store:
+    """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame.
+
+    The store of a rank has the planes of its rank: fields of the state without a frame where another rank goes on, so that those of all ranks, one
+    after the other, are the grid; read-only fields with one."""
+
+    def __init__(self, path: Any, place: Any = None):
+        self.place_given = pathlib.Path(path)
+        path = os.path.abspath(os.fsdecode(path))
+        state, self.info = _core.state_of(path)[1], _core.look(path)
+        while _core.generation_of(state) != self.info["generation"]:  # a run that is under way has committed in between
+            state, self.info = _core.state_of(path)[1], _core.look(path)
+        self.path = pathlib.Path(self.info["place"])
+        self._unchanged = Unchanged(self.path, state, place)
+        self._hashed: dict[str, Hashed | None] = {}
+        self.state: str = self.info["state"]
+        self.step: int = self.info["step"]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        p = self._problem()
+        planes = [a["planes"] for a in self.info["arrays"]]
+        return min(planes, default=p["nz"] + 2 * p["h"]), p["ny"] + 2 * p["h"], p["nx"] + 2 * p["h"]
+
+    @property
+    def steps(self) -> int:
+        """Steps that its run asked for."""
+        return self._problem()["nt"]
+
+    @property
+    def fields(self) -> list[str]:
+        return [a["name"] for a in self.info.get("arrays", [])]
+
+    @property
+    def frame(self) -> int:
+        """Cells of frame on every side."""
+        return self._problem()["h"]
+
+    def _problem(self) -> dict:
+        if "problem" not in self.info:
+            raise refusal(f"{self.path} holds no state: {self.info['why']}")
+        return self.info["problem"]
+
+    def keys(self) -> list[str]:
+        return self.fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, name: str) -> RawArray:
+        a = self._described(name)
+        return self._array(a, 0, a["frame_low"], a["frame_high"])
+
+    def part(self, name: str, frame: bool) -> RawArray:
+        """A field where it lies, without its frame, or with as much of it as all fields have."""
+        arrays = self.info["arrays"]
+        low, high = (min(a[n] for a in arrays) if frame else 0 for n in ("frame_low", "frame_high"))
+        return self._array(self._described(name), 0 if frame else self.frame, low, high)
+
+    def _described(self, name: str) -> dict:
+        for a in self.info.get("arrays", []):
+            if a["name"] == name:
+                return a
+        self._problem()
+        raise KeyError(f"{name} is no field of {self.path}: it has {', '.join(self.fields)}")
+
+    def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
+        """off: cells of frame left out in y and x; low, high: planes of it that are taken along."""
+        dtype, row, plane = np.dtype("<" + type_name(a["dtype"])), a["row_pitch_bytes"], a["plane_pitch_bytes"]
+        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *(n - 2 * off for n in self.shape[1:])
+        offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
+        return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged, self._hashes(a["buffer"]))
+
+    def _hashes(self, buffer: str) -> Hashed | None:
+        """None without --integrity, and of a read-only field of which an older memext kept none."""
+        if not self.info.get("integrity_unit_bytes"):
+            return None
+        if buffer not in self._hashed:
+            begin = next(e["offset_bytes"] for e in self.info["extents"] if e["name"] == buffer)
+            try:
+                self._hashed[buffer] = Hashed(self.path, buffer, begin)
+            except MemextError as error:
+                if self._unchanged.now()[1] != self._unchanged.state:
+                    self._unchanged.gone_on()
+                if error.errno != errno.ENODATA or not buffer.startswith("field-"):
+                    raise
+                self._hashed[buffer] = None
+        return self._hashed[buffer]
+
+    def discard(self, no_lock: bool = False) -> None:
+        """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on. What a run has made of it
+        since it was opened stays. no_lock: also where the file system has no locks, if nobody else uses the store."""
+        _core.discard(self.place_given, *_core.mark(self.info), no_lock)
+
+    def link(self, path: Any, **options: Any) -> pathlib.Path:
+        """A small .h5 (and .xdmf) beside the store that shows its fields without a copy; see memext.link."""
+        return ACTIONS["link"](self, path, **options)
+
+    def pyramid(self, path: Any, levels: int = 3, **options: Any) -> dict[str, list[Array]]:
+        """Coarse copies, 2, 4 and 8 times smaller, for napari and ParaView; see memext.pyramid."""
+        return ACTIONS["pyramid"](self, path, levels, **options)
+
+    def __repr__(self) -> str:
+        return f"<memext Store {self.path}: {self.state}, step {self.step}, fields {', '.join(self.fields)}>"
+
+    def _repr_html_(self) -> str:
+        return ACTIONS["store_html"](self)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Coarse copies of an array, 2, 4 and 8 times smaller: one pass over it, whatever format they are written in."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from .arrays import Array
+from .pieces import chunks_of, groups
+
+
+def _pairs(a: np.ndarray, axis: int) -> np.ndarray:
+    """Means of cells 0 and 1, 2 and 3, ...; a last one that is alone stays as it is."""
+    n = a.shape[axis]
+    first, second = [slice(None)] * 2, [slice(None)] * 2
+    first[axis], second[axis] = slice(0, n - n % 2, 2), slice(1, n, 2)
+    mean = (a[tuple(first)] + a[tuple(second)]) * a.dtype.type(0.5)
+    if n % 2 == 0:
+        return mean
+    first[axis] = slice(n - 1, n)
+    return np.concatenate([mean, a[tuple(first)]], axis=axis)
+
+
+class _Halver:
+    """Takes planes in order and hands on those of an array of half the extents, rounded up: each cell the mean of the 2 x 2 x 2 cells, or
+    fewer at the ends, that it stands for."""
+
+    def __init__(self, take: Callable[[np.ndarray], None]):
+        self.take, self.held = take, None
+
+    def put(self, plane: np.ndarray) -> None:
+        half = _pairs(_pairs(plane, 1), 0)
+        if self.held is None:
+            self.held = half
+            return
+        half += self.held
+        half *= half.dtype.type(0.5)
+        self.held = None
+        self.take(half)
+
+    def end(self) -> None:
+        if self.held is not None:
+            held, self.held = self.held, None
+            self.take(held)
+
+
+class _Level:
+    """Writes planes into a dataset, as many at a time as its chunks are deep."""
+
+    def __init__(self, data: Any, dtype: np.dtype):
+        self.data, self.dtype, self.z, self.held = data, dtype, 0, []
+        self.deep = data.chunks[0]
+
+    def put(self, plane: np.ndarray) -> None:
+        self.held.append(np.rint(plane).astype(self.dtype) if self.dtype.kind in "iu" else plane.astype(self.dtype, copy=False))
+        if len(self.held) == self.deep:
+            self.end()
+
+    def end(self) -> None:
+        if self.held:
+            self.data[self.z:self.z + len(self.held)] = np.stack(self.held)
+            self.z, self.held = self.z + len(self.held), []
+
+
+def _coarsen(array: Array, levels: list[_Level]) -> None:
+    """One pass over the array: every plane is read once."""
+    halvers: list[_Halver] = []
+    for level in reversed(levels):
+        after = halvers[-1] if halvers else None
+
+        def take(plane: np.ndarray, level: _Level = level, after: _Halver | None = after) -> None:
+            level.put(plane)
+            if after is not None:
+                after.put(plane)
+        halvers.append(_Halver(take))
+    wide = np.dtype("f4") if array.dtype.str[1:] in ("f4", "u1", "i1", "u2", "i2") else np.dtype("f8")
+    for _box, planes in groups(array, (1, max(1, array.shape[1]))):  # whole planes
+        for plane in planes:
+            halvers[-1].put(plane.astype(wide))
+    for halver, level in zip(reversed(halvers), levels):
+        halver.end()
+        level.end()
+
+
+def shapes(array: Array, levels: int) -> list[tuple[int, ...]]:
+    return [tuple(-(-n // 2**k) for n in array.shape) for k in range(1, levels + 1)]
+
+
+def fill(make: Callable[[str, tuple[int, ...], np.dtype], Any], array: Array, levels: int) -> None:
+    dtype = coarse_type(array)
+    _coarsen(array, [_Level(make(f"{2**k}x", shape, dtype), dtype) for k, shape in enumerate(shapes(array, levels), 1)])
+
+
+def coarse_type(array: Array) -> np.dtype:
+    return np.dtype("u1") if array.dtype.kind == "b" else array.dtype
+
+
+def chunks_of_shape(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int, int]:
+    return chunks_of(Array(shape, dtype))
