@@ -13,7 +13,7 @@ from .report import Plan, Report, timeline
 from .run import Run, plan
 from .saving import link, save
 from .sources import ramp
-from .specials import maximum, minimum, sqrt, where
+from .translate import maximum, minimum, sqrt, where
 
 ACTIONS.update(save=save, pyramid=pyramid, link=link, array_html=array_html, store_html=store_html)
 __version__ = _core.version()

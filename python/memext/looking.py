@@ -79,7 +79,7 @@ def run_html(run: Any) -> str:
     if not run.reports:
         return text
     text += run.reports[-1]._repr_html_()
-    name = next(iter(run._state))
+    name = next(iter(run._problem.state))
     try:
         return text + slices_html(run[name])
     except MemextError as error:

@@ -12,7 +12,8 @@ import numpy as np
 from .arrays import RawArray
 from .errors import KernelError
 from .kernel import Reduced, Reduction
-from .sources import Source, Values
+from .sources import Source
+from .values import Values
 
 LANES = 8
 
@@ -58,10 +59,10 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
     sources = {}
     for name in used:
         value = arrays[name]
-        source = Source({name: value}, {name: np.dtype("<" + {**run._state, **run._fixed}[name])}, run.framed_shape, h, run.frame)
+        source = Source({name: value}, {name: np.dtype("<" + {**run._problem.state, **run._problem.fixed}[name])}, run.framed_shape, h, run.frame)
         if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
             source.frame = "included"
-        elif name in run._bare:
+        elif name in run._problem.bare:
             if cell.reach({name}) > 0:
                 raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it one of {h} cells")
             source.bare = {name}

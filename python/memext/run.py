@@ -7,245 +7,31 @@ import operator
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
-import threading
-import time
 import types
 import warnings
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable
 
 import numpy as np
 
 from . import _core
-from .arrays import Array, ObjectArray, RawArray, Store
-from .celltypes import type_name
+from .arrays import Array, ObjectArray, Store
 from .errors import KernelError, MemextError
-from .kernel import Kernel, Reduced, Reduction
+from .identity import files_of
+from .job import Job
+from .kernel import Reduced, Reduction
+from .looking import run_html
+from .options import absolute, size_of, words_of
+from .places import OwnPlace
+from .problem import Problem
+from .progress import Progress
 from .reducing import reduce_store
 from .report import Plan, Report
-from .sources import FRAMES, Sink, Source, Values, as_values, file_option, files_of, framed_shape
+from .sources import FRAMES, Sink
 
-RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
 ANONYMOUS = ("dram", "swap")
-_POLL_S = 0.1
-_PATIENCE_S = 3.0  # after Ctrl-C, with what prepares
 _NOISE = 1e-12  # of a mean of planes, as in runtime/run/norms.c
-
-
-class _Job:
-    """One mx_run: options, callbacks, and what they need while it lives."""
-
-    def __init__(self, options: list[str], source: Source | None = None, sink: Sink | None = None):
-        ffi, lib = _core.ffi, _core.lib
-        self.source, self.sink, self.remarks, self.closed, self.left = source, sink, [], False, False
-        words = [ffi.new("char[]", os.fsencode(o)) for o in options]
-        handle = ffi.new_handle(self)
-        given = ffi.new("struct mx_run_options *", {"size": ffi.sizeof("struct mx_run_options"), "remark": lib.mxp_remark, "context": handle})
-        array = ffi.new("char *[]", [*words, ffi.NULL])
-        given.options = ffi.cast("const char *const *", array)
-        self._alive: list[Any] = [words, handle, array, given]
-        if source is not None:
-            made, more = source.struct()
-            given.source = made
-            self._alive += [made, more]
-        if sink is not None:
-            made, more = sink.struct()
-            given.sink = made
-            self._alive += [made, more]
-        why, out = _core.new_why(), ffi.new("mx_run **")
-        _core.check(lib.mx_run_open(given, why, out), why)
-        self.run = out[0]
-        self.progress = ffi.new("struct mx_run_progress *", {"size": ffi.sizeof("struct mx_run_progress"), "committed_step": -1})
-
-    def _raise(self, code: int, why: Any) -> None:
-        for side in (self.source, self.sink):
-            if side is not None and side.error is not None:
-                raise side.error
-        try:
-            _core.check(code, why)
-        except MemextError as error:
-            sentence = error.sentence.replace("or begin anew: with force, without resume", "or begin anew: resume=False and force=True")
-            raise type(error)(sentence, error.errno, error.status) from None
-
-    def compare(self) -> None:
-        why = _core.new_why()
-        self._raise(_core.lib.mx_run_compare(self.run, why), why)
-
-    def prepare(self) -> None:
-        """On a thread, so that Ctrl-C is heard. What does not end then waits for something that may never come, and is left to itself."""
-        why, codes, prepared = _core.new_why(), [], threading.Event()
-
-        def work() -> None:
-            codes.append(_core.lib.mx_run_prepare(self.run, why))
-            prepared.set()
-
-        threading.Thread(target=work, daemon=True).start()
-        try:
-            while not prepared.wait(_POLL_S):
-                pass
-        except KeyboardInterrupt:
-            _core.lib.mx_run_stop(self.run)
-            self.left = not prepared.wait(_PATIENCE_S)
-            raise
-        self._raise(codes[0], why)
-
-    def start(self) -> None:
-        why = _core.new_why()
-        _core.check(_core.lib.mx_run_start(self.run, why), why)
-
-    def wait(self, seconds: float) -> tuple[int, Any]:
-        why = _core.new_why()
-        return _core.lib.mx_run_wait(self.run, seconds, why, self.progress), why
-
-    def finish(self, watch: Callable[[Any], None]) -> None:
-        """Until the run ends; Ctrl-C asks it to stop and is raised when it has committed."""
-        try:
-            while True:
-                code, why = self.wait(_POLL_S)
-                watch(self.progress)
-                if code != 0:
-                    break
-        except KeyboardInterrupt:
-            _core.lib.mx_run_stop(self.run)
-            print("\nmemext: stops when what is under way is committed", file=sys.stderr, flush=True)
-            code, why, late = 0, None, time.monotonic() + _PATIENCE_S
-            while code == 0:  # a second Ctrl-C does not wait
-                code, why = self.wait(_POLL_S)
-                if code == 0 and time.monotonic() > late and _core.ffi.string(self.progress.phase) == b"prepare":
-                    self.left = True
-                    raise KeyboardInterrupt("interrupted while it prepared") from None
-            step = self.progress.committed_step
-            if code < 0 and code != -errno.EINTR:
-                self._raise(code, why)
-            kept = f"step {step} is committed: the same run goes on from there" if step >= 0 else "nothing was committed yet"
-            raise KeyboardInterrupt(kept) from None
-        except BaseException:  # of the caller's progress: it is what the caller shall see, and only an ended run has a report
-            _core.lib.mx_run_stop(self.run)
-            while self.wait(_POLL_S)[0] == 0:
-                pass
-            raise
-        if code < 0:
-            self._raise(code, why)
-
-    def report(self) -> dict:
-        return _core.take_json(_core.lib.mx_run_report, self.run)
-
-    def close(self) -> None:
-        if not self.closed and not self.left:
-            self.closed = True
-            _core.lib.mx_run_close(self.run)
-
-
-class _Progress:
-    """A bar of tqdm if it is there, else lines on a terminal, or a function of the caller's: function(step, steps, phase)."""
-
-    def __init__(self, wanted: Any, first: int, total: int):
-        self.call = wanted if callable(wanted) else None
-        self.bar: Any = None
-        self.lines = bool(wanted) and self.call is None
-        self.total, self.shown = total, first
-        if self.lines:
-            try:
-                from tqdm.auto import tqdm
-                self.bar = tqdm(total=total, initial=first, unit="step", file=sys.stderr)
-            except ImportError:
-                self.lines = sys.stderr.isatty()
-
-    def at(self, step: float, phase: str) -> None:
-        step = min(max(step, self.shown), self.total)
-        if self.call is not None:
-            self.call(step, self.total, phase)
-        elif self.bar is not None:
-            self.bar.set_postfix_str(phase, refresh=False)
-            self.bar.update(int(step) - int(self.shown))
-        elif self.lines:
-            print(f"\r{phase} {step:.0f}/{self.total}\x1b[K", end="", file=sys.stderr, flush=True)
-        self.shown = max(self.shown, int(step))
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
-        elif self.lines:
-            print(file=sys.stderr)
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, (tuple, list)):
-        return " ".join(map(_word, value))
-    return os.fspath(value) if isinstance(value, os.PathLike) else repr(value) if isinstance(value, float) else str(value)
-
-
-def _criterion(name: str, value: Any) -> str:
-    """0.01, or {"below": 0.01, "floor": 1e-12} or {"above": 5.0}, as the library's word."""
-    if not isinstance(value, Mapping):
-        return _word(value)
-    limits = [k for k in ("below", "above") if k in value]
-    unknown = [str(k) for k in value if k not in ("below", "above", "floor")]
-    if len(limits) != 1 or unknown:
-        raise MemextError(f"until of {name}: {dict(value)!r}: one of below and above is needed, and floor may be given", errno.EINVAL)
-    words = [_word(value[limits[0]]), *(["above"] if limits[0] == "above" else [])]
-    return ",".join(words + ([f"floor={_word(value['floor'])}"] if value.get("floor") else []))
-
-
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-
-
-def _size(value: Any) -> int:
-    """Bytes of "16GiB" or a number; the library refuses what is no size."""
-    text = str(value).strip().lower().replace("ib", "")
-    number = text.rstrip("bkmgt ")
-    try:
-        return int(float(number) * _UNITS[text[len(number):].strip()])
-    except (KeyError, ValueError):
-        return _core.dram_bytes()
-
-
-_PATHS = ("sources", "probes", "timeline", "trace", "json", "calibration")
-_NAMED_PATHS = ("source", "input", "output", "field")  # NAME=FILE, or a FILE alone
-
-
-def _absolute(name: str, value: Any, directory: str) -> Any:
-    """An option whose file is named from the directory that the run was made in; others as they are."""
-    if isinstance(value, bytes) or isinstance(value, os.PathLike):
-        value = os.fsdecode(value)
-    if name in _NAMED_PATHS and isinstance(value, Mapping):
-        return {k: _absolute(name, v, directory) for k, v in value.items()}
-    if name in _NAMED_PATHS and isinstance(value, (list, tuple)):
-        return [_absolute(name, v, directory) for v in value]
-    if not isinstance(value, str) or not value:
-        return value
-    if name in _PATHS and value != "-" or name == "plan" and os.path.isfile(os.path.join(directory, value)):
-        return os.path.join(directory, value)
-    if name in _NAMED_PATHS and value != "-":
-        field, equals, file = value.partition("=")
-        return f"{field}={os.path.join(directory, file)}" if equals and "/" not in field else os.path.join(directory, value)
-    every, colon, rest = value.partition(":")
-    return f"{every}:{os.path.join(directory, rest)}" if name == "snapshot" and colon else value
-
-
-def _options(given: Mapping[str, Any]) -> list[str]:
-    """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic"}, source=[...]."""
-    out = []
-    for key, value in given.items():
-        name = key.replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            out.append(name)
-        elif name == "until" and isinstance(value, Mapping):
-            out += [f"until={k}={_criterion(k, v)}" for k, v in value.items()]
-        elif isinstance(value, Mapping):
-            out += [f"{name}={k}={_word(v)}" for k, v in value.items()]
-        elif name == "coef":
-            out.append(f"{name}={','.join(map(_word, value)) if isinstance(value, (tuple, list)) else value}")
-        elif isinstance(value, (tuple, list)) and name in ("source", "side", "param", "field", "input", "init", "output"):
-            out += [f"{name}={_word(v)}" for v in value]
-        else:
-            out.append(f"{name}={_word(value)}")
-    return out
 
 
 class Run:
@@ -290,14 +76,13 @@ class Run:
         self.remarks: list[str] = []
         self.reports: list[Report] = []
         self._means: dict[Reduction, float] = {}
-        self._given, self._stencil, self._temporary, self._over, self._worked = fields_and_options, stencil, None, False, False
+        self._temporary, self._over, self._worked = None, False, False
         self._memory: dict[str, np.ndarray] | None = None
         self._process = os.getpid()
         self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
-        self._identities: dict[str, int] = {}
         self._left = False  # it has left a state itself: what it began with is needed no more
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
-        self._dtype, self._device, self._shape = dtype, device and os.path.join(self._directory, os.fsdecode(device)), shape
+        self._device = device and os.path.join(self._directory, os.fsdecode(device))
         if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.number)):
             raise MemextError(f"frame={frame!r}: {', '.join(FRAMES)} or a number are needed", errno.EINVAL)
         if not isinstance(resume, (bool, np.bool_)) and resume != "auto":
@@ -305,150 +90,18 @@ class Run:
         for reduction in self.reductions:
             if not isinstance(reduction, Reduction):
                 raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
-        self._take_kernel()
-        self._take_fields()
-        self.backend = self._extra.get("backend")
+        self._problem = Problem(kernel, stencil, self.params, self.reductions, dtype, shape, frame, self._directory, fields_and_options)
+        self.shape, self.radius, self.code = self._problem.shape, self._problem.radius, self._problem.code
+        self.backend = self._problem.extra.get("backend")
         if self.backend in ANONYMOUS and device is not None:
             raise MemextError(f"the Buffers of backend {self.backend} lie in memory: leave device out", errno.EINVAL)
 
-    # ---- what is asked for
-
-    def _take_kernel(self) -> None:
-        given = self._given
-        if self.kernel is None:
-            name = self._stencil or "star7"
-            if name not in RADII:
-                raise MemextError(f"stencil '{name}' is not known: {', '.join(RADII)}", errno.EINVAL)
-            self.radius, self._fixed_radius = RADII[name], 0
-            self._state, self._fixed = {"u": type_name(self._dtype)}, {}
-            self._names = ["u"]
-            return
-        if self._stencil is not None:
-            raise MemextError("a kernel and stencil exclude each other: the kernel says what is computed", errno.EINVAL)
-        if not isinstance(self.kernel, Kernel):
-            raise MemextError(f"{self.kernel!r} is no kernel: decorate the function with memext.kernel", errno.EINVAL)
-        k = self.kernel
-        unknown = [p for p in self.params if p not in k.params and not any(p in r.params for r in self.reductions)]
-        if unknown:
-            raise MemextError(f"{', '.join(unknown)} is no parameter of {k.name}: it has {', '.join(k.params) or 'none'}", errno.EINVAL)
-        missing = [n for n in k.state + k.partner + k.fixed if n not in given]
-        if missing:
-            raise MemextError(f"{k.name} needs values of {', '.join(missing)}: {missing[0]}=ARRAY, FILE or number", errno.EINVAL)
-        unknown = [n for n in self._dtype if n not in k.state + k.partner] if isinstance(self._dtype, Mapping) else []
-        if unknown:
-            raise MemextError(f"dtype names {', '.join(map(str, unknown))}: the state of {k.name} is {', '.join(k.state + k.partner)}", errno.EINVAL)
-        before = [f"{n}_old" for n in k.state if f"{n}_old" in given]  # the step before, where no field of the kernel is called so
-        self._names = k.state + k.partner + [n for n in before if not k.has_field(n)] + k.fixed
-
-    def _take_fields(self) -> None:
-        given = dict(self._given)
-        k: Kernel | None = self.kernel
-        if k is None and "u" not in given:
-            given["u"] = given.pop("init", "random")
-        fields: dict[str, Any] = {}
-        for name in self._names:
-            fields[name] = as_values(given.pop(name), name, 1)
-        self._extra = {name: _absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
-        if k is not None:
-            state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
-            types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
-            self.code = k.code_with(self.reductions, self._dtype, **types)
-            self.radius, self._fixed_radius = self.code.radius, self.code.fixed_radius
-            self._state = {n: self.code.dtypes[n] for n in k.state + k.partner}
-            self._fixed = {n: self.code.dtypes[n] for n in k.fixed}
-            for n in self._names:
-                if not k.has_field(n):
-                    if self.code.form != "leapfrog":
-                        raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
-                    self._state[n] = self.code.dtypes[n[:-4]]
-        for value in fields.values():
-            if hasattr(value, "frame") and isinstance(value, Values):
-                value.frame = self.radius
-        self._fields = fields
-        self.shape = self._interior(fields)
-
-    def _interior(self, fields: dict[str, Any]) -> tuple[int, int, int]:
-        """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""
-        h, found, who = self.radius, None, ""
-        if self._shape is not None:
-            try:
-                found, who = tuple(operator.index(n) for n in self._shape), "shape"
-            except TypeError as error:
-                raise MemextError(f"shape={self._shape!r}: three whole numbers (nz, ny, nx) are needed: {error}", errno.EINVAL) from None
-            if len(found) != 3:
-                raise MemextError(f"shape={self._shape!r} has {len(found)} of the three whole numbers (nz, ny, nx)", errno.EINVAL)
-        order = [n for n in self._names if n in self._state] + [n for n in self._names if n not in self._state]
-        self._bare = set()
-        for name in order:
-            shape = framed_shape(fields[name], h, self.frame)
-            if shape is None:
-                continue
-            interior = tuple(n - 2 * h for n in shape)
-            bare = name in self._fixed and self._fixed_radius == 0 and self.frame == "included"
-            if found is None:
-                found, who = interior, name
-            elif bare and interior != found and tuple(shape) == found:
-                self._bare.add(name)
-            elif interior != found:
-                raise MemextError(f"{name} has the shape {tuple(fields[name].shape)}; {who} says {found} interior cells, which is "
-                                  f"{tuple(n + 2 * h for n in found)} with the frame of {h}", errno.EINVAL)
-        if found is None:
-            raise MemextError("no grid: give shape=(nz, ny, nx), the interior cells, or an array", errno.EINVAL)
-        if min(found) < 1:
-            raise MemextError(f"{who} leaves {found} interior cells within a frame of {h}: every extent must be at least 1", errno.EINVAL)
-        return found  # type: ignore[return-value]
+    _own: OwnPlace | None = None
 
     @property
     def framed_shape(self) -> tuple[int, int, int]:
         """Of the arrays, frame included."""
         return tuple(n + 2 * self.radius for n in self.shape)  # type: ignore[return-value]
-
-    def _problem_options(self, again: bool = False) -> tuple[list[str], Source | None]:
-        """again: of a run that goes on from what it has left itself."""
-        words = ["size=" + " ".join(str(n) for n in reversed(self.shape))]
-        framed = self.framed_shape
-        source_fields: dict[str, Any] = {}
-        file_words: list[str] = []
-        types = {**self._state, **self._fixed}
-        for name in self._names:
-            value = self._fields[name]
-            library_name = name if self.kernel is None or self.kernel.has_field(name) else name[:-4] + ".old"
-            if isinstance(value, str):
-                file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
-                continue
-            option = None
-            npy = self._npy(name, value, framed, types[name])
-            if npy is not None:
-                file_words.append(f"input={library_name}={npy}" if self.kernel is not None else f"input={npy}")
-                continue
-            if name in self._fixed:
-                option = file_option(name, value, types[name], self.radius, self.frame, self._fixed_radius == 0, framed)
-            if option is not None:
-                file_words.append(f"field={option}")
-            else:
-                source_fields[library_name] = value
-                types[library_name] = types[name]
-                if library_name.endswith(".old"):  # without a word it would be what the state is
-                    file_words.append(f"init={library_name}=program")
-        if self.kernel is None:
-            words.append(f"stencil={self._stencil or 'star7'}")
-            words.append(f"dtype={'f64' if self._state['u'] == 'f8' else 'f32'}")
-        else:
-            words.append(f"kernel={self.code.write()}")
-            words += [f"param={n}={float(v)!r}" for n, v in self.params.items()]
-        source = None
-        if source_fields:
-            source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.radius, self.frame)
-            source.bare, source.known = self._bare, self._identities
-        return words + ([] if again else file_words), source
-
-    def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
-        """A .npy file of a field of the state that the library reads itself."""
-        plain = (isinstance(value, RawArray) and value._check is None and value.path.suffix == ".npy" and value.in_place and value.shape == framed
-                 and value.dtype.str == "<" + kind and "=" not in str(value.path))
-        return value.path if plain and name in self._state and self.frame == "included" else None
-
-    _own: _OwnPlace | None = None
 
     # ---- places
 
@@ -466,7 +119,7 @@ class Run:
             return pathlib.Path(self._device)
         if self._temporary is None:
             self._temporary = pathlib.Path(tempfile.mkdtemp(prefix=".memext-", dir=os.path.join(self._directory, os.environ.get("MEMEXT_DEVICE", ""))))
-            self._own = _OwnPlace(self._temporary.resolve(), self._process, self._wish)
+            self._own = OwnPlace(self._temporary.resolve(), self._process, self._wish)
         return self._temporary
 
     @property
@@ -489,17 +142,17 @@ class Run:
 
     def __getitem__(self, name: str) -> Array:
         """A field of the state as it is now, frame included."""
-        field = self._fields.get(name)
+        field = self._problem.fields.get(name)
         if self._memory is not None and name in self._memory:
             return ObjectArray(self._memory[name], name)
         if self.backend in ANONYMOUS and self._memory is None:
             raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
         if self.backend in ANONYMOUS:
-            if isinstance(field, Array) and name in self._fixed:
+            if isinstance(field, Array) and name in self._problem.fixed:
                 return field
             raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
         store = self.store
-        if name in self._fixed and name not in store and isinstance(field, Array):
+        if name in self._problem.fixed and name not in store and isinstance(field, Array):
             return field  # read where it lies
         return store[name]
 
@@ -542,15 +195,15 @@ class Run:
 
     def _compare(self) -> None:
         """The library says what differs, also where the store is as far as is asked for."""
-        words, source = self._problem_options()
-        job = _Job([*words, *_options(self._resuming())], source)
+        words, source = self._problem.options()
+        job = Job([*words, *words_of(self._resuming())], source)
         try:
             job.compare()
         finally:
             job.close()
 
     def _resuming(self) -> dict[str, Any]:
-        extra = {**self._extra, "device": self._place(), "keep": True, "resume": True, "same": not self._left}
+        extra = {**self._problem.extra, "device": self._place(), "keep": True, "resume": True, "same": not self._left}
         for of_the_beginning in "force", "field_copy":
             extra.pop(of_the_beginning, None)
         return extra
@@ -558,7 +211,7 @@ class Run:
     def _check_inputs(self) -> None:
         """What is read must not lie in the store that is about to be replaced."""
         places = [p for p in (self._place(), self._place() / "memext.store") if not p.is_dir() and p.exists()]
-        for name, value in self._fields.items():
+        for name, value in self._problem.fields.items():
             for path in files_of(value):
                 if any(path.exists() and os.path.samefile(path, p) for p in places):
                     raise MemextError(f"{name} lies in the store in {self._place()}, which this run would replace: save it to a file before, or name another "
@@ -575,15 +228,15 @@ class Run:
                 warnings.warn(f"{self._place()} holds step {self.step}, and step {target} is asked for: nothing goes back, and run.step says what there is",
                               RuntimeWarning, stacklevel=4)
             return
-        words, source = self._problem_options(again=resumed and self._left)
+        words, source = self._problem.options(again=resumed and self._left)
         sink = Sink() if self.backend in ANONYMOUS else None
-        extra = self._resuming() if resumed else {**self._extra, **({"device": self._place(), "keep": True} if sink is None else {})}
+        extra = self._resuming() if resumed else {**self._problem.extra, **({"device": self._place(), "keep": True} if sink is None else {})}
         if sink is None and not resumed:
             self._check_inputs()
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
-            source.limit(_size(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
-        job = _Job([*words, f"steps={target}", *_options(extra)], source, sink)
+            source.limit(size_of(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
+        job = Job([*words, f"steps={target}", *words_of(extra)], source, sink)
 
         def on_progress(p: Any) -> None:
             phase = _core.ffi.string(p.phase).decode()
@@ -638,7 +291,7 @@ class Run:
         if self.backend in ANONYMOUS and check < steps:
             raise MemextError(f"backend {self.backend} keeps nothing between checks: leave check out, or take another backend", errno.ENOTSUP)
         self._worked |= self._going_on()
-        bar = _Progress(progress, self.step, steps)
+        bar = Progress(progress, self.step, steps)
         try:
             while self.step < steps or not self.reports:
                 target = min(steps, (self.step // check + 1) * check)
@@ -652,12 +305,12 @@ class Run:
 
     def plan(self, steps: int, **options: Any) -> Plan:
         """How `steps` steps would be computed: algorithm, blocks, bytes, seconds. Touches nothing."""
-        words, source = self._problem_options()
-        extra = {**self._extra, **{name: _absolute(name.replace("_", "-"), value, self._directory) for name, value in options.items()}}
+        words, source = self._problem.options()
+        extra = {**self._problem.extra, **{name: absolute(name.replace("_", "-"), value, self._directory) for name, value in options.items()}}
         extra.pop("force", None)
         if self._device is not None:
             extra.setdefault("device", self._device)
-        job = _Job([*words, f"steps={steps}", "dry-run", *_options(extra)], source)
+        job = Job([*words, f"steps={steps}", "dry-run", *words_of(extra)], source)
         try:
             job.prepare()
             return Plan(job.report())
@@ -671,10 +324,10 @@ class Run:
             raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         if self.kernel is None:
             raise MemextError("reductions are of kernels: the built-in stencils have none", errno.ENOTSUP)
-        arrays = {n: self[n] for n in self._state if self.kernel.has_field(n)}
+        arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
-        for n in self._fixed:
-            arrays[n] = self.store[n] if n in stored else self._fields[n]  # type: ignore[assignment]
+        for n in self._problem.fixed:
+            arrays[n] = self.store[n] if n in stored else self._problem.fields[n]  # type: ignore[assignment]
         if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
             raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
         result = reduce_store(self, reduction, arrays, float(floor))
@@ -710,7 +363,7 @@ class Run:
             return  # a fork of the program: the store is the other's
         if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked and self._mark:
             try:
-                _core.discard(self._place(), *self._mark, bool(self._extra.get("no_lock")))
+                _core.discard(self._place(), *self._mark, bool(self._problem.extra.get("no_lock")))
             except MemextError as error:
                 if error.errno not in (errno.ENOENT, errno.ESTALE, errno.EBUSY):  # it is gone, or another run's
                     raise
@@ -730,46 +383,11 @@ class Run:
         self.close(keep=self.keep if kind is None else self._device is not None)
 
     def __repr__(self) -> str:
-        what = self.kernel.name if self.kernel is not None else self._stencil or "star7"
+        what = self.kernel.name if self.kernel is not None else self._problem.stencil or "star7"
         return f"<memext Run of {what}: {self.shape} cells, step {self.step}>"
 
     def _repr_html_(self) -> str:
-        from .looking import run_html
         return run_html(self)
-
-
-class _OwnPlace:
-    """The directory of a run that was given none. The run has it, and so has all that the run hands out and that is read later; when the last of them
-    is gone, at the end of the program at the latest, so is the directory, unless `wish` says then that it stays."""
-
-    def __init__(self, path: pathlib.Path, process: int, wish: types.SimpleNamespace):
-        self._removal = weakref.finalize(self, _remove_own, path, process, wish)
-
-    def gone(self) -> None:
-        self._removal.detach()
-
-    def __copy__(self) -> _OwnPlace:
-        return self
-
-    def __deepcopy__(self, _memo: dict) -> _OwnPlace:
-        return self
-
-    def __reduce__(self) -> Any:
-        return type(None), ()  # another process removes nothing
-
-
-def _remove_own(path: pathlib.Path, process: int, wish: types.SimpleNamespace) -> None:
-    if os.getpid() == process and not wish.keep:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _field_type(value: Any) -> str | None:
-    """The type that an array has, if the library knows it; others are converted to the state's."""
-    if isinstance(value, Array) and value.dtype.str[1:] in ("f8", "f4", "u1", "u2", "i2"):
-        return value.dtype.str[1:]
-    if isinstance(value, Array) and value.dtype.kind == "b":
-        return "u1"
-    return None
 
 
 def plan(kernel: Any = None, *, steps: int, **arguments: Any) -> Plan:

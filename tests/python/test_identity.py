@@ -262,7 +262,7 @@ def test_what_a_run_began_with_is_needed_once(mx, quick_place, files):
 
 def test_functions_are_known_by_what_they_use(mx, tmp_path, monkeypatch):
     """Globals, closures, defaults, attributes, methods, modules of the program's own, generators; not what installed packages have within."""
-    function = mx.sources.Function
+    function = mx.computed.Function
     (tmp_path / "of_mine.py").write_text("def f(x): return 2 * x\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     import of_mine
@@ -299,8 +299,8 @@ def test_a_store_is_not_replaced_by_what_lies_in_it(mx, memext, quick_place, tmp
     with pytest.raises(mx.MemextError, match="DRAM"):
         mx.Run(u=u, resume=False, force=True, **{**common, "dram": "2MiB"}).advance(1)
     other = mx.Run(u=2 * u, resume=False, force=True, **common)
-    words, source = other._problem_options()
-    job = mx.run._Job([*words, "steps=1", f"device={quick_place}", "dram=64MiB", "force"], source)
+    words, source = other._problem.options()
+    job = mx.job.Job([*words, "steps=1", f"device={quick_place}", "dram=64MiB", "force"], source)
     job.prepare()
     job.close()
     assert (quick_place / "memext.store").read_bytes() == kept

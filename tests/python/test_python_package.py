@@ -435,8 +435,8 @@ def test_an_exception_in_a_callback_ends_the_run(mx, quick_place):
 def test_the_lock_of_python_is_free_while_it_computes(mx, quick_place):
     """A thread stops a run that the main thread waits for within the library; with the lock held this would end with the run alone."""
     from memext import _core
-    from memext.run import _Job
-    job = _Job(["size=62 62 94", "steps=4000", "init=random", f"device={quick_place}", "dram=128MiB", "block=62 94 2", "algorithm=redundant",
+    from memext.job import Job
+    job = Job(["size=62 62 94", "steps=4000", "init=random", f"device={quick_place}", "dram=128MiB", "block=62 94 2", "algorithm=redundant",
                 "backend=fault:aio", "fault=delay_us=20000"])
     job.start()
     while _core.ffi.string(job.progress.phase) != b"updates":
@@ -746,7 +746,8 @@ def test_a_store_that_began_with_something_else_is_not_taken_for_ours(mx, mixed,
 IDENTITIES = """
 import functools
 import numpy as np
-from memext.sources import Function, Source
+from memext.computed import Function
+from memext.sources import Source
 class Callable:
     def __init__(self, a=1): self.a = a
     def __call__(self, x, y, z): return self.a * x

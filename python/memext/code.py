@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A kernel for given types of its fields: its C text, and the same in numpy."""
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import tempfile
+from collections.abc import Mapping
+from typing import Any, Callable
+
+import numpy as np
+
+from . import expressions as ex
+from .errors import KernelError
+from .symbolic import SymbolicPart
+from .translate import RESERVED, Cell
+
+FORMS = {"jacobi": None, "leapfrog": "MX_LEAPFROG", "staggered": "MX_STAGGERED"}
+
+
+class Code:
+    """A kernel for given types of its fields."""
+
+    def __init__(self, kernel: Any, dtypes: dict[str, str], reductions: tuple = ()):
+        self.kernel, self.dtypes, self.reductions = kernel, dtypes, reductions
+        self.real = dtypes[kernel.state[0]]
+        parts = kernel._parts
+        if kernel._form == "staggered":
+            self.cells = [parts[0].translate(dtypes, self.real, kernel.partner, kernel.state),
+                          parts[1].translate(dtypes, self.real, kernel.state, kernel.partner)]
+        else:
+            self.cells = [parts[0].translate(dtypes, self.real, kernel.state)]
+        old = any(cell.reads_old() for cell in self.cells)
+        self.form = kernel._form or ("leapfrog" if old else "jacobi")
+        taken = [n for n in kernel.state if self.form == "leapfrog" and kernel.has_field(f"{n}_old")]
+        if taken:
+            raise KernelError(f"{kernel.name} has a field {taken[0]}_old and reads {taken[0]}.old, and a run calls both {taken[0]}_old: "
+                              "give the field another name", parts[0].file, parts[0].line)
+        state = set(kernel.state + kernel.partner)
+        self.radius = max(1, *(cell.reach(state) for cell in self.cells))
+        self.fixed_radius = max(cell.reach(set(kernel.fixed)) for cell in self.cells)
+        self.radius = max(self.radius, self.fixed_radius)
+        for reduction in reductions:
+            self.fixed_radius = max(self.fixed_radius, reduction.translate(self).reach(set(kernel.fixed)))
+        self.text = self._write()
+
+    # ---- C
+
+    def _fields(self, macro: str, names: list[str]) -> str:
+        return _list(macro, "F", {n: ex.C_TYPES[self.dtypes[n]] for n in names})
+
+    def _write(self) -> str:
+        k, writer = self.kernel, ex.Writer()
+        params = dict(k.params)
+        for reduction in self.reductions:
+            params = {**reduction.params, **params}
+        macros = ["MX_CELL"] if len(self.cells) == 1 else ["MX_CELL_B", "MX_CELL_A"]
+        outputs = [k.state] if len(self.cells) == 1 else [k.partner, k.state]
+        bodies = [f"{macro}\n{self._body(cell, fields, writer)}MX_END\n" for macro, cell, fields in zip(macros, self.cells, outputs)]
+        for reduction in self.reductions:
+            statements, values = _named(reduction.translate(self))
+            body = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
+            bodies.append("\n".join([f"MX_REDUCE({reduction.name})", *body, f"    RESULT({writer.text(values[0])});", "MX_END\n"]))
+        made_from = "SymPy expressions" if isinstance(k._parts[0], SymbolicPart) else "a Python function"
+        lines = [f"/* {k.name}: made from {made_from} by the package memext. */", f'#define MX_NAME "{k.name}"',
+                 f"#define MX_RADIUS {self.radius}"]
+        if self.fixed_radius > 0:
+            lines.append(f"#define MX_FIXED_RADIUS {self.fixed_radius}")
+        if self.real == "f4":
+            lines.append("#define MX_REAL float")
+        if FORMS[self.form]:
+            lines.append(f"#define MX_FORM {FORMS[self.form]}")
+        lines.append(self._fields("MX_STATE", k.state))
+        if k.partner:
+            lines.append(self._fields("MX_PARTNER", k.partner))
+        if k.fixed:
+            lines.append(self._fields("MX_FIXED", k.fixed))
+        if params:
+            lines.append(_list("MX_PARAMS", "P", {n: repr(v) for n, v in params.items()}))
+        if self.reductions:
+            lines.append(_list("MX_REDUCES", "R", {r.name: f"MX_{r.op.upper()}" for r in self.reductions}))
+        text = "\n".join(lines) + "\n#include <memext/cell.h>\n\n"
+        if writer.helpers:
+            text += "\n".join(writer.helpers.values()) + "\n\n"
+        return text + "\n".join(bodies)
+
+    @staticmethod
+    def _body(cell: Cell, fields: list[str], writer: ex.Writer) -> str:
+        """Loads and choices get names: what is loaded under a condition, compilers do not vectorise."""
+        statements, values = _named(cell)
+        lines = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
+        lines += [f"    SET({field}, {writer.text(value)});" for field, value in zip(fields, values)]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Any = None) -> pathlib.Path:
+        digest = hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()
+        folder = pathlib.Path(folder) if folder is not None else _cache()
+        path = folder / f"{self.kernel.name}-{digest}.c"
+        if not path.exists() or path.read_text() != self.text:
+            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".c")
+            with os.fdopen(handle, "w") as file:
+                file.write(self.text)
+            os.replace(temporary, path)
+        return path
+
+    # ---- numpy
+
+    def evaluate(self, cell: Cell, at: Callable, params: Mapping[str, float], coordinates: Callable, old: Callable | None = None) -> list:
+        """Values of a cell's function over a box; at(field, dx, dy, dz), old(field), coordinates(name) give its arrays."""
+        known = {name: node for name, node in cell.locals}
+        memo: dict[int, Any] = {}
+
+        def leaf(node: ex.Node) -> Any:
+            if node.op == "at":
+                return at(*node.data)
+            if node.op == "old":
+                return old(node.data[0])
+            if node.op == "param":
+                return params[node.data]
+            if node.op == "coordinate":
+                return coordinates(node.data)
+            return ex.evaluate(known[node.data], leaf, memo)
+
+        return [ex.evaluate(v, leaf, memo) for v in cell.values]
+
+    def run(self, steps: int, params: Mapping[str, float], arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        k, h = self.kernel, self.radius
+        a = {n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.state}
+        c = {n: np.asarray(arrays[n]).astype(self.dtypes[n], copy=False) for n in k.fixed}
+        b = ({n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.partner} if k.partner else
+             {n: np.array(arrays[n] if k.has_field(f"{n}_old") else arrays.get(f"{n}_old", arrays[n]), dtype=self.dtypes[n]) for n in k.state})
+        shape = next(iter(a.values())).shape
+        inner = tuple(slice(h, n - h) for n in shape)
+        size = [n - 2 * h for n in shape]
+
+        def level(cell: Cell, read: dict, write: dict, names: list[str], t: int) -> None:
+            def at(field, dx, dy, dz):
+                array = read[field] if field in read else c[field]
+                off = [(n - s) // 2 for n, s in zip(array.shape, size)]
+                return array[tuple(slice(o + d, o + d + s) for o, d, s in zip(off, (dz, dy, dx), size))]
+
+            def coordinates(name):
+                if name == "t":
+                    return np.int64(t)
+                if name in ("nx", "ny", "nz"):
+                    return np.int64(size["zyx".index(name[1])])
+                axis = "zyx".index(name)
+                return np.arange(size[axis]).reshape([-1 if i == axis else 1 for i in range(3)])
+
+            values = self.evaluate(cell, at, params, coordinates, lambda field: write[field][inner])
+            for name, value in zip(names, values):
+                write[name][inner] = np.asarray(value).astype(self.dtypes[name])
+
+        for t in range(steps):
+            if self.form == "staggered":
+                level(self.cells[0], a, b, k.partner, t)
+                level(self.cells[1], b, a, k.state, t)
+            else:
+                level(self.cells[0], a, b, k.state, t)
+                a, b = b, a
+                if self.form == "jacobi" and t == 0:  # the frame of the second array
+                    for n in k.state:
+                        frame = np.array(b[n])
+                        frame[inner] = a[n][inner]
+                        a[n] = frame
+        old = b if k.partner else {f"{n}_old": v for n, v in b.items()} if self.form == "leapfrog" else {}
+        return {**a, **old}
+
+
+def _list(macro: str, argument: str, items: Mapping[str, str]) -> str:
+    """#define MX_STATE(F) F(u, double) ...; the argument is a name that none of the items has."""
+    while argument in items:
+        argument += "_"
+    return f"#define {macro}({argument}) " + " ".join(f"{argument}({n}, {value})" for n, value in items.items())
+
+
+def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
+    """Statements and values in which every load below a choice, and every branch of one that is more than a name, has a name of its own."""
+    known, needed = dict(cell.locals), []
+    seen: set[str] = set()
+
+    def need(node: ex.Node) -> None:
+        if node.op == "local" and node.data not in seen:
+            seen.add(node.data)
+            need(known[node.data])
+            needed.append(node.data)
+        for a in node.args:
+            need(a)
+
+    for value in cell.values:
+        need(value)
+    statements: list[tuple[str, ex.Node]] = []
+    taken, names, memo = set(known), {}, {}
+
+    def name_of(node: ex.Node, stem: str) -> ex.Node:
+        if id(node) not in names:
+            text, n = stem, 1
+            while text in taken or text in RESERVED:
+                n += 1
+                text = f"{stem}_{n}"
+            taken.add(text)
+            statements.append((text, node))
+            names[id(node)] = (ex.Node("local", (), node.type, node.lo, node.hi, text), node)
+        return names[id(node)][0]
+
+    loads: dict[tuple, ex.Node] = {}
+
+    def choose(condition: ex.Node, a: ex.Node, b: ex.Node, like: ex.Node) -> ex.Node:
+        """Choices one after the other for & and |: compilers vectorise those, and not conditions joined across types of different sizes."""
+        while condition.op == "local" and condition.type == "bool":
+            condition = known[condition.data]
+        if condition.op in ("&", "|"):
+            first, second = condition.args
+            inner = name_of(choose(second, a, b, like), "chosen")
+            return choose(first, inner, b, like) if condition.op == "&" else choose(first, a, inner, like)
+        if condition.op == "!":
+            return choose(condition.args[0], b, a, like)
+        return ex.Node("where", (rewrite(condition, True), a, b), like.type, like.lo, like.hi)
+
+    def rewrite(node: ex.Node, chosen: bool) -> ex.Node:
+        if node.op in ("at", "old") and chosen:
+            key = (node.op, *node.data)
+            if key not in loads:
+                offsets = [str(d).replace("-", "m") for d in node.data[1:]]
+                here = "_old" if node.op == "old" else "" if offsets == ["0"] * 3 else "_" + "_".join(offsets)
+                loads[key] = name_of(node, f"{node.data[0]}{here or '_here'}")
+            return loads[key]
+        if not node.args:
+            return node
+        if (id(node), chosen) in memo:
+            return memo[id(node), chosen][0]
+        if node.op == "where":
+            parts = [rewrite(a, True) for a in node.args[1:]]
+            parts = [name_of(part, stem) if part.args else part for part, stem in zip(parts, ("then", "other"))]
+            made = choose(node.args[0], parts[0], parts[1], node)
+        else:
+            made = ex.Node(node.op, tuple(rewrite(a, chosen) for a in node.args), node.type, node.lo, node.hi, node.data)
+        memo[id(node), chosen] = (made, node)
+        return made
+
+    for name in needed:
+        made = rewrite(known[name], False)
+        statements.append((name, made))
+    values = [rewrite(v, False) for v in cell.values]
+    made_by = dict(statements)
+    used: set[str] = set()
+
+    def use(node: ex.Node) -> None:
+        if node.op == "local" and node.data not in used:
+            used.add(node.data)
+            use(made_by[node.data])
+        for a in node.args:
+            use(a)
+
+    for value in values:
+        use(value)
+    return [(name, node) for name, node in statements if name in used], values
+
+
+def _cache() -> pathlib.Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = (pathlib.Path(base) if base and os.path.isabs(base) else pathlib.Path.home() / ".cache") / "memext" / "python"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

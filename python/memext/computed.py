@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cells that are computed: ramps and functions, which other initial values are told from by what they compute."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from .errors import MemextError
+from .formats import as_array
+from .identity import Texts, identity_of
+from .values import Values
+
+
+class Ramp(Values):
+    """Linear along an axis, from `first` in the first plane of the frame to `last` in the last; 0 where `where` is 0."""
+
+    def __init__(self, axis: str, first: float, last: float, where: Any = None):
+        if axis not in ("x", "y", "z"):
+            raise MemextError(f"the axis {axis!r} of a ramp: x, y or z")
+        self.axis, self.first, self.last = "zyx".index(axis), float(first), float(last)
+        self.where = None if where is None else as_array(where, "where")
+
+    def shape(self) -> tuple[int, int, int] | None:
+        return None if self.where is None else self.where.shape
+
+    def plane(self, z: int, shape: tuple[int, int, int]) -> Any:
+        if self.axis == 0:
+            values: Any = np.linspace(self.first, self.last, shape[0])[z]
+        else:
+            line = np.linspace(self.first, self.last, shape[self.axis])
+            values = line[:, None] if self.axis == 1 else line
+        if self.where is None:
+            return values
+        return np.where(self.where.plane(z) != 0, values, 0.0)
+
+    def identity(self) -> str:
+        return f"ramp {self.axis} {self.first!r} {self.last!r} {identity_of(self.where) if self.where is not None else ''}"
+
+
+class Function(Values):
+    """function(x, y, z) of interior indices, arrays that broadcast; the frame has negative ones and those from n on."""
+
+    def __init__(self, function: Callable, frame: int = 0):
+        self.function, self.frame = function, frame
+        self._identity: str | None = None
+
+    def plane(self, z: int, shape: tuple[int, int, int]) -> Any:
+        h = self.frame
+        y, x = np.arange(-h, shape[1] - h)[:, None], np.arange(-h, shape[2] - h)[None, :]
+        return self.function(x, y, z - h)
+
+    def identity(self) -> str:
+        if self._identity is None:  # as it is at first: what it holds may change when it is called
+            self._identity = f"function {Texts().of(self.function)}"
+        return self._identity

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One run of the library, while it lives."""
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import threading
+import time
+from typing import Any, Callable
+
+from . import _core
+from .errors import MemextError
+from .sources import Sink, Source
+
+_POLL_S = 0.1
+_PATIENCE_S = 3.0  # after Ctrl-C, with what prepares
+
+
+class Job:
+    """One mx_run: options, callbacks, and what they need while it lives."""
+
+    def __init__(self, options: list[str], source: Source | None = None, sink: Sink | None = None):
+        ffi, lib = _core.ffi, _core.lib
+        self.source, self.sink, self.remarks, self.closed, self.left = source, sink, [], False, False
+        words = [ffi.new("char[]", os.fsencode(o)) for o in options]
+        handle = ffi.new_handle(self)
+        given = ffi.new("struct mx_run_options *", {"size": ffi.sizeof("struct mx_run_options"), "remark": lib.mxp_remark, "context": handle})
+        array = ffi.new("char *[]", [*words, ffi.NULL])
+        given.options = ffi.cast("const char *const *", array)
+        self._alive: list[Any] = [words, handle, array, given]
+        if source is not None:
+            made, more = source.struct()
+            given.source = made
+            self._alive += [made, more]
+        if sink is not None:
+            made, more = sink.struct()
+            given.sink = made
+            self._alive += [made, more]
+        why, out = _core.new_why(), ffi.new("mx_run **")
+        _core.check(lib.mx_run_open(given, why, out), why)
+        self.run = out[0]
+        self.progress = ffi.new("struct mx_run_progress *", {"size": ffi.sizeof("struct mx_run_progress"), "committed_step": -1})
+
+    def _raise(self, code: int, why: Any) -> None:
+        for side in (self.source, self.sink):
+            if side is not None and side.error is not None:
+                raise side.error
+        try:
+            _core.check(code, why)
+        except MemextError as error:
+            sentence = error.sentence.replace("or begin anew: with force, without resume", "or begin anew: resume=False and force=True")
+            raise type(error)(sentence, error.errno, error.status) from None
+
+    def compare(self) -> None:
+        why = _core.new_why()
+        self._raise(_core.lib.mx_run_compare(self.run, why), why)
+
+    def prepare(self) -> None:
+        """On a thread, so that Ctrl-C is heard. What does not end then waits for something that may never come, and is left to itself."""
+        why, codes, prepared = _core.new_why(), [], threading.Event()
+
+        def work() -> None:
+            codes.append(_core.lib.mx_run_prepare(self.run, why))
+            prepared.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            while not prepared.wait(_POLL_S):
+                pass
+        except KeyboardInterrupt:
+            _core.lib.mx_run_stop(self.run)
+            self.left = not prepared.wait(_PATIENCE_S)
+            raise
+        self._raise(codes[0], why)
+
+    def start(self) -> None:
+        why = _core.new_why()
+        _core.check(_core.lib.mx_run_start(self.run, why), why)
+
+    def wait(self, seconds: float) -> tuple[int, Any]:
+        why = _core.new_why()
+        return _core.lib.mx_run_wait(self.run, seconds, why, self.progress), why
+
+    def finish(self, watch: Callable[[Any], None]) -> None:
+        """Until the run ends; Ctrl-C asks it to stop and is raised when it has committed."""
+        try:
+            while True:
+                code, why = self.wait(_POLL_S)
+                watch(self.progress)
+                if code != 0:
+                    break
+        except KeyboardInterrupt:
+            _core.lib.mx_run_stop(self.run)
+            print("\nmemext: stops when what is under way is committed", file=sys.stderr, flush=True)
+            code, why, late = 0, None, time.monotonic() + _PATIENCE_S
+            while code == 0:  # a second Ctrl-C does not wait
+                code, why = self.wait(_POLL_S)
+                if code == 0 and time.monotonic() > late and _core.ffi.string(self.progress.phase) == b"prepare":
+                    self.left = True
+                    raise KeyboardInterrupt("interrupted while it prepared") from None
+            step = self.progress.committed_step
+            if code < 0 and code != -errno.EINTR:
+                self._raise(code, why)
+            kept = f"step {step} is committed: the same run goes on from there" if step >= 0 else "nothing was committed yet"
+            raise KeyboardInterrupt(kept) from None
+        except BaseException:  # of the caller's progress: it is what the caller shall see, and only an ended run has a report
+            _core.lib.mx_run_stop(self.run)
+            while self.wait(_POLL_S)[0] == 0:
+                pass
+            raise
+        if code < 0:
+            self._raise(code, why)
+
+    def report(self) -> dict:
+        return _core.take_json(_core.lib.mx_run_report, self.run)
+
+    def close(self) -> None:
+        if not self.closed and not self.left:
+            self.closed = True
+            _core.lib.mx_run_close(self.run)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a run computes: a kernel or a built-in stencil, what its fields begin with, the grid that they agree on, and the options of the library that say so."""
+from __future__ import annotations
+
+import errno
+import operator
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array, RawArray
+from .celltypes import type_name
+from .errors import MemextError
+from .kernel import Kernel
+from .options import absolute
+from .sources import Source, as_values, file_option, framed_shape
+from .values import Values
+
+RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
+
+
+class Problem:
+    """state, fixed: fields with their types; fields: what they begin with; bare: read-only ones whose arrays have no frame; extra: the other options."""
+
+    def __init__(self, kernel: Any, stencil: str | None, params: Mapping[str, float], reductions: tuple, dtype: Any, shape: Any, frame: Any, directory: str,
+                 given: Mapping[str, Any]):
+        """directory: which all that has no absolute path is in."""
+        self.kernel, self.stencil, self.params, self.reductions, self.frame = kernel, stencil, params, reductions, frame
+        self._dtype, self._shape, self._directory, self._given = dtype, shape, directory, given
+        self.code: Any = None  # of a kernel
+        self.identities: dict[str, int] = {}
+        self._take_kernel()
+        self._take_fields()
+
+    def _take_kernel(self) -> None:
+        given = self._given
+        if self.kernel is None:
+            name = self.stencil or "star7"
+            if name not in RADII:
+                raise MemextError(f"stencil '{name}' is not known: {', '.join(RADII)}", errno.EINVAL)
+            self.radius, self.fixed_radius = RADII[name], 0
+            self.state, self.fixed = {"u": type_name(self._dtype)}, {}
+            self.names = ["u"]
+            return
+        if self.stencil is not None:
+            raise MemextError("a kernel and stencil exclude each other: the kernel says what is computed", errno.EINVAL)
+        if not isinstance(self.kernel, Kernel):
+            raise MemextError(f"{self.kernel!r} is no kernel: decorate the function with memext.kernel", errno.EINVAL)
+        k = self.kernel
+        unknown = [p for p in self.params if p not in k.params and not any(p in r.params for r in self.reductions)]
+        if unknown:
+            raise MemextError(f"{', '.join(unknown)} is no parameter of {k.name}: it has {', '.join(k.params) or 'none'}", errno.EINVAL)
+        missing = [n for n in k.state + k.partner + k.fixed if n not in given]
+        if missing:
+            raise MemextError(f"{k.name} needs values of {', '.join(missing)}: {missing[0]}=ARRAY, FILE or number", errno.EINVAL)
+        unknown = [n for n in self._dtype if n not in k.state + k.partner] if isinstance(self._dtype, Mapping) else []
+        if unknown:
+            raise MemextError(f"dtype names {', '.join(map(str, unknown))}: the state of {k.name} is {', '.join(k.state + k.partner)}", errno.EINVAL)
+        before = [f"{n}_old" for n in k.state if f"{n}_old" in given]  # the step before, where no field of the kernel is called so
+        self.names = k.state + k.partner + [n for n in before if not k.has_field(n)] + k.fixed
+
+    def _take_fields(self) -> None:
+        given = dict(self._given)
+        k: Kernel | None = self.kernel
+        if k is None and "u" not in given:
+            given["u"] = given.pop("init", "random")
+        fields: dict[str, Any] = {}
+        for name in self.names:
+            fields[name] = as_values(given.pop(name), name, 1)
+        self.extra = {name: absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
+        if k is not None:
+            state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
+            types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
+            self.code = k.code_with(self.reductions, self._dtype, **types)
+            self.radius, self.fixed_radius = self.code.radius, self.code.fixed_radius
+            self.state = {n: self.code.dtypes[n] for n in k.state + k.partner}
+            self.fixed = {n: self.code.dtypes[n] for n in k.fixed}
+            for n in self.names:
+                if not k.has_field(n):
+                    if self.code.form != "leapfrog":
+                        raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
+                    self.state[n] = self.code.dtypes[n[:-4]]
+        for value in fields.values():
+            if hasattr(value, "frame") and isinstance(value, Values):
+                value.frame = self.radius
+        self.fields = fields
+        self.shape = self._interior(fields)
+
+    def _interior(self, fields: dict[str, Any]) -> tuple[int, int, int]:
+        """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""
+        h, found, who = self.radius, None, ""
+        if self._shape is not None:
+            try:
+                found, who = tuple(operator.index(n) for n in self._shape), "shape"
+            except TypeError as error:
+                raise MemextError(f"shape={self._shape!r}: three whole numbers (nz, ny, nx) are needed: {error}", errno.EINVAL) from None
+            if len(found) != 3:
+                raise MemextError(f"shape={self._shape!r} has {len(found)} of the three whole numbers (nz, ny, nx)", errno.EINVAL)
+        order = [n for n in self.names if n in self.state] + [n for n in self.names if n not in self.state]
+        self.bare = set()
+        for name in order:
+            shape = framed_shape(fields[name], h, self.frame)
+            if shape is None:
+                continue
+            interior = tuple(n - 2 * h for n in shape)
+            bare = name in self.fixed and self.fixed_radius == 0 and self.frame == "included"
+            if found is None:
+                found, who = interior, name
+            elif bare and interior != found and tuple(shape) == found:
+                self.bare.add(name)
+            elif interior != found:
+                raise MemextError(f"{name} has the shape {tuple(fields[name].shape)}; {who} says {found} interior cells, which is "
+                                  f"{tuple(n + 2 * h for n in found)} with the frame of {h}", errno.EINVAL)
+        if found is None:
+            raise MemextError("no grid: give shape=(nz, ny, nx), the interior cells, or an array", errno.EINVAL)
+        if min(found) < 1:
+            raise MemextError(f"{who} leaves {found} interior cells within a frame of {h}: every extent must be at least 1", errno.EINVAL)
+        return found  # type: ignore[return-value]
+
+    def options(self, again: bool = False) -> tuple[list[str], Source | None]:
+        """again: of a run that goes on from what it has left itself."""
+        words = ["size=" + " ".join(str(n) for n in reversed(self.shape))]
+        framed = tuple(n + 2 * self.radius for n in self.shape)
+        source_fields: dict[str, Any] = {}
+        file_words: list[str] = []
+        types = {**self.state, **self.fixed}
+        for name in self.names:
+            value = self.fields[name]
+            library_name = name if self.kernel is None or self.kernel.has_field(name) else name[:-4] + ".old"
+            if isinstance(value, str):
+                file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
+                continue
+            option = None
+            npy = self._npy(name, value, framed, types[name])
+            if npy is not None:
+                file_words.append(f"input={library_name}={npy}" if self.kernel is not None else f"input={npy}")
+                continue
+            if name in self.fixed:
+                option = file_option(name, value, types[name], self.radius, self.frame, self.fixed_radius == 0, framed)
+            if option is not None:
+                file_words.append(f"field={option}")
+            else:
+                source_fields[library_name] = value
+                types[library_name] = types[name]
+                if library_name.endswith(".old"):  # without a word it would be what the state is
+                    file_words.append(f"init={library_name}=program")
+        if self.kernel is None:
+            words.append(f"stencil={self.stencil or 'star7'}")
+            words.append(f"dtype={'f64' if self.state['u'] == 'f8' else 'f32'}")
+        else:
+            words.append(f"kernel={self.code.write()}")
+            words += [f"param={n}={float(v)!r}" for n, v in self.params.items()]
+        source = None
+        if source_fields:
+            source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.radius, self.frame)
+            source.bare, source.known = self.bare, self.identities
+        return words + ([] if again else file_words), source
+
+    def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
+        """A .npy file of a field of the state that the library reads itself."""
+        plain = (isinstance(value, RawArray) and value._check is None and value.path.suffix == ".npy" and value.in_place and value.shape == framed
+                 and value.dtype.str == "<" + kind and "=" not in str(value.path))
+        return value.path if plain and name in self.state and self.frame == "included" else None
+
+
+def _field_type(value: Any) -> str | None:
+    """The type that an array has, if the library knows it; others are converted to the state's."""
+    if isinstance(value, Array) and value.dtype.str[1:] in ("f8", "f4", "u1", "u2", "i2"):
+        return value.dtype.str[1:]
+    if isinstance(value, Array) and value.dtype.kind == "b":
+        return "u1"
+    return None

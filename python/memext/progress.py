@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far a run is, for who waits."""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+class Progress:
+    """A bar of tqdm if it is there, else lines on a terminal, or a function of the caller's: function(step, steps, phase)."""
+
+    def __init__(self, wanted: Any, first: int, total: int):
+        self.call = wanted if callable(wanted) else None
+        self.bar: Any = None
+        self.lines = bool(wanted) and self.call is None
+        self.total, self.shown = total, first
+        if self.lines:
+            try:
+                from tqdm.auto import tqdm
+                self.bar = tqdm(total=total, initial=first, unit="step", file=sys.stderr)
+            except ImportError:
+                self.lines = sys.stderr.isatty()
+
+    def at(self, step: float, phase: str) -> None:
+        step = min(max(step, self.shown), self.total)
+        if self.call is not None:
+            self.call(step, self.total, phase)
+        elif self.bar is not None:
+            self.bar.set_postfix_str(phase, refresh=False)
+            self.bar.update(int(step) - int(self.shown))
+        elif self.lines:
+            print(f"\r{phase} {step:.0f}/{self.total}\x1b[K", end="", file=sys.stderr, flush=True)
+        self.shown = max(self.shown, int(step))
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+        elif self.lines:
+            print(file=sys.stderr)
