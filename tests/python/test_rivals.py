@@ -30,8 +30,14 @@ def load(name):
     return module
 
 
-worker, path = load("worker"), list(sys.path)
+path = list(sys.path)
 run = load("run")
+from rivalry.kernel import Kernel  # noqa: E402
+from rivalry.passes import direct, fused  # noqa: E402
+from rivalry.planes import Mapped  # noqa: E402
+from rivalry.settings import settings_of  # noqa: E402
+from rivalry.tasks import advance_block  # noqa: E402
+
 sys.path[:] = path  # which it changes; experiments/ has another run.py
 
 
@@ -41,7 +47,7 @@ def kernel(request, tmp_path_factory):
     library = tmp_path_factory.mktemp("rows") / f"{request.param}.so"
     words = ["cc", "-O2", "-ffp-contract=off", "-fopenmp", "-std=gnu17", "-shared", "-fPIC", f"-I{ROOT / 'runtime' / 'include'}", f'-DKERNEL="{KERNELS[request.param]}"', RIVALS / "rows.c", "-lm", "-o", library]
     subprocess.run([str(w) for w in words], check=True)
-    return worker.Kernel(str(library)), request.param, library
+    return Kernel(str(library)), request.param, library
 
 
 def arrays(kernel, shape, seed=1):
@@ -73,7 +79,7 @@ def test_a_step_a_pass_is_the_reference(kernel):
         wanted = in_numpy(name, state, fixed, steps)
         for slab, alternate, with_last in ((1, True, True), (4, False, True), (50, True, False)):
             work, last = [np.zeros_like(state) for _ in range(2)], np.zeros_like(state) if with_last else None
-            got = worker.direct(k, state, work, last, fixed, {"slab": slab, "alternate": alternate, "threads": 2}, steps)
+            got = direct(k, state, work, last, fixed, {"slab": slab, "alternate": alternate, "threads": 2}, steps)
             assert (got is last) == with_last and got.tobytes() == wanted.tobytes(), (steps, slab)
 
 
@@ -86,9 +92,9 @@ def test_fused_steps_are_the_reference(kernel):
         steps, o = r.randint(1, 9), {"k": r.randint(1, 5), "slab": r.randint(1, 24), "keep": r.random() < 0.5, "ahead": True, "threads": 1}
         state, fixed = arrays(k, shape, trial)
         before = state.copy()
-        work = [[worker.Mapped(np.full_like(state, np.nan)) for _ in range(state_count)] for _ in range(2)]
-        last = worker.Mapped(np.full_like(state, np.nan))
-        worker.fused(k, worker.Mapped(state), work, last, [worker.Mapped(f) for f in fixed], shape, [state.dtype, *(f.dtype for f in fixed)], o, steps)
+        work = [[Mapped(np.full_like(state, np.nan)) for _ in range(state_count)] for _ in range(2)]
+        last = Mapped(np.full_like(state, np.nan))
+        fused(k, Mapped(state), work, last, [Mapped(f) for f in fixed], shape, [state.dtype, *(f.dtype for f in fixed)], o, steps)
         assert last.array.tobytes() == in_numpy(name, state, fixed, steps).tobytes(), (shape, steps, o)
         assert state.tobytes() == before.tobytes()
 
@@ -100,7 +106,7 @@ def test_blocks_with_their_halo_are_the_reference(kernel):
     for steps, lo, hi in ((2, 0, 12), (3, 14, 20), (2, 30, 44)):
         wanted = in_numpy(name, state, fixed, steps)[lo:hi]
         begin, end = max(0, lo - steps * k.h), min(44, hi + steps * k.h)
-        x, _ = worker.advance_block(k, state[begin:end].copy(), state[begin:end].copy() if k.leapfrog else None, [np.ascontiguousarray(f[begin:end]) for f in fixed],
+        x, _ = advance_block(k, state[begin:end].copy(), state[begin:end].copy() if k.leapfrog else None, [np.ascontiguousarray(f[begin:end]) for f in fixed],
                                     [(begin == 0, end == 44), (True, True), (True, True)], steps)  # fmt: skip
         assert x[lo - begin:hi - begin].tobytes() == wanted.tobytes(), (steps, lo)
 
@@ -203,12 +209,12 @@ def test_a_wrong_result_is_no_result(build, quick_place, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "experiments", folder / "experiments")
     for name in ("analysis", "runtime", "systems"):
         (folder / name).symlink_to(ROOT / name)
-    path = folder / "experiments" / "rivals" / "worker.py"
+    path = folder / "experiments" / "rivals" / "rivalry" / "passes.py"
     text = path.read_text()
     assert text.count("kernel.level(y, x, [f[:m]") == 1
     path.write_text(text.replace("kernel.level(y, x, [f[:m]", "kernel.level(y, x * 1.0000001, [f[:m]"))
     words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 64, "--steps", 4, "--rivals", "memmap-k", "--no-system")
-    words[1] = path.parent / "run.py"
+    words[1] = path.parents[1] / "run.py"
     done = sh(words, build)
     assert done.returncode == 0, done.stderr
     failed = {r["rival"]: r.get("failure", "") for r in records(tmp_path)["records"]}
@@ -232,7 +238,7 @@ def test_five_settings_of_each(h, fields, cell_bytes, factor):
     """Of every rival, with those that are made from the best, in the sizes of the documents; none twice to begin with."""
     case = types.SimpleNamespace(h=h, fields=fields, plane_bytes=256 * 256 * cell_bytes, shape=(256,) * 3, leapfrog=fields > 2)
     for rival in run.RIVALS:
-        first, more = run.settings_of(rival, case, fields * case.plane_bytes * 256 // factor, 2)
+        first, more = settings_of(rival, case, fields * case.plane_bytes * 256 // factor, 2)
         for best in first:
             every = {json.dumps(s, sort_keys=True) for s in [*first, *more(best)]}
             assert len(every) >= 5, (rival, every)
