@@ -24,6 +24,7 @@ import tempfile
 import time
 
 import numpy
+
 from runner import storage
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -25,9 +25,8 @@ import shutil
 import tempfile
 import time
 
-import numpy as np
-
 import memext as mx
+import numpy as np
 
 WRITE_PIECE = 8 << 20
 

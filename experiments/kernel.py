@@ -11,7 +11,6 @@ be so.
 """
 import argparse
 import gzip
-import json
 import os
 import shlex
 import statistics
@@ -281,7 +280,7 @@ FOLIOS = [(size, f"folio-{size}") for size in ("4KiB", "64KiB", "1MiB", "2MiB")]
           [(store_us, "us a page, first store"), (lambda r: report(r)["read_us"], "us a page, first read")])  # fmt: skip
 def folios(s):
     seen = [f"{s.median(name, folio_kib):.0f}" for _, name in FOLIOS if s.done(name) and s.median(name, folio_kib)]
-    yield (f"A file written by calls of 4 KiB, 64 KiB, 1 MiB and 2 MiB" + (f" was kept in folios of {', '.join(seen)} KiB in the mean (`/proc/kpageflags`)" if seen else "") +
+    yield ("A file written by calls of 4 KiB, 64 KiB, 1 MiB and 2 MiB" + (f" was kept in folios of {', '.join(seen)} KiB in the mean (`/proc/kpageflags`)" if seen else "") +
            f". The first store to each page of it through a mapping costs, a page: {several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
     middle, whole = Effect(s, "folio-1MiB", "folio-4KiB", store_us), Effect(s, "folio-2MiB", "folio-4KiB", store_us)
     yield by_sign(middle, f"With folios of 1 MiB the fault takes {middle} as long as with pages of 4 KiB.",

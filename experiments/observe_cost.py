@@ -29,6 +29,7 @@ import sys
 import tempfile
 
 import numpy
+
 from runner import storage
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -27,7 +27,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "experiments"))
 
-from runner import host, registry  # noqa: E402
+from runner import host, ownership, registry  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "release")
 MEMEXT = os.path.join(BUILD, "memext")
@@ -165,7 +165,7 @@ def measure(o, keep):
         with registry.Owner("speed.py") as owner:
             os.environ.update(owner.mark())
             measure_in(o, owner.directory(o.device, "memext-speed-")["path"], keep)
-    except registry.RegistryError as error:
+    except ownership.RegistryError as error:
         sys.exit(f"speed.py: {error}")
 
 
@@ -263,7 +263,7 @@ def main():
             sys.exit(f"speed.py: {program} is missing; build it with: cmake --preset release && cmake --build --preset release")
     o.output = os.path.abspath(o.output)
     os.makedirs(o.output, exist_ok=True)
-    registry.interruptible()
+    ownership.interruptible()
     try:
         results = Results(o)
         measure(o, results.keep)

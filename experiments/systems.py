@@ -26,7 +26,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "experiments"))
 
-from runner import host, registry  # noqa: E402
+from runner import host, ownership, registry  # noqa: E402
 
 PLAIN = os.path.join(ROOT, "experiments", "plain")
 MIB = 1 << 20
@@ -227,14 +227,14 @@ def main():
     if not os.path.exists(o.memext):
         sys.exit(f"systems.py: {o.memext} is missing; build it with: cmake --preset release && cmake --build --preset release")
     os.makedirs(o.output, exist_ok=True)
-    registry.interruptible()
+    ownership.interruptible()
     try:
         with registry.Owner("systems.py") as owner:
             os.environ.update(owner.mark())
             work = owner.directory(o.device, "memext-speed-")["path"]
             os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
             measure(o, work)
-    except (Failed, registry.RegistryError) as error:
+    except (Failed, ownership.RegistryError) as error:
         sys.exit(f"systems.py: {error}")
     except KeyboardInterrupt:
         sys.exit(f"systems.py: interrupted; the rounds that were complete are in {o.output}")

@@ -31,7 +31,7 @@ from rivalry.case import Case  # noqa: E402
 from rivalry.programs import Failed, OutOfTime, python_of, say, umap_library  # noqa: E402
 from rivalry.runs import Runs  # noqa: E402
 from rivalry.table import CASES, RIVALS, ROOT  # noqa: E402
-from runner import registry  # noqa: E402
+from runner import ownership, registry  # noqa: E402
 
 SCALES = {"quick": {"edge": 256, "steps": 40, "most": 20.0, "limit": 20.0}, "full": {"edge": 400, "steps": 200, "most": 600.0, "limit": 120.0}}
 
@@ -127,7 +127,7 @@ def main():
         sys.exit("rivals: a memory limit needs root; --no-system runs without one, and then the comparison means nothing")
     say(f"changes nothing on this machine (--no-system) but files in {o.data}, {o.tools} and {o.output}" if o.no_system else
         f"changes on this machine while it runs: cgroups with a memory limit, a swap file in {o.data}, the page cache dropped; files in {o.data}; and for good: {o.tools}, {o.output}")
-    registry.interruptible()
+    ownership.interruptible()
     status = 0
     try:
         if not o.no_system:
@@ -135,7 +135,7 @@ def main():
         with registry.Owner("rivals/run.py") as owner:
             os.environ.update(owner.mark())
             measure(o, owner)
-    except (Failed, registry.RegistryError) as error:
+    except (Failed, ownership.RegistryError) as error:
         sys.exit(f"rivals: {error}")
     except OutOfTime:
         say("the minutes are over; the same command goes on")

@@ -3,6 +3,8 @@
 
 plan.py      a plan file (TOML) -> a list of runs
 knobs.py     kernel settings of a run, put back afterwards also after a crash
+ownership.py who owns a record, where records are kept, their locks
+removing.py  how each kind of what is made is removed
 registry.py  what is made on the machine, written down before; the sweep of what killed starts left (also of limit-memory)
 host.py      machine, commit and program, as records
 execute.py   one run: caches dropped, command in its own session, time limit, report and timeline collected

@@ -9,7 +9,7 @@ import time
 import uuid
 from pathlib import Path
 
-from . import host, near, plan, registry
+from . import host, near, ownership, plan, registry
 from .execute import ZRAM, Place, execute, needs_of_system, skipped
 from .record import Store
 
@@ -206,9 +206,9 @@ def prepare(stack):
     registry.sweep(say)
     if os.geteuid() == 0:
         try:
-            stack.enter_context(registry.held("settings", wait=False))
-        except registry.Busy:
-            raise registry.Busy("another run.py is at work on this machine: wait for it, or use --no-system, which changes nothing") from None
+            stack.enter_context(ownership.held("settings", wait=False))
+        except ownership.Busy:
+            raise ownership.Busy("another run.py is at work on this machine: wait for it, or use --no-system, which changes nothing") from None
         registry.sweep(say, settings=True)  # again: its last holder may have been killed in between
 
 
@@ -231,7 +231,7 @@ def main(argv=None):
     device, program = host.device_of(data), host.program_id(o.memext)
 
     say(announcement(plans, data, results, o.no_system))
-    registry.interruptible()
+    ownership.interruptible()
     try:
         with contextlib.ExitStack() as stack:
             if not o.no_system:
@@ -242,7 +242,7 @@ def main(argv=None):
                 return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system, probe_s=o.probe)
 
             progress = run_plans(plans, place_of, program, o, argv)
-    except (registry.RegistryError, registry.Busy) as error:
+    except (ownership.RegistryError, ownership.Busy) as error:
         say(str(error))
         return 2
     except KeyboardInterrupt:

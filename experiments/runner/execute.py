@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import knobs, near, registry, storage
+from . import knobs, near, ownership, registry, storage
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
@@ -150,7 +150,7 @@ def _keep_timeline(path, folder, name):
 
 def _end_with_us(parent):
     """In the child: SIGTERM should this process be killed."""
-    registry.libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    ownership.libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(143)
 
@@ -196,7 +196,7 @@ def _remove(owner, *entries):
     for entry in entries:
         try:
             owner.remove(entry)
-        except (registry.Stuck, registry.Foreign) as why:
+        except (ownership.Stuck, ownership.Foreign) as why:
             print(f"run.py: {why}", file=sys.stderr)
 
 

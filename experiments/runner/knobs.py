@@ -8,7 +8,7 @@ machine's own (cli.py holds the lock "settings" throughout).
 import contextlib
 from pathlib import Path
 
-from . import registry
+from . import ownership
 
 # Setting -> file. {device} is the block device that holds the data directory (sysfs name).
 FILES = {
@@ -69,7 +69,7 @@ def _put_back(owner, entries):
     """"" or why a setting is not as it was: it stays in the record, and the end of the runner tries again."""
     try:
         owner.remove(*entries)
-    except (registry.Stuck, registry.Foreign) as why:
+    except (ownership.Stuck, ownership.Foreign) as why:
         return str(why)
     return ""
 
@@ -88,13 +88,13 @@ def applied(settings, device, owner, files=FILES, partners=PARTNERS):
         raise KnobError(f"a setting cannot be read: {error}") from error
     entries = owner.add(*({"kind": "setting", "path": path, "value": value} for path, value in saved))
     try:
-        registry.pause("settings recorded")
+        ownership.pause("settings recorded")
         for name, value in settings.items():
             try:
                 path_of(name, device, files).write_text(value)
             except OSError as error:
                 raise KnobError(f"{name} = {value} was refused: {error}") from error
-        registry.pause("settings changed")
+        ownership.pause("settings changed")
         yield
     except BaseException:
         _put_back(owner, entries)

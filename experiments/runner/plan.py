@@ -31,9 +31,10 @@ import hashlib
 import itertools
 import json
 import shlex
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import tomllib
 
 RUNNER_WORDS = ("memext", "data", "json", "timeline", "root")
 # A scale that is another one with more of it: what its own table does not say is that one's.

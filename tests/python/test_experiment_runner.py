@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 
-from runner import cli, execute, host, knobs, near, plan, record, registry  # noqa: E402
+from runner import cli, execute, host, knobs, near, plan, record, registry, removing  # noqa: E402
 
 pytestmark = pytest.mark.machine
 
@@ -490,7 +490,7 @@ def settings(tmp_path, monkeypatch):
     (tmp_path / "ratio").write_text("20\n")
     (tmp_path / "ahead").write_text("128\n")
     monkeypatch.setenv("MEMEXT_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(registry, "SETTING_PLACES", (str(tmp_path) + "/.*",))
+    monkeypatch.setattr(removing, "SETTING_PLACES", (str(tmp_path) + "/.*",))
     files = {"vm.dirty_bytes": str(tmp_path / "bytes"), "read_ahead_kb": str(tmp_path / "{device}")}
     with registry.Owner("test") as owner:
         yield tmp_path, files, {"vm.dirty_bytes": str(tmp_path / "ratio")}, owner

@@ -15,7 +15,7 @@ from conftest import IS_ROOT, LIMIT_MEMORY, ROOT, needs_root, wait_until
 
 sys.path.insert(0, str(ROOT / "experiments"))
 
-from runner import registry  # noqa: E402
+from runner import ownership, registry  # noqa: E402
 
 pytestmark = pytest.mark.machine
 
@@ -336,8 +336,8 @@ def record_of(state, pid, start, locked=True, **more):
     """(id, function that adds entries) of a record as a killed process would have left it."""
     state.mkdir(mode=0o700, exist_ok=True)
     name = f"{pid}-{start}-0123abcd"
-    record = {"registry": 1, "id": name, "program": "limit-memory", "pid": pid, "start": start, "boot": registry.boot_id(),
-              "pid_ns": registry.pid_namespace(), "locked": locked, "made": [], **more}  # fmt: skip
+    record = {"registry": 1, "id": name, "program": "limit-memory", "pid": pid, "start": start, "boot": ownership.boot_id(),
+              "pid_ns": ownership.pid_namespace(), "locked": locked, "made": [], **more}  # fmt: skip
 
     def add(*entries):
         record["made"] += entries
@@ -351,7 +351,7 @@ def test_a_pid_used_again_is_another_process(place, state):
     name, add = record_of(state, os.getpid(), 1)
     (place / f"run-{name}-1").mkdir()
     add({"kind": "directory", "path": str(place / f"run-{name}-1"), "mount": "/"})
-    kept, add = record_of(state, os.getpid(), registry.start_ticks(os.getpid()), locked=False)
+    kept, add = record_of(state, os.getpid(), ownership.start_ticks(os.getpid()), locked=False)
     (place / f"run-{kept}-1").mkdir()
     add({"kind": "directory", "path": str(place / f"run-{kept}-1"), "mount": "/"})
     assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
@@ -361,7 +361,7 @@ def test_a_pid_used_again_is_another_process(place, state):
 @pytest.mark.parametrize("locked", [True, False])
 def test_pids_of_another_namespace_mean_nothing_here(place, state, locked):
     """There the lock alone tells: a record that has one and is not locked is swept, one without is left alone in this boot."""
-    name, add = record_of(state, os.getpid(), registry.start_ticks(os.getpid()), locked=locked, pid_ns="pid:[1]")
+    name, add = record_of(state, os.getpid(), ownership.start_ticks(os.getpid()), locked=locked, pid_ns="pid:[1]")
     (place / f"run-{name}-1").mkdir()
     add({"kind": "directory", "path": str(place / f"run-{name}-1"), "mount": "/"})
     assert limited("64MiB", "--keep-cache", "--", "true").returncode == 0
