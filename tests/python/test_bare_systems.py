@@ -11,7 +11,7 @@ import sys
 import numpy
 import pytest
 from conftest import IS_ROOT, ROOT, needs_root
-from test_python_package import cache, environment, mx  # fixtures
+from package import cache, environment, mx  # fixtures
 
 GRID = ["-n", 60, 61, 62, "-t", 5, "--init", "random", "--threads", 4]
 NO_LOCKS = {"ENOSYS": 38, "EOPNOTSUPP": 95, "ENOTSUPP": 524, "ENOLCK": 37}

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from format_cases import CASES, HDF5, OTHER, WHOLE, A
-from test_python_package import cache, environment, mx, need  # noqa: F401  (fixtures)
+from package import cache, environment, mx, need  # noqa: F401  (fixtures)
 
 KERNEL = """#define MX_NAME "copy"
 #define MX_RADIUS 1

@@ -12,7 +12,7 @@ import numpy as np
 import pairs
 import pytest
 from conftest import LONG
-from test_python_package import cache, environment, mx, need  # noqa: F401 - fixtures
+from package import cache, environment, mx, need  # noqa: F401 - fixtures
 from test_replace import N, files  # noqa: F401
 
 # What the run began with, and pairs of words: given with --resume it goes on with the first, and is refused with the second, which is named.

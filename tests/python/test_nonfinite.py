@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import random_grid
 from test_accel import fake_cuda, use  # noqa: F401
-from test_python_package import environment, mx  # noqa: F401
+from package import environment, mx  # noqa: F401
 from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 NX, NY, NZ, NT = 24, 21, 22, 24

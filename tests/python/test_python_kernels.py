@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 import random_kernels
-from test_python_package import cache, environment, load, mx  # fixtures
+from package import cache, environment, load, mx  # fixtures
 
 PREAMBLE = """
 import enum, functools, itertools, math, operator, os, random, time, types

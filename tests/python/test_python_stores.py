@@ -8,8 +8,8 @@ import shutil
 import numpy as np
 import pytest
 from conftest import ROOT
+from package import cache, environment, mx  # fixtures
 from test_integrity import PLANS, fields, flip  # fixture: fields
-from test_python_package import cache, environment, mx  # fixtures
 
 DIFFUSION = ROOT / "systems" / "diffusion.c"
 

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
-from test_python_package import cache, check_array, environment, mx, need  # noqa: F401  (fixtures)
+from package import cache, check_array, environment, mx, need  # noqa: F401  (fixtures)
 
 A = np.arange(210, dtype="f4").reshape(5, 6, 7)
 
