@@ -11,8 +11,8 @@ import subprocess
 import numpy
 import pytest
 from conftest import ROOT, wait_until
+from run_systems import System
 from test_in_place import Fields
-from test_run_systems import System
 from test_systems import CASES
 from watch import newest_superblock
 

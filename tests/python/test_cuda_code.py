@@ -13,8 +13,8 @@ import subprocess
 import numpy
 import pytest
 from conftest import ROOT
+from run_systems import System
 from test_accel import AWKWARD_KERNEL
-from test_run_systems import System
 from test_systems import CASES
 
 DEVICES = [80, 90, 100]  # compute capability 8.0, 9.0, 10.0

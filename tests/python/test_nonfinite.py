@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 from conftest import random_grid
-from test_accel import fake_cuda, use  # noqa: F401
 from package import environment, mx  # noqa: F401
-from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from test_accel import fake_cuda, use  # noqa: F401
 
 NX, NY, NZ, NT = 24, 21, 22, 24
 COEF = ["--coef", "4,1"]

@@ -11,9 +11,9 @@ import sys
 import numpy
 import pytest
 from conftest import ROOT, wait_until
+from ranks_of_runs import EACH, GRID, MPIS, NT, NY, NZ, PLANS, alone, check_bytes, children, end_of, files_of, place, ranks, steps_of, under, whole  # noqa: F401
+from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 from test_accel import fake_cuda, no_settings, use  # noqa: F401
-from test_ranks import EACH, GRID, MPIS, NT, NY, NZ, PLANS, alone, check_bytes, children, end_of, files_of, place, ranks, steps_of, under, whole  # noqa: F401
-from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 sys.path.insert(0, str(ROOT))
 from analysis import timeline  # noqa: E402

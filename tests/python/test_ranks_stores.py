@@ -6,11 +6,10 @@ import shutil
 import signal
 import subprocess
 
-import numpy
 import pytest
 from conftest import ROOT, wait_until
-from test_ranks import EACH, GRID, MPIS, NT, NX, NY, NZ, PLANS, alone, place, ranks, under, whole  # noqa: F401
-from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from ranks_of_runs import EACH, GRID, MPIS, NT, NX, NY, NZ, PLANS, alone, place, ranks, under, whole  # noqa: F401
+from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 
 def info(memext, path):

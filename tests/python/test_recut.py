@@ -9,8 +9,8 @@ import subprocess
 import numpy
 import pytest
 from conftest import wait_until
-from test_ranks import EACH, GRID, NT, NY, NZ, PLANS, alone, check_bytes, children, place, whole  # noqa: F401
-from test_run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from ranks_of_runs import EACH, GRID, NT, NY, NZ, PLANS, alone, check_bytes, children, place, whole  # noqa: F401
+from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
 
 SHORT = {
     "stream": ["--algorithm", "stream", "--block", NY, NZ, 2],

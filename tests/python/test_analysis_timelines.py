@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""analysis/: timelines, and what is read from them."""
+import json
+
+import numpy as np
+import pytest
+from recordings import no_open_figures, recorded, timeline_lines  # noqa: F401 (fixtures)
+
+from analysis import heatmaps, measures, timeline
+
+
+def test_timeline_parses():
+    line = timeline.parse(timeline_lines())
+    assert line.samples.shape == (11, 18) and line.residency.shape == (11, 2, 8) and len(line.events) == 22
+    assert line.duration_s == pytest.approx(1.0) and line.total("device_read_bytes") == 1000
+    t, rate = line.rate("device_read_bytes")
+    assert rate == pytest.approx(np.full(10, 1000.0)) and t[0] == pytest.approx(0.05)
+    assert line.cpu(2)[1] == pytest.approx(np.full(10, 1.0))
+    assert line.wait_s == pytest.approx(0.11) and line.planes() == 16
+
+
+def test_timeline_of_swap_reads_the_swap_counters():
+    line = timeline.parse(timeline_lines(backend="swap"))
+    assert line.rate(*line.traffic())[1] == pytest.approx(np.full(10, 70.0))
+
+
+def test_timeline_refuses_and_forgives():
+    lines = timeline_lines()
+    with pytest.raises(timeline.TimelineError, match="version"):
+        timeline.parse([lines[0].replace('"memext_timeline": 1', '"memext_timeline": 9')])
+    with pytest.raises(timeline.TimelineError, match="no column t_s"):
+        timeline.parse([lines[0].replace('"t_s"', '"t"')])
+    with pytest.raises(timeline.TimelineError, match=":2: 1 values"):
+        timeline.parse([lines[0], '{"s":[1]}\n'])
+    with pytest.raises(timeline.TimelineError, match="neither"):
+        timeline.parse([lines[0], '{"e":"dance","t":[0,1]}\n'])
+    assert timeline.parse([*lines, '{"s":[0.5,']).samples.shape[0] == 11  # of a run that was killed
+
+
+def test_residency_that_was_not_looked_at_stands_as_it_was():
+    lines = [json.loads(x) for x in timeline_lines()]
+    samples = [x for x in lines if "s" in x]
+    for x in samples[3:6]:
+        del x["r"]
+    line = timeline.parse(json.dumps(x) + "\n" for x in lines)
+    assert line.residency.shape == (11, 2, 8) and (line.residency[3:6] == line.residency[2]).all() and (line.residency[6] != line.residency[2]).any()
+    del samples[0]["r"]
+    assert not timeline.parse(json.dumps(x) + "\n" for x in lines).residency[0].any()
+
+
+def test_sweeps_and_side_files_are_events():
+    lines = timeline_lines()
+    more = [json.dumps({"e": e, "t": [0, 1], "y": [0, 4], "z": [0, 4], "n": 5}) + "\n" for e in ("sweep", "commit", "load-faces", "store-faces")]
+    assert [e["n"] for e in timeline.parse([*lines, *more]).of_kind("sweep")] == [5]
+
+
+def test_bandwidth_variation_tells_flat_from_bursts():
+    """Samples of 0.1 s: a steady rate is flat; a burst every 0.5 s is flat over periods of 0.5 s, whatever their phase, and not over 0.15 s; fewer than ten periods say nothing."""
+    flat = timeline.parse(timeline_lines(61))
+    bursts = timeline.parse(timeline_lines(61, read=lambda k: 1000 * (k // 5)))
+    assert measures.bandwidth_variation(flat, 0.25) == pytest.approx(0, abs=1e-9)
+    assert measures.bandwidth_variation(bursts, 0.15) > 1
+    assert measures.bandwidth_variation(bursts, 0.5) == pytest.approx(0, abs=1e-9)
+    middles, means = measures.period_means(flat, 0.5)
+    assert len(means) == 10 and middles[0] == pytest.approx(0.3 + 0.25) and means[0] == pytest.approx(means[-1])
+    assert measures.bandwidth_variation(flat, 0.6) is None and measures.bandwidth_variation(timeline.parse(timeline_lines(1)), 0.1) is None
+
+
+def test_sweep_is_seen_in_the_residency():
+    # bins fill at the position of the sweep: correlation near 1; nothing changes: no correlation
+    assert timeline.sweep_visibility(timeline.parse(timeline_lines(41, 32))) > 0.95
+    assert timeline.sweep_visibility(timeline.parse(timeline_lines(41, 32, sweep=False))) is None
+
+
+def test_sweep_of_threads_with_shares_of_the_planes():
+    """Two threads, each with half the planes, fill two diagonals at once: positions within the halves correlate."""
+    lines = [json.loads(x) for x in timeline_lines(41, 32)]
+    lines[0]["plan"]["threads"] = 2
+    samples = [x for x in lines if "s" in x]
+    for k, x in enumerate(samples):
+        x["r"] = [[100 if abs((i % 16) - k * 16 / 41) < 1 else 0 for i in range(32)]] * 2
+    step = {"e": "advance", "t": [0.0, 4.0], "y": [0, 4], "z": [0, 16], "n": 1}
+    line = timeline.parse(json.dumps(x) + "\n" for x in [lines[0], *samples, step])
+    assert timeline.sweep_visibility(line) > 0.9
+    assert list(heatmaps.shares(line, 1.0)) == [([0.0, 4.0], (0.0, 0.5)), ([0.0, 4.0], (0.5, 1.0))]
+    assert heatmaps.rectangles(line, "advance", 1.0) == []
+
+
+def test_heat_map_draws_the_residency_and_the_events():
+    line = timeline.parse(timeline_lines(11, 8))
+    figure = heatmaps.draw([("a run", line)])
+    meshes = {m.get_gid(): m for ax in figure.axes for m in ax.collections if m.get_gid() in ("source", "target")}
+    assert set(meshes) == {"source", "target"}
+    # the mesh holds residency[t, buffer, bin] with bins upwards
+    assert np.array_equal(meshes["source"].get_array().reshape(8, 11), line.residency[:, 0, :].T)
+    assert len(heatmaps.rectangles(line, "advance", 1.0)) == 11
+    x, y, w, h = heatmaps.rectangles(line, "advance", 1.0)[-1]
+    assert (x, y, w, h) == pytest.approx((1.0, 14 / 16, 0.05, 1 / 16))
+
+
+def test_recorded_timelines_show_the_sweep(recorded):
+    """The heat map of plain mmap follows the sweep: what enters the page cache lies where the computation is."""
+    run = recorded["advice"].one(backend="mmap", algorithm="plain", advice="none").done[0]
+    assert timeline.sweep_visibility(timeline.read(run.timeline_path)) > 0.5

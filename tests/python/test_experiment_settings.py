@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The experiment runner: settings of the kernel, --no-system, and where results come from."""
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from runner import cli, execute, host, knobs, plan, record, registry, removing
+from runner_project import FAKE, PLAN, SETTING, a_run, finish, left, place_in, project, runs_of  # noqa: F401 (fixtures)
+
+pytestmark = pytest.mark.machine
+
+
+NEEDING = PLAN + """
+[[run]]
+id = "limited"
+command = "{common} limited 1 {n}"
+limit = "64MiB"
+swap = "16MiB"
+
+[[run]]
+id = "set"
+command = "{common} set 1 {n}"
+knobs = {"vm.page-cluster" = "1"}
+"""
+
+
+def test_no_system_skips_what_needs_it(project):
+    """Runs that change nothing are done; the others are recorded as skipped with the reason, not as failed. A start without it does all."""
+    (project / "probe.toml").write_text(NEEDING)
+    (project / "fake.sh").write_text(FAKE.replace('[ "$3" = mmap ]', "false"))
+    before = SETTING.read_text()
+    done = finish(project, "--no-system")
+    runs = {r["id"]: r for r in runs_of(project)}
+    assert done.returncode == 0 and "changes nothing on this machine" in done.stderr and "2 of 6 runs were skipped" in done.stderr
+    assert {i for i, r in runs.items() if r["status"] == "done"} == {"aio-s", "mmap-s", "aio-m", "mmap-m"} and "failed" not in done.stderr
+    assert runs["limited"]["status"] == runs["set"]["status"] == "skipped"
+    assert "memory limit of 64MiB and a swap file of 16MiB" in runs["limited"]["stderr"] and "vm.page-cluster" in runs["set"]["stderr"]
+    assert SETTING.read_text() == before and left(project) == []
+    assert "0 runs, 6 are there already" in finish(project, "--no-system").stderr
+    store, runs = record.Store(project / "results" / "probe"), plan.load(project / "probe.toml", "quick").runs
+    assert len(cli.work_list(plan.load(project / "probe.toml", "quick"), store, host.program_id(Path("/bin/sh")), 1)) == len(runs) == 6
+
+
+def test_one_line_says_what_is_changed(project):
+    (project / "probe.toml").write_text(NEEDING)
+    said = cli.announcement([plan.load(project / "probe.toml", "quick")], project / "data", project / "results", False)
+    for text in ("page cache", "cgroups", f"swap files in {project / 'data'}", "vm.page-cluster", str(project / "results"), "--no-system"):
+        assert text in said
+    assert "\n" not in said
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    """(folder, files of settings, their partners, owner)"""
+    (tmp_path / "bytes").write_text("0")
+    (tmp_path / "ratio").write_text("20\n")
+    (tmp_path / "ahead").write_text("128\n")
+    monkeypatch.setenv("MEMEXT_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(removing, "SETTING_PLACES", (str(tmp_path) + "/.*",))
+    files = {"vm.dirty_bytes": str(tmp_path / "bytes"), "read_ahead_kb": str(tmp_path / "{device}")}
+    with registry.Owner("test") as owner:
+        yield tmp_path, files, {"vm.dirty_bytes": str(tmp_path / "ratio")}, owner
+    assert not list((tmp_path / "state").glob("*.json"))
+
+
+def recorded(folder):
+    return [entry for path in (folder / "state").glob("*.json") for entry in json.loads(path.read_text())["made"]]
+
+
+def test_settings_hold_inside_and_come_back(settings):
+    """What was there is on disk before anything is changed, and forgotten when it is back."""
+    folder, files, partners, owner = settings
+    with pytest.raises(RuntimeError, match="boom"):
+        with knobs.applied({"read_ahead_kb": "0"}, "ahead", owner, files, partners):
+            assert (folder / "ahead").read_text() == "0"
+            assert recorded(folder) == [{"kind": "setting", "path": str(folder / "ahead"), "value": "128"}]
+            raise RuntimeError("boom")
+    assert (folder / "ahead").read_text() == "128" and recorded(folder) == []
+
+
+def test_the_ratio_comes_back_where_the_ratio_counted(settings):
+    folder, files, partners, owner = settings
+    with knobs.applied({"vm.dirty_bytes": "1048576"}, "", owner, files, partners):
+        (folder / "ratio").write_text("0")  # as the kernel does
+        assert (folder / "bytes").read_text() == "1048576"
+    assert (folder / "ratio").read_text() == "20"
+
+
+def test_a_setting_that_cannot_be_put_back_is_remembered(settings):
+    """It fails the run, stays in the record, and the end of the runner tries again."""
+    folder, files, partners, owner = settings
+    with pytest.raises(knobs.KnobError, match="ahead"):
+        with knobs.applied({"read_ahead_kb": "0"}, "ahead", owner, files, partners):
+            (folder / "ahead").unlink()
+            (folder / "ahead").mkdir()
+    assert len(recorded(folder)) == 1
+    (folder / "ahead").rmdir()
+    (folder / "ahead").write_text("0")
+
+
+def test_an_unknown_setting_is_a_failed_run(project):
+    result = execute.execute(a_run(project, "true", knobs={"vm.nonsense": "1"}), 0, place_in(project))
+    assert result["status"] == "failed" and "vm.nonsense" in result["stderr"]
+    assert not list((project / "data").iterdir())
+
+
+def test_commit_marks_changes_of_the_program_only(tmp_path):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    (tmp_path / "runtime").mkdir()
+    (tmp_path / "runtime" / "a.c").write_text("1")
+    (tmp_path / "notes").write_text("1")
+    git("add", "."), git("commit", "-m", "x")
+    clean = host.commit(tmp_path)
+    (tmp_path / "notes").write_text("2")
+    assert len(clean) == 12 and host.commit(tmp_path) == clean
+    (tmp_path / "runtime" / "a.c").write_text("2")
+    assert host.commit(tmp_path) == clean + "+changes"
+
+
+def test_time_left():
+    assert cli.clock(4) == "4 s" and cli.clock(65) == "1 min 05 s" and cli.clock(7260) == "2 h 01 min"
+    progress = cli.Progress(3, io.StringIO())
+    a, b = plan.Run("p", "a", (), {}), plan.Run("p", "b", (), {})
+    progress.end(a, 0, {"status": "done", "wall_s": 2.0}, 2.0, [])
+    assert progress.left_s([(a, 1), (b, 0)]) == 2.0 + 2.0
