@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Of the Python sources: no file imports what imports it, within functions neither, and none is longer than a reader can hold in mind."""
+import ast
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MOST_LINES = 500
+# Longer files, and why each of them is one file.
+LONGER = {"python/memext/translate.py": "one interpreter of Python's syntax tree, a short method for each node; no part of it is used without the rest"}
+
+
+def modules_of(folder, package):
+    """{module: its file}; package: "" where the folder itself is on the path."""
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        words = [*filter(None, [package]), *path.relative_to(folder).with_suffix("").parts]
+        found[".".join(words[:-1] if words[-1] == "__init__" else words)] = path
+    return found
+
+
+def imports_of(module, path, modules):
+    """The modules of the package that a file imports, at its top and within functions."""
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join([*package[:len(package) - node.level + 1], *filter(None, [node.module])] if node.level else [node.module])
+            found |= {f"{base}.{a.name}" if f"{base}.{a.name}" in modules else base for a in node.names}
+    return found & modules.keys() - {module}
+
+
+def circle_in(graph):
+    """A list of modules, each of which imports the next and the last the first; [] if there is none."""
+    way, done = [], set()
+
+    def visit(module):
+        if module in way:
+            return [*way[way.index(module):], module]
+        if module in done:
+            return []
+        way.append(module)
+        circle = next(filter(None, map(visit, sorted(graph[module]))), [])
+        way.pop()
+        done.add(module)
+        return circle
+
+    return next(filter(None, map(visit, sorted(graph))), [])
+
+
+@pytest.mark.parametrize("folder, package", [("python/memext", "memext"), ("analysis", "analysis"), ("experiments", ""), ("experiments/rivals", "")])
+def test_nothing_imports_what_imports_it(folder, package):
+    modules = modules_of(ROOT / folder, package)
+    graph = {module: imports_of(module, path, modules) for module, path in modules.items()}
+    assert len(modules) > 10 and sum(map(len, graph.values())) > len(modules) / 2, "the files were not found, or their imports were not understood"
+    circle = circle_in(graph)
+    assert not circle, " imports ".join(circle)
+
+
+def test_a_circle_is_seen():
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == [] and circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def test_files_can_be_read_at_once():
+    """At most 500 lines, apart from those that are named above with a reason, and these are there and longer."""
+    files = [p for folder in ("python", "analysis", "experiments", "systems", "examples", "docs") for p in (ROOT / folder).rglob("*.py")]
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in files}
+    longer = {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
+    assert len(lengths) > 50 and longer.keys() == LONGER.keys(), longer
