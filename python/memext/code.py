@@ -177,8 +177,18 @@ def _list(macro: str, argument: str, items: Mapping[str, str]) -> str:
 
 def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
     """Statements and values in which every load below a choice, and every branch of one that is more than a name, has a name of its own."""
-    known, needed = dict(cell.locals), []
+    known, namer = dict(cell.locals), _Namer(cell)
+    for name in _locals_of(cell.values, known):
+        namer.statements.append((name, namer.rewrite(known[name], False)))
+    values = [namer.rewrite(v, False) for v in cell.values]
+    used = set(_locals_of(values, dict(namer.statements)))
+    return [(name, node) for name, node in namer.statements if name in used], values
+
+
+def _locals_of(values: list[ex.Node], known: Mapping[str, ex.Node]) -> list[str]:
+    """Names that the values need, each after those that it needs itself."""
     seen: set[str] = set()
+    needed: list[str] = []
 
     def need(node: ex.Node) -> None:
         if node.op == "local" and node.data not in seen:
@@ -188,74 +198,67 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
         for a in node.args:
             need(a)
 
-    for value in cell.values:
+    for value in values:
         need(value)
-    statements: list[tuple[str, ex.Node]] = []
-    taken, names, memo = set(known), {}, {}
+    return needed
 
-    def name_of(node: ex.Node, stem: str) -> ex.Node:
-        if id(node) not in names:
+
+class _Namer:
+    """Rewrites expressions of a cell; statements: names that were given on the way."""
+
+    def __init__(self, cell: Cell):
+        self.known = dict(cell.locals)
+        self.statements: list[tuple[str, ex.Node]] = []
+        self.taken, self.names, self.memo = set(self.known), {}, {}
+        self.loads: dict[tuple, ex.Node] = {}
+
+    def name_of(self, node: ex.Node, stem: str) -> ex.Node:
+        if id(node) not in self.names:
             text, n = stem, 1
-            while text in taken or text in RESERVED:
+            while text in self.taken or text in RESERVED:
                 n += 1
                 text = f"{stem}_{n}"
-            taken.add(text)
-            statements.append((text, node))
-            names[id(node)] = (ex.Node("local", (), node.type, node.lo, node.hi, text), node)
-        return names[id(node)][0]
+            self.taken.add(text)
+            self.statements.append((text, node))
+            self.names[id(node)] = (ex.Node("local", (), node.type, node.lo, node.hi, text), node)
+        return self.names[id(node)][0]
 
-    loads: dict[tuple, ex.Node] = {}
-
-    def choose(condition: ex.Node, a: ex.Node, b: ex.Node, like: ex.Node) -> ex.Node:
+    def choose(self, condition: ex.Node, a: ex.Node, b: ex.Node, like: ex.Node) -> ex.Node:
         """Choices one after the other for & and |: compilers vectorise those, and not conditions joined across types of different sizes."""
         while condition.op == "local" and condition.type == "bool":
-            condition = known[condition.data]
+            condition = self.known[condition.data]
         if condition.op in ("&", "|"):
             first, second = condition.args
-            inner = name_of(choose(second, a, b, like), "chosen")
-            return choose(first, inner, b, like) if condition.op == "&" else choose(first, a, inner, like)
+            inner = self.name_of(self.choose(second, a, b, like), "chosen")
+            return self.choose(first, inner, b, like) if condition.op == "&" else self.choose(first, a, inner, like)
         if condition.op == "!":
-            return choose(condition.args[0], b, a, like)
-        return ex.Node("where", (rewrite(condition, True), a, b), like.type, like.lo, like.hi)
+            return self.choose(condition.args[0], b, a, like)
+        return ex.Node("where", (self.rewrite(condition, True), a, b), like.type, like.lo, like.hi)
 
-    def rewrite(node: ex.Node, chosen: bool) -> ex.Node:
+    def load(self, node: ex.Node) -> ex.Node:
+        key = (node.op, *node.data)
+        if key not in self.loads:
+            offsets = [str(d).replace("-", "m") for d in node.data[1:]]
+            here = "_old" if node.op == "old" else "" if offsets == ["0"] * 3 else "_" + "_".join(offsets)
+            self.loads[key] = self.name_of(node, f"{node.data[0]}{here or '_here'}")
+        return self.loads[key]
+
+    def rewrite(self, node: ex.Node, chosen: bool) -> ex.Node:
+        """chosen: below a choice."""
         if node.op in ("at", "old") and chosen:
-            key = (node.op, *node.data)
-            if key not in loads:
-                offsets = [str(d).replace("-", "m") for d in node.data[1:]]
-                here = "_old" if node.op == "old" else "" if offsets == ["0"] * 3 else "_" + "_".join(offsets)
-                loads[key] = name_of(node, f"{node.data[0]}{here or '_here'}")
-            return loads[key]
+            return self.load(node)
         if not node.args:
             return node
-        if (id(node), chosen) in memo:
-            return memo[id(node), chosen][0]
+        if (id(node), chosen) in self.memo:
+            return self.memo[id(node), chosen][0]
         if node.op == "where":
-            parts = [rewrite(a, True) for a in node.args[1:]]
-            parts = [name_of(part, stem) if part.args else part for part, stem in zip(parts, ("then", "other"))]
-            made = choose(node.args[0], parts[0], parts[1], node)
+            parts = [self.rewrite(a, True) for a in node.args[1:]]
+            parts = [self.name_of(part, stem) if part.args else part for part, stem in zip(parts, ("then", "other"))]
+            made = self.choose(node.args[0], parts[0], parts[1], node)
         else:
-            made = ex.Node(node.op, tuple(rewrite(a, chosen) for a in node.args), node.type, node.lo, node.hi, node.data)
-        memo[id(node), chosen] = (made, node)
+            made = ex.Node(node.op, tuple(self.rewrite(a, chosen) for a in node.args), node.type, node.lo, node.hi, node.data)
+        self.memo[id(node), chosen] = (made, node)
         return made
-
-    for name in needed:
-        made = rewrite(known[name], False)
-        statements.append((name, made))
-    values = [rewrite(v, False) for v in cell.values]
-    made_by = dict(statements)
-    used: set[str] = set()
-
-    def use(node: ex.Node) -> None:
-        if node.op == "local" and node.data not in used:
-            used.add(node.data)
-            use(made_by[node.data])
-        for a in node.args:
-            use(a)
-
-    for value in values:
-        use(value)
-    return [(name, node) for name, node in statements if name in used], values
 
 
 def _cache() -> pathlib.Path:
