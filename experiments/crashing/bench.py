@@ -27,7 +27,7 @@ class Bench:
         self.folder = Path(o.place).resolve() / f"{FOLDER}{os.getpid()}"
         self.oracles, self.input_before = {}, {}
         self.problems = [draw_problem(random.Random(f"{o.seed} problem {i}"), i) for i in range(24)]
-        self.help = tool(self.memext, "run", "--help")
+        self.help = tool(self.memext, "run", "--help", "all")
 
     def knows(self, option):
         return option in self.help

@@ -5,7 +5,7 @@
 
 #include "system/system.h"
 
-#define MX_OPTIONS_MOST 128 /* rows of the table */
+#define MX_OPTIONS_MOST 192 /* rows of the table */
 
 /* Values of an option that may be given several times. */
 enum { MX_WORDS_MOST = 96 };
@@ -65,8 +65,14 @@ struct mx_options {
     bool overwrite, integrity;
     double commit_every; /* seconds; if given */
     const char *place;   /* info, export: the word without an option */
-    uint64_t given[MX_OPTIONS_MOST /
-                   64]; /* which were given, a bit for each row: see mx_option_given (ask/table.h) */
+    const char *topic;   /* of --help: a group or "all"; NULL = the first page */
+    const char *write_job;
+    struct { /* memext wavefront */
+        int64_t rows, cols, iterations, mb, nb, waves, ahead;
+        const char *layout;
+        bool unchained, sequential;
+    } wavefront;
+    uint64_t given[MX_OPTIONS_MOST / 64]; /* which were given, a bit for each row: mx_option_given */
 };
 
 #endif

@@ -5,35 +5,53 @@
 #include "grid/grid.h"
 #include "stencil/stencil.h"
 
+#include <memext/backend.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MOST_CALIBRATE_S = 60 };
 
-/* Options that exclude each other, and what the second of them would contradict. */
-static const struct {
-    const char *option, *others, *why;
-} exclusive[] = {
-    {"dry-run", "resume calibrate", "a dry run touches nothing"},
-    {"force", "resume", "--force starts anew and --resume goes on"},
-    {"field-copy", "resume", "fields stay where the run has them since it began"},
-    {"init", "input", "the initial grid is the one or the other"},
-    {"kernel", "stencil coef dtype", "the kernel says what is computed and with which types"},
-};
+/* The words of a list that are separated by blanks: the next one, NULL behind the last. */
+static const char *next_word(const char **list, char word[32]) {
+    const size_t n = strcspn(*list, " ");
+    if (n == 0) return NULL;
+    snprintf(word, 32, "%.*s", (int)n, *list);
+    *list += n + ((*list)[n] == ' ');
+    return word;
+}
 
-static int check_exclusive(const struct mx_options *o, mx_why *why) {
-    for (size_t i = 0; i < sizeof exclusive / sizeof exclusive[0]; i++) {
-        char words[128], *rest;
-        if (!mx_option_given(o, exclusive[i].option)) continue;
-        if (o->kernel != NULL && strcmp(exclusive[i].option, "init") == 0) continue; /* of different fields */
-        snprintf(words, sizeof words, "%s", exclusive[i].others);
-        for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-            if (mx_option_given(o, word))
-                return mx_fail(why, -EINVAL, "--%s and --%s exclude each other: %s; choose one",
-                               exclusive[i].option, word, exclusive[i].why);
-    }
+static int check_excludes(const struct mx_option *row, const struct mx_options *o, mx_why *why) {
+    char word[32];
+    if (o->kernel != NULL && strcmp(row->name, "init") == 0) return 0; /* of different fields */
+    for (const char *list = row->excludes; next_word(&list, word) != NULL;)
+        if (mx_option_given(o, word))
+            return mx_fail(why, -EINVAL, "--%s and --%s exclude each other: %s; choose one", row->name, word,
+                           row->because);
     return 0;
+}
+
+static int check_needs(const struct mx_option *row, const struct mx_options *o, mx_why *why) {
+    char word[32], names[80] = "";
+    for (const char *list = row->needs; next_word(&list, word) != NULL;) {
+        const size_t n = strlen(names);
+        if (mx_option_given(o, word)) return 0;
+        snprintf(names + n, sizeof names - n, "%s--%s", n > 0 ? " or " : "", word);
+    }
+    return mx_fail(why, -EINVAL, "--%s needs %s: give it, or leave --%s out", row->name, names, row->name);
+}
+
+/* Options that exclude each other, and those that mean nothing without another. */
+static int check_rows(enum mx_command command, const struct mx_options *o, mx_why *why) {
+    const struct mx_option *row;
+    int err = 0;
+    for (int i = 0; err == 0 && (row = mx_option_at(i)) != NULL; i++) {
+        if (!(row->commands & command) || !mx_option_given(o, row->name)) continue;
+        if (row->excludes != NULL) err = check_excludes(row, o, why);
+        if (err == 0 && row->needs != NULL) err = check_needs(row, o, why);
+    }
+    return err;
 }
 
 /* Of which field a word is: "" where it names none. */
@@ -77,22 +95,20 @@ static int complete_export(const struct mx_options *o, mx_why *why) {
 }
 
 /* What is computed, what the grid is: of a kernel that is known when it has been opened. */
-static int complete_system(struct mx_options *o, mx_why *why) {
-    static const char *const of_kernels[] = {"param", "field", "field-copy", "in-place"};
-    for (size_t i = 0; i < sizeof of_kernels / sizeof *of_kernels; i++)
-        if (o->kernel == NULL && !o->resume && mx_option_given(o, of_kernels[i]))
-            return mx_fail(why, -EINVAL, "--%s is for kernels: give one with --kernel FILE.c", of_kernels[i]);
+static void complete_system(struct mx_options *o) {
     o->problem.due[0] = o->check; /* of a run once more, when its store is known */
-    if (o->kernel == NULL) return 0;
-    o->input = o->init = o->output = NULL;
-    return 0;
+    if (o->kernel == NULL) {
+        const struct mx_stencil *s;
+        if (o->problem.stencil[0] == 0) strcpy(o->problem.stencil, "star7");
+        s = mx_stencil_find(o->problem.stencil);
+        o->problem.h = s->h;
+        if (!mx_option_given(o, "coef")) memcpy(o->problem.coef, s->coef, sizeof o->problem.coef);
+    } else
+        o->input = o->init = o->output = NULL;
 }
 
-int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *why) {
-    int err = check_exclusive(o, why);
-    if (err == 0) err = check_repeated(o, why);
-    if (err < 0 || command == MX_CMD_INFO) return err;
-    if (command == MX_CMD_EXPORT) return complete_export(o, why);
+/* What is said of a grid, of steps and of files agrees. */
+static int check_problem(enum mx_command command, const struct mx_options *o, mx_why *why) {
     if (o->frames.n > 0 && o->inputs.n + o->fields.n == 0 && !o->source && !o->resume)
         return mx_fail(
             why, -EINVAL,
@@ -100,26 +116,9 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
             "leave --frame out");
     if (command != MX_CMD_LIBRARY && mx_option_given(o, "output-frame") && o->outputs.n == 0)
         return mx_fail(why, -EINVAL, "--output-frame is for --output FILE: give one, or leave it out");
-    if ((err = complete_system(o, why)) < 0) return err;
-    if (o->problem.stencil[0] == 0 && o->kernel == NULL) strcpy(o->problem.stencil, "star7");
-    if (o->kernel == NULL) {
-        const struct mx_stencil *s = mx_stencil_find(o->problem.stencil);
-        o->problem.h = s->h;
-        if (!mx_option_given(o, "coef")) memcpy(o->problem.coef, s->coef, sizeof o->problem.coef);
-    }
     if (!mx_option_given(o, "size") && o->inputs.n == 0 && !o->source && !o->resume)
         return mx_fail(why, -EINVAL,
                        "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
-    if ((o->probes != NULL) != (o->probes_out != NULL))
-        return mx_fail(
-            why, -EINVAL, "--%s needs --%s: a file that names the probes, and one for their traces",
-            o->probes != NULL ? "probes" : "probes-out", o->probes != NULL ? "probes-out" : "probes");
-    if (o->snapshot_fields != NULL && o->snapshot_every == 0)
-        return mx_fail(why, -EINVAL,
-                       "--snapshot-fields is for --snapshot EVERY:DIR: give it, or leave this out");
-    if (o->same && !o->resume)
-        return mx_fail(why, -EINVAL,
-                       "--same compares the problem with the store's that --resume goes on with: give both");
     if (!mx_option_given(o, "steps") && !o->resume)
         return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
     const bool of_store =
@@ -127,17 +126,32 @@ int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *w
     if (o->init != NULL && !of_store && mx_init_find(o->init) == NULL)
         return mx_fail(why, -EINVAL, "--init '%s' is not known; it is random, gauss, linear, corner or zero",
                        o->init);
+    return 0;
+}
+
+static int check_plan(const struct mx_options *o, mx_why *why) {
     if (o->calibrate_s > MOST_CALIBRATE_S)
+        return mx_fail(
+            why, -EINVAL,
+            "--calibrate-seconds %g is too long: %d at most, a longer measurement does not improve "
+            "the rates",
+            o->calibrate_s, MOST_CALIBRATE_S);
+    if (o->engine != NULL && strcmp(o->engine, "device") == 0 && o->accel == NULL)
         return mx_fail(why, -EINVAL,
-                       "--calibrate-seconds %g is too long: %d at most, of which the rates get no better",
-                       o->calibrate_s, MOST_CALIBRATE_S);
+                       "--engine device computes on an accelerator: give one with --accel, or take iblock or "
+                       "tiled");
+    return 0;
+}
+
+int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *why) {
+    const bool exports = command == MX_CMD_EXPORT;
+    if (!exports && !(command & (MX_CMD_RUN | MX_CMD_LIBRARY | MX_CMD_TUNE))) return 0;
+    int err = exports ? 0 : check_rows(command, o, why);
+    if (err == 0) err = check_repeated(o, why);
+    if (err < 0) return err;
+    if (exports) return complete_export(o, why);
+    complete_system(o);
+    if ((err = check_problem(command, o, why)) < 0 || (err = check_plan(o, why)) < 0) return err;
     o->calibrate |= o->calibrate_s > 0;
-    if (o->device_memory > 0 && o->accel == NULL)
-        return mx_fail(why, -EINVAL, "--device-memory is that of an accelerator: give one with --accel");
-    if (o->engine != NULL && strcmp(o->engine, "iblock") != 0 && strcmp(o->engine, "tiled") != 0 &&
-        !(o->accel != NULL && strcmp(o->engine, "device") == 0))
-        return mx_fail(why, -EINVAL,
-                       "--engine '%s' is not known; it is iblock or tiled, or with --accel device",
-                       o->engine);
     return 0;
 }

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask/take.h"
 #include "ask/size.h"
+#include "ask/values.h"
+#include "ask/words.h"
 #include "link/link.h"
+#include "schedule/schedule.h"
 #include "stencil/stencil.h"
+
+#include <memext/backend.h>
 
 #include <errno.h>
 #include <math.h>
@@ -18,8 +23,14 @@ int mx_ask_flag(const struct mx_option *row, const char *value, struct mx_option
 }
 
 int mx_ask_help(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    (void)row, (void)why;
+    return o->topic = value, 1;
+}
+
+/* What the command itself has read already. */
+int mx_ask_nothing(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     (void)row, (void)value, (void)o, (void)why;
-    return 1;
+    return 0;
 }
 
 int mx_ask_text(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
@@ -43,8 +54,56 @@ int mx_ask_words(const struct mx_option *row, const char *value, struct mx_optio
 int mx_ask_input(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     return o->input = value, take_word(row, value, &o->inputs, why);
 }
+
+static bool is_init(const char *name) {
+    return mx_is_value(mx_value_init, name, strlen(name)) || strcmp(name, "program") == 0;
+}
 int mx_ask_init(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *rest = mx_field_word(value, NULL), *name = rest != NULL ? rest : value;
+    if (!is_init(name)) return mx_no_value(row, name, strlen(name), "", why);
     return o->init = value, take_word(row, value, &o->inits, why);
+}
+
+/* ---- KIND of [FIELD=]KIND and AXIS=KIND[,KIND]; what else is wrong is said where a value is used */
+
+int mx_ask_frame(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *rest = mx_field_word(value, NULL), *kind = rest != NULL ? rest : value;
+    const bool letters = kind[0] != 0 && kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz-")] == 0;
+    char *end;
+    if (letters && !mx_is_value(mx_value_frame, kind, strlen(kind)) && (strtod(kind, &end), end == kind))
+        return mx_no_value(row, kind, strlen(kind), " or a number", why);
+    return take_word(row, value, &o->frames, why);
+}
+
+int mx_ask_side(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *kind = strchr(value, '=');
+    for (kind = kind != NULL ? kind + 1 : ""; *kind != 0;) {
+        const size_t n = strcspn(kind, ",");
+        if (!mx_is_value(mx_value_side, kind, n)) return mx_no_value(row, kind, n, "", why);
+        kind += n + (kind[n] == ',');
+    }
+    return take_word(row, value, &o->sides, why);
+}
+
+/* ---- names of tables */
+
+int mx_ask_backend(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const char *name = strncmp(value, "fault:", 6) == 0 ? value + 6 : value;
+    if (!mx_is_value(mx_value_backend, name, strlen(name)))
+        return mx_no_value(row, name, strlen(name), "", why);
+    return o->backend = value, 0;
+}
+
+int mx_ask_algorithm(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    if (mx_algorithm_find(value) == NULL)
+        return mx_no_value(row, value, strlen(value), ", or a name of the papers (aio3y, aio5y, ...)", why);
+    return o->algorithm = value, 0;
+}
+
+int mx_ask_accel(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    const size_t n = strcspn(value, ",");
+    if (!mx_is_value(mx_value_accel, value, n)) return mx_no_value(row, value, n, "", why);
+    return o->accel = value, 0;
 }
 int mx_ask_output(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     return o->output = value, take_word(row, value, &o->outputs, why);
@@ -195,29 +254,21 @@ int mx_ask_commit_every(const struct mx_option *row, const char *value, struct m
 
 int mx_ask_stencil(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     const struct mx_stencil *s = mx_stencil_find(value);
-    (void)row;
-    if (s == NULL)
-        return mx_fail(
-            why, -EINVAL,
-            "--stencil '%s' is not known; memext info lists the stencils (star7, edge19, box27, ...)", value);
+    if (s == NULL) return mx_no_value(row, value, strlen(value), "", why);
     snprintf(o->problem.stencil, sizeof o->problem.stencil, "%s", s->name);
     return 0;
 }
 
 int mx_ask_dtype(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    (void)row;
-    if (strcmp(value, "f64") != 0 && strcmp(value, "f32") != 0)
-        return mx_fail(why, -EINVAL, "--dtype '%s' is not known; it is f64 or f32", value);
-    o->problem.dtype = strcmp(value, "f64") == 0 ? MX_F64 : MX_F32;
-    return 0;
+    (void)row, (void)why;
+    return o->problem.dtype = strcmp(value, "f64") == 0 ? MX_F64 : MX_F32, 0;
 }
 
 int mx_ask_reserve(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    (void)row;
     if (strcmp(value, "paper") == 0) return o->reserve_paper = true, 0;
     if (strcmp(value, "auto") == 0) return o->reserve_auto = true, 0;
     if (mx_parse_size(value, &o->reserve_bytes) == 0) return 0;
-    return mx_fail(why, -EINVAL, "--reserve '%s' is neither a size (like 512MiB) nor paper nor auto", value);
+    return mx_no_value(row, value, strlen(value), " or a size like 512MiB", why);
 }
 
 /* EVERY:DIR[:STRIDE]. What stands behind a second colon is STRIDE, and nothing else: else a word too many
@@ -251,25 +302,19 @@ int mx_ask_snapshot(const struct mx_option *row, const char *value, struct mx_op
 }
 
 int mx_ask_output_frame(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    (void)row;
-    if (strcmp(value, "included") != 0 && strcmp(value, "none") != 0)
-        return mx_fail(why, -EINVAL, "--output-frame '%s' is not known; it is included or none", value);
+    (void)row, (void)why;
     return o->bare_output = strcmp(value, "none") == 0, 0;
 }
 
 int mx_ask_nonfinite(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    (void)row;
-    if (strcmp(value, "end") != 0 && strcmp(value, "ignore") != 0)
-        return mx_fail(why, -EINVAL, "--nonfinite '%.60s' is not known; it is end or ignore", value);
+    (void)row, (void)why;
     return o->nonfinite = value, 0;
 }
 
+/* The values are in the order of the enumeration. */
 int mx_ask_advice(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    static const char *const advice[] = {"none", "sequential", "random", "willneed", "hugepage", "schedule"};
-    (void)row;
-    for (int i = 0; i < 6; i++)
-        if (strcmp(value, advice[i]) == 0) return o->advice = (enum mx_advice)i, 0;
-    return mx_fail(
-        why, -EINVAL,
-        "--advice '%s' is not known; it is none, sequential, random, willneed, hugepage or schedule", value);
+    (void)row, (void)why;
+    for (int i = 0; mx_value_advice(i) != NULL; i++)
+        if (strcmp(value, mx_value_advice(i)) == 0) o->advice = (enum mx_advice)i;
+    return 0;
 }

@@ -395,12 +395,11 @@ int mx_cmd_export(int argc, char **argv) {
     struct export *e = calloc(1, sizeof *e);
     if (e == NULL) return MX_EXIT_REFUSED;
     int err = mx_options_parse(MX_CMD_EXPORT, argc, argv, &e->why, &e->o);
-    if (err == 1) mx_options_help(MX_CMD_EXPORT, "memext export PLACE");
     if (err == 0) err = work(e);
     if (err == -EINTR) fprintf(stderr, "memext export: interrupted; nothing was written\n");
     if (err < 0 && err != -EINTR)
         fprintf(stderr, "memext export: %s\n", e->why.text[0] != 0 ? e->why.text : strerror(-err));
-    int status = err == 1 ? MX_EXIT_OK : mx_exit_status(err, e->moving);
+    int status = err == 1 ? mx_options_help(MX_CMD_EXPORT, e->o.topic) : mx_exit_status(err, e->moving);
     for (int32_t k = 0; k < e->n_pieces && e->piece != NULL; k++) {
         mx_buffer_close(e->piece[k].buffer[0]);
         mx_buffer_close(e->piece[k].buffer[1]);

@@ -150,7 +150,7 @@ int mx_cmd_info(int argc, char **argv) {
     mx_why why = {""};
     json_t *all = NULL;
     int err = mx_options_parse(MX_CMD_INFO, argc, argv, &why, &o);
-    if (err == 1) return mx_options_help(MX_CMD_INFO, "memext info"), 0;
+    if (err == 1) return mx_options_help(MX_CMD_INFO, o.topic);
     const struct mx_file_word words[] = {
         {"PATH", o.place, MX_FILE_PLACE}, {"-d", o.path, MX_FILE_PLACE}, {"--json", o.json, MX_FILE_WRITTEN}};
     if (err == 0 && o.place != NULL && o.path != NULL)

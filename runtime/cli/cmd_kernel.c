@@ -1,31 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_kernel.c - memext kernel: builds a kernel's file, tries it out, says what it is. */
+#include "ask/near.h"
 #include "cli/options.h"
 #include "kernel/kernel.h"
 
+#include <memext/backend.h>
+
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_PARAMS = 2 * MX_MAX_PARAMS };
-
-static void help(FILE *to) {
-    fprintf(
-        to,
-        "usage: memext kernel build|check|show FILE.c|FILE.so [options]\n\n"
-        "  build                    compile it (or find it in the cache) and say where the object is\n"
-        "  check                    run it on small poisoned rows and say what is wrong with it\n"
-        "  show                     its form, fields, parameters, reductions and identity\n\n"
-        "  -n NX NY NZ              check: cells of the grid that the kernel is for (default 67 11 9)\n"
-        "  -t NT                    check: its time steps (default 7)\n"
-        "  --param NAME=VALUE       a parameter's value instead of the kernel's own; may be repeated\n"
-        "  --help                   this text\n\n"
-        "The compiler is that of the environment variable CC, else cc, gcc or clang; objects are kept in\n"
-        "$XDG_CACHE_HOME/memext/kernels (~/.cache/memext/kernels).\n");
-}
 
 static void say_fields(const char *what, int32_t n, const struct mx_field_of *fields) {
     if (n > 0) printf("%-10s", what);
@@ -86,59 +71,47 @@ static int work(const char *verb, const struct mx_kernel_options *o, const struc
     return err;
 }
 
-static bool take_number(const char *text, int64_t low, int64_t *out) {
-    char *end;
-    errno = 0;
-    const long long n = text != NULL ? strtoll(text, &end, 10) : 0;
-    if (text == NULL || end == text || *end != 0 || errno != 0 || n < low || n > INT64_C(1) << 40)
-        return fprintf(stderr, "memext kernel: '%s' is no whole number from %lld to 2^40\n",
-                       text != NULL ? text : "", (long long)low),
-               false;
-    return *out = n, true;
-}
-
-/* -n takes three words, of which getopt knows the first. */
-static bool take_extents(int argc, char **argv, struct mx_kernel_grid *grid) {
-    bool well = take_number(optarg, 1, &grid->n[0]);
-    for (int i = 1; i < 3 && well; i++)
-        well = take_number(optind < argc ? argv[optind] : NULL, 1, &grid->n[i]), optind++;
-    return well;
+/* memext kernel VERB FILE and its options. 0, 1 = help was asked for, -EINVAL. */
+static int take_words(int argc, char **argv, const char **verb, struct mx_options *o, mx_why *why) {
+    struct mx_asked asked = {.n = 0};
+    int err = mx_options_read(MX_CMD_KERNEL, argc, argv, 2, why, &asked);
+    if (err == 0) err = mx_asked_take(&asked, o, why);
+    const int32_t n = asked.n_plain;
+    *verb = n > 0 ? asked.plain[0] : NULL;
+    if (n > 1) o->kernel = asked.plain[1];
+    mx_asked_free(&asked);
+    if (err == 0 && n < 2)
+        err = mx_fail(why, -EINVAL,
+                      "it takes two words, what to do (build, check or show) and the kernel's file (memext "
+                      "kernel --help)");
+    return err;
 }
 
 int mx_cmd_kernel(int argc, char **argv) {
-    static const struct option options[] = {
-        {"param", required_argument, NULL, 'p'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     static const char *const verbs[] = {"build", "check", "show"};
     static char messages[64 << 10];
-    const char *params[MAX_PARAMS];
-    struct mx_kernel_grid grid = {{67, 11, 9}, 7};
-    struct mx_kernel_options o = {.params = params, .messages = messages, .messages_bytes = sizeof messages};
+    struct mx_options taken = {.problem = {.nx = 67, .ny = 11, .nz = 9, .nt = 7}};
+    const char *verb;
     mx_why why = {0};
-    optind = 0;
-    for (int c; (c = getopt_long(argc, argv, "hn:t:", options, NULL)) != -1;) {
-        if (c == 'h') return help(stdout), MX_EXIT_OK;
-        if (c == 'n' && !take_extents(argc, argv, &grid)) return MX_EXIT_REFUSED;
-        if (c == 't' && !take_number(optarg, 0, &grid.nt)) return MX_EXIT_REFUSED;
-        if (c == 'n' || c == 't') continue;
-        if (c != 'p') return MX_EXIT_REFUSED;
-        if (o.n_params == MAX_PARAMS)
-            return fprintf(stderr, "memext kernel: more than %d times --param\n", MAX_PARAMS),
-                   MX_EXIT_REFUSED;
-        params[o.n_params++] = optarg;
+    int err = take_words(argc, argv, &verb, &taken, &why);
+    if (err == 1) return mx_options_help(MX_CMD_KERNEL, taken.topic);
+    const struct mx_problem *p = &taken.problem;
+    const struct mx_kernel_grid grid = {{p->nx, p->ny, p->nz}, p->nt};
+    const struct mx_kernel_options o = {.path = taken.kernel,
+                                        .params = taken.params.word,
+                                        .n_params = taken.params.n,
+                                        .messages = messages,
+                                        .messages_bytes = sizeof messages};
+    struct mx_near near = mx_near_to(verb != NULL ? verb : "", verb != NULL ? strlen(verb) : 0);
+    bool known = false;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0] && err == 0; i++) {
+        known |= strcmp(verb, verbs[i]) == 0;
+        mx_near_offer(&near, verbs[i]);
     }
-    if (argc - optind != 2) {
-        fprintf(stderr,
-                "memext kernel: it takes two words, what to do (build, check or show) and the kernel's "
-                "file (memext kernel --help)\n");
-        return MX_EXIT_REFUSED;
-    }
-    o.path = argv[optind + 1];
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(argv[optind], verbs[i]) != 0) continue;
-        int err = work(verbs[i], &o, &grid, &why);
-        if (err < 0) fprintf(stderr, "memext kernel: %s\n", why.text[0] != 0 ? why.text : strerror(-err));
-        return mx_exit_status(err, false);
-    }
-    fprintf(stderr, "memext kernel: '%s' is not build, check or show (memext kernel --help)\n", argv[optind]);
-    return MX_EXIT_REFUSED;
+    if (err == 0 && !known)
+        err = mx_fail(&why, -EINVAL, "'%s' is not build, check or show (memext kernel --help)%s", verb,
+                      mx_near_say(&near, "").text);
+    if (err == 0) err = work(verb, &o, &grid, &why);
+    if (err < 0) fprintf(stderr, "memext kernel: %s\n", why.text[0] != 0 ? why.text : strerror(-err));
+    return mx_exit_status(err, false);
 }

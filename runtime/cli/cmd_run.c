@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_run.c - memext run: options, signals, what is said while a run of the library goes on, exit status. */
-#include "cli/options.h"
+#include "cli/job.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
@@ -181,34 +181,51 @@ static void name_rank(struct command *c) {
     c->program = c->name;
 }
 
+static int run(struct command *c, const struct mx_options *options, int err, const mx_why *why) {
+    if (mx_run_make(options, &c->run) < 0) return MX_EXIT_REFUSED;
+    c->run->why = *why;
+    c->run->remark = say;
+    c->run->context = c;
+    c->run->late = mx_signals_late;
+    if (options->calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
+    mx_signals_stop(c->run);
+    if (err == 0) err = mx_run_open_ranks(c->run);
+    if (err == 0 && c->run->ranks.ranks > 1) name_rank(c);
+    if (err == 0) err = plan_and_run(c);
+    const int status = end(c, err);
+    c->run->ranks.status = status;
+    mx_signals_stop(NULL);
+    mx_output_drop(&c->json);
+    mx_run_close(c->run);
+    return status;
+}
+
+/* Only a file is written; nothing runs. */
+static int write_job(const struct command *c, const struct mx_asked *asked,
+                     const struct mx_options *options) {
+    mx_why why = {""};
+    const int err = mx_job_write(asked, options, &why);
+    if (err < 0) fprintf(stderr, "%s: %s\n", c->program, why.text);
+    return mx_exit_status(err, false);
+}
+
 int mx_cmd_run(int argc, char **argv) {
     /* hwloc opens its plugins to see what they are: libxml2 and ICU for a format that no run reads, 10 ms. */
     setenv("HWLOC_PLUGINS_PATH", "", 0);
     struct mx_options options;
+    struct mx_asked asked = {.n = 0};
     const char *slash = strrchr(argv[0], '/');
     struct command c = {.json.fd = -1};
     mx_why why = {""};
     c.program = strcmp(argv[0], "run") == 0 ? "memext run" : slash != NULL ? slash + 1 : argv[0];
-    int err = mx_options_parse(MX_CMD_RUN, argc, argv, &why, &options);
-    if (err == 1) return mx_options_help(MX_CMD_RUN, c.program), MX_EXIT_OK;
-    int status = MX_EXIT_REFUSED;
-    if (err == 0 && wants_processes(&options) &&
-        (err = mx_local_fork((int)options.ranks, &why, &status)) == 1)
-        return status;
-    if (mx_run_make(&options, &c.run) < 0) return MX_EXIT_REFUSED;
-    c.run->why = why;
-    c.run->remark = say;
-    c.run->context = &c;
-    c.run->late = mx_signals_late;
-    if (options.calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
-    mx_signals_stop(c.run);
-    if (err == 0) err = mx_run_open_ranks(c.run);
-    if (err == 0 && c.run->ranks.ranks > 1) name_rank(&c);
-    if (err == 0) err = plan_and_run(&c);
-    status = end(&c, err);
-    c.run->ranks.status = status;
-    mx_signals_stop(NULL);
-    mx_output_drop(&c.json);
-    mx_run_close(c.run);
+    int status = MX_EXIT_REFUSED, err = mx_job_options(argc, argv, &why, &asked, &options);
+    if (err == 1)
+        status = mx_options_help(MX_CMD_RUN, options.topic);
+    else if (err == 0 && options.write_job != NULL)
+        status = write_job(&c, &asked, &options);
+    else if (err < 0 || !wants_processes(&options) ||
+             (err = mx_local_fork((int)options.ranks, &why, &status)) != 1)
+        status = run(&c, &options, err, &why);
+    mx_asked_free(&asked);
     return status;
 }

@@ -508,8 +508,8 @@ static int check_plan_alone(struct tune *t) {
         if (mx_option_given(&t->o, words[i]))
             return mx_fail(
                 &t->why, -EINVAL,
-                "--%s is of a run on this machine in a place: give the place with -d PATH and no other "
-                "machine (%s), or leave --%s out",
+                "--%s needs a store on this machine: add -d PATH and describe no other machine (%s), or leave "
+                "--%s out",
                 words[i], "--cores, --sockets, --l2, --l3, --topology, --align, --capacity, --ranks",
                 words[i]);
     return 0;
@@ -539,10 +539,9 @@ int mx_cmd_tune(int argc, char **argv) {
     if (t == NULL) return MX_EXIT_REFUSED;
     int err = mx_options_parse(MX_CMD_TUNE, argc, argv, &t->why, &t->o);
     if (err == 1) {
-        mx_options_help(MX_CMD_TUNE, "memext tune");
-        printf("memext tune --wavefront --help: the same for memext wavefront\n");
+        const int status = mx_options_help(MX_CMD_TUNE, t->o.topic);
         free(t);
-        return MX_EXIT_OK;
+        return status;
     }
     if (t->o.calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
     if (err == 0) err = check_names(t);

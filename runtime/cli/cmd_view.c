@@ -11,7 +11,9 @@ static const char drawer[] = "memext-view";
 
 int mx_cmd_view(int argc, char **argv) {
     char name[sizeof drawer];
-    (void)argc;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return mx_options_help(MX_CMD_VIEW, argv[i + 1]);
     memcpy(name, drawer, sizeof name);
     argv[0] = name;
     execvp(drawer, argv);

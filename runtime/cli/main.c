@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - the command: memext run | tune | info | export | kernel | view | wavefront, and the papers'
  * program names. */
+#include "ask/near.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
@@ -63,10 +64,13 @@ static int run_command(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout), 0;
     if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
+    if (strcmp(argv[1], "--options") == 0) return mx_options_dump();
+    struct mx_near near = mx_near_to(argv[1], strlen(argv[1]));
+    for (int i = 0; i < N_COMMANDS; i++) mx_near_offer(&near, commands[i].name);
     fprintf(stderr,
             "memext: '%s' is no command; it is run, tune, info, export, kernel, view or wavefront (memext "
-            "--help)\n",
-            argv[1]);
+            "--help)%s\n",
+            argv[1], mx_near_say(&near, "").text);
     return MX_EXIT_REFUSED;
 }
 

@@ -14,7 +14,6 @@
 
 /* A letter is itself to getopt, a row without one its number and this. */
 enum { CODE = 256 };
-static const struct mx_option *const rows = mx_option_rows;
 
 int mx_exit_status(int err, bool moving) {
     switch (err) {
@@ -42,24 +41,30 @@ int mx_exit_status(int err, bool moving) {
 /* getopt says no more than that it does not understand: unknown, or a beginning of several. */
 static int explain_unknown(enum mx_command command, const char *word, mx_why *why) {
     char names[256] = "";
-    size_t n = 0, length = strcspn(word, "=");
+    size_t n = 0;
+    const size_t length = strcspn(word, "=");
+    const bool is_long = length > 2 && word[0] == '-' && word[1] == '-';
+    const struct mx_option *row;
     int matches = 0;
-    bool is_long = length > 2 && word[0] == '-' && word[1] == '-';
-    for (int i = 0; is_long && rows[i].name != NULL; i++) {
-        if (!(rows[i].commands & command) || strncmp(rows[i].name, word + 2, length - 2) != 0) continue;
-        int put = snprintf(names + n, sizeof names - n, "%s--%s", matches++ > 0 ? ", " : "", rows[i].name);
+    bool others = false;
+    for (int i = 0; is_long && (row = mx_option_at(i)) != NULL; i++) {
+        const bool begins = strncmp(row->name, word + 2, length - 2) == 0;
+        others |= begins && strlen(row->name) == length - 2 && !(row->commands & command);
+        if (!(row->commands & command)) continue;
+        if (!begins) continue;
+        const int put = snprintf(names + n, sizeof names - n, "%s--%s", matches++ > 0 ? ", " : "", row->name);
         n = n + (size_t)put < sizeof names ? n + (size_t)put : sizeof names - 1;
     }
     if (matches > 1)
         return mx_fail(why, -EINVAL, "option '%.*s' can be %s: write more of it", (int)length, word, names);
     if (matches == 1)
         return mx_fail(why, -EINVAL, "option '%.*s' (%s) takes no value", (int)length, word, names);
-    for (int i = 0; is_long && rows[i].name != NULL; i++)
-        if (strlen(rows[i].name) == length - 2 && strncmp(rows[i].name, word + 2, length - 2) == 0)
-            return mx_fail(why, -EINVAL,
-                           "option '%.*s' has no effect on this command; --help lists those that have",
-                           (int)length, word);
-    return mx_fail(why, -EINVAL, "option '%.60s' is not known; --help lists the options", word);
+    if (others)
+        return mx_fail(why, -EINVAL,
+                       "option '%.*s' is of another command; --help all lists the options of this one",
+                       (int)length, word);
+    return mx_no_option(command, is_long ? word + 2 : word, is_long ? length - 2 : strlen(word),
+                        is_long ? "--" : "", "--help all lists the options", why);
 }
 
 /* A letter is told by optopt; of a long option the word before optind is meant. */
@@ -67,88 +72,81 @@ static int explain_error(enum mx_command command, int code, const char *word, mx
     const char letter[] = {'-', (char)optopt, 0};
     if (optopt > 0 && optopt < CODE) word = letter;
     if (code == ':')
-        return mx_fail(why, -EINVAL, "option '%.60s' needs a value; --help shows its form", word);
+        return mx_fail(why, -EINVAL, "option '%.60s' needs a value; --help all shows its form", word);
     return explain_unknown(command, word, why);
 }
 
-static const struct mx_option *row_of(int code) {
-    for (int i = 0; rows[i].name != NULL; i++)
-        if (code == CODE + i || (rows[i].letter != 0 && code == rows[i].letter)) return &rows[i];
+static const struct mx_option *row_of(enum mx_command command, int code) {
+    const struct mx_option *row;
+    for (int i = 0; (row = mx_option_at(i)) != NULL; i++)
+        if ((row->commands & command) && (code == CODE + i || (row->letter != 0 && code == row->letter)))
+            return row;
     return NULL;
 }
 
+static int takes_argument(const struct mx_option *row) {
+    return row->argument == NULL ? no_argument : row->optional ? optional_argument : required_argument;
+}
+
 static void list_options(enum mx_command command, struct option *longs, char *shorts) {
+    const struct mx_option *row;
     int n = 0;
-    for (int i = 0; rows[i].name != NULL; i++) {
-        if (!(rows[i].commands & command)) continue;
-        longs[n++] =
-            (struct option){rows[i].name, rows[i].argument ? required_argument : no_argument, NULL, CODE + i};
-        if (rows[i].letter) {
-            char letter[3] = {(char)rows[i].letter, rows[i].argument ? ':' : 0, 0};
-            strcat(shorts, letter);
-        }
+    for (int i = 0; (row = mx_option_at(i)) != NULL && n < MX_OPTIONS_MOST; i++) {
+        if (!(row->commands & command)) continue;
+        longs[n++] = (struct option){row->name, takes_argument(row), NULL, CODE + i};
+        if (row->letter == 0) continue;
+        const char letter[3] = {(char)row->letter, takes_argument(row) == required_argument ? ':' : 0, 0};
+        strcat(shorts, letter);
     }
     longs[n] = (struct option){0};
 }
 
-/* Takes all words of a value: optarg and those that follow it, joined by blanks; a text is passed as it is.
- */
-static int take_words(const struct mx_option *row, int argc, char **argv, struct mx_options *o, mx_why *why) {
-    char joined[512];
-    if (row->words < 2) return mx_option_take(row, optarg, o, why);
+/* All words of a value: optarg and those that follow it, joined by blanks. A value that may be left out is
+ * the next word where that is no option. */
+static int add_option(const struct mx_option *row, int argc, char **argv, struct mx_asked *out, mx_why *why) {
+    char joined[512], *own;
+    if (row->optional && optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
+    if (row->words < 2) return mx_asked_add(out, row, optarg, NULL, why);
     size_t n = (size_t)snprintf(joined, sizeof joined, "%s", optarg);
     for (int i = 1; i < row->words && optind < argc && n < sizeof joined; i++)
         n += (size_t)snprintf(joined + n, sizeof joined - n, " %s", argv[optind++]);
     if (n >= sizeof joined) return mx_fail(why, -EINVAL, "--%s: '%.60s...' is too long", row->name, optarg);
-    return mx_option_take(row, joined, o, why);
+    if ((own = strdup(joined)) == NULL) return mx_fail(why, -ENOMEM, "no memory for the options");
+    return mx_asked_add(out, row, own, own, why);
 }
 
-/* info and export take one word, the place. */
-static int take_place(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out) {
-    if (optind < argc && (command & (MX_CMD_INFO | MX_CMD_EXPORT))) out->place = argv[optind++];
-    if (optind < argc)
-        return mx_fail(why, -EINVAL, "'%s' is no option; --help lists the options", argv[optind]);
+int mx_options_read(enum mx_command command, int argc, char **argv, int plain, mx_why *why,
+                    struct mx_asked *out) {
+    struct option longs[MX_OPTIONS_MOST + 1];
+    char shorts[2 * MX_OPTIONS_MOST + 4] = ":";
+    bool ended = false;
+    list_options(command, longs, shorts);
+    optind = 0; /* glibc: start afresh */
+    opterr = 0;
+    while (!ended) {
+        const int code = getopt_long(argc, argv, shorts, longs, NULL);
+        if (code == -1) break;
+        const struct mx_option *row = row_of(command, code);
+        if (row == NULL) return explain_error(command, code, argv[optind - 1], why);
+        const int err = add_option(row, argc, argv, out, why);
+        if (err < 0) return err;
+        ended = row->optional;
+    }
+    while (!ended && optind < argc && out->n_plain < plain) out->plain[out->n_plain++] = argv[optind++];
+    if (!ended && optind < argc) out->extra = argv[optind];
     return 0;
 }
 
 int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out) {
-    struct option longs[MX_OPTIONS_MOST + 1];
-    char shorts[2 * MX_OPTIONS_MOST + 4] = ":";
+    struct mx_asked asked = {.n = 0};
     memset(out, 0, sizeof *out);
-    list_options(command, longs, shorts);
-    optind = 0; /* glibc: start afresh */
-    opterr = 0;
-    for (;;) {
-        int code = getopt_long(argc, argv, shorts, longs, NULL);
-        if (code == -1) break;
-        const struct mx_option *row = row_of(code);
-        if (row == NULL) return explain_error(command, code, argv[optind - 1], why);
-        int err = take_words(row, argc, argv, out, why);
-        if (err != 0) return err;
-    }
-    int err = take_place(command, argc, argv, why, out);
-    return err < 0 ? err : mx_options_complete(command, out, why);
-}
-
-void mx_options_help(enum mx_command command, const char *program) {
-    printf("usage: %s [options]\n\n", program);
-    for (int i = 0; rows[i].name != NULL; i++) {
-        char left[64];
-        if (!(rows[i].commands & command)) continue;
-        if (rows[i].letter && strlen(rows[i].name) > 0)
-            snprintf(left, sizeof left, "-%c, --%s %s", rows[i].letter, rows[i].name,
-                     rows[i].argument ? rows[i].argument : "");
-        else
-            snprintf(left, sizeof left, "    --%s %s", rows[i].name,
-                     rows[i].argument ? rows[i].argument : "");
-        printf("  %-30s %s\n", left, rows[i].help);
-    }
-    printf("\nSizes take KiB, MiB, GiB, TiB. Exit status: 0 done, 2 usage or a request that cannot be met, 3 "
-           "I/O error,\n"
-           "4 verification failed, 5 interrupted (resumable with redundant and stream), 6 cells are not "
-           "finite.\n"
-           "skewed, skewed-y, skewed-min and direct-skewed rewrite both Buffers in place: they cannot be "
-           "resumed.\n");
+    int err =
+        mx_options_read(command, argc, argv, command & (MX_CMD_INFO | MX_CMD_EXPORT) ? 1 : 0, why, &asked);
+    if (err == 0) err = mx_asked_take(&asked, out, why);
+    if (asked.n_plain > 0) out->place = asked.plain[0];
+    if (err == 0) err = mx_options_complete(command, out, why);
+    mx_asked_free(&asked); /* texts are those of argv */
+    return err;
 }
 
 int mx_write_json(json_t *object, const char *path, mx_why *why) {

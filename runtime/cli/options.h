@@ -4,14 +4,22 @@
 #ifndef MX_CLI_OPTIONS_H
 #define MX_CLI_OPTIONS_H
 
-#include "ask/table.h"
+#include "ask/asked.h"
 
 #include <jansson.h>
 
-/* Fills options from argv (argv[0] is the command's name). Options are known by their whole name or by a
- * beginning that no other one shares. 0, 1 = help was asked for (print mx_options_help), -EINVAL. */
+/* Reads argv (argv[0] is the command's name) as far as knowing its options. They are known by their whole
+ * name or by a beginning that no other one shares. `plain`: as many words that are no options are taken, and
+ * more are refused. A request for help ends it. -EINVAL. */
+int mx_options_read(enum mx_command command, int argc, char **argv, int plain, mx_why *why,
+                    struct mx_asked *out);
+/* Fills options from argv. 0, 1 = help was asked for (mx_options_help), -EINVAL. */
 int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out);
-void mx_options_help(enum mx_command command, const char *program);
+/* Prints help: NULL = the most important options; "all", or the name of a group. Exit status. */
+int mx_options_help(enum mx_command command, const char *topic);
+
+/* The table of options as JSON, to standard output. Exit status. */
+int mx_options_dump(void);
 
 /* Writes one object to `path` ("-" = stdout), which is replaced when all of it is there, and drops the
  * reference. */

@@ -52,8 +52,8 @@ static int take_word(char *word, struct mx_options *o, mx_why *why) {
     if (equals != NULL) *equals = 0;
     const struct mx_option *row = mx_option_find(MX_CMD_LIBRARY, word);
     if (row == NULL)
-        return mx_fail(why, -EINVAL,
-                       "option '%.60s' is not known; they are named as the long options of memext run", word);
+        return mx_no_option(MX_CMD_LIBRARY, word, strlen(word), "",
+                            "they are named as the long options of memext run", why);
     return mx_option_take(row, equals != NULL ? equals + 1 : NULL, o, why);
 }
 

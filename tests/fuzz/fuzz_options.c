@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command lines: the first byte chooses the command, the rest are its words, one a line. What is accepted is
- * within the limits that help states, and no file is touched while words are read. */
+/* Command lines: the first byte chooses the command, the rest are its words, one a line; or a job file. What
+ * is accepted is within the limits that help states, and no file is touched while words are read. */
 #include "cli/options.h"
 #include "fuzz.h"
 #include "grid/grid.h"
@@ -51,28 +51,64 @@ static void check(enum mx_command command, const struct mx_options *o) {
     FUZZ_CHECK(o->by <= MX_MOST_EXTENT && o->bt <= MX_MOST_EXTENT && o->iz <= MX_MOST_EXTENT &&
                o->ct <= MX_MOST_EXTENT);
     for (int i = 0; i < 4; i++) FUZZ_CHECK(isfinite(o->problem.coef[i]));
-    if (mx_option_given(o, "size")) FUZZ_CHECK(o->problem.nx > 0 && o->problem.ny > 0 && o->problem.nz > 0);
+    const int64_t most = INT64_C(1) << 31; /* rows and columns of a wavefront */
+    FUZZ_CHECK(within(o->wavefront.rows, most) && within(o->wavefront.nb, most));
+    if (mx_option_given(o, "size") && command != MX_CMD_WAVEFRONT)
+        FUZZ_CHECK(o->problem.nx > 0 && o->problem.ny > 0 && o->problem.nz > 0);
     if ((command == MX_CMD_RUN || command == MX_CMD_TUNE) &&
         o->kernel == NULL) /* which says it when it is compiled */
         FUZZ_CHECK(o->problem.stencil[0] != 0 && o->problem.h >= 1 && o->problem.h <= MX_MAX_HALO);
 }
 
+static void check_end(enum mx_command command, int err, const mx_why *why, const struct mx_options *o) {
+    FUZZ_CHECK(err <= 1);
+    if (err < 0) fuzz_check_refusal(err, why);
+    if (err == 0) check(command, o);
+}
+
+/* A job that is accepted gives the same options once more when it is written and read again. */
+static void read_job(const char *text, size_t bytes) {
+    static struct mx_options options;
+    struct mx_asked asked = {.n = 0}, again = {.n = 0};
+    mx_why why = {0};
+    memset(&options, 0, sizeof options);
+    int err = mx_job_parse(text, bytes, &why, &asked);
+    if (err < 0) {
+        fuzz_check_refusal(err, &why);
+        return;
+    }
+    json_t *job = mx_job_json(&asked);
+    char *written = json_dumps(job, 0);
+    FUZZ_CHECK(written != NULL && mx_job_parse(written, strlen(written), &why, &again) == 0);
+    FUZZ_CHECK(again.n <= asked.n);
+    free(written);
+    json_decref(job);
+    reading_words = true;
+    err = mx_asked_take(&asked, &options, &why);
+    if (err == 0) err = mx_options_complete(MX_CMD_RUN, &options, &why);
+    reading_words = false;
+    check_end(MX_CMD_RUN, err, &why, &options);
+    mx_asked_free(&asked);
+    mx_asked_free(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    static const enum mx_command commands[] = {MX_CMD_RUN, MX_CMD_TUNE, MX_CMD_INFO};
+    static const enum mx_command commands[] = {MX_CMD_RUN, MX_CMD_TUNE, MX_CMD_INFO, MX_CMD_KERNEL,
+                                               MX_CMD_WAVEFRONT};
+    enum { COMMANDS = sizeof commands / sizeof commands[0], JOB = COMMANDS };
     if (bytes == 0) return 0;
-    const enum mx_command command = commands[data[0] % 3];
+    const int kind = data[0] % (COMMANDS + 1);
     char *text = fuzz_text(data + 1, bytes - 1), *rest = text, *word, name[] = "memext";
+    if (kind == JOB) return read_job(text, bytes - 1), free(text), 0;
     char *argv[MOST_WORDS + 2] = {name};
     int argc = 1;
     while (argc <= MOST_WORDS && (word = strsep(&rest, "\n")) != NULL) argv[argc++] = word;
     static struct mx_options options;
     mx_why why = {0};
     reading_words = true;
-    int err = mx_options_parse(command, argc, argv, &why, &options);
+    int err = mx_options_parse(commands[kind], argc, argv, &why, &options);
     reading_words = false;
-    FUZZ_CHECK(err <= 1);
-    if (err < 0) fuzz_check_refusal(err, &why);
-    if (err == 0) check(command, &options);
+    check_end(commands[kind], err, &why, &options);
     free(text);
     return 0;
 }

@@ -375,7 +375,7 @@ def test_rows_that_come_back_from_an_accelerator(memext, place, request, growing
 
 def test_the_option(memext, place):
     memext.refused("run", "-n", 9, 9, 9, "-t", 1, "--backend", "dram", "--nonfinite", "never", naming=["--nonfinite 'never'", "end or ignore"])
-    assert "--nonfinite end|ignore" in memext("run", "--help").stdout
+    assert "--nonfinite end|ignore" in memext("run", "--help", "all").stdout
     assert memext.run("-n", 9, 9, 9, "-t", 1, "--backend", "dram", "--nonfinite", "end")["nonfinite_cells"] == 0
     np.save(place / "bad.npy", np.where(random_grid(9, 9, 9) > 0.5, np.nan, 1))
     still = memext.run("--input", place / "bad.npy", "-t", 0, "--backend", "dram", "--nonfinite", "ignore")

@@ -99,7 +99,7 @@ def test_the_man_page_names_every_option(prefix):
     """{options in --help of run, tune, info, wavefront} <= {options in the man page}."""
     page = re.sub(r"\\f.", " ", next(prefix.rglob("memext.1")).read_text().replace("\\-", "-"))
     program = prefix / "bin" / "memext"
-    helped = set().union(*(options_of(run(program, command, "--help")) for command in ("run", "tune", "info", "wavefront")))
+    helped = set().union(*(options_of(run(program, command, "--help", "all")) for command in ("run", "tune", "info", "wavefront")))
     assert len(helped) > 30 and helped - options_of(page) == set() and options_of(page) - helped - {"--version", *OF_VIEW} == set()
 
 

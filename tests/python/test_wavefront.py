@@ -198,7 +198,7 @@ def test_nothing_is_destroyed(memext, place, tmp_path):
 @pytest.mark.parametrize("words,naming", [
     ([], "--iterations"),
     (["--iterations", 1], "-n ROWS COLS"),
-    (["-n", 0, 5, "--iterations", 1], "0 is not one of"),
+    (["-n", 0, 5, "--iterations", 1], "0 is below the smallest value allowed, 1"),
     ([*SIZE, "--layout", "heap"], "frontier"),
     ([*SIZE, "--init", "warm"], "random"),
     ([*SIZE, "--backend", "tape"], "uring"),

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rows_files.c - what a run leaves: results, snapshots, reports. */
+#include "ask/rows.h"
+
+const struct mx_option mx_rows_files[] = {
+    {"output", 'o', MX_GROUP_OUTPUT, BOTH | EXPORT, FIRST | EXPORT, 1, true, .take = mx_ask_output,
+     .argument = "[FIELD=]GRID.npy", .summary = "Writes the result to a .npy file.",
+     .more =
+         "With a kernel, repeat it for each field that you want. The file includes the frame unless "
+         "--output-frame none is given. A name with the ending of another format is refused.\n"
+         "memext checks the file and takes its space before the work. The file appears under its name when "
+         "it "
+         "is whole and on the disk, after --verify found no difference. If it cannot be written, the result "
+         "stays in the store, for `memext export`."},
+    {"output", 'o', MX_GROUP_OUTPUT, MX_CMD_VIEW, MX_CMD_VIEW, 1, .argument = "PNG",
+     .initial = "NAME.png in the current directory", .summary = "The picture to write."},
+    {"output", 'o', MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, true, .take = mx_ask_output,
+     .argument = "NAME=FILE.npy", .summary = "Writes a matrix with its border to a file.",
+     .more = "The names are those of --input. A file without a name is za."},
+    {"dataset", 0, MX_GROUP_OUTPUT, MX_CMD_VIEW, MX_CMD_VIEW, 1, .argument = "NAME", .initial = "all",
+     .summary = "Draws one field of a store, or one dataset of a file."},
+    {"output-frame", 0, MX_GROUP_OUTPUT, BOTH | EXPORT, EXPORT, 1, .take = mx_ask_output_frame,
+     .argument = "included|none", .value_at = mx_value_output_frame, .closed = true, .initial = "included",
+     .summary = "Whether files of --output contain the frame."},
+    {"overwrite", 0, MX_GROUP_OUTPUT, BOTH | EXPORT | LOOP, MX_CMD_RUN | EXPORT | LOOP, .take = mx_ask_flag,
+     FIELD(overwrite), .summary = "Replaces results that are there already.",
+     .more = "Without it existing files of --output and --probes-out and existing snapshots are refused. "
+             "Reports, "
+             "timelines and traces are always replaced, at once and whole."},
+    {"snapshot", 0, MX_GROUP_OUTPUT, BOTH, MX_CMD_RUN, 1, .take = mx_ask_snapshot,
+     .argument = "EVERY:DIR[:STRIDE]", .initial = "none",
+     .summary = "Saves the state as .npy files every EVERY steps.",
+     .more =
+         "Files are called DIR/FIELD-000100.npy. They hold the interior, or its cells 0, STRIDE, 2 STRIDE "
+         "and "
+         "so on in x, y and z. Where the name of DIR ends in a colon and a number, give STRIDE as well.\n"
+         "They are written while the run goes on. The run waits only where their disk is slower. Algorithms "
+         "that rewrite their Buffers in place wait until a snapshot is written.\n"
+         "A file appears when all of its step is on the disk, before that step is committed. A resumed run "
+         "writes those after its committed step again, with the same bits. If DIR was moved, give the option "
+         "again.\n"
+         "DIR is made if its own directory exists. It is for one run alone: the file `memext.snapshots` in "
+         "it "
+         "says whose it is. A directory that is not empty is refused. --overwrite frees it of the snapshots "
+         "of another run and of nothing else. A file with the name of a snapshot to come is refused.\n"
+         "The report has the cost under `snapshots`. When the disk is full the run ends with status 3 and "
+         "can "
+         "be resumed. `memext tune --snapshot` plans for the sweeps and the DRAM of snapshots and does not "
+         "look at DIR.",
+     .on_resume = MX_RESUME_SAME},
+    {"snapshot-fields", 0, MX_GROUP_OUTPUT, BOTH, 0, 1, .take = mx_ask_text, FIELD(snapshot_fields),
+     .argument = "NAME,...", .initial = "all of the state", .summary = "Fields that --snapshot saves.",
+     .more = "A built-in stencil has the field `u`.", .needs = "snapshot", .on_resume = MX_RESUME_SAME},
+
+    {"dry-run", 0, MX_GROUP_REPORT, RUN | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(dry_run),
+     .summary = "Prints the plan and the predicted bytes and touches nothing.",
+     .excludes = "resume calibrate", .because = "a dry run touches nothing"},
+    {"explain", 0, MX_GROUP_REPORT, MX_CMD_RUN | TUNE, TUNE, .take = mx_ask_flag, FIELD(explain),
+     .summary = "Says before the run which plans were tried and why one won."},
+    {"exhaustive", 0, MX_GROUP_REPORT, TUNE, 0, .take = mx_ask_flag, FIELD(exhaustive),
+     .summary = "Searches every combination of parameters."},
+    {"json", 0, MX_GROUP_REPORT, EVERY, FIRST | INFO | LOOPS, 1, .take = mx_ask_text, FIELD(json),
+     .argument = "FILE|-", .summary = "Writes the report as one JSON object; - is the standard output."},
+    {"timeline", 0, MX_GROUP_REPORT, RUN | LOOP, 0, 1, .take = mx_ask_text, FIELD(timeline),
+     .argument = "FILE", .summary = "Records samples of the run every 100 ms as JSON lines.",
+     .more = "The section THE TIMELINE describes the lines."},
+    {"trace", 0, MX_GROUP_REPORT, RUN | LOOP, 0, 1, .take = mx_ask_text, FIELD(trace), .argument = "FILE",
+     .summary = "Records I/O and computation for Perfetto or Chrome.",
+     .more = "Open the file at ui.perfetto.dev or chrome://tracing."},
+    {"write-job", 0, MX_GROUP_REPORT, MX_CMD_RUN, 0, 1, .take = mx_ask_text, FIELD(write_job),
+     .argument = "FILE|-", .summary = "Saves the options as a job file and runs nothing.",
+     .more = "The section JOB FILES describes it. A file that exists is refused."},
+    {"quiet", 'q', MX_GROUP_REPORT, EVERY, MX_CMD_RUN, .take = mx_ask_flag, FIELD(quiet),
+     .summary = "Prints neither progress nor a summary.",
+     .more = "Otherwise progress is a bar on a terminal and a line a minute in a log file."},
+    {"help", 'h', MX_GROUP_REPORT, EVERY | MX_CMD_KERNEL | MX_CMD_VIEW, EVERY | MX_CMD_KERNEL | MX_CMD_VIEW,
+     .optional = true, .take = mx_ask_help, FIELD(topic), .argument = "[all|GROUP]",
+     .summary = "Prints the most important options, all of them, or a group."},
+    {.name = NULL},
+};

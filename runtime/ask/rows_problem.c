@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rows_problem.c - what is computed: the grid, the kernel, points, norms and criteria. */
+#include "ask/rows.h"
+#include "grid/grid.h"
+#include "tune/tune.h"
+
+const struct mx_option mx_rows_problem[] = {
+    {"size", 'n', MX_GROUP_PROBLEM, BOTH, FIRST, 3, .take = mx_ask_counts, FIELD(problem.nx),
+     LIMITS(1, MX_MOST_EXTENT), .argument = "NX NY NZ", .unit = "cells",
+     .summary = "Interior cells of the grid in x, y and z.",
+     .more = "A file of --input says the size itself, so -n may be left out then. Raw cells need it.",
+     .on_resume = MX_RESUME_SAME},
+    {"size", 'n', MX_GROUP_KERNEL, MX_CMD_KERNEL, MX_CMD_KERNEL, 3, .take = mx_ask_counts, FIELD(problem.nx),
+     LIMITS(1, MX_MOST_EXTENT), .argument = "NX NY NZ", .unit = "cells", .initial = "67 11 9",
+     .summary = "Size of the grid that the kernel is meant for.",
+     .more = "`check` draws the kernel's coordinates from this grid, up to both ends of each axis."},
+    {"steps", 't', MX_GROUP_PROBLEM, BOTH, FIRST, 1, .take = mx_ask_counts, FIELD(problem.nt),
+     LIMITS(0, MX_MOST_STEPS), .argument = "NT", .unit = "steps", .zero = "the result is the initial grid",
+     .summary = "Number of time steps.",
+     .more =
+         "With --resume another number than before ends the run earlier or later. The run goes on from the "
+         "step that the store holds."},
+    {"steps", 't', MX_GROUP_KERNEL, MX_CMD_KERNEL, MX_CMD_KERNEL, 1, .take = mx_ask_counts, FIELD(problem.nt),
+     LIMITS(0, MX_MOST_STEPS), .argument = "NT", .unit = "steps", .initial = "7",
+     .summary = "Number of time steps that the kernel is meant for."},
+    {"stencil", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, .take = mx_ask_stencil, .argument = "S",
+     .value_at = mx_value_stencil, .initial = "star7", .summary = "The built-in stencil to compute.",
+     .more =
+         "`star7`, `edge19` and `box27` have radius 1 and 7, 19 or 27 points. `star13` to `star49` are stars "
+         "of radius 2 to 8.",
+     .on_resume = MX_RESUME_SAME},
+    {"coef", 0, MX_GROUP_PROBLEM, BOTH, 0, 1, .take = mx_ask_coef, .argument = "C,F,E,K",
+     .initial = "the stencil's own, which `memext info` prints",
+     .summary = "Weights of the centre and of face, edge and corner neighbours.",
+     .more = "Weights that are left out at the end are 0.", .on_resume = MX_RESUME_SAME},
+    {"dtype", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, .take = mx_ask_dtype, .argument = "T",
+     .value_at = mx_value_dtype, .closed = true, .initial = "f64",
+     .summary = "Type of a cell: 64-bit or 32-bit floating point.", .on_resume = MX_RESUME_SAME},
+    {"init", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_init, .argument = "[FIELD=]NAME",
+     .value_at = mx_value_init, .initial = "random", .summary = "Fills the initial grid with a pattern.",
+     .more = "With a kernel, repeat it for each field of the state. A name without `FIELD=` fills every "
+             "field that "
+             "has no values yet.\n"
+             "In a leapfrog kernel, `p.old` is the field `p` one step before. Without values of its own it "
+             "equals "
+             "`p` at the start.",
+     .excludes = "input", .because = "the initial grid is the one or the other", .on_resume = MX_RESUME_SAME},
+    {"init", 0, MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, .take = mx_ask_text, FIELD(init), .argument = "NAME",
+     .value_at = mx_value_matrix_init, .closed = true, .initial = "random",
+     .summary = "Fills the matrices that have no --input."},
+    {"input", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_input, .argument = "[FIELD=]GRID.npy",
+     .summary = "Reads the initial grid from a file.",
+     .more =
+         "The file is a .npy file of numpy with the axes (z, y, x), little-endian f8 or f4 in C order. It "
+         "includes the frame unless --frame says otherwise.\n"
+         "Raw cells are given as `FILE,TYPE[,offset=BYTES]` and need -n. FILES OF ARRAYS lists the other "
+         "formats.\n"
+         "With a kernel, repeat it for each field of the state. The name may be left out where the state has "
+         "one field. The file is never written.",
+     .on_resume = MX_RESUME_SAME},
+    {"input", 0, MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, true, .take = mx_ask_input, .argument = "NAME=FILE.npy",
+     .summary = "Reads a matrix with its border from a file.",
+     .more = "The names are za, zr, zb, zu, zv and zz. The shape is (ROWS+2, COLS+2). A file without a name "
+             "is za."},
+    {"frame", 0, MX_GROUP_PROBLEM, BOTH, 0, 1, true, .take = mx_ask_frame, .argument = "[FIELD=]KIND",
+     .value_at = mx_value_frame, .range = "or a number", .initial = "included",
+     .summary = "Says how to create the frame that a file lacks.",
+     .more = "The frame surrounds the interior cells, as wide as the radius of the stencil.\n"
+             "* `included`: files of --input contain the frame.\n"
+             "* `edge`: each cell of the frame takes the value of the nearest interior cell.\n"
+             "* `mirror`: it takes the value of the cell as far inside as it is outside.\n"
+             "* `periodic`: it takes the value at the opposite end.\n"
+             "* a number: it takes that value.\n"
+             "With any kind but `included`, files of --input have nz x ny x nx cells. Files of --field may "
+             "have the "
+             "frame or not.\n"
+             "The frame is made in x first, then in y over whole rows, then in z over whole planes. "
+             "numpy.pad does "
+             "the same with its modes edge, symmetric, wrap and constant.\n"
+             "Repeat it to give single fields a kind of their own. It does not matter for sides that are not "
+             "fixed.",
+     .on_resume = MX_RESUME_SAME},
+    {"side", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_side, .argument = "AXIS=KIND[,KIND]",
+     .value_at = mx_value_side, .initial = "fixed", .summary = "Boundary condition at both ends of an axis.",
+     .more =
+         "The axis is x, y or z. Two kinds are for the lower and the upper end. Repeat it for other axes.\n"
+         "* `fixed`: the frame keeps its initial values.\n"
+         "* `mirror`: zero normal derivative. The nearest cell outside equals the nearest one inside, and so "
+         "on.\n"
+         "* `periodic`: the axis is a ring. It holds for both ends.\n"
+         "Mirror sides in y and z need Blocks and strips that contain the cells which a frame copies. A "
+         "Block "
+         "that is too short is refused with the length that would do.\n"
+         "Periodic y and z need algorithm `stream` or `redundant`, or `direct` with --engine iblock. They "
+         "read "
+         "and compute ghost layers from the other end, BT times the radius deep. Predictions count these.\n"
+         "A sweep must not reach farther than once around the grid. `stream` with --engine iblock and whole "
+         "planes needs no ghost layers in y.\n"
+         "At periodic sides the frame of a read-only field is what its other end holds. At other sides it is "
+         "the file's.",
+     .on_resume = MX_RESUME_SAME},
+    {"kernel", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, .take = mx_ask_text, FIELD(kernel),
+     .argument = "FILE.c|FILE.so", .summary = "Computes with your own kernel instead of a built-in stencil.",
+     .more =
+         "The section KERNELS says how a kernel is written and compiled. It is tried with the grid and the "
+         "steps of the run before anything is touched.\n"
+         "A store remembers the kernel's file, its parameters and the files of its fields. --resume needs "
+         "the "
+         "same text and no options.",
+     .excludes = "stencil coef dtype", .because = "the kernel says what is computed and with which types",
+     .on_resume = MX_RESUME_SAME},
+    {"param", 0, MX_GROUP_KERNEL, BOTH | MX_CMD_KERNEL, FIRST | MX_CMD_KERNEL, 1, true, .take = mx_ask_words,
+     FIELD(params), .argument = "NAME=VALUE", .initial = "the kernel's own value",
+     .summary = "Sets a parameter of the kernel. Repeat it for others.", .needs = "kernel resume",
+     .on_resume = MX_RESUME_SAME},
+    {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
+     .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",
+     .more =
+         "The file is a .npy file of the kernel's type, or another one of FILES OF ARRAYS. Raw cells are "
+         "given "
+         "as `NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]`. TYPE is f64, f32, u8, u16 or i16.\n"
+         "The file includes the frame. It may lack it where the kernel reads the field at the cell itself "
+         "alone. Raw files need -n and tell by their length which it is, unless more follows the cells.\n"
+         "The run reads the file where it is and never writes or locks it. The store has no copy, but "
+         "backends `dram` and `swap` hold one in memory. Keep the file unchanged until the run is done. A "
+         "run "
+         "that notices a change commits nothing more and fails.\n"
+         "--resume compares length, time of change and samples of the content. If the file was moved, give "
+         "its new place. Cells that cannot be read in place are copied into the store, with a remark.",
+     .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
+    {"field-copy", 0, MX_GROUP_KERNEL, BOTH, .take = mx_ask_flag, FIELD(field_copy),
+     .summary = "Copies the files of --field into the store.",
+     .more = "The run needs the files no more once it has begun.", .excludes = "resume",
+     .because = "fields stay where the run has them since it began", .needs = "kernel"},
+    {"in-place", 0, MX_GROUP_KERNEL, BOTH, .take = mx_ask_flag, FIELD(in_place),
+     .summary = "Uses one pair of Buffers instead of two.",
+     .more = "It is for kernels that read the value they replace (leapfrog, staggered). Such a run cannot be "
+             "resumed. --verify then needs DRAM for all steps at once.",
+     .needs = "kernel resume"},
+
+    {"source", 0, MX_GROUP_POINTS, RUN, 0, 1, true, .take = mx_ask_words, FIELD(point_sources),
+     .argument = "FIELD@X,Y,Z=WAVELET.npy",
+     .summary = "Adds a time series to one cell. Repeat it for others.",
+     .more = "X, Y and Z count interior cells from 0. The file has one dimension, f8 or f4. Its number s is "
+             "added "
+             "when step s + 1 has been computed, s from 0 on. After its end nothing is added.\n"
+             "The field of a built-in stencil is `u`. The bits do not depend on the plan.",
+     .on_resume = MX_RESUME_SAME},
+    {"sources", 0, MX_GROUP_POINTS, RUN, 0, 1, .take = mx_ask_text, FIELD(sources), .argument = "FILE",
+     .summary = "Text file of point sources, one a line, as --source takes them.",
+     .more = "The rest of a line behind a # is a comment.", .on_resume = MX_RESUME_SAME},
+    {"probes", 0, MX_GROUP_POINTS, RUN, 0, 1, .take = mx_ask_text, FIELD(probes), .argument = "FILE",
+     .summary = "Text file of cells to record, `FIELD X Y Z` in each line.", .needs = "probes-out",
+     .on_resume = MX_RESUME_SAME},
+    {"probes-out", 0, MX_GROUP_POINTS, RUN, 0, 1, .take = mx_ask_text, FIELD(probes_out),
+     .argument = "TRACES.npy", .summary = "Where the values of --probes go: a row a step, a column a probe.",
+     .more =
+         "The values are f8. The file grows while the run goes on. What it holds up to a commit is durable "
+         "with that commit.",
+     .needs = "probes", .on_resume = MX_RESUME_SAME},
+
+    {"check", 0, MX_GROUP_CHECKS, BOTH, FIRST, 1, .take = mx_ask_count, FIELD(check),
+     LIMITS(1, MX_MOST_STEPS), .argument = "EVERY", .unit = "steps", .initial = "100 with --until, else none",
+     .summary = "Takes norms of the change every so many steps and after the last.",
+     .more =
+         "`max-change` is the greatest change of a cell by the last step, in all fields, without the frame. "
+         "`rms-change` is the root of the mean of the squares.\n"
+         "A kernel adds its reductions (MX_REDUCES in memext/cell.h): the sum, the maximum or the minimum of "
+         "an "
+         "expression over all cells. The spread of a reduction is (greatest - least) / |mean| over the "
+         "planes "
+         "of z. Sums have the same bits for every plan, engine and number of threads.\n"
+         "A sweep ends at each check. Few steps between checks make short sweeps, which move more bytes; "
+         "`memext tune --check` says how many.\n"
+         "The report has up to 96 checks under `norms`, evenly spaced, with the newest. The progress line "
+         "shows the newest."},
+    {"until", 0, MX_GROUP_CHECKS, RUN, MX_CMD_RUN, 1, true, .take = mx_ask_words, FIELD(untils),
+     .argument = "NAME=VALUE[,above][,floor=F]",
+     .summary = "Ends the run at the first check where a norm is small.",
+     .more =
+         "NAME is `max-change`, `rms-change`, a reduction of the kernel, or NAME-spread for the spread of "
+         "one. "
+         "The criterion is met when the norm is at most VALUE, or at least VALUE with `,above`.\n"
+         "A spread is relative to the mean of the planes, or to the floor F where that is greater.\n"
+         "Repeat it: the first criterion met ends the run. `none` drops stored criteria.\n"
+         "The state of that step is the result: output, checksum, traces and --verify are those of a run of "
+         "so many steps. The report says under `met` what was met and when. Predictions are for all steps of "
+         "-t.\n"
+         "On --resume checks and criteria go on as the store has them, or are replaced by those given. Norms "
+         "of earlier checks stay in the report as far as the store has room. A run that a criterion has "
+         "ended "
+         "is complete, and --resume gives its result again. With other criteria, or another -t, it goes on."},
+    {"nonfinite", 0, MX_GROUP_CHECKS, BOTH, 0, 1, .take = mx_ask_nonfinite, .argument = "end|ignore",
+     .value_at = mx_value_nonfinite, .closed = true, .initial = "end, or as before with --resume",
+     .summary = "What happens when cells are NaN or infinite.",
+     .more =
+         "* `end`: such a state is not committed and ends the run with status 6. The last commit is finite. "
+         "The message names the steps, the number of cells and the first of them.\n"
+         "* `ignore`: such cells are there on purpose. The report counts them under `nonfinite_cells`.\n"
+         "Only cells that are computed count. The frame and fields that are only read may hold NaN.\n"
+         "A sweep is examined if it may be committed, if --snapshot takes its state, and at the end. Runs "
+         "without commits (backend dram, algorithms that rewrite their Buffers, --in-place) examine other "
+         "states every 64 steps or more. They have no finite state to go on from.\n"
+         "An initial grid with such cells is refused with status 6 before the first step. A file that the "
+         "first sweep reads is refused during that sweep."},
+    {.name = NULL},
+};

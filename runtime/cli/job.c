@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/job.h"
+#include "machine/file.h"
+#include "files/output.h"
+
+#include <memext/backend.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BYTES = 1 << 20 };
+
+/* Adds the options of a job file to those of a line. */
+static int read_job(const char *path, mx_why *why, struct mx_asked *line) {
+    struct mx_asked job = {.n = 0};
+    mx_why reason = {""};
+    int err = 0;
+    FILE *file = mx_file_stream(path, why, &err);
+    if (file == NULL) {
+        reason = *why;
+        return mx_fail(why, err, "job %.300s: %.300s", path, reason.text);
+    }
+    char *text = malloc(MOST_BYTES + 1);
+    const size_t n = text != NULL ? fread(text, 1, MOST_BYTES + 1, file) : 0;
+    if (text == NULL)
+        err = mx_fail(why, -ENOMEM, "no memory for the job");
+    else if (ferror(file))
+        err = mx_fail(why, -EIO, "job %.300s cannot be read", path);
+    else if (n > MOST_BYTES)
+        err = mx_fail(why, -EINVAL, "job %.300s is longer than 1 MiB: it is no job file", path);
+    else if ((err = mx_job_parse(text, n, &reason, &job)) < 0)
+        mx_fail(why, err, "job %.300s: %s", path, reason.text);
+    fclose(file);
+    free(text);
+    return err == 0 ? mx_asked_before(line, &job, why) : err;
+}
+
+int mx_job_options(int argc, char **argv, mx_why *why, struct mx_asked *asked, struct mx_options *out) {
+    memset(out, 0, sizeof *out);
+    int err = mx_options_read(MX_CMD_RUN, argc, argv, 1, why, asked);
+    if (err == 0) err = mx_asked_take(asked, out, why); /* a wrong option may be why a word is left over */
+    if (err == 0 && asked->n_plain > 0) {
+        memset(out, 0, sizeof *out);
+        err = read_job(asked->plain[0], why, asked);
+        if (err == 0) err = mx_asked_take(asked, out, why);
+    }
+    return err == 0 ? mx_options_complete(MX_CMD_RUN, out, why) : err;
+}
+
+int mx_job_write(const struct mx_asked *asked, const struct mx_options *o, mx_why *why) {
+    struct mx_output output;
+    const bool standard = strcmp(o->write_job, "-") == 0;
+    const unsigned flags = o->overwrite ? MX_OUTPUT_REPLACE : 0;
+    json_t *job = mx_job_json(asked);
+    char *text = json_dumps(job, JSON_INDENT(2));
+    json_decref(job);
+    int err = text == NULL ? mx_fail(why, -ENOMEM, "no memory for the job") : 0;
+    if (err == 0 && !standard) err = mx_output_open(o->write_job, "the job", flags, why, &output);
+    if (err == 0) err = mx_output_report(standard ? NULL : &output, text, why);
+    free(text);
+    return err;
+}

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One table of options: what help and job files say of it."""
+import json
+import os
+import re
+
+import pytest
+
+COMMANDS = ("run", "tune", "info", "export", "kernel", "view", "wavefront", "tune --wavefront")
+SMALL = ["-n", 14, 12, 10, "-t", 3]
+
+
+@pytest.fixture(scope="module")
+def table(memext):
+    """{command: {option: its row}}"""
+    done = memext("--options")
+    assert done.returncode == 0 and done.stderr == ""
+    rows = json.loads(done.stdout)["options"]
+    return {command: {row["name"]: row for row in rows if command in row["commands"]} for command in (*COMMANDS, "library")}
+
+
+def options_of(text):
+    return set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", text))
+
+
+def entries(text):
+    """Options that have an entry of their own: the first on its line, behind a letter at most."""
+    return set(re.findall(r"^ +(?:-\w, +)?--([a-z][a-z0-9-]*)(?=[ \[]|$)", text, re.M))
+
+
+# ------------------------------------------------------------------ all say the same
+
+def test_rows(table):
+    """Every row has what all readers need; names are of one row a command; what they refer to is there."""
+    rows = {id(row): row for of_command in table.values() for row in of_command.values()}.values()
+    assert len(rows) > 90
+    names = {row["name"] for row in rows}
+    for row in rows:
+        name = row["name"]
+        assert row["summary"].endswith(".") and len(row["summary"]) <= 90, name
+        assert (row["argument"] is None) == (row["words"] == 0 and not row["optional"]), name
+        assert {*(row["excludes"] or "").split(), *(row["needs"] or "").split()} <= names, name
+        assert (row["excludes"] is None) == (row["because"] is None), name
+        assert row["values"] or not row["closed"], name
+        for sentence in re.split(r"(?<=[.:;]) ", re.sub(r"\n\* ", "\n", row["more"] or "").replace("\n", ". ")):
+            assert len(sentence.split()) <= 36, (name, sentence)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_all(memext, table, command):
+    """{entries of --help all} == {options of the command}; the first page has fewer, and fits on one."""
+    every, first = memext(*command.split(), "--help", "all"), memext(*command.split(), "--help")
+    assert every.returncode == first.returncode == 0 and every.stderr == first.stderr == ""
+    assert entries(every.stdout) == table[command].keys()
+    wanted = {name for name, row in table[command].items() if command in row["first"]}
+    assert entries(first.stdout) == wanted and len(first.stdout.splitlines()) <= 70 and max(map(len, first.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_group(memext, table, command):
+    """Groups together are all; an unknown one is refused with the list and the nearest name."""
+    groups = {row["group"] for row in table[command].values()}
+    texts = {group: memext(*command.split(), "--help", group) for group in groups}
+    assert all(done.returncode == 0 for done in texts.values())
+    assert {group: entries(done.stdout) for group, done in texts.items()} == {
+        group: {name for name, row in table[command].items() if row["group"] == group} for group in groups}
+    assert memext(*command.split(), f"--help={min(groups)}").stdout == texts[min(groups)].stdout or command == "view"
+    memext.refused(*command.split(), "--help", "reprot", naming=[*groups, "did you mean report?"])
+
+
+def test_every_option_is_taken(memext, table):
+    """No row but has a reader: none is 'not known' to its command."""
+    for command in ("run", "tune", "info", "export", "kernel", "wavefront", "tune --wavefront"):
+        for name, row in table[command].items():
+            if name not in ("help", "wavefront"):
+                done = memext(*command.split(), f"--{name}" + ("=" if row["argument"] and row["words"] < 2 else ""), "--help")
+                assert "not known (" not in done.stderr and "of another command" not in done.stderr and done.returncode in (0, 2), (command, name, done.stderr)
+
+
+# ------------------------------------------------------------------ what was meant
+
+@pytest.mark.parametrize("words, meant", [
+    (["run", "--drma", "1GiB"], "did you mean --dram?"), (["run", "--outptu=x"], "did you mean --output?"), (["tune", "--exhastive"], "did you mean --exhaustive?"),
+    (["run", *SMALL, "--backend", "urnig"], "did you mean uring?"), (["run", *SMALL, "--backend", "fault:urnig"], "did you mean uring?"),
+    (["run", *SMALL, "--algorithm", "steam"], "did you mean stream?"), (["run", *SMALL, "--engine", "tield"], "did you mean tiled?"),
+    (["run", *SMALL, "--tuner", "niave"], "did you mean naive?"), (["run", *SMALL, "--stencil", "satr7"], "did you mean star7?"),
+    (["run", *SMALL, "--dtype", "f46"], "did you mean f64?"), (["run", *SMALL, "--init", "guass"], "did you mean gauss?"),
+    (["run", *SMALL, "--side", "x=priodic"], "did you mean periodic?"), (["run", *SMALL, "--frame", "miror"], "did you mean mirror?"),
+    (["run", *SMALL, "--advice", "sequental"], "did you mean sequential?"), (["run", *SMALL, "--nonfinite", "ingore"], "did you mean ignore?"),
+    (["run", *SMALL, "--accel", "cdua"], "did you mean cuda?"), (["export", "x", "-o", "y.npy", "--output-frame", "nnoe"], "did you mean none?"),
+    (["run", *SMALL, "--reserve", "papre"], "did you mean paper?"), (["wavefront", "-n", 9, 9, "-k", 1, "--layout", "bolck"], "did you mean block?"),
+    (["kernel", "chek", "x.c"], "did you mean check?"), (["rnu"], "did you mean run?"),
+])  # fmt: skip
+def test_did_you_mean(memext, words, meant):
+    memext.refused(*words, naming=meant)
+
+
+@pytest.mark.parametrize("words", [["run", "--colour"], ["run", *SMALL, "--backend", "tape"], ["run", *SMALL, "--dtype", "i7"], ["compute"]])
+def test_nothing_is_near(memext, words):
+    assert "did you mean" not in memext.refused(*words, naming="no").stderr
+
+
+def test_contradictions_are_refused(memext, table):
+    """Each pair of the table, with the reason."""
+    value = {"size": [14, 12, 10], "init": ["zero"], "input": ["x.npy"], "kernel": ["x.c"], "stencil": ["star7"], "coef": ["1"], "dtype": ["f64"], "field": ["k=x.npy"]}
+    for name, row in table["run"].items():
+        for other in (row["excludes"] or "").split():
+            needed = ["--kernel", "x.c"] if row["needs"] else []
+            done = memext("run", *SMALL, f"--{name}", *value.get(name, []), f"--{other}", *value.get(other, []), *needed)
+            assert done.returncode == 2 and f"--{name} and --{other} exclude each other: {row['because']}" in done.stderr, done.stderr
+
+
+def test_needs_are_refused(memext, table):
+    value = {"param": ["a=1"], "field": ["k=x.npy"], "probes": ["x"], "probes-out": ["x.npy"], "snapshot-fields": ["u"], "device-memory": ["1MiB"]}
+    for name, row in table["run"].items():
+        if row["needs"]:
+            done = memext("run", *SMALL, f"--{name}", *value.get(name, []))
+            assert done.returncode == 2 and f"--{name} needs --{row['needs'].split()[0]}" in done.stderr, done.stderr
+
+
+# ------------------------------------------------------------------ job files
+
+def test_a_job_is_the_command_line(memext, place, tmp_path):
+    """Saved and run again: the same result; what the line says itself wins; --write-job touches nothing else."""
+    job, out = tmp_path / "job.json", tmp_path / "out.npy"
+    words = [*SMALL, "-d", place, "--side", "x=periodic", "--side", "z=mirror,fixed", "--dram", "32MiB", "--threads", 2, "--coef", "0.3,0.1", "--algorithm", "stream",
+             "--until", "max-change=1e-300", "--check", 2, "--commit-every", 0.5, "-o", out]
+    done = memext("run", *words, "--write-job", job)
+    assert done.returncode == 0 and done.stdout == "" and not out.exists() and os.listdir(place) == []
+    saved = json.loads(job.read_text())
+    assert saved["size"] == [14, 12, 10] and saved["steps"] == 3 and saved["threads"] == 2 and saved["side"] == ["x=periodic", "z=mirror,fixed"]
+    plain = memext.run(*words)
+    out.unlink()
+    again = memext.run(job)
+    assert again["checksum"] == plain["checksum"] and again["problem"] == plain["problem"] and out.exists()
+    done = memext("run", job, "--write-job", "-")
+    assert json.loads(done.stdout) == saved
+    longer = memext.run(job, "-t", 5, "--overwrite")
+    assert longer["problem"]["nt"] == 5 and longer["checksum"] != plain["checksum"]
+    done = memext("run", job, "--side", "x=mirror", "--write-job", "-")
+    assert json.loads(done.stdout)["side"] == "x=mirror"
+    memext.refused("run", job, "--write-job", job, naming=["job.json", "there already"])
+
+
+def test_ways_to_write_a_job(memext, tmp_path):
+    """Numbers, texts, lists and objects say the same; false is as if it were not there."""
+    ways = [{"size": [14, 12, 10], "steps": 3, "coef": [0.3, 0.1], "side": {"x": "periodic", "z": "fixed,mirror"}, "dram": 1 << 25, "backend": "dram", "verify": False},
+            {"size": "14 12 10", "steps": "3", "coef": "0.3,0.1", "side": ["x=periodic", "z=fixed,mirror"], "dram": "32MiB", "backend": "dram"}]
+    sums = []
+    for number, way in enumerate(ways):
+        (tmp_path / f"{number}.json").write_text(json.dumps(way))
+        sums.append(memext.run(tmp_path / f"{number}.json")["checksum"])
+    assert sums[0] == sums[1]
+
+
+@pytest.mark.parametrize("text, naming", [
+    ("", "line 1"), ("[]", "one JSON object"), ('{"size": [1, 2, 3], "size": 4}', "duplicate"), ('{"drma": "1GiB"}', ["drma", "did you mean dram?"]),
+    ('{"verify": 1}', "verify: it is true or false"), ('{"dram": true}', "dram: a text or a number"), ('{"dram": {"a": 1}}', "dram: a text or a number"),
+    ('{"side": [["x"]]}', "side: a text or a number"), ('{"help": "all"}', "help"), ('{"write-job": "x"}', "write-job"), ('{"backend": "urnig"}', "did you mean uring?"),
+    ('{"steps": 1e400}', "line 1"), ('{"steps": null}', "steps"), ('{"size": [3, 3]}', "3 numbers"),
+])  # fmt: skip
+def test_wrong_jobs(memext, tmp_path, text, naming):
+    (tmp_path / "job.json").write_text(text)
+    memext.refused("run", tmp_path / "job.json", naming=[*([naming] if isinstance(naming, str) else naming)])
+
+
+def test_a_job_that_cannot_be_read(memext, tmp_path):
+    memext.refused("run", tmp_path / "none.json", naming=["none.json", "No such file"])
+    memext.refused("run", tmp_path, naming="directory")
+    (tmp_path / "long.json").write_text("{" + " " * (1 << 20) + "}")
+    memext.refused("run", tmp_path / "long.json", naming="1 MiB")
+    os.mkfifo(tmp_path / "pipe")
+    memext.refused("run", tmp_path / "pipe", naming="pipe")
+    memext.refused("run", "a.json", "b.json", naming="b.json")
