@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One table of options: what help and job files say of it."""
+"""One table of options: what help, the manual and job files say of it, and that nothing else is said."""
 import json
 import os
 import re
+import subprocess
+import sys
 
+import numpy
 import pytest
+from conftest import ROOT
 
 COMMANDS = ("run", "tune", "info", "export", "kernel", "view", "wavefront", "tune --wavefront")
 SMALL = ["-n", 14, 12, 10, "-t", 3]
@@ -29,6 +33,12 @@ def entries(text):
 
 
 # ------------------------------------------------------------------ all say the same
+
+def test_what_is_made_from_the_table_is_as_it_is_made_now(memext):
+    """docs/memext.1 is what docs/make_options.py writes."""
+    done = subprocess.run([sys.executable, ROOT / "docs" / "make_options.py", "--check", memext.program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
 
 def test_rows(table):
     """Every row has what all readers need; names are of one row a command; what they refer to is there."""
@@ -66,6 +76,21 @@ def test_help_of_a_group(memext, table, command):
         group: {name for name, row in table[command].items() if row["group"] == group} for group in groups}
     assert memext(*command.split(), f"--help={min(groups)}").stdout == texts[min(groups)].stdout or command == "view"
     memext.refused(*command.split(), "--help", "reprot", naming=[*groups, "did you mean report?"])
+
+
+def manual_text():
+    page = (ROOT / "docs" / "memext.1").read_text()
+    return re.sub(r"\\f.", "", page.replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\"))
+
+
+def test_manual(table):
+    """{entries of the section OPTIONS} == {options of all commands}; no other option is named anywhere in the page."""
+    section = manual_text().split(".SH OPTIONS\n")[1].split("\\\" END")[0]
+    found = re.findall(r"^\.TP\n(?:-\w, )?--([a-z][a-z0-9-]*)(?: .*)?$", section, re.M)
+    wanted = sorted(name for row in {id(row): row for of_command in table.values() for row in of_command.values()}.values() for name in [row["name"]])
+    assert len(found) == len(set(found)) + len(wanted) - len(set(wanted)) or set(found) == set(wanted)
+    assert set(found) == set(wanted)
+    assert options_of(manual_text()) - set(wanted) == {"version"}
 
 
 def test_every_option_is_taken(memext, table):
@@ -172,3 +197,28 @@ def test_a_job_that_cannot_be_read(memext, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     memext.refused("run", tmp_path / "pipe", naming="pipe")
     memext.refused("run", "a.json", "b.json", naming="b.json")
+
+
+# ------------------------------------------------------------------ the manual's examples
+
+def examples():
+    """[[command, ...] of each example]"""
+    text = manual_text().split(".SH EXAMPLES\n")[1].split(".SH")[0]
+    return [re.sub(r"\\\n *", "", block).strip().splitlines() for block in re.findall(r"^\.nf\n(.*?)^\.fi$", text, re.M | re.S)]
+
+
+def test_there_are_ten_examples():
+    assert len(examples()) == 10
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_examples_of_the_manual(memext, quick_place, number):
+    """Each runs as it is printed, in a directory of its own."""
+    environment = {**os.environ, "PATH": f"{memext.program.parent}:{os.environ['PATH']}"}
+    for command in examples()[number]:
+        command = re.sub(r"^python3", sys.executable, command.replace("SYSTEMS", str(ROOT / "systems")))
+        done = subprocess.run(command, shell=True, cwd=quick_place, env=environment, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, (command, done.stderr)
+    files = {path.name: numpy.load(path).shape for path in quick_place.glob("*.npy")}
+    assert files == {3: {"u.npy": (30, 30, 30), "result.npy": (32, 32, 32)}, 5: {"step10.npy": (32, 32, 32), "step20.npy": (32, 32, 32)},
+                     6: {"k.npy": (32, 32, 32), "diffused.npy": (32, 32, 32)}}.get(number, {})

@@ -88,21 +88,6 @@ def test_no_instruction_beyond_the_baseline_is_assumed(build):
     assert "-march=native" not in commands and "-mtune=native" not in commands
 
 
-def options_of(help_text):
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", help_text))
-
-
-OF_VIEW = ("--dataset",)  # options of memext view, which is in the Python package
-
-
-def test_the_man_page_names_every_option(prefix):
-    """{options in --help of run, tune, info, wavefront} <= {options in the man page}."""
-    page = re.sub(r"\\f.", " ", next(prefix.rglob("memext.1")).read_text().replace("\\-", "-"))
-    program = prefix / "bin" / "memext"
-    helped = set().union(*(options_of(run(program, command, "--help", "all")) for command in ("run", "tune", "info", "wavefront")))
-    assert len(helped) > 30 and helped - options_of(page) == set() and options_of(page) - helped - {"--version", *OF_VIEW} == set()
-
-
 def man(page):
     """The text of a page, which is well-formed."""
     if not shutil.which("man"):

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""make_options.py [--check] MEMEXT: what is made from the table of options (runtime/ask), which `memext --options` prints: the section OPTIONS of
+docs/memext.1. --check writes nothing and fails where a file is not as it would be made."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BEGIN, END = '.\\" BEGIN: made by docs/make_options.py', '.\\" END: made by docs/make_options.py'
+
+
+def table(program):
+    return json.loads(subprocess.run([program, "--options"], capture_output=True, text=True, check=True).stdout)
+
+
+# ------------------------------------------------------------------ the manual
+
+def roff(text):
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+
+
+def marked(text, argument=""):
+    """Typed words and options bold, the words of the argument italic."""
+    words = set(re.findall(r"[A-Z][A-Z0-9]*", argument or ""))
+    out = []
+    for i, part in enumerate(text.split("`")):
+        if i % 2:
+            out.append(f"\\fB{roff(part)}\\fR")
+            continue
+        for piece in re.split(r"((?<![\w-])--?[a-z][a-z0-9-]*|\b[A-Z][A-Z0-9]*\b)", part):
+            option = re.fullmatch(r"--[a-z][a-z0-9-]*|-[a-z]", piece)
+            out.append(f"\\fB{roff(piece)}\\fR" if option else f"\\fI{roff(piece)}\\fR" if piece in words else roff(piece))
+    line = "".join(out)
+    return "\\&" + line if line[:1] in ".'" else line
+
+
+def size(text):
+    value = int(text)
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or value % 1024:
+            return f"{value} {unit}"
+        value //= 1024
+    return f"{value} PiB"
+
+
+def power(text):
+    value = int(text)
+    exponent = value.bit_length() - 1
+    return f"2^{exponent}" if value > 1 << 20 and value == 1 << exponent else f"2^{exponent + 1} - 1" if value == (2 << exponent) - 1 > 1 << 20 else str(value)
+
+
+def limits(row):
+    unit = row["unit"]
+    if row["low"] is None:
+        return [f"Range: {row['range']}."] if row["range"] and not row["values"] else []
+    if unit == "bytes":
+        return [f"At least {size(row['low'])}." if int(row["high"]) == 2 ** 64 - 1 else f"Range: {size(row['low'])} to {size(row['high'])}."]
+    return [f"Range: {row['low']} to {power(row['high'])}."]
+
+
+def facts(row):
+    """What is said of each option in the same words."""
+    out = []
+    if row["values"] and f"* `{row['values'][0]}`" not in (row["more"] or ""):
+        out.append("Values: " + ", ".join(f"`{v}`" for v in row["values"]) + (f", {row['range']}" if row["range"] else "") + ".")
+    if row["unit"]:
+        out.append(f"Unit: {row['unit']}.")
+    out += limits(row)
+    if row["zero"]:
+        out.append(f"0: {row['zero']}.")
+    if row["default"]:
+        out.append(f"Default: {row['default']}.")
+    if row["needs"]:
+        out.append("Needs " + " or ".join(f"--{name}" for name in row["needs"].split()) + ".")
+    if row["excludes"]:
+        out.append("Not with " + " or ".join(f"--{name}" for name in row["excludes"].split()) + f": {row['because']}.")
+    if row["fixed_on_resume"]:
+        out.append("Fixed on --resume.")
+    commands = ["programs" if c == "library" else c for c in row["commands"] if c not in ("tune --wavefront",) and (c != "library" or row["commands"] == ["library"])]
+    out.append(f"Commands: {', '.join(commands)}.")
+    return " ".join(out)
+
+
+def heading(row):
+    names = ([f"\\fB\\-{row['letter']}\\fR"] if row["letter"] else []) + [f"\\fB\\-\\-{roff(row['name'])}\\fR"]
+    pieces = re.split(r"([A-Z][A-Za-z0-9/.]*)", row["argument"] or "")
+    argument = "".join(f"\\fI{roff(p)}\\fR" if i % 2 else roff(p) for i, p in enumerate(pieces))
+    return ", ".join(names) + (" " + argument if argument else "")
+
+
+def entry(row):
+    lines = [".TP", heading(row), marked(row["summary"], row["argument"])]
+    inside = False
+    for paragraph in (row["more"] or "").split("\n") if row["more"] else []:
+        item = re.fullmatch(r"\* (.*?): (.*)", paragraph)
+        if bool(item) != inside:
+            lines.append(".RS" if item else ".RE")
+            inside = bool(item)
+            if not item:
+                lines.append(".IP")
+        elif not item:
+            lines.append(".IP")
+        lines += [".TP", marked(item[1]), marked(item[2][0].upper() + item[2][1:] + ("" if item[2][-1] == "." else "."), row["argument"])] if item else \
+            [marked(paragraph, row["argument"])]
+    if inside:
+        lines.append(".RE")
+    return [*lines, ".IP", marked(facts(row))]
+
+
+def section(all_options):
+    lines = [BEGIN, ".SH OPTIONS",
+             "Long options may be cut short as long as no other option begins so. Options that are marked \\(lqFixed on \\-\\-resume\\(rq may be left out with",
+             "\\fB\\-\\-resume\\fR; if given they have to say what the store says. All others may change. Options that have no effect are named on standard error.",
+             "Options that contradict each other are refused."]
+    for group in all_options["groups"]:
+        rows = [row for row in all_options["options"] if row["group"] == group["name"]]
+        lines += [f".SS {group['title']}", *(line for row in rows for line in entry(row))]
+    return "\n".join([*lines, END]) + "\n"
+
+
+def manual(all_options):
+    text = (ROOT / "docs" / "memext.1").read_text()
+    before, rest = text.split(BEGIN)
+    return before + section(all_options) + rest.split(END + "\n")[1]
+
+
+def main():
+    words = sys.argv[1:]
+    check = "--check" in words
+    program = [word for word in words if word != "--check"][0]
+    all_options = table(program)
+    made = {"docs/memext.1": manual}
+    different = []
+    for name, make in made.items():
+        text, path = make(all_options), ROOT / name
+        if not path.exists() or path.read_text() != text:
+            different.append(name)
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
+    if check and different:
+        sys.exit(f"not as the table of options says: {', '.join(different)}; run docs/make_options.py MEMEXT")
+
+
+if __name__ == "__main__":
+    main()
