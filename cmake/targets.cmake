@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What is delivered: libmemext (static and shared), the command memext with its stencil7p links, headers, man page, pkg-config and CMake package files.
+# What is delivered: libmemext (static and shared), the command memext with its stencil7p links, completions, headers, man page, pkg-config and CMake package files.
 include(GNUInstallDirs)
 
 set(MX_LIBRARY_OBJECTS ${MX_LIBRARIES})
@@ -59,6 +59,8 @@ if(TARGET mx_cli AND EXISTS ${CMAKE_SOURCE_DIR}/runtime/cli/main.c)
   install(TARGETS memext)
   configure_file(docs/memext.1 memext.1 @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/memext.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES cmake/completion/memext DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES cmake/completion/_memext DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   foreach(points 7 19 27)
     add_custom_command(TARGET memext POST_BUILD
                        COMMAND ${CMAKE_COMMAND} -E create_symlink memext ${CMAKE_BINARY_DIR}/stencil${points}p)

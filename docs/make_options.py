@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make_options.py [--check] MEMEXT: what is made from the table of options (runtime/ask), which `memext --options` prints: the section OPTIONS of
-docs/memext.1. --check writes nothing and fails where a file is not as it would be made."""
+docs/memext.1, and completion for bash and zsh. --check writes nothing and fails where a file is not as it would be made."""
 import json
 import pathlib
 import re
@@ -9,6 +9,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BEGIN, END = '.\\" BEGIN: made by docs/make_options.py', '.\\" END: made by docs/make_options.py'
+PROGRAMS = ("stencil7p", "stencil19p", "stencil27p")
+COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the least I/O", "info": "says what memext sees, or what a store holds",
+            "export": "writes the state of a store to a file", "kernel": "builds, checks or shows a kernel", "view": "draws a store or a file",
+            "wavefront": "runs Livermore loop 23"}
 
 
 def table(program):
@@ -126,12 +130,103 @@ def manual(all_options):
     return before + section(all_options) + rest.split(END + "\n")[1]
 
 
+# ------------------------------------------------------------------ completion
+
+def takes_file(row):
+    return bool(re.search(r"FILE|PATH|DIR|XML|PNG|\.npy", row["argument"] or ""))
+
+
+def values_of(row):
+    if row["name"] == "help":
+        return ["all", *GROUPS[0]]
+    literal = re.fullmatch(r"[a-z]+(\|[a-z]+)+", row["argument"] or "")
+    return row["values"] or (literal[0].split("|") if literal else [])
+
+
+GROUPS = [[]]
+
+
+def of_command(all_options, command):
+    return [row for row in all_options["options"] if command in row["commands"]]
+
+
+def bash(all_options):
+    lines = ["# SPDX-License-Identifier: BSD-3-Clause", "# Completion of memext for bash; made by docs/make_options.py.", "",
+             "_memext_files() {", "    compopt -o filenames 2>/dev/null", "    mapfile -t COMPREPLY < <(compgen -f -- \"$1\")", "}", "",
+             "_memext() {", "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} first=2 options=",
+             "    COMPREPLY=()",
+             "    # --name=value is three words where = breaks words.",
+             "    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi",
+             "    if [[ ${COMP_WORDS[0]##*/} == stencil* ]]; then command=run first=1; fi",
+             "    if ((COMP_CWORD < first)); then",
+             f"        mapfile -t COMPREPLY < <(compgen -W '{' '.join(COMMANDS)} --help --version' -- \"$cur\")", "        return", "    fi",
+             "    [[ $command == tune && \" ${COMP_WORDS[*]} \" == *' --wavefront '* ]] && command=loop",
+             "    case $command$prev in"]
+    names = {"tune --wavefront": "loop"}
+    for command in (*COMMANDS, "tune --wavefront"):
+        by_values, files = {}, []
+        for row in of_command(all_options, command):
+            forms = [f"{names.get(command, command)}--{row['name']}"] + ([f"{names.get(command, command)}-{row['letter']}"] if row["letter"] else [])
+            values = values_of(row)
+            if values:
+                by_values.setdefault(" ".join(values), []).extend(forms)
+            elif takes_file(row):
+                files += forms
+        for values, forms in by_values.items():
+            lines.append(f"    {' | '.join(forms)}) mapfile -t COMPREPLY < <(compgen -W '{values}' -- \"$cur\"); return ;;")
+        if files:
+            lines.append(f"    {' | '.join(files)}) _memext_files \"$cur\"; return ;;")
+    lines += ["    esac", "    case $command in"]
+    for command in (*COMMANDS, "tune --wavefront"):
+        lines.append(f"    {names.get(command, command)}) options='{' '.join('--' + row['name'] for row in of_command(all_options, command))}' ;;")
+    lines += ["    esac", "    if [[ $command == kernel ]] && ((COMP_CWORD == 2)); then options+=' build check show'; fi",
+              "    if [[ $cur == -* || ($command == kernel && COMP_CWORD -eq 2) ]]; then",
+              "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")", "    else", "        _memext_files \"$cur\"", "    fi", "}", "",
+              f"complete -F _memext memext {' '.join(PROGRAMS)}"]
+    return "\n".join(lines) + "\n"
+
+
+def zsh_text(text):
+    return re.sub(r"([\\\[\]:'])", lambda m: {"'": "’"}.get(m[1], "\\" + m[1]), text.replace("`", ""))
+
+
+def zsh_spec(row):
+    values = values_of(row)
+    action = f"({' '.join(values)})" if values else "_files" if takes_file(row) else " "
+    words = [w for w in (row["argument"] or "").split() if w] if row["words"] > 1 else [row["argument"]] if row["argument"] else []
+    optional = ":" if row["optional"] else ""
+    arguments = "".join(f":{optional}{zsh_text(word)}:{action}" for word in words)
+    name, summary = f"--{row['name']}", zsh_text(row["summary"])
+    star = "*" if row["repeats"] else ""
+    if not row["letter"]:
+        return [f"'{star}{name}[{summary}]{arguments}'"]
+    short = f"-{row['letter']}"
+    if row["repeats"]:
+        return [f"'*{form}[{summary}]{arguments}'" for form in (short, name)]
+    return [f"'({short} {name}){form}[{summary}]{arguments}'" for form in (short, name)]
+
+
+def zsh(all_options):
+    lines = [f"#compdef memext {' '.join(PROGRAMS)}", "# SPDX-License-Identifier: BSD-3-Clause", "# Completion of memext for zsh; made by docs/make_options.py.", "",
+             "_memext() {", "    local command=$words[2]", "    local -a options", "    if [[ $service == stencil* ]]; then", "        command=run",
+             "    elif (( CURRENT == 2 )); then", "        local -a commands", "        commands=("]
+    lines += [f"            '{name}:{zsh_text(what)}'" for name, what in COMMANDS.items()]
+    lines += ["        )", "        _describe command commands", "        return", "    else", "        shift words", "        (( CURRENT-- ))", "    fi",
+              "    [[ $command == tune && -n ${words[(r)--wavefront]} ]] && command=loop", "    case $command in"]
+    for command in (*COMMANDS, "tune --wavefront"):
+        rows = of_command(all_options, command)
+        lines += [f"    {'loop' if ' ' in command else command})", "        options=(", *(f"            {spec}" for row in rows for spec in zsh_spec(row)), "        )", "        ;;"]
+    lines += ["    esac", "    [[ $command == kernel ]] && options+=('1:what to do:(build check show)')", "    _arguments -s $options '*:file:_files'", "}", "", '_memext "$@"']
+    return "\n".join(lines) + "\n"
+
+
 def main():
     words = sys.argv[1:]
     check = "--check" in words
     program = [word for word in words if word != "--check"][0]
     all_options = table(program)
-    made = {"docs/memext.1": manual}
+    GROUPS[0] = [group["name"] for group in all_options["groups"]]
+    made = {"docs/memext.1": manual, "cmake/completion/memext": bash, "cmake/completion/_memext": zsh}
     different = []
     for name, make in made.items():
         text, path = make(all_options), ROOT / name

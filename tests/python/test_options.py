@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One table of options: what help, the manual and job files say of it, and that nothing else is said."""
+"""One table of options: what help, the manual, completion and job files say of it, and that nothing else is said."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from conftest import ROOT
 
 COMMANDS = ("run", "tune", "info", "export", "kernel", "view", "wavefront", "tune --wavefront")
 SMALL = ["-n", 14, 12, 10, "-t", 3]
+BASH, ZSH = ROOT / "cmake" / "completion" / "memext", ROOT / "cmake" / "completion" / "_memext"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def entries(text):
 # ------------------------------------------------------------------ all say the same
 
 def test_what_is_made_from_the_table_is_as_it_is_made_now(memext):
-    """docs/memext.1 is what docs/make_options.py writes."""
+    """docs/memext.1 and the completions are what docs/make_options.py writes."""
     done = subprocess.run([sys.executable, ROOT / "docs" / "make_options.py", "--check", memext.program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -91,6 +93,48 @@ def test_manual(table):
     assert len(found) == len(set(found)) + len(wanted) - len(set(wanted)) or set(found) == set(wanted)
     assert set(found) == set(wanted)
     assert options_of(manual_text()) - set(wanted) == {"version"}
+
+
+def bash(line, point=None):
+    """What bash offers for the last word of a line."""
+    words = re.findall(r"=|[^\s=]+", line) + ([""] if line.endswith(" ") else [])
+    script = f'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD={len(words) - 1}; _memext memext; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", script, "bash", BASH, *words], capture_output=True, text=True, cwd=ROOT / "systems", check=True)
+    assert done.stderr == ""
+    return {word for word in done.stdout.split("\n") if word}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bash_options(table, command):
+    assert {word.removeprefix("--") for word in bash(f"memext {command} --")} == table[command].keys()
+
+
+def test_bash_values(table):
+    """Commands, values that the table knows, files; after a blank and after =; for the papers' programs too."""
+    assert bash("memext ") == {*COMMANDS[:-1], "--help", "--version"} and bash("memext wa") == {"wavefront"}
+    for command in COMMANDS:
+        for name, row in table[command].items():
+            if row["values"] and command != "view":
+                assert bash(f"memext {command} --{name} ") >= set(row["values"]), name
+                assert bash(f"memext {command} --{name}=") >= set(row["values"]), name
+    assert bash("memext run --backend=ur") == bash("memext run --backend ur") == bash("stencil7p --backend ur") == {"uring"}
+    assert bash("memext tune --wavefront --layout b") == {"block"} and bash("memext kernel ch") == {"check"}
+    assert bash("memext run --kernel diffusion") >= {"diffusion.c"} and bash("memext run --kernel=diffusion") >= {"diffusion.c"}
+    assert "all" in bash("memext run --help ")
+
+
+def test_zsh(table):
+    """The file parses, and gives _arguments the options of the command."""
+    if not shutil.which("zsh"):
+        pytest.skip("zsh is not installed")
+    assert subprocess.run(["zsh", "-n", ZSH], capture_output=True, text=True, check=True).stderr == ""
+    script = '_arguments() { print -l -- "$@"; }; _describe() { print -l -- $commands; }; words=(memext ${=1} ""); CURRENT=$#words; service=memext; source $2'
+    for command in COMMANDS:
+        done = subprocess.run(["zsh", "-f", "-c", script, "zsh", command, ZSH], capture_output=True, text=True, check=True)
+        assert done.stderr == "" and set(re.findall(r"(?:^|\))\*?--([a-z0-9-]+)\[", done.stdout, re.M)) == table[command].keys(), command
+        for name, row in table[command].items():
+            if row["values"]:
+                assert re.search(rf"--{name}\[.*:\({re.escape(' '.join(row['values']))}\)", done.stdout), name
 
 
 def test_every_option_is_taken(memext, table):

@@ -88,6 +88,12 @@ def test_no_instruction_beyond_the_baseline_is_assumed(build):
     assert "-march=native" not in commands and "-mtune=native" not in commands
 
 
+def test_completions_are_installed(prefix):
+    """Where bash and zsh look for them."""
+    for path, source in ("share/bash-completion/completions/memext", "memext"), ("share/zsh/site-functions/_memext", "_memext"):
+        assert (prefix / path).read_text() == (ROOT / "cmake" / "completion" / source).read_text()
+
+
 def man(page):
     """The text of a page, which is well-formed."""
     if not shutil.which("man"):
