@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make_options.py [--check] MEMEXT: what is made from the table of options (runtime/ask), which `memext --options` prints: the section OPTIONS of
-docs/memext.1, and completion for bash and zsh. --check writes nothing and fails where a file is not as it would be made."""
+docs/memext.1, completion for bash and zsh, and the keywords of Python's Run. --check writes nothing and fails where a file is not as it would be made."""
 import json
 import pathlib
 import re
@@ -13,6 +13,9 @@ PROGRAMS = ("stencil7p", "stencil19p", "stencil27p")
 COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the least I/O", "info": "says what memext sees, or what a store holds",
             "export": "writes the state of a store to a file", "kernel": "builds, checks or shows a kernel", "view": "draws a store or a file",
             "wavefront": "runs Livermore loop 23"}
+# What Run has a parameter, or a way, of its own for.
+IN_PYTHON = {"size": "shape", "steps": "advance(steps)", "kernel": "the first argument", "param": "params", "field": "the name of the field",
+             "input": "the name of the field", "init": "the name of the field", "same": "resume"}
 
 
 def table(program):
@@ -220,13 +223,37 @@ def zsh(all_options):
     return "\n".join(lines) + "\n"
 
 
+# ------------------------------------------------------------------ Python
+
+def plain(text):
+    return text.replace("`", "")
+
+
+def python(all_options):
+    lines = ["# SPDX-License-Identifier: BSD-3-Clause", '"""Options of a run, from the table of the library; made by docs/make_options.py."""', "",
+             "# What Run has a parameter, or a way, of its own for.", "OWN = {"]
+    rows = of_command(all_options, "library")
+    assert IN_PYTHON.keys() <= {row["name"] for row in rows}
+    lines += [f'    "{name.replace("-", "_")}": "{how}",' for name, how in IN_PYTHON.items()]
+    lines += ["}", "", "# {keyword: (its value, what it says)}", "OPTIONS = {"]
+    for row in rows:
+        if row["name"] in IN_PYTHON:
+            continue
+        default = f" Default: {row['default']}." if row["default"] else ""
+        sentence = re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)", lambda m: m[1].replace("-", "_"), plain(row["summary"] + default))
+        lines.append(f'    "{row["name"].replace("-", "_")}": ({json.dumps(row["argument"] or "True")}, {json.dumps(sentence)}),')
+    lines += ["}", "", "", "def documented() -> str:", '    """The keywords, one a line, as the documentation of Run has them."""',
+              '    return "\\n".join(f"        {name}={argument}: {sentence}" for name, (argument, sentence) in OPTIONS.items())']
+    return "\n".join(lines) + "\n"
+
+
 def main():
     words = sys.argv[1:]
     check = "--check" in words
     program = [word for word in words if word != "--check"][0]
     all_options = table(program)
     GROUPS[0] = [group["name"] for group in all_options["groups"]]
-    made = {"docs/memext.1": manual, "cmake/completion/memext": bash, "cmake/completion/_memext": zsh}
+    made = {"docs/memext.1": manual, "cmake/completion/memext": bash, "cmake/completion/_memext": zsh, "python/memext/options.py": python}
     different = []
     for name, make in made.items():
         text, path = make(all_options), ROOT / name

@@ -1,87 +1,85 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The keywords of a run as words of the library."""
-from __future__ import annotations
+"""Options of a run, from the table of the library; made by docs/make_options.py."""
 
-import errno
-import os
-from collections.abc import Mapping
-from typing import Any
+# What Run has a parameter, or a way, of its own for.
+OWN = {
+    "size": "shape",
+    "steps": "advance(steps)",
+    "kernel": "the first argument",
+    "param": "params",
+    "field": "the name of the field",
+    "input": "the name of the field",
+    "init": "the name of the field",
+    "same": "resume",
+}
 
-from . import _core
-from .errors import MemextError
+# {keyword: (its value, what it says)}
+OPTIONS = {
+    "stencil": ("S", "The built-in stencil to compute. Default: star7."),
+    "coef": ("C,F,E,K", "Weights of the centre and of face, edge and corner neighbours. Default: the stencil's own, which memext info prints."),
+    "dtype": ("T", "Type of a cell: 64-bit or 32-bit floating point. Default: f64."),
+    "frame": ("[FIELD=]KIND", "Says how to create the frame that a file lacks. Default: included."),
+    "side": ("AXIS=KIND[,KIND]", "Boundary condition at both ends of an axis. Default: fixed."),
+    "field_copy": ("True", "Copies the files of field into the store."),
+    "in_place": ("True", "Uses one pair of Buffers instead of two."),
+    "source": ("FIELD@X,Y,Z=WAVELET.npy", "Adds a time series to one cell. Repeat it for others."),
+    "sources": ("FILE", "Text file of point sources, one a line, as source takes them."),
+    "probes": ("FILE", "Text file of cells to record, FIELD X Y Z in each line."),
+    "probes_out": ("TRACES.npy", "Where the values of probes go: a row a step, a column a probe."),
+    "check": ("EVERY", "Takes norms of the change every so many steps and after the last. Default: 100 with until, else none."),
+    "until": ("NAME=VALUE[,above][,floor=F]", "Ends the run at the first check where a norm is small."),
+    "nonfinite": ("end|ignore", "What happens when cells are NaN or infinite. Default: end, or as before with resume."),
+    "output": ("[FIELD=]GRID.npy", "Writes the result to a .npy file."),
+    "output_frame": ("included|none", "Whether files of output contain the frame. Default: included."),
+    "overwrite": ("True", "Replaces results that are there already."),
+    "snapshot": ("EVERY:DIR[:STRIDE]", "Saves the state as .npy files every EVERY steps. Default: none."),
+    "snapshot_fields": ("NAME,...", "Fields that snapshot saves. Default: all of the state."),
+    "dry_run": ("True", "Prints the plan and the predicted bytes and touches nothing."),
+    "timeline": ("FILE", "Records samples of the run every 100 ms as JSON lines."),
+    "trace": ("FILE", "Records I/O and computation for Perfetto or Chrome."),
+    "device": ("PATH", "Directory, file or block device that holds the store."),
+    "backend": ("B", "How data moves between the store and memory. Default: uring, or aio where it fails."),
+    "advice": ("A", "What the kernel is told about mapped memory. Default: none; memext wavefront on mmap: schedule."),
+    "force": ("True", "Overwrites what is in the place."),
+    "keep": ("True", "Leaves the store in the directory after the run."),
+    "no_lock": ("True", "Goes on where the file system has no locks."),
+    "resume": ("True", "Continues an interrupted run from its last commit."),
+    "commit_every": ("SECONDS", "Time from one commit to the next. Default: 30 with a third Buffer where sweeps take less than 5 s and the place has room; else 0."),
+    "integrity": ("True", "Keeps hashes of stored data and checks all that is loaded."),
+    "verify": ("True", "Recomputes the grid plainly and compares it bit by bit."),
+    "queue_depth": ("N", "Transfers in flight at a time. Default: 32."),
+    "request_size": ("SIZE", "Longest single transfer. Default: 1 MiB."),
+    "workers": ("N", "Threads that copy, on mapped backends. Default: the number of cores, at most 4."),
+    "sqpoll": ("True", "uring: a kernel thread submits."),
+    "iopoll": ("True", "uring: polls for completions, which needs a device with poll queues."),
+    "uncached": ("True", "uring: buffered I/O with RWF_DONTCACHE instead of O_DIRECT."),
+    "no_register": ("True", "uring: registers neither memory nor the file."),
+    "no_fuse": ("True", "Writes the initial grid and reads the result in passes of their own."),
+    "lock": ("True", "Locks the Blocks in DRAM, as swap always does."),
+    "fault": ("SPEC", "For tests: makes a call or transfers fail."),
+    "dram": ("SIZE", "Memory that the run may use. Default: the smaller of the machine's memory and the limit of the memory cgroup."),
+    "reserve": ("SIZE|paper|auto", "How much of dram is left to the system. Default: auto; 0 where dram is given."),
+    "threads": ("N", "Threads that compute. Default: the cores of this process, divided among the ranks that may use the same ones."),
+    "algorithm": ("A", "In which order data moves and is computed. Default: the tuner's choice."),
+    "tuner": ("T", "What chooses the plan. Default: blk; manual when block is given."),
+    "block": ("BY BZ BT", "Size of a Block. Default: the tuner's choice."),
+    "iblock": ("IY IZ", "Size of the piece that is worked on in cache. Default: from the size of the L2 cache."),
+    "engine": ("E", "How a Block is computed. Default: the faster one; device with accel."),
+    "slab": ("PLANES", "Planes by which one step of a schedule moves on in z. Default: the engine's choice."),
+    "tile": ("ROWS LEVELS", "Engine tiled: rows of a tile and time levels of a chunk. Default: the engine's choice."),
+    "column": ("CELLS", "Engine tiled: cells in x of a tile. Default: whole rows, where they are short."),
+    "ahead": ("SLABS", "Slabs that are read ahead of the computation. Default: 2."),
+    "plan": ("LINE|FILE", "Runs a plan that memext tune printed."),
+    "accel": ("NAME[,KEY=VALUE...]", "Computes in the memory of an accelerator. Default: none."),
+    "device_memory": ("SIZE", "Memory of the accelerator that may be used. Default: all it has."),
+    "read_bw": ("BYTES/S", "Read bandwidth of the device to plan with. Default: measured or assumed."),
+    "write_bw": ("BYTES/S", "Write bandwidth of the device to plan with. Default: measured or assumed."),
+    "mixed_bw": ("BYTES/S", "Bandwidth to plan with where the device reads and writes at once. Default: measured or assumed; reads and writes take turns where only read_bw or write_bw is given."),
+    "rate": ("UPDATES/S", "Speed of the computation to plan with. Default: measured or assumed."),
+    "calibrate": ("True", "Measures bandwidth and update rate again, in about 7 seconds."),
+}
 
 
-def _word(value: Any) -> str:
-    if isinstance(value, (tuple, list)):
-        return " ".join(map(_word, value))
-    return os.fspath(value) if isinstance(value, os.PathLike) else repr(value) if isinstance(value, float) else str(value)
-
-
-def _criterion(name: str, value: Any) -> str:
-    """0.01, or {"below": 0.01, "floor": 1e-12} or {"above": 5.0}, as the library's word."""
-    if not isinstance(value, Mapping):
-        return _word(value)
-    limits = [k for k in ("below", "above") if k in value]
-    unknown = [str(k) for k in value if k not in ("below", "above", "floor")]
-    if len(limits) != 1 or unknown:
-        raise MemextError(f"until of {name}: {dict(value)!r}: one of below and above is needed, and floor may be given", errno.EINVAL)
-    words = [_word(value[limits[0]]), *(["above"] if limits[0] == "above" else [])]
-    return ",".join(words + ([f"floor={_word(value['floor'])}"] if value.get("floor") else []))
-
-
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-
-
-def size_of(value: Any) -> int:
-    """Bytes of "16GiB" or a number; the library refuses what is no size."""
-    text = str(value).strip().lower().replace("ib", "")
-    number = text.rstrip("bkmgt ")
-    try:
-        return int(float(number) * _UNITS[text[len(number):].strip()])
-    except (KeyError, ValueError):
-        return _core.dram_bytes()
-
-
-_PATHS = ("sources", "probes", "timeline", "trace", "json", "calibration")
-_NAMED_PATHS = ("source", "input", "output", "field")  # NAME=FILE, or a FILE alone
-
-
-def absolute(name: str, value: Any, directory: str) -> Any:
-    """An option whose file is named from the directory that the run was made in; others as they are."""
-    if isinstance(value, bytes) or isinstance(value, os.PathLike):
-        value = os.fsdecode(value)
-    if name in _NAMED_PATHS and isinstance(value, Mapping):
-        return {k: absolute(name, v, directory) for k, v in value.items()}
-    if name in _NAMED_PATHS and isinstance(value, (list, tuple)):
-        return [absolute(name, v, directory) for v in value]
-    if not isinstance(value, str) or not value:
-        return value
-    if name in _PATHS and value != "-" or name == "plan" and os.path.isfile(os.path.join(directory, value)):
-        return os.path.join(directory, value)
-    if name in _NAMED_PATHS and value != "-":
-        field, equals, file = value.partition("=")
-        return f"{field}={os.path.join(directory, file)}" if equals and "/" not in field else os.path.join(directory, value)
-    every, colon, rest = value.partition(":")
-    return f"{every}:{os.path.join(directory, rest)}" if name == "snapshot" and colon else value
-
-
-def words_of(given: Mapping[str, Any]) -> list[str]:
-    """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic"}, source=[...]."""
-    out = []
-    for key, value in given.items():
-        name = key.replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            out.append(name)
-        elif name == "until" and isinstance(value, Mapping):
-            out += [f"until={k}={_criterion(k, v)}" for k, v in value.items()]
-        elif isinstance(value, Mapping):
-            out += [f"{name}={k}={_word(v)}" for k, v in value.items()]
-        elif name == "coef":
-            out.append(f"{name}={','.join(map(_word, value)) if isinstance(value, (tuple, list)) else value}")
-        elif isinstance(value, (tuple, list)) and name in ("source", "side", "param", "field", "input", "init", "output"):
-            out += [f"{name}={_word(v)}" for v in value]
-        else:
-            out.append(f"{name}={_word(value)}")
-    return out
+def documented() -> str:
+    """The keywords, one a line, as the documentation of Run has them."""
+    return "\n".join(f"        {name}={argument}: {sentence}" for name, (argument, sentence) in OPTIONS.items())

@@ -14,7 +14,7 @@ from .arrays import Array, RawArray
 from .celltypes import type_name
 from .errors import MemextError
 from .kernel import Kernel
-from .options import absolute
+from .words import absolute
 from .sources import Source, as_values, file_option, framed_shape
 from .values import Values
 

@@ -22,13 +22,14 @@ from .identity import files_of
 from .job import Job
 from .kernel import Reduced, Reduction
 from .looking import run_html
-from .options import absolute, size_of, words_of
+from .options import documented
 from .places import OwnPlace
 from .problem import Problem
 from .progress import Progress
 from .reducing import reduce_store
 from .report import Plan, Report
 from .sources import FRAMES, Sink
+from .words import absolute, size_of, words_of
 
 ANONYMOUS = ("dram", "swap")
 _NOISE = 1e-12  # of a mean of planes, as in runtime/run/norms.c
@@ -52,8 +53,8 @@ class Run:
     resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
     whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by
     name, size, time and a sample. The number of steps, plans and outputs may be others. keep: the store stays.
-    dtype: of the state, "f8" or "f4", or by field. params: of the kernel. Other keywords are the options of memext(1), with _ for -:
-    dram, threads, backend, algorithm, commit_every, side, source, probes, verify, force ...
+    dtype: of the state, "f8" or "f4", or by field. params: of the kernel. Other keywords are the options of memext(1), with _ for -; they are listed
+    below. An option without a value is True. One that may be repeated takes a list, or a dict of names and values.
 
     reductions: memext.reduce functions that the run takes along with its steps, without a pass of their own, at the options check=EVERY and
     until={"flux-spread": 0.01}, which ends it; they are of the state that the check's step is computed from. report["norms"] has them.
@@ -64,7 +65,10 @@ class Run:
     purpose. report["nonfinite_cells"] counts them. The frame and read-only fields are not looked at.
 
     Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it. Nobody's
-    state is removed, shown or gone on with but the one that this run left."""
+    state is removed, shown or gone on with but the one that this run left.
+
+    Options:
+"""
 
     def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = "f8",
                  params: Mapping[str, float] | None = None, frame: Any = "included", resume: Any = "auto", keep: bool = False,
@@ -388,6 +392,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         return run_html(self)
+
+
+Run.__doc__ = f"{Run.__doc__}{documented()}"
 
 
 def plan(kernel: Any = None, *, steps: int, **arguments: Any) -> Plan:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One table of options: what help, the manual, completion and job files say of it, and that nothing else is said."""
+"""One table of options: what help, the manual, completion, job files and Python say of it, and that nothing else is said."""
+import importlib.util
 import json
 import os
 import re
@@ -37,7 +38,7 @@ def entries(text):
 # ------------------------------------------------------------------ all say the same
 
 def test_what_is_made_from_the_table_is_as_it_is_made_now(memext):
-    """docs/memext.1 and the completions are what docs/make_options.py writes."""
+    """docs/memext.1, the completions and python/memext/options.py are what docs/make_options.py writes."""
     done = subprocess.run([sys.executable, ROOT / "docs" / "make_options.py", "--check", memext.program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -135,6 +136,17 @@ def test_zsh(table):
         for name, row in table[command].items():
             if row["values"]:
                 assert re.search(rf"--{name}\[.*:\({re.escape(' '.join(row['values']))}\)", done.stdout), name
+
+
+def test_python(table):
+    """Keywords of Run, and what it has another way for, are the options that programs have."""
+    spec = importlib.util.spec_from_file_location("memext_options", ROOT / "python" / "memext" / "options.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.OPTIONS.keys() | module.OWN.keys() == {name.replace("-", "_") for name in table["library"]}
+    assert not module.OPTIONS.keys() & module.OWN.keys()
+    listed = [line.split("=")[0].strip() for line in module.documented().splitlines()]
+    assert listed == list(module.OPTIONS)
 
 
 def test_every_option_is_taken(memext, table):

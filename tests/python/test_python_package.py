@@ -16,6 +16,12 @@ from conftest import ROOT, wait_until
 from package import EXAMPLES, cache, environment, function_of, mx, need, sh, star7  # noqa: F401 (fixtures)
 
 
+def test_run_documents_its_options(mx):
+    """help(memext.Run) ends with every option of the library (tests/python/test_options.py compares them with the table)."""
+    from memext.options import OPTIONS, documented
+    assert mx.Run.__doc__.endswith("Options:\n" + documented()) and len(OPTIONS) > 60
+
+
 def test_the_version_is_the_librarys_and_the_licence_is_inside(environment, mx):
     """The version of the distribution, of the module and of memext.h are one; the licence is installed with it."""
     header = (ROOT / "runtime/include/memext/memext.h").read_text()
