@@ -69,10 +69,11 @@ const struct mx_option mx_rows_files[] = {
      .more = "Open the file at ui.perfetto.dev or chrome://tracing."},
     {"write-job", 0, MX_GROUP_REPORT, MX_CMD_RUN, 0, 1, .take = mx_ask_text, FIELD(write_job),
      .argument = "FILE|-", .summary = "Saves the options as a job file and runs nothing.",
-     .more = "The section JOB FILES describes it. A file that exists is refused."},
+     .more =
+         "The section JOB FILES describes it. A file that exists is refused unless --overwrite is given."},
     {"quiet", 'q', MX_GROUP_REPORT, EVERY, MX_CMD_RUN, .take = mx_ask_flag, FIELD(quiet),
      .summary = "Prints neither progress nor a summary.",
-     .more = "Otherwise progress is a bar on a terminal and a line a minute in a log file."},
+     .more = "Otherwise progress is a bar on a terminal, and one line per minute in a log file."},
     {"help", 'h', MX_GROUP_REPORT, EVERY | MX_CMD_KERNEL | MX_CMD_VIEW, EVERY | MX_CMD_KERNEL | MX_CMD_VIEW,
      .optional = true, .take = mx_ask_help, FIELD(topic), .argument = "[all|GROUP]",
      .summary = "Prints the most important options, all of them, or a group."},

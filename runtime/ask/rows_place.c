@@ -11,11 +11,11 @@ const struct mx_option mx_rows_place[] = {
          "store only if its name ends in `.memext` or `.store`. Any other is refused, for it may be a "
          "directory "
          "that is missing.\n"
-         "The file of a former run is used again with the blocks it has, for most file systems are slower "
-         "when "
+         "The file of a former run is used again with the blocks it has. Most file systems are slower when "
          "blocks are written for the first time.\n"
-         "memext refuses a device that is mounted, held or carries a known signature, a file that it did not "
-         "make, and a store with an interrupted or kept result. Two runs never share a place. Links to files "
+         "memext refuses a device that is mounted, held or carries a known signature. It refuses a file that "
+         "it did not make, and a store with an interrupted or kept result. Two runs never share a place. "
+         "Links to files "
          "are not followed, and the store of another user is refused.\n"
          "Pipes, sockets and character devices are refused here and by all options that name files."},
     {"backend", 0, MX_GROUP_PLACE, BOTH | EXPORT | LOOP, FIRST | LOOP, 1, .take = mx_ask_backend,
@@ -44,7 +44,7 @@ const struct mx_option mx_rows_place[] = {
      .summary = "Leaves the store in the directory after the run.",
      .more = "Runs that go on with it by --resume leave it too."},
     {"no-lock", 0, MX_GROUP_PLACE, BOTH | EXPORT | LOOP, 0, .take = mx_ask_flag, FIELD(no_lock),
-     .summary = "Goes on where the file system has no locks.",
+     .summary = "Continues on file systems that have no locks.",
      .more =
          "Locks (flock) keep a second memext out of a place. Without them you have to see to that yourself."},
 
@@ -57,7 +57,7 @@ const struct mx_option mx_rows_place[] = {
          "more "
          "than 256 KiB also needs the same time of change, and the same name or inode.\n"
          "Backend, threads, --dram, plan and algorithm (`redundant` or `stream`) may be others, here or on "
-         "another machine, as far as the layout of the stored rows allows. Direct transfers need rows or "
+         "another machine. The layout of the stored rows has to allow it. Direct transfers need rows or "
          "planes that are multiples of the device's blocks; `mmap` does not."},
     {"same", 0, MX_GROUP_RESUME, MX_CMD_LIBRARY, .take = mx_ask_flag, FIELD(same),
      .summary = "With resume: the options describe the whole problem.",
@@ -116,8 +116,9 @@ const struct mx_option mx_rows_place[] = {
          "checksum and output with --until and --snapshot; and the checksum where rows are not stored in "
          "their order (strips). The report says under `fused` what was done, or why not, and under `phases` "
          "the seconds and bytes of each. `memext tune` predicts the same.\n"
-         "Where the output is all that is left (a directory, without --keep, --verify and --probes-out), a "
-         "last sweep of less than 30 s goes to the file alone. A run that ends before the file is whole "
+         "Some runs leave nothing but the output: in a directory, without --keep, --verify and --probes-out. "
+         "A last sweep of less than 30 s goes to the file alone then. A run that ends before the file is "
+         "whole "
          "makes "
          "that sweep again. Until a sweep is committed such a run can be resumed as long as its input is "
          "what "

@@ -57,7 +57,7 @@ const struct mx_option mx_rows_plan[] = {
              "* `device`: on the accelerator of --accel."},
     {"slab", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(slab), LIMITS(1, MX_MOST_SLAB),
      .argument = "PLANES", .unit = "planes", .initial = "the engine's choice",
-     .summary = "Planes by which one step of a schedule moves on in z.",
+     .summary = "Planes that one step of a pipelined schedule advances in z.",
      .more = "More than 8 threads of engine tiled cut them into several slabs."},
     {"tile", 0, MX_GROUP_PLAN, BOTH, 0, 2, .take = mx_ask_counts, FIELD(tile), LIMITS(1, MX_MOST_EXTENT),
      .argument = "ROWS LEVELS", .unit = "rows, time levels", .initial = "the engine's choice",
@@ -65,10 +65,10 @@ const struct mx_option mx_rows_plan[] = {
     {"column", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(column), LIMITS(1, MX_MOST_COLUMN),
      .argument = "CELLS", .unit = "cells", .initial = "whole rows, where they are short",
      .summary = "Engine tiled: cells in x of a tile.",
-     .more =
-         "NX or more means whole rows. That is the default for rows of up to 12 KiB, and of up to 6 KiB for "
-         "your own kernels and stencils of radius 2 and more. Tiles of stencils of radius 1 are computed in "
-         "place if this is a multiple of 64 bytes."},
+     .more = "NX or more means whole rows. That is the default for rows of up to 12 KiB. For your own "
+             "kernels and stencils of radius 2 and more the limit is 6 KiB. Tiles of stencils of radius 1 "
+             "are computed in "
+             "place if this is a multiple of 64 bytes."},
     {"ahead", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(ahead), LIMITS(1, MX_MOST_AHEAD),
      .argument = "SLABS", .unit = "slabs", .initial = "2",
      .summary = "Slabs that are read ahead of the computation."},
@@ -160,8 +160,8 @@ const struct mx_option mx_rows_plan[] = {
      .summary = "Measures bandwidth and update rate again, in about 7 seconds.",
      .more = "It first measures in turns for about 4 seconds, for a shared machine is not equally fast all "
              "the time. "
-             "For about 3 more it looks for a slab, tile or number of levels that is faster here than engine "
-             "tiled's own choice, for this stencil, type and row length.\n"
+             "For about 3 more it looks for a slab, tile or number of levels that is faster than engine "
+             "tiled's own choice. The result holds for this stencil, type and row length.\n"
              "`memext tune` says what was found. Later plans for such rows use it unless --slab, --tile or "
              "--column is given."},
     {"calibrate-seconds", 0, MX_GROUP_RATES, TUNE, 0, 1, .take = mx_ask_real, FIELD(calibrate_s),

@@ -506,12 +506,13 @@ static int check_plan_alone(struct tune *t) {
                                         "integrity", "verify", "keep",         "overwrite"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mx_option_given(&t->o, words[i]))
-            return mx_fail(
-                &t->why, -EINVAL,
-                "--%s needs a store on this machine: add -d PATH and describe no other machine (%s), or leave "
-                "--%s out",
-                words[i], "--cores, --sockets, --l2, --l3, --topology, --align, --capacity, --ranks",
-                words[i]);
+            return mx_fail(&t->why, -EINVAL,
+                           "--%s needs a store on this machine: add -d PATH and describe no other machine "
+                           "(%s), or leave "
+                           "--%s out",
+                           words[i],
+                           "--cores, --sockets, --l2, --l3, --topology, --align, --capacity, --ranks",
+                           words[i]);
     return 0;
 }
 

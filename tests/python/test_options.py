@@ -56,7 +56,7 @@ def test_rows(table):
         assert (row["excludes"] is None) == (row["because"] is None), name
         assert row["values"] or not row["closed"], name
         for sentence in re.split(r"(?<=[.:;]) ", re.sub(r"\n\* ", "\n", row["more"] or "").replace("\n", ". ")):
-            assert len(sentence.split()) <= 36, (name, sentence)
+            assert len(sentence.split()) <= 25, (name, sentence)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
