@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask/table.h"
+
 #include "ask/near.h"
 #include "ask/rows.h"
 

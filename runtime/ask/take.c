@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask/take.h"
+
 #include "ask/size.h"
 #include "ask/values.h"
 #include "ask/words.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask/values.h"
+
 #include "accel/accel.h"
 #include "ask/near.h"
 #include "grid/grid.h"

@@ -252,7 +252,7 @@ static void put_prediction(json_t *o, const struct mx_traffic *t, const struct m
 }
 
 static int64_t read_again(const struct tune *t, const char *algorithm, const struct mx_layout *layout) {
-    const struct mx_run_snapshots *s = t->run != NULL ? &t->run->snapshots : &t->snapshots;
+    const struct mx_run_snapshots *s = t->run != NULL ? &t->run->parts.snapshots : &t->snapshots;
     return mx_snapshots_read_bytes(s, &t->o.problem, algorithm, layout);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "files/writer.h"
+
 #include "machine/machine.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "note/sets.h"
-#include "ask/size.h"
 
+#include "ask/size.h"
 #include "core/device.h"
 #include "core/place.h"
 #include "files/folder.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "note/store.h"
+
 #include "ask/size.h"
 #include "core/device.h"
 #include "observe/report.h"

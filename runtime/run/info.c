@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/info.h"
+
 #include "accel/accel.h"
 #include "engine/engine.h"
 #include "grid/array.h"

@@ -25,7 +25,7 @@ void mx_run_abandon(struct mx_run *r) {
         if (r->field_sink[i].open) mx_output_drop(&r->field_sink[i].file.output);
     mx_output_drop(&r->outputs.trace);
     mx_output_drop(&r->outputs.timeline);
-    mx_run_abandon_snapshots(r);
+    mx_parts_abandon(r);
     if (r->device != NULL) mx_device_abandon(r->device);
 }
 
@@ -54,9 +54,7 @@ void mx_run_release(struct mx_run *r) {
     }
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
     mx_buffer_close(r->seams);
-    mx_run_close_points(r);
-    mx_run_close_norms(r);
-    mx_run_close_snapshots(r);
+    mx_parts_close(r);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_device_close(r->file[i]);
     mx_fields_close(&r->fields);
     mx_kernel_close(r->system);

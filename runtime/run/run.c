@@ -23,7 +23,8 @@ int mx_run_make(const struct mx_options *options, mx_run **out) {
     r->report.device.size = sizeof r->report.device;
     r->progress.committed_step = r->progress.check_step = -1;
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
-    r->outputs.timeline.fd = r->outputs.trace.fd = r->points.fd = r->snapshots.lock_fd = -1;
+    r->outputs.timeline.fd = r->outputs.trace.fd = -1;
+    mx_parts_make(r);
     r->ranks.observed_fd[0] = r->ranks.observed_fd[1] = r->ranks.status = -1;
     r->ranks.folder_fd = r->recut.own_fd = -1;
     if (r->o.input != NULL) {
@@ -260,7 +261,7 @@ void mx_run_close_report(struct mx_run *r, int err) {
     p->init = r->o.init;
     p->nonfinite_cells = r->finite.cells;
     p->input = r->o.source ? r->source.name : r->note.source[0] != 0 ? r->note.source : r->o.input;
-    mx_run_report_snapshots(r);
+    mx_parts_report(r);
     p->fault_calls = r->o.fault != NULL ? (int64_t)mx_fault_calls_made() : 0;
     if (p->device.backend[0] == 0 && r->backend != NULL)
         snprintf(p->device.backend, sizeof p->device.backend, "%s", r->backend->name);

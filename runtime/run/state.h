@@ -27,9 +27,7 @@
 #include "note/note.h"
 #include "observe/report.h"
 #include "observe/timeline.h"
-#include "run/parts/norms.h"
-#include "run/parts/points.h"
-#include "run/parts/snapshots.h"
+#include "run/parts/parts.h"
 #include "run/ranks/ranks.h"
 #include "run/ranks/recut.h"
 #include "run/work/finite.h"
@@ -103,10 +101,11 @@ struct mx_run {
     } field_sink[MX_FIELDS_MOST];
     struct mx_run_outputs outputs;
     struct mx_sides sides;
-    struct mx_run_points points;
-    struct mx_run_norms norms;
     struct mx_run_finite finite;
-    struct mx_run_snapshots snapshots;
+    struct mx_run_parts parts;
+    uint64_t sources_identity, probes_identity; /* of what is asked for; 0 = none */
+    struct mx_after after;                      /* what follows the levels of all parts */
+    struct mx_taking *taking;                   /* of the part that takes states; NULL = none */
     struct mx_run_fuse fuse;
     mx_budget *budget;
     mx_device *device;

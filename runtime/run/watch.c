@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* watch.c - what others see of a run while it goes on. */
-#include "machine/clock.h"
 #include "run/state.h"
+
+#include "machine/clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>

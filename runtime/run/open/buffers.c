@@ -144,6 +144,13 @@ static int take_integrity(struct mx_run *r) {
     return err;
 }
 
+/* What follows the levels: the sides, and what parts add to that. */
+static int begin_after(struct mx_run *r) {
+    r->after = (struct mx_after){.problem = &r->o.problem, .layout = &r->report.layout, .sides = r->sides};
+    memcpy(r->after.ghost, r->tuned.shape.ghost, sizeof r->after.ghost);
+    return mx_parts_open(r);
+}
+
 int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
     if (err == 0) err = mx_run_has_store(r) ? check_note(r) : check_inputs(r);
@@ -160,8 +167,7 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_seams(r);
     if (err == 0) err = take_integrity(r);
-    if (err == 0) err = mx_run_open_points(r);
-    if (err == 0) err = mx_run_open_norms(r);
+    if (err == 0) err = begin_after(r);
     if (err == 0) err = mx_run_check_verify(r);
-    return err < 0 ? err : mx_run_open_snapshots(r);
+    return err < 0 ? err : mx_parts_hold(r);
 }

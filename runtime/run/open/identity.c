@@ -121,9 +121,8 @@ int mx_run_same_sides(struct mx_run *r, const struct mx_sides *given) {
 }
 
 int mx_run_same_points(struct mx_run *r) {
-    const struct mx_run_points *q = &r->points;
     const char *place = r->o.path;
-    if (mx_sources_identity(&q->sources) != r->note.sources) {
+    if (r->sources_identity != r->note.sources) {
         if (r->o.same)
             return differs(r, place, "", r->note.sources == 0 ? "without sources" : "with other sources");
         return mx_fail(&r->why, -EINVAL,
@@ -134,7 +133,7 @@ int mx_run_same_points(struct mx_run *r) {
                              "with --resume",
                        place);
     }
-    if (mx_points_identity(&q->probes) == r->note.probes) return 0;
+    if (r->probes_identity == r->note.probes) return 0;
     if (r->o.same) return differs(r, place, "", r->note.probes == 0 ? "without probes" : "with other probes");
     return mx_fail(&r->why, -EINVAL,
                    r->note.probes == 0

@@ -59,15 +59,9 @@ int mx_run_open_former_source(struct mx_run *r) {
         r->o.input);
 }
 
-int mx_run_ask_points(struct mx_run *r) {
-    int err = mx_run_take_points(r);
-    if (err == 0) err = mx_run_check_names(r); /* the wavelets are known now */
+int mx_run_ask_parts(struct mx_run *r) {
+    int err = mx_parts_take(r);
+    if (err == 0) err = mx_run_check_names(r); /* all that they read is known now */
     if (err == 0 && r->resumed) err = mx_run_same_points(r);
-    return err < 0 ? err : mx_run_check_points(r);
-}
-
-int mx_run_ask_snapshots(struct mx_run *r) {
-    int err = mx_run_take_snapshots(r);
-    if (err == 0 && r->snapshots.predicted_count > 0) err = mx_run_check_names(r);
-    return err < 0 ? err : mx_run_check_snapshots(r);
+    return err < 0 ? err : mx_parts_check(r);
 }

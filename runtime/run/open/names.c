@@ -12,7 +12,7 @@ enum { MOST_NAMES = 13 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 struct names {
     size_t n, n_text;
     char text[3 * MX_WORDS_MOST][PATH_MAX];
-    struct mx_file_word word[]; /* MOST_NAMES and one for each wavelet */
+    struct mx_file_word word[]; /* MOST_NAMES, and those of parts */
 };
 
 static void add_name(struct names *s, const char *option, const char *path, enum mx_file_use use) {
@@ -37,7 +37,9 @@ static void add_words(struct names *s, const char *option, const struct mx_words
 int mx_run_check_names(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     const bool system = o->kernel != NULL || r->note.problem.system != NULL;
-    const size_t most = MOST_NAMES + (size_t)r->points.sources.n_wavelets;
+    const char *option;
+    size_t most = MOST_NAMES, n_parts = 0;
+    for (int64_t i = 0; mx_parts_name(r, i, &option) != NULL; i++) most++;
     struct names *s = malloc(sizeof *s + most * sizeof s->word[0]);
     if (s == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
     s->n = s->n_text = 0;
@@ -55,8 +57,8 @@ int mx_run_check_names(struct mx_run *r) {
     if (r->input.data[0] != 0) add_name(s, "the data of --input", r->input.data, MX_FILE_READ);
     add_name(s, "--sources", o->sources, MX_FILE_READ);
     add_name(s, "--probes", o->probes, MX_FILE_READ);
-    for (int64_t i = 0; i < r->points.sources.n_wavelets; i++) /* once they were read */
-        add_name(s, "--source", r->points.sources.wavelet[i].path, MX_FILE_READ);
+    for (const char *path; (path = mx_parts_name(r, (int64_t)n_parts, &option)) != NULL; n_parts++)
+        add_name(s, option, path, MX_FILE_READ);
     add_name(s, "-d", o->path, MX_FILE_PLACE);
     add_name(s, "--output", o->output, MX_FILE_NPY);
     if (system && !r->sinks_known) add_words(s, "--output", &o->outputs, false, MX_FILE_NPY);

@@ -31,10 +31,8 @@ int mx_run_take_fields(struct mx_run *r);  /* of a new run of a system */
 int mx_run_take_sinks(struct mx_run *r);   /* where the fields of a system go */
 int mx_run_take_sides(struct mx_run *r);   /* --side, or the store's; r->o.problem has them then */
 int mx_run_check_frames(struct mx_run *r); /* do --frame and they agree? */
-/* --source, --sources and --probes, or the store's. */
-int mx_run_ask_points(struct mx_run *r);
-/* --snapshot, or the store's. */
-int mx_run_ask_snapshots(struct mx_run *r);
+/* What the run has besides, as it is asked for or as the store has it (parts.h). */
+int mx_run_ask_parts(struct mx_run *r);
 
 /* ---- field_files.c */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* place.c - what a run may use: its DRAM, its place, its accelerator. */
-#include "engine/accel_room.h"
 #include "run/open/open.h"
 
 #include "core/device.h"
@@ -136,8 +135,7 @@ static int open_accel(struct mx_run *r) {
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);
     struct mx_report_accel *p = &r->report.accel;
     if (!f->here) { /* points and norms have some of its memory */
-        const uint64_t extra =
-            mx_accel_extra_bytes(&r->o.problem, &r->points.sources, &r->points.probes, r->report.check > 0);
+        const uint64_t extra = mx_parts_accel_bytes(r);
         if (extra >= f->memory_bytes)
             return mx_fail(
                 &r->why, -ENOMEM,

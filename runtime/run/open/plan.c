@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plan.c - the plan of a run, by the options, the tuner and the store that it goes on in. */
-#include "machine/minmax.h"
 #include "run/open/open.h"
 
 #include "machine/machine.h"
+#include "machine/minmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -236,16 +236,8 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
 
 /* ------------------------------------------------------------------ the plan */
 
-/* DRAM besides Blocks, and whether what was counted of it is enough for the plan. */
-static uint64_t extra_bytes(const struct mx_run *r) {
-    return integrity_bytes(r) + mx_run_points_bytes(r) + mx_snapshots_bytes(&r->snapshots) +
-           mx_take_norms_bytes(&r->o.problem, r->request.threads);
-}
-
-static bool extra_fits(struct mx_run *r) {
-    const bool points = mx_run_points_fit(r);
-    return mx_snapshots_fit(&r->snapshots, r->tuned.plan.algorithm, &r->tuned.layout) && points;
-}
+/* DRAM besides Blocks. */
+static uint64_t extra_bytes(const struct mx_run *r) { return integrity_bytes(r) + mx_parts_dram_bytes(r); }
 
 /* Fields of C that a rank has a copy of reach as far beyond it as its sweeps do. */
 static int extend_fixed(struct mx_run *r) {
@@ -303,7 +295,7 @@ int mx_run_plan(struct mx_run *r) {
     }
     err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
-    for (int again = 0; again < MOST_PLANS && err == 0 && !extra_fits(r); again++) {
+    for (int again = 0; again < MOST_PLANS && err == 0 && !mx_parts_fit(r); again++) {
         q->extra_dram_bytes = extra_bytes(r);
         err = make_plan(r);
         if (err == 0) err = shorten_sweeps(r);
@@ -312,7 +304,7 @@ int mx_run_plan(struct mx_run *r) {
     r->algorithm = mx_algorithm_find(r->tuned.plan.algorithm);
     if ((err = extend_fixed(r)) < 0) return err;
     mx_run_predict_plan(r);
-    mx_run_predict_snapshots(r);
+    mx_parts_predict(r);
     if (r->o.integrity && !r->algorithm->uses_blocks)
         return mx_fail(&r->why, -EINVAL,
                        "--integrity checks what is loaded, and %s loads nothing: it works on mapped Buffers; "

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* prepare.c - a run before anything is touched: from options to a store that is open. */
-#include "machine/minmax.h"
 #include "run/open/open.h"
 
 #include "machine/machine.h"
+#include "machine/minmax.h"
 #include "run/open/identity.h"
 
 int mx_run_request(struct mx_run *r) {
@@ -28,9 +28,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_layout_check(&r->o.problem, &r->why);
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_check_frames(r);
-    if (err == 0) err = mx_run_ask_snapshots(r);
-    if (err == 0) err = mx_run_ask_points(r);
-    if (err == 0) err = mx_run_take_norms(r);
+    if (err == 0) err = mx_run_ask_parts(r);
     if (err == 0) mx_run_take_finite(r);
     if (err == 0 && r->system != NULL) err = mx_run_take_field_files(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
@@ -41,7 +39,7 @@ int mx_run_request(struct mx_run *r) {
         r->o.init = mx_inits[0].name;
     if ((err = mx_run_cut(r)) < 0) return err;
     r->rest = r->o.problem;
-    r->rest.nt = r->norms.met.until[0] != 0 ? 0 : r->rest.nt - r->first_time;
+    r->rest.nt = mx_parts_have_ended(r) ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
     if (r->o.threads == 0 && mx_ranks_on_cores(&r->ranks) > 1)
         r->o.threads = mx_max(1, r->report.machine.cores / mx_ranks_on_cores(&r->ranks));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/open/request.h"
+
 #include "core/place.h"
 #include "files/frame.h"
 #include "files/grid_file.h"

@@ -179,5 +179,5 @@ int mx_run_compare_store(struct mx_run *r) {
     r->comparing = true;
     int err = mx_run_take_store(r);
     if (err == 0) err = mx_run_take_sides(r);
-    return err < 0 ? err : mx_run_ask_points(r);
+    return err < 0 ? err : mx_run_ask_parts(r);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/open/identity.h"
 #include "run/open/open.h"
+
+#include "run/open/identity.h"
 
 static int read_sides(struct mx_run *r, struct mx_sides *out) {
     int err = mx_sides_read(r->o.sides.word, r->o.sides.n, &r->why, out);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* norms.c - norms of the change, their history, and criteria that end a run. */
+#include "run/parts/parts.h"
+
+#include "engine/accel_room.h"
 #include "run/ranks/ranks.h"
 #include "run/state.h"
 
@@ -14,7 +18,7 @@ static const struct mx_reduce *reduces(const struct mx_run *r) {
 static int32_t n_reduces(const struct mx_run *r) { return r->system != NULL ? r->system->n_reduce : 0; }
 
 static int add_until(struct mx_run *r, const char *text) {
-    struct mx_run_norms *n = &r->norms;
+    struct mx_run_norms *n = &r->parts.norms;
     if (n->n_until == MX_UNTILS_MOST)
         return mx_fail(&r->why, -EINVAL, "--until is given more than %d times", MX_UNTILS_MOST);
     return mx_until_parse(text, n_reduces(r), reduces(r), &r->why, &n->until[n->n_until++]);
@@ -27,9 +31,9 @@ static int take_untils(struct mx_run *r) {
     for (int32_t i = 0; i < given->n && !none && err == 0; i++) err = add_until(r, given->word[i]);
     for (int32_t i = 0; i < r->note.n_until && given->n == 0 && !r->o.same && err == 0; i++)
         err = add_until(r, r->note.until[i]);
-    for (int32_t i = 0; i < r->norms.n_until && err == 0; i++)
-        mx_until_text(&r->norms.until[i], reduces(r), r->report.until[i]);
-    r->report.n_until = r->norms.n_until;
+    for (int32_t i = 0; i < r->parts.norms.n_until && err == 0; i++)
+        mx_until_text(&r->parts.norms.until[i], reduces(r), r->report.until[i]);
+    r->report.n_until = r->parts.norms.n_until;
     return err;
 }
 
@@ -43,22 +47,22 @@ static bool same_untils(const struct mx_run *r) {
 
 /* A criterion that was met is one no more where others are asked for, or another number of steps. */
 static void take_former(struct mx_run *r) {
-    struct mx_run_norms *n = &r->norms;
+    struct mx_run_norms *n = &r->parts.norms;
     const bool same = same_untils(r) && r->o.problem.nt == r->note.problem.nt;
     n->history = r->note.history;
     if (r->note.met.until[0] != 0 && same) n->met = r->report.met = r->note.met;
 }
 
-int mx_run_take_norms(struct mx_run *r) {
+static int take(struct mx_run *r) {
     struct mx_problem *p = &r->o.problem;
     int err = take_untils(r);
     if (err < 0) return err;
     int64_t every = r->o.check > 0 || r->o.same ? r->o.check : r->note.check;
-    if (every == 0 && r->norms.n_until > 0) every = MX_USUAL_CHECK;
+    if (every == 0 && r->parts.norms.n_until > 0) every = MX_USUAL_CHECK;
     if (r->resumed) take_former(r);
     p->due[0] = every;
     r->report.check = every;
-    r->report.history = &r->norms.history;
+    r->report.history = &r->parts.norms.history;
     return 0;
 }
 
@@ -85,29 +89,30 @@ uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
 
 /* ------------------------------------------------------------------ the run */
 
-int mx_run_open_norms(struct mx_run *r) {
-    struct mx_run_norms *n = &r->norms;
+static int open_norms(struct mx_run *r) {
+    struct mx_run_norms *n = &r->parts.norms;
     struct mx_norms_options o =
         mx_take_norms(&r->o.problem, r->report.plan.threads, r->report.layout.row_pitch_bytes);
     if (mx_is_rank(&r->ranks)) o.join = mx_run_join_norms, o.context = r;
     if (o.every == 0 || r->rest.nt == 0) return 0;
     int err = mx_norms_make(&o, &r->why, &n->norms);
-    r->points.after.norms = n->norms;
+    r->after.norms = n->norms;
     return err;
 }
 
 static bool is_due(const struct mx_run *r, int64_t steps) {
-    return r->norms.norms != NULL && mx_norms_due(r->norms.norms, mx_levels_of(&r->o.problem, steps) - 1);
+    return r->parts.norms.norms != NULL &&
+           mx_norms_due(r->parts.norms.norms, mx_levels_of(&r->o.problem, steps) - 1);
 }
 
-bool mx_run_may_end(const struct mx_run *r, int64_t steps) {
-    return r->norms.n_until > 0 && is_due(r, steps);
+static bool may_end(const struct mx_run *r, int64_t steps) {
+    return r->parts.norms.n_until > 0 && is_due(r, steps);
 }
 
 /* Quantities that criteria name, or the change; short, for one line. */
 static void say_check(const struct mx_run *r, const struct mx_norms_result *result, char *text,
                       size_t capacity) {
-    const struct mx_run_norms *n = &r->norms;
+    const struct mx_run_norms *n = &r->parts.norms;
     int used = snprintf(text, capacity, "step %lld:", (long long)result->step);
     if (n->n_until == 0)
         snprintf(text + used, capacity - (size_t)used, " max-change %.3g", result->max_change);
@@ -131,7 +136,7 @@ static double greatest_mean(const struct mx_norms_history *h, int32_t reduce) {
 }
 
 static void say_noise(struct mx_run *r, const struct mx_norms_result *result) {
-    struct mx_run_norms *n = &r->norms;
+    struct mx_run_norms *n = &r->parts.norms;
     for (int32_t i = 0; i < n->n_until && !n->said_noise && r->ranks.rank == 0; i++) {
         const struct mx_until *u = &n->until[i];
         if (u->kind != MX_UNTIL_SPREAD || u->floor > 0 || u->above || mx_until_met(u, result)) continue;
@@ -146,8 +151,8 @@ static void say_noise(struct mx_run *r, const struct mx_norms_result *result) {
     }
 }
 
-int mx_run_check(struct mx_run *r, int64_t steps, mx_why *why) {
-    struct mx_run_norms *n = &r->norms;
+static int swept(struct mx_run *r, int64_t steps, mx_why *why) {
+    struct mx_run_norms *n = &r->parts.norms;
     struct mx_norms_result result;
     if (!is_due(r, steps)) return 0;
     int err = mx_norms_take(n->norms, steps, why, &result);
@@ -171,19 +176,60 @@ int mx_run_check(struct mx_run *r, int64_t steps, mx_why *why) {
     return met;
 }
 
-void mx_run_note_norms(struct mx_run *r) {
-    struct mx_run_norms *n = &r->norms;
-    struct mx_note *note = &r->note;
+static void note(struct mx_run *r) {
+    struct mx_run_norms *n = &r->parts.norms;
+    struct mx_note *of = &r->note;
     pthread_mutex_lock(&r->lock);
-    note->check = r->report.check;
-    note->n_until = r->report.n_until;
-    memcpy(note->until, r->report.until, sizeof note->until);
-    mx_history_up_to(&n->history, note->time, MX_HISTORY_MOST, &note->history);
-    note->met = n->met.step == note->time ? n->met : (struct mx_met){.step = 0};
+    of->check = r->report.check;
+    of->n_until = r->report.n_until;
+    memcpy(of->until, r->report.until, sizeof of->until);
+    mx_history_up_to(&n->history, of->time, MX_HISTORY_MOST, &of->history);
+    of->met = n->met.step == of->time ? n->met : (struct mx_met){.step = 0};
     pthread_mutex_unlock(&r->lock);
 }
 
-void mx_run_close_norms(struct mx_run *r) {
-    mx_norms_free(r->norms.norms);
-    r->norms.norms = NULL;
+static void close_norms(struct mx_run *r) {
+    mx_norms_free(r->parts.norms.norms);
+    r->parts.norms.norms = NULL;
 }
+
+/* ------------------------------------------------------------------ the part */
+
+static uint64_t dram_bytes(const struct mx_run *r) {
+    return mx_take_norms_bytes(&r->o.problem, r->request.threads);
+}
+
+static uint64_t accel_bytes(const struct mx_run *r) {
+    const struct mx_sources none = {.n_wavelets = 0};
+    const struct mx_points no_probes = {.n = 0};
+    return mx_accel_extra_bytes(&r->o.problem, &none, &no_probes, r->report.check > 0);
+}
+
+static bool has_ended(const struct mx_run *r) { return r->parts.norms.met.until[0] != 0; }
+
+static bool may_end_early(const struct mx_run *r) { return r->parts.norms.n_until > 0; }
+
+static const char *hinders(const struct mx_run *r) {
+    return may_end_early(r) ? "--until may end the run before its last sweep" : NULL;
+}
+
+static int64_t most_ahead(const struct mx_run *r) {
+    const struct mx_norms *n = r->parts.norms.norms;
+    return n != NULL ? mx_norms_most_ahead(n) : 0;
+}
+
+const struct mx_part mx_part_norms = {
+    .name = "norms",
+    .take = take,
+    .dram_bytes = dram_bytes,
+    .accel_bytes = accel_bytes,
+    .has_ended = has_ended,
+    .may_end_early = may_end_early,
+    .hinders = hinders,
+    .open = open_norms,
+    .most_ahead = most_ahead,
+    .swept = swept,
+    .may_end = may_end,
+    .note = note,
+    .close = close_norms,
+};

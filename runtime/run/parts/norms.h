@@ -29,18 +29,6 @@ struct mx_run_norms {
 /* Steps of a check where --until is given and --check is not. */
 enum { MX_USUAL_CHECK = 100 };
 
-/* What --check and --until ask for, or the store: sets problem.due[0] of the options. -EINVAL with r->why. */
-int mx_run_take_norms(mx_run *r);
-/* With the plan known and the store ours: makes them. -ENOMEM with r->why. */
-int mx_run_open_norms(mx_run *r);
-/* The sweep up to step `steps` of the run is complete. 1: a criterion is met, 0, or -EIO with a sentence. */
-int mx_run_check(mx_run *r, int64_t steps, mx_why *why);
-/* Might it be met there? */
-bool mx_run_may_end(const mx_run *r, int64_t steps);
-/* What a note says of all that, at its step. */
-void mx_run_note_norms(mx_run *r);
-void mx_run_close_norms(mx_run *r);
-
 /* Norms of a problem, due[0] of it, as runs take them: all there are. threads and row_bytes may be as yet
  * unknown.
  */

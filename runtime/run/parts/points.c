@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* points.c - sources, probes, and the file of their traces. */
+#include "run/parts/parts.h"
+
+#include "engine/accel_room.h"
 #include "machine/file.h"
 #include "run/ranks/ranks.h"
 #include "run/state.h"
@@ -13,9 +17,9 @@ enum { USUAL_STEPS = 512 };
 
 /* ------------------------------------------------------------------ what is asked for */
 
-int mx_run_take_points(struct mx_run *r) {
+static int take(struct mx_run *r) {
     const struct mx_options *o = &r->o;
-    struct mx_run_points *q = &r->points;
+    struct mx_run_points *q = &r->parts.points;
     int err = 0;
     for (int32_t i = 0; i < o->point_sources.n && err == 0; i++)
         err = mx_sources_add(&q->sources, &o->problem, o->point_sources.word[i], &r->why);
@@ -26,7 +30,16 @@ int mx_run_take_points(struct mx_run *r) {
                       "%.300s names no probe; give lines FIELD X Y Z, or leave --probes out", o->probes);
     if (err == 0 && q->sources.points.n > 0) err = mx_sources_index(&q->sources, &o->problem, &r->why);
     if (err == 0 && q->probes.n > 0) err = mx_points_index(&q->probes, &o->problem, &r->why);
+    r->sources_identity = mx_sources_identity(&q->sources);
+    r->probes_identity = mx_points_identity(&q->probes);
     return err;
+}
+
+/* The files of wavelets, once they were read. */
+static const char *names(const struct mx_run *r, int64_t i, const char **option) {
+    const struct mx_sources *s = &r->parts.points.sources;
+    *option = "--source";
+    return i < s->n_wavelets ? s->wavelet[i].path : NULL;
 }
 
 /* Told before anything is touched; the file itself is made when the store is ours. */
@@ -39,27 +52,27 @@ static int check_file(struct mx_run *r) {
                    r->o.probes_out);
 }
 
-int mx_run_check_points(struct mx_run *r) {
-    struct mx_run_points *q = &r->points;
+static int check(struct mx_run *r) {
+    struct mx_run_points *q = &r->parts.points;
     const int err = check_file(r);
     const int64_t left = r->o.problem.nt - r->first_time;
     q->capacity = left < USUAL_STEPS ? left : USUAL_STEPS;
     return err;
 }
 
-uint64_t mx_run_points_bytes(const struct mx_run *r) {
-    const struct mx_run_points *q = &r->points;
+static uint64_t dram_bytes(const struct mx_run *r) {
+    const struct mx_run_points *q = &r->parts.points;
     const int64_t lists = mx_sources_bytes(&q->sources) +
                           (q->sources.points.n + q->probes.n > 0 ? 16 * r->o.problem.nz : 0) +
                           q->probes.capacity * (int64_t)sizeof(struct mx_point);
     return (uint64_t)(lists + (q->probes.n > 0 ? mx_traces_bytes(&q->probes, q->capacity) : 0));
 }
 
-bool mx_run_points_fit(struct mx_run *r) {
+static bool fits(struct mx_run *r) {
     const int64_t a_step = mx_levels_a_step(&r->rest),
                   sweep = (r->tuned.shape.max_levels + a_step - 1) / a_step;
-    if (r->points.probes.n == 0 || sweep <= r->points.capacity) return true;
-    r->points.capacity = sweep;
+    if (r->parts.points.probes.n == 0 || sweep <= r->parts.points.capacity) return true;
+    r->parts.points.capacity = sweep;
     return false;
 }
 
@@ -72,7 +85,7 @@ static int fail_file(struct mx_run *r, int err) {
 
 /* That of a run that has just begun may be missing. */
 static int open_former_file(struct mx_run *r) {
-    struct mx_run_points *q = &r->points;
+    struct mx_run_points *q = &r->parts.points;
     q->fd = mx_retry(mx_sys->open(r->o.probes_out, O_RDWR | O_CLOEXEC, 0));
     if (q->fd == -ENOENT)
         return mx_fail(&r->why, q->fd,
@@ -90,7 +103,7 @@ static int open_former_file(struct mx_run *r) {
 
 /* A run that is resumed from its beginning may have left a file: one of its own kind alone is used again. */
 static int open_new_file(struct mx_run *r) {
-    struct mx_run_points *q = &r->points;
+    struct mx_run_points *q = &r->parts.points;
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (r->o.overwrite ? O_TRUNC : O_EXCL);
     q->fd = mx_retry(mx_sys->open(r->o.probes_out, flags, 0666));
     if (q->fd != -EEXIST || !r->resumed) return q->fd < 0 ? fail_file(r, q->fd) : 0;
@@ -100,7 +113,7 @@ static int open_new_file(struct mx_run *r) {
 }
 
 static int begin_file(struct mx_run *r) {
-    struct mx_run_points *q = &r->points;
+    struct mx_run_points *q = &r->parts.points;
     int err = open_new_file(r);
     if (err < 0) return err;
     err = mx_traces_file_begin(q->fd, r->o.problem.nt, q->all, &r->why);
@@ -112,7 +125,7 @@ static int begin_file(struct mx_run *r) {
 
 /* A rank records the probes of its own planes, under numbers of its own. */
 static int split_probes(struct mx_run *r) {
-    struct mx_run_points *q = &r->points;
+    struct mx_run_points *q = &r->parts.points;
     const struct mx_problem *p = &r->o.problem;
     const int ranks = r->ranks.ranks;
     int64_t n = 0, *counts = calloc((size_t)ranks, sizeof *counts), *mine = NULL;
@@ -148,7 +161,7 @@ static int split_probes(struct mx_run *r) {
 
 /* Rows of some steps of all ranks' probes, put together by rank 0. */
 static int write_together(struct mx_run *r, int64_t from, int64_t steps, const double *mine, mx_why *why) {
-    struct mx_run_points *q = &r->points;
+    struct mx_run_points *q = &r->parts.points;
     const int64_t block = steps * q->most;
     const int ranks = r->ranks.ranks;
     double *all = calloc((size_t)(block * ranks) + 1, sizeof *all),
@@ -172,7 +185,7 @@ static int write_together(struct mx_run *r, int64_t from, int64_t steps, const d
 /* So many steps at a time that the rows of all are of moderate size; all ranks in the same pieces. */
 static int share_traces(struct mx_run *r, int64_t end, mx_why *why) {
     enum { MOST_ROWS = 1 << 16 };
-    struct mx_run_points *q = &r->points;
+    struct mx_run_points *q = &r->parts.points;
     struct mx_traces *t = &q->traces;
     const int64_t most = MOST_ROWS / (q->most * r->ranks.ranks + 1) + 1;
     double *own = calloc((size_t)(most * q->most) + 1, sizeof *own),
@@ -193,14 +206,12 @@ static int share_traces(struct mx_run *r, int64_t end, mx_why *why) {
 /* Rows of the steps before the one that is gone on from are there. */
 static bool has_file(const struct mx_run *r) { return r->resumed && r->first_time > 0; }
 
-int mx_run_open_points(struct mx_run *r) {
-    struct mx_run_points *q = &r->points;
+static int open_points(struct mx_run *r) {
+    struct mx_run_points *q = &r->parts.points;
     int err = 0;
-    q->after = (struct mx_after){.problem = &r->o.problem, .layout = &r->report.layout, .sides = r->sides};
-    memcpy(q->after.ghost, r->tuned.shape.ghost, sizeof q->after.ghost);
-    if (q->sources.points.n > 0) q->after.sources = &q->sources;
-    r->note.sources = mx_sources_identity(&q->sources);
-    r->note.probes = mx_points_identity(&q->probes);
+    if (q->sources.points.n > 0) r->after.sources = &q->sources;
+    r->note.sources = r->sources_identity;
+    r->note.probes = r->probes_identity;
     r->report.sources = q->sources.points.n;
     r->report.probes = q->probes.n;
     if (q->probes.n == 0) return 0;
@@ -208,34 +219,43 @@ int mx_run_open_points(struct mx_run *r) {
     if (mx_is_rank(&r->ranks) && (err = split_probes(r)) < 0) return err;
     err = mx_traces_make(&q->probes, q->capacity, r->first_time, &r->why, &q->traces);
     if (err < 0) return err;
-    q->after.traces = &q->traces;
+    r->after.traces = &q->traces;
     if (r->ranks.rank > 0) return 0; /* the file is rank 0's */
     return has_file(r) ? open_former_file(r) : 0;
 }
 
-int mx_run_begin_points(struct mx_run *r) {
-    return r->points.all > 0 && r->ranks.rank == 0 && !has_file(r) ? begin_file(r) : 0;
+static int begin(struct mx_run *r) {
+    return r->parts.points.all > 0 && r->ranks.rank == 0 && !has_file(r) ? begin_file(r) : 0;
 }
 
-int mx_run_write_traces(struct mx_run *r, int64_t steps, mx_why *why) {
-    struct mx_run_points *q = &r->points;
+static int swept(struct mx_run *r, int64_t steps, mx_why *why) {
+    struct mx_run_points *q = &r->parts.points;
     if (mx_is_rank(&r->ranks) && q->all > 0) return share_traces(r, steps, why);
     return q->fd < 0 ? 0 : mx_traces_file_write(q->fd, &q->traces, steps, why);
 }
 
+static int prepare(struct mx_run *r, int64_t step) {
+    (void)step;
+    return r->parts.points.fd < 0 ? 0 : mx_retry(mx_sys->fdatasync(r->parts.points.fd));
+}
+
 /* The file of a run that ended before its last step has the rows of those that were done. */
-int mx_run_end_traces(struct mx_run *r) {
+static int cut_file(struct mx_run *r) {
     const int64_t steps = r->report.steps_done;
-    if (r->points.fd < 0 || steps == r->o.problem.nt) return 0;
-    return mx_traces_file_begin(r->points.fd, steps, r->points.all, &r->why);
+    if (r->parts.points.fd < 0 || steps == r->o.problem.nt) return 0;
+    return mx_traces_file_begin(r->parts.points.fd, steps, r->parts.points.all, &r->why);
 }
 
-int mx_run_sync_traces(struct mx_run *r) {
-    return r->points.fd < 0 ? 0 : mx_retry(mx_sys->fdatasync(r->points.fd));
+static int finish(struct mx_run *r) {
+    int err = cut_file(r);
+    if (err == 0 && (err = prepare(r, r->report.steps_done)) < 0)
+        mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
+                strerror(-err));
+    return err;
 }
 
-void mx_run_close_points(struct mx_run *r) {
-    struct mx_run_points *q = &r->points;
+static void close_points(struct mx_run *r) {
+    struct mx_run_points *q = &r->parts.points;
     if (q->fd >= 0) mx_sys->close(q->fd);
     q->fd = -1;
     mx_traces_free(&q->traces);
@@ -244,3 +264,33 @@ void mx_run_close_points(struct mx_run *r) {
     free(q->column);
     q->column = NULL;
 }
+
+/* ------------------------------------------------------------------ the part */
+
+static void make(struct mx_run *r) { r->parts.points.fd = -1; }
+
+static uint64_t accel_bytes(const struct mx_run *r) {
+    return mx_accel_extra_bytes(&r->o.problem, &r->parts.points.sources, &r->parts.points.probes, false);
+}
+
+static int64_t most_ahead(const struct mx_run *r) {
+    return r->report.probes > 0 ? mx_levels_of(&r->rest, r->parts.points.capacity) : 0;
+}
+
+const struct mx_part mx_part_points = {
+    .name = "points",
+    .make = make,
+    .take = take,
+    .names = names,
+    .check = check,
+    .dram_bytes = dram_bytes,
+    .fits = fits,
+    .accel_bytes = accel_bytes,
+    .open = open_points,
+    .begin = begin,
+    .most_ahead = most_ahead,
+    .swept = swept,
+    .prepare = prepare,
+    .finish = finish,
+    .close = close_points,
+};

@@ -65,7 +65,7 @@ static int absolute(const char *path, char out[PATH_MAX]) {
 int mx_snapshots_directory(const struct mx_run *r, char out[PATH_MAX]) {
     char word[PATH_MAX];
     out[0] = 0;
-    if (r->o.snapshot_every == 0) return snprintf(out, PATH_MAX, "%s", r->snapshots.asked.directory), 0;
+    if (r->o.snapshot_every == 0) return snprintf(out, PATH_MAX, "%s", r->parts.snapshots.asked.directory), 0;
     if (r->o.snapshot_length >= sizeof word) return -ENAMETOOLONG;
     snprintf(word, sizeof word, "%.*s", (int)r->o.snapshot_length, r->o.snapshot_directory);
     return absolute(word, out);
@@ -170,7 +170,7 @@ static bool is_of(const json_t *note, int directory, const char *name) {
 
 /* A file that this run is going to write. */
 static bool is_to_come(const struct mx_run *r, const char *name) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     for (int32_t i = 0; i < s->n_files; i++) {
         const int64_t step = step_of(name, s->file[i].name);
         if (step > r->first_time && step <= r->o.problem.nt && step % s->asked.every == 0) return true;
@@ -212,7 +212,7 @@ static bool is_ours(const struct mx_run *r, const struct mx_snapshots_found *f) 
 /* Is it there, can it be written, and is it nobody else's? *f: what it holds; nothing where it is not there.
  */
 int mx_snapshots_check(struct mx_run *r, struct mx_snapshots_found *f) {
-    const char *directory = r->snapshots.asked.directory;
+    const char *directory = r->parts.snapshots.asked.directory;
     struct stat st;
     *f = (struct mx_snapshots_found){.run = 0};
     int err = stat(directory, &st) == 0 ? 0 : -errno;
@@ -253,7 +253,7 @@ int64_t mx_snapshot_bytes_of_step(const struct mx_run_snapshots *s) {
 
 /* One has to fit; that others are taken away meanwhile is possible. */
 int mx_snapshots_check_space(struct mx_run *r) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     char parent[PATH_MAX], a[32], b[32];
     struct statvfs fs;
     snprintf(parent, sizeof parent, "%s", s->asked.directory);
@@ -280,7 +280,7 @@ int mx_snapshots_check_space(struct mx_run *r) {
 
 /* Temporaries of dead processes; and with --overwrite what a former run of snapshots has left. */
 int mx_snapshots_clean(struct mx_run *r, const struct mx_snapshots_found *f) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     char path[PATH_MAX + 256];
     struct dirent *e;
     int err = 0;
@@ -300,7 +300,7 @@ int mx_snapshots_clean(struct mx_run *r, const struct mx_snapshots_found *f) {
 }
 
 int mx_snapshots_lock(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->snapshots;
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     const char *directory = s->asked.directory;
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
         return mx_fail(&r->why, -errno, "the directory %.300s cannot be made: %s", directory,
@@ -316,7 +316,7 @@ int mx_snapshots_lock(struct mx_run *r) {
 }
 
 int mx_snapshots_write_note(struct mx_run *r, const struct mx_snapshots_found *f) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     char path[PATH_MAX + sizeof note_name], run[17];
     struct mx_output output;
     json_t *former = is_ours(r, f) ? read_note(s->asked.directory) : NULL;

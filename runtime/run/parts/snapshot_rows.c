@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* snapshot_rows.c - rows of the state, to the files of a step. */
-#include "machine/clock.h"
 #include "run/parts/snapshots_private.h"
 
 #include "grid/array.h"
+#include "machine/clock.h"
 #include "machine/file.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ void mx_snapshot_joint_name(const struct mx_run_snapshots *s, const struct mx_sn
 
 /* Whoever comes first makes it. */
 static int open_joint(struct mx_run *r, struct mx_snapshot_file *f, int64_t step, mx_why *why) {
-    struct mx_run_snapshots *s = &r->snapshots;
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     char path[PATH_MAX + 64];
     const int64_t bytes =
         MX_SNAPSHOT_HEAD_BYTES + s->cells[0] * s->cells[1] * s->cells[2] * mx_dtype_bytes(f->dtype);
@@ -46,7 +46,7 @@ static int open_joint(struct mx_run *r, struct mx_snapshot_file *f, int64_t step
 }
 
 static int begin_step(struct mx_run *r, int64_t step, mx_why *why) {
-    struct mx_run_snapshots *s = &r->snapshots;
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     int err = 0;
     s->open_step = step;
     for (int32_t i = 0; i < s->n_files && err == 0; i++) {
@@ -128,7 +128,7 @@ static int settle(struct mx_run_snapshots *s, int64_t published, int err, const 
 int mx_snapshot_rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1,
                      const char *from, int64_t pitch, mx_why *why) {
     struct mx_run *r = context;
-    struct mx_run_snapshots *s = &r->snapshots;
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     const uint64_t begin = mx_clock_ns();
     const int64_t h = r->o.problem.h, stride = s->asked.stride,
                   zi = (z - h + r->o.problem.first_plane) / stride, yi = (y0 - h + stride - 1) / stride,
@@ -148,7 +148,7 @@ int mx_snapshot_rows(void *context, int64_t step, int array, int64_t z, int64_t 
 /* All files of a step are on the disk before the first of them appears. */
 int mx_snapshot_whole(void *context, int64_t step, mx_why *why) {
     struct mx_run *r = context;
-    struct mx_run_snapshots *s = &r->snapshots;
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     const uint64_t begin = mx_clock_ns();
     int err = s->open_step == step ? 0 : begin_step(r, step, why);
     for (int32_t i = 0; i < s->n_files && err == 0; i++) {

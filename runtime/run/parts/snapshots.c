@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* snapshots.c - what is asked for, what it takes, and what a commit waits for. */
+#include "run/parts/parts.h"
+
 #include "run/parts/snapshots_private.h"
 
 #include <stdio.h>
@@ -85,7 +87,7 @@ int mx_snapshots_plan(const struct mx_options *o, const struct mx_problem *p,
 }
 
 static int take_options(struct mx_run *r) {
-    struct mx_snapshots_asked *a = &r->snapshots.asked;
+    struct mx_snapshots_asked *a = &r->parts.snapshots.asked;
     const struct mx_snapshots_asked *former = &r->note.snapshots;
     const struct mx_options *o = &r->o;
     if (r->resumed) *a = *former;
@@ -110,8 +112,8 @@ static int take_options(struct mx_run *r) {
         former->fields);
 }
 
-int mx_run_take_snapshots(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->snapshots;
+static int take(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     const struct mx_problem *p = &r->o.problem;
     int err = take_options(r);
     if (err < 0 || s->asked.every == 0) return err;
@@ -126,9 +128,9 @@ int mx_run_take_snapshots(struct mx_run *r) {
     return 0;
 }
 
-int mx_run_check_snapshots(struct mx_run *r) {
+static int check(struct mx_run *r) {
     struct mx_snapshots_found found;
-    if (r->snapshots.predicted_count == 0) return 0;
+    if (r->parts.snapshots.predicted_count == 0) return 0;
     const int err = mx_snapshots_check(r, &found);
     return err == 0 ? mx_snapshots_check_space(r) : err;
 }
@@ -168,7 +170,7 @@ bool mx_snapshots_fit(struct mx_run_snapshots *s, const char *algorithm, const s
 
 /* Of the planes of this rank, and rank 0 writes the heads. */
 static int64_t own_bytes_of_step(const struct mx_run *r) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     const struct mx_problem *p = &r->o.problem;
     const int64_t planes = own_planes(s, p);
     int64_t bytes = 0;
@@ -178,8 +180,8 @@ static int64_t own_bytes_of_step(const struct mx_run *r) {
     return bytes;
 }
 
-void mx_run_predict_snapshots(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->snapshots;
+static void predict(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     if (s->predicted_count > 0) s->predicted_bytes = s->predicted_count * own_bytes_of_step(r);
     struct mx_report *p = &r->report;
     p->snapshots = (struct mx_report_snapshots){.every = s->asked.every,
@@ -194,8 +196,8 @@ void mx_run_predict_snapshots(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ begin */
 
-int mx_run_open_snapshots(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->snapshots;
+static int hold(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     struct mx_block_options options = {.size = sizeof options, .budget = r->budget};
     struct mx_snapshots_found found;
     if (s->predicted_count == 0) return 0;
@@ -212,6 +214,7 @@ int mx_run_open_snapshots(struct mx_run *r) {
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->made = true;
+    r->taking = &s->taking;
     s->taking = (struct mx_taking){.every = s->asked.every,
                                    .stride = s->asked.stride,
                                    .from_stores = r->algorithm->resumable && r->o.accel == NULL,
@@ -222,10 +225,10 @@ int mx_run_open_snapshots(struct mx_run *r) {
 }
 
 /* Nothing is refused any more: what is in the way goes. */
-int mx_run_begin_snapshots(struct mx_run *r) {
+static int begin(struct mx_run *r) {
     struct mx_snapshots_found found;
     const bool first = r->ranks.rank == 0;
-    if (r->snapshots.predicted_count == 0) return 0;
+    if (r->parts.snapshots.predicted_count == 0) return 0;
     int err = first ? mx_snapshots_check(r, &found) : 0;
     if (err == 0 && first) err = mx_snapshots_clean(r, &found);
     if (err == 0 && first) err = mx_snapshots_write_note(r, &found);
@@ -234,8 +237,8 @@ int mx_run_begin_snapshots(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ end */
 
-int mx_run_sync_snapshots(struct mx_run *r, int64_t step) {
-    struct mx_run_snapshots *s = &r->snapshots;
+static int wait_for(struct mx_run *r, int64_t step) {
+    struct mx_run_snapshots *s = &r->parts.snapshots;
     if (!s->made) return 0;
     const int64_t needed = step / s->asked.every * s->asked.every;
     pthread_mutex_lock(&s->lock);
@@ -258,8 +261,8 @@ static int publish_step(const struct mx_run_snapshots *s, int64_t step, bool las
     return err;
 }
 
-int mx_run_publish_snapshots(struct mx_run *r, int64_t step) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+static int publish(struct mx_run *r, int64_t step) {
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     const int64_t every = s->asked.every, committed = r->note.time;
     int err = 0;
     if (!mx_is_rank(&r->ranks) || every == 0 || step / every == committed / every) return 0;
@@ -269,20 +272,21 @@ int mx_run_publish_snapshots(struct mx_run *r, int64_t step) {
     return err;
 }
 
-const char *mx_run_snapshots_failed(struct mx_run *r) {
-    const struct mx_run_snapshots *s = &r->snapshots;
+static const char *failed(const struct mx_run *r) {
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     return s->made && s->err < 0 ? s->why.text : NULL;
 }
 
-void mx_run_report_snapshots(struct mx_run *r) {
+static void report(struct mx_run *r) {
     struct mx_report_snapshots *p = &r->report.snapshots;
-    p->count = r->snapshots.count;
-    p->bytes = r->snapshots.bytes;
-    p->seconds = (double)r->snapshots.ns * 1e-9;
+    p->count = r->parts.snapshots.count;
+    p->bytes = r->parts.snapshots.bytes;
+    p->seconds = (double)r->parts.snapshots.ns * 1e-9;
 }
 
-void mx_run_abandon_snapshots(struct mx_run *r) {
-    for (int32_t i = 0; i < r->snapshots.n_files; i++) mx_output_drop(&r->snapshots.file[i].output);
+static void abandon(struct mx_run *r) {
+    for (int32_t i = 0; i < r->parts.snapshots.n_files; i++)
+        mx_output_drop(&r->parts.snapshots.file[i].output);
 }
 
 void mx_snapshots_forget(struct mx_run_snapshots *s) {
@@ -291,9 +295,9 @@ void mx_snapshots_forget(struct mx_run_snapshots *s) {
     s->n_files = 0;
 }
 
-void mx_run_close_snapshots(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->snapshots;
-    mx_run_abandon_snapshots(r);
+static void close_snapshots(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->parts.snapshots;
+    abandon(r);
     if (s->lock_fd >= 0) mx_sys->close(s->lock_fd);
     s->lock_fd = -1;
     mx_block_free(s->block);
@@ -301,3 +305,44 @@ void mx_run_close_snapshots(struct mx_run *r) {
     s->made = false;
     mx_snapshots_forget(s);
 }
+
+/* ------------------------------------------------------------------ the part */
+
+static void make(struct mx_run *r) { r->parts.snapshots.lock_fd = -1; }
+
+static uint64_t dram_bytes(const struct mx_run *r) { return mx_snapshots_bytes(&r->parts.snapshots); }
+
+static bool fits(struct mx_run *r) {
+    return mx_snapshots_fit(&r->parts.snapshots, r->tuned.plan.algorithm, &r->tuned.layout);
+}
+
+static const char *hinders(const struct mx_run *r) {
+    return r->parts.snapshots.asked.every > 0 ? "snapshots are taken of the same sweep" : NULL;
+}
+
+/* Those of a step that is committed are durable, and have their names. */
+static int prepare(struct mx_run *r, int64_t step) {
+    const int err = wait_for(r, step);
+    return err < 0 ? err : publish(r, step);
+}
+
+static void note(struct mx_run *r) { r->note.snapshots = r->parts.snapshots.asked; }
+
+const struct mx_part mx_part_snapshots = {
+    .name = "snapshots",
+    .make = make,
+    .take = take,
+    .check = check,
+    .dram_bytes = dram_bytes,
+    .fits = fits,
+    .predict = predict,
+    .hinders = hinders,
+    .hold = hold,
+    .begin = begin,
+    .prepare = prepare,
+    .note = note,
+    .failed = failed,
+    .report = report,
+    .abandon = abandon,
+    .close = close_snapshots,
+};

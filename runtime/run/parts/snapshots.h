@@ -49,12 +49,6 @@ struct mx_run_snapshots {
     uint64_t ns;
 };
 
-/* All with r->why. */
-
-/* What is asked for, or what the store of a resumed run says. */
-int mx_run_take_snapshots(mx_run *r);
-/* The directory is looked at, nothing is touched. */
-int mx_run_check_snapshots(mx_run *r);
 /* DRAM besides Blocks; and whether that is enough for the plan, else it has grown and the plan is to be made
  * again. */
 uint64_t mx_snapshots_bytes(const struct mx_run_snapshots *snapshots);
@@ -63,26 +57,6 @@ bool mx_snapshots_fit(struct mx_run_snapshots *snapshots, const char *algorithm,
 /* What an algorithm reads again for them: its Buffers are rewritten in place. */
 int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *snapshots, const struct mx_problem *problem,
                                 const char *algorithm, const struct mx_layout *layout);
-/* Once there is a plan: what is predicted. */
-void mx_run_predict_snapshots(mx_run *r);
-/* Once the store is ours: makes and locks the directory. */
-int mx_run_open_snapshots(mx_run *r);
-/* Once nothing is refused any more: removes what is in the way. */
-int mx_run_begin_snapshots(mx_run *r);
-/* Before a commit of this step: waits until its snapshots and those before it are durable. 0 or -errno, no
- * sentence. */
-int mx_run_sync_snapshots(mx_run *r, int64_t step);
-/* Of ranks, when all have done that: rank 0 gives the files of the steps since the last commit their names.
- * 0 or -errno. */
-int mx_run_publish_snapshots(mx_run *r, int64_t step);
-/* The sentence of snapshots that failed; NULL = they did not. */
-const char *mx_run_snapshots_failed(mx_run *r);
-/* What was written, into the report. */
-void mx_run_report_snapshots(mx_run *r);
-/* For a process that ends at once: removes what has a name already. */
-void mx_run_abandon_snapshots(mx_run *r);
-void mx_run_close_snapshots(mx_run *r);
-
 /* Of options alone, for a plan: what the above need to know. The directory is not looked at. -EINVAL. */
 int mx_snapshots_plan(const struct mx_options *options, const struct mx_problem *problem,
                       const struct mx_run_fields *fields, mx_why *why, struct mx_run_snapshots *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* former.c - the stores of the cut that a run goes on from: what their notes say, and their end. */
-#include "core/store.h"
 #include "run/ranks/recut_private.h"
 
+#include "core/store.h"
 #include "files/folder.h"
 #include "note/sets.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* group.c - the ranks of a run: who they are, and what all of them agree on. */
-#include "machine/clock.h"
 #include "run/ranks/ranks.h"
 
+#include "machine/clock.h"
 #include "run/state.h"
 
 #include <stdlib.h>

@@ -32,8 +32,8 @@ static json_t *summary(const struct mx_run *r) {
     put_whole(o, "sent_bytes", (int64_t)r->ranks.sent_bytes);
     put_whole(o, "received_bytes", (int64_t)r->ranks.received_bytes);
     put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
-    put_whole(o, "snapshot_bytes", r->snapshots.bytes);
-    put_whole(o, "predicted_snapshot_bytes", r->snapshots.predicted_bytes);
+    put_whole(o, "snapshot_bytes", p->snapshots.bytes);
+    put_whole(o, "predicted_snapshot_bytes", p->snapshots.predicted_bytes);
     put_whole(o, "block_bytes", (int64_t)p->block_bytes);
     if (p->accel.name[0] != 0) {
         json_object_set_new(o, "device", json_string(p->accel.device));

@@ -15,9 +15,7 @@ int mx_run_commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0 && r->note.integrity_unit > 0 && r->tuned.shape.pairs)
         err = mx_run_save_hashes(r, r->partner[buffer]);
     if (err == 0 && r->note.integrity_unit > 0) err = mx_run_save_fixed_hashes(r);
-    if (err == 0) err = mx_run_sync_traces(r);
-    if (err == 0) err = mx_run_sync_snapshots(r, r->first_time + time);
-    if (err == 0) err = mx_run_publish_snapshots(r, r->first_time + time);
+    if (err == 0) err = mx_parts_prepare(r, r->first_time + time);
     if (err < 0) return err;
     const int64_t former = r->note.before_time = r->note.time;
     r->note.before_buffer = r->note.buffer;
@@ -26,7 +24,7 @@ int mx_run_commit(void *context, int64_t time, int32_t buffer) {
     /* Another state than the one that a former run ended with: finish() gives this one's. */
     if (r->note.time != former) r->note.checksum[0] = 0;
     if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
-    mx_run_note_norms(r);
+    mx_parts_note(r);
     r->note.pending = r->fuse.source && r->note.time == 0;
     if (r->tuned.shape.in_place && !r->tuned.shape.init_both) r->note.framed = 0; /* it goes over all */
     if (!r->note.pending) r->note.framed |= UINT32_C(1) << buffer;
@@ -74,12 +72,11 @@ int mx_run_settle_state(struct mx_run *r) {
 
 /* Snapshots of ranks get their names with a commit; here there is none. */
 static int publish_result(struct mx_run *r) {
-    int err = mx_run_sync_snapshots(r, r->report.steps_done);
-    if (err == 0) err = mx_run_publish_snapshots(r, r->report.steps_done);
+    const int err = mx_parts_prepare(r, r->report.steps_done);
     if (err == 0) return 0;
-    const char *why = mx_run_snapshots_failed(r);
+    const char *why = mx_parts_failed(r);
     return mx_fail(&r->why, err, "%s",
-                   why != NULL ? why : "the snapshots of all ranks could not be published");
+                   why != NULL ? why : "what goes with the result of all ranks could not be published");
 }
 
 /* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* compute.c - the sweeps of a run, and what is measured of them. */
-#include "run/work/engine.h"
 #include "run/work/work.h"
+
+#include "run/work/engine.h"
 
 #include <string.h>
 
@@ -79,8 +80,8 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     p->counters = counters_since(r, &before);
     p->counters.write_bytes -=
         p->hash_bytes < p->counters.write_bytes ? p->hash_bytes : p->counters.write_bytes;
-    const char *snapshots = err < 0 ? mx_run_snapshots_failed(r) : NULL;
-    return snapshots != NULL ? mx_fail(&r->why, err, "%s", snapshots) : err;
+    const char *beside = err < 0 ? mx_parts_failed(r) : NULL;
+    return beside != NULL ? mx_fail(&r->why, err, "%s", beside) : err;
 }
 
 /* ------------------------------------------------------------------ what the executor asks for */
@@ -88,24 +89,16 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
 /* Steps as above; whether they are committed or not. */
 static int take_sweep(void *context, int64_t steps, mx_why *why) {
     struct mx_run *r = context;
-    int err = mx_run_write_traces(r, r->first_time + steps, why);
-    return err < 0 ? err : mx_run_check(r, r->first_time + steps, why);
+    return mx_parts_swept(r, r->first_time + steps, why);
 }
 
 static bool decides(void *context, int64_t steps) {
     const struct mx_run *r = context;
-    return mx_run_may_end(r, r->first_time + steps);
-}
-
-/* Levels that may be computed beyond the last sweep that was taken; 0 = any. */
-static int64_t most_ahead(const struct mx_run *r) {
-    const int64_t traces = r->report.probes > 0 ? mx_levels_of(&r->rest, r->points.capacity) : 0;
-    const int64_t norms = r->norms.norms != NULL ? mx_norms_most_ahead(r->norms.norms) : 0;
-    return traces == 0 || (norms > 0 && norms < traces) ? norms : traces;
+    return mx_parts_may_end(r, r->first_time + steps);
 }
 
 bool mx_run_asks(const struct mx_run *r) {
-    return r->points.after.sources != NULL || r->points.after.traces != NULL || r->norms.norms != NULL ||
+    return r->after.sources != NULL || r->after.traces != NULL || r->after.norms != NULL ||
            !mx_sides_all_fixed(&r->sides);
 }
 
@@ -156,14 +149,14 @@ int mx_run_compute(struct mx_run *r) {
                              .accel = r->accel,
                              .neighbours = mx_is_rank(&r->ranks) ? &neighbours : NULL,
                              .link = r->ranks.link,
-                             .after = mx_run_asks(r) ? &r->points.after : NULL,
-                             .most_ahead = most_ahead(r),
+                             .after = mx_run_asks(r) ? &r->after : NULL,
+                             .most_ahead = mx_parts_most_ahead(r),
                              .finite = mx_run_finite_state,
                              .stores_once = r->algorithm->resumable,
                              .sweep = take_sweep,
-                             .decides = r->norms.n_until > 0 ? decides : NULL,
+                             .decides = mx_parts_may_end_early(r) ? decides : NULL,
                              .feeding = r->fuse.source ? &r->fuse.feeding : NULL,
-                             .taking = r->snapshots.made                    ? &r->snapshots.taking
+                             .taking = r->taking != NULL                    ? r->taking
                                        : r->fuse.checksum || r->fuse.output ? &r->fuse.taking
                                                                             : NULL,
                              .mapped = p->device.mapped,

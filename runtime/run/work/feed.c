@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* feed.c - rows of the state from the files or formulas that a run begins with. */
-#include "machine/minmax.h"
 #include "run/work/fuse_private.h"
 
 #include "core/device.h"
+#include "machine/minmax.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* files.c - are files what they were, and what did all devices move? */
-#include "machine/minmax.h"
 #include "run/work/work.h"
 
 #include "core/device.h"
+#include "machine/minmax.h"
 
 int mx_run_field_files_unchanged(struct mx_run *r, mx_why *why) {
     int err = 0;

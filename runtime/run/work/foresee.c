@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* foresee.c - the first and the last sweep as the schedule has them: what fusing saves and moves. */
-#include "machine/minmax.h"
 #include "run/work/fuse_private.h"
+
+#include "machine/minmax.h"
 
 #include <string.h>
 #include <unistd.h>

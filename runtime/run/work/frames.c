@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* frames.c - frames that no sweep stores: before the first sweep into Buffers, after the last into files. */
-#include "machine/minmax.h"
 #include "run/work/fuse_private.h"
+
+#include "machine/minmax.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -47,8 +47,7 @@ static const char *source_hindrance(const struct mx_run *r) {
 static const char *result_hindrance(const struct mx_run *r) {
     const char *why = hindrance(r);
     if (why != NULL) return why;
-    if (r->norms.n_until > 0) return "--until may end the run before its last sweep";
-    return r->snapshots.asked.every > 0 ? "snapshots are taken of the same sweep" : NULL;
+    return mx_parts_hinder(r);
 }
 
 static const char *output_hindrance(const struct mx_run *r) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* initial.c - the state that a run begins with, in its Buffers. */
-#include "core/device.h"
 #include "run/work/work.h"
+
+#include "core/device.h"
 
 #include <string.h>
 
@@ -133,8 +134,7 @@ static int take_places(struct mx_run *r) {
     int err = mx_device_take(r->device, &r->why);
     if (err == 0 && r->o.force) mx_run_discard_former(r);
     if (err == 0) mx_run_sweep_left(r);
-    if (err == 0) err = mx_run_begin_points(r);
-    return err < 0 ? err : mx_run_begin_snapshots(r);
+    return err < 0 ? err : mx_parts_begin(r);
 }
 
 int mx_run_initialise(struct mx_run *r) {

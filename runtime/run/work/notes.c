@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* notes.c - what the note of a run says. */
-#include "core/device.h"
 #include "run/work/work.h"
 
+#include "core/device.h"
 #include "grid/array.h"
 
 #include <stdio.h>
@@ -66,12 +66,11 @@ int mx_run_begin_note(struct mx_run *r) {
 /* What a resumed run may have changed. */
 void mx_run_renew_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
-    n->snapshots = r->snapshots.asked;
     n->keep = r->o.keep;
     n->ignores_nonfinite = r->finite.ignored;
     n->dram_bytes = r->o.dram_bytes;
     n->plan = r->report.plan;
-    mx_run_note_norms(r);
+    mx_parts_note(r);
     n->n_buffers = r->n_buffers;
     n->commit_every = r->commit_every_s;
     for (int32_t i = 0; i < r->fields.n; i++) {

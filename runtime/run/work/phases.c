@@ -36,14 +36,6 @@ static int timed(struct mx_run *r, enum mx_report_phases phase, int (*work)(stru
     return err;
 }
 
-static int end_traces(struct mx_run *r) {
-    int err = mx_run_end_traces(r);
-    if (err == 0 && (err = mx_run_sync_traces(r)) < 0)
-        mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
-                strerror(-err));
-    return err;
-}
-
 int mx_run_work(struct mx_run *r) {
     static const struct {
         enum mx_report_phases phase;
@@ -66,8 +58,9 @@ int mx_run_work(struct mx_run *r) {
     if (err == 0) err = timed(r, MX_PHASE_OUTPUT, mx_run_hand_over_result);
     r->report.phase[MX_PHASE_OUTPUT].write_bytes += r->fuse.written_bytes;
     mx_run_drop_fuse(r);
-    if (err == 0) err = timed(r, MX_PHASE_FINISH, end_traces);
+    if (err == 0) err = timed(r, MX_PHASE_FINISH, mx_parts_finish);
     /* Nobody removes a store that another run of all ranks would need. */
+    mx_parts_report(r);
     if (err == 0) err = mx_run_collect_reports(r);
     if (err == 0) err = mx_run_meet(r);
     r->ranks.well = err == 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* take.c - rows of the last sweep, to the checksum and to the files of the result. */
-#include "machine/minmax.h"
 #include "run/work/fuse_private.h"
+
+#include "machine/minmax.h"
 
 #include <string.h>
 #define XXH_STATIC_LINKING_ONLY

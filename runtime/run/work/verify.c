@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* verify.c - --verify: the result beside the plain computation. Of ranks rank 0 gets the result of all in
  * DRAM and computes it there once more. */
-#include "machine/clock.h"
 #include "run/work/work.h"
+
+#include "machine/clock.h"
 
 #include <string.h>
 
@@ -39,7 +40,7 @@ static uint64_t bytes_of_whole(const struct mx_run *r, const struct mx_layout *l
 
 static struct mx_after after_whole(const struct mx_run *r, const struct mx_layout *l) {
     return (struct mx_after){
-        .problem = &r->whole, .layout = l, .sides = r->whole.sides, .sources = r->points.after.sources};
+        .problem = &r->whole, .layout = l, .sides = r->whole.sides, .sources = r->after.sources};
 }
 
 static int check_whole(struct mx_run *r) {
@@ -209,11 +210,11 @@ static int verify_together(struct mx_run *r) {
 int mx_run_check_verify(struct mx_run *r) {
     struct mx_problem least = r->o.problem;
     if (mx_is_rank(&r->ranks)) return r->o.verify ? check_whole_together(r) : 0;
-    if (r->norms.n_until > 0 && least.nt > least.due[0] && least.due[0] > 0) least.nt = least.due[0];
+    if (mx_parts_may_end_early(r) && least.nt > least.due[0] && least.due[0] > 0) least.nt = least.due[0];
     const struct mx_verification v = {.problem = &least,
                                       .layout = &r->report.layout,
                                       .scratch = r->buffer[1],
-                                      .after = mx_run_asks(r) ? &r->points.after : NULL,
+                                      .after = mx_run_asks(r) ? &r->after : NULL,
                                       .memory_bytes = left_bytes(r)};
     return r->o.verify ? mx_verify_fits(&v, &r->why) : 0;
 }
@@ -239,7 +240,7 @@ int mx_run_verify(struct mx_run *r) {
                                 .partner = r->partner[r->result],
                                 .scratch_partner = r->partner[other],
                                 .budget = r->budget,
-                                .after = mx_run_asks(r) ? &r->points.after : NULL,
+                                .after = mx_run_asks(r) ? &r->after : NULL,
                                 .memory_bytes = left_bytes(r),
                                 .stop = &r->stop,
                                 .progress = mx_run_on_progress,
