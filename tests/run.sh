@@ -20,7 +20,8 @@ export CCACHE_BASEDIR=$mx_root CCACHE_NOHASHDIR=1
 # More processes than cores: many tests wait for a disk, a lock or another process.
 python_workers=$(($(nproc) + 1)) c_jobs=$(($(nproc) + 1))
 tsan_tests=(machine flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
-asan_left_out=(schedule tune cuda_api)               # arithmetic on numbers alone
+# arithmetic on numbers alone
+asan_left_out=(schedule tune tune_choice tune_papers tune_plan tune_rates tune_search cuda_api)
 sanitizers=yes
 long=
 paraview=
