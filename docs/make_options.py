@@ -218,8 +218,10 @@ def zsh(all_options):
               "    [[ $command == tune && -n ${words[(r)--wavefront]} ]] && command=loop", "    case $command in"]
     for command in (*COMMANDS, "tune --wavefront"):
         rows = of_command(all_options, command)
-        lines += [f"    {'loop' if ' ' in command else command})", "        options=(", *(f"            {spec}" for row in rows for spec in zsh_spec(row)), "        )", "        ;;"]
-    lines += ["    esac", "    [[ $command == kernel ]] && options+=('1:what to do:(build check show)')", "    _arguments -s $options '*:file:_files'", "}", "", '_memext "$@"']
+        specs = [f"            {spec}" for row in rows for spec in zsh_spec(row)]
+        lines += [f"    {'loop' if ' ' in command else command})", "        options=(", *specs, "        )", "        ;;"]
+    lines += ["    esac", "    [[ $command == kernel ]] && options+=('1:what to do:(build check show)')",
+              "    _arguments -s $options '*:file:_files'", "}", "", '_memext "$@"']
     return "\n".join(lines) + "\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells that are computed: ramps and functions, which other initial values are told from by what they compute."""
+"""Cells that are computed: ramps and functions. Each has an identity, by which a run tells it from other initial values."""
 from __future__ import annotations
 
 from typing import Any, Callable

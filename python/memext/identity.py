@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tells initial values from others, so that a run is not gone on with by mistake: functions by what they compute, arrays by their cells or files."""
+"""Identities of initial values, so that no run goes on with others by mistake: functions by what they compute, arrays by their cells or files."""
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An array in pieces, as those who write it into a file go through it."""
+"""Cuts an array into the pieces in which it is written into a file."""
 from __future__ import annotations
 
 from collections.abc import Iterator

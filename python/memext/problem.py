@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run computes: a kernel or a built-in stencil, what its fields begin with, the grid that they agree on, and the options of the library that say so."""
+"""What a run computes: kernel or stencil, initial values and grid, and the library's options for them."""
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a run is, for who waits."""
+"""Shows how far a run is."""
 from __future__ import annotations
 
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that appear when they are whole: written beside their place, synced, and then given their name."""
+"""Files appear only when they are whole: each is written beside its place, synced, and then renamed."""
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the fields of a run begin with, handed to the library plane by plane, and where its result goes."""
+"""Hands the library what the fields of a run begin with, plane by plane, and takes its result."""
 from __future__ import annotations
 
 import errno

@@ -144,8 +144,7 @@ const struct mx_option mx_rows_plan[] = {
      .summary = "Write bandwidth of the device to plan with."},
     {"mixed-bw", 0, MX_GROUP_RATES, BOTH, 0, 1, .take = mx_ask_real, FIELD(mixed_bw), .argument = "BYTES/S",
      .unit = "bytes per second", .range = "above 0",
-     .initial =
-         "measured or assumed; reads and writes take turns where only --read-bw or --write-bw is given",
+     .initial = "measured or assumed; in turns where only --read-bw or --write-bw is given",
      .summary = "Bandwidth to plan with where the device reads and writes at once.",
      .more = "It is the sum of both directions. For a device that limits each direction by itself (a network "
              "both "

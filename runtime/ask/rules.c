@@ -32,12 +32,16 @@ static int check_excludes(const struct mx_option *row, const struct mx_options *
     return 0;
 }
 
-static int check_needs(const struct mx_option *row, const struct mx_options *o, mx_why *why) {
-    char word[32], names[80] = "";
+static int check_needs(enum mx_command command, const struct mx_option *row, const struct mx_options *o,
+                       mx_why *why) {
+    char word[32], names[120] = "";
     for (const char *list = row->needs; next_word(&list, word) != NULL;) {
+        const struct mx_option *other = mx_option_find(command, word);
+        const char *argument = other != NULL && other->argument != NULL ? other->argument : "";
         const size_t n = strlen(names);
         if (mx_option_given(o, word)) return 0;
-        snprintf(names + n, sizeof names - n, "%s--%s", n > 0 ? " or " : "", word);
+        snprintf(names + n, sizeof names - n, "%s--%s%s%s", n > 0 ? " or " : "", word,
+                 argument[0] != 0 ? " " : "", argument);
     }
     return mx_fail(why, -EINVAL, "--%s needs %s: give it, or leave --%s out", row->name, names, row->name);
 }
@@ -49,7 +53,7 @@ static int check_rows(enum mx_command command, const struct mx_options *o, mx_wh
     for (int i = 0; err == 0 && (row = mx_option_at(i)) != NULL; i++) {
         if (!(row->commands & command) || !mx_option_given(o, row->name)) continue;
         if (row->excludes != NULL) err = check_excludes(row, o, why);
-        if (err == 0 && row->needs != NULL) err = check_needs(row, o, why);
+        if (err == 0 && row->needs != NULL) err = check_needs(command, row, o, why);
     }
     return err;
 }
@@ -110,12 +114,10 @@ static void complete_system(struct mx_options *o) {
 /* What is said of a grid, of steps and of files agrees. */
 static int check_problem(enum mx_command command, const struct mx_options *o, mx_why *why) {
     if (o->frames.n > 0 && o->inputs.n + o->fields.n == 0 && !o->source && !o->resume)
-        return mx_fail(
-            why, -EINVAL,
-            "--frame is about files that have none, and there is no file: give one with --input, or "
-            "leave --frame out");
+        return mx_fail(why, -EINVAL, "--frame needs a file: give one with --input, or leave --frame out");
     if (command != MX_CMD_LIBRARY && mx_option_given(o, "output-frame") && o->outputs.n == 0)
-        return mx_fail(why, -EINVAL, "--output-frame is for --output FILE: give one, or leave it out");
+        return mx_fail(why, -EINVAL,
+                       "--output-frame needs --output FILE: give it, or leave --output-frame out");
     if (!mx_option_given(o, "size") && o->inputs.n == 0 && !o->source && !o->resume)
         return mx_fail(why, -EINVAL,
                        "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");

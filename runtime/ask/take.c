@@ -115,7 +115,7 @@ int mx_ask_real(const struct mx_option *row, const char *value, struct mx_option
     char *end;
     *field = strtod(value, &end);
     if (end != value && *end == 0 && *field > 0 && isfinite(*field)) return 0;
-    return mx_fail(why, -EINVAL, "--%s '%s' is no positive number", row->name, value);
+    return mx_fail(why, -EINVAL, "--%s '%s' is not a positive number", row->name, value);
 }
 
 static int parse_count(const char *text, int64_t *out) {
@@ -131,7 +131,7 @@ static int parse_count(const char *text, int64_t *out) {
 int mx_ask_count(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     int64_t count;
     if (parse_count(value, &count) < 0 || count < (int64_t)row->low || count > (int64_t)row->high)
-        return mx_fail(why, -EINVAL, "--%s '%s' is no whole number from %llu to %llu", row->name, value,
+        return mx_fail(why, -EINVAL, "--%s '%s' is not a whole number from %llu to %llu", row->name, value,
                        (unsigned long long)row->low, (unsigned long long)row->high);
     return *(int64_t *)field_of(row, o) = count, 0;
 }
@@ -149,7 +149,7 @@ int mx_ask_counts(const struct mx_option *row, const char *value, struct mx_opti
         const size_t length = strcspn(p, " ");
         snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), p);
         if (n == row->words || length >= sizeof word || parse_count(word, &counts[n]) < 0)
-            return mx_fail(why, -EINVAL, "%s: '%s' is no whole number (%d numbers are needed)", name, word,
+            return mx_fail(why, -EINVAL, "%s: '%s' is not a whole number (%d numbers are needed)", name, word,
                            row->words);
         if (counts[n] < (int64_t)row->low)
             return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
@@ -168,8 +168,9 @@ int mx_ask_size(const struct mx_option *row, const char *value, struct mx_option
     uint64_t size;
     char low[32], high[32];
     if (mx_parse_size(value, &size) < 0)
-        return mx_fail(why, -EINVAL, "--%s '%s' is no size; give bytes or a number with KiB, MiB, GiB or TiB",
-                       row->name, value);
+        return mx_fail(why, -EINVAL,
+                       "--%s '%s' is not a size; give bytes or a number with KiB, MiB, GiB or TiB", row->name,
+                       value);
     if (size < row->low || size > row->high)
         return mx_fail(why, -EINVAL, "--%s %s is outside %s .. %s", row->name, value,
                        mx_format_size(row->low, low, sizeof low),
@@ -220,11 +221,10 @@ int mx_ask_link(const struct mx_option *row, const char *value, struct mx_option
     o->link_bytes_per_s = link_rate(word, length);
     if (word[length] == ',') o->link_latency_s = link_latency(word + length + 1, strlen(word + length + 1));
     if (o->link_bytes_per_s > 0 && (word[length] == 0 || o->link_latency_s >= 0)) return 0;
-    return mx_fail(
-        why, -EINVAL,
-        "--link '%.60s' is neither local nor mpi, nor what a link does: give [NAME,]RATE[,LATENCY], as "
-        "10Gbit,20us or mpi,100Mbit",
-        value);
+    return mx_fail(why, -EINVAL,
+                   "--link '%.60s' is not a link: give local, mpi, or [NAME,]RATE[,LATENCY] like 10Gbit,20us "
+                   "or mpi,100Mbit",
+                   value);
 }
 
 int mx_ask_coef(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
@@ -250,7 +250,8 @@ int mx_ask_commit_every(const struct mx_option *row, const char *value, struct m
     (void)row;
     o->commit_every = strtod(value, &end);
     if (end != value && *end == 0 && o->commit_every >= 0 && o->commit_every <= most) return 0;
-    return mx_fail(why, -EINVAL, "--commit-every '%s' is no number of seconds from 0 to %.0f", value, most);
+    return mx_fail(why, -EINVAL, "--commit-every '%s' is not a number of seconds from 0 to %.0f", value,
+                   most);
 }
 
 int mx_ask_stencil(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
@@ -286,16 +287,15 @@ int mx_ask_snapshot(const struct mx_option *row, const char *value, struct mx_op
     if (colon == NULL || parse_count(number, &o->snapshot_every) < 0 || o->snapshot_every < 1 ||
         o->snapshot_every > most)
         return mx_fail(why, -EINVAL,
-                       "--%s '%.200s' does not begin with a number of steps from 1 on and a colon: %s",
+                       "--%s '%.200s' does not begin with a number of steps, 1 or more, and a colon: %s",
                        row->name, value, row->argument);
     o->snapshot_stride = 1;
     if (last != colon && (parse_count(last + 1, &o->snapshot_stride) < 0 || o->snapshot_stride < 1 ||
                           o->snapshot_stride > most))
-        return mx_fail(
-            why, -EINVAL,
-            "--%s '%.200s': behind the last colon stands of how many cells one is taken, a number from 1 "
-            "on; where the directory has a colon in its name, give that as well: EVERY:DIR:1",
-            row->name, value);
+        return mx_fail(why, -EINVAL,
+                       "--%s '%.200s': STRIDE behind the last colon is not a number, 1 or more; if the "
+                       "directory has a colon in its name, give EVERY:DIR:1",
+                       row->name, value);
     o->snapshot_directory = colon + 1;
     o->snapshot_length = last != colon ? (size_t)(last - colon - 1) : strlen(colon + 1);
     if (o->snapshot_length > 0) return 0;

@@ -38,7 +38,7 @@ def test_a_plan_touches_nothing(mx, quick_place):
 
 
 @pytest.mark.parametrize("keywords, naming, errno_name", [
-    ({"shape": (3, 3)}, "has 2 of", None), ({}, "no grid", None), ({"shape": (3, 3, 3), "dram": "5QB"}, "no size", "EINVAL"),
+    ({"shape": (3, 3)}, "has 2 of", None), ({}, "no grid", None), ({"shape": (3, 3, 3), "dram": "5QB"}, "not a size", "EINVAL"),
     ({"shape": (3, 3, 3), "speed": 9}, "'speed'", "EINVAL"), ({"shape": (3, 3, 3), "device": "/nonexistent/store"}, "/nonexistent", "ENOENT"),
     ({"shape": (3, 3, 3), "stencil": "star8"}, "star8", "EINVAL"), ({"u": np.zeros((4, 4))}, "2 dimensions", "EINVAL"),
     ({"u": np.zeros((2, 4, 4))}, "at least 1", "EINVAL"), ({"u": np.zeros((4, 4, 4)), "shape": (4, 4, 4)}, "frame of 1", "EINVAL"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an array is that lies somewhere else, in a store or a file: it is read as far as it is asked for."""
+"""Array: cells in a store or a file, of which no more is read than what is asked for."""
 from __future__ import annotations
 
 import operator
