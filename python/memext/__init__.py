@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from . import _core
-from .arrays import ACTIONS, Array, Store
+from .arrays import ACTIONS as _ACTIONS
+from .arrays import Array, Store
 from .errors import KernelError, MemextError, MemoryRefused, NotFinite
 from .formats import open
 from .kernel import Kernel, Reduced, Reduction, kernel, reduce, staggered
-from .looking import array_html, store_html, view
+from .looking import array_html as _array_html
+from .looking import store_html as _store_html
+from .looking import view
 from .pyramids import pyramid
 from .report import Plan, Report, timeline
 from .run import Run, plan
@@ -15,7 +18,7 @@ from .saving import link, save
 from .sources import ramp
 from .translate import maximum, minimum, sqrt, where
 
-ACTIONS.update(save=save, pyramid=pyramid, link=link, array_html=array_html, store_html=store_html)
+_ACTIONS.update(save=save, pyramid=pyramid, link=link, array_html=_array_html, store_html=_store_html)
 __version__ = _core.version()
 __all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "NotFinite", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
            "kernel", "link", "maximum", "minimum", "open", "plan", "pyramid", "ramp", "reduce", "save", "sqrt", "staggered", "timeline", "view", "where"]

@@ -73,7 +73,7 @@ static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) 
     if (reasons[0] != 0)
         return mx_fail(why, -ENOTSUP, "--accel auto: there is no accelerator here (%s); leave --accel out",
                        reasons);
-    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; it is host, opencl, cuda or auto", spec);
+    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; it is auto, cuda, opencl or host", spec);
 }
 
 /* Which device it is: the one that is named, or of several processes each the next one. spec: with its

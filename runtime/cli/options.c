@@ -61,7 +61,7 @@ static int explain_unknown(enum mx_command command, const char *word, mx_why *wh
         return mx_fail(why, -EINVAL, "option '%.*s' (%s) takes no value", (int)length, word, names);
     if (others)
         return mx_fail(why, -EINVAL,
-                       "option '%.*s' is of another command; --help all lists the options of this one",
+                       "option '%.*s' has no effect on this command; --help all lists its options",
                        (int)length, word);
     return mx_no_option(command, is_long ? word + 2 : word, is_long ? length - 2 : strlen(word),
                         is_long ? "--" : "", "--help all lists the options", why);

@@ -146,8 +146,8 @@ def test_initial_grids(memext, store, tmp_path, request):
     memext.refused("tune", "--input", header, "-t", 4, "--json", data, naming=["never written"])
     memext.run("--input", header, "-t", 4, "-d", store, "--keep", "--force")
     memext.refused("run", "--resume", "-t", 5, "-d", store, "-o", data, "--overwrite", naming=["never written"])
-    for more in ([], ["-n", 9, 9, 9], ["--backend", "none"]):
-        memext.refused("run", "--resume", "-t", 5, "-d", store, "--json", data, *more, naming=["never written"])
+    for more, why in ([], "never written"), (["-n", 9, 9, 9], "never written"), (["--backend", "none"], "not known"):
+        memext.refused("run", "--resume", "-t", 5, "-d", store, "--json", data, *more, naming=[why])
     memext.refused("export", store, "-o", data, "--overwrite", naming=["never written"])
     assert identity(data) == before
 

@@ -135,7 +135,7 @@ def test_a_store_remembers(memext, place, tmp_path):
 
 
 @pytest.mark.parametrize("words, naming", [
-    (["-n", 4, 4, 4, "--frame", "edge"], ["--frame", "no file", "--input"]),
+    (["-n", 4, 4, 4, "--frame", "edge"], ["--frame needs a file", "--input"]),
     (["--input", "bare.npy", "--frame", "reflect"], ["'reflect'", "periodic"]),
     (["--input", "bare.npy", "--frame", "v=edge"], ["v=edge", "u"]),
     (["--input", "bare32.npy", "--frame", "1e39"], ["e+38", "f32"]),

@@ -117,7 +117,7 @@ def test_both_ends_are_looked_at(memext, written, index, end):
 
 def test_numbers_of_check(memext, written):
     kernel = written(KERNELS["plane"][0])
-    for words, naming in [(["-n", 0, 1, 1], "'0'"), (["-n", 5, 5], "whole number"), (["-t", "x"], "'x'"), (["-n", 1, 1, "99999999999999999999"], "2^40")]:
+    for words, naming in [(["-n", 0, 1, 1], "0 is below"), (["-n", 5, 5], "takes 3 numbers, 2 given"), (["-t", "x"], "'x'"), (["-n", 1, 1, "99999999999999999999"], "'99999999999999999999' is not a whole number")]:
         memext.refused("kernel", "check", kernel, *words, naming=naming)
     for n in [(1, 1, 1), (2, 1, 9), (1, 40, 1), (10**6, 2, 10**6)]:
         assert memext("kernel", "check", kernel, "-n", *n).returncode == 0, n
