@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# mx_test(name): tests/unit/test_<name>.c as a Criterion program. It links the one static library, and may include every internal header. A test has
+# mx_test(name): tests/unit/test_<name>.c as a Criterion program, with other files of tests/unit after SOURCES. It links the one static library, and may include every internal header. A test has
 # files, loop devices and name spaces of its own, so that ctest may run several side by side.
 function(mx_test name)
-  cmake_parse_arguments(ARG "" "SECONDS" "" ${ARGN})
-  add_executable(test_${name} tests/unit/test_${name}.c)
+  cmake_parse_arguments(ARG "" "SECONDS" "SOURCES" ${ARGN})
+  list(TRANSFORM ARG_SOURCES PREPEND tests/unit/)
+  add_executable(test_${name} tests/unit/test_${name}.c ${ARG_SOURCES})
   target_include_directories(test_${name} PRIVATE runtime/include runtime tests/unit)
   target_link_libraries(test_${name} PRIVATE memext_static ${MX_LINK})
   if(MX_SANITIZE MATCHES thread) # Criterion's test processes do not fit into its address space; a stand-in of the same name does
@@ -25,13 +26,13 @@ mx_test(in_place)
 mx_test(stencil)
 mx_test(kernel)
 mx_test(flow)
-mx_test(engine SECONDS 20)
+mx_test(engine SECONDS 20 SOURCES engine_world.c)
 mx_test(after)
 mx_test(finite)
 mx_test(link)
 mx_test(schedule)
 mx_test(grid)
-mx_test(execute SECONDS 45)
+mx_test(execute SECONDS 45 SOURCES execute_setting.c execute_commits.c execute_durable.c)
 mx_test(exchange)
 mx_test(accel)
 mx_test(cuda)

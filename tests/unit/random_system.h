@@ -36,7 +36,7 @@ struct random_system {
 /* A row function knows its own system; this is the one that tests are at. */
 static const struct random_system *systems_row;
 
-static double load_cell(enum mx_dtype dtype, const void *row, int64_t x) {
+static inline double load_cell(enum mx_dtype dtype, const void *row, int64_t x) {
     switch (dtype) {
     case MX_F64:
         return ((const double *)row)[x];
@@ -58,7 +58,7 @@ static double load_cell(enum mx_dtype dtype, const void *row, int64_t x) {
     return 0;
 }
 
-static void store_cell(enum mx_dtype dtype, void *row, int64_t x, double value) {
+static inline void store_cell(enum mx_dtype dtype, void *row, int64_t x, double value) {
     if (dtype == MX_F64) ((double *)row)[x] = value;
     if (dtype == MX_F32) ((float *)row)[x] = (float)value;
     if (dtype == MX_U8) ((uint8_t *)row)[x] = (uint8_t)value;
@@ -67,11 +67,11 @@ static void store_cell(enum mx_dtype dtype, void *row, int64_t x, double value) 
 }
 
 /* What place and time add: a kernel is told X, Y, Z and T. */
-static double place_and_time(int64_t x, int64_t y, int64_t z, int64_t t, double scale) {
+static inline double place_and_time(int64_t x, int64_t y, int64_t z, int64_t t, double scale) {
     return scale * (double)(x + 3 * y + 7 * z + 11 * t);
 }
 
-static void random_row(const struct mx_row *r, int odd) {
+static inline void random_row(const struct mx_row *r, int odd) {
     const struct random_system *rs = systems_row;
     const struct mx_system *s = &rs->system;
     const int32_t h = s->h, hc = s->hc, read = odd, written = 1 - odd;
@@ -102,14 +102,14 @@ static void random_row(const struct mx_row *r, int odd) {
         }
 }
 
-static void random_row_b(const struct mx_row *r) { random_row(r, 0); }
-static void random_row_a(const struct mx_row *r) { random_row(r, 1); }
+static inline void random_row_b(const struct mx_row *r) { random_row(r, 0); }
+static inline void random_row_a(const struct mx_row *r) { random_row(r, 1); }
 /* Forms but staggered have one function for both: even and odd updates are alike then. */
-static void random_row_both(const struct mx_row *r) { random_row(r, 0); }
+static inline void random_row_both(const struct mx_row *r) { random_row(r, 0); }
 
 typedef int64_t pick_fn(int64_t low, int64_t high);
 
-static void random_update(struct random_system *rs, int odd, int32_t f, pick_fn *any) {
+static inline void random_update(struct random_system *rs, int odd, int32_t f, pick_fn *any) {
     const struct mx_system *s = &rs->system;
     struct update *u = &rs->update[odd][f];
     u->taps = (int32_t)any(2, MOST_TAPS);
@@ -131,8 +131,8 @@ static void random_update(struct random_system *rs, int odd, int32_t f, pick_fn 
     }
 }
 
-static void random_types(struct mx_field_of *field, int32_t n, enum mx_dtype most, const char *prefix,
-                         pick_fn *any) {
+static inline void random_types(struct mx_field_of *field, int32_t n, enum mx_dtype most, const char *prefix,
+                                pick_fn *any) {
     for (int32_t i = 0; i < n; i++) {
         field[i].dtype = (enum mx_dtype)any(0, (int64_t)most);
         snprintf(field[i].name, sizeof field[i].name, "%s%d", prefix, i);
@@ -140,7 +140,7 @@ static void random_types(struct mx_field_of *field, int32_t n, enum mx_dtype mos
 }
 
 /* 1 to 6 fields, h 1 to 4, up to 3 fields of C. */
-static void random_system(struct random_system *rs, pick_fn *any) {
+static inline void random_system(struct random_system *rs, pick_fn *any) {
     memset(rs, 0, sizeof *rs);
     struct mx_system *s = &rs->system;
     s->form = (int32_t)any(MX_JACOBI, MX_STAGGERED);
@@ -166,7 +166,7 @@ static void random_system(struct random_system *rs, pick_fn *any) {
 
 /* ---- the same as a cell that users write, for compilers of devices; to be freed */
 
-static void text_of_fields(FILE *f, const char *macro, const struct mx_field_of *field, int32_t n) {
+static inline void text_of_fields(FILE *f, const char *macro, const struct mx_field_of *field, int32_t n) {
     static const char *const types[] = {"double", "float", "uint8_t", "uint16_t", "int16_t"};
     if (n == 0) return;
     fprintf(f, "#define %s(F)", macro);
@@ -174,7 +174,7 @@ static void text_of_fields(FILE *f, const char *macro, const struct mx_field_of 
     fprintf(f, "\n");
 }
 
-static void text_of_cell(FILE *f, const struct random_system *rs, int odd, const char *macro) {
+static inline void text_of_cell(FILE *f, const struct random_system *rs, int odd, const char *macro) {
     const struct mx_system *s = &rs->system;
     const int written = 1 - odd;
     fprintf(f, "%s\n", macro);
@@ -196,7 +196,8 @@ static void text_of_cell(FILE *f, const struct random_system *rs, int odd, const
 }
 
 /* The reductions of random_norms.h. */
-static void text_of_reduce(FILE *f, const struct random_system *rs, const char *name, const char *form) {
+static inline void text_of_reduce(FILE *f, const struct random_system *rs, const char *name,
+                                  const char *form) {
     const struct mx_system *s = &rs->system;
     const int read = s->form == MX_STAGGERED;
     const struct update *u = &rs->update[read][0];
@@ -233,8 +234,8 @@ static inline char *text_of_system(const struct random_system *rs) {
     return text;
 }
 
-static struct mx_problem problem_of(const struct random_system *rs, int64_t nx, int64_t ny, int64_t nz,
-                                    int64_t nt) {
+static inline struct mx_problem problem_of(const struct random_system *rs, int64_t nx, int64_t ny, int64_t nz,
+                                           int64_t nt) {
     return (struct mx_problem){.nx = nx,
                                .ny = ny,
                                .nz = nz,

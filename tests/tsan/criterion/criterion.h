@@ -37,14 +37,15 @@ struct cr_suite {
 
 /* Reports of the sanitizer go where the checks go: a test may keep standard error for itself. */
 const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "log_path=stdout"; }
+__attribute__((weak)) const char *__tsan_default_options(void) { return "log_path=stdout"; }
 
-static struct cr_test *cr_tests;
-static struct cr_suite *cr_suites;
-static struct cr_suite cr_no_suite;
-static jmp_buf cr_end;
-static int cr_failures, cr_skipped;
-static const struct cr_test *cr_this; /* the one that this process runs */
+/* One of each in a program of several files. */
+#define CR_SHARED __attribute__((weak))
+CR_SHARED struct cr_test *cr_tests;
+CR_SHARED struct cr_suite *cr_suites;
+CR_SHARED jmp_buf cr_end;
+CR_SHARED int cr_failures, cr_skipped;
+CR_SHARED const struct cr_test *cr_this; /* the one that this process runs */
 
 #define Test(suite_name, test_name, ...)                                                                     \
     static void test_##suite_name##_##test_name(void);                                                       \
@@ -111,15 +112,18 @@ static const struct cr_test *cr_this; /* the one that this process runs */
         longjmp(cr_end, 1);                                                                                  \
     } while (0)
 
-static const struct cr_options *cr_options_of(const struct cr_test *test) {
+CR_SHARED int main(void);
+
+static inline const struct cr_options *cr_options_of(const struct cr_test *test) {
+    static const struct cr_options none;
     for (const struct cr_suite *s = cr_suites; s != NULL; s = s->next)
         if (strcmp(s->name, test->suite) == 0) return &s->options;
-    return &cr_no_suite.options;
+    return &none;
 }
 
 /* The test's own process: 0 = passed, 1 = failed, 77 = skipped; the sanitizer's own exit status for a race.
  */
-static int cr_run(const struct cr_test *test) {
+static inline int cr_run(const struct cr_test *test) {
     const struct cr_options *suite = cr_options_of(test);
     void (*init)(void) = test->options.init ? test->options.init : suite->init;
     void (*fini)(void) = test->options.fini ? test->options.fini : suite->fini;
