@@ -10,6 +10,7 @@
 #include "files/raw.h"
 #include "kernel/kernel.h"
 #include "machine/machine.h"
+#include "observe/json.h"
 #include "observe/report.h"
 #include "run/open/request.h"
 #include "run/parts/norms.h"
@@ -205,23 +206,22 @@ static int take_rates(struct tune *t) {
 
 /* ------------------------------------------------------------------ JSON */
 
-static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
 static json_t *whole(int64_t value) { return json_integer((json_int_t)value); }
 static json_t *bytes(uint64_t value) { return json_integer((json_int_t)value); }
 
 static json_t *json_seconds(const struct mx_seconds *s) {
     json_t *o = json_object();
-    put(o, "io_s", json_real(s->io_s));
-    put(o, "compute_s", json_real(s->compute_s));
-    put(o, "copy_s", json_real(s->copy_s));
-    put(o, "stall_s", json_real(s->stall_s));
-    put(o, "cores_s", json_real(s->cores_s));
-    put(o, "edge_s", json_real(s->edge_s));
-    put(o, "bus_s", json_real(s->bus_s));
-    put(o, "flash_s", json_real(s->flash_s));
-    put(o, "link_s", json_real(s->link_s));
-    put(o, "lag_s", json_real(s->lag_s));
-    put(o, "total_s", json_real(s->total_s));
+    mx_json_put(o, "io_s", json_real(s->io_s));
+    mx_json_put(o, "compute_s", json_real(s->compute_s));
+    mx_json_put(o, "copy_s", json_real(s->copy_s));
+    mx_json_put(o, "stall_s", json_real(s->stall_s));
+    mx_json_put(o, "cores_s", json_real(s->cores_s));
+    mx_json_put(o, "edge_s", json_real(s->edge_s));
+    mx_json_put(o, "bus_s", json_real(s->bus_s));
+    mx_json_put(o, "flash_s", json_real(s->flash_s));
+    mx_json_put(o, "link_s", json_real(s->link_s));
+    mx_json_put(o, "lag_s", json_real(s->lag_s));
+    mx_json_put(o, "total_s", json_real(s->total_s));
     return o;
 }
 
@@ -230,9 +230,9 @@ static void put_run(json_t *o, const struct tune *t) {
     static const char *const keys[] = {"fused", "phases", "commits"};
     const struct mx_report *r = &t->run->report;
     json_t *all = mx_report_json(r);
-    put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
-    put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
-    put(o, "predicted_init_bytes", whole(r->predicted_init_bytes));
+    mx_json_put(o, "predicted_read_bytes", whole(r->predicted_read_bytes));
+    mx_json_put(o, "predicted_write_bytes", whole(r->predicted_write_bytes));
+    mx_json_put(o, "predicted_init_bytes", whole(r->predicted_init_bytes));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         json_object_set(o, keys[i], json_object_get(all, keys[i]));
     json_decref(all);
@@ -240,15 +240,15 @@ static void put_run(json_t *o, const struct tune *t) {
 
 static void put_prediction(json_t *o, const struct mx_traffic *t, const struct mx_seconds *s, uint64_t dram,
                            int64_t side_file, int64_t read_again) {
-    put(o, "predicted_read_bytes", whole(t->read_bytes + read_again));
-    put(o, "predicted_write_bytes", whole(t->write_bytes));
-    put(o, "predicted_init_bytes", whole(t->init_write_bytes));
-    if (t->sent_bytes > 0) put(o, "predicted_sent_bytes", whole(t->sent_bytes));
-    put(o, "predicted_updates", whole(t->updates));
-    put(o, "predicted_seconds", json_real(s->total_s));
-    put(o, "predicted_time", json_seconds(s));
-    put(o, "dram_used_bytes", bytes(dram));
-    put(o, "side_file_bytes", whole(side_file));
+    mx_json_put(o, "predicted_read_bytes", whole(t->read_bytes + read_again));
+    mx_json_put(o, "predicted_write_bytes", whole(t->write_bytes));
+    mx_json_put(o, "predicted_init_bytes", whole(t->init_write_bytes));
+    if (t->sent_bytes > 0) mx_json_put(o, "predicted_sent_bytes", whole(t->sent_bytes));
+    mx_json_put(o, "predicted_updates", whole(t->updates));
+    mx_json_put(o, "predicted_seconds", json_real(s->total_s));
+    mx_json_put(o, "predicted_time", json_seconds(s));
+    mx_json_put(o, "dram_used_bytes", bytes(dram));
+    mx_json_put(o, "side_file_bytes", whole(side_file));
 }
 
 static int64_t read_again(const struct tune *t, const char *algorithm, const struct mx_layout *layout) {
@@ -259,17 +259,17 @@ static int64_t read_again(const struct tune *t, const char *algorithm, const str
 static json_t *json_candidate(const struct tune *t, const struct mx_tune_candidate *c) {
     char line[MX_PLAN_LINE_BYTES];
     json_t *o = json_object();
-    put(o, "algorithm", json_string(c->algorithm));
-    put(o, "fits", json_boolean(c->fits));
-    put(o, "evaluated", whole(c->n_evaluated));
+    mx_json_put(o, "algorithm", json_string(c->algorithm));
+    mx_json_put(o, "fits", json_boolean(c->fits));
+    mx_json_put(o, "evaluated", whole(c->n_evaluated));
     if (c->fits) {
-        put(o, "plan", mx_json_plan(&c->plan));
-        put(o, "plan_line", json_string(mx_plan_print(&c->plan, line, sizeof line)));
+        mx_json_put(o, "plan", mx_json_plan(&c->plan));
+        mx_json_put(o, "plan_line", json_string(mx_plan_print(&c->plan, line, sizeof line)));
         put_prediction(o, &c->traffic, &c->seconds, c->dram_bytes,
                        mx_execute_seam_bytes(&c->shape, &c->layout), read_again(t, c->algorithm, &c->layout));
     } else {
-        put(o, "why", json_string(c->why));
-        put(o, "smallest_dram_bytes", bytes(c->smallest_dram_bytes));
+        mx_json_put(o, "why", json_string(c->why));
+        mx_json_put(o, "smallest_dram_bytes", bytes(c->smallest_dram_bytes));
     }
     return o;
 }
@@ -277,59 +277,59 @@ static json_t *json_candidate(const struct tune *t, const struct mx_tune_candida
 /* Sizes are 0 where the engine's own choice stands; own, tried and gain are those of a search made now. */
 static json_t *json_refined(const struct mx_refined *r) {
     json_t *o = json_object();
-    put(o, "slab", whole(r->sizes.slab));
-    put(o, "tile", whole(r->sizes.tile));
-    put(o, "ct", whole(r->sizes.ct));
-    put(o, "nx", whole(r->nx));
+    mx_json_put(o, "slab", whole(r->sizes.slab));
+    mx_json_put(o, "tile", whole(r->sizes.tile));
+    mx_json_put(o, "ct", whole(r->sizes.ct));
+    mx_json_put(o, "nx", whole(r->nx));
     if (r->own.slab == 0) return o;
-    put(o, "own_slab", whole(r->own.slab));
-    put(o, "own_tile", whole(r->own.tile));
-    put(o, "own_ct", whole(r->own.ct));
-    put(o, "tried", whole(r->tried));
-    put(o, "gain", json_real(r->gain));
+    mx_json_put(o, "own_slab", whole(r->own.slab));
+    mx_json_put(o, "own_tile", whole(r->own.tile));
+    mx_json_put(o, "own_ct", whole(r->own.ct));
+    mx_json_put(o, "tried", whole(r->tried));
+    mx_json_put(o, "gain", json_real(r->gain));
     return o;
 }
 
 static json_t *json_rates(const struct mx_rates *r) {
     static const char *const sources[] = {"default", "cached", "measured", "given"};
     json_t *o = json_object();
-    put(o, "read_bytes_per_s", json_real(r->read_bytes_per_s));
-    put(o, "write_bytes_per_s", json_real(r->write_bytes_per_s));
-    put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
-    put(o, "request_s", json_real(r->request_s));
-    put(o, "byte_core_s", json_real(r->byte_core_s));
-    put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
-    put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
-    put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
-    put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
-    put(o, "tiled_sizes", json_refined(&r->refined));
-    put(o, "device_source", json_string(sources[r->device_source]));
-    put(o, "compute_source", json_string(sources[r->compute_source]));
+    mx_json_put(o, "read_bytes_per_s", json_real(r->read_bytes_per_s));
+    mx_json_put(o, "write_bytes_per_s", json_real(r->write_bytes_per_s));
+    mx_json_put(o, "mixed_bytes_per_s", json_real(r->mixed_bytes_per_s));
+    mx_json_put(o, "request_s", json_real(r->request_s));
+    mx_json_put(o, "byte_core_s", json_real(r->byte_core_s));
+    mx_json_put(o, "copy_bytes_per_s", json_real(r->copy_bytes_per_s));
+    mx_json_put(o, "iblock_updates_per_s", json_real(r->iblock_updates_per_s));
+    mx_json_put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
+    mx_json_put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
+    mx_json_put(o, "tiled_sizes", json_refined(&r->refined));
+    mx_json_put(o, "device_source", json_string(sources[r->device_source]));
+    mx_json_put(o, "compute_source", json_string(sources[r->compute_source]));
     return o;
 }
 
 static json_t *json_link(const struct mx_tune_link *l) {
     json_t *o = json_object();
     const bool known = l->bytes_per_s > 0;
-    put(o, "ranks", whole(l->ranks));
-    put(o, "bytes_per_s", json_real(known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S));
-    put(o, "latency_s", json_real(known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S));
-    put(o, "source", json_string(known ? "given" : "default"));
+    mx_json_put(o, "ranks", whole(l->ranks));
+    mx_json_put(o, "bytes_per_s", json_real(known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S));
+    mx_json_put(o, "latency_s", json_real(known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S));
+    mx_json_put(o, "source", json_string(known ? "given" : "default"));
     return o;
 }
 
 static json_t *json_layout(const struct mx_layout *l) {
     json_t *o = json_object();
-    put(o, "row_pitch_bytes", whole(l->row_pitch_bytes));
-    put(o, "plane_pitch_bytes", whole(l->plane_pitch_bytes));
-    put(o, "buffer_bytes", whole(l->buffer_bytes));
+    mx_json_put(o, "row_pitch_bytes", whole(l->row_pitch_bytes));
+    mx_json_put(o, "plane_pitch_bytes", whole(l->plane_pitch_bytes));
+    mx_json_put(o, "buffer_bytes", whole(l->buffer_bytes));
     return o;
 }
 
 static json_t *json_search(const struct mx_tune_result *r) {
     json_t *o = json_object();
-    put(o, "seconds", json_real((double)r->search_ns * 1e-9));
-    put(o, "evaluated", whole(r->n_evaluated));
+    mx_json_put(o, "seconds", json_real((double)r->search_ns * 1e-9));
+    mx_json_put(o, "evaluated", whole(r->n_evaluated));
     return o;
 }
 
@@ -361,7 +361,8 @@ static json_t *json_naive(const struct tune *t) {
                 {"iz", n.iz},
                 {"iz_bytes", n.iz_bytes},
                 {"remain_cache_size", n.cache_left_bytes}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) put(o, rows[i].key, whole(rows[i].value));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        mx_json_put(o, rows[i].key, whole(rows[i].value));
     return o;
 }
 
@@ -370,11 +371,11 @@ static json_t *json_accel_rates(const struct tune *t) {
     static const char *const sources[] = {"default", "cached", "measured", "given"};
     const struct mx_seconds *s = &t->result.seconds;
     json_t *o = json_object();
-    put(o, "updates_per_s", json_real(s->updates_per_s));
-    put(o, "put_bytes_per_s", json_real(s->put_bytes_per_s));
-    put(o, "get_bytes_per_s", json_real(s->get_bytes_per_s));
-    put(o, "bus_source", json_string(sources[t->there.bus_source]));
-    put(o, "kernel_source", json_string(sources[t->there.kernel_source]));
+    mx_json_put(o, "updates_per_s", json_real(s->updates_per_s));
+    mx_json_put(o, "put_bytes_per_s", json_real(s->put_bytes_per_s));
+    mx_json_put(o, "get_bytes_per_s", json_real(s->get_bytes_per_s));
+    mx_json_put(o, "bus_source", json_string(sources[t->there.bus_source]));
+    mx_json_put(o, "kernel_source", json_string(sources[t->there.kernel_source]));
     return o;
 }
 
@@ -382,29 +383,29 @@ static json_t *json_result(const struct tune *t) {
     const struct mx_tune_result *r = &t->result;
     char line[MX_PLAN_LINE_BYTES];
     json_t *o = json_object(), *list = json_array(), *naive = json_naive(t);
-    put(o, "problem", mx_json_problem(&t->o.problem));
-    put(o, "machine", mx_json_machine(&t->machine));
-    put(o, "tuner", json_string(r->tuner));
-    put(o, "plan", mx_json_plan(&r->plan));
-    put(o, "plan_line", json_string(mx_plan_print(&r->plan, line, sizeof line)));
-    put(o, "layout", json_layout(&r->layout));
+    mx_json_put(o, "problem", mx_json_problem(&t->o.problem));
+    mx_json_put(o, "machine", mx_json_machine(&t->machine));
+    mx_json_put(o, "tuner", json_string(r->tuner));
+    mx_json_put(o, "plan", mx_json_plan(&r->plan));
+    mx_json_put(o, "plan_line", json_string(mx_plan_print(&r->plan, line, sizeof line)));
+    mx_json_put(o, "layout", json_layout(&r->layout));
     put_prediction(o, &r->traffic, &r->seconds, r->dram_bytes, mx_execute_seam_bytes(&r->shape, &r->layout),
                    read_again(t, r->plan.algorithm, &r->layout));
     if (t->run != NULL) put_run(o, t);
-    put(o, "dram_limit_bytes", bytes(r->visible_bytes));
-    put(o, "dram_budget_bytes", bytes(r->visible_bytes - r->reserve_bytes));
-    put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));
+    mx_json_put(o, "dram_limit_bytes", bytes(r->visible_bytes));
+    mx_json_put(o, "dram_budget_bytes", bytes(r->visible_bytes - r->reserve_bytes));
+    mx_json_put(o, "dram_for_blocks_bytes", bytes(r->room_bytes));
     const bool accel = t->accel != NULL || (t->run != NULL && t->run->accel != NULL);
-    if (accel) put(o, "device_memory_bytes", bytes(t->there.memory_bytes));
-    if (accel) put(o, "device_used_bytes", bytes(r->device_bytes));
-    if (accel) put(o, "accelerator_rates", json_accel_rates(t));
-    put(o, "search", json_search(r));
-    put(o, "rates", json_rates(&r->rates));
-    if (t->request.link.ranks > 1) put(o, "link", json_link(&t->request.link));
+    if (accel) mx_json_put(o, "device_memory_bytes", bytes(t->there.memory_bytes));
+    if (accel) mx_json_put(o, "device_used_bytes", bytes(r->device_bytes));
+    if (accel) mx_json_put(o, "accelerator_rates", json_accel_rates(t));
+    mx_json_put(o, "search", json_search(r));
+    mx_json_put(o, "rates", json_rates(&r->rates));
+    if (t->request.link.ranks > 1) mx_json_put(o, "link", json_link(&t->request.link));
     for (int i = 0; i < r->n_candidates; i++)
         json_array_append_new(list, json_candidate(t, &r->candidates[i]));
-    put(o, "candidates", list);
-    if (naive != NULL) put(o, "naive_log", naive);
+    mx_json_put(o, "candidates", list);
+    if (naive != NULL) mx_json_put(o, "naive_log", naive);
     return o;
 }
 

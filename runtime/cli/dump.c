@@ -3,6 +3,8 @@
  * section, the completions and Python's keywords. */
 #include "cli/options.h"
 
+#include "observe/json.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +22,8 @@ static const struct {
                 {MX_CMD_TUNE_WAVEFRONT, "tune --wavefront"},
                 {MX_CMD_LIBRARY, "library"}};
 
-static void put(json_t *o, const char *key, json_t *value) { json_object_set_new(o, key, value); }
-
 static void put_text(json_t *o, const char *key, const char *text) {
-    put(o, key, text != NULL ? json_string(text) : json_null());
+    mx_json_put(o, key, text != NULL ? json_string(text) : json_null());
 }
 
 static json_t *names_of(unsigned set) {
@@ -46,25 +46,25 @@ static json_t *json_option(const struct mx_option *row) {
     put_text(o, "name", row->name);
     put_text(o, "letter", row->letter != 0 ? letter : NULL);
     put_text(o, "group", mx_group_names[row->group].name);
-    put(o, "commands", names_of(row->commands));
-    put(o, "first", names_of(row->first));
-    put(o, "words", json_integer(row->words));
-    put(o, "repeats", json_boolean(row->repeats));
-    put(o, "optional", json_boolean(row->optional));
+    mx_json_put(o, "commands", names_of(row->commands));
+    mx_json_put(o, "first", names_of(row->first));
+    mx_json_put(o, "words", json_integer(row->words));
+    mx_json_put(o, "repeats", json_boolean(row->repeats));
+    mx_json_put(o, "optional", json_boolean(row->optional));
     put_text(o, "argument", row->argument);
     put_text(o, "summary", row->summary);
     put_text(o, "more", row->more);
     for (int i = 0; row->value_at != NULL && row->value_at(i) != NULL; i++)
         json_array_append_new(values, json_string(row->value_at(i)));
-    put(o, "values", values);
-    put(o, "closed", json_boolean(row->closed));
+    mx_json_put(o, "values", values);
+    mx_json_put(o, "closed", json_boolean(row->closed));
     put_text(o, "unit", row->unit);
     put_text(o, "range", row->range);
-    put(o, "low", row->high > 0 ? limit(row->low) : json_null());
-    put(o, "high", row->high > 0 ? limit(row->high) : json_null());
+    mx_json_put(o, "low", row->high > 0 ? limit(row->low) : json_null());
+    mx_json_put(o, "high", row->high > 0 ? limit(row->high) : json_null());
     put_text(o, "zero", row->zero);
     put_text(o, "default", row->initial);
-    put(o, "fixed_on_resume", json_boolean(row->on_resume == MX_RESUME_SAME));
+    mx_json_put(o, "fixed_on_resume", json_boolean(row->on_resume == MX_RESUME_SAME));
     put_text(o, "excludes", row->excludes);
     put_text(o, "because", row->because);
     put_text(o, "needs", row->needs);
@@ -81,8 +81,8 @@ int mx_options_dump(void) {
         json_array_append_new(groups, group);
     }
     for (int i = 0; (row = mx_option_at(i)) != NULL; i++) json_array_append_new(options, json_option(row));
-    put(all, "groups", groups);
-    put(all, "options", options);
+    mx_json_put(all, "groups", groups);
+    mx_json_put(all, "options", options);
     char *text = json_dumps(all, JSON_INDENT(1));
     json_decref(all);
     if (text != NULL) puts(text);

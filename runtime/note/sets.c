@@ -6,6 +6,7 @@
 #include "core/place.h"
 #include "files/folder.h"
 #include "link/link.h"
+#include "observe/json.h"
 #include "observe/report.h"
 
 #include <dirent.h>
@@ -379,20 +380,18 @@ int mx_sets_print(const struct mx_sight *s, const char *base, uint64_t dram_byte
     return err;
 }
 
-static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
-
 static int json_set(const struct mx_sight *s, const struct mx_seen *first, mx_why *why, json_t **out) {
     struct mx_stored *t = s->stored;
     json_t *o = json_object(), *stores = json_array();
     int err = look_at(s, first, mx_newest_rank(s, first), why);
-    put(o, "ranks", json_integer(first->ranks));
-    put(o, "cut", json_integer(first->cut));
-    put(o, "planes", json_integer(first->all_planes));
-    put(o, "step", json_integer(mx_common_step(s, first)));
+    mx_json_put(o, "ranks", json_integer(first->ranks));
+    mx_json_put(o, "cut", json_integer(first->cut));
+    mx_json_put(o, "planes", json_integer(first->all_planes));
+    mx_json_put(o, "step", json_integer(mx_common_step(s, first)));
     if (err == 0) {
-        put(o, "state", json_string(mx_stored_state(t)));
-        put(o, "steps", json_integer(t->note.problem.nt));
-        put(o, "complete", json_boolean(mx_note_complete(&t->note)));
+        mx_json_put(o, "state", json_string(mx_stored_state(t)));
+        mx_json_put(o, "steps", json_integer(t->note.problem.nt));
+        mx_json_put(o, "complete", json_boolean(mx_note_complete(&t->note)));
     }
     for (int32_t k = 0; k < first->ranks && err == 0; k++) {
         const struct mx_seen *e = mx_find_rank(s, first, k);
@@ -400,7 +399,7 @@ static int json_set(const struct mx_sight *s, const struct mx_seen *first, mx_wh
         t->note.time = e->time; /* of a store what it says itself */
         json_array_append_new(stores, mx_stored_json(t));
     }
-    put(o, "stores", stores);
+    mx_json_put(o, "stores", stores);
     if (err < 0) json_decref(o);
     return err < 0 ? err : (*out = o, 0);
 }
@@ -408,9 +407,9 @@ static int json_set(const struct mx_sight *s, const struct mx_seen *first, mx_wh
 int mx_sets_json(const struct mx_sight *s, const char *base, mx_why *why, json_t **out) {
     json_t *all = json_object(), *sets = json_array(), *left = json_array(), *one;
     int err = 0;
-    put(all, "place", json_string(base));
-    put(all, "sets", sets);
-    put(all, "left", left);
+    mx_json_put(all, "place", json_string(base));
+    mx_json_put(all, "sets", sets);
+    mx_json_put(all, "left", left);
     for (int32_t i = 0; i < s->n && err == 0; i++)
         if (counts(s, &s->seen[i]) && (err = json_set(s, &s->seen[i], why, &one)) == 0)
             json_array_append_new(sets, one);

@@ -3,6 +3,7 @@
 
 #include "ask/size.h"
 #include "core/device.h"
+#include "observe/json.h"
 #include "observe/report.h"
 #include "tune/tune.h"
 
@@ -36,16 +37,15 @@ const char *mx_stored_state(const struct mx_stored *s) {
 
 /* ---- for programs */
 
-static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
 static json_t *whole(uint64_t value) { return json_integer((json_int_t)value); }
 
 static json_t *json_extents(const struct mx_store_facts *f) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < f->n_extents; i++) {
         json_t *o = json_object();
-        put(o, "name", json_string(f->extents[i].name));
-        put(o, "offset_bytes", whole(f->extents[i].offset_bytes));
-        put(o, "bytes", whole(f->extents[i].bytes));
+        mx_json_put(o, "name", json_string(f->extents[i].name));
+        mx_json_put(o, "offset_bytes", whole(f->extents[i].offset_bytes));
+        mx_json_put(o, "bytes", whole(f->extents[i].bytes));
         json_array_append_new(list, o);
     }
     return list;
@@ -58,25 +58,25 @@ static void put_fields(json_t *o, const struct mx_note *n) {
         const struct mx_run_field *f = &n->fields.field[i];
         char path[MX_FIELD_PATH + MX_FIELD_INSIDE];
         snprintf(path, sizeof path, "%s%s%s", f->path, f->inside[0] != 0 ? ":" : "", f->inside);
-        put(fields, f->name,
-            f->path[0] != 0   ? json_string(path)
-            : f->init != NULL ? json_string(f->init->name)
-                              : json_null());
+        mx_json_put(fields, f->name,
+                    f->path[0] != 0   ? json_string(path)
+                    : f->init != NULL ? json_string(f->init->name)
+                                      : json_null());
     }
     json_t *in_place = json_array();
     for (int32_t i = 0; i < n->fields.n; i++)
         if (n->fields.field[i].in_place)
             json_array_append_new(in_place, json_string(n->fields.field[i].name));
-    put(o, "kernel_file", json_string(n->kernel));
-    put(o, "fields", fields);
-    put(o, "fields_in_place", in_place);
+    mx_json_put(o, "kernel_file", json_string(n->kernel));
+    mx_json_put(o, "fields", fields);
+    mx_json_put(o, "fields_in_place", in_place);
 }
 
 static json_t *json_snapshots(const struct mx_snapshots_asked *s) {
     json_t *o = json_object();
-    put(o, "every", json_integer(s->every));
-    put(o, "stride", json_integer(s->stride));
-    put(o, "directory", json_string(s->directory));
+    mx_json_put(o, "every", json_integer(s->every));
+    mx_json_put(o, "stride", json_integer(s->stride));
+    mx_json_put(o, "directory", json_string(s->directory));
     return o;
 }
 
@@ -93,15 +93,15 @@ static void add_array(json_t *list, const struct mx_note *n, const char *name, e
     if (extent == NULL) return;
     offset_bytes += (n->problem.h - low) * plane_pitch_bytes;
     json_t *o = json_object();
-    put(o, "name", json_string(name));
-    put(o, "dtype", json_string(mx_dtype_name(dtype)));
-    put(o, "buffer", json_string(extent->name));
-    put(o, "offset_bytes", json_integer((json_int_t)extent->offset_bytes + offset_bytes));
-    put(o, "row_pitch_bytes", json_integer(row_pitch_bytes));
-    put(o, "plane_pitch_bytes", json_integer(plane_pitch_bytes));
-    put(o, "planes", json_integer(n->problem.nz + low + high));
-    put(o, "frame_low", json_integer(low));
-    put(o, "frame_high", json_integer(high));
+    mx_json_put(o, "name", json_string(name));
+    mx_json_put(o, "dtype", json_string(mx_dtype_name(dtype)));
+    mx_json_put(o, "buffer", json_string(extent->name));
+    mx_json_put(o, "offset_bytes", json_integer((json_int_t)extent->offset_bytes + offset_bytes));
+    mx_json_put(o, "row_pitch_bytes", json_integer(row_pitch_bytes));
+    mx_json_put(o, "plane_pitch_bytes", json_integer(plane_pitch_bytes));
+    mx_json_put(o, "planes", json_integer(n->problem.nz + low + high));
+    mx_json_put(o, "frame_low", json_integer(low));
+    mx_json_put(o, "frame_high", json_integer(high));
     json_array_append_new(list, o);
 }
 
@@ -141,59 +141,59 @@ static json_t *json_arrays(const struct mx_stored *s) {
 
 static void put_note(json_t *o, const struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
-    put(o, "problem", mx_json_problem(&n->problem));
-    put(o, "plan", mx_json_plan(&n->plan));
-    put(o, "plan_line", json_string(mx_plan_print(&n->plan, line, sizeof line)));
-    put(o, "step", json_integer(n->time));
-    put(o, "complete", json_boolean(mx_note_complete(n)));
-    put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
-    put(o, "buffer", n->pending ? json_null() : json_string(mx_note_buffers[n->buffer]));
+    mx_json_put(o, "problem", mx_json_problem(&n->problem));
+    mx_json_put(o, "plan", mx_json_plan(&n->plan));
+    mx_json_put(o, "plan_line", json_string(mx_plan_print(&n->plan, line, sizeof line)));
+    mx_json_put(o, "step", json_integer(n->time));
+    mx_json_put(o, "complete", json_boolean(mx_note_complete(n)));
+    mx_json_put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
+    mx_json_put(o, "buffer", n->pending ? json_null() : json_string(mx_note_buffers[n->buffer]));
     if (n->ranks > 0) {
-        put(o, "rank", json_integer(n->rank));
-        put(o, "ranks", json_integer(n->ranks));
-        put(o, "first_plane", json_integer(n->problem.first_plane));
-        put(o, "before_step", json_integer(n->before_time));
+        mx_json_put(o, "rank", json_integer(n->rank));
+        mx_json_put(o, "ranks", json_integer(n->ranks));
+        mx_json_put(o, "first_plane", json_integer(n->problem.first_plane));
+        mx_json_put(o, "before_step", json_integer(n->before_time));
     }
     char run[17];
     snprintf(run, sizeof run, "%016llx", (unsigned long long)n->run);
-    put(o, "run", json_string(run));
-    put(o, "cut", json_integer(n->cut));
-    put(o, "backend", json_string(n->backend));
-    put(o, "host", json_string(n->host));
-    put(o, "started_unix_s", json_integer(n->started_s));
-    put(o, "committed_unix_s", json_integer(n->committed_s));
-    put(o, "commit_every_s", json_real(n->commit_every));
-    put(o, "integrity_unit_bytes", json_integer(n->integrity_unit));
-    put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
-    put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
-    put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
-    if (n->snapshots.every > 0) put(o, "snapshots", json_snapshots(&n->snapshots));
-    if (n->frame[0] != 0) put(o, "made_frame", json_string(n->frame));
-    if (n->problem.system != NULL && n->source[0] != 0) put(o, "source", json_string(n->source));
+    mx_json_put(o, "run", json_string(run));
+    mx_json_put(o, "cut", json_integer(n->cut));
+    mx_json_put(o, "backend", json_string(n->backend));
+    mx_json_put(o, "host", json_string(n->host));
+    mx_json_put(o, "started_unix_s", json_integer(n->started_s));
+    mx_json_put(o, "committed_unix_s", json_integer(n->committed_s));
+    mx_json_put(o, "commit_every_s", json_real(n->commit_every));
+    mx_json_put(o, "integrity_unit_bytes", json_integer(n->integrity_unit));
+    mx_json_put(o, "row_pitch_bytes", json_integer(n->layout.row_pitch_bytes));
+    mx_json_put(o, "plane_pitch_bytes", json_integer(n->layout.plane_pitch_bytes));
+    mx_json_put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    if (n->snapshots.every > 0) mx_json_put(o, "snapshots", json_snapshots(&n->snapshots));
+    if (n->frame[0] != 0) mx_json_put(o, "made_frame", json_string(n->frame));
+    if (n->problem.system != NULL && n->source[0] != 0) mx_json_put(o, "source", json_string(n->source));
     if (n->problem.system != NULL)
         put_fields(o, n);
     else if (n->input[0] != 0)
-        put(o, "input", json_string(n->input));
+        mx_json_put(o, "input", json_string(n->input));
     else if (n->source[0] != 0)
-        put(o, "source", json_string(n->source));
+        mx_json_put(o, "source", json_string(n->source));
     else
-        put(o, "init", json_string(n->init));
+        mx_json_put(o, "init", json_string(n->init));
 }
 
 json_t *mx_stored_json(const struct mx_stored *s) {
     json_t *o = json_object();
-    put(o, "place", json_string(s->facts.place));
-    put(o, "state", json_string(mx_stored_state(s)));
-    put(o, "in_use", json_boolean(s->facts.in_use));
-    put(o, "block_device", json_boolean(s->facts.block_device));
-    put(o, "bytes", whole(s->facts.file_bytes));
-    put(o, "generation", whole(s->facts.generation));
-    put(o, "extents", json_extents(&s->facts));
-    put(o, "step", json_integer(-1));
-    put(o, "complete", json_false());
-    put(o, "why", json_string(s->why.text));
+    mx_json_put(o, "place", json_string(s->facts.place));
+    mx_json_put(o, "state", json_string(mx_stored_state(s)));
+    mx_json_put(o, "in_use", json_boolean(s->facts.in_use));
+    mx_json_put(o, "block_device", json_boolean(s->facts.block_device));
+    mx_json_put(o, "bytes", whole(s->facts.file_bytes));
+    mx_json_put(o, "generation", whole(s->facts.generation));
+    mx_json_put(o, "extents", json_extents(&s->facts));
+    mx_json_put(o, "step", json_integer(-1));
+    mx_json_put(o, "complete", json_false());
+    mx_json_put(o, "why", json_string(s->why.text));
     if (s->have_note) put_note(o, &s->note);
-    if (s->have_note) put(o, "arrays", json_arrays(s));
+    if (s->have_note) mx_json_put(o, "arrays", json_arrays(s));
     return o;
 }
 

@@ -6,6 +6,7 @@
 #include "grid/array.h"
 #include "link/link.h"
 #include "machine/file.h"
+#include "observe/json.h"
 #include "observe/report.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
@@ -18,18 +19,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void put(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
-
 static json_t *backends(void) {
     json_t *list = json_array();
     for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++) {
         mx_why why = {""};
         int err = (*b)->probe != NULL ? (*b)->probe(NULL, &why) : 0;
         json_t *o = json_object();
-        put(o, "name", json_string((*b)->name));
-        put(o, "summary", json_string((*b)->summary));
-        put(o, "works", json_boolean(err == 0));
-        put(o, "why", json_string(why.text));
+        mx_json_put(o, "name", json_string((*b)->name));
+        mx_json_put(o, "summary", json_string((*b)->summary));
+        mx_json_put(o, "works", json_boolean(err == 0));
+        mx_json_put(o, "why", json_string(why.text));
         json_array_append_new(list, o);
     }
     return list;
@@ -42,11 +41,11 @@ static json_t *accelerators(void) {
         char device[128] = "";
         const int err = (*a)->probe(device, &why);
         json_t *o = json_object();
-        put(o, "name", json_string((*a)->name));
-        put(o, "summary", json_string((*a)->summary));
-        put(o, "device", json_string(device));
-        put(o, "works", json_boolean(err == 0));
-        put(o, "why", json_string(why.text));
+        mx_json_put(o, "name", json_string((*a)->name));
+        mx_json_put(o, "summary", json_string((*a)->summary));
+        mx_json_put(o, "device", json_string(device));
+        mx_json_put(o, "works", json_boolean(err == 0));
+        mx_json_put(o, "why", json_string(why.text));
         json_array_append_new(list, o);
     }
     return list;
@@ -58,10 +57,10 @@ static json_t *links(void) {
         mx_why why = {""};
         const int err = (*l)->probe(&why);
         json_t *o = json_object();
-        put(o, "name", json_string((*l)->name));
-        put(o, "summary", json_string((*l)->summary));
-        put(o, "works", json_boolean(err == 0));
-        put(o, "why", json_string(why.text));
+        mx_json_put(o, "name", json_string((*l)->name));
+        mx_json_put(o, "summary", json_string((*l)->summary));
+        mx_json_put(o, "works", json_boolean(err == 0));
+        mx_json_put(o, "why", json_string(why.text));
         json_array_append_new(list, o);
     }
     return list;
@@ -74,11 +73,11 @@ static json_t *stencils(void) {
         json_t *o = json_object(), *coef = json_array();
         mx_stencil_kernel(s, MX_F64, &isa);
         for (int i = 0; i < s->n_coef; i++) json_array_append_new(coef, json_real(s->coef[i]));
-        put(o, "name", json_string(s->name));
-        put(o, "points", json_integer(s->points));
-        put(o, "h", json_integer(s->h));
-        put(o, "coef", coef);
-        put(o, "kernel", json_string(isa));
+        mx_json_put(o, "name", json_string(s->name));
+        mx_json_put(o, "points", json_integer(s->points));
+        mx_json_put(o, "h", json_integer(s->h));
+        mx_json_put(o, "coef", coef);
+        mx_json_put(o, "kernel", json_string(isa));
         json_array_append_new(list, o);
     }
     return list;
@@ -88,10 +87,10 @@ static json_t *algorithms(void) {
     json_t *list = json_array();
     for (const struct mx_algorithm *const *a = mx_algorithms; *a != NULL; a++) {
         json_t *o = json_object();
-        put(o, "name", json_string((*a)->name));
-        put(o, "aliases", json_string((*a)->aliases));
-        put(o, "summary", json_string((*a)->summary));
-        put(o, "resumable", json_boolean((*a)->resumable));
+        mx_json_put(o, "name", json_string((*a)->name));
+        mx_json_put(o, "aliases", json_string((*a)->aliases));
+        mx_json_put(o, "summary", json_string((*a)->summary));
+        mx_json_put(o, "resumable", json_boolean((*a)->resumable));
         json_array_append_new(list, o);
     }
     return list;
@@ -102,9 +101,9 @@ static json_t *formats(void) {
     json_t *list = json_array();
     for (const struct mx_array_format *f = mx_array_formats; f->name != NULL; f++) {
         json_t *o = json_object();
-        put(o, "name", json_string(f->name));
-        put(o, "summary", json_string(f->summary));
-        put(o, "built", json_boolean(f->built));
+        mx_json_put(o, "name", json_string(f->name));
+        mx_json_put(o, "summary", json_string(f->summary));
+        mx_json_put(o, "built", json_boolean(f->built));
         json_array_append_new(list, o);
     }
     return list;
@@ -123,14 +122,14 @@ static int device(const char *path, mx_why *why, json_t **out) {
     close(fd);
     if (err < 0) return err;
     json_t *o = json_object();
-    put(o, "path", json_string(path));
-    put(o, "block_device", json_boolean(s.block_device));
-    put(o, "filesystem", json_string(s.filesystem));
-    put(o, "bytes", json_integer((json_int_t)s.bytes));
-    put(o, "logical_block_bytes", json_integer(s.logical_block_bytes));
-    put(o, "direct_offset_align_bytes", json_integer(s.direct_offset_align_bytes));
-    put(o, "direct_memory_align_bytes", json_integer(s.direct_memory_align_bytes));
-    put(o, "is_memory", json_boolean(s.is_memory));
+    mx_json_put(o, "path", json_string(path));
+    mx_json_put(o, "block_device", json_boolean(s.block_device));
+    mx_json_put(o, "filesystem", json_string(s.filesystem));
+    mx_json_put(o, "bytes", json_integer((json_int_t)s.bytes));
+    mx_json_put(o, "logical_block_bytes", json_integer(s.logical_block_bytes));
+    mx_json_put(o, "direct_offset_align_bytes", json_integer(s.direct_offset_align_bytes));
+    mx_json_put(o, "direct_memory_align_bytes", json_integer(s.direct_memory_align_bytes));
+    mx_json_put(o, "is_memory", json_boolean(s.is_memory));
     *out = o;
     return 0;
 }
@@ -144,17 +143,17 @@ int mx_info_json(const struct mx_machine *m, const char *path, uint64_t dram_byt
     const int err = path != NULL ? device(path, why, &place) : 0;
     if (err < 0) return err;
     json_t *all = json_object();
-    put(all, "memext", json_string(MX_VERSION));
-    put(all, "machine", mx_json_machine(m));
-    put(all, "dram_limit_bytes", json_integer((json_int_t)limit));
-    put(all, "reserve_bytes", json_integer((json_int_t)reserve));
-    put(all, "backends", backends());
-    put(all, "accelerators", accelerators());
-    put(all, "links", links());
-    put(all, "algorithms", algorithms());
-    put(all, "stencils", stencils());
-    put(all, "formats", formats());
-    if (place != NULL) put(all, "device", place);
+    mx_json_put(all, "memext", json_string(MX_VERSION));
+    mx_json_put(all, "machine", mx_json_machine(m));
+    mx_json_put(all, "dram_limit_bytes", json_integer((json_int_t)limit));
+    mx_json_put(all, "reserve_bytes", json_integer((json_int_t)reserve));
+    mx_json_put(all, "backends", backends());
+    mx_json_put(all, "accelerators", accelerators());
+    mx_json_put(all, "links", links());
+    mx_json_put(all, "algorithms", algorithms());
+    mx_json_put(all, "stencils", stencils());
+    mx_json_put(all, "formats", formats());
+    if (place != NULL) mx_json_put(all, "device", place);
     return *out = all, 0;
 }
 

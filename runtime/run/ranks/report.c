@@ -2,49 +2,44 @@
 /* report.c - one report of all ranks. */
 #include "run/ranks/ranks.h"
 
+#include "observe/json.h"
 #include "run/state.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 
-static void put_whole(json_t *o, const char *key, int64_t value) {
-    json_object_set_new(o, key, json_integer(value));
-}
-static void put_real(json_t *o, const char *key, double value) {
-    json_object_set_new(o, key, json_real(value));
-}
-
 static json_t *summary(const struct mx_run *r) {
     const struct mx_report *p = &r->report;
     json_t *o = json_object();
-    put_whole(o, "rank", r->ranks.rank);
-    put_whole(o, "first_plane", r->o.problem.first_plane);
-    put_whole(o, "planes", r->o.problem.nz);
-    put_real(o, "seconds", p->seconds);
-    put_real(o, "init_seconds", p->init_seconds);
-    put_real(o, "update_s", p->update_s);
-    put_real(o, "wait_s", p->wait_s);
-    put_whole(o, "updates", p->updates);
-    put_whole(o, "read_bytes", (int64_t)p->counters.read_bytes);
-    put_whole(o, "write_bytes", (int64_t)p->counters.write_bytes);
-    put_whole(o, "predicted_read_bytes", p->predicted_read_bytes);
-    put_whole(o, "predicted_write_bytes", p->predicted_write_bytes);
-    put_whole(o, "sent_bytes", (int64_t)r->ranks.sent_bytes);
-    put_whole(o, "received_bytes", (int64_t)r->ranks.received_bytes);
-    put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
-    put_whole(o, "snapshot_bytes", p->snapshots.bytes);
-    put_whole(o, "predicted_snapshot_bytes", p->snapshots.predicted_bytes);
-    put_whole(o, "block_bytes", (int64_t)p->block_bytes);
+    mx_json_put_whole(o, "rank", r->ranks.rank);
+    mx_json_put_whole(o, "first_plane", r->o.problem.first_plane);
+    mx_json_put_whole(o, "planes", r->o.problem.nz);
+    mx_json_put_real(o, "seconds", p->seconds);
+    mx_json_put_real(o, "init_seconds", p->init_seconds);
+    mx_json_put_real(o, "update_s", p->update_s);
+    mx_json_put_real(o, "wait_s", p->wait_s);
+    mx_json_put_whole(o, "updates", p->updates);
+    mx_json_put_whole(o, "read_bytes", (int64_t)p->counters.read_bytes);
+    mx_json_put_whole(o, "write_bytes", (int64_t)p->counters.write_bytes);
+    mx_json_put_whole(o, "predicted_read_bytes", p->predicted_read_bytes);
+    mx_json_put_whole(o, "predicted_write_bytes", p->predicted_write_bytes);
+    mx_json_put_whole(o, "sent_bytes", (int64_t)r->ranks.sent_bytes);
+    mx_json_put_whole(o, "received_bytes", (int64_t)r->ranks.received_bytes);
+    mx_json_put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    mx_json_put_whole(o, "snapshot_bytes", p->snapshots.bytes);
+    mx_json_put_whole(o, "predicted_snapshot_bytes", p->snapshots.predicted_bytes);
+    mx_json_put_whole(o, "block_bytes", (int64_t)p->block_bytes);
     if (p->accel.name[0] != 0) {
         json_object_set_new(o, "device", json_string(p->accel.device));
-        if (p->accel.number >= 0) put_whole(o, "device_number", p->accel.number);
-        put_whole(o, "ranks_on_device", p->accel.sharers);
-        put_whole(o, "host_to_device_bytes", (int64_t)p->accel.put_bytes);
-        put_whole(o, "device_to_host_bytes", (int64_t)p->accel.get_bytes);
-        put_whole(o, "predicted_host_to_device_bytes", p->predicted_read_bytes + p->accel.more_put_bytes);
-        put_whole(o, "predicted_device_to_host_bytes", p->predicted_write_bytes);
+        if (p->accel.number >= 0) mx_json_put_whole(o, "device_number", p->accel.number);
+        mx_json_put_whole(o, "ranks_on_device", p->accel.sharers);
+        mx_json_put_whole(o, "host_to_device_bytes", (int64_t)p->accel.put_bytes);
+        mx_json_put_whole(o, "device_to_host_bytes", (int64_t)p->accel.get_bytes);
+        mx_json_put_whole(o, "predicted_host_to_device_bytes",
+                          p->predicted_read_bytes + p->accel.more_put_bytes);
+        mx_json_put_whole(o, "predicted_device_to_host_bytes", p->predicted_write_bytes);
     }
-    put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
+    mx_json_put_whole(o, "peak_rss_bytes", (int64_t)mx_usage_peak_rss_bytes());
     return o;
 }
 
@@ -74,23 +69,23 @@ static json_t *spread(json_t *each, const char *key, double *value) {
         value[i] = json_number_value(json_object_get(json_array_get(each, i), key));
     qsort(value, n, sizeof *value, compare);
     json_t *o = json_object();
-    put_real(o, "min", value[0]);
-    put_real(o, "median", (value[(n - 1) / 2] + value[n / 2]) / 2);
-    put_real(o, "max", value[n - 1]);
+    mx_json_put_real(o, "min", value[0]);
+    mx_json_put_real(o, "median", (value[(n - 1) / 2] + value[n / 2]) / 2);
+    mx_json_put_real(o, "max", value[n - 1]);
     return o;
 }
 
 static void put_link(const struct mx_run *r, json_t *o) {
     const struct mx_tune_link *l = &r->request.link;
     const bool known = l->bytes_per_s > 0;
-    put_real(o, "link_bytes_per_s", known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S);
-    put_real(o, "link_latency_s", known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S);
+    mx_json_put_real(o, "link_bytes_per_s", known ? l->bytes_per_s : MX_DEFAULT_LINK_BYTES_PER_S);
+    mx_json_put_real(o, "link_latency_s", known ? l->latency_s : MX_DEFAULT_LINK_LATENCY_S);
     json_object_set_new(o, "link_source",
                         json_string(r->ranks.link_measured      ? "measured"
                                     : r->o.link_bytes_per_s > 0 ? "given"
                                                                 : "default"));
-    put_real(o, "predicted_link_s", r->tuned.seconds.link_s);
-    put_real(o, "predicted_lag_s", r->tuned.seconds.lag_s);
+    mx_json_put_real(o, "predicted_link_s", r->tuned.seconds.link_s);
+    mx_json_put_real(o, "predicted_lag_s", r->tuned.seconds.lag_s);
 }
 
 void mx_run_add_ranks(const struct mx_run *r, void *object) {
@@ -99,9 +94,9 @@ void mx_run_add_ranks(const struct mx_run *r, void *object) {
     const struct mx_run_ranks *q = &r->ranks;
     if (q->ranks < 2) return;
     json_t *o = json_object(), *each = json_array(), *over = json_object();
-    put_whole(o, "ranks", q->ranks);
+    mx_json_put_whole(o, "ranks", q->ranks);
     json_object_set_new(o, "link", json_string(q->link_name));
-    put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    mx_json_put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
     put_link(r, o);
     for (int i = 0; i < q->ranks && q->reports != NULL; i++)
         json_array_append_new(each, json_loads(q->reports[i], 0, NULL));
