@@ -4,7 +4,8 @@
 
     tests/link_circles.py [--build build/release] [FOLDER...]
 
-Where folders of runtime/ are named, circles that touch none of them are left out. Ends with 1 where it prints a circle.
+Prints the calls of runtime/run that go upward, too: each of its rooms calls what stands below it in ROOMS.
+Where folders of runtime/ are named, circles that touch none of them are left out. Ends with 1 where it prints anything.
 """
 import argparse
 import collections
@@ -13,6 +14,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Of runtime/run, from the bottom up; what is in none of them stands above all.
+ROOMS = ["runtime/run/watch.c", "runtime/run/ranks/", "runtime/run/parts/", "runtime/run/work/", "runtime/run/open/"]
 
 
 def symbols(objects):
@@ -80,6 +83,16 @@ def production(build):
     return objects
 
 
+def storey(source):
+    return next((i for i, room in enumerate(ROOMS) if source.startswith(room)), len(ROOMS))
+
+
+def upward(graph, objects):
+    """(caller, called) in runtime/run, where the called one stands above."""
+    inside = {o: s for o, s in objects.items() if s.startswith("runtime/run/")}
+    return sorted((inside[o], inside[to]) for o in inside for to in graph[o] if to in inside and storey(inside[to]) > storey(inside[o]))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
@@ -89,13 +102,17 @@ def main():
     if not objects:
         sys.exit(f"{o.build} has no objects: build first")
     shown = 0
-    for part in circles(calls(symbols(list(objects)))):
+    graph = calls(symbols(list(objects)))
+    for caller, called in upward(graph, objects):
+        print(f"{caller} calls {called}, which stands above it")
+        shown += 1
+    for part in circles(graph):
         names = [objects[x] for x in part]
         if not o.folders or any(pathlib.PurePath(n).parts[1] in o.folders for n in names):
             print(f"{len(names)} files: " + " ".join(names))
             shown += 1
     by = collections.Counter(pathlib.PurePath(s).parts[1] for s in objects.values())
-    print(f"{shown} circles among {sum(by.values())} files", file=sys.stderr)
+    print(f"{shown} circles and calls upward among {sum(by.values())} files", file=sys.stderr)
     return 1 if shown else 0
 
 
