@@ -11,7 +11,7 @@ import subprocess
 import numpy as np
 import pairs
 import pytest
-from conftest import LONG
+from conftest import LONG, wait_until
 from package import cache, environment, mx, need  # noqa: F401 - fixtures
 from test_replace import N, files  # noqa: F401
 
@@ -342,7 +342,7 @@ def test_a_run_removes_and_shows_its_own_state_alone(mx, quick_place):
     a.close()
 
 
-def test_of_two_runs_the_second_waits_and_the_first_leaves_it(mx, environment, quick_place, tmp_path):
+def test_of_two_runs_the_second_waits_and_the_first_leaves_it(mx, memext, environment, quick_place, tmp_path):
     """close() while another process works on the store: it stays, and nothing is raised."""
     program = tmp_path / "program.py"
     program.write_text("import sys, numpy as np, memext as mx\nrun = mx.Run(u='random', shape=(6, 7, 8), device=sys.argv[1], dram='64MiB', keep=True)\n"
@@ -350,6 +350,12 @@ def test_of_two_runs_the_second_waits_and_the_first_leaves_it(mx, environment, q
     a = mx.Run(u="random", shape=(6, 7, 8), device=quick_place, dram="64MiB").advance(2)
     process = subprocess.Popen([str(environment), str(program), str(quick_place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "at work\n"
+
+    def in_use():
+        return json.loads(memext("info", quick_place, "--json", "-").stdout)["store"]["in_use"]
+
+    # It tells of its progress from the beginning, and may not have opened the store yet. It ends when it is told to.
+    assert wait_until(in_use, "the second run has the store", process)
     a.close()
     process.communicate("\n" * 100, timeout=900)
     assert process.returncode == 0 and mx.open(quick_place).step == 4
