@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,14 +279,22 @@ static int touch_nothing(void *context, struct mx_isolated *report) {
     (void)report;
     return *(volatile char *)context;
 }
+/* As a child does that was forked while another thread had a lock: but for the last time that it is tried. */
+static int sleep_at_first(void *context, struct mx_isolated *report) {
+    atomic_int *tries = context;
+    strcpy(report->stage, " while it sleeps");
+    if (atomic_fetch_add(tries, 1) < 2 || atomic_load(tries) > 3)
+        for (;;) pause();
+    return -ENOANO;
+}
 static int answer(void *context, struct mx_isolated *report) {
     ++*(int *)context;
     strcpy(report->why.text, "the answer");
     return -ENOANO;
 }
 
-/* A child that never ends, one that crashes, one that answers: a sentence each, and the parent's memory is
- * its own. */
+/* A child that never ends, one that crashes, one that sleeps, one that answers: a sentence each, and the
+ * parent's memory is its own. */
 Test(kernel, children_end_in_sentences) {
     mx_why why = {0};
     int count = 0;
@@ -295,6 +304,12 @@ Test(kernel, children_end_in_sentences) {
     cr_assert(nowhere != MAP_FAILED);
     cr_assert(mx_isolate(touch_nothing, nowhere, "the thing", 10, &why) == -EINVAL);
     cr_assert(strstr(why.text, "the thing crashes with SIGSEGV") != NULL, "%s", why.text);
+    atomic_int *tries = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(tries != MAP_FAILED);
+    cr_assert(mx_isolate(sleep_at_first, tries, "the thing", 10, &why) == -ENOANO && *tries == 3);
+    cr_assert(mx_isolate(sleep_at_first, tries, "the thing", 10, &why) == -EINVAL && *tries == 6);
+    cr_assert(strcmp(why.text, "the thing waits for something instead of computing while it sleeps") == 0,
+              "%s", why.text);
     cr_assert(mx_isolate(answer, &count, "the thing", 10, &why) == -ENOANO && count == 0);
     cr_assert(strcmp(why.text, "the answer") == 0);
 }
