@@ -2,7 +2,7 @@
 /* replay.c - the tiled engine's own scheduler in virtual time: what it would do on more cores than are here.
  *
  * The calls are those of a schedule (stream, or one call for a grid in DRAM), the engine is
- * runtime/engine/tiled.c with runtime/engine/flow.c: lines, tiles, spans, what waits for what and who takes
+ * runtime/engine/tiled*.c with runtime/engine/flow.c: lines, tiles, spans, what waits for what and who takes
  * what are theirs. Replaced (ld --wrap) are the threads of runtime/engine/team.c, each of which is a context
  * of this one thread here, and the kernels, which compute nothing: a tile takes the time that this program
  * reckons. The first tile to end in virtual time goes on first. Nothing depends on the machine it runs on.

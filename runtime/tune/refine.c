@@ -289,7 +289,7 @@ int mx_refine_tiled(const struct mx_problem *problem, const struct mx_machine *m
     uint64_t most = default_memory_bytes;
     if (most < 2 * machine->l3_bytes) most = 2 * machine->l3_bytes;
     if (memory_bytes == 0 || memory_bytes > most) memory_bytes = most;
-    if (problem->system != NULL) { /* tiles in two arrays, by the rules of tiled.c */
+    if (problem->system != NULL) { /* tiles in two arrays, by the rules of engine/tiled_sizes.c */
         rates->refined = refined;
         return 0;
     }
