@@ -63,11 +63,11 @@ struct mx_options {
     bool exhaustive, calibrate, explain;
     /* run: what is left behind */
     bool overwrite, integrity;
-    double commit_every; /* seconds; if given */
-    const char *place;   /* info, export: the word without an option */
-    const char *topic;   /* of --help: a group or "all"; NULL = the first page */
-    const char *write_job;
-    struct { /* memext wavefront */
+    double commit_every;         /* seconds; if given */
+    const char *place;           /* info, export: the word without an option */
+    const char *topic;           /* of --help: a group or "all"; NULL = the first page */
+    const char *write_job, *job; /* job: the file that they were read from; NULL = none */
+    struct {                     /* memext wavefront */
         int64_t rows, cols, iterations, mb, nb, waves, ahead;
         const char *layout;
         bool unchained, sequential;

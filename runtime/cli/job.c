@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/job.h"
-#include "machine/file.h"
+
+#include "ask/words.h"
 #include "files/output.h"
+#include "files/raw.h"
+#include "machine/file.h"
 
 #include <memext/backend.h>
 
@@ -45,8 +48,42 @@ int mx_job_options(int argc, char **argv, mx_why *why, struct mx_asked *asked, s
         memset(out, 0, sizeof *out);
         err = read_job(asked->plain[0], why, asked);
         if (err == 0) err = mx_asked_take(asked, out, why);
+        out->job = asked->plain[0];
     }
     return err == 0 ? mx_options_complete(MX_CMD_RUN, out, why) : err;
+}
+
+/* Is the file that is to be written one that the run would read? */
+static int check_read(const struct mx_options *o, const char *option, const char *path, mx_why *why) {
+    char file[PATH_MAX], behind[MX_RAW_TEXT];
+    if (path == NULL) return 0;
+    mx_raw_split(path, file, behind);
+    const struct mx_file_word words[] = {{option, file, MX_FILE_READ},
+                                         {"--write-job", o->write_job, MX_FILE_WRITTEN}};
+    return mx_output_check_names(words, 2, why);
+}
+
+static int check_words(const struct mx_options *o, const char *option, const struct mx_words *words,
+                       mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < words->n && err == 0; i++) {
+        const char *rest = mx_field_word(words->word[i], NULL);
+        err = check_read(o, option, rest != NULL ? rest : words->word[i], why);
+    }
+    return err;
+}
+
+static int check_inputs(const struct mx_options *o, mx_why *why) {
+    const struct mx_file_word place[] = {{"-d", o->path, MX_FILE_PLACE},
+                                         {"--write-job", o->write_job, MX_FILE_WRITTEN}};
+    int err = mx_output_check_names(place, 2, why);
+    if (err == 0) err = check_read(o, "--kernel", o->kernel, why);
+    if (err == 0) err = check_read(o, "--plan", o->plan, why);
+    if (err == 0) err = check_read(o, "--sources", o->sources, why);
+    if (err == 0) err = check_read(o, "--probes", o->probes, why);
+    if (err == 0) err = check_read(o, "--input", o->input, why);
+    if (err == 0) err = check_words(o, "--input", &o->inputs, why);
+    return err < 0 ? err : check_words(o, "--field", &o->fields, why);
 }
 
 int mx_job_write(const struct mx_asked *asked, const struct mx_options *o, mx_why *why) {
@@ -57,6 +94,7 @@ int mx_job_write(const struct mx_asked *asked, const struct mx_options *o, mx_wh
     char *text = json_dumps(job, JSON_INDENT(2));
     json_decref(job);
     int err = text == NULL ? mx_fail(why, -ENOMEM, "no memory for the job") : 0;
+    if (err == 0 && !standard) err = check_inputs(o, why);
     if (err == 0 && !standard) err = mx_output_open(o->write_job, "the job", flags, why, &output);
     if (err == 0) err = mx_output_report(standard ? NULL : &output, text, why);
     free(text);

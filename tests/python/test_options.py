@@ -223,6 +223,32 @@ def test_a_job_is_the_command_line(memext, place, tmp_path):
     memext.refused("run", job, "--write-job", job, naming=["job.json", "there already"])
 
 
+@pytest.mark.parametrize("option", ["--json", "--output", "--timeline", "--trace", "--probes-out"])
+def test_a_job_is_an_input(memext, tmp_path, option):
+    """No output of the run takes its place."""
+    job, probes = tmp_path / "job.npy", tmp_path / "probes"
+    probes.write_text("u 1 1 1\n")
+    memext("run", *SMALL, "--backend", "dram", "--probes", probes, "--probes-out", tmp_path / "traces.npy", "--write-job", job)
+    before = job.read_bytes()
+    memext.refused("run", job, option, job, "--overwrite", naming=["file of the job"])
+    assert job.read_bytes() == before
+
+
+def test_a_job_replaces_no_input(memext, place, tmp_path):
+    """--write-job with --overwrite: neither what the run reads nor a store."""
+    memext.run(*SMALL, "-d", place, "--keep")
+    grid, kernel = tmp_path / "u.npy", tmp_path / "kernel.c"
+    memext("export", place, "-o", grid)
+    kernel.write_text((ROOT / "systems" / "diffusion.c").read_text())
+    line = ["--kernel", kernel, "--input", f"u={grid}", "--init", "k=random", "-t", 1, "-d", place]
+    for path in grid, kernel, place / "memext.store":
+        before = path.read_bytes()
+        assert memext("run", *line, "--write-job", path, "--overwrite").returncode == 2 and path.read_bytes() == before
+    before = (place / "memext.store").read_bytes()
+    assert memext("run", *SMALL, "-d", tmp_path, "--write-job", place / "memext.store", "--overwrite").returncode == 2
+    assert (place / "memext.store").read_bytes() == before
+
+
 def test_ways_to_write_a_job(memext, tmp_path):
     """Numbers, texts, lists and objects say the same; false is as if it were not there."""
     ways = [{"size": [14, 12, 10], "steps": 3, "coef": [0.3, 0.1], "side": {"x": "periodic", "z": "fixed,mirror"}, "dram": 1 << 25, "backend": "dram", "verify": False},

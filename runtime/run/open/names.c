@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_NAMES = 13 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
+enum { MOST_NAMES = 14 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
@@ -44,6 +44,7 @@ int mx_run_check_names(struct mx_run *r) {
     if (s == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the names of files");
     s->n = s->n_text = 0;
     add_name(s, "--input", o->input, MX_FILE_READ);
+    add_name(s, "the job", o->job, MX_FILE_READ);
     add_name(s, "--plan", o->plan, MX_FILE_READ);
     add_name(s, "--kernel", o->kernel, MX_FILE_READ);
     if (system) add_words(s, "--input", &o->inputs, true, MX_FILE_READ);
