@@ -77,6 +77,13 @@ OPTIONS = {
     "mixed_bw": ("BYTES/S", "Bandwidth to plan with where the device reads and writes at once. Default: measured or assumed; in turns where only read_bw or write_bw is given."),
     "rate": ("UPDATES/S", "Speed of the computation to plan with. Default: measured or assumed."),
     "calibrate": ("True", "Measures bandwidth and update rate again, in about 7 seconds."),
+    "cores": ("N", "Cores of the machine to plan for. Default: this machine's."),
+    "sockets": ("N", "Sockets of the machine to plan for. Default: this machine's."),
+    "l2": ("SIZE", "L2 cache of a core to plan for. Default: this machine's."),
+    "l3": ("SIZE", "L3 cache of a socket to plan for. Default: this machine's."),
+    "topology": ("XML", "Plans for the machine that an XML file of hwloc describes."),
+    "align": ("SIZE", "Alignment of rows on the device to plan for. Default: the place's, or that of a cell without a place."),
+    "capacity": ("SIZE", "Size of the device to plan for. Default: the place's, or no limit."),
 }
 
 

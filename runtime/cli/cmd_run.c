@@ -182,10 +182,8 @@ static void name_rank(struct command *c) {
 }
 
 static int run(struct command *c, const struct mx_options *options, int err, const mx_why *why) {
-    if (mx_run_make(options, &c->run) < 0) return MX_EXIT_REFUSED;
+    if (mx_run_make(options, say, c, &c->run) < 0) return MX_EXIT_REFUSED;
     c->run->why = *why;
-    c->run->remark = say;
-    c->run->context = c;
     c->run->late = mx_signals_late;
     if (options->calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
     mx_signals_stop(c->run);

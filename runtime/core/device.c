@@ -19,10 +19,7 @@ static int open_place(mx_device *d, mx_why *why) {
     }
     int err = mx_place_find(&d->options, why, &d->found);
     if (err != 0) return err;
-    if (d->found.storage.is_memory && d->inner->face == MX_FACE_TRANSFER)
-        return mx_fail(why, -ENOTSUP,
-                       "%.300s is on %s, which is memory and no storage; name a directory on a disk",
-                       d->found.path, d->found.storage.filesystem);
+    if ((err = mx_device_check_storage(d->inner, &d->found.storage, d->found.path, why)) != 0) return err;
     if (d->found.storage.is_memory)
         mx_note_add(d->facts.note, sizeof d->facts.note, "%s is memory, not storage",
                     d->found.storage.filesystem);

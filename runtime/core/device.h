@@ -34,9 +34,9 @@ struct mx_device {
  * and what was there before given up, by mx_device_take. Until then Buffers are made and opened as ever, and
  * nothing may be written to them; a device that is closed before leaves the place as it was. */
 int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why, mx_device **out);
-/* Would there be room for options->expect_bytes in a new store? For who only asks: opens and makes nothing.
- * -ENOSPC as mx_device_open; 0 as well where nothing can be found out. */
-int mx_device_check_room(const struct mx_device_options *options, mx_why *why);
+/* Could a new store of options->expect_bytes be made? For who only asks: nothing is opened for writing,
+ * locked or made. Errors as mx_device_open's. */
+int mx_device_ask(const struct mx_device_options *options, mx_why *why);
 /* 0, also where there is nothing to wait for. Errors as mx_device_open's. */
 int mx_device_take(mx_device *device, mx_why *why);
 /* Of the newest superblock. */
@@ -82,6 +82,9 @@ int mx_device_memory(mx_device *device, mx_why *why);
 uint64_t mx_device_end(const mx_device *device);
 /* -ENOSPC where there is no room for what a new store expects. */
 int mx_device_check_space(mx_device *device, mx_why *why);
+/* -ENOTSUP where a place is no storage and the backend transfers. */
+int mx_device_check_storage(const struct mx_backend *backend, const struct mx_storage *storage,
+                            const char *path, mx_why *why);
 /* Space left for Buffers. Lock held. */
 uint64_t mx_device_room(const mx_device *device);
 

@@ -81,18 +81,25 @@ int mx_device_check_space(mx_device *d, mx_why *why) {
     return refuse_for_space(d->inner, d->found.path, need, room, why);
 }
 
-int mx_device_check_room(const struct mx_device_options *options, mx_why *why) {
+int mx_device_check_storage(const struct mx_backend *backend, const struct mx_storage *s, const char *path,
+                            mx_why *why) {
+    if (!s->is_memory || backend->face != MX_FACE_TRANSFER) return 0;
+    return mx_fail(why, -ENOTSUP,
+                   "%.300s is on %s, which is memory and no storage; name a directory on a disk", path,
+                   s->filesystem);
+}
+
+int mx_device_ask(const struct mx_device_options *options, mx_why *why) {
     const struct mx_backend *b = mx_backend_find(options->backend);
+    struct mx_storage s = {.bytes = 0};
     char path[4096] = "";
-    bool directory;
-    struct stat st;
     uint64_t room = 0;
     if (b == NULL) return 0;
-    int err = b->anonymous ? memory_room(b, NULL, &room)
-                           : mx_place_name(options->path, NULL, path, &directory, &st);
-    if (err == 0 && !b->anonymous) err = mx_place_room(path, &st, &room);
-    if (err < 0) return 0;
-    return refuse_for_space(b, path, options->expect_bytes, room, why);
+    int err = b->probe != NULL ? b->probe(NULL, why) : 0;
+    if (err == 0)
+        err = b->anonymous ? memory_room(b, why, &room) : mx_place_ask(options, why, path, &s, &room);
+    if (err == 0) err = mx_device_check_storage(b, &s, path, why);
+    return err < 0 ? err : refuse_for_space(b, path, options->expect_bytes, room, why);
 }
 
 void mx_device_facts(const mx_device *device, struct mx_device_facts *out) {

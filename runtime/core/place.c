@@ -30,7 +30,7 @@ static int open_named(struct mx_found *f, bool may_create) {
     return fd;
 }
 
-static int check_file(struct mx_found *f, const struct stat *st, bool force, mx_why *why) {
+int mx_place_check_file(struct mx_found *f, const struct stat *st, bool force, mx_why *why) {
     if (f->place.options->read_only) return 0;
     if (st->st_nlink > 1)
         return mx_fail(why, -EMLINK,
@@ -70,7 +70,7 @@ static int try_file(struct mx_found *f, const struct mx_device_options *options,
     /* Only now that it is locked nobody else changes it. */
     err = fstat(fd, &st) == 0 ? mx_place_wait(f->path, fd, options->read_only, why) : -errno;
     f->place.bytes = (uint64_t)st.st_size;
-    if (err == 0) err = check_file(f, &st, options->force, why);
+    if (err == 0) err = mx_place_check_file(f, &st, options->force, why);
     return err != 0 ? err : 1;
 }
 
@@ -96,13 +96,18 @@ static bool read_only_device(dev_t device) {
     return flag != 0;
 }
 
+int mx_place_check_device(const struct mx_found *f, dev_t device, mx_why *why) {
+    int err = mx_check_unused("", device, f->path, why);
+    if (err == 0 && !f->place.options->read_only && read_only_device(device))
+        err = mx_fail(why, -EROFS, "%.400s is a read-only device; name another place", f->path);
+    return err;
+}
+
 /* O_EXCL: refused while the kernel holds the device or a partition of it, and keeps others from mounting it.
  */
 static int open_device(struct mx_found *f, dev_t device, mx_why *why) {
-    int err = mx_check_unused("", device, f->path, why);
+    int err = mx_place_check_device(f, device, why);
     if (err != 0) return err;
-    if (!f->place.options->read_only && read_only_device(device))
-        return mx_fail(why, -EROFS, "%.400s is a read-only device; name another place", f->path);
     int fd =
         mx_retry(mx_sys->open(f->path, mx_place_access(f->place.options) | O_CLOEXEC | O_EXCL | O_NOCTTY, 0));
     if (fd < 0) return mx_place_explain(f->path, -fd, why);
@@ -188,8 +193,7 @@ static uint64_t blocks_bytes(const struct mx_found *found) {
     return fstat(found->place.fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
-/* What a file holds already, behind its first used_bytes, and what its file system or the device has. */
-static uint64_t room_in(const struct mx_storage *s, uint64_t held_bytes, uint64_t used_bytes) {
+uint64_t mx_place_room_in(const struct mx_storage *s, uint64_t held_bytes, uint64_t used_bytes) {
     const uint64_t held = s->block_device ? 0 : held_bytes;
     const uint64_t bytes = s->bytes + (held > used_bytes ? held - used_bytes : 0);
     return bytes > MX_DATA_OFFSET_BYTES ? bytes - MX_DATA_OFFSET_BYTES : 0;
@@ -198,24 +202,7 @@ static uint64_t room_in(const struct mx_storage *s, uint64_t held_bytes, uint64_
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes) {
     struct mx_storage now = found->storage;
     mx_storage_facts(found->place.fd, NULL, &now);
-    return room_in(&now, blocks_bytes(found), used_bytes);
-}
-
-int mx_place_room(const char *path, const struct stat *st, uint64_t *bytes) {
-    char name[4096];
-    struct mx_storage s;
-    snprintf(name, sizeof name, "%s", path);
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 && errno == ENOENT) { /* the directory that it would be in */
-        char *slash = strrchr(name, '/');
-        if (slash != NULL) slash[slash == name] = 0;
-        fd = open(slash != NULL ? name : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    }
-    if (fd < 0) return -errno;
-    const int err = mx_storage_facts(fd, NULL, &s);
-    close(fd);
-    if (err < 0) return err;
-    return *bytes = room_in(&s, (uint64_t)st->st_blocks * 512, 0), 0;
+    return mx_place_room_in(&now, blocks_bytes(found), used_bytes);
 }
 
 void mx_place_trim(struct mx_found *found, uint64_t used_bytes) {

@@ -47,9 +47,10 @@ int mx_place_take_file(int fd, const struct mx_device_options *options, mx_why *
 /* Space for Buffers: of the device, or, behind the first used_bytes of a file, what the file has already and
  * what is free in the file system. */
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes);
-/* The same of a place that a new store would be made in, whose path is given as mx_place_name has it; nothing
- * is made, and an error is that there is nothing to look at. */
-int mx_place_room(const char *path, const struct stat *st, uint64_t *bytes);
+/* Could a new store be made at options->path? Nothing is opened for writing, locked or made. Errors as
+ * mx_place_find's; path: that of the store; *storage: what it would be on; *room: space for Buffers there. */
+int mx_place_ask(const struct mx_device_options *options, mx_why *why, char path[4096],
+                 struct mx_storage *storage, uint64_t *room);
 /* Makes a new store: whatever was there is lost from here on. The file of a former store keeps its blocks:
  * writing them again is faster than the first write into new ones. File and name are durable afterwards. */
 int mx_place_take(struct mx_found *found, mx_why *why);

@@ -21,6 +21,16 @@ int mx_place_lock(const char *path, int fd, bool read_only, bool no_lock, mx_why
 /* For the requests of a memext that has ended. -EBUSY if they do not end. */
 int mx_place_wait(const char *path, int fd, bool read_only, mx_why *why);
 
+/* ---- place.c */
+
+/* May this file, this device be written to? */
+int mx_place_check_file(struct mx_found *found, const struct stat *st, bool force, mx_why *why);
+int mx_place_check_device(const struct mx_found *found, dev_t device, mx_why *why);
+/* What a file holds already (held_bytes) behind its first used_bytes, and what its file system or the device
+ * has.
+ */
+uint64_t mx_place_room_in(const struct mx_storage *storage, uint64_t held_bytes, uint64_t used_bytes);
+
 /* ---- place_contents.c */
 
 /* What is there, and may it be overwritten or resumed, as the options ask? */

@@ -167,6 +167,7 @@ struct mx_verification {
     mx_device *device;
     mx_buffer *result;
     mx_buffer *scratch; /* a Buffer of the same size whose content may be destroyed */
+    bool one_pass;      /* there is no such Buffer: the run has one pair */
     /* Of systems. Forms that read the old value: `source`, `result` and `scratch` are of array A, these of B.
      */
     mx_source_fn *partner_source;
@@ -183,8 +184,7 @@ struct mx_verification {
     void *context;
 };
 int mx_verify(const struct mx_verification *verification, mx_why *why);
-/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Of Buffers it only asks whether there is `scratch`.
- */
+/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Asks for no Buffer, and of `after` for its sides. */
 int mx_verify_fits(const struct mx_verification *verification, mx_why *why);
 
 #endif

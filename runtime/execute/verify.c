@@ -174,7 +174,7 @@ static struct check check_of(const struct mx_verification *v, mx_why *why) {
 
 /* Planes that each level of a pass keeps for its end. */
 static int64_t kept_planes(const struct check *c) {
-    return c->ghost && c->v->scratch != NULL ? c->v->problem->h * (1 + c->pairs) : 0;
+    return c->ghost && !c->v->one_pass ? c->v->problem->h * (1 + c->pairs) : 0;
 }
 
 /* How many levels a pass may have. */
@@ -198,13 +198,13 @@ static int find_deepest(struct check *c) {
     if (deepest < 1 && levels > 0)
         return mx_fail(c->why, -ENOMEM, "verification needs %lld bytes of DRAM, %llu are left; raise --dram",
                        (long long)(streams + level_bytes), (unsigned long long)v->memory_bytes);
-    if (v->scratch == NULL && levels > MOST_LEVELS)
+    if (v->one_pass && levels > MOST_LEVELS)
         return mx_fail(
             c->why, -ENOTSUP,
             "with one pair of Buffers verification is one pass, of %d time levels at most, and this "
             "run has %lld: leave --in-place or --verify out",
             MOST_LEVELS, (long long)levels);
-    if (v->scratch == NULL && deepest < levels)
+    if (v->one_pass && deepest < levels)
         return mx_fail(
             c->why, -ENOMEM,
             "with one pair of Buffers verification is one pass, which needs %lld bytes of DRAM; %llu "

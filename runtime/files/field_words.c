@@ -142,8 +142,8 @@ static int take_inits(struct mx_run_fields *fields, const struct mx_words *words
     return err;
 }
 
-int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *o, const struct mx_system *s,
-                         mx_why *why) {
+static int take_all_files(struct mx_run_fields *fields, const struct mx_options *o, const struct mx_system *s,
+                          mx_why *why) {
     int err = take_files(fields, &o->inputs, "input", 0, why);
     if (err == 0) err = take_files(fields, &o->fields, "field", 1, why);
     return err < 0 ? err : mx_fields_take_frames(fields, s, &o->frames, why);
@@ -157,7 +157,7 @@ int mx_field_take_path(struct mx_run_field *f, const char *path, const char *raw
 /* own: those that something was said of by name. */
 static int take_words(struct mx_run_fields *fields, const struct mx_options *o, bool program,
                       const struct mx_system *s, bool own[MX_FIELDS_MOST], mx_why *why) {
-    int err = mx_fields_take_files(fields, o, s, why);
+    int err = take_all_files(fields, o, s, why);
     /* p.old is p where nothing else is said of it: before --init without a name fills what is left. */
     for (int32_t i = 0; i < fields->n; i++) own[i] = has_values(&fields->field[i]);
     for (int32_t i = 0; i < o->inits.n && err == 0; i++) {

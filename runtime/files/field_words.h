@@ -11,9 +11,6 @@
 /* program: a source gives what these do not. */
 int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *options, bool program,
                    const struct mx_system *system, mx_why *why);
-/* Of them --input, --field and --frame alone: fields may be left without values. -EINVAL, -errno. */
-int mx_fields_take_files(struct mx_run_fields *fields, const struct mx_options *options,
-                         const struct mx_system *system, mx_why *why);
 /* As mx_fields_take, but of what is given alone: fields may be left without values. */
 int mx_fields_take_some(struct mx_run_fields *fields, const struct mx_options *options, bool program,
                         const struct mx_system *system, mx_why *why);

@@ -98,8 +98,6 @@ int mx_field_lay_in_place(const struct mx_run_field *field, const struct mx_prob
  */
 int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides *sides,
                           const struct mx_backend *backend, mx_why *why);
-/* What its transfers will be aligned to, as far as that is known without a device. */
-uint32_t mx_field_align(const struct mx_run_field *field, const struct mx_backend *backend);
 
 /* Fills plane z of array A (0) or B (1) of the initial state; `layout` that of the Buffers. */
 struct mx_fields_fill {

@@ -2,8 +2,6 @@
 /* in_place.c - how the file of a field that is only read lies, where a run reads it in place. */
 #include "files/fields.h"
 
-#include "machine/machine.h"
-
 #include <errno.h>
 
 int mx_field_lay_in_place(const struct mx_run_field *f, const struct mx_problem *p, uint32_t align,
@@ -14,12 +12,6 @@ int mx_field_lay_in_place(const struct mx_run_field *f, const struct mx_problem 
                                        .frame = f->frame,
                                        .align_bytes = align};
     return mx_layout_fixed_file(p, f->index, &file, why, out);
-}
-
-uint32_t mx_field_align(const struct mx_run_field *f, const struct mx_backend *backend) {
-    struct mx_storage s = {.direct_offset_align_bytes = 0};
-    if (backend->face == MX_FACE_MAPPED || mx_storage_facts(f->npy.fd, NULL, &s) < 0) return 1;
-    return s.direct_offset_align_bytes > 0 ? s.direct_offset_align_bytes : 1;
 }
 
 int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides *s,

@@ -150,23 +150,43 @@ static int open_named(struct mx_output *o) {
     return fd;
 }
 
+/* What is there, in *st: 1; 0 = nothing is. Refuses what may not be replaced. */
+static int examine(struct mx_output *o, const char *path, const char *what, unsigned flags, mx_why *why,
+                   struct stat *st) {
+    *o = (struct mx_output){.fd = -1, .replace = flags & MX_OUTPUT_REPLACE};
+    const int there = look(o, path, st);
+    if (there == -ENOENT) return 0;
+    if (there < 0) return refuse(what, path, there, why);
+    if (S_ISDIR(st->st_mode)) return refuse(what, path, -EISDIR, why);
+    if (S_ISBLK(st->st_mode)) return refuse(what, path, -ENOTBLK, why);
+    if (!S_ISREG(st->st_mode))
+        return (flags & MX_OUTPUT_SEEK) || !takes_all(st) ? refuse_odd(what, path, st, why) : 1;
+    if (!o->replace) return refuse(what, path, -EEXIST, why);
+    return access(o->path, W_OK) == 0 ? 1 : refuse(what, path, -EACCES, why);
+}
+
+int mx_output_ask(const char *path, const char *what, unsigned flags, mx_why *why) {
+    struct mx_output o;
+    struct stat st;
+    char directory[PATH_MAX];
+    const int there = examine(&o, path, what, flags, why, &st), n = directory_length(o.path);
+    if (there < 0) return there;
+    snprintf(directory, sizeof directory, "%.*s", n > 0 ? n : 1, n > 0 ? o.path : ".");
+    const bool plain = there == 0 || S_ISREG(st.st_mode);
+    return plain && access(directory, W_OK | X_OK) != 0 ? refuse(what, path, -errno, why) : 0;
+}
+
 int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *why, struct mx_output *out) {
     struct mx_output *o = out;
     struct stat st;
-    *o = (struct mx_output){.fd = -1, .replace = flags & MX_OUTPUT_REPLACE};
-    int there = look(o, path, &st);
-    if (there < 0 && there != -ENOENT) return refuse(what, path, there, why);
-    if (there == 0 && S_ISDIR(st.st_mode)) return refuse(what, path, -EISDIR, why);
-    if (there == 0 && S_ISBLK(st.st_mode)) return refuse(what, path, -ENOTBLK, why);
-    if (there == 0 && !S_ISREG(st.st_mode)) {
-        if ((flags & MX_OUTPUT_SEEK) || !takes_all(&st)) return refuse_odd(what, path, &st, why);
+    const int there = examine(o, path, what, flags, why, &st);
+    if (there < 0) return there;
+    if (there == 1 && !S_ISREG(st.st_mode)) {
         o->direct = true;
         o->fd = mx_retry(mx_sys->open(o->path, O_WRONLY | O_CLOEXEC, 0));
         return o->fd >= 0 ? 0 : refuse(what, path, o->fd, why);
     }
-    if (there == 0 && !o->replace) return refuse(what, path, -EEXIST, why);
-    if (there == 0 && access(o->path, W_OK) != 0) return refuse(what, path, -EACCES, why);
-    if (there == 0) o->mode = st.st_mode & 07777;
+    if (there == 1) o->mode = st.st_mode & 07777;
     if (!(flags & MX_OUTPUT_SWEPT)) sweep(o->path);
     int fd = open_nameless(o);
     if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -EINVAL) fd = open_named(o);

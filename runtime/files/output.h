@@ -52,6 +52,8 @@ int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *wh
  * names --overwrite; -EISDIR, -ENOENT, -EACCES, -EROFS ... with a sentence. what: "the result", "the report"
  * ... for the sentences. The output must not move: paths in it are used until it is published or dropped. */
 int mx_output_open(const char *path, const char *what, unsigned flags, mx_why *why, struct mx_output *out);
+/* Would it be refused? Nothing is opened. */
+int mx_output_ask(const char *path, const char *what, unsigned flags, mx_why *why);
 /* A path by which other processes of this machine open the file, nameless or not; false: it has none. */
 bool mx_output_path(const struct mx_output *output, char out[PATH_MAX]);
 /* Gives the file its temporary name now, so that one can look into it while it grows. Errors change nothing.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* release.c - what a run leaves behind, however it ends. */
 #include "run/run.h"
-
+#include "run/state.h"
 #include "core/device.h"
 
 #include <stdlib.h>

@@ -14,11 +14,14 @@
 
 /* ------------------------------------------------------------------ open */
 
-int mx_run_make(const struct mx_options *options, mx_run **out) {
+int mx_run_make(const struct mx_options *options, void (*remark)(void *context, const char *sentence),
+                void *context, mx_run **out) {
     struct mx_run *r = calloc(1, sizeof *r);
     pthread_condattr_t monotonic;
     if (r == NULL) return -ENOMEM;
     r->o = *options;
+    r->remark = remark;
+    r->context = context;
     r->report.verified = -1;
     r->report.device.size = sizeof r->report.device;
     r->progress.committed_step = r->progress.check_step = -1;
@@ -81,11 +84,10 @@ static int open_run(const struct mx_run_options *options, mx_why *why, mx_run **
     if (err == 0) err = take_words(given.options, &o, why, &words);
     o.source = given.source != NULL;
     if (err == 0) err = mx_options_complete(MX_CMD_LIBRARY, &o, why);
-    if (err == 0 && (err = mx_run_make(&o, &r)) < 0) mx_fail(why, err, "no memory for a run");
+    if (err == 0 && (err = mx_run_make(&o, given.remark, given.context, &r)) < 0)
+        mx_fail(why, err, "no memory for a run");
     if (err < 0) return free_words(words), err;
     r->words = words;
-    r->remark = given.remark;
-    r->context = given.context;
     err = mx_run_take_source(r, given.source, why);
     if (err == 0) err = mx_run_take_sink(r, given.sink, why);
     if (err < 0) return mx_run_close(r), err;
@@ -270,6 +272,7 @@ void mx_run_close_report(struct mx_run *r, int err) {
 int mx_run_json(const struct mx_run *r, mx_why *why, char **out) {
     json_t *object = mx_report_json(&r->report);
     mx_run_add_ranks(r, object);
+    mx_run_add_planned(r, object);
     char *text = json_dumps(object, JSON_INDENT(2));
     json_decref(object);
     if (text == NULL) return mx_fail(why, -ENOMEM, "no memory for the report");

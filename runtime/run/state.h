@@ -56,9 +56,8 @@ struct mx_run {
     char **words; /* texts that `o` points to, of a program's options; NULL-terminated, or NULL */
     char source_name[64];
     char input_path[PATH_MAX], input_raw[MX_RAW_TEXT]; /* of --input without a kernel */
-    bool plan_only; /* of memext tune: fields of a kernel may be without values, as if a program gave them */
-    struct mx_frame made;           /* of a built-in stencil's grid that has none */
-    char frame_text[MX_FRAME_TEXT]; /* words of the store, which o.frames points to */
+    struct mx_frame made;                              /* of a built-in stencil's grid that has none */
+    char frame_text[MX_FRAME_TEXT];                    /* words of the store, which o.frames points to */
     void (*remark)(void *context, const char *sentence);
     bool (*late)(void); /* mx_run_prepare is to wait no longer; NULL = as long as it takes */
     void *context;

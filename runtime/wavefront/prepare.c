@@ -326,9 +326,10 @@ int mx_wf_check_room(mx_wf_run *r) {
     const struct mx_device_options d = {.size = sizeof d,
                                         .backend = r->o.backend,
                                         .path = r->o.path,
-                                        .expect_bytes = (uint64_t)all_bytes(mx_wf_geometry_of(r))};
+                                        .expect_bytes = (uint64_t)all_bytes(mx_wf_geometry_of(r)),
+                                        .force = r->o.force};
     const bool asked = !r->o.sequential && !r->resumed && (r->backend->anonymous || r->o.path != NULL);
-    return asked ? mx_device_check_room(&d, &r->why) : 0;
+    return asked ? mx_device_ask(&d, &r->why) : 0;
 }
 
 static int open_device(mx_wf_run *r) {

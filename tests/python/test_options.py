@@ -181,18 +181,21 @@ def test_nothing_is_near(memext, words):
     assert "did you mean" not in memext.refused(*words, naming="no").stderr
 
 
+MACHINE = {"cores": [4], "sockets": [1], "l2": ["1MiB"], "l3": ["8MiB"], "topology": ["x.xml"], "align": [512], "capacity": ["1GiB"]}
+
+
 def test_contradictions_are_refused(memext, table):
     """Each pair of the table, with the reason."""
-    value = {"size": [14, 12, 10], "init": ["zero"], "input": ["x.npy"], "kernel": ["x.c"], "stencil": ["star7"], "coef": ["1"], "dtype": ["f64"], "field": ["k=x.npy"]}
+    value = {"size": [14, 12, 10], "init": ["zero"], "input": ["x.npy"], "kernel": ["x.c"], "stencil": ["star7"], "coef": ["1"], "dtype": ["f64"], "field": ["k=x.npy"], **MACHINE}
     for name, row in table["run"].items():
         for other in (row["excludes"] or "").split():
-            needed = ["--kernel", "x.c"] if row["needs"] else []
+            needed = ["--kernel", "x.c"] if row["needs"] not in (None, "dry-run") else []
             done = memext("run", *SMALL, f"--{name}", *value.get(name, []), f"--{other}", *value.get(other, []), *needed)
             assert done.returncode == 2 and f"--{name} and --{other} exclude each other: {row['because']}" in done.stderr, done.stderr
 
 
 def test_needs_are_refused(memext, table):
-    value = {"param": ["a=1"], "field": ["k=x.npy"], "probes": ["x"], "probes-out": ["x.npy"], "snapshot-fields": ["u"], "device-memory": ["1MiB"]}
+    value = {"param": ["a=1"], "field": ["k=x.npy"], "probes": ["x"], "probes-out": ["x.npy"], "snapshot-fields": ["u"], "device-memory": ["1MiB"], **MACHINE}
     for name, row in table["run"].items():
         if row["needs"]:
             done = memext("run", *SMALL, f"--{name}", *value.get(name, []))

@@ -237,7 +237,6 @@ def test_the_plan_comes_before_the_run(memext, place):
     (["info", "--threads", 2], "no effect"),
     (["info", "--backend", "aio"], "no effect"),
     (["tune", *SMALL, "--resume"], "no effect"),
-    (["tune", *SMALL, "--verify"], "-d PATH"),
     (["run", *SMALL, "--co", 3], ["--coef", "--column", "--commit-every"]),
     (["run", *SMALL, "--verify=3"], "no value"),
     (["run", *SMALL, "--algorithm", "skewed", "--commit-every", 3], "in place"),

@@ -460,6 +460,10 @@ void mx_run_stop(mx_run *run);
  * is under way), -ENOMEM. */
 int mx_run_report(mx_run *run, mx_why *why, char **out);
 
+/* How the plan of a prepared run was chosen, for people: what bounds it, what was tried, who won and why, as
+ * `memext run --explain` prints it. *out is to be given to free(). -EINVAL (it is not prepared), -ENOMEM. */
+int mx_run_explain(mx_run *run, mx_why *why, char **out);
+
 /* What memext sees of the machine as one JSON object, the text that `memext info --json` writes: machine,
  * dram_limit_bytes, reserve_bytes, backends and whether they work here, algorithms, stencils; with a path (a
  * directory, file or block device; NULL = none) `device`. *out is to be given to free(). -ENOENT, -EACCES

@@ -168,6 +168,5 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0) err = open_seams(r);
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = begin_after(r);
-    if (err == 0) err = mx_run_check_verify(r);
     return err < 0 ? err : mx_parts_hold(r);
 }

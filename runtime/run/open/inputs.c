@@ -30,7 +30,7 @@ int mx_run_open_fields(struct mx_run *r, bool former) {
 /* Of a new run of a system. */
 int mx_run_take_fields(struct mx_run *r) {
     mx_fields_of(r->system, &r->fields);
-    int err = mx_fields_take(&r->fields, &r->o, r->o.source || r->plan_only, r->system, &r->why);
+    int err = mx_fields_take(&r->fields, &r->o, r->o.source || r->o.plan_only, r->system, &r->why);
     return err < 0 ? err : mx_run_open_fields(r, false);
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_NAMES = 14 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
+enum { MOST_NAMES = 15 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
@@ -47,6 +47,7 @@ int mx_run_check_names(struct mx_run *r) {
     add_name(s, "the job", o->job, MX_FILE_READ);
     add_name(s, "--plan", o->plan, MX_FILE_READ);
     add_name(s, "--kernel", o->kernel, MX_FILE_READ);
+    add_name(s, "--topology", o->topology, MX_FILE_READ);
     if (system) add_words(s, "--input", &o->inputs, true, MX_FILE_READ);
     if (system) add_words(s, "--field", &o->fields, true, MX_FILE_READ);
     for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */

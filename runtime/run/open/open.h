@@ -48,8 +48,9 @@ int mx_run_take_accel(struct mx_run *r);
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
 void mx_run_say_useless(const struct mx_run *r);
 uint64_t mx_run_stored_bytes(const struct mx_run *r);
-/* Of a dry run: is there room for the Buffers, which mx_run_open_store would refuse to be without? */
-int mx_run_check_room(struct mx_run *r);
+/* Of a dry run: would mx_run_open_outputs and mx_run_open_store refuse? Opens nothing. tune only says so,
+ * unless there is no room. */
+int mx_run_ask_place(struct mx_run *r);
 
 /* ---- resume.c */
 
@@ -68,6 +69,7 @@ void mx_run_predict_phases(struct mx_run *r);
 /* ---- sinks.c, buffers.c */
 
 int mx_run_open_outputs(struct mx_run *r); /* sink, timeline, trace */
+int mx_run_ask_outputs(struct mx_run *r);  /* would it refuse? Opens nothing */
 int mx_run_open_store(struct mx_run *r);   /* device, budget, Buffers */
 
 #endif

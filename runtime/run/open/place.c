@@ -16,11 +16,15 @@ int mx_run_take_limits(struct mx_run *r) {
     uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
     if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_ranks_here(&r->ranks);
     char a[32], b[32];
-    if (limit > visible && !r->o.dry_run)
-        return mx_fail(&r->why, -EINVAL,
-                       "--dram %s is more than the %s that this process may use (the smaller of the "
-                       "machine's memory and its cgroup's limit)",
-                       mx_format_size(limit, a, sizeof a), mx_format_size(visible, b, sizeof b));
+    if (limit > visible && !mx_machine_is_described(&r->o)) {
+        mx_fail(&r->why, -EINVAL,
+                "--dram %s is more than the %s that this process may use (the smaller of the "
+                "machine's memory and its cgroup's limit)",
+                mx_format_size(limit, a, sizeof a), mx_format_size(visible, b, sizeof b));
+        if (!r->o.dry_run) return -EINVAL;
+        if (!r->o.quiet) mx_run_remark(r, "a run here would be refused: %s", r->why.text);
+        r->why.text[0] = 0;
+    }
     uint64_t reserve = r->o.reserve_bytes;
     if (r->o.reserve_paper) reserve = mx_machine_reserve_paper(m);
     if (r->o.reserve_auto || (!mx_option_given(&r->o, "reserve") && r->o.dram_bytes == 0))
@@ -111,13 +115,22 @@ uint64_t mx_run_stored_bytes(const struct mx_run *r) {
     return bytes;
 }
 
-/* Of one rank's directory of several, which is yet to be made, nothing is known. */
-int mx_run_check_room(struct mx_run *r) {
+/* Of one rank's directory of several, which is yet to be made, and of another machine nothing is known. */
+int mx_run_ask_place(struct mx_run *r) {
     const struct mx_options *o = &r->o;
-    const struct mx_device_options d = {
-        .size = sizeof d, .backend = o->backend, .path = o->path, .expect_bytes = mx_run_stored_bytes(r)};
-    const bool known = r->backend->anonymous || (o->path != NULL && !mx_is_rank(&r->ranks));
-    return known ? mx_device_check_room(&d, &r->why) : 0;
+    const struct mx_device_options d = {.size = sizeof d,
+                                        .backend = o->backend,
+                                        .path = o->path,
+                                        .expect_bytes = mx_run_stored_bytes(r),
+                                        .force = o->force};
+    const bool known = !mx_machine_is_described(o) &&
+                       (r->backend->anonymous || (o->path != NULL && !mx_is_rank(&r->ranks) && o->ranks < 2));
+    int err = mx_run_ask_outputs(r);
+    if (err == 0 && known) err = mx_device_ask(&d, &r->why);
+    if (err == 0 || err == -ENOSPC || !o->plan_only) return err;
+    if (!o->quiet) mx_run_remark(r, "a run would be refused now: %s", r->why.text);
+    r->why.text[0] = 0;
+    return 0;
 }
 
 /* ------------------------------------------------------------------ accelerator */

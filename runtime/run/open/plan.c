@@ -22,9 +22,13 @@ static const double longest_sweep_s = 600, longest_step_s = 5;
 
 /* ------------------------------------------------------------------ what a plan is asked with */
 
-/* Of the opened device, or as far as it can be known from outside: a guess that mx_run_open_store mends. */
+/* Of the opened device, or as far as it can be known from outside: a guess that mx_run_open_store mends.
+ * Where a machine is described and no place, rows are unpadded, as the papers reckon. */
 static uint32_t alignment(const struct mx_run *r, uint64_t *capacity_bytes) {
     uint32_t align = mx_place_align(&r->o, r->backend, capacity_bytes);
+    if (r->o.capacity_bytes > 0) *capacity_bytes = r->o.capacity_bytes;
+    if (r->o.align_bytes > 0) return (uint32_t)r->o.align_bytes;
+    if (mx_machine_is_described(&r->o)) return align;
     if (r->device != NULL && r->backend->face == MX_FACE_TRANSFER) return r->report.device.offset_align_bytes;
     if (align > 0) return align;
     return r->backend->face == MX_FACE_TRANSFER ? PAGE_ALIGN : LINE_ALIGN;
@@ -151,11 +155,13 @@ static int plan_within_store(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ how long a sweep may take */
 
+/* A sweep that commits nothing costs a crash no less when it is short. */
 static double longest_sweep(const struct mx_run *r) {
     const struct mx_plan *p = &r->tuned.plan;
+    const bool commits = mx_algorithm_find(p->algorithm)->resumable && !r->tuned.shape.in_place;
     const double steps = p->slab > 0 ? (double)r->rest.nz / (double)p->slab : 1,
                  by_steps = longest_step_s * (steps > 1 ? steps : 1);
-    const double most = by_steps < longest_sweep_s ? by_steps : longest_sweep_s;
+    const double most = commits ? fmin(by_steps, longest_sweep_s) : by_steps;
     return mx_option_given(&r->o, "commit-every") && r->o.commit_every > 0
                ? fmin(most, fmax(r->o.commit_every, 1))
                : most;
@@ -239,6 +245,15 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
 /* DRAM besides Blocks. */
 static uint64_t extra_bytes(const struct mx_run *r) { return integrity_bytes(r) + mx_parts_dram_bytes(r); }
 
+/* DRAM that --verify may use when the run has computed: Blocks are given back then. */
+static uint64_t left_to_verify(const struct mx_run *r) {
+    const struct mx_report *p = &r->report;
+    const uint64_t resident =
+        r->resident ? (uint64_t)mx_run_buffers(r) * (uint64_t)p->layout.buffer_bytes : 0;
+    const uint64_t taken = MX_TUNE_OVERHEAD_BYTES + extra_bytes(r) + resident;
+    return p->dram_budget_bytes > taken ? p->dram_budget_bytes - taken : 0;
+}
+
 /* Fields of C that a rank has a copy of reach as far beyond it as its sweeps do. */
 static int extend_fixed(struct mx_run *r) {
     const struct mx_problem *p = &r->rest;
@@ -279,6 +294,7 @@ int mx_run_plan(struct mx_run *r) {
     int err = asks_in_place(r, &in_place);
     if (err < 0) return err;
     q->offset_align_bytes = alignment(r, &capacity);
+    q->capacity_bytes = r->o.capacity_bytes;
     q->extra_dram_bytes = extra_bytes(r);
     q->blocks_only = r->o.integrity || r->ranks.ranks > 1;
     /* The former stores go when the new ones hold the state. */
@@ -315,5 +331,5 @@ int mx_run_plan(struct mx_run *r) {
     if (err == 0) err = mx_run_decide_fuse(r);
     if (err == 0) mx_run_predict_commits(r);
     if (err == 0) mx_run_predict_phases(r);
-    return err;
+    return err == 0 ? mx_run_check_verify(r, left_to_verify(r)) : err;
 }

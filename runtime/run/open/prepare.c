@@ -31,7 +31,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_run_ask_parts(r);
     if (err == 0) mx_run_take_finite(r);
     if (err == 0 && r->system != NULL) err = mx_run_take_field_files(r);
-    if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
+    if (err == 0) err = mx_take_machine(&r->o, &r->why, &r->report.machine);
     if (err == 0) err = mx_run_take_limits(r);
     if (err < 0) return err;
     mx_run_say_useless(r);
@@ -66,7 +66,7 @@ int mx_run_make_ready(struct mx_run *r) {
     if (err == 0) err = mx_run_request(r);
     if (err == 0) err = mx_run_plan(r);
     if (err == 0) err = mx_run_check_note(r);
-    if (err == 0 && r->o.dry_run) err = mx_run_check_room(r);
+    if (err == 0 && r->o.dry_run) err = mx_run_ask_place(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_outputs(r);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_store(r);

@@ -107,22 +107,29 @@ int mx_try_kernel(const struct mx_options *o, const struct mx_system *s, mx_why 
     return s != NULL ? mx_kernel_check(s, known ? &grid : NULL, why) : 0;
 }
 
-int mx_take_input(struct mx_options *o, mx_why *why) {
-    struct mx_grid_file file;
-    struct mx_source source;
-    struct mx_frame made = {.kind = MX_FRAME_INCLUDED};
-    char path[PATH_MAX], raw[MX_RAW_TEXT];
-    if (o->input == NULL) return 0;
-    int err = mx_frame_take(&o->frames, why, &made);
+static bool has_own_cores(const struct mx_options *o) {
+    return o->cores > 0 || o->sockets > 0 || o->l2_bytes > 0 || o->l3_bytes > 0;
+}
+
+bool mx_machine_is_described(const struct mx_options *o) { return has_own_cores(o) || o->topology != NULL; }
+
+int mx_take_machine(const struct mx_options *o, mx_why *why, struct mx_machine *m) {
+    const int err =
+        o->topology != NULL ? mx_machine_from_topology(o->topology, why, m) : mx_machine_detect(why, m);
     if (err < 0) return err;
-    mx_raw_split(o->input, path, raw);
-    mx_grid_file_source(&file, path, raw, &source);
-    struct mx_grid grid = mx_grid_of(&o->problem, made.kind == MX_FRAME_INCLUDED ? o->problem.h : 0);
-    file.h = o->problem.h;
-    err = source.open(source.context, &grid, why);
-    if (err < 0) return err;
-    source.close(source.context);
-    return mx_take_grid(o, path, &grid, why);
+    if (has_own_cores(o)) m->cpu[0] = 0;
+    if (has_own_cores(o) && o->topology == NULL) m->sockets = m->numa_nodes = 1;
+    if (o->cores > 0) m->cores = (int32_t)o->cores;
+    if (o->sockets > 0) m->sockets = m->numa_nodes = (int32_t)o->sockets;
+    if (o->l2_bytes > 0) m->l2_bytes = o->l2_bytes;
+    if (o->l3_bytes > 0) m->l3_bytes = o->l3_bytes;
+    if (m->sockets > m->cores)
+        return mx_fail(why, -EINVAL, "%d sockets with %d cores: there must be a core in every socket",
+                       m->sockets, m->cores);
+    if (o->dram_bytes == 0 && mx_machine_dram_bytes(m) == 0)
+        return mx_fail(why, -EINVAL,
+                       "the topology file does not say how much DRAM there is: give it with --dram");
+    return 0;
 }
 
 int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_backend **out) {

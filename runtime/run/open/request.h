@@ -18,8 +18,12 @@ struct mx_grid mx_grid_of(const struct mx_problem *problem, int32_t frame);
 /* Extents and element type of the problem are those of a grid that is there, called `name`; what else was
  * given is checked against it. -EINVAL. */
 int mx_take_grid(struct mx_options *options, const char *name, const struct mx_grid *grid, mx_why *why);
-/* --input, for a plan alone: a look at the file. */
-int mx_take_input(struct mx_options *options, mx_why *why);
+/* Is the machine of the plan another one, which options or a file describe? */
+bool mx_machine_is_described(const struct mx_options *options);
+/* This machine; or that of --topology; or what --cores, --sockets, --l2 and --l3 say, the rest as here.
+ * -EINVAL.
+ */
+int mx_take_machine(const struct mx_options *options, mx_why *why, struct mx_machine *out);
 /* --backend, or the default one. */
 int mx_take_backend(const struct mx_options *options, mx_why *why, const struct mx_backend **out);
 /* -d, for a backend that works in a place: is it one, or the name of a new store? Of ranks ("%r"), and of

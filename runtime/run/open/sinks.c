@@ -72,6 +72,24 @@ static int open_sink(struct mx_run *r) {
     return 0;
 }
 
+/* The file of an output, or NULL: number i; 0 is that of a built-in stencil, others are of fields. */
+static const char *output_path(const struct mx_run *r, int32_t i) {
+    if (i > 0) return r->system != NULL ? r->field_sink[i - 1].path : NULL;
+    return r->system == NULL && r->sink.region != NULL ? r->output.path : NULL;
+}
+
+int mx_run_ask_outputs(struct mx_run *r) {
+    const unsigned how = MX_OUTPUT_SEEK | (r->o.overwrite ? MX_OUTPUT_REPLACE : 0);
+    const struct mx_options *o = &r->o;
+    int err = 0;
+    for (int32_t i = 0; i <= r->fields.n && err == 0; i++)
+        if (output_path(r, i) != NULL) err = mx_output_ask(output_path(r, i), "the result", how, &r->why);
+    if (err == 0 && o->timeline != NULL)
+        err = mx_output_ask(o->timeline, "the timeline", MX_OUTPUT_REPLACE, &r->why);
+    return err == 0 && o->trace != NULL ? mx_output_ask(o->trace, "the trace", MX_OUTPUT_REPLACE, &r->why)
+                                        : err;
+}
+
 int mx_run_open_outputs(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     struct mx_run_outputs *out = &r->outputs;

@@ -68,7 +68,7 @@ static int take(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ what they take */
 
-struct mx_norms_options mx_take_norms(const struct mx_problem *p, int32_t threads, int64_t row_bytes) {
+static struct mx_norms_options take_norms(const struct mx_problem *p, int32_t threads, int64_t row_bytes) {
     return (struct mx_norms_options){.problem = p,
                                      .every = p->due[0],
                                      .max_change = true,
@@ -80,10 +80,11 @@ struct mx_norms_options mx_take_norms(const struct mx_problem *p, int32_t thread
                                      .reduce = p->system != NULL ? p->system->reduce : NULL};
 }
 
-uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
+static uint64_t dram_bytes(const struct mx_run *r) {
+    const struct mx_problem *p = &r->o.problem;
     if (p->due[0] == 0) return 0;
     const int64_t row_bytes = (p->nx + 2 * p->h) * mx_cell_bytes(p, 0);
-    const struct mx_norms_options o = mx_take_norms(p, threads, row_bytes);
+    const struct mx_norms_options o = take_norms(p, r->request.threads, row_bytes);
     return (uint64_t)mx_norms_bytes(&o);
 }
 
@@ -92,7 +93,7 @@ uint64_t mx_take_norms_bytes(const struct mx_problem *p, int32_t threads) {
 static int open_norms(struct mx_run *r) {
     struct mx_run_norms *n = &r->parts.norms;
     struct mx_norms_options o =
-        mx_take_norms(&r->o.problem, r->report.plan.threads, r->report.layout.row_pitch_bytes);
+        take_norms(&r->o.problem, r->report.plan.threads, r->report.layout.row_pitch_bytes);
     if (mx_is_rank(&r->ranks)) o.join = mx_run_join_norms, o.context = r;
     if (o.every == 0 || r->rest.nt == 0) return 0;
     int err = mx_norms_make(&o, &r->why, &n->norms);
@@ -194,10 +195,6 @@ static void close_norms(struct mx_run *r) {
 }
 
 /* ------------------------------------------------------------------ the part */
-
-static uint64_t dram_bytes(const struct mx_run *r) {
-    return mx_take_norms_bytes(&r->o.problem, r->request.threads);
-}
 
 static uint64_t accel_bytes(const struct mx_run *r) {
     const struct mx_sources none = {.n_wavelets = 0};

@@ -29,11 +29,4 @@ struct mx_run_norms {
 /* Steps of a check where --until is given and --check is not. */
 enum { MX_USUAL_CHECK = 100 };
 
-/* Norms of a problem, due[0] of it, as runs take them: all there are. threads and row_bytes may be as yet
- * unknown.
- */
-struct mx_norms_options mx_take_norms(const struct mx_problem *problem, int32_t threads, int64_t row_bytes);
-/* DRAM that they take besides Blocks; 0 without. */
-uint64_t mx_take_norms_bytes(const struct mx_problem *problem, int32_t threads);
-
 #endif

@@ -71,6 +71,12 @@ uint64_t mx_parts_accel_bytes(const struct mx_run *r) {
     return bytes;
 }
 
+int64_t mx_parts_read_bytes(const struct mx_run *r, const char *algorithm, const struct mx_layout *layout) {
+    int64_t bytes = 0;
+    EACH(p, read_bytes) bytes += p->read_bytes(r, algorithm, layout);
+    return bytes;
+}
+
 const char *mx_parts_hinder(const struct mx_run *r) {
     const char *why = NULL;
     EACH(p, hinders) if (why == NULL) why = p->hinders(r);

@@ -74,18 +74,6 @@ static int count_cells(const struct mx_problem *p, const struct mx_run_fields *f
     return choose_fields(p, fields, why, s);
 }
 
-int mx_snapshots_plan(const struct mx_options *o, const struct mx_problem *p,
-                      const struct mx_run_fields *fields, mx_why *why, struct mx_run_snapshots *s) {
-    *s = (struct mx_run_snapshots){.asked = {.every = o->snapshot_every, .stride = o->snapshot_stride},
-                                   .there = o->accel != NULL,
-                                   .lock_fd = -1};
-    if (o->snapshot_every == 0) return 0;
-    int err = take_field_names(o, why, &s->asked);
-    if (err == 0) err = count_cells(p, fields, why, s);
-    if (err == 0) s->predicted_count = p->nt / s->asked.every;
-    return err;
-}
-
 static int take_options(struct mx_run *r) {
     struct mx_snapshots_asked *a = &r->parts.snapshots.asked;
     const struct mx_snapshots_asked *former = &r->note.snapshots;
@@ -137,7 +125,8 @@ static int check(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ what they take */
 
-uint64_t mx_snapshots_bytes(const struct mx_run_snapshots *s) {
+static uint64_t dram_bytes(const struct mx_run *r) {
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
     if (s->predicted_count == 0) return 0;
     return MX_SNAPSHOT_GATHER_BYTES + (uint64_t)(s->n_files * (int64_t)sizeof *s->file) + s->plane_bytes;
 }
@@ -154,15 +143,18 @@ static int64_t own_planes(const struct mx_run_snapshots *s, const struct mx_prob
     return (p->first_plane + p->nz + stride - 1) / stride - (p->first_plane + stride - 1) / stride;
 }
 
-int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *s, const struct mx_problem *p,
-                                const char *algorithm, const struct mx_layout *layout) {
+static int64_t read_bytes(const struct mx_run *r, const char *algorithm, const struct mx_layout *layout) {
+    const struct mx_run_snapshots *s = &r->parts.snapshots;
+    const struct mx_problem *p = &r->o.problem;
     if (s->predicted_count == 0 || !are_read(s, algorithm)) return 0;
     return s->predicted_count * own_planes(s, p) * layout->plane_pitch_bytes *
            (mx_form(p) == MX_STAGGERED ? 2 : 1);
 }
 
-bool mx_snapshots_fit(struct mx_run_snapshots *s, const char *algorithm, const struct mx_layout *layout) {
-    const uint64_t plane = are_read(s, algorithm) ? (uint64_t)layout->plane_pitch_bytes : 0;
+static bool fits(struct mx_run *r) {
+    struct mx_run_snapshots *s = &r->parts.snapshots;
+    const uint64_t plane =
+        are_read(s, r->tuned.plan.algorithm) ? (uint64_t)r->tuned.layout.plane_pitch_bytes : 0;
     if (s->predicted_count == 0 || plane <= s->plane_bytes) return true;
     s->plane_bytes = plane;
     return false;
@@ -189,7 +181,7 @@ static void predict(struct mx_run *r) {
                                                 .directory = s->asked.directory,
                                                 .predicted_count = s->predicted_count,
                                                 .predicted_bytes = s->predicted_bytes};
-    const int64_t read = mx_snapshots_read_bytes(s, &r->o.problem, r->algorithm->name, &p->layout);
+    const int64_t read = read_bytes(r, r->algorithm->name, &p->layout);
     p->predicted_read_bytes += read;
     p->accel.more_put_bytes -= read;
 }
@@ -289,12 +281,6 @@ static void abandon(struct mx_run *r) {
         mx_output_drop(&r->parts.snapshots.file[i].output);
 }
 
-void mx_snapshots_forget(struct mx_run_snapshots *s) {
-    free(s->file);
-    s->file = NULL;
-    s->n_files = 0;
-}
-
 static void close_snapshots(struct mx_run *r) {
     struct mx_run_snapshots *s = &r->parts.snapshots;
     abandon(r);
@@ -303,18 +289,14 @@ static void close_snapshots(struct mx_run *r) {
     mx_block_free(s->block);
     if (s->made) pthread_cond_destroy(&s->changed), pthread_mutex_destroy(&s->lock);
     s->made = false;
-    mx_snapshots_forget(s);
+    free(s->file);
+    s->file = NULL;
+    s->n_files = 0;
 }
 
 /* ------------------------------------------------------------------ the part */
 
 static void make(struct mx_run *r) { r->parts.snapshots.lock_fd = -1; }
-
-static uint64_t dram_bytes(const struct mx_run *r) { return mx_snapshots_bytes(&r->parts.snapshots); }
-
-static bool fits(struct mx_run *r) {
-    return mx_snapshots_fit(&r->parts.snapshots, r->tuned.plan.algorithm, &r->tuned.layout);
-}
 
 static const char *hinders(const struct mx_run *r) {
     return r->parts.snapshots.asked.every > 0 ? "snapshots are taken of the same sweep" : NULL;
@@ -335,6 +317,7 @@ const struct mx_part mx_part_snapshots = {
     .check = check,
     .dram_bytes = dram_bytes,
     .fits = fits,
+    .read_bytes = read_bytes,
     .predict = predict,
     .hinders = hinders,
     .hold = hold,

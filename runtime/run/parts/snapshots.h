@@ -49,19 +49,6 @@ struct mx_run_snapshots {
     uint64_t ns;
 };
 
-/* DRAM besides Blocks; and whether that is enough for the plan, else it has grown and the plan is to be made
- * again. */
-uint64_t mx_snapshots_bytes(const struct mx_run_snapshots *snapshots);
-bool mx_snapshots_fit(struct mx_run_snapshots *snapshots, const char *algorithm,
-                      const struct mx_layout *layout);
-/* What an algorithm reads again for them: its Buffers are rewritten in place. */
-int64_t mx_snapshots_read_bytes(const struct mx_run_snapshots *snapshots, const struct mx_problem *problem,
-                                const char *algorithm, const struct mx_layout *layout);
-/* Of options alone, for a plan: what the above need to know. The directory is not looked at. -EINVAL. */
-int mx_snapshots_plan(const struct mx_options *options, const struct mx_problem *problem,
-                      const struct mx_run_fields *fields, mx_why *why, struct mx_run_snapshots *out);
-void mx_snapshots_forget(struct mx_run_snapshots *snapshots);
-
 /* Is this the name of a file that snapshots have in their directory, whatever the field is called? */
 bool mx_snapshot_name(const char *name);
 /* -EINVAL: `path`, of `option`, is or would be one of them, or (place) the store's directory is theirs. */

@@ -43,13 +43,13 @@ static struct mx_after after_whole(const struct mx_run *r, const struct mx_layou
         .problem = &r->whole, .layout = l, .sides = r->whole.sides, .sources = r->after.sources};
 }
 
-static int check_whole(struct mx_run *r) {
+static int check_whole(struct mx_run *r, uint64_t left) {
     struct mx_problem least = r->whole;
     struct mx_layout layout;
     char a[32], b[32];
     int err = lay_whole(r, &layout);
     if (err < 0) return err;
-    const uint64_t need = bytes_of_whole(r, &layout), left = left_bytes(r);
+    const uint64_t need = bytes_of_whole(r, &layout);
     if (need >= left)
         return mx_fail(
             &r->why, -ENOMEM,
@@ -57,16 +57,13 @@ static int check_whole(struct mx_run *r) {
             "left: raise --dram, or compare the checksum with that of a run by itself",
             mx_format_size(need, a, sizeof a), mx_format_size(left, b, sizeof b));
     const struct mx_after after = after_whole(r, &layout);
-    const struct mx_verification v = {.problem = &least,
-                                      .layout = &layout,
-                                      .scratch = r->buffer[1],
-                                      .after = &after,
-                                      .memory_bytes = left - need};
+    const struct mx_verification v = {
+        .problem = &least, .layout = &layout, .after = &after, .memory_bytes = left - need};
     return mx_verify_fits(&v, &r->why);
 }
 
-static int check_whole_together(struct mx_run *r) {
-    int found = r->ranks.rank == 0 ? check_whole(r) : 0;
+static int check_whole_together(struct mx_run *r, uint64_t left) {
+    int found = r->ranks.rank == 0 ? check_whole(r, left) : 0;
     const mx_why reason = r->why;
     int err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, &found, sizeof found, &r->why);
     if (err < 0 || found == 0) return err;
@@ -207,16 +204,19 @@ static int verify_together(struct mx_run *r) {
 /* ------------------------------------------------------------------ whoever it is */
 
 /* Before the work, and not after it. A criterion may end the run at the first check. */
-int mx_run_check_verify(struct mx_run *r) {
+int mx_run_check_verify(struct mx_run *r, uint64_t left) {
     struct mx_problem least = r->o.problem;
-    if (mx_is_rank(&r->ranks)) return r->o.verify ? check_whole_together(r) : 0;
+    const struct mx_after after = {.sides = r->sides};
+    if (!r->o.verify) return 0;
+    if (mx_is_rank(&r->ranks)) return check_whole_together(r, left);
+    if (r->ranks.ranks > 1) return check_whole(r, left);
     if (mx_parts_may_end_early(r) && least.nt > least.due[0] && least.due[0] > 0) least.nt = least.due[0];
     const struct mx_verification v = {.problem = &least,
                                       .layout = &r->report.layout,
-                                      .scratch = r->buffer[1],
-                                      .after = mx_run_asks(r) ? &r->after : NULL,
-                                      .memory_bytes = left_bytes(r)};
-    return r->o.verify ? mx_verify_fits(&v, &r->why) : 0;
+                                      .one_pass = r->n_buffers < 2,
+                                      .after = &after,
+                                      .memory_bytes = left};
+    return mx_verify_fits(&v, &r->why);
 }
 
 int mx_run_verify(struct mx_run *r) {
@@ -235,6 +235,7 @@ int mx_run_verify(struct mx_run *r) {
                                 .device = r->device,
                                 .result = r->buffer[r->result],
                                 .scratch = r->buffer[other],
+                                .one_pass = r->buffer[other] == NULL,
                                 .partner_source = mx_fill_sided,
                                 .partner_context = &sided[1],
                                 .partner = r->partner[r->result],

@@ -124,8 +124,8 @@ int mx_fill_sided_field(void *sided_field, int64_t z, char *plane);
 
 /* ---- verify.c */
 
-/* With the store open: is there memory for --verify? */
-int mx_run_check_verify(struct mx_run *r);
+/* Of a plan: are so many bytes enough for --verify? Of ranks all together. */
+int mx_run_check_verify(struct mx_run *r, uint64_t left_bytes);
 /* Of all ranks together. 0 also where the result differs: the report says it. */
 int mx_run_verify(struct mx_run *r);
 
