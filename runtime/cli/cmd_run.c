@@ -4,18 +4,20 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
-#include "run/open/open.h"
+#include "files/output.h"
+#include "link/link.h"
 #include "run/run.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct command {
+    const struct mx_options *o;
     const char *program;
     char name[64];
     mx_run *run;
+    mx_why why;
     struct mx_output json; /* of the report */
     struct mx_progress bar;
     uint32_t n_phases; /* phase of the bar */
@@ -23,7 +25,7 @@ struct command {
 };
 
 static bool on_standard_output(const struct command *c) {
-    return c->run->o.json != NULL && strcmp(c->run->o.json, "-") == 0;
+    return c->o->json != NULL && strcmp(c->o->json, "-") == 0 && mx_run_rank(c->run) <= 0;
 }
 
 /* ------------------------------------------------------------------ what is said */
@@ -33,51 +35,16 @@ static void say(void *context, const char *sentence) {
     fprintf(stderr, "%s: %s\n", c->program, sentence);
 }
 
-static void say_explanation(const struct mx_run *r) {
-    char *text = r->o.explain ? mx_tune_explain(&r->request, &r->tuned) : NULL;
-    if (text != NULL) fputs(text, stderr);
-    free(text);
-}
-
 static void say_plan(struct command *c) {
-    struct mx_run *r = c->run;
-    FILE *to = on_standard_output(c) ? stderr : stdout;
-    say_explanation(r);
-    r->report.problem = r->whole;
+    mx_run_print_plan(c->run, on_standard_output(c) ? stderr : stdout);
     c->told = true;
-    if (r->o.quiet) return;
-    mx_report_print_plan(&r->report, to);
     mx_streams_flush();
-}
-
-static void say_interrupted(const struct command *c) {
-    const struct mx_run *r = c->run;
-    if (r->committed)
-        fprintf(stderr, "%s: interrupted after step %lld of %lld; go on with --resume\n", c->program,
-                (long long)r->note.time, (long long)r->o.problem.nt);
-    else if (r->algorithm != NULL && !r->algorithm->resumable && r->report.seconds > 0)
-        fprintf(stderr, "%s: interrupted; %s rewrites the Buffers in place and cannot be resumed\n",
-                c->program, r->algorithm->name);
-    else
-        fprintf(stderr, "%s: interrupted before the first commit: there is nothing to go on with\n",
-                c->program);
-}
-
-static void say_failed(const struct command *c, int err) {
-    struct mx_run *r = c->run;
-    if (r->why.text[0] == 0) mx_fail(&r->why, err, "%s", strerror(-err));
-    if (r->ranks.silent) return;
-    fprintf(stderr, "%s: %s\n", c->program, r->why.text);
-    if (err < 0 && err != -EDOM && r->moving && r->committed)
-        fprintf(stderr, "%s: step %lld of %lld is committed in %s; go on with --resume\n", c->program,
-                (long long)r->note.time, (long long)r->o.problem.nt, mx_run_committed_place(r));
 }
 
 static int write_report(struct command *c, mx_why *why) {
     const bool standard = on_standard_output(c);
     char *text = NULL;
-    if (c->run->o.json == NULL || (!standard && c->json.fd < 0))
-        return 0; /* it was the report that was refused */
+    if (!standard && c->json.fd < 0) return 0; /* none was asked for, or it was the report that was refused */
     int err = mx_run_json(c->run, why, &text);
     if (err == 0) err = mx_output_report(standard ? NULL : &c->json, text, why);
     free(text);
@@ -85,16 +52,19 @@ static int write_report(struct command *c, mx_why *why) {
     return err;
 }
 
-/* Whatever the end was, the report that was asked for tells it. */
-static int report(struct command *c, int err) {
-    struct mx_run *r = c->run;
+/* Whatever the end was, the report that was asked for tells it. Exit status. */
+static int end(struct command *c, int err) {
+    struct mx_run_end at;
     mx_why why = {""};
-    mx_run_close_report(r, err);
-    if (!r->o.quiet && c->told && !r->o.dry_run && (err == 0 || err == -EINTR))
-        mx_report_print_result(&r->report, on_standard_output(c) ? stderr : stdout);
-    int e = write_report(c, &why);
-    if (e < 0) say(c, why.text);
-    return e;
+    err = mx_run_end_at(c->run, err, &c->why, &at);
+    for (int i = 0; i < 2; i++)
+        if (at.line[i][0] != 0) say(c, at.line[i]);
+    if (c->told && !c->o->dry_run && (err == 0 || err == -EINTR))
+        mx_run_print_result(c->run, on_standard_output(c) ? stderr : stdout);
+    const int reported = write_report(c, &why);
+    if (reported < 0) say(c, why.text);
+    if (at.different) return MX_EXIT_DIFFERENT;
+    return mx_exit_status(err < 0 ? err : reported, at.moving);
 }
 
 /* ------------------------------------------------------------------ the run */
@@ -102,9 +72,8 @@ static int report(struct command *c, int err) {
 /* A thread stands still in a page that cannot be had, so nothing can be closed in order. */
 static void end_at_once(void *context, const char *sentence) {
     struct command *c = context;
-    mx_fail(&c->run->why, -EIO, "%.300s", sentence);
-    say_failed(c, -EIO);
-    report(c, -EIO);
+    snprintf(c->why.text, sizeof c->why.text, "%.300s", sentence);
+    end(c, -EIO);
     mx_run_abandon(c->run);
     _exit(MX_EXIT_IO);
 }
@@ -120,7 +89,8 @@ static void end_unprepared(struct command *c) {
 static void show(struct command *c, const struct mx_run_progress *p) {
     if (p->n_phases != c->n_phases) {
         mx_progress_end(&c->bar);
-        mx_progress_begin(&c->bar, c->program, p->phase, p->unit, p->total, c->run->o.quiet);
+        mx_progress_begin(&c->bar, c->program, p->phase, p->unit, p->total,
+                          c->o->quiet || mx_run_rank(c->run) > 0);
         c->n_phases = p->n_phases;
     }
     c->bar.more = p->check_step >= 0 && strcmp(p->phase, "updates") == 0 ? p->check : NULL;
@@ -131,42 +101,30 @@ static int run_to_its_end(struct command *c) {
     const double look_s = 0.1;
     struct mx_run_progress p = {.size = sizeof p};
     mx_signals_watch(end_at_once, c);
-    int err = mx_run_start(c->run, &c->run->why), ended = err;
+    int err = mx_run_start(c->run, &c->why), ended = err;
     while (ended == 0)
-        if ((ended = mx_run_wait(c->run, look_s, NULL, &p)) == 0) show(c, &p);
+        if ((ended = mx_run_wait(c->run, look_s, &c->why, &p)) == 0) show(c, &p);
     mx_progress_end(&c->bar);
     mx_signals_unwatch();
-    return err < 0 ? err : c->run->err;
+    return err < 0 ? err : ended < 0 ? ended : 0;
 }
 
 static int open_report(struct command *c) {
-    const char *path = c->run->o.json;
-    if (path == NULL || on_standard_output(c)) return 0;
-    return mx_output_open(path, "the report", MX_OUTPUT_REPLACE, &c->run->why, &c->json);
+    if (!mx_run_may_write_json(c->run) || on_standard_output(c)) return 0;
+    return mx_output_open(c->o->json, "the report", MX_OUTPUT_REPLACE, &c->why, &c->json);
 }
 
 static int plan_and_run(struct command *c) {
-    int err = mx_run_check_names(c->run);
-    if (err == 0) err = mx_run_check_stored_names(c->run);
+    int err = mx_run_check_json_path(c->run, &c->why);
     if (err == 0) err = open_report(c);
     if (err < 0) return err;
-    err = mx_run_prepare(c->run, &c->run->why);
+    err = mx_run_prepare(c->run, &c->why);
     if (err < 0 && mx_signals_late()) end_unprepared(c);
     mx_signals_prepared();
-    if (c->run->same_names) mx_output_drop(&c->json);
+    if (!mx_run_may_write_json(c->run)) mx_output_drop(&c->json);
     if (err < 0) return err;
     say_plan(c);
-    return c->run->o.dry_run ? 0 : run_to_its_end(c);
-}
-
-static int end(struct command *c, int err) {
-    struct mx_run *r = c->run;
-    const bool different = err == 0 && r->report.verified == 0;
-    if (err == -EINTR) say_interrupted(c);
-    if ((err < 0 && err != -EINTR) || different) say_failed(c, err);
-    int reported = report(c, err);
-    if (different) return MX_EXIT_DIFFERENT;
-    return mx_exit_status(err < 0 ? err : reported, r->moving);
+    return c->o->dry_run ? 0 : run_to_its_end(c);
 }
 
 /* --ranks P, by itself: this process becomes P of them. */
@@ -177,21 +135,20 @@ static bool wants_processes(const struct mx_options *o) {
 
 /* Whatever a rank says, says which. */
 static void name_rank(struct command *c) {
-    snprintf(c->name, sizeof c->name, "%.40s: rank %d", c->program, c->run->ranks.rank);
+    snprintf(c->name, sizeof c->name, "%.40s: rank %d", c->program, mx_run_rank(c->run));
     c->program = c->name;
 }
 
-static int run(struct command *c, const struct mx_options *options, int err, const mx_why *why) {
+static int run(struct command *c, const struct mx_options *options, int err) {
+    c->o = options;
     if (mx_run_make(options, say, c, &c->run) < 0) return MX_EXIT_REFUSED;
-    c->run->why = *why;
-    c->run->late = mx_signals_late;
     if (options->calibrate) mx_signals_patience(MX_CALIBRATE_PATIENCE_S);
     mx_signals_stop(c->run);
-    if (err == 0) err = mx_run_open_ranks(c->run);
-    if (err == 0 && c->run->ranks.ranks > 1) name_rank(c);
+    if (err == 0) err = mx_run_begin(c->run, mx_signals_late, &c->why);
+    if (err == 0 && mx_run_rank(c->run) >= 0) name_rank(c);
     if (err == 0) err = plan_and_run(c);
     const int status = end(c, err);
-    c->run->ranks.status = status;
+    mx_run_set_status(c->run, status);
     mx_signals_stop(NULL);
     mx_output_drop(&c->json);
     mx_run_close(c->run);
@@ -214,16 +171,15 @@ int mx_cmd_run(int argc, char **argv) {
     struct mx_asked asked = {.n = 0};
     const char *slash = strrchr(argv[0], '/');
     struct command c = {.json.fd = -1};
-    mx_why why = {""};
     c.program = strcmp(argv[0], "run") == 0 ? "memext run" : slash != NULL ? slash + 1 : argv[0];
-    int status = MX_EXIT_REFUSED, err = mx_job_options(argc, argv, &why, &asked, &options);
+    int status = MX_EXIT_REFUSED, err = mx_job_options(argc, argv, &c.why, &asked, &options);
     if (err == 1)
         status = mx_options_help(MX_CMD_RUN, options.topic);
     else if (err == 0 && options.write_job != NULL)
         status = write_job(&c, &asked, &options);
     else if (err < 0 || !wants_processes(&options) ||
-             (err = mx_local_fork((int)options.ranks, &why, &status)) != 1)
-        status = run(&c, &options, err, &why);
+             (err = mx_local_fork((int)options.ranks, &c.why, &status)) != 1)
+        status = run(&c, &options, err);
     mx_asked_free(&asked);
     return status;
 }
