@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The picture of README.md: speed against the size of the problem over DRAM, memext by itself and beside what people use.
+
+    analysis/sizes.py [data/measured/sizes.json] [-o docs/pictures/sizes.svg]
+
+The numbers are those of docs/performance.md and docs/rivals.md; machine, commit and command stand beside them in the file that is read.
+"""
+import argparse
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from analysis import style
+
+COLOURS = (style.GREEN, style.BLUE, style.ORANGE, style.RED, style.GREY, style.SKY, style.PINK)
+
+
+def apart(rates, ratio=1.23):
+    """Where the labels of these rates stand: none nearer to the next one than this ratio, on a logarithmic axis."""
+    places, lowest = {}, 0.0
+    for name, rate in sorted(rates.items(), key=lambda item: item[1]):
+        places[name] = lowest = max(rate, lowest * ratio)
+    return places
+
+
+def draw_sizes(ax, record):
+    """memext from a grid that fits to one of 16 times the DRAM, over normal execution."""
+    rows, normal = record["memext"], record["normal"]
+    at = range(len(rows))
+    ax.plot(at, [row["rate"] for row in rows], marker="o", color=style.GREEN)
+    ax.vlines(at, [row["least"] for row in rows], [row["most"] for row in rows], color=style.GREEN, linewidth=0.9)
+    for x, row in zip(at, rows):
+        ax.annotate(f"{row['rate']:.2f}", (x, row["most"]), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7.5, color=style.GREEN)
+    ax.axhline(normal["rate"], linestyle="--", color=style.BLACK, linewidth=1.2)
+    ax.annotate(f"{normal['title']}: {normal['rate']}", (0, normal["rate"]), xytext=(0, 4), textcoords="offset points", fontsize=7.5)
+    ax.set_xticks(list(at), ["in DRAM", *(f"{row['size']} x" for row in rows[1:])])
+    ax.set_xlim(-0.4, len(rows) - 0.6)
+    ax.set_ylim(0, 8)
+    ax.set_ylabel("Gupdates/s")
+
+
+def draw_beside(ax, record):
+    """Logarithmic: the tools lie two orders of magnitude apart."""
+    at = range(len(record["sizes"]))
+    places = apart({name: rates[-1] / 1000 for name, rates in record["rates"].items()})
+    for i, (name, rates) in enumerate(record["rates"].items()):
+        ax.plot(at, [rate / 1000 for rate in rates], marker=style.MARKERS[i], color=COLOURS[i])
+        ax.annotate(name, (at[-1], places[name]), xytext=(8, 0), textcoords="offset points", va="center", fontsize=7.5, color=COLOURS[i], annotation_clip=False)
+    loop = record["loop"]["rate"] / 1000
+    ax.axhline(loop, linestyle="--", color=style.BLACK, linewidth=1.2)
+    ax.annotate(f"{record['loop']['title']}: {loop:.2f}", (0, loop), xytext=(0, -11), textcoords="offset points", fontsize=7.5)
+    ax.set_xticks(list(at), [f"{size} x" for size in record["sizes"]])
+    ax.set_xlim(-0.15, 2.5)
+    ax.set_yscale("log")
+    ax.set_ylim(0.015, 4)
+    style.plain_log(ax.yaxis, 0.015, 4)
+
+
+def draw(record):
+    figure, axes = style.new(8.2, 3.6, columns=2)
+    draw_sizes(axes[0], record["sizes"])
+    draw_beside(axes[1], record["beside"])
+    for ax, part in zip(axes, (record["sizes"], record["beside"])):
+        ax.set_title(part["title"], loc="left")
+        ax.set_xlabel("size of the problem over DRAM")
+    return figure
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser(prog="analysis/sizes.py", description=__doc__.splitlines()[0])
+    p.add_argument("record", type=Path, nargs="?", default=ROOT / "data" / "measured" / "sizes.json")
+    p.add_argument("-o", "--output", type=Path, metavar="FILE", default=ROOT / "docs" / "pictures" / "sizes.svg", help="the picture, .svg or .png")
+    o = p.parse_args(argv)
+    style.plt.rcParams["svg.hashsalt"] = "memext"  # the same file from the same numbers
+    figure = draw(json.loads(o.record.read_text()))
+    o.output.parent.mkdir(parents=True, exist_ok=True)
+    o.output.write_bytes(style.image(figure, o.output.suffix[1:]))
+    style.close(figure)
+    print(o.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
