@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/kernel.md: what a 2026 kernel does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
+"""Writes docs/page-cache.md: what a 2026 kernel does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
 
-usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/kernel.md]
+usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/page-cache.md]
 
 --run first runs what of the plan has not been run (experiments/run.py kernel, which says what it changes on the machine: about 3
 minutes a round). The sentences follow from the figures: a difference is called one only where its interval of 95 % leaves 1 out, by the
@@ -387,7 +387,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--run", action="store_true")
     p.add_argument("--results", type=Path, default=ROOT / "results" / "kernel", help="as run.py has it; the plan's folder is in it")
-    p.add_argument("--output", type=Path, default=ROOT / "docs" / "kernel.md")
+    p.add_argument("--output", type=Path, default=ROOT / "docs" / "page-cache.md")
     o = p.parse_args()
     if o.run:
         done = subprocess.run([sys.executable, str(ROOT / "experiments" / "run.py"), "kernel", "--results", str(o.results)])
