@@ -90,7 +90,7 @@ static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o)
 
 /* What is asked for ahead is needed a level later, when as many bytes as L1 has were computed several times
  * over. Into an L1 of 32 KiB it would push out rows that the kernel still reads: on Zen 4 prefetches for L2
- * alone are 1.0 to 1.3 times as fast (docs/performance.md). Of those Zen 5, with 48 KiB, drops a quarter,
+ * alone are 1.0 to 1.3 times as fast (docs/notes/tiled-engine.md). Of those Zen 5, with 48 KiB, drops a quarter,
  * where of prefetches for L1 it drops few. */
 bool mx_tiled_small_l1(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
@@ -155,7 +155,7 @@ static int64_t own_planes(const struct mx_engine_options *o) {
 
 /* A call has a line for each thread at least, and where it has one slab its chunks are cut for that: of 32
  * levels 32 threads would have one each, and nothing of a tile would stay in L2. So a call of many threads
- * moves on by several slabs. In simulation (docs/performance.md, "More cores") 2 slabs for 16 threads, 4 for
+ * moves on by several slabs. In simulation (docs/notes/many-cores.md) 2 slabs for 16 threads, 4 for
  * 32 and 64 are 1.2 to 2.2 times as fast as one. */
 enum { FEW_THREADS = 8, MOST_SLABS = 4 };
 
