@@ -50,6 +50,7 @@ mx_need_packages
 (mx_need_packages packages-mpi.txt) || mx_say "ranks under mpirun are not tested: packages-mpi.txt cannot be had here"
 # The Python package needs more packages: without them its tests are skipped, and say so.
 (mx_need_packages packages-python.txt) || mx_say "not all of packages-python.txt can be had here"
+(mx_need_packages packages-docs.txt) || mx_say "the site of the documents is not built: packages-docs.txt cannot be had here"
 if [ -n "$paraview" ]; then
     (mx_need_packages packages-paraview.txt) || mx_say "results are not opened in ParaView: packages-paraview.txt cannot be had here"
 elif [ -n "$(mx_missing_packages packages-paraview.txt)" ]; then
