@@ -40,7 +40,7 @@ def draw_sizes(ax, record):
     ax.set_xticks(list(at), ["in DRAM", *(f"{row['size']} x" for row in rows[1:])])
     ax.set_xlim(-0.4, len(rows) - 0.6)
     ax.set_ylim(0, 8)
-    ax.set_ylabel("Gupdates/s")
+    ax.set_ylabel("1e9 cell updates a second (Gupdates/s)")
 
 
 def draw_beside(ax, record):

@@ -116,6 +116,13 @@ def test_the_source_is_as_the_pages_say(page):
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", source)] == []
 
 
+def test_the_house_is_as_the_page_says():
+    """What a folder sees in the table of architecture.md is what CMakeLists.txt lets it see."""
+    built = re.findall(r"mx_folder\((\w+) runtime/\w+(?: SEES ([^)]*?))?(?: LIBS [^)]*)?\)", (ROOT / "CMakeLists.txt").read_text())
+    said = re.findall(r"^\| `(\w+)` \| .* \| ([^|]*) \|$", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    assert {folder: set(sees.replace("nothing", "").split(", ")) - {""} for folder, sees in said} == {folder: set(sees.split()) for folder, sees in built}
+
+
 def test_numbers_of_the_picture():
     """data/measured/sizes.json has the numbers of the tables that it names."""
     record = json.loads((ROOT / "data/measured/sizes.json").read_text())
