@@ -133,10 +133,21 @@ def stage(sources):
                 shutil.copyfile(ROOT / name, to)
     (sources / "docs/manual.md").write_text(manual((ROOT / "docs/memext.1").read_text()))
     index = (ROOT / "docs/index.md").read_text()
-    order = [target.split("#")[0] for target in links(index) if target.split("#")[0].endswith(".md")]
-    rest = [pathlib.Path("..", path) if path.parts[0] != "docs" else path.relative_to("docs") for path in found if path != pathlib.Path("docs/index.md")]
-    names = list(dict.fromkeys([*order, "manual.md", *(str(path) for path in rest)]))
-    (sources / "docs/index.md").write_text("\n".join([index, "```{toctree}", ":hidden:", "", *(name.removesuffix(".md") for name in names), "```", ""]))
+    (sources / "docs/index.md").write_text("\n".join([index, *(line for title, names in chapters(index) for line in contents(title, names))]))
+
+
+def chapters(index):
+    """[(title, pages)]: the sections of the index with what they link to. The manual is a page of the first."""
+    first, *sections = re.split(r"^## +(.*)$", index, flags=re.MULTILINE)
+    found = [("", first), *zip(sections[::2], sections[1::2])]
+    pages = [(title, [target for target in dict.fromkeys(links(text)) if target.endswith(".md")]) for title, text in found]
+    pages[1][1].append("manual.md")
+    return [(title, names) for title, names in pages if names]
+
+
+def contents(title, names):
+    """Lines of MyST."""
+    return ["```{toctree}", ":hidden:", *([f":caption: {title}"] if title else []), "", *(name.removesuffix(".md") for name in names), "```", ""]
 
 
 def main():
