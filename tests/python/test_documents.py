@@ -22,6 +22,7 @@ spec.loader.exec_module(make_site)
 
 DOCUMENTS = make_site.documents()
 BLOCK = re.compile(r"(?:^<!-- (run|file)(?:: (.*?))? -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NO_PAGES = ("results.md", "page-cache.md", "CHANGELOG.md")  # scripts write them; the entries of releases
 PAGES = [path for path in DOCUMENTS if path.parts[0] in ("README.md", "docs") and "notes" not in path.parts]
 
 
@@ -94,6 +95,29 @@ def test_links_resolve(path):
 
 def test_the_first_page_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def sentences(text):
+    """Of paragraphs and lists, with a word for each piece of code; tables, code and headings are none. A colon or a semicolon ends one too."""
+    text = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.MULTILINE | re.DOTALL)
+    paragraphs, new = [[]], True
+    for line in text.splitlines():
+        item = re.match(r"\s*(?:[-*]|\d+\.) (.*)", line)
+        skipped = not line.strip() or line.startswith(("#", "|", "    ")) or line.lstrip().startswith("|")
+        if skipped or item or new:
+            paragraphs.append([])
+        new = skipped
+        if not skipped:
+            paragraphs[-1].append(item[1] if item else line.strip())
+    for paragraph in paragraphs:
+        words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "CODE", " ".join(paragraph)))
+        yield from re.split(r"(?<=[.:;?!])\s+|(?<=[.!?]\))\s+", words)
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.name not in NO_PAGES and "notes" not in path.parts], ids=str)
+def test_sentences_are_short(path):
+    long = [sentence for sentence in sentences((ROOT / path).read_text()) if len(sentence.split()) > 25]
+    assert not long, long
 
 
 def test_every_page_is_in_the_index():
