@@ -89,6 +89,7 @@ static int look_at_set(struct export *e, const struct mx_sight *s) {
     const int64_t step = mx_common_step(s, first);
     if (n->time != step) n->met = (struct mx_met){.step = 0};
     n->time = step;
+    n->pending = mx_set_is_pending(s, first);
     n->problem.nz = first->all_planes;
     n->problem.first_plane = 0;
     return 0;

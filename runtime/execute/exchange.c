@@ -278,6 +278,25 @@ static int read_state(struct mx_exchange *e, int end, mx_why *why) {
     return err;
 }
 
+/* Of a run that is fed: what STOREs do not bring of these planes is their frame, where the algorithm never
+ * writes one. */
+static int feed_frames(struct mx_exchange *e, int end, mx_why *why) {
+    struct mx_exchange_end *n = &e->end[end];
+    const struct mx_execution *x = e->x;
+    const struct mx_problem *p = x->problem;
+    const int64_t pitch = x->layout->row_pitch_bytes, high = p->ny + p->h;
+    int err = 0;
+    for (int64_t i = 0; i < n->planes && e->shape->init_both && err == 0; i++) {
+        const int64_t z = first_plane(e, end) + i;
+        char *plane = n->out[0] + i * e->plane_bytes;
+        err = x->feeding->rows(x->feeding->context, 0, z, 0, p->h, plane, pitch, why);
+        if (err == 0)
+            err = x->feeding->rows(x->feeding->context, 0, z, high, high + p->h, plane + high * pitch, pitch,
+                                   why);
+    }
+    return err;
+}
+
 int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const struct mx_schedule *schedule,
                      mx_why *why) {
     *e = (struct mx_exchange){.x = x,
@@ -290,12 +309,15 @@ int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const 
         return mx_fail(why, -EINVAL, "a rank of several needs its neighbours");
     for (int end = 0; end < 2 && err == 0; end++)
         if (schedule->shape.given[end] > 0 && schedule->first_given > 0) err = open_end(e, end, why);
-    if (err == 0) err = mx_exchange_ask(e, 0, schedule->first_given, why);
+    if (err == 0 && x->feeding == NULL) err = mx_exchange_ask(e, 0, schedule->first_given, why);
     for (int end = 0; end < 2 && err == 0; end++) {
-        if (e->end[end].planes == 0) continue;
+        struct mx_exchange_end *n = &e->end[end];
+        n->number = 1;
+        if (x->feeding != NULL)
+            n->asked = n->posted = n->arrived = n->used = 1, err = feed_frames(e, end, why);
+        if (n->planes == 0 || x->feeding != NULL) continue;
         err = read_state(e, end, why);
         if (err == 0) err = post_send(e, end, schedule->first_given, INT64_MAX, why);
-        e->end[end].number = 1;
     }
     return err;
 }

@@ -3,12 +3,13 @@
  *
  * Message k goes from either end of z to the neighbour there: the planes of the state with which sweep k
  * begins that the neighbour's sweep k needs beyond its end, levels * h of them, of each live array. What is
- * sent is copied from the rows that STOREs move, as they start; message 0 is read from the Buffer. It goes in
- * pieces of a plane, or a few where they are small, each when its last row has come, and a LOAD waits for the
- * pieces that its planes are in: both STOREs and LOADs move up, so that a rank begins its sweep with the
- * first planes of the one below while that one stores the last ones of its own. What is received stays until
- * the last LOAD of it is done. So a rank waits for nothing but planes that are not computed yet, or that are
- * on their way: of the last message of the rank below what is left of it when that one's sweep ends.
+ * sent is copied from the rows that STOREs move, as they start; message 0 is read from the Buffer. (Where the
+ * first sweep is fed, feed.h, every rank is fed these planes as well, and there is no message 0.) A message
+ * goes in pieces of a plane, or a few where they are small, each when its last row has come, and a LOAD waits
+ * for the pieces that its planes are in: both STOREs and LOADs move up, so that a rank begins its sweep with
+ * the first planes of the one below while that one stores the last ones of its own. What is received stays
+ * until the last LOAD of it is done. So a rank waits for nothing but planes that are not computed yet, or
+ * that are on their way: of the last message of the rank below what is left of it when that one's sweep ends.
  *
  * Rooms in DRAM of max_levels * h planes of each array: one to send from at an end, one to receive in at the
  * lower one and two at the upper one. What comes from below is sent at the end of a sweep and used at the

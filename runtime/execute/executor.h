@@ -152,8 +152,9 @@ static inline bool mx_exec_keeps(const struct mx_step *s) {
     return s->kind == MX_STEP_STORE && s->buffer != MX_SEAMS;
 }
 
+/* The first sweep of a run that is fed gets these planes too where it gets its own. */
 static inline bool mx_exec_is_given(const struct entry *e) {
-    return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0;
+    return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0 && !e->fed;
 }
 
 /* Nowhere but to who takes it. */

@@ -131,13 +131,3 @@ int mx_link_heard(mx_link *l, bool wait, int64_t *word, mx_why *why) {
     l->listens = false;
     return *word = l->word, 1;
 }
-
-/* ---- in turns */
-
-int mx_link_take_turn(mx_link *l, void *data, size_t bytes, mx_why *why) {
-    return l->rank == 0 ? 0 : mx_link_get(l, l->rank - 1, MX_CHANNEL_RUN, data, bytes, why);
-}
-
-int mx_link_pass_turn(mx_link *l, const void *data, size_t bytes, mx_why *why) {
-    return l->rank == l->ranks - 1 ? 0 : mx_link_give(l, l->rank + 1, MX_CHANNEL_RUN, data, bytes, why);
-}

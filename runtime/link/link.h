@@ -90,9 +90,6 @@ int mx_link_collect(mx_link *link, const char *mine, char **text, mx_why *why);
 int mx_link_hand(mx_link *link, int from, void *data, size_t bytes, mx_why *why);
 /* The file of a rank, from where it stands to its end, to rank 0, which writes it behind what its own has. */
 int mx_link_pour(mx_link *link, int from, int fd, mx_why *why);
-/* One after the other: rank r begins with what rank r - 1 left in data. */
-int mx_link_take_turn(mx_link *link, void *data, size_t bytes, mx_why *why);
-int mx_link_pass_turn(mx_link *link, const void *data, size_t bytes, mx_why *why);
 
 /* What a link does between two neighbours, one pair at a time on each rank and the worst of all: measured in
  * some 0.1 s, before any messages, both directions at once: that is how sweeps use it. Where it fails the

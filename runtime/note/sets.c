@@ -101,6 +101,7 @@ static void see(struct mx_sight *s, const char *path, int32_t folder, bool made)
     e->first_plane = n->problem.first_plane;
     e->all_planes = mx_all_planes(&n->problem);
     e->before_time = n->ranks > 0 ? n->before_time : n->time;
+    e->pending = n->pending;
 }
 
 /* The number behind a prefix, as names of ours have it; -1 = none. */
@@ -204,6 +205,15 @@ int64_t mx_common_step(const struct mx_sight *s, const struct mx_seen *first) {
         if (e->time != least && e->before_time != least) return -1;
     }
     return least;
+}
+
+bool mx_set_is_pending(const struct mx_sight *s, const struct mx_seen *first) {
+    bool pending = false;
+    for (int32_t k = 0; k < first->ranks; k++) {
+        const struct mx_seen *e = mx_find_rank(s, first, k);
+        pending |= e != NULL && e->pending;
+    }
+    return pending;
 }
 
 int32_t mx_newest_rank(const struct mx_sight *s, const struct mx_seen *of) {
@@ -320,6 +330,7 @@ static int look_at(const struct mx_sight *s, const struct mx_seen *first, int32_
                        t->facts.place);
     if (n->time != step) n->met = (struct mx_met){.step = 0}, n->checksum[0] = 0;
     n->time = step;
+    n->pending = mx_set_is_pending(s, first);
     return 0;
 }
 

@@ -22,6 +22,7 @@ struct mx_seen {
     int64_t first_plane, all_planes;
     uint64_t generation; /* commits */
     uint32_t finished;
+    bool pending;
 };
 
 struct mx_sight {
@@ -48,6 +49,8 @@ void mx_forget(struct mx_sight *sight);
 const struct mx_seen *mx_find_rank(const struct mx_sight *sight, const struct mx_seen *of, int32_t rank);
 /* first: of rank 0. The step that all stores of its set have in common; -1 = there is none. */
 int64_t mx_common_step(const struct mx_sight *sight, const struct mx_seen *first);
+/* first: of rank 0. Do the stores have step 0 in common, which no Buffer holds? */
+bool mx_set_is_pending(const struct mx_sight *sight, const struct mx_seen *first);
 /* first: of rank 0. The first rank whose store has gone on the most steps, whose note has what the run was
  * asked for last; all stores of its set are there. */
 int32_t mx_newest_rank(const struct mx_sight *sight, const struct mx_seen *first);

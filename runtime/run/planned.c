@@ -161,7 +161,7 @@ void mx_run_add_planned(const struct mx_run *r, void *object) {
     list = json_array(), naive = json_naive(&r->request, t);
     mx_json_put(o, "tuner", json_string(t->tuner));
     mx_json_put(o, "plan_line", json_string(mx_plan_print(&t->plan, line, sizeof line)));
-    if (t->traffic.sent_bytes > 0) mx_json_put(o, "predicted_sent_bytes", whole(t->traffic.sent_bytes));
+    if (t->traffic.sent_bytes > 0) mx_json_put(o, "predicted_sent_bytes", whole(mx_run_sent_bytes(r)));
     mx_json_put(o, "predicted_time", json_seconds(&t->seconds));
     mx_json_put(o, "dram_used_bytes", bytes(t->dram_bytes));
     mx_json_put(o, "dram_for_blocks_bytes", bytes(t->room_bytes));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* release.c - what a run leaves behind, however it ends. */
+#include "core/device.h"
 #include "run/run.h"
 #include "run/state.h"
-#include "core/device.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -174,6 +174,11 @@ static inline mx_buffer *mx_run_buffer(const struct mx_run *r, int32_t number, i
     return part == 1 && r->tuned.shape.pairs ? r->partner[number] : r->buffer[number];
 }
 
+/* Predicted: layers that neighbours get. The first sweep of a run that is fed needs none. */
+static inline int64_t mx_run_sent_bytes(const struct mx_run *r) {
+    const struct mx_traffic *t = &r->tuned.traffic;
+    return t->sent_bytes - (r->fuse.source ? t->first_sent_bytes : 0);
+}
 /* Predicted. */
 static inline double mx_run_seconds_a_sweep(const struct mx_run *r) {
     const int64_t sweeps = mx_sweep_count(&r->rest, r->tuned.plan.bt);

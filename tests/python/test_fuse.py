@@ -77,17 +77,16 @@ def setting(seed, place):
         frame = pick.choice(["edge", "mirror", "periodic", "0.25"]) if not sides else "edge"
         numpy.save(place / f"{file.name}.npy", numpy.ascontiguousarray(grid[1:-1, 1:-1, 1:-1]))
         words += ["--input", f"{file}.npy", "--frame", frame]
-    return words + (["--output-frame", "none"] if bare else []), by == ny
+    return words + (["--output-frame", "none"] if bare else [])
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_the_same_bits(memext, place, seed):
     """checksum and every byte of the output == those of --no-fuse; bytes of each phase == predicted."""
-    words, in_order = setting(seed, place)
+    words = setting(seed, place)
     fused, apart = both(memext, place, *words)
-    assert fused["fused"]["source"] is True and fused["fused"]["output"] is True
-    assert (fused["fused"]["checksum"] is True) == in_order
-    assert fused["phases"]["checksum"]["read_bytes"] == (0 if in_order else apart["phases"]["checksum"]["read_bytes"])
+    assert fused["fused"] == {"source": True, "checksum": True, "output": True}
+    assert fused["phases"]["checksum"]["read_bytes"] == 0 < apart["phases"]["checksum"]["read_bytes"]
 
 
 def test_a_generated_grid_costs_no_transfer(memext, place):

@@ -258,7 +258,7 @@ def test_an_initial_grid_with_such_cells_is_refused(memext, place, how):
     np.save(place / "bad.npy", grid)
     words = ["--input", place / "bad.npy", "-t", 4, "--dram", "64MiB", *(["--backend", "dram"] if how == ["dram"] else ["-d", place / "store", *how[1:]])]
     result, said = ends(memext, *words)
-    fused = "--no-fuse" not in how and how != ["dram"] and "mmap" not in how and "--ranks" not in how and "--accel" not in how
+    fused = "--no-fuse" not in how and how != ["dram"] and "mmap" not in how and "--accel" not in how
     assert "the initial grid has" in said and "--nonfinite ignore" in said and result["steps_done"] == 0
     assert ("u at x=3, y=2, z=11" in said or "u at x=1, y=1, z=12" in said) if fused else ("2 cells" in said and "the first is u at x=3, y=2, z=11" in said)
     assert fused or not list((place / "store").rglob("memext.store"))

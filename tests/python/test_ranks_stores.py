@@ -253,7 +253,7 @@ def test_sentences(memext, place):  # noqa: F811
     assert done.returncode == 2 and done.stderr.count("--force discards it") == 1 and "committed" not in done.stderr, done.stderr
     assert "--resume" not in done.stderr and done.stderr.count("so this one ends too") == 2, done.stderr
     assert memext(*run, *GRID, "-t", 4, "--ranks", 3, "--force").returncode == 0
-    done = memext(*run, "--resume", "-t", NT, "--ranks", 2, "--backend", "fault:aio", "--fault", "eio=1")  # nothing gets into the new stores
+    done = memext(*run, "--resume", "-t", NT, "--ranks", 2, "--no-fuse", "--backend", "fault:aio", "--fault", "eio=1")  # nothing gets into the new stores
     assert done.returncode == 3 and f"committed in {place};" in done.stderr and "step 4 of" in done.stderr and "cut-1" not in done.stderr.split("committed in")[1], done.stderr
     for option in [["--param", "a=1"], ["--field", "a=x.npy"], ["--kernel", "k.c"]]:
         done = memext(*run, "--resume", "--ranks", 3, *option)

@@ -48,17 +48,13 @@ static int exchange(mx_link *l, int round, char *out[2], char *in[2], mx_why *wh
 
 static int collect(mx_link *l, mx_why *why) {
     const int64_t mine = 100 + mx_link_rank(l);
-    int64_t all[RANKS], shared = mine, turn = 1;
+    int64_t all[RANKS], shared = mine;
     char text[16], *texts[RANKS] = {NULL};
     int err = mx_link_gather(l, MX_CHANNEL_RUN, &mine, sizeof mine, all, why);
     for (int i = 0; i < RANKS && err == 0; i++)
         if (all[i] != 100 + i) err = -EBADMSG;
     if (err == 0) err = mx_link_share(l, MX_CHANNEL_COMMIT, 2, &shared, sizeof shared, why);
     if (err == 0 && shared != 102) err = -EBADMSG;
-    if (err == 0) err = mx_link_take_turn(l, &turn, sizeof turn, why);
-    turn *= 3;
-    if (err == 0) err = mx_link_pass_turn(l, &turn, sizeof turn, why);
-    if (err == 0 && mx_link_rank(l) == RANKS - 1 && turn != 81) err = -EBADMSG;
     snprintf(text, sizeof text, "rank %d", mx_link_rank(l));
     if (err == 0) err = mx_link_collect(l, text, texts, why);
     for (int i = 0; i < RANKS && err == 0 && mx_link_rank(l) == 0; i++)

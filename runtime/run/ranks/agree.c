@@ -152,29 +152,43 @@ static int go_back(struct mx_run *r, int64_t least) {
     return 0;
 }
 
+/* What a rank's store says of its state. */
+struct state {
+    int64_t time;
+    bool kept, pending;
+    uint64_t sample[MX_MAX_FIELDS];
+};
+
+/* No Buffer holds step 0 where one rank says so: its sweep is fed again, as those of the others. */
+static void take_pending(struct mx_run *r, const struct state *of) {
+    if (!of->pending) return;
+    r->note.pending = true;
+    memcpy(r->note.sample, of->sample, sizeof of->sample);
+}
+
 int mx_run_agree_state(struct mx_run *r, bool *kept) {
     struct mx_run_ranks *q = &r->ranks;
-    struct {
-        int64_t time;
-        bool kept;
-    } mine, *all;
-    int newest = 0;
+    struct state mine, *all;
+    int newest = 0, oldest = 0;
     if (!mx_is_rank(q)) return 0;
     if ((all = calloc((size_t)q->ranks, sizeof *all)) == NULL)
         return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
     memset(&mine, 0, sizeof mine);
-    mine.time = r->note.time, mine.kept = *kept;
+    mine.time = r->note.time, mine.kept = *kept, mine.pending = r->note.pending;
+    memcpy(mine.sample, r->note.sample, sizeof mine.sample);
     int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
-    int64_t least = INT64_MAX;
     for (int i = 0; i < q->ranks && err == 0; i++) {
-        if (all[i].time < least) least = all[i].time;
+        if (all[i].time < all[oldest].time) oldest = i;
         if (all[i].time > all[newest].time) newest = i;
         *kept |= all[i].kept;
     }
-    q->uneven = err == 0 && all[newest].time > least;
+    const struct state least = all[oldest];
+    q->uneven = err == 0 && all[newest].time > least.time;
     free(all);
     if (err == 0) err = share_note(r, newest);
-    return err == 0 && q->uneven ? go_back(r, least) : err;
+    if (err == 0 && q->uneven) err = go_back(r, least.time);
+    if (err == 0) take_pending(r, &least);
+    return err;
 }
 
 /* ------------------------------------------------------------------ commits */

@@ -50,6 +50,10 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     f->layout = n->layout;
     f->integrity_unit = n->integrity_unit;
     f->generation = s->facts.generation;
+    if (n->pending) { /* the step in common is 0 then, and no Buffer holds it */
+        r->note.pending = true;
+        memcpy(r->note.sample, n->sample, sizeof n->sample);
+    }
     return 0;
 }
 

@@ -126,32 +126,44 @@ static int64_t most_planes(const struct mx_run_ranks *q) {
     return most;
 }
 
-/* Each rank gives as many planes of each quantity as the largest has, and the greatest change behind them. */
+/* Each rank gives as many planes of each quantity as the largest has, and one number behind them. */
+static int gather_planes(const struct mx_run *r, int64_t quantities, const uint64_t *mine, int64_t mine_pitch,
+                         uint64_t *all, uint64_t *number, mx_why *why) {
+    const struct mx_problem *p = &r->o.problem;
+    const int64_t room = most_planes(&r->ranks), n = quantities * room + 1, planes = mx_all_planes(p);
+    const int64_t *first = r->ranks.first;
+    const int ranks = r->ranks.ranks;
+    uint64_t *given = calloc((size_t)n, sizeof *given), *got = calloc((size_t)(n * ranks), sizeof *got);
+    int err =
+        given == NULL || got == NULL ? mx_fail(why, -ENOMEM, "no memory for the planes of the ranks") : 0;
+    for (int64_t q = 0; q < quantities && err == 0; q++)
+        memcpy(given + q * room, mine + q * mine_pitch, (size_t)p->nz * sizeof *given);
+    if (err == 0) given[n - 1] = *number;
+    if (err == 0)
+        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, given, (size_t)n * sizeof *given, got, why);
+    for (int i = 0; i < ranks && err == 0; i++) {
+        for (int64_t q = 0; q < quantities; q++)
+            memcpy(all + q * planes + first[i], got + i * n + q * room,
+                   (size_t)(first[i + 1] - first[i]) * sizeof *all);
+        if (got[(i + 1) * n - 1] > *number) *number = got[(i + 1) * n - 1];
+    }
+    free(given);
+    free(got);
+    return err;
+}
+
 int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why) {
     const struct mx_run *r = run;
     const struct mx_problem *p = &r->o.problem;
-    const int64_t all = p->all_nz, room = most_planes(&r->ranks), n = quantities * room + 1;
-    const int64_t *first = r->ranks.first;
-    const int ranks = r->ranks.ranks;
-    double *mine = calloc((size_t)n, sizeof *mine), *of_all = calloc((size_t)(n * ranks), sizeof *of_all);
-    int err =
-        mine == NULL || of_all == NULL ? mx_fail(why, -ENOMEM, "no memory for the norms of the ranks") : 0;
-    for (int64_t q = 0; q < quantities && err == 0; q++)
-        memcpy(mine + q * room, planes + q * all + p->first_plane, (size_t)p->nz * sizeof *mine);
-    if (err == 0) memcpy(mine + n - 1, most, sizeof *most);
-    if (err == 0)
-        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)n * sizeof *mine, of_all, why);
-    for (int i = 0; i < ranks && err == 0; i++) {
-        uint64_t theirs;
-        for (int64_t q = 0; q < quantities; q++)
-            memcpy(planes + q * all + first[i], of_all + i * n + q * room,
-                   (size_t)(first[i + 1] - first[i]) * sizeof *mine);
-        memcpy(&theirs, of_all + (i + 1) * n - 1, sizeof theirs);
-        if (theirs > *most) *most = theirs;
-    }
-    free(mine);
-    free(of_all);
-    return err;
+    uint64_t *all = (uint64_t *)planes; /* bits, as they are */
+    return gather_planes(r, quantities, all + p->first_plane, mx_all_planes(p), all, most, why);
+}
+
+int mx_run_gather_planes(struct mx_run *r, int64_t quantities, const uint64_t *mine, uint64_t *all) {
+    const int64_t nz = r->o.problem.nz;
+    uint64_t none = 0;
+    if (!mx_is_rank(&r->ranks)) return memcpy(all, mine, (size_t)(quantities * nz) * sizeof *all), 0;
+    return gather_planes(r, quantities, mine, nz, all, &none, &r->why);
 }
 
 /* ------------------------------------------------------------------ the end */

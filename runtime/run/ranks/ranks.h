@@ -95,6 +95,10 @@ int mx_run_find_place(struct mx_run *r);
 int mx_run_agree_commits(struct mx_run *r);
 /* norms.h, join: sums of planes from the ranks that have them. */
 int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
+/* A number for each plane, of each quantity: mine[quantities * nz] of this rank, all[quantities * all planes]
+ * of all.
+ */
+int mx_run_gather_planes(struct mx_run *r, int64_t quantities, const uint64_t *mine, uint64_t *all);
 /* What rank 0 has: so many bytes of data, for all. */
 int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes);
 int mx_run_meet(struct mx_run *r);

@@ -25,7 +25,7 @@ static json_t *summary(const struct mx_run *r) {
     mx_json_put_whole(o, "predicted_write_bytes", p->predicted_write_bytes);
     mx_json_put_whole(o, "sent_bytes", (int64_t)r->ranks.sent_bytes);
     mx_json_put_whole(o, "received_bytes", (int64_t)r->ranks.received_bytes);
-    mx_json_put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    mx_json_put_whole(o, "predicted_sent_bytes", mx_run_sent_bytes(r));
     mx_json_put_whole(o, "snapshot_bytes", p->snapshots.bytes);
     mx_json_put_whole(o, "predicted_snapshot_bytes", p->snapshots.predicted_bytes);
     mx_json_put_whole(o, "block_bytes", (int64_t)p->block_bytes);
@@ -96,7 +96,7 @@ void mx_run_add_ranks(const struct mx_run *r, void *object) {
     json_t *o = json_object(), *each = json_array(), *over = json_object();
     mx_json_put_whole(o, "ranks", q->ranks);
     json_object_set_new(o, "link", json_string(q->link_name));
-    mx_json_put_whole(o, "predicted_sent_bytes", r->tuned.traffic.sent_bytes);
+    mx_json_put_whole(o, "predicted_sent_bytes", mx_run_sent_bytes(r));
     put_link(r, o);
     for (int i = 0; i < q->ranks && q->reports != NULL; i++)
         json_array_append_new(each, json_loads(q->reports[i], 0, NULL));

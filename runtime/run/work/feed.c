@@ -14,21 +14,22 @@ int64_t mx_fuse_row_bytes(const struct mx_fuse_field *f) {
 }
 
 /* Rows [y, y + n) of a plane of the state are rows [fy, fy + n) of plane fz of the file, or, of a formula, of
- * the grid; fy -1: of the value that a frame is made of. n is 1 where rows are copies of others. */
+ * the whole grid; fy -1: of the value that a frame is made of. n is 1 where rows are copies of others. */
 struct rows {
     int64_t n, fy, fz;
 };
 
 static struct rows rows_at(const struct mx_run *r, const struct mx_fuse_field *f, int64_t z, int64_t y,
                            int64_t y1) {
-    const struct mx_problem *p = &r->o.problem;
+    const struct mx_problem *p = &r->whole;
     const struct mx_frame *made = &f->field.made;
     const bool included = f->field.init != NULL || made->kind == MX_FRAME_INCLUDED;
-    const bool as_they_are = included && mx_sides_fixed(&r->sides, MX_DIM_Y);
+    const bool as_they_are = included && mx_sides_fixed(&p->sides, MX_DIM_Y);
     const bool inside = y >= p->h && y < p->ny + p->h;
     struct rows s = {.n = 1,
-                     .fy = mx_side_source(r->sides.side[MX_DIM_Y], p->ny, p->h, y),
-                     .fz = mx_side_source(r->sides.side[MX_DIM_Z], p->nz, p->h, z)};
+                     .fy = mx_side_source(p->sides.side[MX_DIM_Y], p->ny, p->h, y),
+                     .fz =
+                         mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z + r->o.problem.first_plane)};
     if (as_they_are || inside) s.n = (as_they_are ? y1 : mx_min(y1, p->ny + p->h)) - y;
     if (included) return s;
     s.fy = mx_frame_source(made, p->ny, p->h, s.fy);
@@ -91,7 +92,7 @@ static void copy_x(const struct mx_run *r, enum mx_dtype dtype, char *row) {
 
 static int fill_piece(struct mx_run *r, const struct mx_fuse_field *f, const struct rows *s, char *staging,
                       char *rows, int64_t pitch, mx_why *why) {
-    const struct mx_problem *p = &r->o.problem;
+    const struct mx_problem *p = &r->whole;
     const struct mx_plane_field one = {.dtype = f->field.dtype, .init = f->field.init};
     const char *from = NULL;
     int err = f->field.init == NULL && s->fy >= 0 ? read_rows(f, s, staging, &from, why) : 0;

@@ -73,6 +73,7 @@ int mx_run_agree_finite(struct mx_run *r, enum mx_channel channel, int64_t step)
     pthread_mutex_lock(&r->lock);
     f->first = joint;
     f->cells = joint.found.cells;
+    f->initial = joint.step == 0;
     f->ended = true;
     pthread_mutex_unlock(&r->lock);
     mx_link_meet(r->ranks.link, channel, NULL); /* none of them ends before all know why */
@@ -121,12 +122,23 @@ int mx_run_check_initial(struct mx_run *r, const struct mx_nonfinite *found) {
     return err < 0 || joint.found.cells == 0 ? err : refuse_initial(r, &joint.found);
 }
 
+/* Ranks that the first sweep feeds hear of it with its commit. Rows may come more than once: the first
+ * counts. */
+static void remember_initial(struct mx_run *r, const struct mx_nonfinite *found) {
+    struct mx_run_odd *first = &r->finite.first;
+    pthread_mutex_lock(&r->lock);
+    const bool earlier = first->found.cells == 0 || first->step > 0 || found->z < first->found.z;
+    if (earlier) *first = (struct mx_run_odd){.found = *found};
+    pthread_mutex_unlock(&r->lock);
+}
+
 int mx_run_check_fed(struct mx_run *r, int32_t field, int64_t z, int64_t y0, int64_t y1, const char *rows,
                      int64_t pitch, mx_why *why) {
     struct mx_nonfinite found = {.cells = 0};
     if (r->finite.ignored) return 0;
     mx_nonfinite_field(&r->o.problem, 0, field, z, y0, y1, rows, pitch, &found);
     if (found.cells == 0) return 0;
+    if (mx_is_rank(&r->ranks)) return remember_initial(r, &found), 0;
     return mx_fail(why, refuse_initial(r, &found), "cells of the initial grid are not finite");
 }
 
@@ -170,6 +182,7 @@ void mx_run_say_nonfinite(struct mx_run *r) {
     describe(r, &odd->found, found, sizeof found);
     r->ranks.silent = r->ranks.rank > 0; /* all say the same */
     r->report.checksum[0] = 0;           /* there is no result */
+    if (mx_is_rank(&r->ranks)) r->report.steps_done = odd->from;
     if (r->finite.initial) {
         mx_fail(
             &r->why, -EDOM,
@@ -178,7 +191,6 @@ void mx_run_say_nonfinite(struct mx_run *r) {
             found);
         return;
     }
-    if (mx_is_rank(&r->ranks)) r->report.steps_done = odd->from;
     way_out(r, out, sizeof out);
     if (odd->from >= odd->step)
         mx_fail(&r->why, -EDOM, "step %lld has %s; %s", (long long)odd->step, found, out);

@@ -20,7 +20,9 @@ static void count_load(struct mx_run *r, const struct mx_step *s) {
     const struct mx_layout *l = &r->report.layout;
     const struct mx_region g = mx_step_in_buffer(s);
     const int64_t planes = g.z1 - g.z0;
-    u->saved_bytes += planes * (s->whole_planes ? l->plane_pitch_bytes : (g.y1 - g.y0) * l->row_pitch_bytes);
+    if (s->neighbour == 0) /* others would be sent, the first of them read before the sweep */
+        u->saved_bytes +=
+            planes * (s->whole_planes ? l->plane_pitch_bytes : (g.y1 - g.y0) * l->row_pitch_bytes);
     for (int64_t z = g.z0; z < g.z1; z++) u->fed_bytes += mx_fuse_read_bytes(r, z, g.y0, g.y1);
 }
 
@@ -31,6 +33,25 @@ static bool clip(const struct mx_problem *p, struct mx_region *g) {
     return mx_region_rows(*g) > 0;
 }
 
+/* Do the rows of each plane come one after the other? */
+static bool follow_planes(const struct mx_problem *p, const struct mx_region *g, int64_t *next) {
+    bool in_order = true;
+    for (int64_t z = g->z0; z < g->z1; z++) {
+        in_order &= next[z - p->h] == g->y0 - p->h;
+        next[z - p->h] = g->y1 - p->h;
+    }
+    return in_order;
+}
+
+/* Rows that the output gets of a region. */
+static int64_t rows_out(const struct mx_run *r, struct mx_region g) {
+    const struct mx_problem *p = &r->o.problem;
+    int64_t rows = 0;
+    g.z0 = mx_max(g.z0, mx_fuse_first_own(p)), g.z1 = mx_min(g.z1, mx_fuse_end_own(p));
+    for (int64_t z = g.z0; z < g.z1; z++) rows += (g.y1 - g.y0) * mx_fuse_places(r, z);
+    return rows;
+}
+
 static void follow_store(const struct mx_run *r, const struct mx_step *s, struct mx_fuse_order *o) {
     const struct mx_problem *p = &r->o.problem;
     const struct mx_region all = mx_step_in_buffer(s);
@@ -39,7 +60,7 @@ static void follow_store(const struct mx_run *r, const struct mx_step *s, struct
     o->bytes += (all.z1 - all.z0) * (s->whole_planes ? r->report.layout.plane_pitch_bytes
                                                      : (all.y1 - all.y0) * r->report.layout.row_pitch_bytes);
     if (!r->o.bare_output) {
-        o->rows += mx_region_rows(all);
+        o->rows += rows_out(r, all);
         o->file &= !copy && all.y0 == 0 && all.y1 == p->ny + 2 * p->h && all.z0 == o->z;
         o->z = all.z1;
     }
@@ -47,6 +68,7 @@ static void follow_store(const struct mx_run *r, const struct mx_step *s, struct
     if (r->o.bare_output) o->rows += mx_region_rows(g);
     o->interior &= g.y0 == p->h && g.y1 == p->ny + p->h && g.z0 == o->interior_z;
     o->interior_z = g.z1;
+    o->planes &= follow_planes(p, &g, o->next);
 }
 
 static int open_schedule(struct mx_run *r, int64_t level, struct mx_schedule **out) {
@@ -60,6 +82,19 @@ static int64_t windows(const struct mx_step *s) {
     return 1 + (s->kind == MX_STEP_ADVANCE ? s->end - s->first : 0);
 }
 
+/* Frames of the planes that neighbours will get, which an algorithm that never writes them is fed at the
+ * start. */
+static void count_given_frames(struct mx_run *r) {
+    const struct mx_problem *p = &r->o.problem;
+    const struct mx_shape *s = &r->tuned.shape;
+    for (int end = 0; end < 2 && s->init_both; end++)
+        for (int64_t i = 0; i < s->given[end]; i++) {
+            const int64_t z = end == 0 ? p->h + i : p->nz + p->h - s->given[end] + i;
+            r->fuse.fed_bytes += mx_fuse_read_bytes(r, z, 0, p->h);
+            r->fuse.fed_bytes += mx_fuse_read_bytes(r, z, p->ny + p->h, p->ny + 2 * p->h);
+        }
+}
+
 /* 1: there is too much to look at. */
 int mx_fuse_follow_first(struct mx_run *r) {
     struct mx_schedule *schedule;
@@ -67,6 +102,8 @@ int mx_fuse_follow_first(struct mx_run *r) {
     int64_t n = 0;
     int more, err = open_schedule(r, 0, &schedule);
     if (err < 0) return err;
+    r->fuse.saved_bytes += r->tuned.traffic.first_sent_bytes;
+    count_given_frames(r);
     while ((more = schedule->ops->next(schedule, &s)) == 1 && s.kind != MX_STEP_COMMIT &&
            (n += windows(&s)) <= MOST_WINDOWS)
         if (moves_state(&s, MX_STEP_LOAD)) count_load(r, &s);

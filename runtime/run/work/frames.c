@@ -14,7 +14,16 @@ static int64_t frame_rows(const struct mx_problem *p, int64_t z) {
     return z < p->h || z >= p->nz + p->h ? p->ny + 2 * p->h : 2 * p->h;
 }
 int64_t mx_fuse_frame_rows(const struct mx_problem *p) {
-    return 2 * p->h * (p->ny + 2 * p->h) + p->nz * 2 * p->h;
+    const int64_t planes = mx_fuse_end_own(p) - mx_fuse_first_own(p) - p->nz;
+    return planes * (p->ny + 2 * p->h) + p->nz * 2 * p->h;
+}
+
+int64_t mx_fuse_frame_rows_out(const struct mx_run *r) {
+    const struct mx_problem *p = &r->o.problem;
+    int64_t rows = 0;
+    for (int64_t z = mx_fuse_first_own(p); z < mx_fuse_end_own(p); z++)
+        rows += frame_rows(p, z) * mx_fuse_places(r, z);
+    return rows;
 }
 
 /* Rows of the frame of a few planes, in DRAM one after the other, and where they are in a Buffer. */
@@ -90,7 +99,7 @@ static int use_frames(struct mx_run *r, frame_use *use) {
     const struct mx_block_options o = {.budget = r->budget};
     int err =
         use != count_group ? mx_block_create(&o, (uint64_t)(g->capacity * pitch), &r->why, &g->block) : 0;
-    for (int64_t z = 0; z < p->nz + 2 * p->h && err == 0; z++) {
+    for (int64_t z = mx_fuse_first_own(p); z < mx_fuse_end_own(p) && err == 0; z++) {
         const int64_t end = frame_rows(p, z) == all ? all : p->h;
         for (int64_t y = 0, n; y < all && err == 0; y += n) {
             if (y == end) y = p->ny + p->h; /* of planes inside */

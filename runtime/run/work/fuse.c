@@ -5,10 +5,9 @@
 #include "core/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
 
 enum { LONGEST_ROW_BYTES = 2 << 20, MADE_AGAIN_S = 30 };
 static const char many_windows[] = "a sweep has too many levels to be looked at";
@@ -24,7 +23,6 @@ static bool from_program(const struct mx_run *r) {
 
 /* Whatever asks for sweeps that can be had only in Buffers: NULL = nothing. */
 static const char *hindrance(const struct mx_run *r) {
-    if (mx_is_rank(&r->ranks)) return "each of several ranks has a part of the files";
     if (r->o.no_fuse) return "--no-fuse";
     if (r->backend->face != MX_FACE_TRANSFER) return "the backend maps its Buffers";
     if (r->accel != NULL) return "the sweeps are an accelerator's";
@@ -129,15 +127,16 @@ int mx_run_check_pending(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ decision */
 
+static void leave_source(struct mx_run_fuse *u, const char *why) {
+    u->source = say(why, u->no_source);
+    u->saved_bytes = u->fed_bytes = u->init_bytes = u->init_read_bytes = 0;
+}
+
 static int decide_source(struct mx_run *r) {
     struct mx_run_fuse *u = &r->fuse;
     int err = mx_fuse_open_files(r);
     if (err == 0) err = mx_fuse_follow_first(r);
-    if (err > 0) {
-        u->source = say(many_windows, u->no_source);
-        u->saved_bytes = u->fed_bytes = 0;
-        return 0;
-    }
+    if (err > 0) return leave_source(u, many_windows), 0;
     if (err < 0 || !r->tuned.shape.init_both) return err;
     u->init_bytes = r->n_buffers * mx_fuse_frame_rows(&r->o.problem) * r->report.layout.row_pitch_bytes;
     return mx_fuse_count_frames(r);
@@ -151,12 +150,24 @@ static bool leaves_nothing_else(const struct mx_run *r) {
            r->o.probes_out == NULL && r->o.path != NULL && stat(r->o.path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Rows that this rank writes of an output with its frame, twice where they have a copy. */
+static int64_t rows_of_output(const struct mx_run *r) {
+    const struct mx_problem *p = &r->o.problem;
+    int64_t planes = 0;
+    for (int64_t z = mx_fuse_first_own(p); z < mx_fuse_end_own(p); z++) planes += mx_fuse_places(r, z);
+    return planes * (p->ny + 2 * p->h);
+}
+
 static int decide_result(struct mx_run *r) {
     struct mx_run_fuse *u = &r->fuse;
     const struct mx_problem *p = &r->o.problem;
-    const int64_t h2 = 2 * (int64_t)p->h, rows = (p->ny + h2) * (p->nz + h2);
-    struct mx_fuse_order o = {.interior_z = p->h, .file = true, .interior = true};
+    const int64_t h2 = 2 * (int64_t)p->h, rows = rows_of_output(r);
+    struct mx_fuse_order o = {.interior_z = p->h, .file = true, .interior = true, .planes = true};
+    o.next = calloc((size_t)p->nz, sizeof *o.next);
+    if (o.next == NULL) return mx_fail(&r->why, -ENOMEM, "no memory to look at the last sweep");
     int err = mx_fuse_follow_last(r, &o);
+    for (int64_t z = 0; z < p->nz; z++) o.planes &= o.next[z] == p->ny;
+    free(o.next);
     if (err < 0) return err;
     if (err > 0) {
         u->checksum = u->checksum && say(many_windows, u->no_checksum);
@@ -164,7 +175,7 @@ static int decide_result(struct mx_run *r) {
         return 0;
     }
     o.interior &= o.interior_z == p->nz + p->h;
-    if (u->checksum) u->checksum = say(o.interior ? NULL : "rows are not stored in order", u->no_checksum);
+    if (u->checksum) u->checksum = say(o.planes ? NULL : "rows are not stored in order", u->no_checksum);
     u->in_order = r->o.bare_output ? o.interior : o.file && o.rows == rows;
     u->add_frame = !r->o.bare_output && o.rows < rows;
     u->output_bytes = u->frame_read_bytes = 0;
@@ -172,12 +183,13 @@ static int decide_result(struct mx_run *r) {
     u->unstored_bytes = u->only ? o.bytes : 0;
     if (u->output && u->add_frame) {
         u->frame_read_bytes = mx_fuse_frame_rows(p) * r->report.layout.row_pitch_bytes;
-        o.rows += mx_fuse_frame_rows(p);
+        o.rows += mx_fuse_frame_rows_out(r);
     }
     for (int32_t i = 0; i < u->n && u->output; i++)
         if (u->field[i].output != NULL)
-            u->output_bytes += MX_FUSE_HEAD_BYTES + o.rows * (p->nx + (r->o.bare_output ? 0 : h2)) *
-                                                        mx_dtype_bytes(u->field[i].field.dtype);
+            u->output_bytes +=
+                (r->ranks.rank == 0 ? MX_FUSE_HEAD_BYTES : 0) +
+                o.rows * (p->nx + (r->o.bare_output ? 0 : h2)) * mx_dtype_bytes(u->field[i].field.dtype);
     return 0;
 }
 
@@ -185,6 +197,17 @@ static int decide_result(struct mx_run *r) {
 static int32_t unused_buffers(const struct mx_run *r) {
     const int64_t sweeps = mx_sweep_count(&r->rest, r->report.plan.bt);
     return sweeps == 1 ? 2 : sweeps == 2 ? 1 : 0;
+}
+
+/* Ranks begin alike, and leave alike what a run could go on from. */
+static int decide_together(struct mx_run *r) {
+    struct mx_run_fuse *u = &r->fuse;
+    bool reads = !u->source, stores = !u->only;
+    int err = mx_run_agree_any(r, &reads);
+    if (err == 0) err = mx_run_agree_any(r, &stores);
+    if (err == 0 && reads && u->source) leave_source(u, "another rank cannot");
+    if (err == 0 && stores && u->only) u->only = false, u->unstored_bytes = 0;
+    return err;
 }
 
 int mx_run_decide_fuse(struct mx_run *r) {
@@ -201,6 +224,7 @@ int mx_run_decide_fuse(struct mx_run *r) {
     take_outputs(r);
     if (err == 0 && u->source) err = decide_source(r);
     if (err == 0 && (u->checksum || u->output)) err = decide_result(r);
+    if (err == 0) err = decide_together(r);
     const bool empty = u->source && u->only && r->n_buffers == 2 && !r->tuned.shape.init_both;
     u->unused_buffers = empty ? unused_buffers(r) : 0;
     return err;
@@ -213,9 +237,8 @@ int mx_run_begin_fuse(struct mx_run *r) {
     int err = u->source ? mx_fuse_open_staging(r) : 0;
     u->unfinished = u->source;
     if (err == 0 && u->checksum) {
-        u->hash = XXH3_createState();
-        if (u->hash == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the checksum");
-        XXH3_64bits_reset(u->hash);
+        u->digest = calloc((size_t)r->o.problem.nz, sizeof *u->digest);
+        if (u->digest == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the checksum");
     }
     if (err == 0 && u->output) err = mx_fuse_open_writers(r);
     u->taking = (struct mx_taking){.every = r->o.problem.nt,
@@ -228,7 +251,9 @@ int mx_run_begin_fuse(struct mx_run *r) {
     return err;
 }
 
-uint64_t mx_run_fuse_checksum(const struct mx_run *r) { return XXH3_64bits_digest(r->fuse.hash); }
+const uint64_t *mx_run_fuse_digests(const struct mx_run *r) {
+    return r->fuse.checksum && r->fuse.whole ? r->fuse.digest : NULL;
+}
 
 static int end_output(struct mx_run *r) {
     struct mx_run_fuse *u = &r->fuse;
@@ -277,6 +302,6 @@ void mx_run_release_fuse(struct mx_run *r) {
         mx_device_close(f->device);
         f->file = NULL, f->device = NULL;
     }
-    if (u->hash != NULL) XXH3_freeState(u->hash);
-    u->hash = NULL;
+    free(u->digest);
+    u->digest = NULL;
 }

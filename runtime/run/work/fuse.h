@@ -7,7 +7,7 @@
  *     source    the first sweep's LOADs come from --init or --input; no Buffer holds step 0. Until a sweep is
  *               committed the store's note says `pending`: a resumed run begins with the input once more, if
  *               that is what it was (bytes, time of change, a sample of its content)
- *     checksum  is taken from the last sweep's STOREs, which must come in the order z, y, x for that
+ *     checksum  is taken from the last sweep's STOREs, which must bring the rows of each plane in their order
  *     output    likewise, in any order: the file is written beside, and named when the result is committed
  *
  * Where the output is all that is to be left (the store is removed at the end, nothing reads the result
@@ -65,9 +65,9 @@ struct mx_run_fuse {
     struct mx_taking taking;
     mx_block *staging; /* `threads` pieces */
     uint64_t piece_bytes;
-    void *hash;     /* XXH3_state_t */
-    bool whole;     /* the last sweep was taken */
-    int output_err; /* of writing the outputs, with its sentence: told when the result is handed over */
+    uint64_t *digest; /* [nz]: of this rank's planes (digest.h) */
+    bool whole;       /* the last sweep was taken */
+    int output_err;   /* of writing the outputs, with its sentence: told when the result is handed over */
     mx_why output_why;
 };
 
@@ -81,8 +81,8 @@ int mx_run_begin_fuse(struct mx_run *r);
 int mx_run_fuse_frames(struct mx_run *r);
 /* -ESTALE with a sentence: a file of `source` changed, and no sweep was committed since it was read. */
 int mx_run_fuse_unchanged(struct mx_run *r, mx_why *why);
-/* The checksum of the last sweep. */
-uint64_t mx_run_fuse_checksum(const struct mx_run *r);
+/* The digests of this rank's planes, of the last sweep; NULL: they were not taken. */
+const uint64_t *mx_run_fuse_digests(const struct mx_run *r);
 /* After the last sweep: gives its memory back, all of the result is in the output's files, which are still
  * without a name, or output_err and output_why say why not. 0, or -EINTR. */
 int mx_run_end_fuse(struct mx_run *r);

@@ -26,7 +26,8 @@ int mx_fuse_open_staging(struct mx_run *r);
 /* Along the last sweep: the plane that comes next if all comes in order. */
 struct mx_fuse_order {
     int64_t z, interior_z, rows;
-    bool file, interior;
+    int64_t *next; /* [nz]: the row that each plane gets next, if those of a plane come in order */
+    bool file, interior, planes;
     int64_t bytes; /* in Buffers */
 };
 int mx_fuse_follow_first(struct mx_run *r);
@@ -34,6 +35,7 @@ int mx_fuse_follow_last(struct mx_run *r, struct mx_fuse_order *order);
 
 /* ---- take.c */
 
+int64_t mx_fuse_places(const struct mx_run *r, int64_t z); /* of a plane in the output: 1, or 2 */
 void mx_fuse_put_row(struct mx_run *r, int64_t z, int64_t y, const char *row);
 int mx_fuse_take_box(void *run, const struct mx_taken_box *box, mx_why *why);
 int mx_fuse_take_whole(void *run, int64_t step, mx_why *why);
@@ -41,7 +43,16 @@ int mx_fuse_open_writers(struct mx_run *r);
 
 /* ---- frames.c */
 
-int64_t mx_fuse_frame_rows(const struct mx_problem *problem);
+/* Planes of the output that this rank writes: those that are its own, and frames where it has no neighbour.
+ */
+static inline int64_t mx_fuse_first_own(const struct mx_problem *p) {
+    return mx_has_neighbour(p, 0) ? p->h : 0;
+}
+static inline int64_t mx_fuse_end_own(const struct mx_problem *p) {
+    return p->nz + p->h + (mx_has_neighbour(p, 1) ? 0 : p->h);
+}
+int64_t mx_fuse_frame_rows(const struct mx_problem *problem); /* of them */
+int64_t mx_fuse_frame_rows_out(const struct mx_run *r);       /* with copies that are written besides */
 int mx_fuse_count_frames(struct mx_run *r);  /* before there is any memory: what will be read */
 int mx_fuse_output_frames(struct mx_run *r); /* of the result, into the outputs */
 

@@ -3,26 +3,35 @@
 #include "run/work/fuse_private.h"
 
 #include "machine/minmax.h"
+#include "run/work/digest.h"
 
 #include <string.h>
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
 
 enum { OUTPUT_BYTES = 8 << 20, LEAST_PIECE_BYTES = 64 << 10 };
 
-/* Where row y of plane z is in the output; false: it is not. */
-static bool place_in_file(const struct mx_run *r, int64_t z, int64_t y, int64_t *row) {
+/* Where ranks go on around a periodic z no rank has the frame there, for it is somebody's interior: whoever
+ * has a plane that it copies writes it once more, so many planes further. 0: it has no copy. */
+static int64_t frame_shift(const struct mx_run *r, int64_t z) {
     const struct mx_problem *p = &r->o.problem;
-    const bool inside = z >= p->h && z < p->nz + p->h && y >= p->h && y < p->ny + p->h;
-    if (!r->o.bare_output) return *row = z * (p->ny + 2 * p->h) + y, true;
-    *row = (z - p->h) * p->ny + y - p->h;
-    return inside;
+    const int64_t all = mx_all_planes(p), i = z - p->h + p->first_plane;
+    const bool around =
+        r->ranks.ranks > 1 && mx_sides_periodic(&r->whole.sides, MX_DIM_Z) && !r->o.bare_output;
+    return !around ? 0 : i < p->h ? all : i >= all - p->h ? -all : 0;
 }
 
-void mx_fuse_put_row(struct mx_run *r, int64_t z, int64_t y, const char *row) {
+int64_t mx_fuse_places(const struct mx_run *r, int64_t z) { return frame_shift(r, z) != 0 ? 2 : 1; }
+
+/* The row of the output that row y of plane z is; -1: it is none. */
+static int64_t row_in_file(const struct mx_run *r, int64_t z, int64_t y) {
     const struct mx_problem *p = &r->o.problem;
-    int64_t number;
-    if (!place_in_file(r, z, y, &number)) return;
+    const int64_t all = z + p->first_plane;
+    const bool inside = z >= p->h && z < p->nz + p->h && y >= p->h && y < p->ny + p->h;
+    if (r->o.bare_output) return inside ? (all - p->h) * p->ny + y - p->h : -1;
+    return z >= mx_fuse_first_own(p) && z < mx_fuse_end_own(p) ? all * (p->ny + 2 * p->h) + y : -1;
+}
+
+static void put_at(struct mx_run *r, int64_t number, const char *row) {
+    const struct mx_problem *p = &r->o.problem;
     for (int32_t i = 0; i < r->fuse.n; i++) {
         const struct mx_fuse_field *f = &r->fuse.field[i];
         const int64_t e = mx_dtype_bytes(f->field.dtype);
@@ -33,12 +42,19 @@ void mx_fuse_put_row(struct mx_run *r, int64_t z, int64_t y, const char *row) {
     }
 }
 
-static void hash_row(const struct mx_run *r, const char *row) {
+void mx_fuse_put_row(struct mx_run *r, int64_t z, int64_t y, const char *row) {
+    const int64_t number = row_in_file(r, z, y), shift = frame_shift(r, z);
+    if (number < 0) return;
+    put_at(r, number, row);
+    if (shift != 0) put_at(r, number + shift * (r->o.problem.ny + 2 * r->o.problem.h), row);
+}
+
+static void hash_row(const struct mx_run *r, int64_t z, const char *row) {
     const struct mx_problem *p = &r->o.problem;
     for (int32_t i = 0; i < r->fuse.n; i++) {
         const struct mx_fuse_field *f = &r->fuse.field[i];
         const int64_t e = mx_dtype_bytes(f->field.dtype);
-        XXH3_64bits_update(r->fuse.hash, row + f->offset_bytes + p->h * e, (size_t)(p->nx * e));
+        mx_digest_row(&r->fuse.digest[z - p->h], row + f->offset_bytes + p->h * e, (size_t)(p->nx * e));
     }
 }
 
@@ -58,7 +74,7 @@ int mx_fuse_take_box(void *context, const struct mx_taken_box *box, mx_why *why)
         for (int64_t y = g.y0; y < g.y1; y++) {
             const char *row = row_of(box, y, z);
             const bool inside = z >= p->h && z < p->nz + p->h && y >= p->h && y < p->ny + p->h;
-            if (r->fuse.checksum && inside && !copy) hash_row(r, row);
+            if (r->fuse.checksum && inside && !copy) hash_row(r, z, row);
             if (r->fuse.output && !(copy && r->o.bare_output))
                 mx_fuse_put_row(r, z + box->buffer_z, y + box->buffer_y, row);
         }
@@ -93,9 +109,10 @@ int mx_fuse_open_writers(struct mx_run *r) {
     for (int32_t i = 0; i < u->n && err == 0; i++) {
         struct mx_fuse_field *f = &u->field[i];
         if (f->output == NULL) continue;
-        err = mx_writer_open(f->output->fd, u->in_order && !f->output->direct,
-                             (uint64_t)mx_max(units, 1) * LEAST_PIECE_BYTES, r->budget, &r->why, &f->writer);
-        if (err == 0) err = put_head(r, f);
+        const bool alone = u->in_order && !f->output->direct && !mx_is_rank(&r->ranks);
+        err = mx_writer_open(f->output->fd, alone, (uint64_t)mx_max(units, 1) * LEAST_PIECE_BYTES, r->budget,
+                             &r->why, &f->writer);
+        if (err == 0 && r->ranks.rank == 0) err = put_head(r, f);
     }
     return err;
 }
