@@ -47,7 +47,8 @@ const struct mx_option mx_rows_problem[] = {
      .excludes = "input", .because = "the initial grid is the one or the other", .on_resume = MX_RESUME_SAME},
     {"init", 0, MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, .take = mx_ask_text, FIELD(init), .argument = "NAME",
      .value_at = mx_value_matrix_init, .closed = true, .initial = "random",
-     .summary = "Fills the matrices that have no --input."},
+     .summary = "Fills the matrices that have no --input.", .excludes = "resume",
+     .because = "the store has the matrices of its run"},
     {"input", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_input, .argument = "[FIELD=]GRID.npy",
      .summary = "Reads the initial grid from a file.",
      .more =
@@ -61,7 +62,8 @@ const struct mx_option mx_rows_problem[] = {
     {"input", 0, MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, true, .take = mx_ask_input, .argument = "NAME=FILE.npy",
      .summary = "Reads a matrix with its border from a file.",
      .more = "The names are za, zr, zb, zu, zv and zz. The shape is (ROWS+2, COLS+2). A file without a name "
-             "is za."},
+             "is za.",
+     .excludes = "resume", .because = "the store has the matrices of its run"},
     {"frame", 0, MX_GROUP_PROBLEM, BOTH, 0, 1, true, .take = mx_ask_frame, .argument = "[FIELD=]KIND",
      .value_at = mx_value_frame, .range = "or a number", .initial = "included",
      .summary = "Says how to create the frame that a file lacks.",

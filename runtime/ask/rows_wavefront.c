@@ -5,14 +5,15 @@
 #define MOST_EXTENT (INT64_C(1) << 31) /* rows and columns, as wavefront/layout.h has it */
 
 const struct mx_option mx_rows_wavefront[] = {
-    {"wavefront", 0, MX_GROUP_WAVEFRONT, TUNE, 0, .take = mx_ask_nothing,
+    {"wavefront", 0, MX_GROUP_WAVEFRONT, TUNE | MX_CMD_TUNE_WAVEFRONT, 0, .take = mx_ask_nothing,
      .summary = "Plans for `memext wavefront`, with its options."},
     {"size", 'n', MX_GROUP_WAVEFRONT, LOOPS, LOOPS, 2, .take = mx_ask_counts, FIELD(wavefront.rows),
      LIMITS(1, MOST_EXTENT), .argument = "ROWS COLS", .unit = "cells",
-     .summary = "Interior cells of the matrices.", .more = "A file of --input says the size itself."},
+     .summary = "Interior cells of the matrices.", .more = "A file of --input says the size itself.",
+     .on_resume = MX_RESUME_SAME},
     {"iterations", 'k', MX_GROUP_WAVEFRONT, LOOPS, LOOPS, 1, .take = mx_ask_count,
      FIELD(wavefront.iterations), LIMITS(0, INT64_MAX / 2), .argument = "K",
-     .summary = "Iterations of the loop.", .zero = "the result is the input"},
+     .summary = "Iterations of the loop.", .zero = "the result is the input", .on_resume = MX_RESUME_SAME},
     {"layout", 0, MX_GROUP_WAVEFRONT, LOOPS, 0, 1, .take = mx_ask_text, FIELD(wavefront.layout),
      .argument = "L", .value_at = mx_value_layout, .closed = true, .initial = "frontier",
      .summary = "How matrices lie in their Buffers.",
@@ -20,10 +21,11 @@ const struct mx_option mx_rows_wavefront[] = {
              "* `block`: tile after tile.\n"
              "* `frontier`: tile after tile, with the first row, first column, interior, last column and "
              "last row "
-             "of each in one piece. The coefficients lie tile after tile then."},
+             "of each in one piece. The coefficients lie tile after tile then.",
+     .on_resume = MX_RESUME_SAME},
     {"tile", 0, MX_GROUP_WAVEFRONT, LOOPS, 0, 2, .take = mx_ask_counts, FIELD(wavefront.mb),
      LIMITS(1, MOST_EXTENT), .argument = "MB NB", .unit = "rows, columns", .initial = "the tuner's choice",
-     .summary = "Rows and columns of a tile."},
+     .summary = "Rows and columns of a tile.", .on_resume = MX_RESUME_SAME},
     {"waves", 0, MX_GROUP_WAVEFRONT, LOOPS, 0, 1, .take = mx_ask_count, FIELD(wavefront.waves),
      LIMITS(1, INT64_MAX / 4), .argument = "W", .unit = "iterations", .initial = "the tuner's choice",
      .summary = "Iterations that one pass over the matrices makes.",
@@ -39,6 +41,8 @@ const struct mx_option mx_rows_wavefront[] = {
      .more = "Otherwise a pass begins as soon as its first rows can be read. The option measures what that "
              "gains."},
     {"sequential", 0, MX_GROUP_WAVEFRONT, LOOP, LOOP, .take = mx_ask_flag, FIELD(wavefront.sequential),
-     .summary = "Runs the plain loop with all matrices in memory, for comparison."},
+     .summary = "Runs the plain loop with all matrices in memory, for comparison.",
+     .excludes = "device layout tile waves ahead unchained resume verify timeline trace",
+     .because = "the plain loop has no store, tiles or passes"},
     {.name = NULL},
 };

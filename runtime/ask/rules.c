@@ -149,6 +149,7 @@ static int check_plan(const struct mx_options *o, mx_why *why) {
 
 int mx_options_complete(enum mx_command command, struct mx_options *o, mx_why *why) {
     const bool exports = command == MX_CMD_EXPORT;
+    if (command & (MX_CMD_WAVEFRONT | MX_CMD_TUNE_WAVEFRONT)) return check_rows(command, o, why);
     if (!exports && !(command & (MX_CMD_RUN | MX_CMD_LIBRARY | MX_CMD_TUNE))) return 0;
     int err = exports ? 0 : check_rows(command, o, why);
     if (err == 0) err = check_repeated(o, why);

@@ -122,10 +122,20 @@ struct mx_report {
     int32_t n_files;
 };
 
+/* Updates a second. */
+static inline double mx_report_rate(const struct mx_report *r) {
+    const struct mx_problem *p = &r->problem;
+    double cells = (double)p->nx * (double)p->ny * (double)p->nz * (double)(r->steps_done - r->resumed_from);
+    return r->seconds > 0 ? cells / r->seconds : 0;
+}
+
 json_t *mx_json_problem(const struct mx_problem *problem);
 json_t *mx_json_machine(const struct mx_machine *machine);
 json_t *mx_json_plan(const struct mx_plan *plan);
 json_t *mx_report_json(const struct mx_report *report);
+/* Parts of it, for reports of other runs: status, machine, device and memory; what was measured. */
+void mx_report_put_run(json_t *object, const struct mx_report *report);
+void mx_report_put_measured(json_t *object, const struct mx_report *report);
 /* Before the run: problem, plan, predictions, commits. */
 void mx_report_print_plan(const struct mx_report *report, FILE *to);
 /* After it: what was measured, and the checksum. */

@@ -251,7 +251,7 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     mx_json_put(o, "commits", json_commits(r));
 }
 
-static void put_measurement(json_t *o, const struct mx_report *r) {
+void mx_report_put_measured(json_t *o, const struct mx_report *r) {
     mx_json_put(o, "seconds", json_real(r->seconds));
     mx_json_put(o, "wall_seconds", json_real(r->wall_seconds));
     mx_json_put(o, "init_seconds", json_real(r->init_seconds));
@@ -260,21 +260,24 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     mx_json_put(o, "updates", whole(r->updates));
     mx_json_put(o, "steps_done", whole(r->steps_done));
     mx_json_put(o, "resumed_from", whole(r->resumed_from));
-    mx_json_put(o, "nonfinite_cells", whole(r->nonfinite_cells));
     mx_json_put(o, "read_bytes", whole((int64_t)r->counters.read_bytes));
     mx_json_put(o, "write_bytes", whole((int64_t)r->counters.write_bytes));
-    if (r->accel.name[0] != 0) {
-        mx_json_put(o, "host_to_device_bytes", whole((int64_t)r->accel.put_bytes));
-        mx_json_put(o, "device_to_host_bytes", whole((int64_t)r->accel.get_bytes));
-    }
     mx_json_put(o, "time", json_time(r));
-    mx_json_put(o, "wait_share", json_real(r->seconds > 0 ? r->wait_s / r->seconds : 0));
     mx_json_put(o, "peak_rss_bytes", whole((int64_t)r->peak_rss_bytes));
     mx_json_put(o, "block_bytes", whole((int64_t)r->block_bytes));
     mx_json_put(o, "major_faults", whole((int64_t)r->usage.major_faults));
     mx_json_put(o, "kernel", json_kernel(&r->usage));
     mx_json_put(o, "checksum", r->checksum[0] != 0 ? json_string(r->checksum) : json_null());
     mx_json_put(o, "verified", r->verified < 0 ? json_null() : json_boolean(r->verified));
+}
+
+static void put_measurement(json_t *o, const struct mx_report *r) {
+    mx_report_put_measured(o, r);
+    mx_json_put(o, "nonfinite_cells", whole(r->nonfinite_cells));
+    mx_json_put(o, "wait_share", json_real(r->seconds > 0 ? r->wait_s / r->seconds : 0));
+    if (r->accel.name[0] == 0) return;
+    mx_json_put(o, "host_to_device_bytes", whole((int64_t)r->accel.put_bytes));
+    mx_json_put(o, "device_to_host_bytes", whole((int64_t)r->accel.get_bytes));
 }
 
 /* Of a kernel's reductions those that a result has. */
@@ -326,22 +329,26 @@ static json_t *json_files(const struct mx_report *r) {
     return o;
 }
 
-json_t *mx_report_json(const struct mx_report *r) {
-    json_t *o = json_object();
+void mx_report_put_run(json_t *o, const struct mx_report *r) {
     mx_json_put(o, "memext", json_string(MX_VERSION));
     mx_json_put(o, "status", json_string(r->status));
     mx_json_put(o, "error", r->error != NULL && r->error[0] != 0 ? json_string(r->error) : json_null());
-    mx_json_put(o, "problem", mx_json_problem(&r->problem));
     mx_json_put(o, "machine", mx_json_machine(&r->machine));
-    mx_json_put(o, "plan", mx_json_plan(&r->plan));
-    mx_json_put(o, "layout", json_layout(&r->layout));
     mx_json_put(o, "backend", json_string(r->device.backend));
     mx_json_put(o, "device", json_device(r));
+    mx_json_put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
+    mx_json_put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
+}
+
+json_t *mx_report_json(const struct mx_report *r) {
+    json_t *o = json_object();
+    mx_report_put_run(o, r);
+    mx_json_put(o, "problem", mx_json_problem(&r->problem));
+    mx_json_put(o, "plan", mx_json_plan(&r->plan));
+    mx_json_put(o, "layout", json_layout(&r->layout));
     const char *origin = r->input != NULL ? r->input : r->init; /* NULL with a kernel */
     mx_json_put(o, r->input != NULL ? "input" : "init", origin != NULL ? json_string(origin) : json_null());
     if (r->n_files > 0) mx_json_put(o, "files", json_files(r));
-    mx_json_put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
-    mx_json_put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
     put_prediction(o, r);
     if (r->sources > 0) mx_json_put(o, "sources", whole(r->sources));
     if (r->probes > 0) mx_json_put(o, "probes", whole(r->probes));

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const mx_wf_data[2] = {"za-0", "za-1"};
 static const char kind[] = MX_NOTE_WAVEFRONT;
 enum { VERSION = 1 };
 

@@ -8,6 +8,8 @@
 
 #include <limits.h>
 
+extern const char *const mx_wf_data[2]; /* Buffers of the data matrix; the others have their matrix's name */
+
 struct mx_wf_note {
     struct mx_wf_geometry geometry; /* fixed once the Buffers are made */
     int64_t iterations, done;

@@ -4,36 +4,26 @@
 #ifndef MX_WAVEFRONT_RUN_H
 #define MX_WAVEFRONT_RUN_H
 
+#include "ask/effect.h"
 #include "wavefront/calctrans.h"
-#include "wavefront/note.h"
 
-#include <jansson.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
-struct mx_wf_options {
-    int64_t rows, cols, iterations;    /* 0 rows = from the inputs; iterations -1 = not given */
-    const char *layout;                /* NULL = frontier */
-    int64_t mb, nb, waves, ahead;      /* 0 = to be chosen */
-    int32_t threads;                   /* 0 = cores */
-    const char *path, *backend, *init; /* NULL = default */
-    const char *inputs[MX_WF_MATRICES], *outputs[MX_WF_MATRICES];
-    const char *json, *timeline, *trace; /* files; json "-" = standard output */
-    uint64_t dram_bytes;                 /* 0 = what there is */
-    enum mx_advice advice;
-    bool unchained, sequential, verify, resume, keep, force, no_lock, overwrite, dry_run, quiet;
-    uint32_t queue_depth, request_bytes, workers;
-    const char *fault;
-    double read_bw, write_bw, rate; /* 0 = assumed */
+/* What the run is told by its caller, and tells it; what is NULL is left out. */
+struct mx_wf_caller {
+    const atomic_int *stop; /* set from outside, ends the run in order */
+    /* Label of a phase, its units done and in all. */
+    void (*progress)(void *context, const char *label, int64_t done, int64_t total);
+    mx_remark *remark; /* on options that change nothing */
+    void *context;
 };
 
 typedef struct mx_wf_run mx_wf_run;
 
-/* stop: set from outside, ends the run in order. progress may be NULL: label of a phase, its units done and
- * in all. */
-int mx_wf_run_create(const struct mx_wf_options *options, const atomic_int *stop,
-                     void (*progress)(void *context, const char *label, int64_t done, int64_t total),
-                     void *context, mx_why *why, mx_wf_run **out);
+/* Takes nothing of the options but texts. -EINVAL: words of --input and --output. */
+int mx_wf_run_create(const struct mx_options *options, const struct mx_wf_caller *caller, mx_why *why,
+                     mx_wf_run **out);
 /* Everything up to the published result. 0, -EINTR, or an error; plan, if any, is printed to `to` (NULL =
  * not). */
 int mx_wf_run_work(mx_wf_run *run, FILE *to);
@@ -49,9 +39,5 @@ int mx_wf_run_report(mx_wf_run *run, int err, FILE *to, mx_why *why);
 void mx_wf_run_abandon(mx_wf_run *run);
 void mx_wf_run_close(mx_wf_run *run);
 const char *mx_wf_run_sentence(const mx_wf_run *run);
-
-/* What `memext tune --wavefront` prints. */
-json_t *mx_wf_json_choice(const struct mx_wf_request *request, const struct mx_wf_choice *choice);
-void mx_wf_print_choice(const struct mx_wf_request *request, const struct mx_wf_choice *choice, FILE *to);
 
 #endif

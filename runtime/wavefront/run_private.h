@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_private.h - one run as its files see it: prepare.c (before anything is touched, and the store), run.c
- * (the phases), report.c (what is said of it). */
+/* run_private.h - one run as its files see it: prepare.c (before anything is touched), store.c (device,
+ * Buffers, commits), run.c (the phases), result.c (what comes out), report.c (what is said of it). */
 #ifndef MX_WAVEFRONT_RUN_PRIVATE_H
 #define MX_WAVEFRONT_RUN_PRIVATE_H
 
 #include "files/output.h"
-#include "machine/machine.h"
 #include "observe/report.h"
 #include "observe/timeline.h"
-#include "observe/usage.h"
 #include "wavefront/convert.h"
+#include "wavefront/note.h"
 #include "wavefront/pipeline.h"
 #include "wavefront/reference.h"
 #include "wavefront/run.h"
@@ -18,28 +17,24 @@
 #include <memext/backend.h>
 
 struct mx_wf_run {
-    struct mx_wf_options o;
-    const atomic_int *stop;
-    void (*progress)(void *context, const char *label, int64_t done, int64_t total);
-    void *context;
+    struct mx_options o;
+    const char *inputs[MX_WF_MATRICES], *outputs[MX_WF_MATRICES]; /* of the options; NULL = none */
+    struct mx_wf_caller caller;
     mx_why why;
     uint64_t begin_ns;
 
     /* prepared */
     const struct mx_backend *backend;
-    struct mx_machine machine;
     struct mx_wf_source source;
     struct mx_wf_request request;
     struct mx_wf_choice choice;
-    uint64_t dram_limit_bytes, reserve_bytes;
     bool resumed, planned;
     int64_t first; /* iterations that the store holds already */
-    struct mx_output outputs[MX_WF_MATRICES], json, timeline_file, trace_file;
+    struct mx_output results[MX_WF_MATRICES], json, timeline_file, trace_file;
 
     /* open */
     mx_budget *budget;
     mx_device *device;
-    struct mx_device_facts device_facts;
     mx_buffer *data[2], *fixed[MX_WF_MATRICES];
     struct mx_wf_note note;
     bool moving, committed;
@@ -47,27 +42,65 @@ struct mx_wf_run {
     const char *label; /* of the phase, and its units in all */
     int64_t total;
 
-    /* measured */
-    struct mx_wf_executed executed;
-    struct mx_counters counters;
-    struct mx_usage usage;
+    /* measured; machine, memory and device are there as soon as they are known */
+    struct mx_report report;
+    int32_t result;                                                /* Buffer that holds it */
     double converted_s[MX_WF_MATRICES], written_s[MX_WF_MATRICES]; /* to and from the layout */
-    double init_seconds, post_seconds, verify_seconds, sequential_seconds;
-    char checksum[17];
-    int verified;
+    double post_seconds;
     mx_block *matrices; /* of --sequential */
 };
 
-/* prepare.c: 0 or -errno with run->why */
-int mx_wf_prepare(mx_wf_run *run);
-int mx_wf_check_room(mx_wf_run *run); /* of a dry run: would there be room for the Buffers? */
-int mx_wf_open_outputs(mx_wf_run *run);
-int mx_wf_open_store(mx_wf_run *run);
-
-static inline int mx_wf_stopped(const mx_wf_run *r) { return r->stop != NULL && *r->stop != 0 ? -EINTR : 0; }
+static inline int mx_wf_stopped(const mx_wf_run *r) {
+    return r->caller.stop != NULL && *r->caller.stop != 0 ? -EINTR : 0;
+}
 /* The geometry of the run. */
 static inline const struct mx_wf_geometry *mx_wf_geometry_of(const mx_wf_run *r) {
     return &r->choice.plan.geometry;
 }
+static inline bool mx_wf_is_resident(const mx_wf_run *r) {
+    return r->backend->anonymous && !r->backend->locks_blocks;
+}
+/* The Buffer of a matrix, with its newest state; and a way from or to it. */
+static inline mx_buffer *mx_wf_buffer(const mx_wf_run *r, enum mx_wf_matrix m) {
+    return m == MX_WF_ZA ? r->data[r->result] : r->fixed[m];
+}
+static inline struct mx_wf_conversion mx_wf_conversion(mx_wf_run *r, enum mx_wf_matrix m) {
+    return (struct mx_wf_conversion){mx_wf_geometry_of(r), m,      r->device, mx_wf_buffer(r, m), r->budget,
+                                     r->caller.stop,       &r->why};
+}
+
+/* All that give an int: 0 or -errno with run->why. */
+
+/* ---- run.c */
+
+void mx_wf_begin_phase(mx_wf_run *run, const char *label, int64_t total);
+void mx_wf_on_progress(void *run, int64_t done);
+
+/* ---- report.c */
+
+void mx_wf_print_choice(const mx_wf_run *run, FILE *to);
+
+/* ---- prepare.c */
+
+int mx_wf_prepare(mx_wf_run *run);
+int mx_wf_make_plan(mx_wf_run *run);
+uint32_t mx_wf_alignment(const mx_wf_run *run);         /* of transfers, as far as it is known */
+int64_t mx_wf_all_bytes(const struct mx_wf_geometry *); /* of all Buffers */
+
+/* ---- store.c */
+
+int mx_wf_check_room(mx_wf_run *run); /* of a dry run: would there be room for the Buffers? */
+int mx_wf_open_store(mx_wf_run *run);
+int mx_wf_begin_note(mx_wf_run *run);
+/* context: the run. Called on a thread of the pipeline. */
+int mx_wf_commit(void *context, int64_t done, int32_t buffer);
+int mx_wf_finish(mx_wf_run *run); /* what stays of a finished run tells its checksum */
+
+/* ---- result.c */
+
+int mx_wf_open_results(mx_wf_run *run);
+int mx_wf_take_checksum(mx_wf_run *run);
+int mx_wf_verify(mx_wf_run *run);
+int mx_wf_publish(mx_wf_run *run);
 
 #endif

@@ -44,6 +44,31 @@ const struct mx_wf_init *mx_wf_init_find(const char *name) {
 
 /* ---- files */
 
+static int take_file(const char *option, const char *word, const char **files, mx_why *why) {
+    const char *file = word, *equal = strchr(word, '=');
+    int m = MX_WF_ZA;
+    if (equal != NULL && memchr(word, '/', (size_t)(equal - word)) == NULL) {
+        for (m = 0; m < MX_WF_MATRICES; m++)
+            if (strlen(mx_wf_names[m]) == (size_t)(equal - word) &&
+                strncmp(mx_wf_names[m], word, (size_t)(equal - word)) == 0)
+                break;
+        if (m == MX_WF_MATRICES)
+            return mx_fail(why, -EINVAL, "--%s '%.60s': a matrix is za, zr, zb, zu, zv or zz", option, word);
+        file = equal + 1;
+    }
+    if (file[0] == 0) return mx_fail(why, -EINVAL, "--%s '%.60s' names no file", option, word);
+    if (files[m] != NULL) return mx_fail(why, -EINVAL, "--%s is given twice for %s", option, mx_wf_names[m]);
+    files[m] = file;
+    return 0;
+}
+
+int mx_wf_take_files(const char *option, const struct mx_words *words, const char *files[MX_WF_MATRICES],
+                     mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < words->n && err == 0; i++) err = take_file(option, words->word[i], files, why);
+    return err;
+}
+
 static int check_file(const char *path, const struct mx_npy *f, const struct mx_wf_source *s, mx_why *why) {
     const int64_t rows = f->shape[1] - 2, cols = f->shape[2] - 2;
     if (f->dtype != MX_F64)

@@ -3,6 +3,7 @@
 #ifndef MX_WAVEFRONT_SOURCE_H
 #define MX_WAVEFRONT_SOURCE_H
 
+#include "ask/options.h"
 #include "grid/grid.h"
 #include "wavefront/layout.h"
 
@@ -13,6 +14,10 @@ struct mx_wf_init {
 };
 extern const struct mx_wf_init mx_wf_inits[]; /* ends with name NULL; the first is the default */
 const struct mx_wf_init *mx_wf_init_find(const char *name);
+
+/* Words "NAME=FILE" of an option; a word without a matrix's name before a '=' is the file of za. -EINVAL. */
+int mx_wf_take_files(const char *option, const struct mx_words *words, const char *files[MX_WF_MATRICES],
+                     mx_why *why);
 
 struct mx_wf_source {
     int64_t rows, cols; /* interior */

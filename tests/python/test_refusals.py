@@ -61,8 +61,9 @@ def test_options_without_effect_are_told(memext, place):
         for more in [], ["--dry-run"]:
             done = memext("run", *SMALL, *words, *more)
             assert done.returncode == 0 and len(done.stderr.splitlines()) == 1 and naming in done.stderr, done
-        done = memext("wavefront", "-n", 20, 20, "-k", 2, *words)
-        assert done.returncode == 0 and f"note       {naming}" in done.stdout
+        for more in [], ["--dry-run"]:
+            done = memext("wavefront", "-n", 20, 20, "-k", 2, *words, *more)
+            assert done.returncode == 0 and len(done.stderr.splitlines()) == 1 and naming in done.stderr, done
     assert memext("run", *SMALL, "--backend", "dram", "--threads", 1).stderr == "" and list(place.iterdir()) == []
 
 

@@ -206,7 +206,6 @@ def test_nothing_is_destroyed(memext, place, tmp_path):
     ([*SIZE, "--tile", 8], "whole number"),
     ([*SIZE, "--dram", "1MiB", "--tile", 40, 67, "--waves", 6, "--threads", 64], "--dram"),
     ([*SIZE, "--sequential", "--verify"], "--sequential"),
-    ([*SIZE, "--advice", "random"], "mmap"),
     ([*SIZE, "--colour"], "not known"),
     (["--resume"], "no memext store"),
     (["-n", 5000, 5000, "--iterations", 1, "--backend", "dram", "--dram", "64MiB"], "smaller problem"),
@@ -214,6 +213,38 @@ def test_nothing_is_destroyed(memext, place, tmp_path):
 def test_refusals(memext, place, words, naming):
     memext.refused("wavefront", *words, "-d", place, naming=naming)
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("words,naming", [
+    (["--sequential", "--tile", 4, 4], "--tile"),
+    (["--sequential", "--timeline", "t.jsonl"], "--timeline"),
+    (["--resume", "--force"], "--force"),
+    (["--resume", "--dry-run"], "--resume"),
+    (["--resume", "--init", "zero"], "--init"),
+    (["--resume", "--input", "za.npy"], "--input"),
+])  # fmt: skip
+def test_contradictory_options_are_refused(memext, words, naming):
+    memext.refused("wavefront", *SIZE, *words, naming=[naming, "exclude each other", "choose one"])
+
+
+@pytest.mark.parametrize("words,naming", [
+    (["--advice", "random", "--workers", 2], ["--advice", "--workers"]),
+    (["--backend", "dram", "--keep", "--force"], ["--keep", "--force", "-d "]),
+    (["--threads", 500], ["--threads 500"]),
+    (["--overwrite", "--unchained"], ["--overwrite", "--unchained"]),
+])  # fmt: skip
+def test_options_without_effect_get_a_line(memext, place, whole, words, naming):
+    done = memext("wavefront", *SIZE, "-d", place, *words, "--json", "-")
+    said = [line for line in done.stderr.splitlines() if line.startswith("memext wavefront: ")]
+    assert done.returncode == 0 and json.loads(done.stdout)["checksum"] == whole
+    assert len(said) == len(naming) and all(any(name in line for line in said) for name in naming), said
+    assert "no effect" not in memext("wavefront", *SIZE, "-d", place, *words, "-q").stderr
+
+
+def test_options_of_stores_without_effect_on_the_plain_loop(memext, whole):
+    done = memext("wavefront", *SIZE, "--sequential", "--backend", "uring", "--keep", "--threads", 2, "--json", "-")
+    assert done.returncode == 0 and json.loads(done.stdout)["checksum"] == whole
+    assert [name for name in ("--backend", "--keep", "--threads") if f"{name} has no effect with --sequential" in done.stderr] == ["--backend", "--keep", "--threads"]
 
 
 def test_inputs_that_do_not_fit(memext, place, tmp_path):
