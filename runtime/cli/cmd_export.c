@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_export.c - memext export: the committed state of a store, or of the stores of all ranks of a run, as
- * .npy files, a file for each field asked for, whatever became of the run that made it. */
+ * .npy files, a file for each field asked for, whatever became of the run that made it; likewise the matrices
+ * of a wavefront. */
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -10,6 +11,7 @@
 #include "note/sets.h"
 #include "run/open/request.h"
 #include "system/sides.h"
+#include "wavefront/run.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,6 +51,7 @@ struct export {
     int32_t at; /* of which piece */
     struct mx_progress progress;
     bool moving;
+    mx_wf_run *wavefront; /* of a store of such a run, whose matrices it writes */
 };
 
 static int add_pieces(struct export *e, int32_t n) {
@@ -100,7 +103,7 @@ static int look(struct export *e) {
     int err = mx_is_base(e->o.place) ? mx_see_all(e->o.place, &e->why, &s) : 0;
     if (err == 0) err = mx_are_sets(&s, e->o.place) ? look_at_set(e, &s) : look_at_one(e);
     mx_forget(&s);
-    if (err < 0) return err;
+    if (err < 0 || e->stored.wavefront) return err;
     if (!e->stored.have_note)
         return mx_fail(&e->why, -EINVAL, "%.300s holds no state that could be exported: %.150s",
                        e->stored.facts.place, e->stored.why.text);
@@ -340,6 +343,7 @@ static int write_files(struct export *e) {
 static void say(const struct export *e) {
     const struct mx_note *n = &e->stored.note;
     if (e->o.quiet || (e->o.json != NULL && strcmp(e->o.json, "-") == 0)) return;
+    if (e->wavefront != NULL) mx_wf_run_say_exported(e->wavefront, stdout);
     int64_t shape[3];
     shape_of(e, shape);
     for (int32_t i = 0; i < e->n_files; i++)
@@ -360,7 +364,9 @@ static int report(struct export *e) {
                             json_string(e->file[i].output.path));
     if (json_object_size(outputs) > 0) json_object_set(o, "outputs", outputs);
     json_decref(outputs);
-    json_object_set_new(o, "store", mx_stored_json(&e->stored));
+    json_t *store = mx_stored_json(&e->stored);
+    if (e->wavefront != NULL) mx_wf_run_put_exported(e->wavefront, o, store);
+    json_object_set_new(o, "store", store);
     json_object_set_new(o, "stores", json_integer(e->n_pieces));
     return mx_write_json(o, e->o.json, &e->why);
 }
@@ -374,12 +380,30 @@ static void end_at_once(void *context, const char *sentence) {
     struct export *e = context;
     fprintf(stderr, "memext export: %s\n", sentence);
     drop_files(e);
+    if (e->wavefront != NULL) mx_wf_run_abandon(e->wavefront);
     _exit(MX_EXIT_IO);
 }
 
-static int work(struct export *e) {
-    int err = look(e);
-    if (err == 0) err = take_files(e);
+static void on_progress(void *context, const char *label, const char *unit, int64_t done, int64_t total) {
+    struct export *e = context;
+    if (done == 0) mx_progress_begin(&e->progress, "memext export", label, unit, total, e->o.quiet);
+    mx_progress_update(&e->progress, done);
+}
+
+static int write_matrices(struct export *e) {
+    const struct mx_wf_caller caller = {.stop = &mx_stop, .progress = on_progress, .context = e};
+    int err = mx_wf_run_create(&e->o, &caller, &e->why, &e->wavefront);
+    if (err < 0) return err;
+    mx_signals_watch(end_at_once, e);
+    err = mx_wf_run_export(e->wavefront);
+    mx_signals_unwatch();
+    mx_progress_end(&e->progress);
+    e->moving = mx_wf_run_moving(e->wavefront);
+    return err < 0 ? mx_fail(&e->why, err, "%s", mx_wf_run_sentence(e->wavefront)) : 0;
+}
+
+static int write_fields(struct export *e) {
+    int err = take_files(e);
     if (err == 0) err = check_names(e);
     if (err == 0) err = open_files(e);
     if (err == 0) err = open_pieces(e);
@@ -388,6 +412,12 @@ static int work(struct export *e) {
     mx_signals_watch(end_at_once, e);
     err = write_files(e);
     mx_signals_unwatch();
+    return err;
+}
+
+static int work(struct export *e) {
+    int err = look(e);
+    if (err == 0) err = e->stored.wavefront ? write_matrices(e) : write_fields(e);
     if (err == 0) say(e);
     return err == 0 && e->o.json != NULL ? report(e) : err;
 }
@@ -407,6 +437,7 @@ int mx_cmd_export(int argc, char **argv) {
         mx_device_close(e->piece[k].device);
     }
     free(e->piece);
+    mx_wf_run_close(e->wavefront);
     drop_files(e);
     free(e);
     return status;

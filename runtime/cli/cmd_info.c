@@ -77,32 +77,6 @@ static void print(const struct mx_machine *m, json_t *all) {
                (long long)json_integer_value(json_object_get(o, "direct_offset_align_bytes")));
 }
 
-/* What the store of a wavefront run says, as a part of what is known of the store. */
-static json_t *json_wavefront(const struct mx_wf_note *n) {
-    json_t *o = json_object();
-    json_object_set_new(o, "rows", json_integer(n->geometry.rows));
-    json_object_set_new(o, "cols", json_integer(n->geometry.cols));
-    json_object_set_new(o, "layout", json_string(mx_wf_layouts[n->geometry.layout]));
-    json_object_set_new(o, "mb", json_integer(n->geometry.mb));
-    json_object_set_new(o, "nb", json_integer(n->geometry.nb));
-    json_object_set_new(o, "iterations", json_integer(n->iterations));
-    json_object_set_new(o, "iterations_done", json_integer(n->done));
-    json_object_set_new(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
-    return o;
-}
-
-static void print_wavefront(const struct mx_wf_note *n, const char *place, bool busy) {
-    char word[MX_SHELL_WORD];
-    const struct mx_wf_geometry *g = &n->geometry;
-    printf("wavefront  %lld x %lld cells, layout %s, tiles of %lld x %lld\n", (long long)g->rows,
-           (long long)g->cols, mx_wf_layouts[g->layout], (long long)g->mb, (long long)g->nb);
-    printf("iteration  %lld of %lld%s\n", (long long)n->done, (long long)n->iterations,
-           n->different ? ", verified and DIFFERENT" : "");
-    if (n->checksum[0] != 0) printf("checksum   %s\n", n->checksum);
-    if (!busy && !n->different && n->done < n->iterations)
-        printf("go on      memext wavefront --resume -d %s\n", mx_shell_word(place, word));
-}
-
 /* What ranks were given with -d. 1: it is none. */
 static int info_sets(const struct mx_options *o, mx_why *why) {
     struct mx_sight s;
@@ -129,13 +103,13 @@ static int info_store(const struct mx_options *o, mx_why *why) {
     if (w != NULL && mx_wf_note_parse(s->facts.note, s->facts.note_bytes, &s->why, w) < 0) free(w), w = NULL;
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) {
         mx_stored_print(s, o->place, o->dram_bytes, stdout);
-        if (w != NULL) print_wavefront(w, o->place, s->facts.in_use);
+        if (w != NULL) mx_wf_note_show(w, o->place, s->facts.in_use, stdout);
     }
     if (err == 0 && o->json != NULL) {
         json_t *all = json_object();
         json_object_set_new(all, "memext", json_string(MX_VERSION));
         json_t *store = mx_stored_json(s);
-        if (w != NULL) json_object_set_new(store, "wavefront", json_wavefront(w));
+        if (w != NULL) json_object_set_new(store, "wavefront", mx_wf_note_json(w));
         json_object_set_new(all, "store", store);
         err = mx_write_json(all, o->json, why);
     }

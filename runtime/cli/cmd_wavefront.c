@@ -21,11 +21,11 @@ struct command {
 
 /* ------------------------------------------------------------------ what is said */
 
-static void on_progress(void *context, const char *label, int64_t done, int64_t total) {
+static void on_progress(void *context, const char *label, const char *unit, int64_t done, int64_t total) {
     struct command *c = context;
     if (c->label != label) {
         mx_progress_end(&c->progress);
-        mx_progress_begin(&c->progress, c->program, label, "updates", total, c->o.quiet);
+        mx_progress_begin(&c->progress, c->program, label, unit, total, c->o.quiet);
         c->label = label;
     }
     mx_progress_update(&c->progress, done);

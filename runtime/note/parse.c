@@ -472,8 +472,8 @@ int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *o
     if (strcmp(word(&r, o, "kind", found, sizeof found), MX_NOTE_KIND) != 0)
         err = strcmp(found, MX_NOTE_WAVEFRONT) == 0
                   ? mx_fail(why, -EMEDIUMTYPE,
-                            "it is of a wavefront run: memext wavefront --resume goes on with it, and with "
-                            "--output NAME=FILE writes its matrices")
+                            "it is of a wavefront run: memext wavefront --resume goes on with it, memext "
+                            "export writes its matrices")
                   : mx_fail(why, -EINVAL, "its note is not of a run of memext");
     const json_t *version = json_object_get(o, "note");
     const int64_t number = json_integer_value(version);

@@ -2,13 +2,12 @@
 #include "wavefront/note.h"
 
 #include "note/note.h"
+#include "note/store.h"
 #include "observe/json.h"
 
 #include <memext/backend.h>
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 const char *const mx_wf_data[2] = {"za-0", "za-1"};
@@ -138,4 +137,33 @@ int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_n
         err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");
     json_decref(o);
     return err;
+}
+
+/* ---- for info */
+
+json_t *mx_wf_note_json(const struct mx_wf_note *n) {
+    json_t *o = json_object();
+    mx_json_put_whole(o, "rows", n->geometry.rows);
+    mx_json_put_whole(o, "cols", n->geometry.cols);
+    mx_json_put(o, "layout", json_string(mx_wf_layouts[n->geometry.layout]));
+    mx_json_put_whole(o, "mb", n->geometry.mb);
+    mx_json_put_whole(o, "nb", n->geometry.nb);
+    mx_json_put_whole(o, "iterations", n->iterations);
+    mx_json_put_whole(o, "iterations_done", n->done);
+    mx_json_put(o, "checksum", n->checksum[0] != 0 ? json_string(n->checksum) : json_null());
+    return o;
+}
+
+void mx_wf_note_show(const struct mx_wf_note *n, const char *place, bool busy, FILE *to) {
+    char word[MX_SHELL_WORD];
+    const struct mx_wf_geometry *g = &n->geometry;
+    fprintf(to, "wavefront  %lld x %lld cells, layout %s, tiles of %lld x %lld\n", (long long)g->rows,
+            (long long)g->cols, mx_wf_layouts[g->layout], (long long)g->mb, (long long)g->nb);
+    fprintf(to, "iteration  %lld of %lld%s\n", (long long)n->done, (long long)n->iterations,
+            n->different ? ", verified and DIFFERENT" : "");
+    if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
+    if (busy || n->different) return;
+    mx_shell_word(place, word);
+    if (n->done < n->iterations) fprintf(to, "go on      memext wavefront --resume -d %s\n", word);
+    fprintf(to, "get it     memext export %s -o za=FILE.npy\n", word);
 }

@@ -6,7 +6,9 @@
 
 #include "wavefront/layout.h"
 
+#include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 
 extern const char *const mx_wf_data[2]; /* Buffers of the data matrix; the others have their matrix's name */
 
@@ -29,5 +31,9 @@ struct mx_wf_note {
 /* As mx_note_print and mx_note_parse of note/note.h. */
 int mx_wf_note_print(const struct mx_wf_note *note, char *text, size_t capacity_bytes);
 int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_note *out);
+/* What `memext info` tells: as an object, and for people. place: of the store as it was named; busy: somebody
+ * works on it. */
+json_t *mx_wf_note_json(const struct mx_wf_note *note);
+void mx_wf_note_show(const struct mx_wf_note *note, const char *place, bool busy, FILE *to);
 
 #endif

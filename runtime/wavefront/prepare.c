@@ -25,7 +25,7 @@ static int check_names(mx_wf_run *r, bool stored) {
     for (int m = 0; m < MX_WF_MATRICES; m++)
         words[n++] = (struct mx_file_word){input_words[m], stored ? r->note.inputs[m].path : r->inputs[m],
                                            MX_FILE_READ};
-    words[n++] = (struct mx_file_word){"-d", r->o.path, MX_FILE_PLACE};
+    words[n++] = (struct mx_file_word){r->exports ? "PATH" : "-d", r->o.path, MX_FILE_PLACE};
     for (int m = 0; m < MX_WF_MATRICES; m++)
         words[n++] = (struct mx_file_word){output_words[m], r->outputs[m], MX_FILE_NPY};
     words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
@@ -81,8 +81,8 @@ static int check_problem(mx_wf_run *r, const char *place) {
     if (n->different)
         return mx_fail(&r->why, -EINVAL,
                        "the result in %.200s was verified and differs from the sequential loop: it is not "
-                       "resumed",
-                       place);
+                       "%s",
+                       place, r->exports ? "exported" : "resumed");
     if ((rows > 0 && (rows != g->rows || cols != g->cols)) ||
         (mx_option_given(&r->o, "iterations") && r->o.wavefront.iterations != n->iterations))
         return mx_fail(&r->why, -EINVAL,
@@ -133,7 +133,9 @@ static int look_at_store(mx_wf_run *r, struct mx_store_facts *s) {
                        "without --resume",
                        s->place);
     err = mx_wf_note_parse(s->note, s->note_bytes, &reason, &r->note);
-    if (err < 0) return mx_fail(&r->why, err, "%.300s cannot be resumed: %.150s", s->place, reason.text);
+    if (err < 0)
+        return mx_fail(&r->why, err, "%.300s cannot be %s: %.150s", s->place,
+                       r->exports ? "exported" : "resumed", reason.text);
     err = check_names(r, true);
     if (err < 0) mx_output_drop(&r->json); /* no report goes where an input is */
     return err < 0 ? err : check_problem(r, s->place);
@@ -286,7 +288,7 @@ static void say_useless(const mx_wf_run *r) {
 int mx_wf_prepare(mx_wf_run *r) {
     int err = r->o.fault != NULL ? mx_fault_calls(r->o.fault, &r->why) : 0;
     if (err == 0) err = check_names(r, false);
-    if (err == 0 && r->o.json != NULL && strcmp(r->o.json, "-") != 0)
+    if (err == 0 && r->o.json != NULL && !r->exports && strcmp(r->o.json, "-") != 0)
         err = mx_output_open(r->o.json, "the report", MX_OUTPUT_REPLACE, &r->why, &r->json);
     if (err == 0 && r->o.resume) err = take_store(r);
     if (err == 0) err = take_place(r);
@@ -295,6 +297,9 @@ int mx_wf_prepare(mx_wf_run *r) {
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
     make_request(r);
+    if (r->exports)
+        return r->choice.plan.geometry = r->note.geometry,
+               r->request.align_bytes = r->note.geometry.align_bytes, 0;
     err = r->o.wavefront.sequential ? check_sequential(r) : mx_wf_make_plan(r);
     if (err == 0) say_useless(r);
     return err == 0 ? mx_wf_stopped(r) : err;

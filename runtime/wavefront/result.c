@@ -3,6 +3,7 @@
 #include "wavefront/run_private.h"
 
 #include "machine/clock.h"
+#include "machine/minmax.h"
 
 #include <errno.h>
 #include <string.h>
@@ -93,7 +94,7 @@ int mx_wf_verify(mx_wf_run *r) {
                                          .context = r,
                                          .why = &r->why};
     const uint64_t begin = mx_clock_ns();
-    mx_wf_begin_phase(r, "verify", iterations * r->source.rows * r->source.cols);
+    mx_wf_begin_phase(r, "verify", "updates", iterations * r->source.rows * r->source.cols);
     int err = mx_wf_walk_open(&o, &v.walk);
     if (err == 0) err = each_row(r, MX_WF_ZA, compare_rows, &v);
     mx_wf_walk_close(v.walk);
@@ -109,7 +110,8 @@ int mx_wf_verify(mx_wf_run *r) {
 
 int mx_wf_open_results(mx_wf_run *r) {
     const unsigned flags = MX_OUTPUT_SEEK | (r->o.overwrite ? MX_OUTPUT_REPLACE : 0);
-    const int64_t cells = (r->source.rows + 2) * (r->source.cols + 2);
+    const int64_t border = r->o.bare_output ? 0 : 2;
+    const int64_t cells = (r->source.rows + border) * (r->source.cols + border);
     int err = 0;
     for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
         char what[16];
@@ -127,20 +129,29 @@ struct writer {
     struct mx_npy npy;
 };
 
+/* Without the border the cells of the interior are moved together first. */
 static int write_rows(void *context, int64_t r0, int64_t n, double *rows) {
     const struct writer *w = context;
-    const int64_t bytes = w->npy.shape[2] * (int64_t)sizeof(double);
-    int err = mx_write_all(w->npy.fd, rows, (size_t)(n * bytes), w->npy.data_offset_bytes + r0 * bytes);
+    const int64_t bare = w->run->o.bare_output ? 1 : 0, all = w->npy.shape[1], cols = w->npy.shape[2];
+    const int64_t from = mx_max(r0 - bare, 0), upto = mx_min(r0 + n - bare, all);
+    if (from >= upto) return 0;
+    double *first = rows + (from + bare - r0) * (cols + 2 * bare);
+    for (int64_t i = 0; bare && i < upto - from; i++)
+        memmove(first + i * cols, first + i * (cols + 2) + 1, (size_t)cols * sizeof(double));
+    int err = mx_write_all(w->npy.fd, first, (size_t)((upto - from) * cols) * sizeof(double),
+                           w->npy.data_offset_bytes + from * cols * (int64_t)sizeof(double));
+    mx_wf_on_bytes(w->run, n * (cols + 2 * bare) * (int64_t)sizeof(double));
     if (err < 0) mx_fail(&w->run->why, err, "writing the result failed: %s", strerror(-err));
     return err;
 }
 
 static int write_matrix(mx_wf_run *r, enum mx_wf_matrix m) {
     const uint64_t begin = mx_clock_ns();
+    const int64_t border = r->o.bare_output ? 0 : 2;
     struct writer w = {.run = r};
     if (r->results[m].fd < 0) return 0;
-    int err = mx_npy_begin_matrix(r->results[m].fd, MX_F64, r->source.rows + 2, r->source.cols + 2, &r->why,
-                                  &w.npy);
+    int err = mx_npy_begin_matrix(r->results[m].fd, MX_F64, r->source.rows + border, r->source.cols + border,
+                                  &r->why, &w.npy);
     if (err == 0) err = each_row(r, m, write_rows, &w);
     r->written_s[m] = mx_seconds_since(begin);
     return err;
@@ -151,11 +162,8 @@ int mx_wf_publish(mx_wf_run *r) {
     const uint64_t begin = mx_clock_ns();
     int err = 0;
     if (r->report.verified == 0) return 0;
-    mx_wf_begin_phase(r, "output", MX_WF_MATRICES);
-    for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
-        err = write_matrix(r, (enum mx_wf_matrix)m);
-        mx_wf_on_progress(r, m + 1);
-    }
+    mx_wf_begin_phase(r, "output", "B", r->o.outputs.n * mx_wf_matrix_bytes(r));
+    for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) err = write_matrix(r, (enum mx_wf_matrix)m);
     for (int m = 0; m < MX_WF_MATRICES && err == 0; m++)
         if (r->results[m].fd >= 0) err = mx_output_publish(&r->results[m], "the result", &r->why);
     r->post_seconds = mx_seconds_since(begin);

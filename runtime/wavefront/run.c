@@ -30,17 +30,21 @@ int mx_wf_run_create(const struct mx_options *options, const struct mx_wf_caller
 
 /* ------------------------------------------------------------------ progress */
 
-void mx_wf_begin_phase(mx_wf_run *r, const char *label, int64_t total) {
+void mx_wf_begin_phase(mx_wf_run *r, const char *label, const char *unit, int64_t total) {
     r->label = label;
+    r->unit = unit;
     r->total = total;
-    if (r->caller.progress != NULL) r->caller.progress(r->caller.context, label, 0, total);
+    r->bytes_done = 0;
+    mx_wf_on_progress(r, 0);
 }
 
 void mx_wf_on_progress(void *context, int64_t done) {
     mx_wf_run *r = context;
-    if (r->caller.progress != NULL) r->caller.progress(r->caller.context, r->label, done, r->total);
+    if (r->caller.progress != NULL) r->caller.progress(r->caller.context, r->label, r->unit, done, r->total);
     mx_timeline_updates(r->timeline, done);
 }
+
+void mx_wf_on_bytes(mx_wf_run *r, int64_t more) { mx_wf_on_progress(r, r->bytes_done += more); }
 
 /* ------------------------------------------------------------------ into the layout */
 
@@ -49,13 +53,13 @@ static int initialise(mx_wf_run *r) {
     int err = mx_device_take(r->device, &r->why); /* what can be refused was */
     if (err == 0 && !r->resumed) err = mx_wf_begin_note(r);
     snprintf(r->note.backend, sizeof r->note.backend, "%s", r->backend->name);
-    mx_wf_begin_phase(r, "convert", MX_WF_MATRICES);
+    mx_wf_begin_phase(r, "convert", "B", MX_WF_MATRICES * mx_wf_matrix_bytes(r));
     for (int m = 0; m < MX_WF_MATRICES && err == 0 && !r->resumed; m++) {
         const struct mx_wf_conversion c = mx_wf_conversion(r, (enum mx_wf_matrix)m);
         const uint64_t one = mx_clock_ns();
         err = mx_wf_store_matrix(&c, &r->source);
         r->converted_s[m] = mx_seconds_since(one);
-        mx_wf_on_progress(r, m + 1);
+        mx_wf_on_bytes(r, mx_wf_matrix_bytes(r));
     }
     if (err == 0 && !r->resumed && r->report.device.durable) err = mx_wf_commit(r, 0, 0);
     r->report.init_seconds = mx_seconds_since(begin);
@@ -155,7 +159,7 @@ static int compute(mx_wf_run *r) {
     int err = start_timeline(r);
     if (err < 0) return err;
     if (r->timeline != NULL) x.event = on_event;
-    mx_wf_begin_phase(r, "updates", r->choice.traffic.updates);
+    mx_wf_begin_phase(r, "updates", "updates", r->choice.traffic.updates);
     mx_device_counters(r->device, &before);
     struct mx_usage_files files = mx_usage_open();
     const struct mx_usage usage = mx_usage_now(&files);
@@ -178,7 +182,7 @@ static int run_sequential(mx_wf_run *r) {
                                &r->budget);
     if (err < 0) return err;
     s.budget = r->budget;
-    mx_wf_begin_phase(r, "updates", s.iterations * r->source.rows * r->source.cols);
+    mx_wf_begin_phase(r, "updates", "updates", s.iterations * r->source.rows * r->source.cols);
     err = mx_wf_run_sequential(&s);
     r->matrices = s.block;
     p->init_seconds = (double)s.fill_ns * 1e-9;

@@ -28,7 +28,7 @@ struct mx_wf_run {
     struct mx_wf_source source;
     struct mx_wf_request request;
     struct mx_wf_choice choice;
-    bool resumed, planned;
+    bool resumed, planned, exports;
     int64_t first; /* iterations that the store holds already */
     struct mx_output results[MX_WF_MATRICES], json, timeline_file, trace_file;
 
@@ -39,8 +39,8 @@ struct mx_wf_run {
     struct mx_wf_note note;
     bool moving, committed;
     mx_timeline *timeline;
-    const char *label; /* of the phase, and its units in all */
-    int64_t total;
+    const char *label, *unit; /* of the phase, units in all, and of bytes how many were done */
+    int64_t total, bytes_done;
 
     /* measured; machine, memory and device are there as soon as they are known */
     struct mx_report report;
@@ -60,6 +60,9 @@ static inline const struct mx_wf_geometry *mx_wf_geometry_of(const mx_wf_run *r)
 static inline bool mx_wf_is_resident(const mx_wf_run *r) {
     return r->backend->anonymous && !r->backend->locks_blocks;
 }
+static inline int64_t mx_wf_matrix_bytes(const mx_wf_run *r) {
+    return (r->source.rows + 2) * (r->source.cols + 2) * (int64_t)sizeof(double);
+}
 /* The Buffer of a matrix, with its newest state; and a way from or to it. */
 static inline mx_buffer *mx_wf_buffer(const mx_wf_run *r, enum mx_wf_matrix m) {
     return m == MX_WF_ZA ? r->data[r->result] : r->fixed[m];
@@ -73,8 +76,9 @@ static inline struct mx_wf_conversion mx_wf_conversion(mx_wf_run *r, enum mx_wf_
 
 /* ---- run.c */
 
-void mx_wf_begin_phase(mx_wf_run *run, const char *label, int64_t total);
+void mx_wf_begin_phase(mx_wf_run *run, const char *label, const char *unit, int64_t total);
 void mx_wf_on_progress(void *run, int64_t done);
+void mx_wf_on_bytes(mx_wf_run *run, int64_t more);
 
 /* ---- report.c */
 

@@ -24,6 +24,7 @@ static struct mx_device_options device_options(const mx_wf_run *r) {
                                       .advice = o->advice,
                                       .force = o->force,
                                       .resume = o->resume,
+                                      .read_only = r->exports,
                                       .keep = o->keep,
                                       .fault = o->fault,
                                       .no_lock = o->no_lock};
