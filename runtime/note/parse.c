@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* parse.c - a note from text: what it says must be possible, whoever wrote it. */
 #include "note/note_private.h"
+#include "note/reader.h"
 
 #include "grid/grid.h"
 #include "schedule/schedule.h"
@@ -14,45 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is missing or of another type makes the note invalid: `ok` remembers it. */
-struct reader {
-    bool ok;
-};
-
-static const json_t *member(struct reader *r, const json_t *object, const char *key) {
-    const json_t *value = json_object_get(object, key);
-    if (value == NULL) r->ok = false;
-    return value;
-}
-
-static int64_t whole(struct reader *r, const json_t *object, const char *key, int64_t low, int64_t high) {
-    const json_t *value = member(r, object, key);
-    int64_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n < low || n > high) r->ok = false;
-    return n;
-}
-
-static bool truth(struct reader *r, const json_t *object, const char *key) {
-    const json_t *value = member(r, object, key);
+static bool truth(struct mx_note_reader *r, const json_t *object, const char *key) {
+    const json_t *value = mx_note_member(r, object, key);
     if (!json_is_boolean(value)) r->ok = false;
     return json_is_true(value);
 }
 
-static double real(struct reader *r, const json_t *value) {
+static double real(struct mx_note_reader *r, const json_t *value) {
     if (!json_is_number(value) || !isfinite(json_number_value(value))) r->ok = false;
     return json_number_value(value);
 }
 
-static const char *word(struct reader *r, const json_t *object, const char *key, char *out, size_t capacity) {
-    const char *text = json_string_value(member(r, object, key));
-    if (text == NULL || strlen(text) >= capacity) return r->ok = false, "";
-    return strcpy(out, text);
-}
-
 /* "name:type" words. */
-static int32_t parse_names(struct reader *r, const json_t *o, const char *key, int32_t most,
+static int32_t parse_names(struct mx_note_reader *r, const json_t *o, const char *key, int32_t most,
                            struct mx_field_of *out) {
-    const json_t *list = member(r, o, key);
+    const json_t *list = mx_note_member(r, o, key);
     const size_t n = json_array_size(list);
     if (!json_is_array(list) || n > (size_t)most) return r->ok = false, 0;
     for (size_t i = 0; i < n; i++) {
@@ -69,33 +46,20 @@ static int32_t parse_names(struct reader *r, const json_t *o, const char *key, i
     return (int32_t)n;
 }
 
-static uint64_t hash(struct reader *r, const json_t *o, const char *key) {
-    char text[17];
-    if (strspn(word(r, o, key, text, sizeof text), "0123456789abcdef") == 16) return strtoull(text, NULL, 16);
-    r->ok = false;
-    return 0;
-}
-
-static void parse_sample(struct reader *r, const json_t *o, struct mx_input_identity *i) {
-    i->offset_bytes = whole(r, o, "offset_bytes", 0, INT64_MAX / 4);
-    i->sample = hash(r, o, "sample");
-    i->sampled = true;
-}
-
-static void parse_given(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_given(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     if (o == NULL) return;
     if (n->problem.system == NULL && n->source[0] != 0 && json_object_get(o, "u") != NULL)
-        n->identity.sample = hash(r, o, "u"), n->identity.sampled = true;
+        n->identity.sample = mx_note_hash(r, o, "u"), n->identity.sampled = true;
     for (int32_t i = 0; i < n->fields.n; i++) {
         struct mx_run_field *f = &n->fields.field[i];
         if (!f->program || json_object_get(o, f->name) == NULL) continue;
-        f->identity.sample = hash(r, o, f->name);
+        f->identity.sample = mx_note_hash(r, o, f->name);
         f->identity.sampled = true;
     }
 }
 
-static void parse_values(struct reader *r, const json_t *o, struct mx_run_field *f) {
-    const json_t *v = member(r, o, f->name), *frame;
+static void parse_values(struct mx_note_reader *r, const json_t *o, struct mx_run_field *f) {
+    const json_t *v = mx_note_member(r, o, f->name), *frame;
     const char *init = json_string_value(v);
     if (json_is_true(v)) {
         f->program = true;
@@ -109,9 +73,8 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
             r->ok = false;
         return;
     }
-    const char *path = json_string_value(member(r, v, "path"));
-    if (path == NULL || path[0] == 0 || !mx_note_unescape(path, f->path, sizeof f->path)) r->ok = false;
-    if (json_object_get(v, "raw") != NULL) word(r, v, "raw", f->raw, sizeof f->raw);
+    mx_note_take_file(r, v, f->path, sizeof f->path, &f->identity);
+    if (json_object_get(v, "raw") != NULL) mx_note_word(r, v, "raw", f->raw, sizeof f->raw);
     const json_t *data = json_object_get(v, "data");
     if (data != NULL &&
         (!json_is_string(data) || !mx_note_unescape(json_string_value(data), f->data, sizeof f->data)))
@@ -122,16 +85,12 @@ static void parse_values(struct reader *r, const json_t *o, struct mx_run_field 
         r->ok = false;
     frame = json_object_get(v, "frame");
     f->frame = frame == NULL || json_is_true(frame);
-    f->identity.inode = (uint64_t)whole(r, v, "inode", INT64_MIN, INT64_MAX);
-    f->identity.bytes = (uint64_t)whole(r, v, "bytes", 0, INT64_MAX);
-    f->identity.modified_ns = whole(r, v, "modified_ns", INT64_MIN, INT64_MAX);
     f->in_place = json_is_true(json_object_get(v, "in_place"));
-    if (f->in_place && f->array != MX_FIELD_OF_C) r->ok = false;
-    if (f->in_place || json_object_get(v, "sample") != NULL) parse_sample(r, v, &f->identity);
+    if (f->in_place && (f->array != MX_FIELD_OF_C || !f->identity.sampled)) r->ok = false;
     f->npy.data_offset_bytes = f->in_place ? f->identity.offset_bytes : 0;
 }
 
-static void parse_params(struct reader *r, const json_t *o, struct mx_system *s) {
+static void parse_params(struct mx_note_reader *r, const json_t *o, struct mx_system *s) {
     const char *name;
     json_t *value;
     if (!json_is_object(o) || json_object_size(o) > MX_MAX_PARAMS) {
@@ -151,50 +110,51 @@ static bool state_types(const struct mx_field_of *f, int32_t n) {
     return n >= 1;
 }
 
-static void parse_system(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     struct mx_system *s = &n->system;
     char text[24];
-    const char *path = json_string_value(member(r, o, "kernel"));
+    const char *path = json_string_value(mx_note_member(r, o, "kernel"));
     if (path == NULL || !mx_note_unescape(path, n->kernel, sizeof n->kernel)) r->ok = false;
-    if (strspn(word(r, o, "identity", text, sizeof text), "0123456789abcdef") != 16) r->ok = false;
+    if (strspn(mx_note_word(r, o, "identity", text, sizeof text), "0123456789abcdef") != 16) r->ok = false;
     s->identity = r->ok ? strtoull(text, NULL, 16) : 0;
-    word(r, o, "name", s->name, sizeof s->name);
-    word(r, o, "form", text, sizeof text);
+    mx_note_word(r, o, "name", s->name, sizeof s->name);
+    mx_note_word(r, o, "form", text, sizeof text);
     s->form = -1;
     for (int i = 0; i <= MX_STAGGERED; i++)
         if (strcmp(text, mx_note_forms[i]) == 0) s->form = i;
-    s->h = (int32_t)whole(r, o, "h", 1, MX_MAX_HALO);
-    s->hc = (int32_t)whole(r, o, "hc", 0, MX_MAX_HALO);
+    s->h = (int32_t)mx_note_whole(r, o, "h", 1, MX_MAX_HALO);
+    s->hc = (int32_t)mx_note_whole(r, o, "hc", 0, MX_MAX_HALO);
     s->n_field[0] = parse_names(r, o, "a", MX_MAX_FIELDS, s->field[0]);
     s->n_field[1] = parse_names(r, o, "b", MX_MAX_FIELDS, s->field[1]);
     s->n_fixed = parse_names(r, o, "c", MX_MAX_FIXED, s->fixed);
-    parse_params(r, member(r, o, "params"), s);
+    parse_params(r, mx_note_member(r, o, "params"), s);
     if (s->form < 0 || s->hc > s->h || !state_types(s->field[0], s->n_field[0]) ||
         !state_types(s->field[1], s->n_field[1]))
         r->ok = false;
     if (!r->ok) return;
     mx_fields_of(s, &n->fields);
-    const json_t *values = member(r, o, "values");
+    const json_t *values = mx_note_member(r, o, "values");
     for (int32_t i = 0; i < n->fields.n; i++) parse_values(r, values, &n->fields.field[i]);
-    if (json_object_get(o, "source") != NULL) word(r, o, "source", n->source, sizeof n->source);
+    if (json_object_get(o, "source") != NULL) mx_note_word(r, o, "source", n->source, sizeof n->source);
     n->problem.system = s;
     n->problem.h = s->h;
     n->problem.dtype = s->field[0][0].dtype;
 }
 
-static void parse_problem(struct reader *r, const json_t *o, bool system, struct mx_problem *p) {
+static void parse_problem(struct mx_note_reader *r, const json_t *o, bool system, struct mx_problem *p) {
     char dtype[8];
-    const json_t *n = member(r, o, "n"), *coef = system ? NULL : member(r, o, "coef");
+    const json_t *n = mx_note_member(r, o, "n"), *coef = system ? NULL : mx_note_member(r, o, "coef");
     int64_t *const extents[3] = {&p->nx, &p->ny, &p->nz};
     for (size_t i = 0; i < 3; i++) {
         *extents[i] = json_integer_value(json_array_get(n, i));
         if (*extents[i] < 1 || *extents[i] > (INT64_C(1) << 40)) r->ok = false;
     }
-    p->nt = whole(r, o, "nt", 0, INT64_MAX / 4);
+    p->nt = mx_note_whole(r, o, "nt", 0, INT64_MAX / 4);
     if (system) return;
     for (size_t i = 0; i < 4; i++) p->coef[i] = real(r, json_array_get(coef, i));
-    const struct mx_stencil *s = mx_stencil_find(word(r, o, "stencil", p->stencil, sizeof p->stencil));
-    bool wide = strcmp(word(r, o, "dtype", dtype, sizeof dtype), "f64") == 0;
+    const struct mx_stencil *s =
+        mx_stencil_find(mx_note_word(r, o, "stencil", p->stencil, sizeof p->stencil));
+    bool wide = strcmp(mx_note_word(r, o, "dtype", dtype, sizeof dtype), "f64") == 0;
     if (s == NULL || (!wide && strcmp(dtype, "f32") != 0)) r->ok = false;
     p->dtype = wide ? MX_F64 : MX_F32;
     p->h = s != NULL ? s->h : 1;
@@ -216,7 +176,7 @@ static bool lay_in_place(const struct mx_problem *p, int32_t i, const struct mx_
     return mx_layout_fixed_file(p, i, &file, NULL, out) == 0;
 }
 
-static void parse_layout(struct reader *r, const json_t *o, const struct mx_problem *p,
+static void parse_layout(struct mx_note_reader *r, const json_t *o, const struct mx_problem *p,
                          const struct mx_run_fields *fields, struct mx_layout *l) {
     const int64_t most = INT64_MAX / 4;
     if (!r->ok) return;
@@ -227,18 +187,18 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
         const int64_t bytes = mx_field_offsets(p, array, l->field_offset_bytes[array]);
         if (bytes > l->row_bytes) l->row_bytes = bytes;
     }
-    l->row_pitch_bytes = whole(r, o, "row_pitch_bytes", l->row_bytes, most);
+    l->row_pitch_bytes = mx_note_whole(r, o, "row_pitch_bytes", l->row_bytes, most);
     if (!r->ok || (mx_wide)l->rows * l->row_pitch_bytes > most) {
         r->ok = false;
         return;
     }
-    l->plane_pitch_bytes = whole(r, o, "plane_pitch_bytes", l->rows * l->row_pitch_bytes, most);
+    l->plane_pitch_bytes = mx_note_whole(r, o, "plane_pitch_bytes", l->rows * l->row_pitch_bytes, most);
     if (!r->ok || (mx_wide)l->planes * l->plane_pitch_bytes > most) {
         r->ok = false;
         return;
     }
     l->buffer_bytes = l->planes * l->plane_pitch_bytes;
-    const json_t *fixed = mx_fixed_count(p) > 0 ? member(r, o, "fixed_pitch_bytes") : NULL;
+    const json_t *fixed = mx_fixed_count(p) > 0 ? mx_note_member(r, o, "fixed_pitch_bytes") : NULL;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &l->fixed[i];
         const struct mx_run_field *field = field_of_c(fields, i);
@@ -261,15 +221,15 @@ static void parse_layout(struct reader *r, const json_t *o, const struct mx_prob
     }
 }
 
-static void parse_ranks(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_ranks(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     struct mx_problem *p = &n->problem;
-    n->ranks = (int32_t)whole(r, o, "ranks", 2, 1 << 20);
-    n->rank = (int32_t)whole(r, o, "rank", 0, n->ranks - 1);
-    p->all_nz = whole(r, o, "planes", p->nz, INT64_C(1) << 40);
-    p->first_plane = whole(r, o, "first_plane", 0, p->all_nz - p->nz);
-    n->before_time = whole(r, o, "before_step", 0, n->time);
-    n->before_buffer = (int32_t)whole(r, o, "before_buffer", 0, n->n_buffers - 1);
-    n->fixed_beyond = whole(r, o, "fixed_beyond", 0, p->all_nz);
+    n->ranks = (int32_t)mx_note_whole(r, o, "ranks", 2, 1 << 20);
+    n->rank = (int32_t)mx_note_whole(r, o, "rank", 0, n->ranks - 1);
+    p->all_nz = mx_note_whole(r, o, "planes", p->nz, INT64_C(1) << 40);
+    p->first_plane = mx_note_whole(r, o, "first_plane", 0, p->all_nz - p->nz);
+    n->before_time = mx_note_whole(r, o, "before_step", 0, n->time);
+    n->before_buffer = (int32_t)mx_note_whole(r, o, "before_buffer", 0, n->n_buffers - 1);
+    n->fixed_beyond = mx_note_whole(r, o, "fixed_beyond", 0, p->all_nz);
 }
 
 bool mx_note_has_neighbour(const struct mx_note *n, int end) {
@@ -278,7 +238,7 @@ bool mx_note_has_neighbour(const struct mx_note *n, int end) {
 }
 
 /* Copies of the fields of C in the store of a rank reach beyond its planes. */
-static void lay_beyond(struct reader *r, const struct mx_note *n, struct mx_layout *l) {
+static void lay_beyond(struct mx_note_reader *r, const struct mx_note *n, struct mx_layout *l) {
     const bool low = mx_note_has_neighbour(n, 0), high = mx_note_has_neighbour(n, 1);
     const int64_t planes = l->planes + (low + high) * n->fixed_beyond;
     for (int32_t i = 0; i < mx_fixed_count(&n->problem); i++) {
@@ -291,31 +251,26 @@ static void lay_beyond(struct reader *r, const struct mx_note *n, struct mx_layo
     }
 }
 
-static void parse_origin(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_origin(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     const json_t *input = json_object_get(o, "input");
     if (input == NULL && json_object_get(o, "source") != NULL) {
-        if (word(r, o, "source", n->source, sizeof n->source)[0] == 0) r->ok = false;
+        if (mx_note_word(r, o, "source", n->source, sizeof n->source)[0] == 0) r->ok = false;
         return;
     }
     if (input == NULL) {
-        if (mx_init_find(word(r, o, "init", n->init, sizeof n->init)) == NULL) r->ok = false;
+        if (mx_init_find(mx_note_word(r, o, "init", n->init, sizeof n->init)) == NULL) r->ok = false;
         return;
     }
-    const char *path = json_string_value(member(r, input, "path"));
-    if (path == NULL || path[0] == 0 || !mx_note_unescape(path, n->input, sizeof n->input)) r->ok = false;
-    if (json_object_get(input, "raw") != NULL) word(r, input, "raw", n->raw, sizeof n->raw);
-    n->identity.inode = (uint64_t)whole(r, input, "inode", INT64_MIN, INT64_MAX);
-    n->identity.bytes = (uint64_t)whole(r, input, "bytes", 0, INT64_MAX);
-    n->identity.modified_ns = whole(r, input, "modified_ns", INT64_MIN, INT64_MAX);
-    if (json_object_get(input, "sample") != NULL) parse_sample(r, input, &n->identity);
+    mx_note_take_file(r, input, n->input, sizeof n->input, &n->identity);
+    if (json_object_get(input, "raw") != NULL) mx_note_word(r, input, "raw", n->raw, sizeof n->raw);
 }
 
-static void parse_checksum(struct reader *r, const json_t *o, char out[17]) {
+static void parse_checksum(struct mx_note_reader *r, const json_t *o, char out[17]) {
     if (json_object_get(o, "checksum") == NULL) return;
-    if (strspn(word(r, o, "checksum", out, 17), "0123456789abcdef") != 16) r->ok = false;
+    if (strspn(mx_note_word(r, o, "checksum", out, 17), "0123456789abcdef") != 16) r->ok = false;
 }
 
-static void parse_pending(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_pending(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     const json_t *all = json_object_get(o, "pending");
     n->pending = all != NULL;
     if (all == NULL) return;
@@ -327,28 +282,29 @@ static void parse_pending(struct reader *r, const json_t *o, struct mx_note *n) 
     }
 }
 
-static uint64_t parse_identity(struct reader *r, const json_t *o, const char *key) {
-    return json_object_get(o, key) == NULL ? 0 : hash(r, o, key);
+static uint64_t parse_identity(struct mx_note_reader *r, const json_t *o, const char *key) {
+    return json_object_get(o, key) == NULL ? 0 : mx_note_hash(r, o, key);
 }
 
 /* Words as those of --side. */
-static void parse_sides(struct reader *r, const json_t *o, const struct mx_problem *p, struct mx_sides *out) {
+static void parse_sides(struct mx_note_reader *r, const json_t *o, const struct mx_problem *p,
+                        struct mx_sides *out) {
     char text[MX_SIDES_TEXT], *rest;
     if (json_object_get(o, "sides") == NULL) return;
-    word(r, o, "sides", text, sizeof text);
+    mx_note_word(r, o, "sides", text, sizeof text);
     for (char *w = strtok_r(text, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest))
         if (mx_sides_parse(w, NULL, out) < 0) r->ok = false;
     if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
 }
 
-static double parse_number(struct reader *r, const json_t *list, size_t i) {
+static double parse_number(struct mx_note_reader *r, const json_t *list, size_t i) {
     const json_t *v = json_array_get(list, i);
     if (json_is_null(v)) return NAN;
     if (!json_is_number(v)) r->ok = false;
     return json_number_value(v);
 }
 
-static void parse_check(struct reader *r, const json_t *list, struct mx_norms_kept *out) {
+static void parse_check(struct mx_note_reader *r, const json_t *list, struct mx_norms_kept *out) {
     const size_t n = json_array_size(list), first = 4;
     if (n < first || (n - first) % 2 != 0 || n > first + 2 * MX_MAX_REDUCES ||
         !json_is_integer(json_array_get(list, 0)) || !json_is_integer(json_array_get(list, 1))) {
@@ -366,12 +322,12 @@ static void parse_check(struct reader *r, const json_t *list, struct mx_norms_ke
     }
 }
 
-static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_checks(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     if (o == NULL) return;
-    const json_t *until = member(r, o, "until"), *norms = member(r, o, "norms");
+    const json_t *until = mx_note_member(r, o, "until"), *norms = mx_note_member(r, o, "norms");
     const int64_t most = INT64_C(1) << 40;
-    n->check = whole(r, o, "every", 1, INT64_MAX / 4);
-    n->history.stride = whole(r, o, "stride", 0, most);
+    n->check = mx_note_whole(r, o, "every", 1, INT64_MAX / 4);
+    n->history.stride = mx_note_whole(r, o, "stride", 0, most);
     if (json_array_size(until) > MX_UNTILS_MOST || json_array_size(norms) > MX_HISTORY_MOST) r->ok = false;
     if (json_array_size(norms) > 0 && n->history.stride == 0) r->ok = false;
     for (size_t i = 0; i < json_array_size(until) && r->ok; i++) {
@@ -387,74 +343,74 @@ static void parse_checks(struct reader *r, const json_t *o, struct mx_note *n) {
             r->ok = false;
     }
     if (!r->ok || json_object_get(o, "met") == NULL) return;
-    word(r, o, "met", n->met.until, sizeof n->met.until);
-    const json_t *value = member(r, o, "met_value");
+    mx_note_word(r, o, "met", n->met.until, sizeof n->met.until);
+    const json_t *value = mx_note_member(r, o, "met_value");
     n->met.value = json_is_null(value) ? NAN : real(r, value);
     n->met.step = n->time;
 }
 
-static void parse_snapshots(struct reader *r, const json_t *o, struct mx_snapshots_asked *s) {
+static void parse_snapshots(struct mx_note_reader *r, const json_t *o, struct mx_snapshots_asked *s) {
     const json_t *of = json_object_get(o, "snapshots");
     if (of == NULL) return;
-    const char *path = json_string_value(member(r, of, "directory"));
+    const char *path = json_string_value(mx_note_member(r, of, "directory"));
     if (path == NULL || path[0] != '/' || !mx_note_unescape(path, s->directory, sizeof s->directory))
         r->ok = false;
-    s->every = whole(r, of, "every", 1, INT64_C(1) << 40);
-    s->stride = whole(r, of, "stride", 1, INT64_C(1) << 40);
+    s->every = mx_note_whole(r, of, "every", 1, INT64_C(1) << 40);
+    s->stride = mx_note_whole(r, of, "stride", 1, INT64_C(1) << 40);
     s->run = parse_identity(r, of, "run");
-    if (json_object_get(of, "fields") != NULL) word(r, of, "fields", s->fields, sizeof s->fields);
+    if (json_object_get(of, "fields") != NULL) mx_note_word(r, of, "fields", s->fields, sizeof s->fields);
 }
 
 /* Older notes have one word for all Buffers, which may be wrong: of theirs the newest state alone is known to
  * have its frame. */
-static void parse_framed(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_framed(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     if (json_object_get(o, "framed") != NULL)
-        n->framed = (uint32_t)whole(r, o, "framed", 0, INT64_C(1) << MX_NOTE_MOST_BUFFERS);
+        n->framed = (uint32_t)mx_note_whole(r, o, "framed", 0, INT64_C(1) << MX_NOTE_MOST_BUFFERS);
     if (!n->pending && r->ok) n->framed |= UINT32_C(1) << n->buffer;
     if (r->ok) n->framed &= mx_note_all_buffers(n);
 }
 
-static bool parse_nonfinite(struct reader *r, const json_t *o) {
+static bool parse_nonfinite(struct mx_note_reader *r, const json_t *o) {
     const char *text = json_string_value(o);
     if (o != NULL && (text == NULL || strcmp(text, "ignore") != 0)) r->ok = false;
     return o != NULL;
 }
 
-static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
+static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
-    parse_problem(r, member(r, o, "problem"), system != NULL, &n->problem);
+    parse_problem(r, mx_note_member(r, o, "problem"), system != NULL, &n->problem);
     if (system != NULL) parse_system(r, system, n);
-    parse_layout(r, member(r, o, "layout"), &n->problem, &n->fields, &n->layout);
-    if (mx_plan_parse(word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
-    n->time = whole(r, o, "step", 0, n->problem.nt);
-    n->n_buffers = (int32_t)whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
-    n->buffer = (int32_t)whole(r, o, "buffer", 0, n->n_buffers - 1);
+    parse_layout(r, mx_note_member(r, o, "layout"), &n->problem, &n->fields, &n->layout);
+    if (mx_plan_parse(mx_note_word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
+    n->time = mx_note_whole(r, o, "step", 0, n->problem.nt);
+    n->n_buffers = (int32_t)mx_note_whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
+    n->buffer = (int32_t)mx_note_whole(r, o, "buffer", 0, n->n_buffers - 1);
     parse_pending(r, o, n);
     if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
     n->run = parse_identity(r, o, "run");
-    if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)whole(r, o, "cut", 1, 1 << 24);
+    if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)mx_note_whole(r, o, "cut", 1, 1 << 24);
     n->keep = json_is_true(json_object_get(o, "keep"));
     n->ignores_nonfinite = parse_nonfinite(r, json_object_get(o, "nonfinite"));
     n->different = json_is_true(json_object_get(o, "different"));
     truth(r, o, "frames");
     parse_framed(r, o, n);
-    n->integrity_unit = whole(r, o, "integrity_unit_bytes", 0, n->layout.plane_pitch_bytes);
+    n->integrity_unit = mx_note_whole(r, o, "integrity_unit_bytes", 0, n->layout.plane_pitch_bytes);
     if (n->integrity_unit != 0 && n->integrity_unit != n->layout.row_pitch_bytes &&
         n->integrity_unit != n->layout.plane_pitch_bytes)
         r->ok = false;
-    n->commit_every = real(r, member(r, o, "commit_every_s"));
+    n->commit_every = real(r, mx_note_member(r, o, "commit_every_s"));
     if (!(n->commit_every >= 0)) r->ok = false;
     if (json_object_get(o, "dram_bytes") != NULL)
-        n->dram_bytes = (uint64_t)whole(r, o, "dram_bytes", 1, INT64_MAX);
-    word(r, o, "backend", n->backend, sizeof n->backend);
-    word(r, o, "host", n->host, sizeof n->host);
-    n->started_s = whole(r, o, "started_s", 0, INT64_MAX);
-    n->committed_s = whole(r, o, "committed_s", 0, INT64_MAX);
+        n->dram_bytes = (uint64_t)mx_note_whole(r, o, "dram_bytes", 1, INT64_MAX);
+    mx_note_word(r, o, "backend", n->backend, sizeof n->backend);
+    mx_note_word(r, o, "host", n->host, sizeof n->host);
+    n->started_s = mx_note_whole(r, o, "started_s", 0, INT64_MAX);
+    n->committed_s = mx_note_whole(r, o, "committed_s", 0, INT64_MAX);
     parse_checksum(r, o, n->checksum);
     parse_sides(r, o, &n->problem, &n->sides);
     if (r->ok) lay_beyond(r, n, &n->layout);
-    if (json_object_get(o, "made_frame") != NULL) word(r, o, "made_frame", n->frame, sizeof n->frame);
+    if (json_object_get(o, "made_frame") != NULL) mx_note_word(r, o, "made_frame", n->frame, sizeof n->frame);
     n->sources = parse_identity(r, o, "sources");
     n->probes = parse_identity(r, o, "probes");
     parse_checks(r, json_object_get(o, "checks"), n);
@@ -465,11 +421,11 @@ static void parse_rest(struct reader *r, const json_t *o, struct mx_note *n) {
 
 int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *out) {
     struct mx_note n = {.time = 0};
-    struct reader r = {true};
+    struct mx_note_reader r = {true};
     char found[24];
     json_t *o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
     int err = 0;
-    if (strcmp(word(&r, o, "kind", found, sizeof found), MX_NOTE_KIND) != 0)
+    if (strcmp(mx_note_word(&r, o, "kind", found, sizeof found), MX_NOTE_KIND) != 0)
         err = strcmp(found, MX_NOTE_WAVEFRONT) == 0
                   ? mx_fail(why, -EMEDIUMTYPE,
                             "it is of a wavefront run: memext wavefront --resume goes on with it, memext "
@@ -483,7 +439,7 @@ int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *o
                       "memext that made it",
                       (long long)number, MX_VERSION, MX_NOTE_OLDEST, MX_NOTE_VERSION);
     if (err == 0) {
-        whole(&r, o, "note", MX_NOTE_OLDEST, MX_NOTE_VERSION);
+        mx_note_whole(&r, o, "note", MX_NOTE_OLDEST, MX_NOTE_VERSION);
         parse_rest(&r, o, &n);
         if (!r.ok)
             err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* print.c - a note as text. */
 #include "note/note_private.h"
+#include "note/reader.h"
 
 #include "grid/grid.h"
 #include "observe/json.h"
@@ -39,24 +40,12 @@ static json_t *print_names(const struct mx_field_of *field, int32_t n) {
     return list;
 }
 
-static void put_hash(json_t *o, const char *key, uint64_t hash) {
-    char text[17];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-    mx_json_put(o, key, json_string(text));
-}
-
-static void put_sample(json_t *o, const struct mx_input_identity *i) {
-    mx_json_put_whole(o, "offset_bytes", i->offset_bytes);
-    put_hash(o, "sample", i->sample);
-}
-
 /* What stands in a field at first: the name of an init, or a file as an object. */
 static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCAPED_BYTES]) {
     if (f->program) return json_true();
     if (f->path[0] == 0) return json_string(f->init != NULL ? f->init->name : "");
     json_t *o = json_object();
-    mx_note_escape(f->path, path);
-    mx_json_put(o, "path", json_string(path));
+    mx_note_put_file(o, f->path, &f->identity);
     if (f->raw[0] != 0) mx_json_put(o, "raw", json_string(f->raw));
     if (f->inside[0] != 0) {
         mx_note_escape(f->inside, path);
@@ -67,11 +56,7 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
         mx_json_put(o, "data", json_string(path));
     }
     if (!f->frame) mx_json_put(o, "frame", json_false());
-    mx_json_put_whole(o, "inode", (int64_t)f->identity.inode);
-    mx_json_put_whole(o, "bytes", (int64_t)f->identity.bytes);
-    mx_json_put_whole(o, "modified_ns", f->identity.modified_ns);
     if (f->in_place) mx_json_put(o, "in_place", json_true());
-    if (f->in_place || f->identity.sampled) put_sample(o, &f->identity);
     return o;
 }
 
@@ -122,30 +107,24 @@ static json_t *print_layout(const struct mx_layout *l, int32_t n_fixed) {
 }
 
 static json_t *print_input(const struct mx_note *n) {
-    char path[MX_NOTE_ESCAPED_BYTES];
     json_t *o = json_object();
-    mx_note_escape(n->input, path);
-    mx_json_put(o, "path", json_string(path));
+    mx_note_put_file(o, n->input, &n->identity);
     if (n->raw[0] != 0) mx_json_put(o, "raw", json_string(n->raw));
-    mx_json_put_whole(o, "inode", (int64_t)n->identity.inode);
-    mx_json_put_whole(o, "bytes", (int64_t)n->identity.bytes);
-    mx_json_put_whole(o, "modified_ns", n->identity.modified_ns);
-    if (n->identity.sampled) put_sample(o, &n->identity);
     return o;
 }
 
 static void put_identity(json_t *o, const char *key, uint64_t identity) {
-    if (identity != 0) put_hash(o, key, identity);
+    if (identity != 0) mx_note_put_hash(o, key, identity);
 }
 
 /* What a program says of the values that it gives, by field. */
 static json_t *print_given(const struct mx_note *n) {
     json_t *o = json_object();
     if (n->problem.system == NULL && n->source[0] != 0 && n->identity.sampled)
-        put_hash(o, "u", n->identity.sample);
+        mx_note_put_hash(o, "u", n->identity.sample);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
-        if (f->program && f->identity.sampled) put_hash(o, f->name, f->identity.sample);
+        if (f->program && f->identity.sampled) mx_note_put_hash(o, f->name, f->identity.sample);
     }
     return o;
 }

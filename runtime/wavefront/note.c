@@ -2,6 +2,7 @@
 #include "wavefront/note.h"
 
 #include "note/note.h"
+#include "note/reader.h"
 #include "note/store.h"
 #include "observe/json.h"
 
@@ -15,15 +16,11 @@ static const char kind[] = MX_NOTE_WAVEFRONT;
 enum { VERSION = 1 };
 
 static json_t *print_inputs(const struct mx_wf_note *n) {
-    char path[MX_NOTE_ESCAPED_BYTES];
     json_t *inputs = json_object();
     for (int m = 0; m < MX_WF_MATRICES; m++) {
         if (n->inputs[m].path[0] == 0) continue;
         json_t *o = json_object();
-        mx_note_escape(n->inputs[m].path, path);
-        mx_json_put(o, "path", json_string(path));
-        mx_json_put_whole(o, "bytes", (int64_t)n->inputs[m].bytes);
-        mx_json_put_whole(o, "modified_ns", n->inputs[m].modified_ns);
+        mx_note_put_file(o, n->inputs[m].path, &n->inputs[m].identity);
         mx_json_put(inputs, mx_wf_names[m], o);
     }
     return inputs;
@@ -61,63 +58,41 @@ int mx_wf_note_print(const struct mx_wf_note *n, char *text, size_t capacity) {
 
 /* ---- in */
 
-static int64_t whole(const json_t *o, const char *key, int64_t low, int64_t high, bool *ok) {
-    const json_t *v = json_object_get(o, key);
-    const int64_t n = json_integer_value(v);
-    if (!json_is_integer(v) || n < low || n > high) *ok = false;
-    return n;
-}
-
-static void word(const json_t *o, const char *key, char *out, size_t capacity, bool *ok) {
-    const char *text = json_string_value(json_object_get(o, key));
-    if (text == NULL || strlen(text) >= capacity)
-        *ok = false;
-    else
-        strcpy(out, text);
-}
-
-static void parse_geometry(const json_t *o, struct mx_wf_geometry *g, bool *ok) {
+static void parse_geometry(struct mx_note_reader *r, const json_t *o, struct mx_wf_geometry *g) {
     char name[16] = "";
     const int64_t most = MX_WF_MOST_EXTENT;
-    const int64_t rows = whole(o, "rows", 1, most, ok), cols = whole(o, "cols", 1, most, ok);
-    const int64_t mb = whole(o, "mb", 1, most, ok), nb = whole(o, "nb", 1, most, ok);
-    const int64_t align = whole(o, "align_bytes", 1, 1 << 20, ok);
+    const int64_t rows = mx_note_whole(r, o, "rows", 1, most), cols = mx_note_whole(r, o, "cols", 1, most);
+    const int64_t mb = mx_note_whole(r, o, "mb", 1, most), nb = mx_note_whole(r, o, "nb", 1, most);
+    const int64_t align = mx_note_whole(r, o, "align_bytes", 1, 1 << 20);
     int layout = 0;
-    word(o, "layout", name, sizeof name, ok);
+    mx_note_word(r, o, "layout", name, sizeof name);
     while (layout < MX_WF_LAYOUTS && strcmp(name, mx_wf_layouts[layout]) != 0) layout++;
-    if (layout == MX_WF_LAYOUTS || (align & (align - 1)) != 0) *ok = false;
-    if (!*ok || mx_wf_geometry(rows, cols, (enum mx_wf_layout)layout, mb, nb, (uint32_t)align, NULL, g) < 0 ||
+    if (layout == MX_WF_LAYOUTS || (align & (align - 1)) != 0) r->ok = false;
+    if (!r->ok ||
+        mx_wf_geometry(rows, cols, (enum mx_wf_layout)layout, mb, nb, (uint32_t)align, NULL, g) < 0 ||
         g->mb != mb || (g->nb != nb && g->tile_cols > 1))
-        *ok = false;
-}
-
-static void parse_inputs(const json_t *inputs, struct mx_wf_note *n, bool *ok) {
-    if (!json_is_object(inputs)) *ok = false;
-    for (int m = 0; m < MX_WF_MATRICES; m++) {
-        char path[MX_NOTE_ESCAPED_BYTES] = "";
-        const json_t *o = json_object_get(inputs, mx_wf_names[m]);
-        if (o == NULL) continue;
-        word(o, "path", path, sizeof path, ok);
-        if (path[0] == 0 || !mx_note_unescape(path, n->inputs[m].path, sizeof n->inputs[m].path)) *ok = false;
-        n->inputs[m].bytes = (uint64_t)whole(o, "bytes", 0, INT64_MAX, ok);
-        n->inputs[m].modified_ns = whole(o, "modified_ns", INT64_MIN, INT64_MAX, ok);
-    }
+        r->ok = false;
 }
 
 static bool parse(const json_t *o, struct mx_wf_note *n) {
-    bool ok = true;
-    parse_geometry(o, &n->geometry, &ok);
-    n->iterations = whole(o, "iterations", 0, INT64_MAX / 2, &ok);
-    n->done = whole(o, "done", 0, n->iterations, &ok);
-    n->buffer = (int32_t)whole(o, "buffer", 0, 1, &ok);
+    struct mx_note_reader r = {true};
+    parse_geometry(&r, o, &n->geometry);
+    n->iterations = mx_note_whole(&r, o, "iterations", 0, INT64_MAX / 2);
+    n->done = mx_note_whole(&r, o, "done", 0, n->iterations);
+    n->buffer = (int32_t)mx_note_whole(&r, o, "buffer", 0, 1);
     n->different = json_is_true(json_object_get(o, "different"));
-    word(o, "init", n->init, sizeof n->init, &ok);
-    word(o, "backend", n->backend, sizeof n->backend, &ok);
-    n->started_s = whole(o, "started_s", 0, INT64_MAX, &ok);
-    n->committed_s = whole(o, "committed_s", 0, INT64_MAX, &ok);
-    if (json_object_get(o, "checksum") != NULL) word(o, "checksum", n->checksum, sizeof n->checksum, &ok);
-    parse_inputs(json_object_get(o, "inputs"), n, &ok);
-    return ok;
+    mx_note_word(&r, o, "init", n->init, sizeof n->init);
+    mx_note_word(&r, o, "backend", n->backend, sizeof n->backend);
+    n->started_s = mx_note_whole(&r, o, "started_s", 0, INT64_MAX);
+    n->committed_s = mx_note_whole(&r, o, "committed_s", 0, INT64_MAX);
+    if (json_object_get(o, "checksum") != NULL)
+        mx_note_word(&r, o, "checksum", n->checksum, sizeof n->checksum);
+    const json_t *inputs = mx_note_member(&r, o, "inputs"), *file;
+    if (!json_is_object(inputs)) r.ok = false;
+    for (int m = 0; m < MX_WF_MATRICES; m++)
+        if ((file = json_object_get(inputs, mx_wf_names[m])) != NULL)
+            mx_note_take_file(&r, file, n->inputs[m].path, sizeof n->inputs[m].path, &n->inputs[m].identity);
+    return r.ok;
 }
 
 int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_note *out) {

@@ -4,6 +4,7 @@
 #ifndef MX_WAVEFRONT_NOTE_H
 #define MX_WAVEFRONT_NOTE_H
 
+#include "files/fields.h"
 #include "wavefront/layout.h"
 
 #include <jansson.h>
@@ -23,8 +24,7 @@ struct mx_wf_note {
     int64_t started_s, committed_s;
     struct {
         char path[PATH_MAX]; /* "" = by init */
-        uint64_t bytes;
-        int64_t modified_ns;
+        struct mx_input_identity identity;
     } inputs[MX_WF_MATRICES];
 };
 

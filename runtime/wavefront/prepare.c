@@ -102,21 +102,26 @@ static int check_problem(mx_wf_run *r, const char *place) {
 static int reopen_inputs(mx_wf_run *r) {
     const char *paths[MX_WF_MATRICES] = {NULL};
     const struct mx_wf_note *n = &r->note;
-    for (int m = 0; m < MX_WF_MATRICES && r->o.verify; m++) {
-        struct stat st;
-        const char *path = n->inputs[m].path;
-        if (path[0] == 0) continue;
-        if (stat(path, &st) != 0 || (uint64_t)st.st_size != n->inputs[m].bytes ||
-            st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec != n->inputs[m].modified_ns)
-            return mx_fail(&r->why, -EINVAL,
-                           "%.300s is not there any more as it was when the run began: the result cannot be "
-                           "verified; leave --verify out",
-                           path);
-        paths[m] = path;
-    }
     const struct mx_wf_init *init = mx_wf_init_find(n->init);
-    if (init == NULL) init = &mx_wf_inits[0];
-    return mx_wf_source_open(paths, init, n->geometry.rows, n->geometry.cols, &r->why, &r->source);
+    struct mx_input_identity now;
+    for (int m = 0; m < MX_WF_MATRICES && r->o.verify; m++)
+        if (n->inputs[m].path[0] != 0) paths[m] = n->inputs[m].path;
+    int err = mx_wf_source_open(paths, init != NULL ? init : &mx_wf_inits[0], n->geometry.rows,
+                                n->geometry.cols, &r->why, &r->source);
+    for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
+        const struct mx_npy *f = &r->source.files[m];
+        if (paths[m] == NULL) continue;
+        err = mx_input_look(f->fd, f->data_offset_bytes, paths[m], &r->why, &now);
+        if (err == 0 && !mx_input_same(&n->inputs[m].identity, &now, true))
+            err = mx_fail(&r->why, -EINVAL, "%.300s has changed", paths[m]);
+    }
+    if (err == 0) return 0;
+    const mx_why reason = r->why;
+    return mx_fail(
+        &r->why, -EINVAL,
+        "the result cannot be verified, for an input is not as it was when the run began: %.300s; leave "
+        "--verify out",
+        reason.text);
 }
 
 static int look_at_store(mx_wf_run *r, struct mx_store_facts *s) {

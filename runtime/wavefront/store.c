@@ -138,16 +138,16 @@ int mx_wf_begin_note(mx_wf_run *r) {
     n->iterations = r->o.wavefront.iterations;
     n->started_s = (int64_t)time(NULL);
     snprintf(n->init, sizeof n->init, "%s", r->source.init->name);
-    for (int m = 0; m < MX_WF_MATRICES; m++) {
-        struct stat st;
+    int err = 0;
+    for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
+        const struct mx_npy *f = &r->source.files[m];
         if (r->inputs[m] == NULL) continue;
-        if (realpath(r->inputs[m], n->inputs[m].path) == NULL || fstat(r->source.files[m].fd, &st) != 0)
+        if (realpath(r->inputs[m], n->inputs[m].path) == NULL)
             return mx_fail(&r->why, -errno, "%.300s cannot be named in the store: %s", r->inputs[m],
                            strerror(errno));
-        n->inputs[m].bytes = (uint64_t)st.st_size;
-        n->inputs[m].modified_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+        err = mx_input_look(f->fd, f->data_offset_bytes, r->inputs[m], &r->why, &n->inputs[m].identity);
     }
-    return 0;
+    return err;
 }
 
 /* A result that differs is not resumed. */

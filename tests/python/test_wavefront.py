@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """memext wavefront end to end: the loop in numpy, inputs and outputs, kill and resume, refusals that destroy nothing."""
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -314,6 +315,21 @@ def test_a_report_is_not_written_over_a_stored_input(memext, place, tmp_path):
     memext.refused("wavefront", "--resume", "-d", place, "--json", za, naming=["za.npy", "never written"])
     memext.refused("wavefront", "--resume", "--iterations", 9, "-d", place, "--json", za, naming=["za.npy", "never written"])
     assert za.read_bytes() == before
+
+
+def test_an_input_that_changed_is_not_verified_with(memext, place, tmp_path):
+    """Its content alone changes, not its length nor its time: without --verify the run goes on, for the store has its matrices."""
+    za = tmp_path / "za.npy"
+    numpy.save(za, matrices()["za"])
+    dying(memext, place, "--input", za)
+    before, content = za.stat(), bytearray(za.read_bytes())
+    content[-1] ^= 1
+    za.write_bytes(content)
+    os.utime(za, ns=(before.st_atime_ns, before.st_mtime_ns))
+    memext.refused("wavefront", "--resume", "-d", place, "--verify", naming=["za.npy", "--verify out"])
+    za.unlink()
+    memext.refused("wavefront", "--resume", "-d", place, "--verify", naming=["za.npy", "--verify out"])
+    assert run(memext, "--resume", "-d", place)["steps_done"] == K
 
 
 def test_info_and_other_commands_know_its_store(memext, place):

@@ -230,7 +230,7 @@ Test(wavefront, a_note_is_read_as_it_was_written) {
     strcpy(a.backend, "uring");
     strcpy(a.checksum, "0123456789abcdef");
     strcpy(a.inputs[2].path, "/data/100 %/z\xff.npy");
-    a.inputs[2].bytes = 7, a.inputs[2].modified_ns = -8;
+    a.inputs[2].identity.bytes = 7, a.inputs[2].identity.modified_ns = -8;
     const int n = mx_wf_note_print(&a, text, sizeof text);
     cr_assert(n > 0 && mx_wf_note_parse(text, (size_t)n, &why, &b) == 0, "%s", why.text);
     cr_assert(memcmp(&a, &b, sizeof a) == 0);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* reader.h - values in the JSON of notes, of whatever kind of run, in and out. */
+#ifndef MX_NOTE_READER_H
+#define MX_NOTE_READER_H
+
+#include "files/fields.h"
+
+#include <jansson.h>
+
+/* What is missing or of another type makes the note invalid: `ok` remembers it. */
+struct mx_note_reader {
+    bool ok;
+};
+
+const json_t *mx_note_member(struct mx_note_reader *reader, const json_t *object, const char *key);
+int64_t mx_note_whole(struct mx_note_reader *reader, const json_t *object, const char *key, int64_t low,
+                      int64_t high);
+const char *mx_note_word(struct mx_note_reader *reader, const json_t *object, const char *key, char *out,
+                         size_t capacity);
+/* 16 hexadecimal digits. */
+uint64_t mx_note_hash(struct mx_note_reader *reader, const json_t *object, const char *key);
+void mx_note_put_hash(json_t *object, const char *key, uint64_t hash);
+
+/* A file that the run began with: where it was, and how it looked then. */
+void mx_note_take_file(struct mx_note_reader *reader, const json_t *object, char *path, size_t capacity,
+                       struct mx_input_identity *identity);
+void mx_note_put_file(json_t *object, const char *path, const struct mx_input_identity *identity);
+
+#endif
