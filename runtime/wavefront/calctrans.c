@@ -25,31 +25,21 @@ int64_t mx_wf_dram_bytes(const struct mx_wf_plan *p) {
            p->behind * mx_wf_most_tile_bytes(g, MX_WF_ZA) + 2 * (g->cols + 2) * (int64_t)sizeof(double);
 }
 
-/* All tiles of a matrix: those of a tile row are alike but the last, tile rows but the first and the last. */
-static int64_t matrix_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m) {
-    const int64_t n = g->tile_rows, w = g->tile_cols;
-    int64_t bytes = 0;
-    for (int64_t k = 0; k < mx_min(n, 3); k++) {
-        const int64_t i = k == 2 ? n - 1 : k, times = k == 1 && n > 2 ? n - 2 : 1;
-        bytes += times * ((w - 1) * mx_wf_tile_bytes(g, m, i, 0) + mx_wf_tile_bytes(g, m, i, w - 1));
-    }
-    return bytes;
-}
-
 void mx_wf_predict(const struct mx_wf_plan *p, int64_t iterations, struct mx_wf_traffic *out) {
     const struct mx_wf_geometry *g = &p->geometry;
     int64_t all = 0;
-    for (int m = 0; m < MX_WF_MATRICES; m++) all += matrix_bytes(g, (enum mx_wf_matrix)m);
-    const int64_t data = matrix_bytes(g, MX_WF_ZA), passes = (iterations + p->waves - 1) / p->waves;
+    for (int m = 0; m < MX_WF_MATRICES; m++) all += mx_wf_buffer_bytes(g, (enum mx_wf_matrix)m);
+    const int64_t data = mx_wf_buffer_bytes(g, MX_WF_ZA), passes = (iterations + p->waves - 1) / p->waves;
     *out = (struct mx_wf_traffic){.passes = passes,
                                   .read_bytes = passes * all,
                                   .write_bytes = passes * data,
                                   .load_bytes = all,
-                                  .unload_bytes = data,
                                   .updates = iterations * g->rows * g->cols};
 }
 
 /* ---- tuner */
+
+#define REQUEST_S 20e-6 /* of a transfer, beyond its bytes */
 
 /* Transfers of a pass: a request reaches as far as a span does. */
 static double requests(const struct mx_wf_geometry *g) {
@@ -68,9 +58,8 @@ static double rate(const struct mx_wf_request *q, const struct mx_wf_geometry *g
 static double seconds(const struct mx_wf_request *q, const struct mx_wf_choice *c) {
     const double read = q->read_bytes_per_s > 0 ? q->read_bytes_per_s : 1e9;
     const double write = q->write_bytes_per_s > 0 ? q->write_bytes_per_s : 1e9;
-    const double one = q->request_s > 0 ? q->request_s : 20e-6;
     const double io = (double)c->traffic.read_bytes / read + (double)c->traffic.write_bytes / write +
-                      (double)c->traffic.passes * requests(&c->plan.geometry) * one;
+                      (double)c->traffic.passes * requests(&c->plan.geometry) * REQUEST_S;
     const double compute =
         (double)c->traffic.updates / (rate(q, &c->plan.geometry) * (double)c->plan.threads);
     return io > compute ? io : compute;

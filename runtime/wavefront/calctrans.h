@@ -24,9 +24,8 @@ struct mx_wf_plan {
 struct mx_wf_traffic {
     int64_t passes;
     int64_t read_bytes, write_bytes; /* of all passes */
-    int64_t load_bytes,
-        unload_bytes; /* conversion to the layout (written), and from it (read), data matrix */
-    int64_t updates;  /* cells computed */
+    int64_t load_bytes;              /* conversion to the layout, written */
+    int64_t updates;                 /* cells computed */
 };
 void mx_wf_predict(const struct mx_wf_plan *plan, int64_t iterations, struct mx_wf_traffic *out);
 /* DRAM of a pass: ring of tile rows, tiles under way, border rows. */
@@ -45,7 +44,6 @@ struct mx_wf_request {
     bool unchained;
     double read_bytes_per_s, write_bytes_per_s; /* 0 = 1 GB/s */
     double updates_per_s;                       /* of a thread; 0 = 3e8 */
-    double request_s;                           /* of a transfer, beyond its bytes; 0 = 20 us */
 };
 struct mx_wf_choice {
     struct mx_wf_plan plan;

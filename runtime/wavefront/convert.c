@@ -22,8 +22,7 @@ static int64_t tile_row_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix 
 
 int64_t mx_wf_conversion_bytes(const struct mx_wf_geometry *g) {
     const int64_t align = g->align_bytes > 4096 ? g->align_bytes : 4096;
-    int64_t bytes = 2 * tile_row_bytes(g, MX_WF_ZA) + band_rows(g) * row_bytes(g);
-    return (bytes + align - 1) / align * align;
+    return mx_wf_up(2 * tile_row_bytes(g, MX_WF_ZA) + band_rows(g) * row_bytes(g), align);
 }
 
 struct mover {
@@ -89,15 +88,9 @@ static bool stopped(const struct mover *v) { return v->c->stop != NULL && *v->c-
 
 /* Row r of the matrix between its tiles and a dense row. */
 static void move_row(const struct mover *v, int64_t i, int64_t r, double *dense, bool to_tiles) {
-    for (int64_t j = 0; j < v->g->tile_cols; j++) {
-        const struct mx_wf_tile t = mx_wf_tile(v->g, i, j);
-        struct mx_wf_piece pieces[3];
-        const int n = mx_wf_row(v->g, v->c->matrix, i, j, r - t.r0, tile_at(v, i, j), pieces);
-        double *at = dense + t.c0;
-        for (int p = 0; p < n; at += pieces[p++].cells)
-            memcpy(to_tiles ? pieces[p].at : at, to_tiles ? at : pieces[p].at,
-                   (size_t)pieces[p].cells * sizeof(double));
-    }
+    const int64_t from = mx_wf_tile(v->g, i, 0).r0;
+    for (int64_t j = 0; j < v->g->tile_cols; j++)
+        mx_wf_move_row(v->g, v->c->matrix, i, j, r - from, tile_at(v, i, j), dense, to_tiles);
 }
 
 /* ---- to the layout */

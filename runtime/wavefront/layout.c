@@ -11,8 +11,6 @@ const char *const mx_wf_layouts[MX_WF_LAYOUTS] = {"row", "block", "frontier"};
 
 enum { CELL = 8 };
 
-static int64_t up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-
 int mx_wf_geometry(int64_t rows, int64_t cols, enum mx_wf_layout layout, int64_t mb, int64_t nb,
                    uint32_t align, mx_why *why, struct mx_wf_geometry *out) {
     struct mx_wf_geometry g = {.rows = rows, .cols = cols, .layout = layout, .align_bytes = align};
@@ -28,10 +26,10 @@ int mx_wf_geometry(int64_t rows, int64_t cols, enum mx_wf_layout layout, int64_t
                        (long long)cols);
     g.mb = mx_min(mb, rows);
     g.nb = mx_min(nb, cols);
-    if (layout == MX_WF_ROW && align > CELL) g.nb = up(g.nb, align / CELL);
+    if (layout == MX_WF_ROW && align > CELL) g.nb = mx_wf_up(g.nb, align / CELL);
     g.tile_rows = (rows - 1) / g.mb + 1;
     g.tile_cols = (cols - 1) / g.nb + 1;
-    g.pitch_bytes = up((cols + 2) * CELL, align);
+    g.pitch_bytes = mx_wf_up((cols + 2) * CELL, align);
     *out = g;
     return 0;
 }
@@ -53,7 +51,7 @@ static int64_t inner(int64_t n) { return n > 2 ? n - 2 : 0; }
 static int64_t frontier_cells(int64_t h, int64_t w) { return 2 * w + 2 * h + inner(h) * inner(w); }
 
 static int64_t block_bytes(const struct mx_wf_geometry *g, enum mx_wf_layout l, int64_t h, int64_t w) {
-    return up((l == MX_WF_FRONTIER ? frontier_cells(h, w) : h * w) * CELL, g->align_bytes);
+    return mx_wf_up((l == MX_WF_FRONTIER ? frontier_cells(h, w) : h * w) * CELL, g->align_bytes);
 }
 
 /* Bytes of a row's piece in layout row: the last tile column takes the padding of the pitch. */
@@ -131,15 +129,6 @@ static void frontier_offsets(int64_t h, int64_t w, int64_t at[5]) {
     at[4] = at[3] + h;
 }
 
-int64_t mx_wf_frontier(const struct mx_wf_geometry *g, int64_t i, int64_t j, int which, int64_t *cells) {
-    static const int place[4] = {0, 1, 3, 4};
-    const struct mx_wf_tile t = mx_wf_tile(g, i, j);
-    int64_t at[5];
-    frontier_offsets(t.r1 - t.r0, t.c1 - t.c0, at);
-    *cells = which == 0 || which == 3 ? t.c1 - t.c0 : t.r1 - t.r0;
-    return tile_offset(g, MX_WF_ZA, i, j) + at[place[which]] * CELL;
-}
-
 int mx_wf_row(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, int64_t r,
               char *dram, struct mx_wf_piece pieces[3]) {
     const struct mx_wf_tile t = mx_wf_tile(g, i, j);
@@ -168,6 +157,15 @@ int mx_wf_row(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, in
     return n;
 }
 
+void mx_wf_move_row(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, int64_t r,
+                    char *dram, double *row, bool to_tile) {
+    struct mx_wf_piece pieces[3];
+    const int n = mx_wf_row(g, m, i, j, r, dram, pieces);
+    double *at = row + j * g->nb;
+    for (int p = 0; p < n; at += pieces[p++].cells)
+        memcpy(to_tile ? pieces[p].at : at, to_tile ? at : pieces[p].at, (size_t)pieces[p].cells * CELL);
+}
+
 void mx_wf_seal(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, char *dram) {
     const struct mx_wf_tile t = mx_wf_tile(g, i, j);
     const int64_t h = t.r1 - t.r0, w = t.c1 - t.c0;
@@ -186,19 +184,11 @@ void mx_wf_seal(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, 
 
 /* ---- overhead */
 
-static int64_t each_tile(const struct mx_wf_geometry *g, int64_t (*of)(int64_t, int64_t), int64_t i) {
-    const struct mx_wf_tile a = mx_wf_tile(g, i, 0), b = mx_wf_tile(g, i, g->tile_cols - 1);
-    return (g->tile_cols - 1) * of(a.r1 - a.r0, a.c1 - a.c0) + of(b.r1 - b.r0, b.c1 - b.c0);
-}
-
-static int64_t copies(int64_t h, int64_t w) { return frontier_cells(h, w) - h * w; }
-
 int64_t mx_wf_copy_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m) {
+    struct mx_wf_geometry packed = *g;
     if (mx_wf_layout_of(g, m) != MX_WF_FRONTIER) return 0;
-    int64_t cells = each_tile(g, copies, 0);
-    if (g->tile_rows > 1) cells += each_tile(g, copies, g->tile_rows - 1);
-    if (g->tile_rows > 2) cells += (g->tile_rows - 2) * each_tile(g, copies, 1);
-    return cells * CELL;
+    packed.align_bytes = 1;
+    return mx_wf_buffer_bytes(&packed, m) - (g->rows + 2) * (g->cols + 2) * CELL;
 }
 
 int64_t mx_wf_padding_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m) {

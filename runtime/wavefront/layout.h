@@ -16,12 +16,15 @@
 #define MX_WAVEFRONT_LAYOUT_H
 
 #include <memext/memext.h>
+#include <stdbool.h>
 
 enum mx_wf_matrix { MX_WF_ZA, MX_WF_ZR, MX_WF_ZB, MX_WF_ZU, MX_WF_ZV, MX_WF_ZZ, MX_WF_MATRICES };
 extern const char *const mx_wf_names[MX_WF_MATRICES]; /* "za" "zr" "zb" "zu" "zv" "zz" */
 
 enum mx_wf_layout { MX_WF_ROW, MX_WF_BLOCK, MX_WF_FRONTIER, MX_WF_LAYOUTS };
 extern const char *const mx_wf_layouts[MX_WF_LAYOUTS];
+
+static inline int64_t mx_wf_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 #define MX_WF_MOST_EXTENT (INT64_C(1) << 31)
 
@@ -52,7 +55,7 @@ static inline int64_t mx_wf_end_row(const struct mx_wf_geometry *g, int64_t i) {
 
 /* Layout of one matrix: coefficients of a frontier store lie in blocks. */
 enum mx_wf_layout mx_wf_layout_of(const struct mx_wf_geometry *g, enum mx_wf_matrix m);
-/* Bytes of a Buffer. */
+/* Bytes of a Buffer: its tiles fill it, so a pass over all of them moves as many. */
 int64_t mx_wf_buffer_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m);
 /* Bytes that a transfer of the tile moves, whole units of alignment: also the DRAM that it needs. */
 int64_t mx_wf_tile_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j);
@@ -63,8 +66,6 @@ int64_t mx_wf_most_spans(const struct mx_wf_geometry *g, enum mx_wf_matrix m);
 /* The spans of a transfer between the tile and dram, mx_wf_tile_bytes long; returns how many. */
 int64_t mx_wf_spans(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, char *dram,
                     struct mx_span *spans);
-/* The frontier TF (0), LF, RF, BF (3) of a tile in layout frontier: offset in the Buffer and doubles. */
-int64_t mx_wf_frontier(const struct mx_wf_geometry *g, int64_t i, int64_t j, int which, int64_t *cells);
 
 /* Row r (0 = first of the tile) of a tile that lies in dram as its transfer left it. pieces are in order from
  * the left; their cells together are the width of the tile. Returns 1..3. */
@@ -74,6 +75,9 @@ struct mx_wf_piece {
 };
 int mx_wf_row(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, int64_t r,
               char *dram, struct mx_wf_piece pieces[3]);
+/* The same row from or to an array of the matrix's width. */
+void mx_wf_move_row(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, int64_t r,
+                    char *dram, double *row, bool to_tile);
 /* Layout frontier: writes the second copies (corners, and rows and columns that are two frontiers at once) of
  * a tile whose rows were written through mx_wf_row. Nothing in other layouts. */
 void mx_wf_seal(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, char *dram);

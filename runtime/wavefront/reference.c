@@ -10,9 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static int64_t up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 struct mx_wf_walk {
     struct mx_wf_walk_options o;
@@ -27,12 +24,14 @@ struct mx_wf_walk {
 };
 
 static int64_t pitch(int64_t cols, uint32_t align) {
-    return up((cols + 2) * (int64_t)sizeof(double), align > 64 ? align : 64);
+    return mx_wf_up((cols + 2) * (int64_t)sizeof(double), align > 64 ? align : 64);
 }
 
 int64_t mx_wf_scratch_bytes(int64_t rows, int64_t cols, uint32_t align) {
     return (rows + 2) * pitch(cols, align);
 }
+
+static bool stopped(const struct mx_wf_walk_options *o) { return o->stop != NULL && *o->stop != 0; }
 
 static double *row_at(const struct mx_wf_walk *w, enum mx_wf_matrix m, int64_t i) {
     char *base = mx_block_data(w->block);
@@ -72,7 +71,7 @@ static void advance_row(struct mx_wf_walk *w, int64_t i) {
 /* Takes in one row more; every wave goes a row on. */
 static int step(struct mx_wf_walk *w) {
     const int64_t i = w->loaded;
-    if (w->o.stop != NULL && *w->o.stop != 0) return -EINTR;
+    if (stopped(&w->o)) return -EINTR;
     int err = i < w->rows ? load_row(w, i) : 0;
     for (int64_t wave = 1; wave <= w->waves && err == 0; wave++) advance_row(w, i - wave);
     w->loaded++;
@@ -133,44 +132,45 @@ void mx_wf_walk_close(struct mx_wf_walk *w) {
 
 /* ---- in memory */
 
-static int fill(struct mx_wf_sequential *s, double *const matrices[MX_WF_MATRICES]) {
-    const int64_t rows = s->source->rows + 2, width = s->source->cols + 2;
+static int fill(const struct mx_wf_walk_options *o, double *const z[MX_WF_MATRICES]) {
+    const int64_t rows = o->source->rows + 2, width = o->source->cols + 2;
     int err = 0;
     for (int m = 0; m < MX_WF_MATRICES; m++)
         for (int64_t i = 0; i < rows && err == 0; i++)
-            err = s->stop != NULL && *s->stop != 0 ? -EINTR
-                                                   : mx_wf_source_rows(s->source, (enum mx_wf_matrix)m, i, 1,
-                                                                       matrices[m] + i * width, s->why);
+            err = stopped(o)
+                      ? -EINTR
+                      : mx_wf_source_rows(o->source, (enum mx_wf_matrix)m, i, 1, z[m] + i * width, o->why);
     return err;
 }
 
-static int loop(struct mx_wf_sequential *s, double *const z[MX_WF_MATRICES]) {
-    const int64_t rows = s->source->rows, cols = s->source->cols, width = cols + 2;
-    for (int64_t k = 0; k < s->iterations; k++)
+static int loop(const struct mx_wf_walk_options *o, double *const z[MX_WF_MATRICES]) {
+    const int64_t rows = o->source->rows, cols = o->source->cols, width = cols + 2;
+    for (int64_t k = 0; k < o->iterations; k++)
         for (int64_t i = 1; i <= rows; i++) {
             const int64_t at = i * width;
             const struct mx_wf_plain p = {
                 z[MX_WF_ZA] + at, z[MX_WF_ZA] + at - width, z[MX_WF_ZA] + at + width, z[MX_WF_ZR] + at,
                 z[MX_WF_ZB] + at, z[MX_WF_ZU] + at,         z[MX_WF_ZV] + at,         z[MX_WF_ZZ] + at};
             mx_wf_plain_row(&p, cols);
-            if (s->stop != NULL && *s->stop != 0) return -EINTR;
-            if (s->progress != NULL && i % 64 == 0) s->progress(s->context, (k * rows + i) * cols);
+            if (stopped(o)) return -EINTR;
+            if (o->progress != NULL && i % 64 == 0) o->progress(o->context, (k * rows + i) * cols);
         }
     return 0;
 }
 
-int mx_wf_run_sequential(struct mx_wf_sequential *s) {
-    const int64_t cells = (s->source->rows + 2) * (s->source->cols + 2);
-    const struct mx_block_options b = {.budget = s->budget};
+int mx_wf_run_sequential(const struct mx_wf_walk_options *o, mx_block **block, uint64_t *fill_ns,
+                         uint64_t *loop_ns) {
+    const int64_t cells = (o->source->rows + 2) * (o->source->cols + 2);
+    const struct mx_block_options b = {.budget = o->budget};
     double *z[MX_WF_MATRICES];
-    int err = mx_block_create(&b, (uint64_t)(MX_WF_MATRICES * cells) * sizeof(double), s->why, &s->block);
+    int err = mx_block_create(&b, (uint64_t)(MX_WF_MATRICES * cells) * sizeof(double), o->why, block);
     if (err < 0) return err;
-    for (int m = 0; m < MX_WF_MATRICES; m++) z[m] = (double *)mx_block_data(s->block) + m * cells;
+    for (int m = 0; m < MX_WF_MATRICES; m++) z[m] = (double *)mx_block_data(*block) + m * cells;
     const uint64_t begin = mx_clock_ns();
-    err = fill(s, z);
+    err = fill(o, z);
     const uint64_t filled = mx_clock_ns();
-    if (err == 0) err = loop(s, z);
-    s->fill_ns = filled - begin;
-    s->loop_ns = mx_clock_ns() - filled;
+    if (err == 0) err = loop(o, z);
+    *fill_ns = filled - begin;
+    *loop_ns = mx_clock_ns() - filled;
     return err;
 }

@@ -32,19 +32,10 @@ int mx_wf_walk_open(const struct mx_wf_walk_options *options, struct mx_wf_walk 
 int mx_wf_walk_next(struct mx_wf_walk *walk, const double **row);
 void mx_wf_walk_close(struct mx_wf_walk *walk); /* NULL allowed */
 
-/* The sequential loop with all six matrices in memory. */
-struct mx_wf_sequential {
-    const struct mx_wf_source *source;
-    int64_t iterations;
-    mx_budget *budget;
-    const atomic_int *stop;
-    void (*progress)(void *context, int64_t updates);
-    void *context;
-    mx_why *why;
-    mx_block *block;  /* out: the matrices one after another, za first; the caller frees it */
-    uint64_t fill_ns; /* out */
-    uint64_t loop_ns; /* out */
-};
-int mx_wf_run_sequential(struct mx_wf_sequential *s);
+/* The sequential loop with all six matrices in memory, one after another in *block, za first, which the
+ * caller frees in any case. Of the options scratch, device and dram_bytes are not looked at. *fill_ns,
+ * *loop_ns: how long reading and computing took. */
+int mx_wf_run_sequential(const struct mx_wf_walk_options *options, mx_block **block, uint64_t *fill_ns,
+                         uint64_t *loop_ns);
 
 #endif

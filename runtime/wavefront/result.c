@@ -81,20 +81,13 @@ static uint64_t room_for_walk(const mx_wf_run *r) {
 
 int mx_wf_verify(mx_wf_run *r) {
     struct comparison v = {.width = r->source.cols + 2};
-    const int64_t iterations = r->o.wavefront.iterations;
-    const struct mx_wf_walk_options o = {.source = &r->source,
-                                         .iterations = iterations,
-                                         .budget = r->budget,
-                                         .dram_bytes = room_for_walk(r),
-                                         .device = r->device,
-                                         .scratch = r->data[1 - r->result],
-                                         .align_bytes = mx_wf_geometry_of(r)->align_bytes,
-                                         .stop = r->caller.stop,
-                                         .progress = mx_wf_on_progress,
-                                         .context = r,
-                                         .why = &r->why};
+    struct mx_wf_walk_options o = mx_wf_walk_of(r);
+    o.dram_bytes = room_for_walk(r);
+    o.device = r->device;
+    o.scratch = r->data[1 - r->result];
+    o.align_bytes = mx_wf_geometry_of(r)->align_bytes;
     const uint64_t begin = mx_clock_ns();
-    mx_wf_begin_phase(r, "verify", "updates", iterations * r->source.rows * r->source.cols);
+    mx_wf_begin_phase(r, "verify", "updates", o.iterations * r->source.rows * r->source.cols);
     int err = mx_wf_walk_open(&o, &v.walk);
     if (err == 0) err = each_row(r, MX_WF_ZA, compare_rows, &v);
     mx_wf_walk_close(v.walk);

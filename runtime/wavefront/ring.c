@@ -2,8 +2,6 @@
 #include "wavefront/ring.h"
 #include "machine/minmax.h"
 
-#include <string.h>
-
 enum { CHUNK = 64 }; /* columns whose records stay in L1 while lane after lane is moved */
 
 /* Columns c..c+n-1 of lane k. */
@@ -64,23 +62,14 @@ static void move_groups(const struct window *w) {
     }
 }
 
-/* A border row of the tile from or to its array. */
-static void move_border(const struct window *w, int64_t row, double *array) {
-    const struct mx_wf_geometry *g = w->rows->geometry;
-    struct mx_wf_piece pieces[3];
-    const int n = mx_wf_row(g, w->m, w->rows->i, w->j, row, w->dram, pieces);
-    int64_t at = w->j * g->nb;
-    for (int p = 0; p < n; at += pieces[p++].cells) {
-        const size_t bytes = (size_t)pieces[p].cells * sizeof(double);
-        memcpy(w->out ? pieces[p].at : array + at, w->out ? array + at : pieces[p].at, bytes);
-    }
-}
-
+/* Border rows of the tile from or to their arrays. */
 static void move_borders(const struct window *w) {
     const struct mx_wf_geometry *g = w->rows->geometry;
-    const struct mx_wf_tile t = mx_wf_tile(g, w->rows->i, w->j);
-    if (w->rows->i == 0) move_border(w, 0, w->rows->top);
-    if (w->rows->i + 1 == g->tile_rows) move_border(w, t.r1 - t.r0 - 1, w->rows->bottom);
+    const int64_t i = w->rows->i;
+    const struct mx_wf_tile t = mx_wf_tile(g, i, w->j);
+    if (i == 0) mx_wf_move_row(g, w->m, i, w->j, 0, w->dram, w->rows->top, w->out);
+    if (i + 1 == g->tile_rows)
+        mx_wf_move_row(g, w->m, i, w->j, t.r1 - t.r0 - 1, w->dram, w->rows->bottom, w->out);
 }
 
 void mx_wf_unpack(const struct mx_wf_rows *to, enum mx_wf_matrix m, int64_t j, char *dram, bool take_border) {

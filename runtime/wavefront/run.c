@@ -172,22 +172,15 @@ static int compute(mx_wf_run *r) {
 
 static int run_sequential(mx_wf_run *r) {
     struct mx_report *p = &r->report;
-    struct mx_wf_sequential s = {.source = &r->source,
-                                 .iterations = r->o.wavefront.iterations,
-                                 .stop = r->caller.stop,
-                                 .progress = mx_wf_on_progress,
-                                 .context = r,
-                                 .why = &r->why};
-    int err = mx_budget_create(p->dram_limit_bytes, p->dram_limit_bytes - p->dram_budget_bytes, &r->why,
-                               &r->budget);
+    uint64_t fill_ns = 0, loop_ns = 0;
+    int err = mx_wf_make_budget(r);
     if (err < 0) return err;
-    s.budget = r->budget;
-    mx_wf_begin_phase(r, "updates", "updates", s.iterations * r->source.rows * r->source.cols);
-    err = mx_wf_run_sequential(&s);
-    r->matrices = s.block;
-    p->init_seconds = (double)s.fill_ns * 1e-9;
-    p->seconds = p->update_s = (double)s.loop_ns * 1e-9;
-    if (err == 0) p->steps_done = s.iterations;
+    const struct mx_wf_walk_options o = mx_wf_walk_of(r);
+    mx_wf_begin_phase(r, "updates", "updates", o.iterations * r->source.rows * r->source.cols);
+    err = mx_wf_run_sequential(&o, &r->matrices, &fill_ns, &loop_ns);
+    p->init_seconds = (double)fill_ns * 1e-9;
+    p->seconds = p->update_s = (double)loop_ns * 1e-9;
+    if (err == 0) p->steps_done = o.iterations;
     return err;
 }
 

@@ -50,6 +50,12 @@ struct mx_wf_run {
     mx_block *matrices; /* of --sequential */
 };
 
+/* ---- run.c */
+
+void mx_wf_begin_phase(mx_wf_run *run, const char *label, const char *unit, int64_t total);
+void mx_wf_on_progress(void *run, int64_t done);
+void mx_wf_on_bytes(mx_wf_run *run, int64_t more);
+
 static inline int mx_wf_stopped(const mx_wf_run *r) {
     return r->caller.stop != NULL && *r->caller.stop != 0 ? -EINTR : 0;
 }
@@ -63,6 +69,20 @@ static inline bool mx_wf_is_resident(const mx_wf_run *r) {
 static inline int64_t mx_wf_matrix_bytes(const mx_wf_run *r) {
     return (r->source.rows + 2) * (r->source.cols + 2) * (int64_t)sizeof(double);
 }
+static inline int mx_wf_make_budget(mx_wf_run *r) {
+    const uint64_t limit = r->report.dram_limit_bytes;
+    return mx_budget_create(limit, limit - r->report.dram_budget_bytes, &r->why, &r->budget);
+}
+/* The plain loop over the run's matrices, in memory; what a walk needs besides is to be added. */
+static inline struct mx_wf_walk_options mx_wf_walk_of(mx_wf_run *r) {
+    return (struct mx_wf_walk_options){.source = &r->source,
+                                       .iterations = r->o.wavefront.iterations,
+                                       .budget = r->budget,
+                                       .stop = r->caller.stop,
+                                       .progress = mx_wf_on_progress,
+                                       .context = r,
+                                       .why = &r->why};
+}
 /* The Buffer of a matrix, with its newest state; and a way from or to it. */
 static inline mx_buffer *mx_wf_buffer(const mx_wf_run *r, enum mx_wf_matrix m) {
     return m == MX_WF_ZA ? r->data[r->result] : r->fixed[m];
@@ -73,12 +93,6 @@ static inline struct mx_wf_conversion mx_wf_conversion(mx_wf_run *r, enum mx_wf_
 }
 
 /* All that give an int: 0 or -errno with run->why. */
-
-/* ---- run.c */
-
-void mx_wf_begin_phase(mx_wf_run *run, const char *label, const char *unit, int64_t total);
-void mx_wf_on_progress(void *run, int64_t done);
-void mx_wf_on_bytes(mx_wf_run *run, int64_t more);
 
 /* ---- report.c */
 

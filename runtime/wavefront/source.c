@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/source.h"
 
+#include "ask/words.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -45,17 +47,13 @@ const struct mx_wf_init *mx_wf_init_find(const char *name) {
 /* ---- files */
 
 static int take_file(const char *option, const char *word, const char **files, mx_why *why) {
-    const char *file = word, *equal = strchr(word, '=');
-    int m = MX_WF_ZA;
-    if (equal != NULL && memchr(word, '/', (size_t)(equal - word)) == NULL) {
-        for (m = 0; m < MX_WF_MATRICES; m++)
-            if (strlen(mx_wf_names[m]) == (size_t)(equal - word) &&
-                strncmp(mx_wf_names[m], word, (size_t)(equal - word)) == 0)
-                break;
-        if (m == MX_WF_MATRICES)
-            return mx_fail(why, -EINVAL, "--%s '%.60s': a matrix is za, zr, zb, zu, zv or zz", option, word);
-        file = equal + 1;
-    }
+    char name[MX_FIELD_NAME + 4] = "za";
+    const char *file = mx_field_word(word, name);
+    int m = 0;
+    if (file == NULL) file = word;
+    while (m < MX_WF_MATRICES && strcmp(name, mx_wf_names[m]) != 0) m++;
+    if (m == MX_WF_MATRICES)
+        return mx_fail(why, -EINVAL, "--%s '%.60s': a matrix is za, zr, zb, zu, zv or zz", option, word);
     if (file[0] == 0) return mx_fail(why, -EINVAL, "--%s '%.60s' names no file", option, word);
     if (files[m] != NULL) return mx_fail(why, -EINVAL, "--%s is given twice for %s", option, mx_wf_names[m]);
     files[m] = file;

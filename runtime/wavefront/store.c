@@ -100,9 +100,7 @@ int mx_wf_open_store(mx_wf_run *r) {
     err = r->resumed ? check_note(r) : check_inputs(r);
     /* The device's alignment may be another one than it looked from outside. */
     if (err == 0 && mx_wf_alignment(r) != r->request.align_bytes) err = mx_wf_make_plan(r);
-    if (err == 0)
-        err = mx_budget_create(p->dram_limit_bytes, p->dram_limit_bytes - p->dram_budget_bytes, &r->why,
-                               &r->budget);
+    if (err == 0) err = mx_wf_make_budget(r);
     return err < 0 ? err : open_buffers(r);
 }
 
