@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static int check_signature(struct mx_found *f, bool force, mx_why *why) {
     char name[64];
@@ -49,9 +50,14 @@ static int refuse_run(const struct mx_found *f, mx_why *why) {
     return mx_fail(why, -EEXIST, "%.300s holds %s", f->path, texts[f->super.finished]);
 }
 
+/* A run that was killed before it wrote its first superblock leaves the room that it took, and no data. */
+static bool is_room_alone(const struct mx_found *f) {
+    return f->directory && f->kind == MX_STORE_NONE && lseek(f->place.fd, 0, SEEK_DATA) < 0 && errno == ENXIO;
+}
+
 /* A new store is to be made. */
 static int check_overwrite(struct mx_found *f, bool damaged, mx_why *why) {
-    bool nothing = f->place.block_device ? f->kind == MX_STORE_NONE : f->place.bytes == 0;
+    bool nothing = f->place.block_device ? f->kind == MX_STORE_NONE : f->place.bytes == 0 || is_room_alone(f);
     if (f->place.options->force || nothing) return 0;
     if (f->kind == MX_STORE_OTHER) return refuse_other_format(f, why);
     if (f->kind == MX_STORE_DAMAGED || damaged)
