@@ -338,6 +338,7 @@ void mx_report_put_run(json_t *o, const struct mx_report *r) {
     mx_json_put(o, "device", json_device(r));
     mx_json_put(o, "dram_budget_bytes", whole((int64_t)r->dram_budget_bytes));
     mx_json_put(o, "dram_limit_bytes", whole((int64_t)r->dram_limit_bytes));
+    if (r->fault_calls > 0) mx_json_put(o, "fault_calls", whole(r->fault_calls));
 }
 
 json_t *mx_report_json(const struct mx_report *r) {
@@ -354,7 +355,6 @@ json_t *mx_report_json(const struct mx_report *r) {
     if (r->probes > 0) mx_json_put(o, "probes", whole(r->probes));
     if (r->check > 0) put_checks(o, r);
     if (r->snapshots.every > 0) mx_json_put(o, "snapshots", json_snapshots(&r->snapshots));
-    if (r->fault_calls > 0) mx_json_put(o, "fault_calls", whole(r->fault_calls));
     if (strcmp(r->status, "planned") != 0) put_measurement(o, r);
     return o;
 }

@@ -468,6 +468,10 @@ void mx_timeline_event(mx_timeline *t, const char *name, uint64_t begin_ns, uint
     pthread_mutex_unlock(&t->lock);
 }
 
+static const char *name_of(const char *path, const char *name) {
+    return path != NULL ? path : name != NULL ? name : "its file";
+}
+
 int mx_timeline_stop(mx_timeline *t, mx_why *why) {
     if (t == NULL) return 0;
     if (t->running) {
@@ -481,11 +485,10 @@ int mx_timeline_stop(mx_timeline *t, mx_why *why) {
     if (t->trace != NULL) end_trace(t);
     int timeline = close_file(&t->file), trace = close_file(&t->trace);
     if (timeline < 0)
-        mx_fail(why, timeline, "the timeline could not be written to %s",
-                t->o.path != NULL ? t->o.path : "its file");
+        mx_fail(why, timeline, "the timeline could not be written to %s", name_of(t->o.path, t->o.file_name));
     if (timeline == 0 && trace < 0)
         mx_fail(why, trace, "the trace could not be written to %s",
-                t->o.trace_path != NULL ? t->o.trace_path : "its file");
+                name_of(t->o.trace_path, t->o.trace_name));
     timeline_free(t);
     return timeline < 0 ? timeline : trace;
 }

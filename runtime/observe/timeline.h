@@ -39,7 +39,8 @@ struct mx_timeline_options {
     const char *path;       /* file to write; NULL = `file` */
     const char *trace_path; /* Chrome / Perfetto trace of the events; NULL = `trace` */
     FILE *file, *trace; /* open streams instead of paths, closed by the timeline in every case; NULL = none */
-    double interval_s;  /* 0 = 0.1 */
+    const char *file_name, *trace_name; /* of these streams, for sentences; NULL = "its file" */
+    double interval_s;                  /* 0 = 0.1 */
     const struct mx_problem *problem;
     const struct mx_plan *plan;
     mx_device *device;

@@ -181,6 +181,7 @@ static void close_report(mx_wf_run *r, int err) {
     p->error = !failed ? NULL : r->why.text[0] != 0 ? r->why.text : strerror(-err);
     p->wall_seconds = mx_seconds_since(r->begin_ns);
     p->peak_rss_bytes = mx_usage_peak_rss_bytes();
+    p->fault_calls = r->o.fault != NULL ? (int64_t)mx_fault_calls_made() : 0;
 }
 
 int mx_wf_run_report(mx_wf_run *r, int err, FILE *to, mx_why *why) {

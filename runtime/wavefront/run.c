@@ -91,6 +91,8 @@ static int open_stream(mx_wf_run *r, const struct mx_output *output, FILE **out)
 static int start_timeline(mx_wf_run *r) {
     struct mx_timeline_options t = {.problem = &r->report.problem,
                                     .plan = &r->report.plan,
+                                    .file_name = r->timeline_file.path,
+                                    .trace_name = r->trace_file.path,
                                     .device = r->device,
                                     .place = r->backend->anonymous ? "" : r->report.device.place,
                                     .n_buffers = 2,
