@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wavefront/calctrans.h"
+#include "ask/size.h"
 #include "machine/minmax.h"
 #include "wavefront/kernel.h"
 
@@ -25,10 +26,15 @@ int64_t mx_wf_dram_bytes(const struct mx_wf_plan *p) {
            p->behind * mx_wf_most_tile_bytes(g, MX_WF_ZA) + 2 * (g->cols + 2) * (int64_t)sizeof(double);
 }
 
-void mx_wf_predict(const struct mx_wf_plan *p, int64_t iterations, struct mx_wf_traffic *out) {
-    const struct mx_wf_geometry *g = &p->geometry;
+static int64_t all_bytes(const struct mx_wf_geometry *g) {
     int64_t all = 0;
     for (int m = 0; m < MX_WF_MATRICES; m++) all += mx_wf_buffer_bytes(g, (enum mx_wf_matrix)m);
+    return all;
+}
+
+void mx_wf_predict(const struct mx_wf_plan *p, int64_t iterations, struct mx_wf_traffic *out) {
+    const struct mx_wf_geometry *g = &p->geometry;
+    const int64_t all = all_bytes(g);
     const int64_t data = mx_wf_buffer_bytes(g, MX_WF_ZA), passes = (iterations + p->waves - 1) / p->waves;
     *out = (struct mx_wf_traffic){.passes = passes,
                                   .read_bytes = passes * all,
@@ -85,6 +91,9 @@ static int try_plan(const struct mx_wf_request *q, int64_t mb, int64_t nb, int64
     int err = mx_wf_geometry(q->rows, q->cols, q->layout, mb, nb, q->align_bytes, why, &c.plan.geometry);
     if (err < 0) return err;
     if (!fit(q, &c.plan)) return 0;
+    if ((double)all_bytes(&c.plan.geometry) * (double)q->iterations >= 0x1p62)
+        return mx_fail(why, -EOVERFLOW, "%lld iterations move more bytes than can be counted; give fewer",
+                       (long long)q->iterations);
     mx_wf_predict(&c.plan, q->iterations, &c.traffic);
     c.dram_bytes = mx_wf_dram_bytes(&c.plan);
     c.seconds = seconds(q, &c);
@@ -134,6 +143,7 @@ static int try_widths(const struct mx_wf_request *q, int64_t mb, mx_why *why, st
 }
 
 static int refuse(const struct mx_wf_request *q, mx_why *why) {
+    char need[32], left[32];
     struct mx_wf_plan p = {.waves = q->waves > 0 ? q->waves : 1,
                            .threads = q->threads,
                            .ahead = q->ahead > 0 ? q->ahead : 1,
@@ -141,12 +151,13 @@ static int refuse(const struct mx_wf_request *q, mx_why *why) {
     const int64_t mb = q->mb > 0 ? q->mb : MX_WF_LANES, nb = q->nb > 0 ? q->nb : 1024;
     int err = mx_wf_geometry(q->rows, q->cols, q->layout, mb, nb, q->align_bytes, why, &p.geometry);
     if (err < 0) return err;
-    return mx_fail(why, -ENOMEM,
-                   "%lld waves of tile rows of %lld x %lld cells with %d threads need %lld MiB of DRAM, and "
-                   "there are %lld MiB for them; give more --dram, fewer --waves or --threads, or a lower "
-                   "--tile",
-                   (long long)p.waves, (long long)p.geometry.mb, (long long)q->cols, p.threads,
-                   (long long)(mx_wf_dram_bytes(&p) >> 20) + 1, (long long)(q->dram_bytes >> 20));
+    return mx_fail(
+        why, -ENOMEM,
+        "%lld waves in tile rows of %lld x %lld cells by %d threads need %s of DRAM, and %s are left; raise "
+        "--dram, or lower --waves, --ahead, --threads or --tile",
+        (long long)p.waves, (long long)p.geometry.mb, (long long)q->cols, p.threads,
+        mx_format_size((uint64_t)mx_wf_dram_bytes(&p), need, sizeof need),
+        mx_format_size(q->dram_bytes, left, sizeof left));
 }
 
 int mx_wf_tune(const struct mx_wf_request *q, mx_why *why, struct mx_wf_choice *out) {

@@ -45,7 +45,7 @@ static int take_place(mx_wf_run *r) {
                        "backend %s needs a place for the Buffers: give a directory, file or block device "
                        "with -d PATH",
                        r->backend->name);
-    if (r->backend->anonymous && o->resume)
+    if (r->backend->anonymous && o->resume && !r->exports)
         return mx_fail(&r->why, -EINVAL,
                        "the Buffers of the backend %s end with the process: nothing to resume",
                        r->backend->name);
@@ -203,16 +203,15 @@ int mx_wf_make_plan(mx_wf_run *r) {
     int err = resident_bytes(r, q->mb, q->nb, &resident);
     if (err < 0) return err;
     const uint64_t room = r->report.dram_budget_bytes, overhead = UINT64_C(1) << 20;
+    char a[32], b[32];
     if (resident + overhead >= room && resident > 0)
         return mx_fail(
             &r->why, -EINVAL,
-            "the Buffers of backend %s are in DRAM and need %llu MiB, and there are %llu MiB; take "
-            "a smaller problem, or mmap, aio or uring",
-            r->backend->name, (unsigned long long)(resident >> 20), (unsigned long long)(room >> 20));
-    if (overhead >= room)
-        return mx_fail(&r->why, -EINVAL, "%llu KiB of DRAM are too little for any run; give more --dram",
-                       (unsigned long long)(room >> 10));
-    q->dram_bytes = room - resident - overhead;
+            "with the Buffers of backend %s in it the run needs more than %s of DRAM, and there are %s; "
+            "take a smaller problem, or mmap, aio or uring",
+            r->backend->name, mx_format_size(resident + overhead, a, sizeof a),
+            mx_format_size(room, b, sizeof b));
+    q->dram_bytes = room > resident + overhead ? room - resident - overhead : 0;
     err = mx_wf_tune(q, &r->why, &r->choice);
     if (err == 0 && mx_wf_conversion_bytes(mx_wf_geometry_of(r)) > (int64_t)q->dram_bytes)
         err = mx_fail(&r->why, -EINVAL,
@@ -259,6 +258,16 @@ static int open_source(mx_wf_run *r) {
     return err;
 }
 
+/* Reports and bars count updates. */
+static int check_countable(mx_wf_run *r) {
+    const int64_t rows = r->source.rows, cols = r->source.cols, iterations = r->o.wavefront.iterations;
+    if ((double)rows * (double)cols * (double)iterations < 0x1p62) return 0;
+    return mx_fail(&r->why, -EOVERFLOW,
+                   "%lld iterations of %lld x %lld cells are more updates than can be counted; give fewer "
+                   "--iterations",
+                   (long long)iterations, (long long)rows, (long long)cols);
+}
+
 static int check_sequential(mx_wf_run *r) {
     const uint64_t room = r->report.dram_budget_bytes;
     r->report.block_bytes =
@@ -298,6 +307,7 @@ int mx_wf_prepare(mx_wf_run *r) {
     if (err == 0 && r->o.resume) err = take_store(r);
     if (err == 0) err = take_place(r);
     if (err == 0 && !r->resumed) err = open_source(r);
+    if (err == 0) err = check_countable(r);
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;

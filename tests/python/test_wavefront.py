@@ -208,6 +208,9 @@ def test_nothing_is_destroyed(memext, place, tmp_path):
     ([*SIZE, "--dram", "1MiB", "--tile", 40, 67, "--waves", 6, "--threads", 64], "--dram"),
     ([*SIZE, "--sequential", "--verify"], "--sequential"),
     ([*SIZE, "--colour"], "not known"),
+    ([*SIZE[:3], "--iterations", 1 << 61], "counted"),
+    ([*SIZE, "--dram", "1MiB"], "raise --dram"),
+    ([*SIZE, "--ahead", 1 << 20], "--ahead"),
     (["--resume"], "no memext store"),
     (["-n", 5000, 5000, "--iterations", 1, "--backend", "dram", "--dram", "64MiB"], "smaller problem"),
 ])  # fmt: skip
