@@ -165,10 +165,10 @@ int mx_device_take(mx_device *d, mx_why *why) {
     struct mx_extent made[MX_EXTENTS];
     memcpy(made, s->extents, sizeof made);
     const int err = d->waiting ? mx_place_take(&d->found, why) : 0;
-    if (err == 0 && d->waiting) {
+    if (d->waiting) { /* of a store that was made and could not be made durable too: its Buffers are open */
         s->n_extents = n;
         memcpy(s->extents, made, sizeof made);
-        d->waiting = false;
+        d->waiting = err != 0;
     }
     pthread_mutex_unlock(&d->lock);
     return err;
