@@ -23,7 +23,7 @@ int mx_wf_run_export(mx_wf_run *r) {
     r->o.path = r->o.place;
     r->o.resume = r->o.keep = r->exports = true;
     int err = mx_wf_prepare(r);
-    if (err == 0) err = mx_wf_open_results(r);
+    if (err == 0) err = mx_wf_open_outputs(r);
     if (err == 0) err = open_store(r, any);
     if (err < 0) return err;
     r->moving = true;

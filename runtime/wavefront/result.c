@@ -101,7 +101,14 @@ int mx_wf_verify(mx_wf_run *r) {
 
 /* ------------------------------------------------------------------ files */
 
-int mx_wf_open_results(mx_wf_run *r) {
+/* Of a dry run: would it be refused? */
+static int begin(mx_wf_run *r, const char *path, const char *what, unsigned flags, struct mx_output *out) {
+    if (path == NULL) return 0;
+    return r->o.dry_run ? mx_output_ask(path, what, flags, &r->why)
+                        : mx_output_open(path, what, flags, &r->why, out);
+}
+
+int mx_wf_open_outputs(mx_wf_run *r) {
     const unsigned flags = MX_OUTPUT_SEEK | (r->o.overwrite ? MX_OUTPUT_REPLACE : 0);
     const int64_t border = r->o.bare_output ? 0 : 2;
     const int64_t cells = (r->source.rows + border) * (r->source.cols + border);
@@ -109,12 +116,12 @@ int mx_wf_open_results(mx_wf_run *r) {
     for (int m = 0; m < MX_WF_MATRICES && err == 0; m++) {
         char what[16];
         snprintf(what, sizeof what, "matrix %s", mx_wf_names[m]);
-        if (r->outputs[m] == NULL) continue;
-        err = mx_output_open(r->outputs[m], what, flags, &r->why, &r->results[m]);
-        if (err == 0)
+        err = begin(r, r->outputs[m], what, flags, &r->results[m]);
+        if (err == 0 && r->results[m].fd >= 0)
             err = mx_output_reserve(&r->results[m], (uint64_t)cells * sizeof(double) + 128, what, &r->why);
     }
-    return err;
+    if (err == 0) err = begin(r, r->o.timeline, "the timeline", MX_OUTPUT_REPLACE, &r->timeline_file);
+    return err < 0 ? err : begin(r, r->o.trace, "the trace", MX_OUTPUT_REPLACE, &r->trace_file);
 }
 
 struct writer {

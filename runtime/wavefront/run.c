@@ -68,15 +68,6 @@ static int initialise(mx_wf_run *r) {
 
 /* ------------------------------------------------------------------ timeline */
 
-static int open_observed(mx_wf_run *r) {
-    int err = 0;
-    if (r->o.timeline != NULL)
-        err = mx_output_open(r->o.timeline, "the timeline", MX_OUTPUT_REPLACE, &r->why, &r->timeline_file);
-    if (err == 0 && r->o.trace != NULL)
-        err = mx_output_open(r->o.trace, "the trace", MX_OUTPUT_REPLACE, &r->why, &r->trace_file);
-    return err;
-}
-
 static void on_event(void *context, const struct mx_wf_event *e) {
     const mx_wf_run *r = context;
     mx_timeline_event(r->timeline, e->name, e->begin_ns, e->end_ns, e->rows, e->cols, e->amount);
@@ -215,13 +206,12 @@ int mx_wf_run_work(mx_wf_run *r, FILE *to) {
     static int (*const plain[])(mx_wf_run *) = {run_sequential, mx_wf_take_checksum};
     const bool sequential = r->o.wavefront.sequential;
     int err = prepare(r);
-    if (err == 0 && r->o.dry_run) {
-        err = mx_wf_check_room(r);
+    if (err == 0) err = mx_wf_open_outputs(r);
+    if (r->o.dry_run) {
+        if (err == 0) err = mx_wf_ask_place(r);
         if (err == 0 && to != NULL && r->planned) mx_wf_print_choice(r, to);
         return err;
     }
-    if (err == 0) err = mx_wf_open_results(r);
-    if (err == 0) err = open_observed(r);
     if (err == 0 && !sequential) err = mx_wf_open_store(r);
     if (err < 0) return err;
     if (to != NULL && r->planned) mx_wf_print_choice(r, to);

@@ -107,7 +107,7 @@ int64_t mx_wf_all_bytes(const struct mx_wf_geometry *); /* of all Buffers */
 
 /* ---- store.c */
 
-int mx_wf_check_room(mx_wf_run *run); /* of a dry run: would there be room for the Buffers? */
+int mx_wf_ask_place(mx_wf_run *run); /* of a dry run: could the store be made? */
 int mx_wf_open_store(mx_wf_run *run);
 int mx_wf_begin_note(mx_wf_run *run);
 /* context: the run. Called on a thread of the pipeline. */
@@ -116,7 +116,7 @@ int mx_wf_finish(mx_wf_run *run); /* what stays of a finished run tells its chec
 
 /* ---- result.c */
 
-int mx_wf_open_results(mx_wf_run *run);
+int mx_wf_open_outputs(mx_wf_run *run); /* or, of a dry run, asks whether they could be */
 int mx_wf_take_checksum(mx_wf_run *run);
 int mx_wf_verify(mx_wf_run *run);
 int mx_wf_publish(mx_wf_run *run);

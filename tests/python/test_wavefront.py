@@ -251,6 +251,18 @@ def test_options_of_stores_without_effect_on_the_plain_loop(memext, whole):
     assert [name for name in ("--backend", "--keep", "--threads") if f"{name} has no effect with --sequential" in done.stderr] == ["--backend", "--keep", "--threads"]
 
 
+def test_a_dry_run_refuses_what_a_run_would(memext, place, tmp_path):
+    """Outputs that are there, a place with another run's store: nothing is made or changed."""
+    out = tmp_path / "out.npy"
+    out.write_bytes(b"mine")
+    memext.refused("wavefront", *SIZE, "-d", place, "--dry-run", "-o", out, naming="--overwrite")
+    memext.refused("wavefront", *SIZE, "-d", place, "--dry-run", "--timeline", tmp_path / "none" / "t", naming="its directory")
+    assert run(memext, *SIZE, "-d", place, "--dry-run", "-o", out, "--overwrite")["status"] == "planned"
+    assert out.read_bytes() == b"mine" and list(place.iterdir()) == []
+    dying(memext, place)
+    memext.refused("wavefront", *SIZE, "-d", place, "--dry-run", naming="--force")
+
+
 def test_inputs_that_do_not_fit(memext, place, tmp_path):
     a, b, c = tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy"
     numpy.save(a, numpy.zeros((5, 6)))
