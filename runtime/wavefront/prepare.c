@@ -219,6 +219,14 @@ int mx_wf_make_plan(mx_wf_run *r) {
                       "take a lower --tile",
                       (long long)r->choice.plan.geometry.mb, (long long)q->cols);
     r->planned = err == 0;
+    const struct mx_wf_plan *p = &r->choice.plan;
+    r->report.block_bytes = (uint64_t)r->choice.dram_bytes;
+    r->report.plan = (struct mx_plan){.algorithm = "wavefront",
+                                      .engine = "lanes",
+                                      .by = p->geometry.mb,
+                                      .bz = 1,
+                                      .bt = p->waves,
+                                      .threads = p->threads};
     return err;
 }
 
@@ -299,6 +307,17 @@ static void say_useless(const mx_wf_run *r) {
         mx_say_no_effect(&r->o, "unchained", say, context, "on a run of one pass");
 }
 
+/* Reports and timelines of other runs speak of grids: rows are y, columns x, and z of events. */
+static void describe(mx_wf_run *r) {
+    r->report.problem = (struct mx_problem){.nx = r->source.cols,
+                                            .ny = r->source.rows,
+                                            .nz = 1,
+                                            .nt = r->o.wavefront.iterations,
+                                            .h = 1,
+                                            .stencil = "loop23"};
+    r->report.resumed_from = r->report.steps_done = r->first;
+}
+
 int mx_wf_prepare(mx_wf_run *r) {
     int err = r->o.fault != NULL ? mx_fault_calls(r->o.fault, &r->why) : 0;
     if (err == 0) err = check_names(r, false);
@@ -311,6 +330,7 @@ int mx_wf_prepare(mx_wf_run *r) {
     if (err == 0) err = mx_machine_detect(&r->why, &r->report.machine);
     if (err == 0) err = take_limits(r);
     if (err < 0) return err;
+    describe(r);
     make_request(r);
     if (r->exports)
         return r->choice.plan.geometry = r->note.geometry,

@@ -179,33 +179,11 @@ static int run_sequential(mx_wf_run *r) {
 
 /* ------------------------------------------------------------------ the whole */
 
-/* Prepares, and says of the run what reports and timelines of other runs say too: they speak of grids, so
- * rows are y, columns x, and z of events. */
-static int prepare(mx_wf_run *r) {
-    int err = mx_wf_prepare(r);
-    const struct mx_wf_plan *p = &r->choice.plan;
-    r->report.problem = (struct mx_problem){.nx = r->source.cols,
-                                            .ny = r->source.rows,
-                                            .nz = 1,
-                                            .nt = r->o.wavefront.iterations,
-                                            .h = 1,
-                                            .stencil = "loop23"};
-    r->report.plan = (struct mx_plan){.algorithm = "wavefront",
-                                      .engine = "lanes",
-                                      .by = p->geometry.mb,
-                                      .bz = 1,
-                                      .bt = p->waves,
-                                      .threads = p->threads};
-    r->report.resumed_from = r->report.steps_done = r->first;
-    if (r->planned) r->report.block_bytes = (uint64_t)r->choice.dram_bytes;
-    return err;
-}
-
 int mx_wf_run_work(mx_wf_run *r, FILE *to) {
     static int (*const phases[])(mx_wf_run *) = {initialise, compute, mx_wf_take_checksum};
     static int (*const plain[])(mx_wf_run *) = {run_sequential, mx_wf_take_checksum};
     const bool sequential = r->o.wavefront.sequential;
-    int err = prepare(r);
+    int err = mx_wf_prepare(r);
     if (err == 0) err = mx_wf_open_outputs(r);
     if (r->o.dry_run) {
         if (err == 0) err = mx_wf_ask_place(r);

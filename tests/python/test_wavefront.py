@@ -73,6 +73,17 @@ def test_backends_agree(memext, place, whole, backend):
     assert report["plan"]["passes"] == 2 and report["updates"] == report["predicted_updates"] == ROWS * COLS * K
 
 
+def test_a_block_device(memext, whole, loop, tmp_path):
+    """Its blocks are known once it is open: what is predicted and said of the DRAM is of the plan for them. The store stays, for export."""
+    device = loop(64 << 20)
+    words = [*SIZE, "-d", device, "--backend", "aio", "--tile", 8, 30, "--waves", 2]
+    report = run(memext, *words, "-o", tmp_path / "run.npy")
+    assert report["checksum"] == whole and report["device"]["offset_align_bytes"] == report["plan"]["align_bytes"]
+    assert report["read_bytes"] == report["predicted_read_bytes"] and report["write_bytes"] == report["predicted_write_bytes"]
+    assert memext("export", device, "-o", tmp_path / "export.npy", "-q").returncode == 0
+    assert (tmp_path / "export.npy").read_bytes() == (tmp_path / "run.npy").read_bytes()
+
+
 def test_swap_agrees(memext, whole, swap_space):
     assert run(memext, *SIZE, "--backend", "swap", "--tile", 8, 30)["checksum"] == whole
 
