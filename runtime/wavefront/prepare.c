@@ -281,10 +281,11 @@ static int check_sequential(mx_wf_run *r) {
     r->report.block_bytes =
         (uint64_t)(r->source.rows + 2) * (uint64_t)(r->source.cols + 2) * MX_WF_MATRICES * CELL;
     if (r->report.block_bytes <= room) return 0;
-    return mx_fail(&r->why, -EINVAL,
-                   "--sequential keeps all six matrices in memory, %llu MiB, and there are %llu MiB; leave "
-                   "it out, or give more --dram",
-                   (unsigned long long)(r->report.block_bytes >> 20), (unsigned long long)(room >> 20));
+    char a[32], b[32];
+    return mx_fail(
+        &r->why, -EINVAL,
+        "--sequential keeps all six matrices in memory, %s, and there are %s; leave it out, or raise --dram",
+        mx_format_size(r->report.block_bytes, a, sizeof a), mx_format_size(room, b, sizeof b));
 }
 
 static void say_useless(const mx_wf_run *r) {
