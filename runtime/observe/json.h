@@ -19,6 +19,12 @@ static inline void mx_json_put_real(json_t *object, const char *key, double valu
     mx_json_put(object, key, json_real(value));
 }
 
+/* Paths are bytes: one that is no UTF-8 is null. */
+static inline json_t *mx_json_path(const char *path) {
+    json_t *text = json_string(path);
+    return text != NULL ? text : json_null();
+}
+
 /* JSON has no NaN. */
 static inline json_t *mx_json_number(double value) {
     return isfinite(value) ? json_real(value) : json_null();

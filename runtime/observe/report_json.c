@@ -318,9 +318,9 @@ static json_t *json_files(const struct mx_report *r) {
     json_t *o = json_object();
     for (int32_t i = 0; i < r->n_files; i++) {
         const struct mx_report_file *f = &r->file[i];
-        json_t *file = json_object(), *path = json_string(f->path);
-        mx_json_put(file, "path", path != NULL ? path : json_null()); /* bytes that are no UTF-8 */
-        if (f->inside[0] != 0 && (path = json_string(f->inside)) != NULL) mx_json_put(file, "dataset", path);
+        json_t *file = json_object();
+        mx_json_put(file, "path", mx_json_path(f->path));
+        if (f->inside[0] != 0) mx_json_put(file, "dataset", mx_json_path(f->inside));
         mx_json_put(file, "in_place", json_boolean(f->in_place));
         mx_json_put(file, "page_cache", json_boolean(f->page_cache));
         if (f->in_place) mx_json_put(file, "align_bytes", whole(f->align_bytes));

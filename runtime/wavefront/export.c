@@ -44,7 +44,7 @@ void mx_wf_run_say_exported(const mx_wf_run *r, FILE *to) {
 void mx_wf_run_put_exported(const mx_wf_run *r, json_t *report, json_t *store) {
     json_t *outputs = json_object();
     for (int m = 0; m < MX_WF_MATRICES; m++)
-        if (r->outputs[m] != NULL) mx_json_put(outputs, mx_wf_names[m], json_string(r->results[m].path));
+        if (r->outputs[m] != NULL) mx_json_put(outputs, mx_wf_names[m], mx_json_path(r->results[m].path));
     mx_json_put(report, "outputs", outputs);
     mx_json_put(store, "wavefront", mx_wf_note_json(&r->note));
 }

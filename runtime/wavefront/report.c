@@ -132,7 +132,7 @@ static void put_measured(json_t *o, const mx_wf_run *r) {
 static json_t *json_inputs(const mx_wf_run *r) {
     json_t *o = json_object();
     for (int m = 0; m < MX_WF_MATRICES; m++)
-        if (r->inputs[m] != NULL) mx_json_put(o, mx_wf_names[m], json_string(r->inputs[m]));
+        if (r->inputs[m] != NULL) mx_json_put(o, mx_wf_names[m], mx_json_path(r->inputs[m]));
     return o;
 }
 

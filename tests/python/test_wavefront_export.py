@@ -52,6 +52,17 @@ def test_a_run_that_was_cut_off_and_went_on(memext, place, tmp_path, backend):
     assert (tmp_path / "whole.npy").read_bytes() == (tmp_path / "run.npy").read_bytes()
 
 
+def test_names_that_are_no_text(memext, place, tmp_path):
+    """Bytes that are no UTF-8 are null in reports; the store knows the file all the same, and it is not written over."""
+    za, out = tmp_path / "in\udcff%.npy", tmp_path / "out\udcfe.npy"
+    numpy.save(za, matrices()["za"])
+    report = run(memext, "--input", za, "--iterations", 2, "-d", place, "--keep", "-o", tmp_path / "run.npy")
+    assert report["inputs"] == {"za": None}
+    done = memext("export", place, "-o", out, "--json", "-", "-q")
+    assert json.loads(done.stdout)["outputs"] == {"za": None} and out.read_bytes() == (tmp_path / "run.npy").read_bytes()
+    memext.refused("export", place, "-o", za, "--overwrite", naming=["never written"], errors="surrogateescape")
+
+
 def test_what_export_refuses(memext, place, tmp_path):
     """Nothing committed, names of no matrix, files that are there, inputs of the run, other formats: with a sentence, and nothing is touched."""
     out, za = tmp_path / "out.npy", tmp_path / "in.npy"
