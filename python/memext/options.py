@@ -57,7 +57,7 @@ OPTIONS = {
     "no_fuse": ("True", "Writes the initial grid and reads the result in passes of their own."),
     "lock": ("True", "Locks the Blocks in DRAM, as swap always does."),
     "fault": ("SPEC", "For tests: makes a call or transfers fail."),
-    "dram": ("SIZE", "Memory that the run may use. Default: the smaller of the machine's memory and the limit of the memory cgroup."),
+    "dram": ("SIZE", "Memory that the run may use. Default: the smaller of the machine's memory and the limit of the memory cgroup; with resume that of the run before."),
     "reserve": ("SIZE|paper|auto", "How much of dram is left to the system. Default: auto; 0 where dram is given."),
     "threads": ("N", "Threads that compute. Default: the cores of this process, divided among the ranks that may use the same ones."),
     "algorithm": ("A", "In which order data moves and is computed. Default: the tuner's choice."),

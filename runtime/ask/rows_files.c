@@ -7,7 +7,8 @@ const struct mx_option mx_rows_files[] = {
      .argument = "[FIELD=]GRID.npy", .summary = "Writes the result to a .npy file.",
      .more =
          "With a kernel, repeat it for each field that you want. The file includes the frame unless "
-         "--output-frame none is given. A name with the ending of another format is refused. Of the store of a "
+         "--output-frame none is given. A name with the ending of another format is refused. Of the store of "
+         "a "
          "wavefront `memext export` writes matrices, whose names are those of `memext wavefront --output`.\n"
          "memext checks the file and takes its space before the work. The file appears under its name when "
          "it "

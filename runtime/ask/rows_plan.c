@@ -8,7 +8,9 @@
 const struct mx_option mx_rows_plan[] = {
     {"dram", 0, MX_GROUP_PLAN, BOTH | INFO | LOOPS, FIRST | INFO | LOOPS, 1, .take = mx_ask_size,
      FIELD(dram_bytes), LIMITS(1 << 20, UINT64_MAX), .argument = "SIZE", .unit = "bytes",
-     .initial = "the smaller of the machine's memory and the limit of the memory cgroup",
+     .initial = "the smaller of the machine's memory and the limit of the memory cgroup; with --resume that "
+                "of the run "
+                "before",
      .summary = "Memory that the run may use."},
     {"reserve", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_reserve, .argument = "SIZE|paper|auto",
      .value_at = mx_value_reserve, .unit = "bytes", .zero = "nothing is left",

@@ -41,12 +41,3 @@ int mx_parse_size(const char *text, uint64_t *out) {
     }
     return -EINVAL;
 }
-
-const char *mx_format_size(uint64_t bytes, char *buffer, size_t capacity) {
-    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    double value = (double)bytes;
-    int unit = 0;
-    while (value >= 1024 && unit < 5) value /= 1024, unit++;
-    snprintf(buffer, capacity, unit == 0 ? "%.0f %s" : "%.2f %s", value, names[unit]);
-    return buffer;
-}

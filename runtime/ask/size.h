@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* size.h - sizes of memory as text. */
+/* size.h - sizes of memory as users write them. */
 #ifndef MX_ASK_SIZE_H
 #define MX_ASK_SIZE_H
 
@@ -8,7 +8,5 @@
 
 /* "512MiB" "64 GiB" "4096" -> bytes. -EINVAL. */
 int mx_parse_size(const char *text, uint64_t *out);
-/* "1.50 GiB"; returns buffer. */
-const char *mx_format_size(uint64_t bytes, char *buffer, size_t capacity);
 
 #endif

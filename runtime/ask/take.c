@@ -5,6 +5,7 @@
 #include "ask/values.h"
 #include "ask/words.h"
 #include "link/link.h"
+#include "machine/size.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
 
@@ -166,15 +167,13 @@ int mx_ask_counts(const struct mx_option *row, const char *value, struct mx_opti
 
 int mx_ask_size(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     uint64_t size;
-    char low[32], high[32];
     if (mx_parse_size(value, &size) < 0)
         return mx_fail(why, -EINVAL,
                        "--%s '%s' is not a size; give bytes or a number with KiB, MiB, GiB or TiB", row->name,
                        value);
     if (size < row->low || size > row->high)
-        return mx_fail(why, -EINVAL, "--%s %s is outside %s .. %s", row->name, value,
-                       mx_format_size(row->low, low, sizeof low),
-                       mx_format_size(row->high, high, sizeof high));
+        return mx_fail(why, -EINVAL, "--%s %s is outside %s .. %s", row->name, value, mx_size(row->low).text,
+                       mx_size(row->high).text);
     return *(uint64_t *)field_of(row, o) = size, 0;
 }
 

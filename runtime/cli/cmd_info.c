@@ -5,6 +5,7 @@
 #include "files/output.h"
 #include "grid/grid.h"
 #include "machine/machine.h"
+#include "machine/size.h"
 #include "note/sets.h"
 #include "observe/report.h"
 #include "run/info.h"
@@ -27,18 +28,16 @@ static const char *text(const json_t *object, const char *key) {
 
 static void print(const struct mx_machine *m, json_t *all) {
     const uint64_t limit = bytes_of(all, "dram_limit_bytes"), reserve = bytes_of(all, "reserve_bytes");
-    char a[32], b[32], c[32];
     size_t i;
     json_t *o;
     printf("machine    %s: %d cores, %d socket%s, %d NUMA node%s\n", m->cpu, m->cores, m->sockets,
            m->sockets == 1 ? "" : "s", m->numa_nodes, m->numa_nodes == 1 ? "" : "s");
-    printf("caches     L1 %s, L2 %s a core; L3 %s a socket\n", mx_format_size(m->l1_bytes, a, sizeof a),
-           mx_format_size(m->l2_bytes, b, sizeof b), mx_format_size(m->l3_bytes, c, sizeof c));
+    printf("caches     L1 %s, L2 %s a core; L3 %s a socket\n", mx_size(m->l1_bytes).text,
+           mx_size(m->l2_bytes).text, mx_size(m->l3_bytes).text);
     printf("memory     %s, cgroup (%s) limit %s; a run may use %s less a reserve of ",
-           mx_format_size(m->memory_bytes, a, sizeof a), m->cgroup_kind,
-           m->cgroup_limit_bytes > 0 ? mx_format_size(m->cgroup_limit_bytes, b, sizeof b) : "none",
-           mx_format_size(limit, c, sizeof c));
-    printf("%s\n", mx_format_size(reserve, a, sizeof a));
+           mx_size(m->memory_bytes).text, m->cgroup_kind,
+           m->cgroup_limit_bytes > 0 ? mx_size(m->cgroup_limit_bytes).text : "none", mx_size(limit).text);
+    printf("%s\n", mx_size(reserve).text);
     json_array_foreach(json_object_get(all, "backends"), i, o) {
         bool works = json_is_true(json_object_get(o, "works"));
         printf("%-10s %-6s %s%s%s\n", i == 0 ? "backends" : "", text(o, "name"), text(o, "summary"),
@@ -73,7 +72,7 @@ static void print(const struct mx_machine *m, json_t *all) {
     if ((o = json_object_get(all, "device")) != NULL)
         printf("device     %s: %s, %s free, O_DIRECT alignment %lld\n", text(o, "path"),
                json_is_true(json_object_get(o, "block_device")) ? "block device" : text(o, "filesystem"),
-               mx_format_size((uint64_t)json_integer_value(json_object_get(o, "bytes")), a, sizeof a),
+               mx_size((uint64_t)json_integer_value(json_object_get(o, "bytes"))).text,
                (long long)json_integer_value(json_object_get(o, "direct_offset_align_bytes")));
 }
 

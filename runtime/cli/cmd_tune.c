@@ -5,6 +5,7 @@
 #include "ask/size.h"
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "machine/size.h"
 #include "run/run.h"
 
 #include <memext/backend.h>
@@ -67,13 +68,12 @@ static void print_refined(const json_t *sizes) {
 
 static void print_summary(const json_t *r) {
     const json_t *search = json_object_get(r, "search");
-    char a[32], b[32], c[32], d[32];
     printf("# reads %s, writes %s; %s of DRAM of %s; about %.1f s; %lld plans looked at in %.2f ms\n",
-           mx_format_size((uint64_t)whole(r, "predicted_read_bytes"), a, sizeof a),
-           mx_format_size((uint64_t)whole(r, "predicted_write_bytes"), b, sizeof b),
-           mx_format_size((uint64_t)whole(r, "dram_used_bytes"), c, sizeof c),
-           mx_format_size((uint64_t)whole(r, "dram_for_blocks_bytes"), d, sizeof d),
-           number(r, "predicted_seconds"), whole(search, "evaluated"), number(search, "seconds") * 1e3);
+           mx_size((uint64_t)whole(r, "predicted_read_bytes")).text,
+           mx_size((uint64_t)whole(r, "predicted_write_bytes")).text,
+           mx_size((uint64_t)whole(r, "dram_used_bytes")).text,
+           mx_size((uint64_t)whole(r, "dram_for_blocks_bytes")).text, number(r, "predicted_seconds"),
+           whole(search, "evaluated"), number(search, "seconds") * 1e3);
 }
 
 static int print_text(struct tune *t) {

@@ -86,8 +86,9 @@ int mx_exec_take_completed(struct executor *r) {
  * (waits_for_commit). */
 int mx_exec_commit_newest(struct executor *r) {
     struct mx_step s = {.kind = MX_STEP_COMMIT};
-    const bool nowhere =
-        r->x->taking != NULL && r->x->taking->only && r->out->steps_done == r->x->problem->nt;
+    const int64_t step =
+        mx_exec_steps(r, r->x->first_level + mx_levels_of(r->x->problem, r->out->steps_done));
+    const bool nowhere = r->out->steps_done == r->x->problem->nt && mx_exec_keeps_nothing(r, step);
     if (r->x->commit == NULL || r->shape->in_place || nowhere ||
         r->out->steps_done <= r->out->committed_steps)
         return 0;

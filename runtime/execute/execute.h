@@ -92,8 +92,8 @@ struct mx_execution {
     /* May the run end with the sweep that its first `steps` steps end? Then nothing overwrites this state
      * before `sweep` was asked. NULL = with none but the last. */
     bool (*decides)(void *context, int64_t steps);
-    const struct mx_taking *taking; /* states that are handed out while the run goes on; NULL = none. From
-                                       STOREs only where the arrays are in DRAM */
+    const struct mx_taking *taking[MX_TAKINGS + 1]; /* states that are handed out while the run goes on; ends
+                                       with NULL. From STOREs where stores_once, and the arrays are in DRAM */
     /* Where the first sweep's LOADs of A come from, in place of Buffer `source`, which holds nothing then;
      * NULL = from there. Of forms that do not read the old value, where the arrays are in DRAM. */
     const struct mx_feeding *feeding;

@@ -157,9 +157,32 @@ static inline bool mx_exec_is_given(const struct entry *e) {
     return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0 && !e->fed;
 }
 
+/* What states are taken from: STOREs, or the Buffers. */
+static inline bool mx_exec_takes_stores(const struct executor *r) {
+    return r->x->stores_once && r->x->accel == NULL;
+}
+/* Is the state of this step taken; in whole boxes; and kept nowhere besides? */
+static inline bool mx_exec_is_taken(const struct executor *r, int64_t step) {
+    bool any = false;
+    for (const struct mx_taking *const *t = r->x->taking; *t != NULL; t++) any |= mx_taking_is_due(*t, step);
+    return any;
+}
+static inline bool mx_exec_takes_boxes(const struct executor *r, int64_t step) {
+    bool any = false;
+    for (const struct mx_taking *const *t = r->x->taking; *t != NULL; t++)
+        any |= (*t)->box != NULL && mx_taking_is_due(*t, step);
+    return any;
+}
+static inline bool mx_exec_keeps_nothing(const struct executor *r, int64_t step) {
+    bool any = false;
+    for (const struct mx_taking *const *t = r->x->taking; *t != NULL; t++)
+        any |= (*t)->only && mx_taking_is_due(*t, step);
+    return any;
+}
+
 /* Nowhere but to who takes it. */
 static inline bool mx_exec_is_only_taken(const struct executor *r, const struct entry *e) {
-    return e->take_step > 0 && r->x->taking->only;
+    return e->take_step > 0 && mx_exec_keeps_nothing(r, e->take_step);
 }
 
 /* Of an algorithm that works on the mapped Buffers: the one that array i is. */

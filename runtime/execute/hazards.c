@@ -148,7 +148,7 @@ static bool overwrites(const struct executor *r, const struct mx_step *later, co
 static bool waits_for_taking(const struct executor *r, const struct entry *later,
                              const struct entry *commit) {
     if (commit->take_step == 0 || commit->state != WAITING) return false;
-    if (r->x->taking->from_stores) return later->step.kind == MX_STEP_STORE && later->take_step > 0;
+    if (mx_exec_takes_stores(r)) return later->step.kind == MX_STEP_STORE && later->take_step > 0;
     return mx_exec_keeps(&later->step) || (r->shape->rows == 0 && later->step.kind == MX_STEP_ADVANCE);
 }
 
@@ -173,7 +173,7 @@ static bool waits_for_commit(const struct executor *r, const struct entry *later
 /* Whole boxes are handed out in the order of the schedule. */
 static bool waits_its_turn(const struct executor *r, const struct entry *later, const struct entry *earlier) {
     return later->take_step > 0 && earlier->take_step > 0 && earlier->state == WAITING &&
-           r->x->taking->box != NULL && later->step.kind == MX_STEP_STORE &&
+           mx_exec_takes_boxes(r, later->take_step) && later->step.kind == MX_STEP_STORE &&
            earlier->step.kind == MX_STEP_STORE;
 }
 

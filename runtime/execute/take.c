@@ -12,16 +12,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mx_take_box(const struct mx_taking *t, const struct mx_problem *p, const struct mx_taken_box *box,
-                mx_why *why) {
+static int take_rows(const struct mx_taking *t, const struct mx_problem *p, const struct mx_taken_box *box,
+                     mx_why *why) {
     const int64_t h = p->h;
     const int64_t y0 = mx_max(box->region.y0, h), y1 = mx_min(box->region.y1, p->ny + h);
     const int64_t z0 = mx_max(box->region.z0, h), z1 = mx_min(box->region.z1, p->nz + h);
     int err = 0;
+    if (box->buffer_y != 0 || box->buffer_z != 0) return 0; /* a frame that copies the interior */
     for (int64_t z = z0; z < z1 && y0 < y1 && err == 0; z++)
         if ((z - h + p->first_plane) % t->stride == 0)
             err = t->rows(t->context, box->step, box->of, z, y0, y1,
                           mx_view_row(&box->view, box->array, y0, z), box->view.row_pitch_bytes, why);
+    return err;
+}
+
+int mx_take_box(const struct mx_taking *const *taking, const struct mx_problem *p,
+                const struct mx_taken_box *box, mx_why *why) {
+    int err = 0;
+    for (; *taking != NULL && err == 0; taking++)
+        if (mx_taking_is_due(*taking, box->step))
+            err = (*taking)->box != NULL ? (*taking)->box((*taking)->context, box, why)
+                                         : take_rows(*taking, p, box, why);
+    return err;
+}
+
+int mx_take_whole(const struct mx_taking *const *taking, int64_t step, mx_why *why) {
+    int err = 0;
+    for (; *taking != NULL && err == 0; taking++)
+        if (mx_taking_is_due(*taking, step)) err = (*taking)->whole((*taking)->context, step, why);
     return err;
 }
 
@@ -33,7 +51,7 @@ struct mx_take {
 };
 
 struct mx_taker {
-    const struct mx_taking *taking;
+    const struct mx_taking *const *taking;
     const struct mx_problem *problem;
     pthread_t thread;
     pthread_mutex_t lock; /* the rest */
@@ -48,8 +66,7 @@ struct mx_taker {
 /* Whatever comes after an error is let go. */
 static int work_on(struct mx_taker *t, const struct mx_take *take) {
     if (t->err < 0) return t->err;
-    if (take->end) return t->taking->whole(t->taking->context, take->box.step, &t->why);
-    if (t->taking->box != NULL) return t->taking->box(t->taking->context, &take->box, &t->why);
+    if (take->end) return mx_take_whole(t->taking, take->box.step, &t->why);
     return mx_take_box(t->taking, t->problem, &take->box, &t->why);
 }
 
@@ -77,7 +94,7 @@ static void *run(void *argument) {
     return NULL;
 }
 
-int mx_taker_start(const struct mx_taking *taking, const struct mx_problem *problem, mx_why *why,
+int mx_taker_start(const struct mx_taking *const *taking, const struct mx_problem *problem, mx_why *why,
                    struct mx_taker **out) {
     struct mx_taker *t = calloc(1, sizeof *t);
     if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for the thread that takes snapshots");

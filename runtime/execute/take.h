@@ -23,12 +23,13 @@ struct mx_taken_box {
     int64_t step;
 };
 
-/* What is asked for. Steps and levels are those of the run, first_level of the execution included. */
+/* Who asks for states, and for which; there may be several. Steps and levels are those of the run,
+ * first_level of the execution included. */
+enum { MX_TAKINGS = 8 };
 struct mx_taking {
-    int64_t every;  /* multiples of it are taken; each ends a sweep */
+    int64_t every;  /* multiples of it are taken, as far as a sweep ends there (mx_problem.due makes it) */
     int64_t stride; /* of the whole grid's interior rows and planes 0, stride, 2 stride ... are wanted; others
                        may come */
-    bool from_stores; /* see above */
     /* Rows [y0,y1) of plane z, interior ones, frame counted, of array A (0) or B (1) at this step: cell 0 of
      * the first stands at `rows`, the next row_pitch_bytes further. Rows of a step come in any order, each
      * once; steps come one after the other. Then `whole`. One call at a time, not on the thread that called
@@ -45,13 +46,17 @@ struct mx_taking {
     void *context;
 };
 
-int mx_take_box(const struct mx_taking *taking, const struct mx_problem *problem,
+static inline bool mx_taking_is_due(const struct mx_taking *t, int64_t step) { return step % t->every == 0; }
+/* Hands a box to all that want it. */
+int mx_take_box(const struct mx_taking *const *taking, const struct mx_problem *problem,
                 const struct mx_taken_box *box, mx_why *why);
+/* All of a step was handed out. */
+int mx_take_whole(const struct mx_taking *const *taking, int64_t step, mx_why *why);
 
 /* The thread that does so, in the order of posting. */
 struct mx_taker;
 struct mx_take; /* what was posted */
-int mx_taker_start(const struct mx_taking *taking, const struct mx_problem *problem, mx_why *why,
+int mx_taker_start(const struct mx_taking *const *taking, const struct mx_problem *problem, mx_why *why,
                    struct mx_taker **out);
 /* NULL: no memory. The rows stay as they are until it is done. */
 struct mx_take *mx_taker_post(struct mx_taker *taker, const struct mx_taken_box *box);

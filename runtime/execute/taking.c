@@ -36,7 +36,7 @@ static bool wants_look(const struct executor *r, int64_t level) {
     const int64_t of_run = mx_exec_steps(r, x->first_level + level);
     const bool last = mx_exec_steps(r, level) == x->problem->nt;
     if (x->commit != NULL || last || level == r->looked_at) return true;
-    if (x->taking != NULL && of_run % x->taking->every == 0) return true;
+    if (mx_exec_is_taken(r, of_run)) return true;
     return level - r->looked_at >= LOOK_LEVELS;
 }
 
@@ -62,7 +62,6 @@ void mx_exec_add_look(struct executor *r, const struct entry *e, int64_t level,
 
 void mx_exec_settle_taking(struct executor *r, struct entry *e) {
     const struct mx_step *s = &e->step;
-    const struct mx_taking *t = r->x->taking;
     e->take = NULL;
     e->take_step = 0;
     if (s->kind == MX_STEP_ADVANCE) r->sweep_end = r->x->first_level + s->first_level + s->levels;
@@ -71,9 +70,10 @@ void mx_exec_settle_taking(struct executor *r, struct entry *e) {
     const int64_t step = mx_exec_steps(r, level);
     const bool state = mx_exec_keeps(s) && holds_state(r, array_of_part(r, s->part), step);
     settle_looking(r, e, level - r->x->first_level, state && !is_copy_of_frame(s));
-    if (t == NULL) return;
-    const bool store = t->from_stores && state && (t->box != NULL || !is_copy_of_frame(s));
-    if ((store || s->kind == MX_STEP_COMMIT) && step % t->every == 0) e->take_step = step;
+    if (r->x->taking[0] == NULL) return;
+    const bool store =
+        mx_exec_takes_stores(r) && state && (mx_exec_takes_boxes(r, step) || !is_copy_of_frame(s));
+    if ((store || s->kind == MX_STEP_COMMIT) && mx_exec_is_taken(r, step)) e->take_step = step;
 }
 
 /* Rows of a STORE: in the Block array, or where there is an accelerator in the piece of the staging memory
@@ -128,6 +128,15 @@ int mx_exec_take_store(struct executor *r, struct entry *e) {
     return e->take != NULL ? 0 : mx_fail(r->why, -ENOMEM, "no memory for a snapshot");
 }
 
+/* Does anybody want this plane? */
+static bool is_wanted(const struct executor *r, int64_t step, int64_t z) {
+    const struct mx_problem *p = r->x->problem;
+    bool any = false;
+    for (const struct mx_taking *const *t = r->x->taking; *t != NULL; t++)
+        any |= mx_taking_is_due(*t, step) && (z - p->h + p->first_plane) % (*t)->stride == 0;
+    return any;
+}
+
 /* Plane by plane, read when the sweep is complete and nothing writes. */
 static int take_array(struct executor *r, const struct entry *e, int32_t part) {
     const struct mx_layout *l = r->x->layout;
@@ -146,16 +155,16 @@ static int take_array(struct executor *r, const struct entry *e, int32_t part) {
                                 .slots = {1, 1},
                                 .plane_pitch_bytes = pitch,
                                 .row_pitch_bytes = l->row_pitch_bytes};
-    const int64_t stride = r->x->taking->stride, first = (stride - p->first_plane % stride) % stride;
-    for (int64_t z = h + first; z < p->nz + h && err == 0; z += stride) {
+    for (int64_t z = h; z < p->nz + h && err == 0; z++) {
         const struct mx_span span = {(uint64_t)(z * pitch), (uint64_t)pitch, mx_block_data(r->plane)};
         mx_ticket *ticket = NULL;
+        if (!is_wanted(r, e->take_step, z)) continue;
         err = mx_buffer_read(buffer, &span, 1, &ticket);
         if (err == 0) err = mx_wait(ticket);
-        if (err == -EBADMSG) return mx_field_damaged(buffer, l, "a snapshot", r->why);
+        if (err == -EBADMSG) return mx_field_damaged(buffer, l, "a state that is handed out", r->why);
         if (err < 0)
-            return mx_fail(r->why, err, "reading plane %lld for a snapshot failed: %s", (long long)z,
-                           strerror(-err));
+            return mx_fail(r->why, err, "reading plane %lld of a state that is handed out failed: %s",
+                           (long long)z, strerror(-err));
         box.region.z0 = z, box.region.z1 = z + 1;
         err = mx_take_box(r->x->taking, p, &box, r->why);
     }
@@ -163,23 +172,22 @@ static int take_array(struct executor *r, const struct entry *e, int32_t part) {
 }
 
 static int take_now(struct executor *r, const struct entry *e) {
-    const struct mx_taking *t = r->x->taking;
     int err = 0;
     for (int32_t part = 0; part < (r->shape->pairs ? 2 : 1) && err == 0; part++)
         if (holds_state(r, array_of_part(r, part), e->take_step)) err = take_array(r, e, part);
-    return err < 0 ? err : t->whole(t->context, e->take_step, r->why);
+    return err < 0 ? err : mx_take_whole(r->x->taking, e->take_step, r->why);
 }
 
 int mx_exec_end_taking(struct executor *r, const struct entry *e) {
     if (e->take_step == 0) return 0;
-    if (!r->x->taking->from_stores) return take_now(r, e);
+    if (!mx_exec_takes_stores(r)) return take_now(r, e);
     const int err = mx_taker_end_step(r->taker, e->take_step);
     return err < 0 ? mx_fail(r->why, err, "no memory for a snapshot") : 0;
 }
 
 int mx_exec_open_taking(struct executor *r) {
-    if (r->x->taking == NULL) return 0;
-    if (r->x->taking->from_stores) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
+    if (r->x->taking[0] == NULL) return 0;
+    if (mx_exec_takes_stores(r)) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
     const struct mx_block_options o = {.budget = r->x->budget};
     return r->shape->rows > 0
                ? mx_block_create(&o, (uint64_t)r->x->layout->plane_pitch_bytes, r->why, &r->plane)

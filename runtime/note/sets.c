@@ -6,6 +6,7 @@
 #include "core/place.h"
 #include "files/folder.h"
 #include "link/link.h"
+#include "machine/size.h"
 #include "observe/json.h"
 #include "observe/report.h"
 
@@ -335,7 +336,6 @@ static int look_at(const struct mx_sight *s, const struct mx_seen *first, int32_
 }
 
 static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx_why *why, FILE *to) {
-    char size[32];
     int err = 0;
     for (int32_t k = 0; k < first->ranks && err == 0; k++) {
         const struct mx_seen *e = mx_find_rank(s, first, k);
@@ -344,7 +344,7 @@ static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx
         fprintf(to, "rank %-5d planes %lld to %lld, step %lld", k, (long long)e->first_plane,
                 (long long)(e->first_plane + t->note.problem.nz - 1), (long long)e->time);
         if (e->before_time < e->time && first->ranks > 1) fprintf(to, " and %lld", (long long)e->before_time);
-        fprintf(to, ", %s, %s\n", mx_format_size(t->facts.file_bytes, size, sizeof size), t->facts.place);
+        fprintf(to, ", %s, %s\n", mx_size(t->facts.file_bytes).text, t->facts.place);
     }
     return err;
 }

@@ -3,6 +3,7 @@
 
 #include "ask/size.h"
 #include "core/device.h"
+#include "machine/size.h"
 #include "observe/json.h"
 #include "observe/report.h"
 #include "tune/tune.h"
@@ -300,18 +301,18 @@ static void print_problem(const struct mx_note *n, FILE *to) {
 }
 
 void mx_note_show(const struct mx_note *n, FILE *to) {
-    char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], size[32];
+    char line[MX_PLAN_LINE_BYTES], begun[32], committed[32];
     const struct mx_problem *p = &n->problem;
     print_problem(n, to);
     if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
-    mx_format_size((uint64_t)n->layout.buffer_bytes, size, sizeof size);
+    const struct mx_size_text size = mx_size((uint64_t)n->layout.buffer_bytes);
     if (n->pending)
         fprintf(to, "step       0 of %lld, still in what the run began with; Buffers of %s\n",
-                (long long)p->nt, size);
+                (long long)p->nt, size.text);
     else
         fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
                 (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", mx_note_buffers[n->buffer],
-                size);
+                size.text);
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
     if (n->snapshots.every > 0)
@@ -380,9 +381,8 @@ static void print_way_on(const struct mx_stored *s, const char *place, uint64_t 
 }
 
 void mx_stored_print(const struct mx_stored *s, const char *asked, uint64_t dram_bytes, FILE *to) {
-    char size[32];
-    fprintf(to, "store      %s, %s, %s", s->facts.place,
-            mx_format_size(s->facts.file_bytes, size, sizeof size), mx_stored_state(s));
+    fprintf(to, "store      %s, %s, %s", s->facts.place, mx_size(s->facts.file_bytes).text,
+            mx_stored_state(s));
     fprintf(to, s->why.text[0] != 0 ? " (%s)\n" : "%s\n", s->why.text);
     if (s->have_note) mx_note_show(&s->note, to);
     print_way_on(s, asked, dram_bytes, to);

@@ -68,6 +68,7 @@ struct mx_report_phase {
 
 /* What is done while sweeps go on, or else why not. */
 struct mx_report_fused {
+    bool made; /* of `source`: by --init alone, no file is read */
     bool source, checksum, output;
     const char *no_source, *no_checksum, *no_output;
 };
@@ -99,6 +100,7 @@ struct mx_report {
     int64_t predicted_read_bytes, predicted_write_bytes, predicted_init_bytes, predicted_updates;
     int64_t side_file_bytes; /* of seams, beside the Buffers; 0 = none */
     double predicted_seconds, seconds_a_sweep;
+    int64_t sweeps; /* that are left */
     struct mx_report_time predicted_time;
     int32_t buffers;       /* 2, or 3: one keeps the committed state */
     bool commits;          /* finished sweeps can be resumed from */

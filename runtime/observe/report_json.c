@@ -136,6 +136,7 @@ static json_t *json_commits(const struct mx_report *r) {
     mx_json_put(o, "every_s", json_real(r->commit_every_s));
     mx_json_put(o, "buffers", whole(r->buffers));
     mx_json_put(o, "sweep_s", json_real(r->seconds_a_sweep));
+    mx_json_put(o, "sweeps", whole(r->sweeps));
     mx_json_put(o, "integrity", json_boolean(r->integrity));
     mx_json_put(o, "hash_bytes", whole((int64_t)r->hash_bytes));
     return o;

@@ -2,9 +2,9 @@
 /* report_text.c - a report as the lines that a user reads. */
 #include "observe/report_private.h"
 
-#include <stdio.h>
+#include "machine/size.h"
 
-static double gib(double bytes) { return bytes / 1073741824.0; }
+#include <stdio.h>
 
 /* Passes besides the sweeps, and what is done without one. */
 static void print_fused(const struct mx_report *r, FILE *to) {
@@ -13,7 +13,8 @@ static void print_fused(const struct mx_report *r, FILE *to) {
     const struct mx_report_fused *f = &r->fused;
     const char *sep = "";
     fputs("passes     ", to);
-    if (f->source) fputs("the first sweep reads the input", to), sep = "; ";
+    if (f->source)
+        fprintf(to, "the first sweep %s", f->made ? "makes the initial grid" : "reads the input"), sep = "; ";
     if (f->checksum || f->output)
         fprintf(to, "%sthe last one is %s", sep,
                 !f->output     ? "hashed"
@@ -24,7 +25,7 @@ static void print_fused(const struct mx_report *r, FILE *to) {
         const struct mx_report_phase *p = &r->phase[passes[i]];
         const int64_t bytes = p->predicted_read_bytes + p->predicted_write_bytes;
         if (bytes == 0) continue;
-        fprintf(to, "%s%s %.4f GiB", sep, words[i], gib((double)bytes));
+        fprintf(to, "%s%s %s", sep, words[i], mx_size((uint64_t)bytes).text);
         sep = ", ";
     }
     fputs(sep[0] == 0 ? "none besides the sweeps\n" : "\n", to);
@@ -33,6 +34,8 @@ static void print_fused(const struct mx_report *r, FILE *to) {
 static void print_commits(const struct mx_report *r, FILE *to) {
     if (!r->commits)
         fprintf(to, "commits    none: an interrupted run starts again\n");
+    else if (r->sweeps <= 1)
+        fprintf(to, "commits    at the end: all is one sweep, of about %.3g s\n", r->seconds_a_sweep);
     else if (r->commit_every_s > r->seconds_a_sweep)
         fprintf(to, "commits    every %g s, with a third Buffer; an interrupted run goes on from there\n",
                 r->commit_every_s);
@@ -44,10 +47,10 @@ static void print_commits(const struct mx_report *r, FILE *to) {
 void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     const struct mx_problem *p = &r->problem;
     const struct mx_plan *q = &r->plan;
-    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of %d x %.2f GiB\n",
-            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
+    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of %d x %s\n", (long long)p->nx,
+            (long long)p->ny, (long long)p->nz, (long long)p->nt,
             p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype), r->buffers,
-            gib((double)r->layout.buffer_bytes));
+            mx_size((uint64_t)r->layout.buffer_bytes).text);
     if (r->resumed_from > 0 && r->met.until[0] != 0)
         fprintf(to, "resumed    from step %lld, where the run has ended by --until %s\n",
                 (long long)r->resumed_from, r->met.until);
@@ -56,19 +59,20 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
                 "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",
                 (long long)r->resumed_from, (long long)(p->nt - r->resumed_from));
     fprintf(to,
-            "plan       %s, engine %s, by %lld bz %lld bt %lld, slab %lld, %d thread%s (%s); Blocks %.3f of "
-            "%.3f GiB of DRAM\n",
+            "plan       %s, engine %s, by %lld bz %lld bt %lld, slab %lld, %d thread%s (%s); Blocks %s of %s "
+            "of DRAM\n",
             q->algorithm, q->engine, (long long)q->by, (long long)q->bz, (long long)q->bt, (long long)q->slab,
-            q->threads, q->threads == 1 ? "" : "s", q->tuner, gib((double)r->block_bytes),
-            gib((double)r->dram_budget_bytes));
+            q->threads, q->threads == 1 ? "" : "s", q->tuner, mx_size((uint64_t)r->block_bytes).text,
+            mx_size((uint64_t)r->dram_budget_bytes).text);
     for (int32_t i = 0; i < r->n_files; i++)
         fprintf(to, "%-10s %s of %s%s%s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
                 r->file[i].inside[0] != 0 ? ":" : "", r->file[i].inside,
                 r->file[i].in_place ? "read in place" : "copied",
                 r->file[i].page_cache ? " through the page cache" : "");
     if (r->accel.name[0] != 0)
-        fprintf(to, "accel      %s: %s; %.3f GiB of its memory, staged by %.3f GiB of DRAM\n", r->accel.name,
-                r->accel.device, gib((double)r->accel.used_bytes), gib((double)r->accel.staging_bytes));
+        fprintf(to, "accel      %s: %s; %s of its memory, staged by %s of DRAM\n", r->accel.name,
+                r->accel.device, mx_size((uint64_t)r->accel.used_bytes).text,
+                mx_size((uint64_t)r->accel.staging_bytes).text);
     if (r->accel.name[0] != 0 && r->accel.sharers > 1)
         fprintf(to, "shared     by %d ranks, each with its part of the memory\n", r->accel.sharers);
     if (r->accel.name[0] != 0)
@@ -80,11 +84,11 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
                 r->accel.put_bytes_per_s * 1e-9, r->accel.get_bytes_per_s * 1e-9, r->accel.bus_source,
                 r->accel.bus_s, r->accel.flash_s, mx_report_slowest(&r->accel));
     if (r->side_file_bytes > 0)
-        fprintf(to, "side file  %.4f GiB for the faces between the strips\n",
-                gib((double)r->side_file_bytes));
-    fprintf(to, "predicted  read %.4f GiB, write %.4f GiB, initialisation %.4f GiB; about %.3g s\n",
-            gib((double)r->predicted_read_bytes), gib((double)r->predicted_write_bytes),
-            gib((double)r->predicted_init_bytes), r->predicted_seconds);
+        fprintf(to, "side file  %s for the faces between the strips\n",
+                mx_size((uint64_t)r->side_file_bytes).text);
+    fprintf(to, "predicted  read %s, write %s, initialisation %s; about %.3g s\n",
+            mx_size((uint64_t)r->predicted_read_bytes).text, mx_size((uint64_t)r->predicted_write_bytes).text,
+            mx_size((uint64_t)r->predicted_init_bytes).text, r->predicted_seconds);
     print_fused(r, to);
     print_commits(r, to);
     if (r->check > 0) {
@@ -94,9 +98,9 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
         fputs(r->n_until > 0 ? "; what is predicted is for all steps\n" : "\n", to);
     }
     if (r->snapshots.every > 0)
-        fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in x, y and z, %.4f GiB in %s\n",
+        fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in x, y and z, %s in %s\n",
                 (long long)r->snapshots.predicted_count, (long long)r->snapshots.every,
-                (long long)r->snapshots.stride, gib((double)r->snapshots.predicted_bytes),
+                (long long)r->snapshots.stride, mx_size((uint64_t)r->snapshots.predicted_bytes).text,
                 r->snapshots.directory);
 }
 
@@ -116,23 +120,25 @@ static void print_checks(const struct mx_report *r, FILE *to) {
 }
 
 void mx_report_print_result(const struct mx_report *r, FILE *to) {
+    char verified[48] = "";
+    if (r->verified >= 0) snprintf(verified, sizeof verified, ", verification %.3f s", r->verify_seconds);
     fprintf(to, "backend    %s on %s%s%s\n", r->device.backend, r->device.place,
             r->device.note[0] != 0 ? "; " : "", r->device.note);
-    fprintf(to, "moved      read %.4f GiB, write %.4f GiB%s\n", gib((double)r->counters.read_bytes),
-            gib((double)r->counters.write_bytes), r->moves ? "" : " (by the kernel; storage counters)");
+    fprintf(to, "moved      read %s, write %s%s\n", mx_size((uint64_t)r->counters.read_bytes).text,
+            mx_size((uint64_t)r->counters.write_bytes).text,
+            r->moves ? "" : " (by the kernel; storage counters)");
     if (r->accel.name[0] != 0)
-        fprintf(to, "bus        %.4f GiB to the accelerator, %.4f GiB from it\n",
-                gib((double)r->accel.put_bytes), gib((double)r->accel.get_bytes));
+        fprintf(to, "bus        %s to the accelerator, %s from it\n",
+                mx_size((uint64_t)r->accel.put_bytes).text, mx_size((uint64_t)r->accel.get_bytes).text);
     fprintf(to,
-            "time       %.3f s of %.3f s (initialisation %.3f s): update %.3f, copy %.3f, waiting %.3f (%.1f "
+            "time       %.3f s of %.3f s (initialisation %.3f s%s): update %.3f, copy %.3f, waiting %.3f (%.1f "
             "%%); "
             "reads under way %.3f, writes %.3f\n",
-            r->seconds, r->wall_seconds, r->init_seconds, r->update_s, r->blk2blk_s, r->wait_s,
+            r->seconds, r->wall_seconds, r->init_seconds, verified, r->update_s, r->blk2blk_s, r->wait_s,
             r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
             (double)r->counters.write_ns * 1e-9);
-    fprintf(to, "rate       %.4f Gupdates/s, peak RSS %.3f GiB, %llu major faults\n",
-            mx_report_rate(r) * 1e-9, gib((double)r->peak_rss_bytes),
-            (unsigned long long)r->usage.major_faults);
+    fprintf(to, "rate       %.4f Gupdates/s, peak RSS %s, %llu major faults\n", mx_report_rate(r) * 1e-9,
+            mx_size((uint64_t)r->peak_rss_bytes).text, (unsigned long long)r->usage.major_faults);
     print_checks(r, to);
     if (r->checksum[0] != 0)
         fprintf(to, "checksum   %s%s\n", r->checksum,

@@ -102,9 +102,10 @@ struct mx_run {
     struct mx_sides sides;
     struct mx_run_finite finite;
     struct mx_run_parts parts;
-    uint64_t sources_identity, probes_identity; /* of what is asked for; 0 = none */
-    struct mx_after after;                      /* what follows the levels of all parts */
-    struct mx_taking *taking;                   /* of the part that takes states; NULL = none */
+    uint64_t sources_identity, probes_identity;     /* of what is asked for; 0 = none */
+    struct mx_after after;                          /* what follows the levels of all parts */
+    const struct mx_taking *taking[MX_TAKINGS + 1]; /* of parts that are handed states; NULL at the end */
+    uint64_t taken_plane_bytes; /* of DRAM, where the plan's states are read from Buffers for them */
     struct mx_run_fuse fuse;
     mx_budget *budget;
     mx_device *device;
@@ -160,6 +161,12 @@ static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EIN
 
 /* The store is there already, with the state in it. */
 static inline bool mx_run_has_store(const struct mx_run *r) { return r->resumed && !r->recut.asked; }
+/* How many parts are handed states. */
+static inline int32_t mx_run_takings(const struct mx_run *r) {
+    int32_t n = 0;
+    while (r->taking[n] != NULL) n++;
+    return n;
+}
 /* A finished sweep is a commit. */
 static inline bool mx_run_resumable(const struct mx_run *r) {
     return r->algorithm->resumable && !r->tuned.shape.in_place;

@@ -4,8 +4,8 @@
  * Long sequential transfers, several under way, as the executor makes them, and short ones. First writes once
  * (the region may be a hole before), then in turns reads, writes and both.
  */
+#include "machine/size.h"
 #include "tune/calibrate.h"
-#include "tune/size_text.h"
 #include "tune/tune.h"
 
 #include "machine/clock.h"
@@ -250,7 +250,7 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
     bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
     if (bytes < 2 * CHUNK_BYTES)
         err = mx_fail(why, -ENOSPC, "%s has %s left: too little to measure its speed", facts.place,
-                      mx_size_text(facts.capacity_bytes).text);
+                      mx_size(facts.capacity_bytes).text);
     if (err == 0) err = run_trial(device, seconds, bytes, known, why, rates);
     mx_device_close(device);
     return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report of --explain: what was asked, what bounds the plan, what was tried, who won and why. */
+#include "machine/size.h"
 #include "tune/job.h"
-#include "tune/size_text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,10 +21,10 @@ static void say_problem(FILE *f, const struct mx_tune_request *q, const struct m
         fprintf(f, "          read-only field %s %s: %.2f GiB\n", p->system->fixed[i].name,
                 mx_dtype_name(p->system->fixed[i].dtype), gib((double)r->layout.fixed[i].bytes));
     fprintf(f, "machine   %d cores, %d sockets, L2 %s per core, L3 %s per socket\n", m->cores, m->sockets,
-            mx_size_text(m->l2_bytes).text, mx_size_text(m->l3_bytes).text);
+            mx_size(m->l2_bytes).text, mx_size(m->l3_bytes).text);
     fprintf(f, "DRAM      %s visible, less %s reserve and %s for the program: %s for Blocks\n",
-            mx_size_text(r->visible_bytes).text, mx_size_text(r->reserve_bytes).text,
-            mx_size_text(r->overhead_bytes).text, mx_size_text(r->room_bytes).text);
+            mx_size(r->visible_bytes).text, mx_size(r->reserve_bytes).text, mx_size(r->overhead_bytes).text,
+            mx_size(r->room_bytes).text);
 }
 
 static void say_rates(FILE *f, const struct mx_rates *r) {
@@ -50,7 +50,7 @@ static void say_constraints(FILE *f, const struct mx_tune_request *q, const stru
     fprintf(f,
             "limits    bx = nx; 2 bt h <= by, bz where a Block is cut; bz a multiple of %lld, or nz; Blocks "
             "< %s\n",
-            (long long)r->z_step, mx_size_text(r->room_bytes).text);
+            (long long)r->z_step, mx_size(r->room_bytes).text);
     fprintf(f, "search    tuner %s%s, %lld plans evaluated in %.2f ms\n\n", r->tuner,
             q->exhaustive ? " (exhaustive)" : "", (long long)r->n_evaluated, (double)r->search_ns * 1e-6);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* given.c - a plan that is given: completed, checked, and predicted as a tuned one is. */
+#include "machine/size.h"
 #include "tune/request.h"
-#include "tune/size_text.h"
 
 #include "machine/clock.h"
 
@@ -51,16 +51,14 @@ static int check_room(const struct context *c, const struct mx_tune_candidate *x
             why, -ENOMEM,
             "the plan needs %s of memory of %.60s, and %s are there: raise --device-memory or lower by "
             "or bt",
-            mx_size_text(x->device_bytes).text, c->q.accel->device,
-            mx_size_text(c->q.accel->memory_bytes).text);
+            mx_size(x->device_bytes).text, c->q.accel->device, mx_size(c->q.accel->memory_bytes).text);
     if (x->dram_bytes < c->room_bytes) return 0;
     return mx_fail(
         why, -ENOMEM,
         "the plan needs %s of DRAM, and %s are there for it (%s less %s reserve and %s for the program): "
         "raise --dram or lower by, bz or bt",
-        mx_size_text(x->dram_bytes).text, mx_size_text(c->room_bytes).text,
-        mx_size_text(c->q.dram_bytes).text, mx_size_text(c->q.reserve_bytes).text,
-        mx_size_text(c->overhead_bytes).text);
+        mx_size(x->dram_bytes).text, mx_size(c->room_bytes).text, mx_size(c->q.dram_bytes).text,
+        mx_size(c->q.reserve_bytes).text, mx_size(c->overhead_bytes).text);
 }
 
 static int measure_given(const struct context *c, const struct mx_plan *given, enum sizes sizes, mx_why *why,

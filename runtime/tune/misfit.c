@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* misfit.c - why no plan fits, and what would: the sentences of a search that found nothing. */
+#include "machine/size.h"
 #include "tune/request.h"
-#include "tune/size_text.h"
 
 #include "execute/execute.h"
 
@@ -64,15 +64,13 @@ static void explain_misfit_there(const struct context *c, const struct job *job,
         snprintf(out->why, sizeof out->why,
                  "no plan of %s fits the %s of memory of %.60s; the smallest that works is %s: raise "
                  "--device-memory, or leave --accel out",
-                 name, mx_size_text(job->device_bytes).text, job->request->accel->device,
-                 mx_size_text(device).text);
+                 name, mx_size(job->device_bytes).text, job->request->accel->device, mx_size(device).text);
     else
         snprintf(
             out->why, sizeof out->why,
             "no plan of %s fits the %s of DRAM that are left beside an accelerator (%s of its memory); the "
             "smallest takes %s: raise --dram",
-            name, mx_size_text(c->room_bytes).text, mx_size_text(job->device_bytes).text,
-            mx_size_text(dram + 1).text);
+            name, mx_size(c->room_bytes).text, mx_size(job->device_bytes).text, mx_size(dram + 1).text);
 }
 
 void mx_tune_explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
@@ -91,15 +89,15 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
         snprintf(out->why, sizeof out->why,
                  "%s needs %s in DRAM: %s, and %s are there; the smallest DRAM that works is %s", name,
                  mx_fixed_count(&job->problem) > 0 ? "all Buffers, C included," : "both Buffers",
-                 mx_size_text(resident_bytes(job, &p)).text, mx_size_text(c->room_bytes).text,
-                 mx_size_text(out->smallest_dram_bytes).text);
+                 mx_size(resident_bytes(job, &p)).text, mx_size(c->room_bytes).text,
+                 mx_size(out->smallest_dram_bytes).text);
     else
         snprintf(
             out->why, sizeof out->why,
             "no plan of %s fits the %s that are left for Blocks; the smallest DRAM that works is %s (by=%lld "
             "bz=%lld bt=%lld)",
-            name, mx_size_text(c->room_bytes).text, mx_size_text(out->smallest_dram_bytes).text,
-            (long long)p.by, (long long)p.bz, (long long)p.bt);
+            name, mx_size(c->room_bytes).text, mx_size(out->smallest_dram_bytes).text, (long long)p.by,
+            (long long)p.bz, (long long)p.bt);
 }
 
 /* The rows of the store do not suit the device: the ways out that are left. */
@@ -128,13 +126,13 @@ int mx_tune_check_capacity(const struct mx_tune_request *q, const struct mx_tune
     uint64_t others = bytes - seams - (uint64_t)buffers * (uint64_t)x->layout.buffer_bytes;
     if (q->capacity_bytes == 0 || q->style == MX_TUNE_RESIDENT || bytes <= q->capacity_bytes) return 0;
     if (x->shape.seams_in_file)
-        snprintf(side_file, sizeof side_file, " and %s for faces", mx_size_text(seams).text);
-    if (others > 0) snprintf(fixed, sizeof fixed, ", %s of read-only fields", mx_size_text(others).text);
+        snprintf(side_file, sizeof side_file, " and %s for faces", mx_size(seams).text);
+    if (others > 0) snprintf(fixed, sizeof fixed, ", %s of read-only fields", mx_size(others).text);
     return mx_fail(
         why, -ENOSPC,
         "the device holds %s, the problem needs %s (%s Buffers of %s%s%s): use a larger device or a smaller "
         "grid%s",
-        mx_size_text(q->capacity_bytes).text, mx_size_text(bytes).text, buffers == 4 ? "four" : "two",
-        mx_size_text((uint64_t)x->layout.buffer_bytes).text, fixed, side_file,
+        mx_size(q->capacity_bytes).text, mx_size(bytes).text, buffers == 4 ? "four" : "two",
+        mx_size((uint64_t)x->layout.buffer_bytes).text, fixed, side_file,
         buffers == 4 ? ", or half the Buffers with --in-place, which cannot be resumed" : "");
 }

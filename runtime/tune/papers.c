@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tuners that the papers compare Blk-Tune with: Naive-Tune (CCGrid 2015 and the slides' log; iWAPT 2016,
  * section VI-B) and manual choice, given by the user or simulated as section VI describes it. */
+#include "machine/size.h"
 #include "tune/search.h"
-#include "tune/size_text.h"
 
 #include <memext/backend.h>
 
@@ -80,7 +80,7 @@ static int naive_log(const struct mx_problem *p, const struct mx_machine *machin
             why, -ENOMEM,
             "naive: no Block of a power of two and two time steps fits %s of usable DRAM; give more "
             "with --dram or let blk choose",
-            mx_size_text((uint64_t)mx_max(0, usable)).text);
+            mx_size((uint64_t)mx_max(0, usable)).text);
     log.block_bytes = row_bytes * log.by * log.bz;
     log.remain_bytes = (int64_t)dram - BUFFERS * log.block_bytes;
     log.max_bt = bt;
@@ -230,8 +230,8 @@ static int too_large(const struct job *job, const struct option *o, mx_why *why)
         why, -ENOMEM,
         "by = %lld, bz = %lld, bt = %lld needs %s of DRAM for two Blocks of %lld rows x %lld planes, "
         "and %s are there for them: %s, or raise --dram",
-        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size_text(o->dram_bytes).text,
-        (long long)o->shape.rows, (long long)o->shape.slots[0], mx_size_text(job->room_bytes).text, way);
+        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text,
+        (long long)o->shape.rows, (long long)o->shape.slots[0], mx_size(job->room_bytes).text, way);
 }
 
 int mx_tune_manual(struct job *job, mx_why *why) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tune.c - from a request to a plan: every algorithm that may be used is tuned, the predicted fastest wins.
  */
+#include "machine/size.h"
 #include "tune/request.h"
-#include "tune/size_text.h"
 
 #include "machine/clock.h"
 
@@ -91,8 +91,8 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
         return mx_fail(why, -EINVAL, "no algorithm has a plan for this grid and these options");
     return mx_fail(
         why, -ENOMEM, "%s; %s of DRAM less %s reserve and %s for the program: give --dram %lluMiB or more%s",
-        least->why, mx_size_text(c->q.dram_bytes).text, mx_size_text(c->q.reserve_bytes).text,
-        mx_size_text(c->overhead_bytes).text, (unsigned long long)(least->smallest_dram_bytes / TUNE_MIB),
+        least->why, mx_size(c->q.dram_bytes).text, mx_size(c->q.reserve_bytes).text,
+        mx_size(c->overhead_bytes).text, (unsigned long long)(least->smallest_dram_bytes / TUNE_MIB),
         c->q.style == MX_TUNE_RESIDENT ? ", or a backend with storage" : "");
 }
 

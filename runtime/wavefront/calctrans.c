@@ -3,6 +3,7 @@
 #include "ask/size.h"
 #include "machine/minmax.h"
 #include "wavefront/kernel.h"
+#include "machine/size.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -143,7 +144,6 @@ static int try_widths(const struct mx_wf_request *q, int64_t mb, mx_why *why, st
 }
 
 static int refuse(const struct mx_wf_request *q, mx_why *why) {
-    char need[32], left[32];
     struct mx_wf_plan p = {.waves = q->waves > 0 ? q->waves : 1,
                            .threads = q->threads,
                            .ahead = q->ahead > 0 ? q->ahead : 1,
@@ -156,8 +156,8 @@ static int refuse(const struct mx_wf_request *q, mx_why *why) {
         "%lld waves in tile rows of %lld x %lld cells by %d threads need %s of DRAM, and %s are left; raise "
         "--dram, or lower --waves, --ahead, --threads or --tile",
         (long long)p.waves, (long long)p.geometry.mb, (long long)q->cols, p.threads,
-        mx_format_size((uint64_t)mx_wf_dram_bytes(&p), need, sizeof need),
-        mx_format_size(q->dram_bytes, left, sizeof left));
+        mx_size((uint64_t)mx_wf_dram_bytes(&p)).text,
+        mx_size(q->dram_bytes).text);
 }
 
 int mx_wf_tune(const struct mx_wf_request *q, mx_why *why, struct mx_wf_choice *out) {

@@ -4,6 +4,7 @@
 
 #include "ask/size.h"
 #include "run/open/request.h"
+#include "machine/size.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,12 +62,11 @@ static int take_place(mx_wf_run *r) {
 static int take_limits(mx_wf_run *r) {
     struct mx_report *p = &r->report;
     const uint64_t visible = mx_machine_dram_bytes(&p->machine), asked = r->o.dram_bytes;
-    char a[32], b[32];
     if (asked > visible && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
                        "--dram %s is more than the %s that this process may use (the smaller of the "
                        "machine's memory and its cgroup's limit)",
-                       mx_format_size(asked, a, sizeof a), mx_format_size(visible, b, sizeof b));
+                       mx_size(asked).text, mx_size(visible).text);
     p->dram_limit_bytes = asked > 0 ? asked : visible;
     p->dram_budget_bytes = asked > 0 ? asked : visible - mx_machine_reserve_auto(&p->machine, visible);
     return 0;
@@ -203,14 +203,13 @@ int mx_wf_make_plan(mx_wf_run *r) {
     int err = resident_bytes(r, q->mb, q->nb, &resident);
     if (err < 0) return err;
     const uint64_t room = r->report.dram_budget_bytes, overhead = UINT64_C(1) << 20;
-    char a[32], b[32];
     if (resident + overhead >= room && resident > 0)
         return mx_fail(
             &r->why, -EINVAL,
             "with the Buffers of backend %s in it the run needs more than %s of DRAM, and there are %s; "
             "take a smaller problem, or mmap, aio or uring",
-            r->backend->name, mx_format_size(resident + overhead, a, sizeof a),
-            mx_format_size(room, b, sizeof b));
+            r->backend->name, mx_size(resident + overhead).text,
+            mx_size(room).text);
     q->dram_bytes = room > resident + overhead ? room - resident - overhead : 0;
     err = mx_wf_tune(q, &r->why, &r->choice);
     if (err == 0 && mx_wf_conversion_bytes(mx_wf_geometry_of(r)) > (int64_t)q->dram_bytes)
@@ -281,11 +280,10 @@ static int check_sequential(mx_wf_run *r) {
     r->report.block_bytes =
         (uint64_t)(r->source.rows + 2) * (uint64_t)(r->source.cols + 2) * MX_WF_MATRICES * CELL;
     if (r->report.block_bytes <= room) return 0;
-    char a[32], b[32];
     return mx_fail(
         &r->why, -EINVAL,
         "--sequential keeps all six matrices in memory, %s, and there are %s; leave it out, or raise --dram",
-        mx_format_size(r->report.block_bytes, a, sizeof a), mx_format_size(room, b, sizeof b));
+        mx_size(r->report.block_bytes).text, mx_size(room).text);
 }
 
 static void say_useless(const mx_wf_run *r) {

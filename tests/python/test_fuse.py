@@ -151,11 +151,21 @@ def test_what_is_not_fused_says_why(memext, place, why, words):
 
 
 def test_what_asks_for_states_between(memext, place):
-    """--until and --snapshot: the input is fused, the result is not."""
+    """--until: the input is fused, the result is not. Snapshots are taken of the same sweep as checksum and output, which are as they are without."""
     grid = ["-n", 24, 20, 22, "-t", 6, "--algorithm", "stream", "--block", 20, 22, 2, "-d", place]
-    for words, why in (["--until", "max-change=1e-30", "--check", 2], "--until"), (["--snapshot", f"3:{place / 'shots'}"], "snapshots"):
-        report = memext.run(*grid, *words).report
-        assert report["fused"]["source"] is True and why in report["fused"]["checksum"] and why in report["fused"]["output"]
+    report = memext.run(*grid, "--until", "max-change=1e-30", "--check", 2).report
+    assert report["fused"]["source"] is True and "--until" in report["fused"]["checksum"] and "--until" in report["fused"]["output"]
+    plain = memext.run(*grid, "-o", place / "plain.npy").report
+    for every in 3, 4:
+        for ranks in 1, 2:
+            shots = place / f"shots-{every}-{ranks}"
+            report = memext.run(*grid, "--ranks", ranks, "--threads", 1, "-o", place / "out.npy", "--snapshot", f"{every}:{shots}").report
+            assert report["fused"] == {"source": True, "checksum": True, "output": True} and report["checksum"] == plain["checksum"]
+            assert (place / "out.npy").read_bytes() == (place / "plain.npy").read_bytes()
+            assert sorted(p.name for p in shots.glob("*.npy")) == [f"u-{step:06d}.npy" for step in range(every, 7, every)]
+            if every == 3:
+                assert numpy.array_equal(numpy.load(shots / "u-000006.npy"), numpy.load(place / "plain.npy")[1:-1, 1:-1, 1:-1])
+            (place / "out.npy").unlink()
 
 
 # ------------------------------------------------------------------ runs that end before

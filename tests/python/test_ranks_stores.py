@@ -253,7 +253,7 @@ def test_sentences(memext, place):  # noqa: F811
     assert done.returncode == 2 and done.stderr.count("--force discards it") == 1 and "committed" not in done.stderr, done.stderr
     assert "--resume" not in done.stderr and done.stderr.count("so this one ends too") == 2, done.stderr
     assert memext(*run, *GRID, "-t", 4, "--ranks", 3, "--force").returncode == 0
-    done = memext(*run, "--resume", "-t", NT, "--ranks", 2, "--no-fuse", "--backend", "fault:aio", "--fault", "eio=1")  # nothing gets into the new stores
+    done = memext(*run, "--resume", "-t", NT, "--ranks", 2, "--backend", "fault:aio", "--fault", "eio=1")  # nothing gets into the new stores
     assert done.returncode == 3 and f"committed in {place};" in done.stderr and "step 4 of" in done.stderr and "cut-1" not in done.stderr.split("committed in")[1], done.stderr
     for option in [["--param", "a=1"], ["--field", "a=x.npy"], ["--kernel", "k.c"]]:
         done = memext(*run, "--resume", "--ranks", 3, *option)
@@ -286,7 +286,7 @@ def test_failed_under_mpirun(memext, build, place, tmp_path, mpi):  # noqa: F811
     (place / "rank-1").mkdir(exist_ok=True)
     assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
     failed(2, "--force discards it")
-    failed(3, "Input/output error", "--force", "--backend", "fault:aio", "--fault", "eio=1")  # of one or both
+    failed(3, "Input/output error", "--force", "--no-fuse", "--backend", "fault:aio", "--fault", "eio=1")  # of one or both
 
 
 def test_timeline(memext, place, tmp_path):  # noqa: F811

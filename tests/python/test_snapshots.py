@@ -143,7 +143,7 @@ def test_a_full_disk(memext, place, states, mounted, tmp_path, plan):
     there = listed(snaps)
     assert there == [name(step) for step in range(1, len(there) + 1)] and 4 < len(there) < 40
     assert all(np.load(snaps / name(step)).tobytes() == states[step].tobytes() for step in range(EVERY, min(NT, len(there)) + 1))
-    memext.refused("run", "-n", 300, 300, 300, "-t", 9, "--backend", "dram", "--snapshot", f"1:{folder}/more", naming=["205.99 MiB", "free", "STRIDE"])
+    memext.refused("run", "-n", 300, 300, 300, "-t", 9, "--backend", "dram", "--snapshot", f"1:{folder}/more", naming=["206 MiB", "free", "STRIDE"])
     for file in there:
         shutil.move(snaps / file, tmp_path / file)
     if plan == "stream":

@@ -164,7 +164,7 @@ def test_a_side_is_said_once(memext):
 def test_refusals_name_values(memext, place):
     grid = ["-n", 510, 510, 1022, "-t", 64]
     memext.refused("tune", *grid, "--dram", "20MiB", naming=["smallest DRAM", "--dram"])
-    memext.refused("tune", *grid, "--dram", "256MiB", "--capacity", "1GiB", naming=["1.00 GiB", "two Buffers"])
+    memext.refused("tune", *grid, "--dram", "256MiB", "--capacity", "1GiB", naming=["1 GiB", "two Buffers"])
     memext.refused("tune", *grid, "--dram", "256MiB", "--algorithm", "skewed-y", "--block", 64, 64, 40,
                    naming=["bt = 40", "by = 64", "bt <= 32"])
     memext.refused("tune", *grid, "--dram", "256MiB", "--backend", "dram", naming=["both Buffers", "--dram"])

@@ -613,17 +613,17 @@ static void ask_for_states(struct bench *b, struct mx_execution *x) {
     b->taken.seen = calloc((size_t)(2 * b->layout.planes * b->layout.rows), 1);
     b->taken.taking = (struct mx_taking){.every = b->s->problem.due[1],
                                          .stride = pick(0, 1) ? 1 : pick(2, 5),
-                                         .from_stores = b->s->algorithm->resumable && b->accel == NULL,
                                          .rows = take_rows,
                                          .whole = take_whole,
                                          .context = b};
-    x->taking = &b->taken.taking;
+    x->taking[0] = &b->taken.taking;
 }
 
 /* What Buffers that are rewritten in place are read for it. */
 static int64_t bytes_taken(const struct bench *b) {
     const struct mx_taking *t = &b->taken.taking;
-    if (t->every == 0 || t->from_stores || !b->s->algorithm->uses_blocks) return 0;
+    const bool from_stores = b->s->algorithm->resumable && b->accel == NULL;
+    if (t->every == 0 || from_stores || !b->s->algorithm->uses_blocks) return 0;
     return b->taken.steps * arrays_taken(b) * ((b->s->problem.nz + t->stride - 1) / t->stride) *
            b->layout.plane_pitch_bytes;
 }

@@ -54,7 +54,7 @@ Test(tune, errors_name_values) {
 
     q = base, q.capacity_bytes = GIB;
     cr_expect(mx_tune(&q, &why, &r) == -ENOSPC);
-    EXPECT_WORDS(why.text, "1.00 GiB", "two Buffers");
+    EXPECT_WORDS(why.text, "1 GiB", "two Buffers");
     q = base, q.algorithm = "direct";
     cr_expect(mx_tune(&q, &why, &r) == -ENOTSUP);
     EXPECT_WORDS(why.text, "direct", "mmap");
@@ -88,7 +88,7 @@ Test(tune, errors_name_values) {
     cr_expect(mx_tune(&q, &why, &r) == -EINVAL);
     q = base, q.dram_bytes = 16 * MIB;
     cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
-    EXPECT_WORDS(why.text, "16.00 MiB", "24.00 MiB", "--dram 25MiB");
+    EXPECT_WORDS(why.text, "16 MiB", "24 MiB", "--dram 25MiB");
     q = base, q.algorithm = NULL, q.style = MX_TUNE_RESIDENT;
     cr_expect(mx_tune(&q, &why, &r) == -ENOMEM);
     EXPECT_WORDS(why.text, "direct", "both Buffers", "--dram");

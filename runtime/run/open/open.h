@@ -46,7 +46,7 @@ int mx_run_take_limits(struct mx_run *r); /* Sm and Km of the run */
 int mx_run_take_place(struct mx_run *r);  /* its backend, and where that works */
 int mx_run_take_accel(struct mx_run *r);
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
-void mx_run_say_useless(const struct mx_run *r);
+void mx_run_say_useless(struct mx_run *r);
 uint64_t mx_run_stored_bytes(const struct mx_run *r);
 /* Of a dry run: would mx_run_open_outputs and mx_run_open_store refuse? Opens nothing. tune only says so,
  * unless there is no room. */

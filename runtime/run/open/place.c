@@ -2,8 +2,10 @@
 /* place.c - what a run may use: its DRAM, its place, its accelerator. */
 #include "run/open/open.h"
 
+#include "ask/effect.h"
 #include "core/device.h"
 #include "machine/machine.h"
+#include "machine/size.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +16,13 @@
 int mx_run_take_limits(struct mx_run *r) {
     const struct mx_machine *m = &r->report.machine;
     uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
+    if (r->resumed && !mx_option_given(&r->o, "dram") && limit > visible) limit = visible;
     if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_ranks_here(&r->ranks);
-    char a[32], b[32];
     if (limit > visible && !mx_machine_is_described(&r->o)) {
         mx_fail(&r->why, -EINVAL,
                 "--dram %s is more than the %s that this process may use (the smaller of the "
                 "machine's memory and its cgroup's limit)",
-                mx_format_size(limit, a, sizeof a), mx_format_size(visible, b, sizeof b));
+                mx_size(limit).text, mx_size(visible).text);
         if (!r->o.dry_run) return -EINVAL;
         if (!r->o.quiet) mx_run_remark(r, "a run here would be refused: %s", r->why.text);
         r->why.text[0] = 0;
@@ -32,7 +34,7 @@ int mx_run_take_limits(struct mx_run *r) {
     if (reserve >= limit)
         return mx_fail(&r->why, -EINVAL,
                        "the reserve of %s leaves nothing of %s of DRAM; lower --reserve or raise --dram",
-                       mx_format_size(reserve, a, sizeof a), mx_format_size(limit, b, sizeof b));
+                       mx_size(reserve).text, mx_size(limit).text);
     r->report.dram_limit_bytes = limit;
     r->report.dram_budget_bytes = limit - reserve;
     r->request.dram_bytes = limit;
@@ -43,36 +45,7 @@ int mx_run_take_limits(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ place */
 
-static bool is_uring(const struct mx_backend *b) { return strcmp(b->name, "uring") == 0; }
-static bool is_paged(const struct mx_backend *b) {
-    return b->face == MX_FACE_MAPPED && !(b->anonymous && !b->locks_blocks);
-}
 static bool is_mapped(const struct mx_backend *b) { return b->face == MX_FACE_MAPPED; }
-static bool is_stored(const struct mx_backend *b) { return !b->anonymous; }
-
-/* Options that do nothing with some backends. */
-static const struct {
-    const char *option;
-    bool (*useful)(const struct mx_backend *backend);
-    const char *why;
-} backend_options[] = {
-    {"sqpoll", is_uring, "it is an option of uring"},
-    {"iopoll", is_uring, "it is an option of uring"},
-    {"uncached", is_uring, "it is an option of uring"},
-    {"no-register", is_uring, "it is an option of uring"},
-    {"advice", is_paged, "it is for memory that the kernel pages: mmap and swap"},
-    {"workers", is_mapped, "it counts the copying threads of mapped backends"},
-    {"keep", is_stored, "its Buffers end with the process"},
-    {"force", is_stored, "it has no place whose content could be in the way"},
-    {"commit-every", is_stored, "its Buffers end with the process"},
-};
-
-static void say_what_the_backend_ignores(const struct mx_run *r) {
-    for (size_t i = 0; i < sizeof backend_options / sizeof backend_options[0]; i++)
-        if (mx_option_given(&r->o, backend_options[i].option) && !backend_options[i].useful(r->backend))
-            mx_run_remark(r, "--%s has no effect on backend %s: %s", backend_options[i].option,
-                          r->backend->name, backend_options[i].why);
-}
 
 int mx_run_take_place(struct mx_run *r) {
     int err = mx_take_backend(&r->o, &r->why, &r->backend);
@@ -93,18 +66,12 @@ int mx_run_take_place(struct mx_run *r) {
     return 0;
 }
 
+static void say(void *run, const char *sentence) { mx_run_remark(run, "%s", sentence); }
+
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
-void mx_run_say_useless(const struct mx_run *r) {
+void mx_run_say_useless(struct mx_run *r) {
     if (r->o.quiet || r->ranks.rank > 0) return;
-    if (r->o.path != NULL && r->backend->anonymous)
-        mx_run_remark(r, "-d %.200s has no effect: backend %s keeps its Buffers in memory; leave it out",
-                      r->o.path, r->backend->name);
-    say_what_the_backend_ignores(r);
-    if (r->o.threads > r->report.machine.cores)
-        mx_run_remark(r,
-                      "--threads %lld: this process may use %d cores, and more threads wait for one another; "
-                      "leave it out",
-                      (long long)r->o.threads, r->report.machine.cores);
+    mx_say_useless(&r->o, r->backend, r->report.machine.cores, say, r);
 }
 
 uint64_t mx_run_stored_bytes(const struct mx_run *r) {

@@ -162,9 +162,10 @@ static double longest_sweep(const struct mx_run *r) {
     const double steps = p->slab > 0 ? (double)r->rest.nz / (double)p->slab : 1,
                  by_steps = longest_step_s * (steps > 1 ? steps : 1);
     const double most = commits ? fmin(by_steps, longest_sweep_s) : by_steps;
-    return mx_option_given(&r->o, "commit-every") && r->o.commit_every > 0
-               ? fmin(most, fmax(r->o.commit_every, 1))
-               : most;
+    const double every = mx_option_given(&r->o, "commit-every") ? r->o.commit_every
+                         : mx_run_has_store(r)                  ? r->note.commit_every
+                                                                : 0;
+    return every > 0 ? fmin(most, fmax(every, 1)) : most;
 }
 
 static int make_plan(struct mx_run *r) { return mx_run_agree_plan(r, plan_within_store); }

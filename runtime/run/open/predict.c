@@ -47,6 +47,7 @@ void mx_run_predict_commits(struct mx_run *r) {
     p->commits = mx_run_resumable(r) && !r->backend->anonymous;
     p->commit_every_s = r->commit_every_s;
     p->seconds_a_sweep = mx_run_seconds_a_sweep(r);
+    p->sweeps = mx_sweep_count(&r->rest, p->plan.bt);
     p->integrity = r->o.integrity || r->note.integrity_unit > 0;
     p->predicted_init_bytes = mx_run_has_store(r) ? 0
                               : r->tuned.shape.init_both
@@ -85,7 +86,10 @@ void mx_run_predict_phases(struct mx_run *r) {
     struct mx_report *p = &r->report;
     const struct mx_run_fuse *u = &r->fuse;
     const int64_t buffer = p->layout.buffer_bytes, copied = copied_bytes(r);
+    bool made = true;
+    for (int32_t i = 0; i < u->n; i++) made &= u->field[i].field.init != NULL;
     p->fused = (struct mx_report_fused){.source = u->source,
+                                        .made = made,
                                         .checksum = u->checksum,
                                         .output = u->output,
                                         .no_source = u->no_source,

@@ -145,6 +145,7 @@ int mx_run_take_store(struct mx_run *r) {
             former != NULL && !former->anonymous && (former->probe == NULL || former->probe(NULL, NULL) == 0);
         if (r->o.backend == NULL && works) r->o.backend = former->name;
         r->o.keep |= kept || r->note.keep;
+        if (r->o.dram_bytes == 0 && !r->recut.asked) r->o.dram_bytes = r->note.dram_bytes;
         const int64_t nt = mx_option_given(&r->o, "steps") ? r->o.problem.nt : r->note.problem.nt;
         r->o.problem = r->note.problem;
         r->o.problem.nz = mx_all_planes(&r->note.problem); /* cut again once all is known */

@@ -40,8 +40,6 @@ struct mx_part {
     /* Is what was counted enough for the plan? Else it has grown, and the plan is made again. */
     bool (*fits)(mx_run *r);
     uint64_t (*accel_bytes)(const mx_run *r); /* of an accelerator's memory besides Blocks */
-    /* Of Buffers, read again for it where this algorithm has this layout. */
-    int64_t (*read_bytes)(const mx_run *r, const char *algorithm, const struct mx_layout *layout);
     void (*predict)(mx_run *r);
     bool (*has_ended)(const mx_run *r);      /* a resumed run: there is nothing left to compute */
     bool (*may_end_early)(const mx_run *r);  /* it may end the run before its last step */
@@ -72,6 +70,11 @@ const char *mx_parts_name(const mx_run *r, int64_t i, const char **option);
 uint64_t mx_parts_dram_bytes(const mx_run *r);
 bool mx_parts_fit(mx_run *r);
 uint64_t mx_parts_accel_bytes(const mx_run *r);
+/* `take` of a part that is to be handed states (execute/take.h): every and stride are known now, the rest
+ * before `begin`. Steps that have to end sweeps are r->o.problem.due. What Buffers are read for it, and the
+ * DRAM for that, are counted here. -EINVAL: there are too many. */
+int mx_parts_hand_out(mx_run *r, const struct mx_taking *taking);
+/* Of Buffers, read for all that are handed states, where this algorithm has this layout. */
 int64_t mx_parts_read_bytes(const mx_run *r, const char *algorithm, const struct mx_layout *layout);
 void mx_parts_predict(mx_run *r);
 bool mx_parts_have_ended(const mx_run *r);

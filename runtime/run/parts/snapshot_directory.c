@@ -4,6 +4,7 @@
 
 #include "grid/array.h"
 #include "machine/file.h"
+#include "machine/size.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -254,7 +255,7 @@ int64_t mx_snapshot_bytes_of_step(const struct mx_run_snapshots *s) {
 /* One has to fit; that others are taken away meanwhile is possible. */
 int mx_snapshots_check_space(struct mx_run *r) {
     const struct mx_run_snapshots *s = &r->parts.snapshots;
-    char parent[PATH_MAX], a[32], b[32];
+    char parent[PATH_MAX];
     struct statvfs fs;
     snprintf(parent, sizeof parent, "%s", s->asked.directory);
     if (access(parent, F_OK) != 0) *strrchr(parent, '/') = 0;
@@ -265,14 +266,13 @@ int mx_snapshots_check_space(struct mx_run *r) {
         return mx_fail(
             &r->why, -ENOSPC,
             "a snapshot takes %s, and %.300s has %s free; name another directory, or a larger STRIDE",
-            mx_format_size(one, a, sizeof a), s->asked.directory, mx_format_size(free_bytes, b, sizeof b));
+            mx_size(one).text, s->asked.directory, mx_size(free_bytes).text);
     if ((uint64_t)s->predicted_bytes > free_bytes && !r->o.quiet)
         mx_run_remark(
             r,
             "the snapshots take %s, and %.300s has %s free: the run ends when it is full, and can be "
             "resumed",
-            mx_format_size((uint64_t)s->predicted_bytes, a, sizeof a), s->asked.directory,
-            mx_format_size(free_bytes, b, sizeof b));
+            mx_size((uint64_t)s->predicted_bytes).text, s->asked.directory, mx_size(free_bytes).text);
     return 0;
 }
 

@@ -110,10 +110,14 @@ static int take(struct mx_run *r) {
     s->predicted_count = p->nt / s->asked.every - r->first_time / s->asked.every;
     s->predicted_bytes = s->predicted_count * mx_snapshot_bytes_of_step(s);
     s->published = r->first_time;
-    s->there = r->o.accel != NULL;
     if ((err = mx_run_agree_number(r, &s->asked.run)) < 0) return err;
     r->o.problem.due[1] = s->asked.every;
-    return 0;
+    s->taking = (struct mx_taking){.every = s->asked.every,
+                                   .stride = s->asked.stride,
+                                   .rows = mx_snapshot_rows,
+                                   .whole = mx_snapshot_whole,
+                                   .context = r};
+    return s->predicted_count > 0 ? mx_parts_hand_out(r, &s->taking) : 0;
 }
 
 static int check(struct mx_run *r) {
@@ -128,36 +132,12 @@ static int check(struct mx_run *r) {
 static uint64_t dram_bytes(const struct mx_run *r) {
     const struct mx_run_snapshots *s = &r->parts.snapshots;
     if (s->predicted_count == 0) return 0;
-    return MX_SNAPSHOT_GATHER_BYTES + (uint64_t)(s->n_files * (int64_t)sizeof *s->file) + s->plane_bytes;
-}
-
-/* Those of algorithms that rewrite their Buffers in place are read from them, a plane at a time, and so are
- * those of an accelerator. */
-static bool are_read(const struct mx_run_snapshots *s, const char *algorithm) {
-    const struct mx_algorithm *a = mx_algorithm_find(algorithm);
-    return a->uses_blocks && (!a->resumable || s->there);
+    return MX_SNAPSHOT_GATHER_BYTES + (uint64_t)(s->n_files * (int64_t)sizeof *s->file);
 }
 
 static int64_t own_planes(const struct mx_run_snapshots *s, const struct mx_problem *p) {
     const int64_t stride = s->asked.stride;
     return (p->first_plane + p->nz + stride - 1) / stride - (p->first_plane + stride - 1) / stride;
-}
-
-static int64_t read_bytes(const struct mx_run *r, const char *algorithm, const struct mx_layout *layout) {
-    const struct mx_run_snapshots *s = &r->parts.snapshots;
-    const struct mx_problem *p = &r->o.problem;
-    if (s->predicted_count == 0 || !are_read(s, algorithm)) return 0;
-    return s->predicted_count * own_planes(s, p) * layout->plane_pitch_bytes *
-           (mx_form(p) == MX_STAGGERED ? 2 : 1);
-}
-
-static bool fits(struct mx_run *r) {
-    struct mx_run_snapshots *s = &r->parts.snapshots;
-    const uint64_t plane =
-        are_read(s, r->tuned.plan.algorithm) ? (uint64_t)r->tuned.layout.plane_pitch_bytes : 0;
-    if (s->predicted_count == 0 || plane <= s->plane_bytes) return true;
-    s->plane_bytes = plane;
-    return false;
 }
 
 /* Of the planes of this rank, and rank 0 writes the heads. */
@@ -181,9 +161,6 @@ static void predict(struct mx_run *r) {
                                                 .directory = s->asked.directory,
                                                 .predicted_count = s->predicted_count,
                                                 .predicted_bytes = s->predicted_bytes};
-    const int64_t read = read_bytes(r, r->algorithm->name, &p->layout);
-    p->predicted_read_bytes += read;
-    p->accel.more_put_bytes -= read;
 }
 
 /* ------------------------------------------------------------------ begin */
@@ -206,13 +183,6 @@ static int hold(struct mx_run *r) {
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->made = true;
-    r->taking = &s->taking;
-    s->taking = (struct mx_taking){.every = s->asked.every,
-                                   .stride = s->asked.stride,
-                                   .from_stores = r->algorithm->resumable && r->o.accel == NULL,
-                                   .rows = mx_snapshot_rows,
-                                   .whole = mx_snapshot_whole,
-                                   .context = r};
     return 0;
 }
 
@@ -298,10 +268,6 @@ static void close_snapshots(struct mx_run *r) {
 
 static void make(struct mx_run *r) { r->parts.snapshots.lock_fd = -1; }
 
-static const char *hinders(const struct mx_run *r) {
-    return r->parts.snapshots.asked.every > 0 ? "snapshots are taken of the same sweep" : NULL;
-}
-
 /* Those of a step that is committed are durable, and have their names. */
 static int prepare(struct mx_run *r, int64_t step) {
     const int err = wait_for(r, step);
@@ -316,10 +282,7 @@ const struct mx_part mx_part_snapshots = {
     .take = take,
     .check = check,
     .dram_bytes = dram_bytes,
-    .fits = fits,
-    .read_bytes = read_bytes,
     .predict = predict,
-    .hinders = hinders,
     .hold = hold,
     .begin = begin,
     .prepare = prepare,

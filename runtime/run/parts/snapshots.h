@@ -31,7 +31,6 @@ struct mx_run_snapshots {
     struct mx_snapshot_file *file; /* [n_files]: a field each */
     int32_t n_files;
     int64_t cells[3];  /* z, y, x; of all ranks together */
-    bool there;        /* the run is on an accelerator, where STOREs have no rows in DRAM to take */
     int lock_fd;       /* of the directory; -1 = not open */
     mx_block *block;   /* rows that lie apart are put together here, counted against the budget */
     int64_t open_step; /* of which files are open; 0 = none */
@@ -45,7 +44,6 @@ struct mx_run_snapshots {
     mx_why why;
     /* Of the report. */
     int64_t count, bytes, predicted_count, predicted_bytes;
-    uint64_t plane_bytes; /* counted for algorithms whose Buffers are read for it */
     uint64_t ns;
 };
 

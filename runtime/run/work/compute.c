@@ -156,9 +156,6 @@ int mx_run_compute(struct mx_run *r) {
                              .sweep = take_sweep,
                              .decides = mx_parts_may_end_early(r) ? decides : NULL,
                              .feeding = r->fuse.source ? &r->fuse.feeding : NULL,
-                             .taking = r->taking != NULL                    ? r->taking
-                                       : r->fuse.checksum || r->fuse.output ? &r->fuse.taking
-                                                                            : NULL,
                              .mapped = p->device.mapped,
                              .advise = r->o.advice == MX_ADVICE_SCHEDULE,
                              .lock = r->o.lock || r->backend->locks_blocks,
@@ -167,6 +164,8 @@ int mx_run_compute(struct mx_run *r) {
                              .context = r,
                              .commit = commits ? mx_run_commit : NULL};
     if (mx_is_rank(&r->ranks) && commits && r->n_buffers == MX_BUFFERS) x.agree = agree;
+    memcpy(x.taking, r->taking, sizeof x.taking);
+    if (r->fuse.checksum || r->fuse.output) x.taking[mx_run_takings(r)] = &r->fuse.taking;
     const int odd = (int)(first_level & 1);
     for (int32_t i = 0; i < r->n_buffers; i++) {
         x.buffer[i] = mx_run_buffer(r, i, odd);

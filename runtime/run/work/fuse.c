@@ -146,7 +146,7 @@ static int decide_source(struct mx_run *r) {
  * not be had in the end, costs no more than what may be lost between two commits. */
 static bool leaves_nothing_else(const struct mx_run *r) {
     struct stat st;
-    return mx_run_seconds_a_sweep(r) < MADE_AGAIN_S && !r->o.verify && !r->o.keep &&
+    return mx_run_seconds_a_sweep(r) < MADE_AGAIN_S && mx_run_takings(r) == 0 && !r->o.verify && !r->o.keep &&
            r->o.probes_out == NULL && r->o.path != NULL && stat(r->o.path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
@@ -243,7 +243,6 @@ int mx_run_begin_fuse(struct mx_run *r) {
     if (err == 0 && u->output) err = mx_fuse_open_writers(r);
     u->taking = (struct mx_taking){.every = r->o.problem.nt,
                                    .stride = 1,
-                                   .from_stores = true,
                                    .box = mx_fuse_take_box,
                                    .only = u->only,
                                    .whole = mx_fuse_take_whole,

@@ -4,6 +4,7 @@
 #include "run/work/work.h"
 
 #include "machine/clock.h"
+#include "machine/size.h"
 
 #include <string.h>
 
@@ -46,7 +47,6 @@ static struct mx_after after_whole(const struct mx_run *r, const struct mx_layou
 static int check_whole(struct mx_run *r, uint64_t left) {
     struct mx_problem least = r->whole;
     struct mx_layout layout;
-    char a[32], b[32];
     int err = lay_whole(r, &layout);
     if (err < 0) return err;
     const uint64_t need = bytes_of_whole(r, &layout);
@@ -55,7 +55,7 @@ static int check_whole(struct mx_run *r, uint64_t left) {
             &r->why, -ENOMEM,
             "--verify of ranks is made by rank 0 in its DRAM, where two whole grids take %s, and %s are "
             "left: raise --dram, or compare the checksum with that of a run by itself",
-            mx_format_size(need, a, sizeof a), mx_format_size(left, b, sizeof b));
+            mx_size(need).text, mx_size(left).text);
     const struct mx_after after = after_whole(r, &layout);
     const struct mx_verification v = {
         .problem = &least, .layout = &layout, .after = &after, .memory_bytes = left - need};
