@@ -385,6 +385,9 @@ class Run:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         # Nobody can go on with a place that has no name of the user's; all else stays after an error.
         self.close(keep=self.keep if kind is None else self._device is not None)
+        if error is not None and self.keep and self._worked and self.backend not in ANONYMOUS and hasattr(error, "add_note"):
+            error.add_note(f"memext: the block ended by this error, so the store in {self._device} stays, with step {self.step}: resume=True goes on "
+                           "with it, and force=True discards it")
 
     def __repr__(self) -> str:
         what = self.kernel.name if self.kernel is not None else self._problem.stencil or "star7"

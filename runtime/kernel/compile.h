@@ -5,7 +5,7 @@
 
 #include "kernel/private.h"
 
-enum { N_FLAGS = 11, MAX_WORDS = 12 };
+enum { N_FLAGS = 12, MAX_WORDS = 12 };
 /* What every kernel is compiled with. */
 extern const char *const mx_compiler_flags[N_FLAGS];
 

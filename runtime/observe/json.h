@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Takes the value over. */
+/* Takes the value over. NULL, of a text that is no UTF-8 or that there is none of, is null. */
 static inline void mx_json_put(json_t *object, const char *key, json_t *value) {
-    json_object_set_new(object, key, value);
+    json_object_set_new(object, key, value != NULL ? value : json_null());
 }
 
 static inline void mx_json_put_whole(json_t *object, const char *key, int64_t value) {

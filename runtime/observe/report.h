@@ -120,6 +120,7 @@ struct mx_report {
     int verified;      /* 1 yes, 0 no, -1 not asked */
     char checksum[17]; /* "" if there is no result */
     const char *input, *init;
+    const char *calls; /* functions that a kernel calls and whose bits depend on the machine; "" = none */
     struct mx_report_file file[MX_REPORT_FILES];
     int32_t n_files;
 };

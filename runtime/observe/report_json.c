@@ -346,6 +346,7 @@ json_t *mx_report_json(const struct mx_report *r) {
     json_t *o = json_object();
     mx_report_put_run(o, r);
     mx_json_put(o, "problem", mx_json_problem(&r->problem));
+    if (r->calls != NULL && r->calls[0] != 0) mx_json_put(o, "kernel_calls", json_string(r->calls));
     mx_json_put(o, "plan", mx_json_plan(&r->plan));
     mx_json_put(o, "layout", json_layout(&r->layout));
     const char *origin = r->input != NULL ? r->input : r->init; /* NULL with a kernel */

@@ -51,6 +51,8 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             (long long)p->ny, (long long)p->nz, (long long)p->nt,
             p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype), r->buffers,
             mx_size((uint64_t)r->layout.buffer_bytes).text);
+    if (r->calls != NULL && r->calls[0] != 0)
+        fprintf(to, "calls      %s: bits depend on the machine and its C library\n", r->calls);
     if (r->resumed_from > 0 && r->met.until[0] != 0)
         fprintf(to, "resumed    from step %lld, where the run has ended by --until %s\n",
                 (long long)r->resumed_from, r->met.until);

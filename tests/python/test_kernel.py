@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """memext kernel: building, the cache, what the compiler says, and broken kernels: each is refused in its own words."""
+import json
 import os
 import shutil
 import subprocess
@@ -234,11 +235,17 @@ def test_an_object_of_the_users_own(kernel, tmp_path):
     kernel.refused("build", "cut.so", naming=["cut.so"])
 
 
-def test_functions_of_the_machine_are_named(kernel):
+def test_functions_of_the_machine_are_named(kernel, memext, tmp_path):
     path = kernel.write(jacobi("SET(u, sqrt(fabs(AT(u, 0, 0, 0))) * exp(-AT(u, 1, 0, 0)) + sin(AT(u, 0, 0, 0)));"))
     done = kernel("check", path)
     assert done.returncode == 0 and "exp" in done.stdout and "sin" in done.stdout and "sqrt" not in done.stdout, done.stdout
     assert "depend on the machine" in kernel("show", path).stdout
+    done = memext("run", "--kernel", tmp_path / path, "-n", 9, 9, 9, "-t", 1, "--init", "random", "--backend", "dram", "--dry-run", "--json", "-")
+    assert "sin" in json.loads(done.stdout)["kernel_calls"] and "depend on the machine" in done.stderr
+
+
+def test_an_unknown_function_is_named_with_its_line(kernel):
+    kernel.refused("check", kernel.write(HEAD + CELL % "SETT(u, AT(u, 0, 0, 0));"), naming=[":6:", "SETT"])
 
 
 def test_the_cache_is_hit_and_its_key_counts(kernel):
