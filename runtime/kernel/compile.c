@@ -105,7 +105,11 @@ static int explain_status(const struct compiler *c, const struct mx_kernel_optio
                        "the C compiler '%.100s' was ended by signal %d while it compiled %.200s", c->path,
                        status - 256, path);
     char line[500];
-    if (mx_kernel_explain(path, source, line, sizeof line)) {
+    struct mx_text own = {0}; /* without what its headers put in, so that lines are those of the file */
+    if (strstr(source, "#line ") != NULL) mx_text_read(path, "", NULL, &own);
+    const bool explained = mx_kernel_explain(path, own.data != NULL ? own.data : source, line, sizeof line);
+    free(own.data);
+    if (explained) {
         if (o->messages != NULL) o->messages[0] = 0; /* of what cell.h makes of it */
     } else {
         first_error(messages, line, 330);
@@ -147,7 +151,8 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
         own_include(includes.data, own, sizeof own);
         if (own[0] != 0)
             err = mx_fail(why, -EINVAL,
-                          "the kernel %.150s includes %s: a kernel includes memext/cell.h and headers of the "
+                          "the kernel %.150s includes %s: a kernel includes memext/cell.h, headers beside it "
+                          "by #include \"NAME\", and those of the "
                           "system alone, for it is known by its text",
                           o->path, own);
     }

@@ -15,10 +15,18 @@
 
 /* Never fast-math: sums keep their order, products are not fused, so that every machine gives the same bits.
  */
-const char *const mx_compiler_flags[N_FLAGS] = {
-    "-O3",           "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
-    "-fopenmp-simd", "-std=gnu17",    "-shared",           "-fPIC",           "-Wl,-z,relro,-z,now",
-    "-Wall",         "-Werror=implicit-function-declaration"};
+const char *const mx_compiler_flags[N_FLAGS] = {"-O3",
+                                                "-march=native",
+                                                "-ffp-contract=off",
+                                                "-fno-math-errno",
+                                                "-fno-trapping-math",
+                                                "-fopenmp-simd",
+                                                "-std=gnu17",
+                                                "-shared",
+                                                "-fPIC",
+                                                "-Wl,-z,relro,-z,now",
+                                                "-Wall",
+                                                "-Werror=implicit-function-declaration"};
 
 /* Runs words[0] = a file; what it says goes to the file `to`. Its exit status, 256 + signal, or -errno. */
 int mx_compiler_run(const char *path, char *const *words, const char *from, const char *to) {

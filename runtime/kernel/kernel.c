@@ -234,6 +234,19 @@ static int load_in_child(void *context, struct mx_isolated *report) {
 
 /* ---- parameters */
 
+/* "0.125", "1/8" */
+static bool read_number(const char *text, double *out) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text) return false;
+    if (*end == '/') {
+        const char *below = end + 1;
+        value /= strtod(below, &end);
+        if (end == below) return false;
+    }
+    return *out = value, *end == 0 && isfinite(value);
+}
+
 static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why *why) {
     const char *equals = strchr(word, '=');
     if (equals == NULL || equals == word)
@@ -246,11 +259,13 @@ static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why
             snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", s->param_name[i]);
             continue;
         }
-        char *end;
-        const double value = strtod(equals + 1, &end);
-        if (end == equals + 1 || *end != 0 || !isfinite(value))
-            return mx_fail(why, -EINVAL, "the parameter '%.100s': '%.100s' is no finite number", word,
-                           equals + 1);
+        double value;
+        if (!read_number(equals + 1, &value))
+            return mx_fail(
+                why, -EINVAL,
+                "the parameter '%.100s': '%.100s' is no finite number, and no quotient of two such "
+                "as 1/8",
+                word, equals + 1);
         if (taken[i])
             return mx_fail(why, -EINVAL, "the parameter %s is given twice, the second time as '%.100s'",
                            s->param_name[i], word);
@@ -284,6 +299,8 @@ static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, m
     int err = mx_text_read(o->path, "the kernel", why, &text);
     if (err < 0) return err;
     l->system.identity = XXH3_64bits(text.data, text.bytes);
+    if (!built && (err = mx_kernel_include(o->path, why, &text, &l->system.identity)) < 0)
+        return free(text.data), err;
     if (built) {
         if (realpath(o->path, l->object.path) == NULL)
             err = mx_fail(why, -errno, "the kernel %.300s cannot be read: %s", o->path, strerror(errno));

@@ -244,6 +244,50 @@ def test_functions_of_the_machine_are_named(kernel, memext, tmp_path):
     assert "sin" in json.loads(done.stdout)["kernel_calls"] and "depend on the machine" in done.stderr
 
 
+WITH_HEADERS = HEAD + """#define MX_PARAMS(P) P(dt, 1)
+#include <memext/cell.h>
+/* #include "none.h"
+   #include "parts/rate.h" */
+  #  include "parts/rate.h"
+MX_CELL
+    SET(u, PARAM(dt) * rate() * AT(u, 0, 0, 0));
+MX_END
+"""
+
+
+def test_headers_of_the_user(kernel, memext, tmp_path, place):
+    """They stand beside what includes them, are compiled for every engine, and are part of what a kernel is: a store of a run with other ones is not gone on
+    with, and a kernel in another directory is the same."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "rate.h").write_text('#ifndef RATE\n#define RATE\n#include "deep.h"\nstatic inline double rate(void) { return DEEP; }\n#endif\n')
+    deep = tmp_path / "parts" / "deep.h"
+    deep.write_text("#define DEEP 0.25\n")
+    path = tmp_path / kernel.write(WITH_HEADERS)
+    plain = tmp_path / "plain.c"
+    plain.write_text(HEAD + "#define MX_PARAMS(P) P(dt, 1)\n" + CELL % "SET(u, PARAM(dt) * 0.25 * AT(u, 0, 0, 0));")
+    words = ["-n", 9, 8, 7, "-t", 2, "--init", "random"]
+
+    def run(kernel, *more, **options):
+        return memext.run("--kernel", kernel, *words, *more, **options)["checksum"]
+
+    wanted = run(plain, "--backend", "dram")
+    assert run(path, "--backend", "dram") == run(path.name, "--backend", "dram", "--accel", "host", cwd=tmp_path) == run(path, "-d", place, "--keep") == wanted
+    assert run(path, "--backend", "dram", "--param", "dt=4/8") == run(plain, "--backend", "dram", "--param", "dt=0.5")
+    shutil.copytree(tmp_path / "parts", tmp_path / "elsewhere" / "parts")
+    shutil.copy(path, tmp_path / "elsewhere")
+    go_on = ["run", "--resume", "-d", place, "-t", 4, "--keep"]
+    deep.write_text("#define DEEP 0.5\n")
+    assert run(path, "--backend", "dram") == run(plain, "--backend", "dram", "--param", "dt=2")
+    memext.refused(*go_on, naming="its text has changed")
+    assert memext(*go_on, "--kernel", tmp_path / "elsewhere" / path.name).returncode == 0
+    for value in "1/0", "1/", "/2", "1/2/3", "nan":
+        memext.refused("run", "--kernel", path, *words, "--backend", "dram", "--param", f"dt={value}", naming=["dt", value])
+    deep.write_text("#define DEEP deeper\n")
+    kernel.refused("check", path, naming=["rate.h:4", "deeper"])
+    deep.write_text('#include "deep.h"\n')
+    kernel.refused("check", path, naming=["deep.h", "include itself"])
+
+
 def test_an_unknown_function_is_named_with_its_line(kernel):
     kernel.refused("check", kernel.write(HEAD + CELL % "SETT(u, AT(u, 0, 0, 0));"), naming=[":6:", "SETT"])
 

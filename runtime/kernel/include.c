@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* include.c - headers of the user: what stands beside a kernel, or beside a header of it, is put into its
+ * text, so that one text is compiled for every processor and accelerator, and hashed. */
+#include "kernel/private.h"
+
+#include <errno.h>
+#include <memext/backend.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+enum { MOST_DEPTH = 16, MOST_BYTES = 16 << 20 };
+
+struct joined {
+    struct mx_text out;
+    size_t room;
+    XXH3_state_t *state; /* of the identity: names and places of files are none of it */
+    mx_why *why;
+};
+
+static int append(struct joined *j, const char *data, size_t bytes) {
+    if (j->out.bytes + bytes + 1 > j->room) {
+        const size_t room = 2 * (j->out.bytes + bytes) + 4096;
+        char *more = room > MOST_BYTES ? NULL : realloc(j->out.data, room);
+        if (more == NULL)
+            return mx_fail(j->why, room > MOST_BYTES ? -EINVAL : -ENOMEM,
+                           "a kernel and its headers have more than %d MiB, or there is no memory for them",
+                           MOST_BYTES >> 21);
+        j->out.data = more, j->room = room;
+    }
+    memcpy(j->out.data + j->out.bytes, data, bytes);
+    j->out.bytes += bytes;
+    j->out.data[j->out.bytes] = 0;
+    return 0;
+}
+
+/* What compilers say of the lines that follow has this file and line. */
+static int append_place(struct joined *j, int64_t line, const char *path) {
+    char text[2 * PATH_MAX + 40];
+    int n = snprintf(text, sizeof text, "#line %lld \"", (long long)line);
+    for (const char *p = path; *p != 0 && n < (int)sizeof text - 4; p++) {
+        if (*p == '"' || *p == '\\') text[n++] = '\\';
+        text[n++] = *p == '\n' ? ' ' : *p;
+    }
+    text[n++] = '"', text[n++] = '\n';
+    return append(j, text, (size_t)n);
+}
+
+/* The name in a line `#include "NAME"`; false: it is another line. */
+static bool included_name(const char *line, size_t bytes, char name[PATH_MAX]) {
+    static const char word[] = "include";
+    size_t i = strspn(line, " \t");
+    if (line[i] != '#') return false;
+    i += 1 + strspn(line + i + 1, " \t");
+    if (strncmp(line + i, word, sizeof word - 1) != 0) return false;
+    i += sizeof word - 1 + strspn(line + i + sizeof word - 1, " \t");
+    const char *end = line[i] == '"' ? memchr(line + i + 1, '"', bytes > i ? bytes - i - 1 : 0) : NULL;
+    if (end == NULL || (size_t)(end - (line + i + 1)) >= PATH_MAX) return false;
+    return snprintf(name, PATH_MAX, "%.*s", (int)(end - (line + i + 1)), line + i + 1) > 0;
+}
+
+/* Is the end of this line within a comment of several? Strings of a kernel have no such marks. */
+static bool ends_in_comment(const char *line, size_t bytes, bool inside) {
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        if (!inside && line[i] == '/' && line[i + 1] == '/') return false;
+        if (!inside && line[i] == '/' && line[i + 1] == '*')
+            inside = true, i++;
+        else if (inside && line[i] == '*' && line[i + 1] == '/')
+            inside = false, i++;
+    }
+    return inside;
+}
+
+static int join(struct joined *j, const char *path, const struct mx_text *text, int depth);
+
+/* A header beside the file that includes it; 1: there is none, which is the compiler's business. */
+static int join_header(struct joined *j, const char *from, const char *name, int depth) {
+    char path[PATH_MAX];
+    struct mx_text text;
+    const char *slash = strrchr(from, '/');
+    const int length = name[0] == '/' || slash == NULL ? 0 : (int)(slash + 1 - from);
+    if (strcmp(name, "memext/cell.h") == 0 ||
+        snprintf(path, sizeof path, "%.*s%s", length, from, name) >= PATH_MAX)
+        return 1;
+    if (access(path, F_OK) != 0) return 1;
+    if (depth == MOST_DEPTH)
+        return mx_fail(j->why, -EINVAL, "%.300s includes headers %d deep: does one include itself?", from,
+                       MOST_DEPTH);
+    int err = mx_text_read(path, "the kernel's header", j->why, &text);
+    if (err < 0) return err;
+    err = append_place(j, 1, path);
+    if (err == 0) err = join(j, path, &text, depth + 1);
+    free(text.data);
+    return err;
+}
+
+static int join(struct joined *j, const char *path, const struct mx_text *text, int depth) {
+    char name[PATH_MAX];
+    bool comment = false;
+    int64_t number = 0;
+    int err = 0;
+    XXH3_64bits_update(j->state, text->data, text->bytes);
+    for (const char *line = text->data, *next; *line != 0 && err == 0; line = next) {
+        const char *end = strchr(line, '\n');
+        const size_t bytes = end != NULL ? (size_t)(end - line) : strlen(line);
+        next = line + bytes + (end != NULL);
+        number++;
+        int there = 1;
+        if (!comment && included_name(line, bytes, name)) there = join_header(j, path, name, depth);
+        comment = ends_in_comment(line, bytes, comment);
+        if (there < 0) return there;
+        if (there == 1) err = append(j, line, bytes);
+        if (err == 0) err = append(j, "\n", 1);
+        if (err == 0 && there == 0) err = append_place(j, number + 1, path);
+    }
+    return err;
+}
+
+int mx_kernel_include(const char *path, mx_why *why, struct mx_text *text, uint64_t *identity) {
+    struct joined j = {.state = XXH3_createState(), .why = why};
+    if (j.state == NULL) return mx_fail(why, -ENOMEM, "no memory for the identity of a kernel");
+    XXH3_64bits_reset(j.state);
+    const int err = join(&j, path, text, 0);
+    *identity = XXH3_64bits_digest(j.state);
+    XXH3_freeState(j.state);
+    const bool alone = err == 0 && strstr(j.out.data, "#line ") == NULL;
+    if (err < 0 || alone) {
+        free(j.out.data);
+        return err;
+    }
+    free(text->data);
+    *text = j.out;
+    return 0;
+}
