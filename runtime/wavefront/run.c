@@ -28,24 +28,6 @@ int mx_wf_run_create(const struct mx_options *options, const struct mx_wf_caller
     return err;
 }
 
-/* ------------------------------------------------------------------ progress */
-
-void mx_wf_begin_phase(mx_wf_run *r, const char *label, const char *unit, int64_t total) {
-    r->label = label;
-    r->unit = unit;
-    r->total = total;
-    r->bytes_done = 0;
-    mx_wf_on_progress(r, 0);
-}
-
-void mx_wf_on_progress(void *context, int64_t done) {
-    mx_wf_run *r = context;
-    if (r->caller.progress != NULL) r->caller.progress(r->caller.context, r->label, r->unit, done, r->total);
-    mx_timeline_updates(r->timeline, done);
-}
-
-void mx_wf_on_bytes(mx_wf_run *r, int64_t more) { mx_wf_on_progress(r, r->bytes_done += more); }
-
 /* ------------------------------------------------------------------ into the layout */
 
 static int initialise(mx_wf_run *r) {
@@ -65,6 +47,8 @@ static int initialise(mx_wf_run *r) {
     r->report.init_seconds = mx_seconds_since(begin);
     return err;
 }
+
+/* ------------------------------------------------------------------ progress */
 
 /* ------------------------------------------------------------------ timeline */
 

@@ -74,6 +74,8 @@ uint64_t mx_parts_accel_bytes(const mx_run *r);
  * before `begin`. Steps that have to end sweeps are r->o.problem.due. What Buffers are read for it, and the
  * DRAM for that, are counted here. -EINVAL: there are too many. */
 int mx_parts_hand_out(mx_run *r, const struct mx_taking *taking);
+/* Is the DRAM that was counted for that enough for the plan? As `fits`. */
+bool mx_parts_have_planes(mx_run *r);
 /* Of Buffers, read for all that are handed states, where this algorithm has this layout. */
 int64_t mx_parts_read_bytes(const mx_run *r, const char *algorithm, const struct mx_layout *layout);
 void mx_parts_predict(mx_run *r);
