@@ -396,14 +396,25 @@ static int refuse_store(const struct named *n, mx_why *why) {
                    n->word->option, n->path);
 }
 
+/* Of reports it is standard output, which whoever writes them knows. */
+static int check_standard(const struct mx_file_word *word, mx_why *why) {
+    const bool report = strcmp(word->option, "--json") == 0 || word->use == MX_FILE_READ;
+    if (report || word->use == MX_FILE_PLACE) return 0;
+    return mx_fail(why, -EINVAL,
+                   "%s - is no file, and it is not written to standard output: name a file (./- is one)",
+                   word->option);
+}
+
 int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why) {
     struct named *names = calloc(2 * n, sizeof *names); /* a header may name another file */
     size_t used = 0;
     int err = names == NULL ? mx_fail(why, -ENOMEM, "no memory for the names of files") : 0;
     for (size_t i = 0; i < n && err == 0; i++) {
-        if (words[i].path == NULL || words[i].path[0] == 0 ||
-            (words[i].path[0] == '-' && words[i].path[1] == 0))
+        if (words[i].path == NULL || words[i].path[0] == 0) continue;
+        if (strcmp(words[i].path, "-") == 0) {
+            err = check_standard(&words[i], why);
             continue;
+        }
         resolve(&words[i], &names[used]);
         err = refuse_odd_word(&names[used], why);
         for (size_t j = 0; j < used && err == 0 && words[i].use != MX_FILE_READ && is_file(&names[used]); j++)

@@ -246,6 +246,8 @@ def test_the_plan_comes_before_the_run(memext, place):
     (["run", *SMALL, "--plan", "stream bt=3", "--algorithm", "redundant"], ["redundant", "stream"]),
     (["run", *SMALL, "--plan", "stream bt=3 by=29", "--block", 29, 31, 4], ["3", "4"]),
     (["run", *SMALL, "--plan", "stream bt=3 threads=2", "--threads", 1], "threads"),
+    (["run", *SMALL, "-o", "-"], ["--output -", "./-"]),
+    (["run", *SMALL, "--timeline", "-"], ["--timeline -", "./-"]),
     (["export"], "which store"),
     (["export", "x"], "-o GRID.npy"),
     (["export", "x", "y", "-o", "z"], "y"),
