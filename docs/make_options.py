@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """make_options.py [--check] MEMEXT: what is made from the table of options (runtime/ask), which `memext --options` prints: the section OPTIONS of
 docs/memext.1, completion for bash and zsh, and the keywords of Python's Run. --check writes nothing and fails where a file is not as it would be made."""

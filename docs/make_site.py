@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """make_site.py [SITE]: builds the documents into a site (default: build/site), by Sphinx with MyST and furo. A warning is an error.
 

@@ -4,11 +4,13 @@
  * It works, is compiled and tested, and is in no table. To make a backend of your own:
  *
  *   1. copy this file to backends/NAME/NAME.c and name its table mx_NAME,
- *   2. add mx_NAME to backends/table.c, the only place that names backends,
- *   3. run tests/unit/test_conformance: it goes over the table.
+ *   2. add mx_NAME to backends/table.c, from which all of core takes them,
+ *   3. add it to `targets` of tests/unit/test_conformance.c,
+ *   4. run build/release/test_conformance -j1, which takes about a minute.
  *
- * What core does, and a backend therefore must not: splitting, coalescing, retry of EAGAIN and EINTR,
- * finishing of short transfers, timing, counting, checks of the place. Report what happened, as it happened.
+ * docs/extending.md says what else names backends. What core does, and a backend therefore must not:
+ * splitting, coalescing, retry of EAGAIN and EINTR, finishing of short transfers, timing, counting, checks of
+ * the place. A backend keeps no statistics. Report what happened, as it happened.
  *
  * Threads: probe, open, close are called by one thread with nothing under way. submit and reap come from one
  * thread at a time. flush, register_memory and unregister_memory may come from any thread meanwhile.

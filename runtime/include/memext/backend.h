@@ -4,7 +4,7 @@
  * A backend only moves bytes or maps them. Splitting, coalescing, retry of EAGAIN and EINTR, finishing of
  * short transfers, timing, counting, safety of the place and space checks are core's, so that every backend
  * is measured by the same code. A backend is one `const struct mx_backend` at the end of one file, named in
- * backends/table.c and nowhere else.
+ * backends/table.c; docs/extending.md says what else names backends.
  */
 #ifndef MEMEXT_BACKEND_H
 #define MEMEXT_BACKEND_H

@@ -7,11 +7,17 @@
  *
  *     make   take -> names -> check      what is asked for, or what the store says; refused before anything
  *                                        is touched
- *     dram_bytes  fits  predict          pure, asked again until the plan is stable
+ *     has_ended  may_end_early           of parts that end runs
+ *     accel_bytes  dram_bytes  fits  predict   pure, asked again until the plan is stable
+ *     hinders                            why the last sweep cannot write the output besides
  *     open   hold -> begin               memory; what it writes to, first locked, then emptied
+ *     most_ahead                         what is kept for so many levels alone, until `swept` takes it
  *     swept  may_end                     the executor has completed a sweep
  *     prepare -> note                    the commit of a state
+ *     failed                             work on a thread of its own
  *     finish  report  abandon  close
+ *
+ * docs/extending.md says when a part needs which, and how it sees the state.
  */
 #ifndef MX_RUN_PARTS_H
 #define MX_RUN_PARTS_H
