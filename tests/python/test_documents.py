@@ -81,6 +81,18 @@ def test_examples(build, request, place, path):
             assert follows(said, real), f"{path}: {code}prints lines that begin with {real}, not with {said}"
 
 
+def test_pages_share_no_file():
+    """Somebody may follow all pages in one directory: what an example of one writes, no example of another writes."""
+    pages = {str(path): blocks_of((ROOT / path).read_text()) for path in PAGES}
+    files = {page: {name for what, words, _, code in blocks for name in ([words] if what == "file" else re.findall(r"(?<![\w./%-])[\w-]+\.(?:npy|jsonl?|txt|c)\b", code) if what else [])}
+             for page, blocks in pages.items()}  # fmt: skip
+    manual = re.sub(r"\\f.|\\", "", (ROOT / "docs/memext.1").read_text()).split(".SH EXAMPLES\n")[1].split(".SH")[0]
+    files["docs/memext.1"] = set(re.findall(r"(?<![\w./-])[\w-]+\.(?:npy|jsonl?|txt|c)\b", manual))
+    assert "u.npy" in files["README.md"] and len(files["docs/memext.1"]) > 6
+    shared = {name: [page for page in files if name in files[page]] for name in set().union(*files.values())}
+    assert {name: of for name, of in shared.items() if len(of) > 1} == {}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=str)
 def test_links_resolve(path):
     """To a file of the tree, and to a heading of it where the link names one."""

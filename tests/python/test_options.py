@@ -305,5 +305,5 @@ def test_examples_of_the_manual(memext, quick_place, number):
         done = subprocess.run(command, shell=True, cwd=quick_place, env=environment, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, (command, done.stderr)
     files = {path.name: numpy.load(path).shape for path in quick_place.glob("*.npy")}
-    assert files == {3: {"u.npy": (30, 30, 30), "result.npy": (32, 32, 32)}, 5: {"step10.npy": (32, 32, 32), "step20.npy": (32, 32, 32)},
-                     6: {"k.npy": (32, 32, 32), "diffused.npy": (32, 32, 32)}}.get(number, {})
+    assert files == {3: {"ones.npy": (30, 30, 30), "smooth.npy": (32, 32, 32)}, 5: {"step10.npy": (32, 32, 32), "step20.npy": (32, 32, 32)},
+                     6: {"rock.npy": (32, 32, 32), "diffused.npy": (32, 32, 32)}}.get(number, {})
