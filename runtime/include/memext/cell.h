@@ -65,9 +65,10 @@
  *
  * Cells are computed in any order, in pieces and by several threads, some twice: a cell may depend on nothing
  * but the above. + - * / and sqrt give the same bits on every machine; other functions of <math.h> (included
- * here) need not. A kernel includes nothing else but headers of the system; it may have functions and `static
- * const` tables of its own, also where the same file is compiled for an accelerator. Needs gcc or clang, C11,
- * and -ffp-contract=off for the same bits everywhere.
+ * here) need not. A kernel includes headers of the system, and headers that stand beside it (#include "NAME"),
+ * whose text is part of it. It may have functions and `static const` tables of its own, also where the same
+ * file is compiled for an accelerator. Needs gcc or clang, C11, and -ffp-contract=off for the same bits
+ * everywhere.
  */
 #ifndef MEMEXT_CELL_ABI
 #define MEMEXT_CELL_ABI
