@@ -5,6 +5,7 @@
 #include "core/size.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,6 +53,8 @@ static int refuse_run(const struct mx_found *f, mx_why *why) {
 
 /* A run that was killed before it wrote its first superblock leaves the room that it took, and no data. */
 static bool is_room_alone(const struct mx_found *f) {
+    posix_fadvise(f->place.fd, 0, 0,
+                  POSIX_FADV_DONTNEED); /* pages that were looked at count as data (ext4) */
     return f->directory && f->kind == MX_STORE_NONE && lseek(f->place.fd, 0, SEEK_DATA) < 0 && errno == ENXIO;
 }
 

@@ -132,6 +132,7 @@ int mx_grid_file_join(struct mx_grid_file *f, const struct mx_grid_file_place *p
     *n = (struct mx_npy){.fd = fd, .shape = {grid->nz, grid->ny, grid->nx}, .data_offset_bytes = HEAD_BYTES};
     mx_dtype_find(grid->dtype, &n->dtype);
     f->output = (struct mx_output){.fd = fd};
+    snprintf(f->output.path, sizeof f->output.path, "%s", f->path);
     f->joined = true;
     return 0;
 }

@@ -55,7 +55,7 @@ static void tell_interrupted(const mx_run *r, struct mx_run_end *end) {
 static void tell_failed(const mx_run *r, int err, struct mx_run_end *end) {
     if (r->ranks.silent) return;
     snprintf(end->line[0], sizeof end->line[0], "%s", r->why.text[0] != 0 ? r->why.text : strerror(-err));
-    if (err < 0 && err != -EDOM && r->moving && r->committed)
+    if (err < 0 && err != -EDOM && r->moving && r->committed && !r->note.pending)
         snprintf(end->line[1], sizeof end->line[1],
                  "step %lld of %lld is committed in %.600s; go on with --resume", (long long)r->note.time,
                  (long long)r->o.problem.nt, mx_run_committed_place(r));

@@ -99,7 +99,6 @@ REFUSED = {
     "reduction_of_the_state_of_staggered": (staggered("SET(h, 0);", "SET(e, 0);", "#define MX_REDUCES(R) R(s, MX_SUM)\n")
                                             + "MX_REDUCE(s)\nRESULT(AT(e, 0, 0, 0));\nMX_END\n", ["MX_REDUCE, which reads MX_PARTNER of a staggered kernel: h"]),
     "partner_of_jacobi": (jacobi("SET(u, 0);", "#define MX_PARTNER(F) F(v, float)\n"), ["only MX_STAGGERED has a partner"]),
-    "own_include": (jacobi("SET(u, 0);", '#include "other.h"\n'), ["other.h", "headers of the system"]),
     "description_of_another_size": ("struct mx_kernel { unsigned size, version, more[60]; }; const struct mx_kernel mx_kernel = {8, 2, {0}};\n",
                                     ["8, 0, 0, 0 and 0", "build it again"]),
     "what_is_to_come": ("#define mx_kernel mx_other\n" + jacobi("SET(u, 0);") + "#undef mx_kernel\nconst struct mx_other mx_kernel = {sizeof mx_kernel, 2, "

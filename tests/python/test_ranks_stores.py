@@ -354,3 +354,38 @@ def test_full_disk(memext, build, mounted, mpi, more):
     done = run("--resume", "-t", 12, "--json", "-")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["checksum"] == alone(memext, *grid)["checksum"]
+
+
+# ------------------------------------------------------------------ runs that have only begun
+
+@pytest.fixture
+def begun(memext, place):  # noqa: F811
+    """The words of a run of two ranks that reads its first sweep from a file."""
+    memext.run("-n", 30, 29, 40, "-t", 1, "--backend", "dram", "--init", "random", "-o", place / "in.npy")
+    return ["--input", place / "in.npy", "--plan", "stream bt=2 by=29", "-d", place, *EACH, "--quiet"]
+
+
+def test_a_run_that_has_only_begun_is_in_use(memext, place, begun):  # noqa: F811
+    """Until its first commit no state is read by who goes on with other ranks, and so no lock of a state is met: they are refused all the same."""
+    slow = ["--ranks", 2, "--keep", "--backend", "fault:aio", "--fault", "delay_us=100000", "--commit-every", 0]
+    run = subprocess.Popen([str(memext.program), "run", *map(str, [*begun, "-t", 8, *slow])], stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len([s for s in place.glob("rank-*/memext.store") if memext("info", s).returncode == 0]) == 2, "the notes of both ranks", run)
+    told = info(memext, place)["sets"]
+    if told and told[0]["step"] == 0:
+        for ranks_now in 1, 3:
+            done = memext("run", "--resume", "-d", place, "-t", 4, *EACH, "--ranks", ranks_now, "--keep", "--quiet")
+            assert done.returncode == 2 and "in use" in done.stderr, done.stderr
+    run.communicate()
+    assert run.returncode == 0 and [one["step"] for one in info(memext, place)["sets"]] == [8]
+
+
+def test_what_is_left_of_a_run_that_had_only_begun(memext, place, begun):  # noqa: F811
+    """One rank has a note that says where the grid comes from, the other has nothing: nobody can go on with it, and the next run begins in its place."""
+    done = memext("run", *begun, "-t", 12, "--ranks", 2, "--backend", "fault:aio", "--fault", "fail_after=1")
+    assert done.returncode == 3 and info(memext, place)["sets"][0]["step"] == 0
+    os.truncate(place / "rank-1" / "memext.store", 0)
+    memext.refused("run", "--resume", "-d", place, *EACH, "--ranks", 2, "--quiet", naming="rank-1")
+    assert memext("run", *begun, "-t", 4, "--ranks", 2, "--dry-run").returncode == 0
+    report = memext.run(*begun, "-t", 4, "--ranks", 2)
+    assert report["checksum"] == memext.run("--input", place / "in.npy", "-t", 4, "--backend", "dram")["checksum"]
+    assert sorted(os.listdir(place)) == ["in.npy"]

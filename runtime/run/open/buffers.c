@@ -12,7 +12,7 @@ static int open_device(struct mx_run *r) {
     const struct mx_options *o = &r->o;
     struct mx_device_options d = mx_run_device_options(r, o->path);
     d.expect_bytes = mx_run_has_store(r) ? 0 : mx_run_stored_bytes(r);
-    d.force = o->force;
+    d.force = o->force || r->recut.left;
     d.resume = mx_run_has_store(r);
     d.keep = o->keep;
     d.no_lock = o->no_lock;

@@ -89,7 +89,7 @@ int mx_run_ask_place(struct mx_run *r) {
                                         .backend = o->backend,
                                         .path = o->path,
                                         .expect_bytes = mx_run_stored_bytes(r),
-                                        .force = o->force};
+                                        .force = o->force || r->recut.left};
     const bool known = !mx_machine_is_described(o) &&
                        (r->backend->anonymous || (o->path != NULL && !mx_is_rank(&r->ranks) && o->ranks < 2));
     int err = mx_run_ask_outputs(r);

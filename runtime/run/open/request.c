@@ -152,8 +152,7 @@ int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_bac
     if (strncmp(name, "fault:", 6) == 0) name += 6;
     *out = mx_backend_find(name);
     if (*out == NULL)
-        return mx_fail(why, -EINVAL, "--backend '%s' is not known: memext info lists them",
-                       name);
+        return mx_fail(why, -EINVAL, "--backend '%s' is not known: memext info lists them", name);
     return 0;
 }
 

@@ -84,6 +84,8 @@ int mx_run_ask_outputs(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i <= r->fields.n && err == 0; i++)
         if (output_path(r, i) != NULL) err = mx_output_ask(output_path(r, i), "the result", how, &r->why);
+    if (err == 0 && o->probes_out != NULL && !r->resumed)
+        err = mx_output_ask(o->probes_out, "the traces", r->o.overwrite ? MX_OUTPUT_REPLACE : 0, &r->why);
     if (err == 0 && o->timeline != NULL)
         err = mx_output_ask(o->timeline, "the timeline", MX_OUTPUT_REPLACE, &r->why);
     return err == 0 && o->trace != NULL ? mx_output_ask(o->trace, "the trace", MX_OUTPUT_REPLACE, &r->why)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handed.c - parts that are handed states: who they are, and what Buffers are read for all of them together. */
+/* handed.c - parts that are handed states: who they are, and what Buffers are read for all of them together.
+ */
 #include "run/parts/parts.h"
 
 #include "run/state.h"

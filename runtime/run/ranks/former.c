@@ -100,6 +100,8 @@ int mx_run_take_former(struct mx_run *r, bool *kept) {
                     "%.300s, the store of rank %d of %d, is not seen from here: a run goes on with another "
                     "number of ranks where all see all of its stores",
                     f->path, k, c->ranks);
+        if (err == 0 && s->facts.in_use) /* of a state that nobody reads no lock would tell */
+            err = mx_fail(&r->why, -EBUSY, "%.300s is in use by another memext; wait for it", f->path);
         if (err == 0) err = take_one(r, s, k, next);
         *kept |= err == 0 && s->facts.finished == 2;
         next += f->planes;

@@ -19,7 +19,8 @@ enum { FAILED_STATUS = 3 };
 int mx_run_open_ranks(struct mx_run *r) {
     const struct mx_link_ops *ops = mx_link_of_process();
     struct mx_run_ranks *q = &r->ranks;
-    if (r->o.link != NULL && strcmp(r->o.link, "mpi") == 0 && (ops == NULL || strcmp(ops->name, "mpi") != 0))
+    if (r->o.link != NULL && strcmp(r->o.link, "mpi") == 0 &&
+        (ops == NULL || strcmp(ops->name, "mpi") != 0) && !r->o.dry_run)
         return mx_fail(
             &r->why, -ENOTSUP,
             "--link mpi is for ranks that mpirun has started: mpirun -n P memext run ..., or --ranks "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/ranks/recut_private.h"
 
+#include "core/store.h"
 #include "files/folder.h"
 #include "note/sets.h"
 
@@ -184,6 +185,27 @@ static int find_discarded(struct mx_run *r) {
     return 0;
 }
 
+/* Is there a store in the place of a new run that has nothing but a note: what it began with was read in its
+ * first sweep, and its run is done, or other ranks have none that goes with it? Nobody can go on with it, nor
+ * get anything out of it. */
+static bool is_left_empty(struct mx_run *r, const char *base) {
+    struct mx_sight s;
+    mx_why none;
+    char path[PATH_MAX];
+    const struct mx_seen *own = NULL;
+    bool left = false;
+    if (mx_place_of(base, mx_run_ranks_of(r), r->ranks.rank, 0, path) < 0 || mx_see_all(base, &none, &s) < 0)
+        return false;
+    for (int32_t i = 0; i < s.n; i++)
+        if (strcmp(s.seen[i].path, path) == 0 && s.seen[i].pending) own = &s.seen[i];
+    if (own != NULL) {
+        const struct mx_seen *first = mx_find_rank(&s, own, 0);
+        left = own->finished == MX_RUN_DONE || (own->ranks > 1 && (first == NULL || !mx_is_whole(&s, first)));
+    }
+    mx_forget(&s);
+    return left;
+}
+
 int mx_run_find_state(struct mx_run *r) {
     struct mx_run_recut *c = &r->recut;
     struct choice found = {.ranks = 0};
@@ -192,6 +214,7 @@ int mx_run_find_state(struct mx_run *r) {
     if (r->o.path == NULL || strlen(r->o.path) >= sizeof c->base) return 0;
     if (!mx_is_directory(r->o.path) && strstr(r->o.path, "%r") == NULL) return 0;
     strcpy(c->base, r->o.path);
+    c->left = !r->o.resume && is_left_empty(r, c->base);
     if (!r->o.resume && !r->o.dry_run) return r->o.force ? find_discarded(r) : refuse_leftover(r);
     if (!r->o.resume) return 0;
     int err = mx_is_rank(&r->ranks) ? all_have_theirs(r, &own, &all) : 0;

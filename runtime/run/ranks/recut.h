@@ -29,6 +29,7 @@ enum { MX_RUNS_DISCARDED = 8 };
 
 struct mx_run_recut {
     bool asked;          /* the state is read from the stores of another cut */
+    bool left;           /* a new run takes the place of a store that nothing can be got out of */
     bool turned;         /* and all have committed it in those of this one */
     bool found;          /* a set of stores was chosen; else the place is what it was said to be */
     char base[PATH_MAX]; /* -d as it was given */
