@@ -12,6 +12,7 @@ from typing import Any, Callable
 import numpy as np
 
 from . import expressions as ex
+from . import lookup
 from .errors import KernelError
 from .symbolic import SymbolicPart
 from .translate import RESERVED, Cell
@@ -44,6 +45,12 @@ class Code:
         for reduction in reductions:
             self.fixed_radius = max(self.fixed_radius, reduction.translate(self).reach(set(kernel.fixed)))
         self.text = self._write()
+
+    def check(self, shape: tuple[int, int, int]) -> None:
+        """Refuses a grid of nz, ny, nx interior cells in which a table has no element for every cell."""
+        for cell in [*self.cells, *(r.translate(self) for r in self.reductions)]:
+            for reason in lookup.misfits(cell, shape):
+                raise KernelError(f"{self.kernel.name}: {reason}", self.kernel._parts[0].file, self.kernel._parts[0].line)
 
     # ---- C
 
@@ -133,6 +140,7 @@ class Code:
         shape = next(iter(a.values())).shape
         inner = tuple(slice(h, n - h) for n in shape)
         size = [n - 2 * h for n in shape]
+        self.check(tuple(size))  # type: ignore[arg-type]
 
         def level(cell: Cell, read: dict, write: dict, names: list[str], t: int) -> None:
             def at(field, dx, dy, dz):

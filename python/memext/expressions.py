@@ -10,10 +10,13 @@ from typing import Any, Callable
 
 import numpy as np
 
+from . import helpers
+
 C_TYPES = {"f8": "double", "f4": "float", "u1": "uint8_t", "u2": "uint16_t", "i2": "int16_t"}
 RANGES = {"u1": (0, 255), "u2": (0, 65535), "i2": (-32768, 32767)}
 FUNCTIONS = ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "atan2", "floor", "ceil", "pow", "cbrt",
              "expm1", "log1p", "log2", "log10", "exp2", "hypot")
+OF_TWO = ("atan2", "pow", "hypot")
 COORDINATES = {"x": "X", "y": "Y", "z": "Z", "t": "T", "nx": "NX", "ny": "NY", "nz": "NZ"}
 MOST_COORDINATE = 2**60
 
@@ -135,7 +138,9 @@ def binary(op: str, a: Node, b: Node) -> Node:
         return Node("/", (cast(a, to), cast(b, to)), to)
     if kind == "int":
         return _whole(op, cast(a, "int"), cast(b, "int"))
-    if op in ("//", "%", "<<", ">>"):
+    if op in ("//", "%"):
+        return helper("floor_divide" if op == "//" else "remainder", cast(a, kind), cast(b, kind))
+    if op in ("<<", ">>"):
         raise Untranslatable(f"{op} is for whole numbers alone")
     return Node(op, (cast(a, kind), cast(b, kind)), kind)
 
@@ -234,6 +239,13 @@ def call(name: str, *args: Node) -> Node:
     return Node("call", tuple(cast(a, to) for a in args), to, data=name)
 
 
+def helper(name: str, *args: Node, lo: int = 0, hi: int = 0) -> Node:
+    """A function of helpers.py; all arguments are of one type. lo, hi: range of a whole result."""
+    if helpers.HELPERS[name].truth:
+        return Node("helper", args, "bool", 0, 1, name)
+    return Node("helper", args, args[0].type, lo, hi, name)
+
+
 # ------------------------------------------------------------------ as C
 
 _LEVEL = {"|": 1, "^": 2, "&": 3, "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "<<": 6, ">>": 6, "+": 7, "-": 7, "*": 8, "/": 8}
@@ -319,7 +331,18 @@ class Writer:
         if op == "call":
             name = node.data + ("f" if node.type == "f4" else "")
             return f"{name}({', '.join(self.text(a) for a in args)})", _PRIMARY
+        if op == "helper":
+            return self._call_helper(node), _PRIMARY
+        if op == "table":
+            return node.data.text(self.helpers, [self.text(a) for a in args]), _PRIMARY
         raise AssertionError(op)
+
+    def _call_helper(self, node: Node) -> str:
+        widest = next((n for n in (*node.args, node) if n.wide), node.args[0])
+        kind, result = c_type(widest), "int" if node.type == "bool" else c_type(node if node.type != "int" else widest)
+        name = f"mx_{node.data}_{self._short(widest)}"
+        self.helpers[name] = helpers.definition(node.data, name, kind, result, len(node.args))
+        return f"{name}({', '.join(self.text(a) for a in node.args)})"
 
     @staticmethod
     def _short(node: Node) -> str:
@@ -377,7 +400,7 @@ def evaluate(node: Node, leaf: Callable[[Node], Any], memo: dict[int, Any]) -> A
         if op in COMPARISONS:
             meet = _NUMPY_TYPES[common(*node.args)]
         args = [evaluate(a, leaf, memo) for a in node.args]
-        if op not in ("where", "cast", "!"):
+        if op not in ("where", "cast", "!", "helper", "table"):
             args = [a.astype(meet, copy=False) if isinstance(a, np.ndarray) else meet(a) for a in args]
         with np.errstate(all="ignore"):
             value = _apply(node, op, args, kind)
@@ -401,6 +424,10 @@ def _apply(node: Node, op: str, args: list, kind: type) -> Any:
         return np.where(better, args[1], args[0])
     if op == "abs":
         return np.abs(args[0])
+    if op == "helper":
+        return helpers.evaluate(node.data, args)
+    if op == "table":
+        return node.data.take(args)
     if op == "call":
         return _NUMPY_FUNCTIONS.get(node.data, None)(*args) if node.data in _NUMPY_FUNCTIONS else getattr(np, node.data)(*args)
     return _FOLD[op](*args)

@@ -75,17 +75,24 @@ class Kernel:
         return name in self.state or name in self.partner or name in self.fixed
 
     def try_types(self) -> None:
-        """What cannot be translated is refused here, not when a run begins: with read-only fields of float64, or else of uint8."""
+        """What cannot be translated is refused here, not when a run begins: with read-only fields of float64, or of uint8 where that alone can be
+        translated, or makes remainders and quotients those of whole numbers."""
         try:
-            self.code()
-        except KernelError:
-            self._undeclared = "u1"
-            try:
+            if not any(cell.divides_reals() for cell in self.code().cells) or None not in self._fixed.values():
+                return
+            failed = None
+        except KernelError as error:
+            failed = error
+        self._undeclared = "u1"
+        try:
+            if failed is not None or not any(cell.divides_reals() for cell in self.code().cells):
                 self.code()
                 return
-            except KernelError:
-                pass
-            raise
+        except KernelError:
+            pass
+        self._undeclared = "f8"
+        if failed is not None:
+            raise failed
 
     def code(self, dtype: Any = "f8", **fields: Any) -> Code:
         return self.code_with((), dtype, **fields)

@@ -52,13 +52,16 @@ class Source:
             self.tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
         except SyntaxError:  # a lambda in the middle of a statement
             self.tree = None
+        if code.co_name == "<lambda>":
+            self.tree = _lambda(self.tree, code)
         if not isinstance(self.tree, ast.FunctionDef):
-            raise KernelError(f"{self.name} is no function that def makes", self.file, self.first, lines[0].strip())
+            raise KernelError(f"{self.name} is no function that def makes" if code.co_name != "<lambda>" else
+                              "a lambda that is not alone in its statement: give it a line of its own, or make it a function by def", self.file, self.first, lines[0].strip())
         arguments = self.tree.args
         named = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
         if self.tree.name != code.co_name or tuple(named) != code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
             raise KernelError(f"the source of {self.name} has changed since it was loaded: start the program again", self.file, self.first)
-        self.locals = _locals(self.tree)
+        self.locals = locals_of(self.tree)
 
     def error(self, node: ast.AST, reason: str) -> KernelError:
         offset = getattr(node, "lineno", 1) - 1
@@ -87,16 +90,36 @@ class Source:
         return texts | {n.attr for n in ast.walk(self.tree) if isinstance(n, ast.Attribute)}
 
 
-def _locals(tree: ast.FunctionDef) -> set[str]:
-    """Names that the function assigns to, which are its own everywhere in it; those of comprehensions are theirs alone."""
+def _lambda(tree: ast.AST | None, code: types.CodeType) -> ast.FunctionDef | None:
+    """The only lambda of the statement with these arguments, as a function that returns its value."""
+    def names(args: ast.arguments) -> tuple:
+        return tuple(a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs])
+
+    wanted = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    found = [n for n in ast.walk(tree or ast.Pass()) if isinstance(n, ast.Lambda) and names(n.args) == wanted]
+    if len(found) != 1:
+        return None
+    made = ast.parse("def f(): return 0").body[0]
+    made.name, made.args, made.body[0].value = "<lambda>", found[0].args, found[0].body  # type: ignore[attr-defined]
+    for node in (made, made.body[0]):  # type: ignore[attr-defined]
+        ast.copy_location(node, found[0])
+    return made  # type: ignore[return-value]
+
+
+def locals_of(tree: ast.FunctionDef | ast.Lambda) -> set[str]:
+    """Names that the function assigns to, which are its own everywhere in it; those of comprehensions and of functions within are theirs alone."""
     args = tree.args
     found = {a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg] if a is not None}
-    stack: list[ast.AST] = list(tree.body)
+    stack: list[ast.AST] = list(tree.body) if isinstance(tree.body, list) else [tree.body]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             found.add(node.id)
-        if not isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)):
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        if not isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.FunctionDef)):
             stack.extend(ast.iter_child_nodes(node))
     return found
 

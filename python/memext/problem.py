@@ -87,6 +87,8 @@ class Problem:
                 value.frame = self.radius
         self.fields = fields
         self.shape = self._interior(fields)
+        if self.code is not None:
+            self.code.check(self.shape)
 
     def _interior(self, fields: dict[str, Any]) -> tuple[int, int, int]:
         """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""

@@ -12,6 +12,7 @@ import numpy as np
 from .arrays import RawArray
 from .errors import KernelError
 from .kernel import Reduced, Reduction
+from .lookup import misfits
 from .sources import Source
 from .values import Values
 
@@ -53,6 +54,8 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
     """One value for each plane, or one for all."""
     code, h, shape = run.code, run.radius, run.shape
     cell = reduction.translate(code)
+    for reason in misfits(cell, shape):
+        raise KernelError(f"{reduction.name}: {reason}")
     params = {**run.kernel.params, **run.params, **reduction.params}
     reach = max([0] + [abs(n.data[3]) for n in cell.nodes() if n.op == "at"])
     used = cell.names("at")

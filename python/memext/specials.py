@@ -2,7 +2,11 @@
 """What means something of its own in a cell: fields, and functions of numpy, math and Python that become expressions."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Callable
+
+from . import expressions as ex
+from .expressions import Node, Untranslatable
 
 
 class FieldRef:
@@ -13,10 +17,20 @@ class FieldRef:
 
 
 class Special:
-    """A function that means something else in a cell."""
+    """A function that means something else in a cell. keywords: those that it takes; named: it is given what makes local variables too."""
 
-    def __init__(self, name: str, call: Callable):
-        self.name, self.call = name, call
+    def __init__(self, name: str, call: Callable, keywords: Iterable[str] = (), named: bool = False):
+        self.name, self.call, self.keywords, self.named = name, call, tuple(keywords), named
+
+    def use(self, local: Callable[[str, Node], Node], args: list, keywords: dict[str, Any]) -> Any:
+        unknown = next((k for k in keywords if k not in self.keywords), None)
+        if unknown is not None:
+            raise Untranslatable(f"{self.name} takes no keywords here" if not self.keywords else
+                                 f"{self.name} takes no {unknown}= here: {', '.join(self.keywords)} alone")
+        try:
+            return self.call(local, *args, **keywords) if self.named else self.call(*args, **keywords)
+        except TypeError:
+            raise Untranslatable(f"{self.name} with {len(args)} arguments") from None
 
 
 SPECIALS: dict[int, Special] = {}  # by the function's id; translate.py, which knows what they mean, fills it
@@ -24,3 +38,22 @@ SPECIALS: dict[int, Special] = {}  # by the function's id; translate.py, which k
 
 def special(function: Any) -> Special | None:
     return SPECIALS.get(id(function))
+
+
+def node_of(value: Any) -> Node:
+    if isinstance(value, Node):
+        return value
+    if isinstance(value, FieldRef):
+        if not value.readable:
+            raise Untranslatable(f"{value.name} is computed from the other array: {value.name}.old is the value that is replaced")
+        return ex.load("at", value.name, value.dtype)
+    return ex.number(value)
+
+
+def symbolic(value: Any) -> bool:
+    """Does it depend on the cell?"""
+    if isinstance(value, (tuple, list)):
+        return any(map(symbolic, value))
+    if isinstance(value, dict):
+        return any(map(symbolic, value.values()))
+    return isinstance(value, (Node, FieldRef))

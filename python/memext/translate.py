@@ -18,10 +18,12 @@ from typing import Any, Callable
 import numpy as np
 
 from . import expressions as ex
+from . import functions, lookup, several
 from .errors import KernelError
 from .expressions import Node, Untranslatable
 from .known import Function, Method, Outside, call_pure, called, changes, check_plain, is_pure, items_of
-from .specials import SPECIALS, FieldRef, Special, special
+from .nested import Nested, imported
+from .specials import SPECIALS, FieldRef, Special, node_of, special, symbolic
 
 MOST_STEPS = 100_000  # statements that a cell may take, loops unrolled
 
@@ -50,6 +52,18 @@ class Cell:
 
     def reads_old(self) -> bool:
         return any(n.op == "old" for n in self.nodes())
+
+    def divides_reals(self) -> bool:
+        """Are there // or % of numbers that are not whole?"""
+        stack, seen = [*self.values, *(node for _, node in self.locals)], set()
+        while stack:
+            node = stack.pop()
+            if node.op == "helper" and node.data in ("remainder", "floor_divide"):
+                return True
+            if id(node) not in seen:
+                seen.add(id(node))
+                stack.extend(node.args)
+        return False
 
     def names(self, op: str) -> set[str]:
         return {n.data if isinstance(n.data, str) else n.data[0] for n in self.nodes() if n.op == op}
@@ -84,6 +98,14 @@ def _fold(op: str) -> Callable:
     return several
 
 
+def _of_one(name: str) -> Callable:
+    return lambda a: ex.call(name, node_of(a))
+
+
+def _of_two(name: str) -> Callable:
+    return lambda a, b: ex.call(name, node_of(a), node_of(b))
+
+
 def _specials() -> dict[Any, Special]:
     table: dict[Any, Special] = {}
 
@@ -91,6 +113,9 @@ def _specials() -> dict[Any, Special]:
         for function in functions:
             table[id(function)] = Special(name, call)
 
+    for name, given, more in (*functions.TABLE, *several.TABLE):
+        for function in given:
+            table[id(function)] = Special(name, *more)
     add("where", lambda c, a, b: ex.where(node_of(c), node_of(a), node_of(b)), np.where, where)
     add("min", _fold("min"), builtins.min, np.minimum, minimum)
     add("max", _fold("max"), builtins.max, np.maximum, maximum)
@@ -106,7 +131,7 @@ def _specials() -> dict[Any, Special]:
     for name in ex.FUNCTIONS:
         aliases = [getattr(math, name, None), getattr(np, name, None),
                    {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "pow": np.power}.get(name)]
-        add(name, lambda *a, name=name: ex.call(name, *map(node_of, a)), *[a for a in aliases if a is not None])
+        add(name, _of_two(name) if name in ex.OF_TWO else _of_one(name), *[a for a in aliases if a is not None])
     return table
 
 
@@ -133,24 +158,6 @@ def sqrt(a):
 SPECIALS.update(_specials())
 
 
-def node_of(value: Any) -> Node:
-    if isinstance(value, Node):
-        return value
-    if isinstance(value, FieldRef):
-        if not value.readable:
-            raise Untranslatable(f"{value.name} is computed from the other array: {value.name}.old is the value that is replaced")
-        return ex.load("at", value.name, value.dtype)
-    return ex.number(value)
-
-
-def _symbolic(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return any(map(_symbolic, value))
-    if isinstance(value, dict):
-        return any(map(_symbolic, value.values()))
-    return isinstance(value, (Node, FieldRef))
-
-
 def _truth(value: Any) -> bool:
     """Of a value that is known."""
     if isinstance(value, Outside):
@@ -164,7 +171,7 @@ def _truth(value: Any) -> bool:
 
 
 def _hashable(value: Any) -> Any:
-    if _symbolic(value):
+    if symbolic(value):
         raise Untranslatable("a key that depends on the cell")
     try:
         hash(value)
@@ -200,7 +207,7 @@ class Translator:
 
     # ---- functions
 
-    def function(self, function: Function, arguments: dict[str, Any], shape: Callable[[Any], tuple] | None = None) -> Any:
+    def function(self, function: Function | Nested, arguments: dict[str, Any], shape: Callable[[Any], tuple] | None = None) -> Any:
         """What it returns. shape: of a kernel, makes a tuple of what one way through it returns, None where that is nothing: the cell keeps its values."""
         source = function.source
         function.taker.settle()
@@ -209,6 +216,8 @@ class Translator:
         if self.depth > 50:
             raise source.error(source.tree, f"{source.name} calls itself without an end")
         try:
+            if isinstance(source.tree, ast.Lambda):
+                return scope.value(source.tree.body)
             scope.run(source.tree.body)
             value, at = None, source.tree
         except _Return as done:
@@ -251,8 +260,10 @@ RESERVED |= set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs", "linux", "unix", "i386"}
 
 
 class _Scope:
-    def __init__(self, translator: Translator, function: Function, names: dict[str, Any]):
-        self.translator, self.function, self.source, self.names = translator, function, function.source, names
+    def __init__(self, translator: Translator, function: Function | Nested, names: dict[str, Any]):
+        self.translator, self.source, self.names = translator, function.source, names
+        self.around: _Scope | None = function.scope if isinstance(function, Nested) else None
+        self.function: Function = self.around.function if self.around is not None else function  # type: ignore[assignment]
         self.ended: list[tuple[Node, Any, ast.AST]] = []  # ways that have returned: the first condition that holds counts
 
     # ---- statements
@@ -271,6 +282,28 @@ class _Scope:
             except Untranslatable as error:
                 raise self.source.error(statement, str(error)) from None
 
+    def _functiondef(self, statement: ast.FunctionDef) -> None:
+        if statement.decorator_list:
+            raise Untranslatable(f"a decorator of {statement.name}, which the cell defines: decorate it before the kernel, or call what decorates it")
+        self.names[statement.name] = Nested(self, statement)
+
+    def on_lambda(self, node: ast.Lambda) -> Nested:
+        return Nested(self, node)
+
+    def _import(self, statement: ast.Import) -> None:
+        for alias in statement.names:
+            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            imported(self.function.taker, alias.name)
+            self.names[alias.asname or name] = imported(self.function.taker, name)
+
+    def _importfrom(self, statement: ast.ImportFrom) -> None:
+        module = imported(self.function.taker, "." * statement.level + (statement.module or ""))
+        for alias in statement.names:
+            try:
+                self.names[alias.asname or alias.name] = module.attribute(alias.name)
+            except AttributeError as error:
+                raise Untranslatable(f"'import': {error}") from None
+
     def _pass(self, statement: ast.Pass) -> None:
         pass
 
@@ -281,7 +314,11 @@ class _Scope:
             changed = changes(function)
             if changed is not None:
                 self.translator.may_change(changed)
-                function(*self.elements(call.args), **{k.arg: self.value(k.value) for k in call.keywords})
+                keywords = {k.arg: self.value(k.value) for k in call.keywords}
+                if isinstance(changed, list) and function.__name__ == "sort" and symbolic(changed):
+                    changed[:] = self.call(builtins.sorted, [changed], keywords)
+                else:
+                    function(*self.elements(call.args), **keywords)
                 return
             self.on_call(call)  # what cannot be called says so
         if not isinstance(statement.value, ast.Constant):
@@ -289,7 +326,7 @@ class _Scope:
 
     def _assert(self, statement: ast.Assert) -> None:
         condition = self.value(statement.test)
-        if _symbolic(condition):
+        if symbolic(condition):
             raise Untranslatable("an assertion about the cell")
         if not _truth(condition):
             raise Untranslatable("an assertion that does not hold")
@@ -305,7 +342,7 @@ class _Scope:
             raise Untranslatable("while with else")
         while True:
             condition = self.value(statement.test)
-            if _symbolic(condition):
+            if symbolic(condition):
                 raise Untranslatable("a 'while' whose end depends on the cell")
             if not _truth(condition) or not self.once(statement.body):
                 return
@@ -372,7 +409,7 @@ class _Scope:
 
     def _if(self, statement: ast.If) -> None:
         condition = self.condition(statement.test)
-        if not _symbolic(condition):
+        if not symbolic(condition):
             return self.run(statement.body if _truth(condition) else statement.orelse)
         condition, before = ex.truth(node_of(condition)), self.names
         if condition.op not in ("local", "number"):
@@ -407,6 +444,8 @@ class _Scope:
                 self.names[name] = a
             elif a is None or b is None:
                 self.names.pop(name, None)  # known on one way alone: an error where it is used
+            elif isinstance(a, Outside) or isinstance(b, Outside):
+                raise Untranslatable(f"{name} is {a!r} on one way and {b!r} on another: call each on its way")
             else:
                 self.names[name] = self.translator.local(name, ex.where(condition, node_of(a), node_of(b)))
 
@@ -429,10 +468,10 @@ class _Scope:
 
     def change(self, kind: type, into: Any, value: Any) -> None:
         """+= of a list, |= of a set, any of an array: the thing itself changes, for all names that it has."""
-        if isinstance(into, np.ndarray) and _symbolic(value) or kind not in _IN_PLACE:
+        if isinstance(into, np.ndarray) and symbolic(value) or kind not in _IN_PLACE:
             raise Untranslatable("an array that depends on the cell; a list can hold values of the cell")
         self.translator.may_change(into)
-        check_plain(value if not _symbolic(value) else None, "an operation")
+        check_plain(value if not symbolic(value) else None, "an operation")
         try:
             _IN_PLACE[kind](into, value)
         except Exception as error:
@@ -443,7 +482,7 @@ class _Scope:
         into, index = self.value(target.value), self.value(target.slice)
         if isinstance(into, (Node, FieldRef)):
             raise Untranslatable("only names can be assigned to; a cell returns its new value")
-        if _symbolic(index) or isinstance(into, np.ndarray) and _symbolic(value):
+        if symbolic(index) or isinstance(into, np.ndarray) and symbolic(value):
             raise Untranslatable("an array or an index that depends on the cell; a list can hold values of the cell")
         self.translator.may_change(into)
         try:
@@ -480,7 +519,12 @@ class _Scope:
     def name(self, node: ast.Name) -> Any:
         if node.id in self.names:
             return self.names[node.id]
-        if node.id not in self.source.locals:  # else it is never the one outside
+        scope: _Scope | None = self
+        while scope is not None and node.id not in scope.source.locals and node.id not in scope.names:
+            scope = scope.around
+        if scope is not None and node.id in scope.names:
+            return scope.names[node.id]
+        if scope is None:  # else it is never the one outside
             try:
                 return self.function.name(node.id)
             except KeyError:
@@ -500,7 +544,7 @@ class _Scope:
 
     def on_slice(self, node: ast.Slice) -> slice:
         parts = [None if p is None else self.value(p) for p in (node.lower, node.upper, node.step)]
-        if any(map(_symbolic, parts)):
+        if any(map(symbolic, parts)):
             raise Untranslatable("a slice that depends on the cell")
         return slice(*parts)
 
@@ -509,7 +553,7 @@ class _Scope:
 
     def on_formattedvalue(self, node: ast.FormattedValue) -> str:
         value = self.value(node.value)
-        if _symbolic(value):
+        if symbolic(value):
             raise Untranslatable("a value of the cell as text")
         check_plain(value, "a text")
         value = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[node.conversion](value)
@@ -543,7 +587,7 @@ class _Scope:
             for item in self.items(generators[0].iter):
                 self.bind(generators[0].target, item)
                 tests = [self.value(test) for test in generators[0].ifs]
-                if any(_symbolic(test) for test in tests):
+                if any(symbolic(test) for test in tests):
                     raise self.source.error(node, "a condition that depends on the cell within a comprehension; use where()")
                 if all(map(_truth, tests)):
                     loop(generators[1:])
@@ -556,11 +600,13 @@ class _Scope:
     on_listcomp = on_generatorexp = on_setcomp = on_dictcomp = comprehension
 
     def binary(self, kind: type, a: Any, b: Any) -> Any:
-        if not _symbolic(a) and not _symbolic(b):
+        if not symbolic(a) and not symbolic(b):
             return _python_binary(kind, a, b)
         if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
             if kind is ast.Add and type(a) is type(b):
                 return self.translator.made(a + b)
+            if kind is ast.Mult and not symbolic(b) and isinstance(b, (int, np.integer)):
+                return self.translator.made(a * int(b))
             raise Untranslatable("arithmetic with a tuple or a list")
         if kind not in _BINARY:
             raise Untranslatable(f"the operator {kind.__name__}")
@@ -571,7 +617,7 @@ class _Scope:
 
     def on_unaryop(self, node: ast.UnaryOp) -> Any:
         a = self.value(node.operand)
-        if not _symbolic(a):
+        if not symbolic(a):
             check_plain(a, "an operation")
             return {ast.USub: lambda: -a, ast.UAdd: lambda: +a, ast.Not: lambda: not _truth(a), ast.Invert: lambda: ~a}[type(node.op)]()
         return ex.unary({ast.USub: "-", ast.UAdd: "+", ast.Not: "!", ast.Invert: "~"}[type(node.op)], node_of(a))
@@ -580,10 +626,12 @@ class _Scope:
         values = [self.value(v) for v in [node.left, *node.comparators]]
         result: Any = None
         for op, a, b in zip(node.ops, values, values[1:]):
-            if not _symbolic(a) and not _symbolic(b):
+            if not symbolic(a) and not symbolic(b):
                 one: Any = _python_compare(type(op), a, b)
             elif type(op) in _COMPARE:
                 one = ex.binary(_COMPARE[type(op)], node_of(a), node_of(b))
+            elif isinstance(op, (ast.Is, ast.IsNot)) and (a is None or b is None):
+                one = isinstance(op, ast.IsNot)
             else:
                 raise Untranslatable("'in' and 'is' are for constants alone")
             result = one if result is None else self.both(result, one)
@@ -592,9 +640,9 @@ class _Scope:
     @staticmethod
     def both(a: Any, b: Any) -> Any:
         """Of comparisons."""
-        if not _symbolic(a):
+        if not symbolic(a):
             return b if _truth(a) else a
-        if not _symbolic(b):
+        if not symbolic(b):
             return a if _truth(b) else False
         return ex.binary("&", ex.truth(node_of(a)), ex.truth(node_of(b)))
 
@@ -606,7 +654,7 @@ class _Scope:
         a, also = value(operands[0]), isinstance(node.op, ast.And)
         if len(operands) == 1:
             return a
-        if not _symbolic(a):
+        if not symbolic(a):
             return self.either(node, value, operands[1:]) if _truth(a) == also else a
         b = self.either(node, value, operands[1:])
         a, b = node_of(a), node_of(b)
@@ -622,11 +670,11 @@ class _Scope:
 
     def whether(self, node: ast.expr) -> Any:
         value = self.condition(node) if isinstance(node, ast.BoolOp) else self.value(node)
-        return ex.truth(node_of(value)) if _symbolic(value) and not isinstance(value, (list, tuple, dict)) else value
+        return ex.truth(node_of(value)) if symbolic(value) and not isinstance(value, (list, tuple, dict)) else value
 
     def on_ifexp(self, node: ast.IfExp) -> Any:
         condition = self.condition(node.test)
-        if not _symbolic(condition):
+        if not symbolic(condition):
             return self.value(node.body if _truth(condition) else node.orelse)
         return ex.where(node_of(condition), node_of(self.value(node.body)), node_of(self.value(node.orelse)))
 
@@ -643,7 +691,7 @@ class _Scope:
         try:
             if isinstance(value, Outside):
                 return value.attribute(node.attr)
-            check_plain(value if not _symbolic(value) else None, "an attribute")
+            check_plain(value if not symbolic(value) else None, "an attribute")
             return getattr(value, node.attr)
         except AttributeError as error:
             raise Untranslatable(str(error)) from None
@@ -655,8 +703,8 @@ class _Scope:
         index = self.value(node.slice)
         if isinstance(value, FieldRef):
             return self.neighbour(value, index)
-        if _symbolic(index):
-            raise Untranslatable("an index that depends on the cell")
+        if symbolic(index) and not isinstance(value, (Node, Outside)):
+            return lookup.element(self.translator.cell, self.translator.local, value, index, ast.unparse(node.value))
         if isinstance(value, Node):
             raise Untranslatable(f"'{ast.unparse(node.value)}' is a value of this cell; neighbours are those of fields")
         if isinstance(value, Outside):
@@ -668,7 +716,7 @@ class _Scope:
 
     @staticmethod
     def neighbour(ref: FieldRef, index: Any) -> Node:
-        if _symbolic(index):
+        if symbolic(index):
             raise Untranslatable(f"the neighbour of {ref.name} depends on the cell; offsets are constants")
         if not isinstance(index, tuple) or len(index) != 3 or not all(isinstance(i, (int, np.integer)) for i in index):
             raise Untranslatable(f"{ref.name}[{index}]: a neighbour has three whole numbers, {ref.name}[dx, dy, dz]")
@@ -701,41 +749,40 @@ class _Scope:
             raise Untranslatable(f"'{ast.unparse(node)}' failed: {type(error).__name__}: {error}") from None
 
     def call(self, function: Any, args: list, keywords: dict) -> Any:
-        symbolic = any(map(_symbolic, [*args, *keywords.values()]))
-        if isinstance(function, Function):
+        of_cell = any(map(symbolic, [*args, *keywords.values()]))
+        if isinstance(function, (Function, Nested)):
             return self.translator.function(function, function.bind(args, keywords))
         if isinstance(function, Method):
             return self.call(function.function, [*function.args, *args], {**function.keywords, **keywords})
         known = special(function)
-        if symbolic and known is not None:
-            if keywords:
-                raise Untranslatable(f"{known.name} takes no keywords here")
-            try:
-                return known.call(*args)
-            except TypeError:
-                raise Untranslatable(f"{known.name} with {len(args)} arguments") from None
+        if of_cell and known is not None:
+            made = known.use(self.translator.local, args, keywords)
+            return self.translator.made(made) if isinstance(made, list) else made
         by_hand = _BY_HAND.get(id(function))
         if by_hand is not None:
             return by_hand(self, *args, **keywords)
-        if symbolic and function is builtins.sum:
+        if of_cell and function is builtins.sum:
             total = None
             for item in [*args[1:2], *args[0]]:
                 total = node_of(item) if total is None else ex.binary("+", total, node_of(item))
             return 0 if total is None else total
-        if symbolic and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
+        if of_cell and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
             if any(isinstance(a, (Node, FieldRef)) for a in args):
                 raise Untranslatable(f"{function.__name__} of a value of the cell")
             made = function(*args) if function in (builtins.len, builtins.tuple, builtins.list) else list(function(*args))
             return self.translator.made(made) if isinstance(made, list) else made
         if changes(function) is not None:
             return function(*args, **keywords)
-        if symbolic:
+        if of_cell:
             known_ones = "where, min, max, abs, sqrt, " + ", ".join(ex.FUNCTIONS[:8]) + " ..."
-            raise Untranslatable(f"{called(function)} is no function that a kernel can call; there are {known_ones}, and Python functions of your own")
+            raise Untranslatable(f"{called(function)} is no function that a kernel can call; there are {known_ones} (docs/kernels.md has them all), and "
+                                 "Python functions of your own")
         if known is None and not is_pure(function):
             raise Untranslatable(f"{called(function)} is not known to be pure: it would be called while the kernel is made, not for every cell. Call it before, "
                                  "and use its value by a name")
         made = call_pure(function, args, keywords)
+        if isinstance(made, (type({}.values()), type({}.items()))) and symbolic(list(made)):
+            made = list(made)
         if isinstance(made, np.ndarray) and made.ndim == 0:
             return made[()]  # as numpy gives numbers of most functions, but not of where
         if isinstance(made, (list, dict, set)) and id(made) not in self.function.taker.copies and id(made) not in self.translator.own:
@@ -749,7 +796,7 @@ class _Scope:
 
     def _filter(self, function: Any, values: Any) -> list:
         kept = [(v, v if function is None else self.call(function, [v], {})) for v in items_of(values)]
-        if any(_symbolic(test) for _, test in kept):
+        if any(symbolic(test) for _, test in kept):
             raise Untranslatable("a filter that depends on the cell; use where()")
         return self.translator.made([v for v, test in kept if _truth(test)])
 
@@ -776,7 +823,7 @@ class _Scope:
 
     def _isinstance(self, value: Any, kinds: Any) -> bool:
         kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-        if _symbolic(value) and not isinstance(value, (list, tuple, dict)):
+        if symbolic(value) and not isinstance(value, (list, tuple, dict)):
             raise Untranslatable("the type of a value of the cell")
         return isinstance(value.thing if isinstance(value, Outside) else value, tuple(k.thing if isinstance(k, Outside) else k for k in kinds))
 
@@ -784,7 +831,8 @@ class _Scope:
 _BY_HAND: dict[int, Callable] = {id(builtins.map): _Scope._map, id(builtins.filter): _Scope._filter, id(functools.reduce): _Scope._reduce, id(functools.partial): _Scope._partial,
                                  id(builtins.getattr): _Scope._getattr, id(builtins.isinstance): _Scope._isinstance}
 _BY_HAND.update({id(function): functools.partial(lambda scope, a, b, kind: scope.binary(kind, a, b), kind=kind) for kind, function in (
-    (ast.Add, operator.add), (ast.Sub, operator.sub), (ast.Mult, operator.mul), (ast.Div, operator.truediv), (ast.Pow, operator.pow))})
+    (ast.Add, operator.add), (ast.Sub, operator.sub), (ast.Mult, operator.mul), (ast.Div, operator.truediv), (ast.Pow, operator.pow), (ast.FloorDiv, operator.floordiv),
+    (ast.Mod, operator.mod))})
 
 
 def _python_binary(kind: type, a: Any, b: Any) -> Any:

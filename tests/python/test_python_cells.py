@@ -175,7 +175,7 @@ def test_statements(mx, quick_place, tmp_path):
     ("return u, u", 2, "returns 2 values; it computes 1 of u"),
     ("u[0, 0, 0] = 3\n    return u", 4, "only names"),
     ("return u[9, 0, 0]", 4, "9 cells away; 8 at most"),
-    ("return u % 2", 4, "whole numbers"),
+    ("return u << 2", 4, "whole numbers"),
     ("return u + nope", 4, "nope is not known"),
     ("return u & 3", 4, "parentheses"),
     ("import os\n    return u", 4, "'import'"),
@@ -235,7 +235,7 @@ def test_kernels_of_sympy_expressions(mx, systems, quick_place):
         assert wave.form == "leapfrog" and run["p"][...].tobytes() == wave.reference(2, p=first, p_old=before)["p"].tobytes()
     for update, naming in (({"u": u[9, 0, 0]}, "9 cells away"), ({"u": u[x, 0, 0]}, "three whole numbers"), ({"u": sympy.Symbol("q")}, "q is neither computed"),
                            ({"u": sympy.gamma(u[0, 0, 0])}, "gamma"), ({"u": sympy.Piecewise((1, u[0, 0, 0] > 1))}, "(value, True)"),
-                           ({"T": u[0, 0, 0]}, "u is neither computed|cannot be called T"), ({"u": sympy.Mod(u[0, 0, 0], 2)}, "whole numbers")):
+                           ({"T": u[0, 0, 0]}, "u is neither computed|cannot be called T")):
         with pytest.raises(mx.KernelError, match=naming.replace("(", r"\(").replace(")", r"\)")):
             mx.kernel(update)
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions within a cell: def and lambda, which see the names of what is around them as these are when they are called; and imports within one."""
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import inspect
+from typing import Any
+
+from .expressions import Untranslatable
+from .known import Outside, Source, Taker, locals_of
+
+MODULES = ("cmath", "fractions", "functools", "itertools", "math", "memext", "numpy", "operator", "statistics")
+
+
+class Nested(Outside):
+    """A function that the cell defines; scope: that of the function around it."""
+
+    def __init__(self, scope: Any, tree: ast.FunctionDef | ast.Lambda):
+        self.scope, self.tree = scope, tree
+        name = tree.name if isinstance(tree, ast.FunctionDef) else "a lambda"
+        super().__init__(scope.function.taker, self, f"the function {name}" if isinstance(tree, ast.FunctionDef) else name)
+        self.source: Source = copy.copy(scope.source)
+        self.source.name, self.source.tree, self.source.locals = name, tree, locals_of(tree)
+        args, kinds = tree.args, inspect.Parameter
+        parameters = [kinds(a.arg, kinds.POSITIONAL_ONLY) for a in args.posonlyargs] + [kinds(a.arg, kinds.POSITIONAL_OR_KEYWORD) for a in args.args]
+        self.defaults: dict[str, Any] = {}
+        for k, default in enumerate(reversed(args.defaults), 1):
+            parameters[-k] = parameters[-k].replace(default=None)
+            self.defaults[parameters[-k].name] = scope.value(default)
+        if args.vararg:
+            parameters.append(kinds(args.vararg.arg, kinds.VAR_POSITIONAL))
+        for a, default in zip(args.kwonlyargs, args.kw_defaults):
+            parameters.append(kinds(a.arg, kinds.KEYWORD_ONLY, default=None if default is not None else kinds.empty))
+            if default is not None:
+                self.defaults[a.arg] = scope.value(default)
+        if args.kwarg:
+            parameters.append(kinds(args.kwarg.arg, kinds.VAR_KEYWORD))
+        self.signature = inspect.Signature(parameters)
+
+    def look_up(self, name: str) -> Any:
+        raise AttributeError(f"{self.shown} of a cell has no attribute {name}")
+
+    def bind(self, args: list, keywords: dict) -> dict[str, Any]:
+        try:
+            bound = dict(self.signature.bind(*args, **keywords).arguments)
+        except TypeError as error:
+            raise Untranslatable(f"{self.shown}: {error}") from None
+        for p in self.signature.parameters.values():
+            if p.name not in bound:
+                bound[p.name] = () if p.kind is p.VAR_POSITIONAL else {} if p.kind is p.VAR_KEYWORD else self.defaults[p.name]
+        return bound
+
+
+def imported(taker: Taker, name: str) -> Any:
+    """A module that a cell imports."""
+    if name.partition(".")[0] not in MODULES:
+        raise Untranslatable(f"'import' of {name} within a cell: {', '.join(MODULES)} alone; import others before it, and use what is pure in them")
+    try:
+        return taker.take(importlib.import_module(name), name)
+    except ImportError as error:
+        raise Untranslatable(f"'import': {error}") from None
