@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 MOST_ELEMENTS = 1 << 16  # of a table in the text of a kernel
+IN_A_LINE = 8
 
 
 class Table:
@@ -22,8 +23,9 @@ class Table:
 
     def text(self, helpers: dict[str, str], indices: list[str]) -> str:
         """An element in C; helpers: gets the table and its function. Outside of it are NaN and 0."""
-        numbers = ", ".join(map(self._number, self.values.ravel()))
-        body = f"[{self.values.size}] = {{{numbers}}};"
+        numbers = list(map(self._number, self.values.ravel()))
+        lines = [", ".join(numbers[k:k + IN_A_LINE]) for k in range(0, len(numbers), IN_A_LINE)]
+        body = f"[{self.values.size}] = {{" + ",\n    ".join(lines) + "};"
         same = (name for name, text in helpers.items() if text.startswith("static const") and text == f"static const {self.kind} {name}{body}")
         name = next(same, None) or f"mx_table_{1 + sum(text.startswith('static const') for text in helpers.values())}"
         helpers[name] = f"static const {self.kind} {name}{body}"

@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 OUTSIDE = """
-import functools, itertools, math, operator, types
+import functools, itertools, math, operator, statistics, types
 import numpy as np, memext as mx
 A, B, N = {a!r}, {b!r}, {n}
 LIST, NESTED, TUPLE = [{l0!r}, {l1!r}, {l2!r}], [[{l1!r}, 2], {{"k": {l0!r}}}], ({l2!r}, 0.5, -0.25)
@@ -59,6 +59,7 @@ def make(local, table):
     return inner
 CLOSED = make({l0!r}, [0.25, {l1!r}, 0.5])
 PART = functools.partial(blend, by=0.25)
+half = lambda value, by=0.5: value * by
 """
 
 CHANGE = """
@@ -107,7 +108,8 @@ class Maker:
         r = self.r
         a, b = self.value(deep - 1), self.value(deep - 1)
         return r.choice([f"{a} < {b}", f"{a} >= {self.number()}", f"{self.whole()} % 2 == 0", f"-1 < {a} <= {b}", f"not {a} > {b}", f"{a} > {b} and {self.whole()} > 2",
-                         f"{a} < {b} or c > 0.5", f"({a} > 0) & ({b} > 0)", f"({a} > {b}) == (c > 0.25)", "A > B", "N % 2 and u > v"])
+                         f"{a} < {b} or c > 0.5", f"({a} > 0) & ({b} > 0)", f"({a} > {b}) == (c > 0.25)", "A > B", "N % 2 and u > v", f"any([{a} > {b}, c > 0.5])", f"all(({a} > {b}, {a} < 1))",
+                         f"np.isfinite({a})", f"np.signbit({a} or 1.0)", f"np.argmax([{a}, {b}, c]) == {r.randint(0, 2)}"])
 
     def value(self, deep):
         r = self.r
@@ -115,6 +117,8 @@ class Maker:
             return self.leaf()
         def v():
             return self.value(deep - 1)
+        if r.random() < 0.35:
+            return self.called(v)
         kind = r.randrange(20)
         if kind < 6:
             return f"({v()} {r.choice('+-*')} {v()})"
@@ -122,6 +126,26 @@ class Maker:
                 lambda: f"np.sqrt(abs({v()}))", lambda: f"mx.where({self.test(1)}, {v()}, {v()})", lambda: f"({v()} if {self.test(1)} else {v()})", lambda: f"pick({v()})",
                 lambda: f"blend({v()}, {v()}, {v()})", lambda: f"PART({v()}, {v()})", lambda: f"MODEL.scaled({v()}, by={self.number()})", lambda: f"CLOSED({v()})",
                 lambda: f"shifted({v()})", lambda: f"({v()} {r.choice(['or', 'and'])} {v()})"][kind - 6]()
+
+    def called(self, v):
+        """Of numpy, math and Python; where they may give either zero, nothing asks for its sign."""
+        r = self.r
+        return r.choice([
+            lambda: f"np.clip({v()}, {r.choice(['-1.5', 'LIST[0] - 2', v()])}, {self.number()})", lambda: f"np.sign({v()})", lambda: f"np.square(clamp({v()}))",
+            lambda: f"{r.choice(['np.rint', 'np.trunc', 'np.fix', 'round', 'np.round', 'np.floor', 'np.ceil'])}({v()})", lambda: f"np.round({v()}, 2)",
+            lambda: f"({v()} % {self.nonzero(v)})", lambda: f"({v()} // {self.nonzero(v)})", lambda: f"divmod({v()}, {self.nonzero(v)})[{r.randint(0, 1)}]",
+            lambda: f"{r.choice(['np.fmod', 'math.fmod', 'np.mod', 'np.floor_divide'])}({v()}, {self.nonzero(v)})", lambda: f"np.copysign({v()}, {v()} or 1.0)",
+            lambda: f"{r.choice(['np.fmax', 'np.fmin', 'np.heaviside'])}({v()}, {v()})", lambda: f"np.reciprocal(2.0 + abs({v()}))",
+            lambda: f"np.select([bool({self.test(1)}), bool({self.test(1)})], [{v()}, {v()}], {v()})",
+            lambda: f"{r.choice(['np.min', 'np.amax', 'np.sum', 'np.mean', 'np.prod', 'math.prod'])}([{v()}, {self.number()}, {v()}])", lambda: f"np.dot([{v()}, {v()}], TABLE[:2])",
+            lambda: f"{r.choice(['np.median', 'statistics.median'])}([{', '.join(v() for _ in range(r.randint(2, 5)))}])",
+            lambda: f"{r.choice(['sorted', 'np.sort'])}([{v()}, {v()}, {v()}])[{r.randint(0, 2)}]", lambda: f"sorted(({v()}, {v()}), reverse=True)[{r.randint(0, 1)}]",
+            lambda: f"[{v()}, {v()}, {v()}][np.{r.choice(['argmin', 'argmax'])}([{v()}, {v()}, {v()}])]", lambda: f"TABLE[({self.whole()}) % 4]", lambda: f"LIST[{r.choice('xyz')} % 3 - 3]",
+            lambda: f"WHOLE[({self.whole()}) % 4] / 4", lambda: f"[{v()}, {v()}][{r.choice('xyzt')} % 2]", lambda: f"(lambda a, b=A: a * b - {v()})({v()})", lambda: f"half({v()})",
+            lambda: f"within({v()})"])()
+
+    def nonzero(self, v):
+        return self.r.choice(["1.5", "-0.75", f"(1 + abs({v()}))", f"(-1.25 - abs({v()}))", "N", "(0.1 + abs(B))"])
 
     def name(self):
         self.n += 1
@@ -164,7 +188,8 @@ def text(seed):
     numbers = {name: round(r.uniform(-1.5, 1.5) * 64) / 64 or 0.5 for name in ("a", "b", "l0", "l1", "l2")}
     maker.block(2, "    ")
     body = "\n".join(maker.lines)
-    return OUTSIDE.format(n=r.randint(2, 5), **numbers) + f"def cell(u, v, c, x, y, z, t, nx):\n{body}\n    return clamp({maker.value(3)}), clamp({maker.value(2)})\n" + CHANGE
+    within = "    import math\n    def within(a, gain=B):\n        if a > c:\n            return a - shift\n        return a * gain + (v if x > 2 else u)\n    shift = u * 0.5\n"
+    return OUTSIDE.format(n=r.randint(2, 5), **numbers) + f"def cell(u, v, c, x, y, z, t, nx):\n{within}{body}\n    return clamp({maker.value(3)}), clamp({maker.value(2)})\n" + CHANGE
 
 
 class Cell(float):
