@@ -162,6 +162,8 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
             check_name(field, "a field", part.name)
         if not part.fields:
             raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
+        if name is None and part.name == "<lambda>":
+            raise KernelError("a kernel of a lambda needs a name: kernel(lambda ..., name='...')", part.file, part.line)
         made = Kernel([part], names, values, name or part.name, part.fields, [], None)
         made.try_types()
         return made

@@ -18,7 +18,7 @@ class Nested(Outside):
     """A function that the cell defines; scope: that of the function around it."""
 
     def __init__(self, scope: Any, tree: ast.FunctionDef | ast.Lambda):
-        self.scope, self.tree = scope, tree
+        self.scope, self.tree, self.layers = scope, tree, scope.layers
         name = tree.name if isinstance(tree, ast.FunctionDef) else "a lambda"
         super().__init__(scope.function.taker, self, f"the function {name}" if isinstance(tree, ast.FunctionDef) else name)
         self.source: Source = copy.copy(scope.source)
@@ -38,6 +38,14 @@ class Nested(Outside):
         if args.kwarg:
             parameters.append(kinds(args.kwarg.arg, kinds.VAR_KEYWORD))
         self.signature = inspect.Signature(parameters)
+
+    def names_for(self, name: str) -> dict[str, Any]:
+        """The names around it, as they are now: of comprehensions it sees those that it is made in, also afterwards."""
+        for bound, inside, _ in reversed(self.layers):
+            if name in bound:
+                return inside
+        others = self.scope.layers[len(self.layers):] if self.scope.layers[:len(self.layers)] == self.layers else self.scope.layers
+        return others[0][2] if others else self.scope.names
 
     def look_up(self, name: str) -> Any:
         raise AttributeError(f"{self.shown} of a cell has no attribute {name}")

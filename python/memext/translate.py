@@ -262,8 +262,9 @@ RESERVED |= set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs", "linux", "unix", "i386"}
 class _Scope:
     def __init__(self, translator: Translator, function: Function | Nested, names: dict[str, Any]):
         self.translator, self.source, self.names = translator, function.source, names
-        self.around: _Scope | None = function.scope if isinstance(function, Nested) else None
-        self.function: Function = self.around.function if self.around is not None else function  # type: ignore[assignment]
+        self.within = function if isinstance(function, Nested) else None
+        self.function: Function = function.scope.function if isinstance(function, Nested) else function
+        self.layers: list[tuple[set[str], dict, dict]] = []  # of comprehensions that are being made: the names that each has, all in it, those around it
         self.ended: list[tuple[Node, Any, ast.AST]] = []  # ways that have returned: the first condition that holds counts
 
     # ---- statements
@@ -276,7 +277,7 @@ class _Scope:
             handler = getattr(self, "_" + type(statement).__name__.lower(), None)
             if handler is None:
                 raise self.source.error(statement, f"'{type(statement).__name__.lower()}' cannot be translated: a cell is assignments, "
-                                                   "loops over constants, if, and a return at its end")
+                                                   "loops over constants, if, functions of its own, and a return at its end")
             try:
                 handler(statement)
             except Untranslatable as error:
@@ -327,7 +328,7 @@ class _Scope:
     def _assert(self, statement: ast.Assert) -> None:
         condition = self.value(statement.test)
         if symbolic(condition):
-            raise Untranslatable("an assertion about the cell")
+            raise Untranslatable("an assertion about the cell: assert what is known before, and choose with where()")
         if not _truth(condition):
             raise Untranslatable("an assertion that does not hold")
 
@@ -339,11 +340,11 @@ class _Scope:
 
     def _while(self, statement: ast.While) -> None:
         if statement.orelse:
-            raise Untranslatable("while with else")
+            raise Untranslatable("while with else: write what follows after the loop")
         while True:
             condition = self.value(statement.test)
             if symbolic(condition):
-                raise Untranslatable("a 'while' whose end depends on the cell")
+                raise Untranslatable("a 'while' whose end depends on the cell: loop as often as may be needed, 'for k in range(...)', and choose with where()")
             if not _truth(condition) or not self.once(statement.body):
                 return
 
@@ -401,7 +402,7 @@ class _Scope:
 
     def _for(self, statement: ast.For) -> None:
         if statement.orelse:
-            raise Untranslatable("for with else")
+            raise Untranslatable("for with else: write what follows after the loop")
         for item in self.items(statement.iter):
             self.bind(statement.target, item)
             if not self.once(statement.body):
@@ -520,11 +521,13 @@ class _Scope:
         if node.id in self.names:
             return self.names[node.id]
         scope: _Scope | None = self
-        while scope is not None and node.id not in scope.source.locals and node.id not in scope.names:
-            scope = scope.around
-        if scope is not None and node.id in scope.names:
-            return scope.names[node.id]
-        if scope is None:  # else it is never the one outside
+        while scope is not None and node.id not in scope.source.locals:  # else it is never the one outside
+            if scope.within is not None:
+                names = scope.within.names_for(node.id)
+                if node.id in names:
+                    return names[node.id]
+            scope = scope.within.scope if scope.within is not None else None
+        if scope is None:
             try:
                 return self.function.name(node.id)
             except KeyError:
@@ -592,9 +595,11 @@ class _Scope:
                 if all(map(_truth, tests)):
                     loop(generators[1:])
 
-        before = dict(self.names)
+        around, self.names = self.names, dict(self.names)
+        bound = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        self.layers = [*self.layers, (bound, self.names, around)]
         loop(node.generators)
-        self.names = before
+        self.names, self.layers = around, self.layers[:-1]
         return self.translator.made(dict(out) if isinstance(node, ast.DictComp) else set(map(_hashable, out)) if isinstance(node, ast.SetComp) else out)
 
     on_listcomp = on_generatorexp = on_setcomp = on_dictcomp = comprehension
@@ -632,8 +637,11 @@ class _Scope:
                 one = ex.binary(_COMPARE[type(op)], node_of(a), node_of(b))
             elif isinstance(op, (ast.Is, ast.IsNot)) and (a is None or b is None):
                 one = isinstance(op, ast.IsNot)
+            elif isinstance(op, (ast.In, ast.NotIn)) and isinstance(b, (list, tuple, range)):
+                one = functools.reduce(lambda x, y: ex.binary("|", x, y), [ex.binary("==", node_of(a), node_of(v)) for v in b], ex.number(False))
+                one = ex.unary("!", one) if isinstance(op, ast.NotIn) else one
             else:
-                raise Untranslatable("'in' and 'is' are for constants alone")
+                raise Untranslatable("'in' and 'is' are for constants, and 'in' for lists of values of the cell: compare with ==")
             result = one if result is None else self.both(result, one)
         return result
 
@@ -766,7 +774,8 @@ class _Scope:
             for item in [*args[1:2], *args[0]]:
                 total = node_of(item) if total is None else ex.binary("+", total, node_of(item))
             return 0 if total is None else total
-        if of_cell and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
+        functions_too = any(isinstance(v, Outside) for a in args if isinstance(a, (list, tuple)) for v in a)
+        if (of_cell or functions_too) and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
             if any(isinstance(a, (Node, FieldRef)) for a in args):
                 raise Untranslatable(f"{function.__name__} of a value of the cell")
             made = function(*args) if function in (builtins.len, builtins.tuple, builtins.list) else list(function(*args))

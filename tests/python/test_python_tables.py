@@ -97,6 +97,8 @@ BODIES = ["def twice(a, by=2.0): return a * by + v\n    return twice(u), twice(v
           "import math\n    import numpy as np, statistics as st\n    from math import sqrt as root\n    return root(abs(u)) + math.pi, st.median([u, v, np.float64(0.5)])",
           "for k in (0.25, 0.5, 1.0):\n        if u > k:\n            if v > k:\n                return u - k, v\n            return u, v - k\n        elif x == 3:\n            return v, u\n    return u + v, 0.0",
           "for k in range(2):\n        for n in range(2):\n            if u * (k + 1) > v + n:\n                if x > 2:\n                    return u * 0.5, v\n                else:\n                    return v * 0.5, u + k\n    if u > 0:\n        return 1.0, 2.0\n    else:\n        return 3.0, v",
+          "k = 0.5\n    f = lambda a: a * k\n    g = [lambda a, n=n: a * n + k for k in (1.0, 2.0) for n in (k, 3.0)]\n    k = 0.25\n    return sum([f(a) for k in (8.0, 9.0) for a in (u, v)]), g[0](u) + g[1](v) + f(u)",
+          "f = [lambda b: a + b for a in (u, v)]\n    a = 0.5\n    return f[0](x), sum([g(k) for k, g in enumerate(f)])", "return u if x in (1, 3, 5) else v, v if z not in [2, y] else u",
           "made = list(map(lambda a: a * 0.5, [u, v]))\n    return made[0], made[1]", "f = (lambda a: a + 1.0) if x is None else (lambda a: a - 1.0)\n    return f(u), scaled(v, by=0.5) + scaled(u)",
           "def both(*, a, b=0.5, **more): return a * b + sum(more.values())\n    return both(a=u, c=v), both(a=v, b=2.0)", "ALPHA = 3.0\n    def f(a):\n        ALPHA = 0.5\n        return a * ALPHA\n    return f(u) + ALPHA, f(v)"]
 
@@ -111,7 +113,7 @@ def test_functions_within_a_cell(mx, tmp_path, body):
 
 WITHIN = [("def f(a):\n        nonlocal u\n        return a\n    return f(u)", 1, "'nonlocal'"), ("def f(a):\n        b = a\n        return b[1, 0, 0]\n    return f(u + 1)", 2, "'b' is a value of this cell"), ("f = lambda a: a\n    return f", -1, "f is no number|a lambda is no number"),
           ("def f(a): return a\n    return f(u, u)", 1, "the function f: too many"), ("if u > 0:\n        f = lambda a: a\n    else:\n        f = lambda a: -a\n    return f(u)", 0, "f is a lambda on one way"),
-          ("import os\n    return u", 0, "'import' of os.*math"), ("from numpy import nothing\n    return u", 0, "nothing"), ("@scaled\n    def f(a): return a\n    return f(u)", 0, "a decorator of f"), ("def f(a): return f(a)\n    return f(u)", 0, "without an end")]
+          ("while a > 0: a = a - 1\n    return a", 0, "while|a is not known"), ("a = u\n    while a > 0: a = a - 1\n    return a", 0, "for k in range"), ("import os\n    return u", 0, "'import' of os.*math"), ("from numpy import nothing\n    return u", 0, "nothing"), ("@scaled\n    def f(a): return a\n    return f(u)", 0, "a decorator of f"), ("def f(a): return f(a)\n    return f(u)", 0, "without an end")]
 
 
 @pytest.mark.parametrize("body, line, naming", WITHIN)
@@ -121,3 +123,15 @@ def test_what_cannot_stand_in_a_function_within_a_cell(mx, tmp_path, body, line,
     with pytest.raises(mx.KernelError, match=naming) as caught:
         mx.kernel(load(path).cell)
     assert caught.value.line >= len(HEAD.splitlines()) + 2 + min(line, 0)
+
+
+def test_a_kernel_of_a_lambda_has_a_name(mx, tmp_path):
+    path = tmp_path / "named.py"
+    path.write_text("import memext as mx\nhalf = lambda u: u[1, 0, 0] * 0.5\nmade = mx.kernel(half, name='half')\n")
+    m = load(path)
+    assert m.made.name == "half" and "AT(u, 1, 0, 0) * 0.5" in m.made.source
+    with pytest.raises(mx.KernelError, match="needs a name"):
+        mx.kernel(m.half)
+    path.write_text("import memext as mx\nsome = [lambda u: u, lambda u: -u]\n")
+    with pytest.raises(mx.KernelError, match="alone in its statement"):
+        mx.kernel(load(path).some[0], name="some")
