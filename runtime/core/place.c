@@ -201,7 +201,7 @@ uint64_t mx_place_room_in(const struct mx_storage *s, uint64_t held_bytes, uint6
 
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes) {
     struct mx_storage now = found->storage;
-    mx_storage_facts(found->place.fd, NULL, &now);
+    if (!now.block_device) mx_storage_free(found->place.fd, &now.bytes);
     return mx_place_room_in(&now, blocks_bytes(found), used_bytes);
 }
 

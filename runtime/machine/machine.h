@@ -98,5 +98,7 @@ struct mx_storage {
     bool is_memory;                /* tmpfs, ramfs: no storage */
 };
 int mx_storage_facts(int fd, mx_why *why, struct mx_storage *out);
+/* The figure of it that changes: free space of a file's file system. -errno, and *bytes as it was. */
+int mx_storage_free(int fd, uint64_t *bytes);
 
 #endif

@@ -82,6 +82,13 @@ static int device_facts(int fd, mx_why *why, struct mx_storage *out) {
     return 0;
 }
 
+/* Without the file system's own reserve, though root could often dig into it. */
+int mx_storage_free(int fd, uint64_t *bytes) {
+    struct statvfs space;
+    if (fstatvfs(fd, &space) != 0) return -errno;
+    return *bytes = (uint64_t)space.f_bavail * space.f_frsize, 0;
+}
+
 static int file_facts(int fd, const struct stat *st, mx_why *why, struct mx_storage *out) {
     struct statvfs space;
     struct statfs fs;
@@ -90,8 +97,7 @@ static int file_facts(int fd, const struct stat *st, mx_why *why, struct mx_stor
         return mx_fail(why, err, "the file system does not tell its free space: %s", strerror(-err));
     }
     name_file_system((uint32_t)fs.f_type, out);
-    /* Without the file system's own reserve, though root could often dig into it. */
-    out->bytes = (uint64_t)space.f_bavail * space.f_frsize;
+    mx_storage_free(fd, &out->bytes);
     out->logical_block_bytes = (uint32_t)space.f_frsize;
     out->physical_block_bytes = (uint32_t)st->st_blksize;
     if (!out->is_memory) find_direct(fd, 0, out);

@@ -70,10 +70,8 @@ struct mx_run {
                                 by itself */
     const struct mx_backend *backend;
     struct mx_problem rest; /* what is left to compute: the problem with the steps after `first_time` */
-    /* What the store says of itself: of ranks an older state may be what is gone on from, and other steps. */
-    int64_t note_time, note_nt;
-    int32_t note_buffer;
-    bool fixed_saved; /* the hashes of C are in the store */
+    uint64_t note_digest;   /* of the note of the store as it was read */
+    bool fixed_saved;       /* the hashes of C are in the store */
     bool plain; /* no hashes are kept of the state that is gone on from: --integrity begins with this run */
     int64_t first_time; /* steps that the store holds already */
     struct mx_tune_request request;
@@ -126,11 +124,12 @@ struct mx_run {
     FILE *streams[2]; /* of timeline and trace */
     int32_t result;   /* Buffer of the result */
     bool resumed, resident;
-    bool comparing;   /* mx_run_compare: nothing follows */
-    bool moving;      /* Buffers are there and data moves: errors are those of I/O */
-    bool committed;   /* there is something to resume */
-    bool sinks_known; /* where a system's fields go */
-    bool same_names;  /* a file that is written is another one that is used: no report goes there either */
+    bool comparing;         /* mx_run_compare: nothing follows */
+    bool moving;            /* Buffers are there and data moves: errors are those of I/O */
+    bool committed;         /* there is something to resume */
+    bool sinks_known;       /* where a system's fields go */
+    uint64_t checked_names; /* digest of the names of files that were checked last */
+    bool same_names; /* a file that is written is another one that is used: no report goes there either */
 
     /* run.c: the thread and what others see of it */
     pthread_t thread;

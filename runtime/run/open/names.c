@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 
 enum { MOST_NAMES = 15 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
@@ -31,6 +33,17 @@ static void add_words(struct names *s, const char *option, const struct mx_words
             snprintf(text, PATH_MAX, "%s", path);
         add_name(s, option, text, use);
     }
+}
+
+static uint64_t digest(const struct names *s) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct mx_file_word *w = &s->word[i];
+        const uint64_t of[] = {all, (uint64_t)w->use, XXH3_64bits(w->option, strlen(w->option)),
+                               w->path != NULL ? XXH3_64bits(w->path, strlen(w->path)) : 0};
+        all = XXH3_64bits(of, sizeof of);
+    }
+    return all;
 }
 
 /* What is read comes first: whatever is written is compared with what was named before it. */
@@ -70,11 +83,14 @@ int mx_run_check_names(struct mx_run *r) {
     add_name(s, "--timeline", o->timeline, MX_FILE_WRITTEN);
     add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
     add_name(s, "--probes-out", o->probes_out, MX_FILE_NPY);
+    const uint64_t names = digest(s);
+    if (names == r->checked_names) return free(s), 0; /* nothing new is known */
     int err = mx_output_check_names(s->word, s->n, &r->why);
     for (size_t i = 0; i < s->n && err == 0; i++)
         err = mx_run_check_snapshot_name(r, s->word[i].option, s->word[i].path,
                                          s->word[i].use == MX_FILE_PLACE, &r->why);
     r->same_names |= err < 0;
+    if (err == 0) r->checked_names = names;
     free(s);
     return err;
 }

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <xxhash.h>
 
 /* Is it the store of this rank, of as many? */
 static int check_rank(struct mx_run *r, const char *place) {
@@ -128,9 +129,7 @@ int mx_run_take_store(struct mx_run *r) {
                   ? mx_fail(&r->why, -EINVAL, "--resume needs the place of the store: give it with -d PATH")
                   : mx_run_name_former(r);
     if (err == 0) err = read_note(r, store);
-    r->note_time = r->note.time;
-    r->note_buffer = r->note.buffer;
-    r->note_nt = r->note.problem.nt;
+    r->note_digest = XXH3_64bits(store->note, store->note_bytes);
     /* Of one note all say the same, those that see it. */
     r->ranks.silent = err != -ENOENT && r->recut.asked && r->ranks.rank > 0;
     if (err == 0) err = check_rank(r, store->place);
