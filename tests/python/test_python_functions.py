@@ -137,3 +137,19 @@ def test_what_cannot_be_is_refused_with_its_line_and_a_way_out(mx, tmp_path, bod
     with pytest.raises(mx.KernelError, match=naming) as caught:
         mx.kernel(load(path).cell)
     assert caught.value.line == len(path.read_text().splitlines()), str(caught.value)
+
+
+def test_functions_of_the_c_library_are_said_to_depend_on_the_machine(mx, tmp_path):
+    """Within rounding of numpy; the report names these and no others."""
+    path = tmp_path / "machine.py"
+    path.write_text(HEAD + "@mx.kernel\ndef free(u, v): return np.cbrt(u) + np.exp2(v), np.hypot(u, v)\n"
+                    "@mx.kernel\ndef bound(u, v): return np.rint(u * 3) % 2.5 + np.fmod(v, 0.3), np.copysign(np.trunc(u), v) // 0.7\n")
+    m, rng, inner = load(path), np.random.default_rng(2), (slice(1, -1),) * 3
+    u, v = rng.normal(size=(2, 6, 7, 9))
+    for kernel, names in ((m.free, ["cbrt", "exp2", "hypot"]), (m.bound, [])):
+        with mx.Run(kernel, u=u, v=v, backend="dram", dram="64MiB") as run:
+            run.advance(1)
+            assert sorted((run.report.get("kernel_calls") or "").replace(",", " ").split()) == names
+            if names:
+                assert np.allclose(run["u"][...][inner], (np.cbrt(u) + np.exp2(v))[inner], rtol=1e-15, atol=1e-15)
+                assert np.allclose(run["v"][...][inner], np.hypot(u, v)[inner], rtol=1e-15, atol=0)
