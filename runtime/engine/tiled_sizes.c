@@ -90,8 +90,8 @@ static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o)
 
 /* What is asked for ahead is needed a level later, when as many bytes as L1 has were computed several times
  * over. Into an L1 of 32 KiB it would push out rows that the kernel still reads: on Zen 4 prefetches for L2
- * alone are 1.0 to 1.3 times as fast (docs/notes/tiled-engine.md). Of those Zen 5, with 48 KiB, drops a quarter,
- * where of prefetches for L1 it drops few. */
+ * alone are 1.0 to 1.3 times as fast (docs/notes/tiled-engine.md). Of those Zen 5, with 48 KiB, drops a
+ * quarter, where of prefetches for L1 it drops few. */
 bool mx_tiled_small_l1(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
 }

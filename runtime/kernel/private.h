@@ -18,8 +18,9 @@ struct mx_text {
 };
 int mx_text_read(const char *path, const char *what, mx_why *why, struct mx_text *out);
 
-/* Puts headers of the user into the text of a kernel: those that `#include "NAME"` finds beside it. *identity: XXH3-64
- * of all these texts, as they are; of one without such headers, of that one. -EINVAL, -errno. */
+/* Puts headers of the user into the text of a kernel: those that `#include "NAME"` finds beside it.
+ * *identity: XXH3-64 of all these texts, as they are; of one without such headers, of that one. -EINVAL,
+ * -errno. */
 int mx_kernel_include(const char *path, mx_why *why, struct mx_text *text, uint64_t *identity);
 
 /* Of a kernel that does not compile: a sentence with file and line that says why in the words of cell.h.

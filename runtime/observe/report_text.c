@@ -132,13 +132,14 @@ void mx_report_print_result(const struct mx_report *r, FILE *to) {
     if (r->accel.name[0] != 0)
         fprintf(to, "bus        %s to the accelerator, %s from it\n",
                 mx_size((uint64_t)r->accel.put_bytes).text, mx_size((uint64_t)r->accel.get_bytes).text);
-    fprintf(to,
-            "time       %.3f s of %.3f s (initialisation %.3f s%s): update %.3f, copy %.3f, waiting %.3f (%.1f "
-            "%%); "
-            "reads under way %.3f, writes %.3f\n",
-            r->seconds, r->wall_seconds, r->init_seconds, verified, r->update_s, r->blk2blk_s, r->wait_s,
-            r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
-            (double)r->counters.write_ns * 1e-9);
+    fprintf(
+        to,
+        "time       %.3f s of %.3f s (initialisation %.3f s%s): update %.3f, copy %.3f, waiting %.3f (%.1f "
+        "%%); "
+        "reads under way %.3f, writes %.3f\n",
+        r->seconds, r->wall_seconds, r->init_seconds, verified, r->update_s, r->blk2blk_s, r->wait_s,
+        r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
+        (double)r->counters.write_ns * 1e-9);
     fprintf(to, "rate       %.4f Gupdates/s, peak RSS %s, %llu major faults\n", mx_report_rate(r) * 1e-9,
             mx_size((uint64_t)r->peak_rss_bytes).text, (unsigned long long)r->usage.major_faults);
     print_checks(r, to);

@@ -165,7 +165,9 @@ void mx_run_add_planned(const struct mx_run *r, void *object) {
     mx_json_put(o, "predicted_time", json_seconds(&t->seconds));
     mx_json_put(o, "dram_used_bytes", bytes(t->dram_bytes));
     mx_json_put(o, "dram_for_blocks_bytes", bytes(t->room_bytes));
-    if (r->accel != NULL) mx_json_put(o, "device_memory_bytes", bytes(r->there.memory_bytes));
+    if (r->accel != NULL)
+        mx_json_put(o, "device_memory_bytes",
+                    r->there.memory_bytes < (uint64_t)INT64_MAX ? bytes(r->there.memory_bytes) : json_null());
     if (r->accel != NULL) mx_json_put(o, "device_used_bytes", bytes(t->device_bytes));
     if (r->accel != NULL) mx_json_put(o, "accelerator_rates", json_accel_rates(&t->seconds, &r->there));
     mx_json_put(o, "search", json_search(t));

@@ -2,8 +2,8 @@
 #include "wavefront/calctrans.h"
 #include "ask/size.h"
 #include "machine/minmax.h"
-#include "wavefront/kernel.h"
 #include "machine/size.h"
+#include "wavefront/kernel.h"
 
 #include <errno.h>
 #include <memext/backend.h>
@@ -156,8 +156,7 @@ static int refuse(const struct mx_wf_request *q, mx_why *why) {
         "%lld waves in tile rows of %lld x %lld cells by %d threads need %s of DRAM, and %s are left; raise "
         "--dram, or lower --waves, --ahead, --threads or --tile",
         (long long)p.waves, (long long)p.geometry.mb, (long long)q->cols, p.threads,
-        mx_size((uint64_t)mx_wf_dram_bytes(&p)).text,
-        mx_size(q->dram_bytes).text);
+        mx_size((uint64_t)mx_wf_dram_bytes(&p)).text, mx_size(q->dram_bytes).text);
 }
 
 int mx_wf_tune(const struct mx_wf_request *q, mx_why *why, struct mx_wf_choice *out) {

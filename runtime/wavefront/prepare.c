@@ -3,8 +3,8 @@
 #include "wavefront/run_private.h"
 
 #include "ask/size.h"
-#include "run/open/request.h"
 #include "machine/size.h"
+#include "run/open/request.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -208,8 +208,7 @@ int mx_wf_make_plan(mx_wf_run *r) {
             &r->why, -EINVAL,
             "with the Buffers of backend %s in it the run needs more than %s of DRAM, and there are %s; "
             "take a smaller problem, or mmap, aio or uring",
-            r->backend->name, mx_size(resident + overhead).text,
-            mx_size(room).text);
+            r->backend->name, mx_size(resident + overhead).text, mx_size(room).text);
     q->dram_bytes = room > resident + overhead ? room - resident - overhead : 0;
     err = mx_wf_tune(q, &r->why, &r->choice);
     if (err == 0 && mx_wf_conversion_bytes(mx_wf_geometry_of(r)) > (int64_t)q->dram_bytes)

@@ -255,9 +255,9 @@ int mx_test(const mx_ticket *ticket);
 /* Integrity: from now on every write to the Buffer records a 32-bit checksum of each unit of unit_bytes, and
  * mx_wait compares every read with it: -EBADMSG, and mx_buffer_damage says where. The first read of
  * a unit that nothing is known of records its checksum. What goes through mx_buffer_map is not checked.
- * Transfers are of whole units from then on (the last one may be shorter), others -EINVAL. A unit must not be written while it is read or written by
- * another transfer; different units may be. The DRAM of a write must not change, nor that of a read be used,
- * before mx_wait has returned.
+ * Transfers are of whole units from then on (the last one may be shorter), others -EINVAL. A unit must not be
+ * written while it is read or written by another transfer; different units may be. The DRAM of a write must
+ * not change, nor that of a read be used, before mx_wait has returned.
  *
  * 4 bytes a unit in a Block that is counted against `budget` (NULL = not counted), and as much on a durable
  * device, in an extent "NAME.sum" that is made now unless the store has it: NAME is at most 11 bytes then.
@@ -444,8 +444,8 @@ struct mx_run_progress {
 /* How far the run is. 0 = under way (or not started yet), 1 = it has ended well; or the error that ended it:
  * -EINTR (mx_run_stop), -EUCLEAN (verified, and the result differs from the plain computation: a fault of the
  * machine), -EDOM (cells of the state are NaN or infinite, and the option nonfinite=ignore was not given: the
- * last commit is finite), errors of devices, sources and sinks, and those of mx_run_prepare. progress may be NULL. Any
- * thread may call. */
+ * last commit is finite), errors of devices, sources and sinks, and those of mx_run_prepare. progress may be
+ * NULL. Any thread may call. */
 int mx_run_poll(mx_run *run, mx_why *why, struct mx_run_progress *progress);
 /* The same when the run ends or after so many seconds, whatever comes first; negative = when it ends. */
 int mx_run_wait(mx_run *run, double seconds, mx_why *why, struct mx_run_progress *progress);
