@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ------------------------------------------------------------------ notes */
@@ -87,6 +88,20 @@ static int check_ability(struct mx_run *r) {
     return 0;
 }
 
+/* A store that has only a note is read by nobody, so that no lock of its state would be met. The kernel may
+ * hold that of a killed process a little longer. */
+static int wait_for_begun(struct mx_run *r, const struct mx_former *f, struct mx_stored *s) {
+    enum { MOST_WAITS = 500, WAIT_NS = 10000000 };
+    int err = 0;
+    for (int i = 0; err == 0 && r->recut.pending && s->facts.in_use; i++) {
+        if (i == MOST_WAITS)
+            return mx_fail(&r->why, -EBUSY, "%.300s is in use by another memext; wait for it", f->path);
+        nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
+        err = mx_stored_look(f->path, &r->why, s);
+    }
+    return err;
+}
+
 int mx_run_take_former(struct mx_run *r, bool *kept) {
     struct mx_run_recut *c = &r->recut;
     struct mx_stored *s = calloc(1, sizeof *s);
@@ -100,8 +115,7 @@ int mx_run_take_former(struct mx_run *r, bool *kept) {
                     "%.300s, the store of rank %d of %d, is not seen from here: a run goes on with another "
                     "number of ranks where all see all of its stores",
                     f->path, k, c->ranks);
-        if (err == 0 && s->facts.in_use) /* of a state that nobody reads no lock would tell */
-            err = mx_fail(&r->why, -EBUSY, "%.300s is in use by another memext; wait for it", f->path);
+        if (err == 0) err = wait_for_begun(r, f, s);
         if (err == 0) err = take_one(r, s, k, next);
         *kept |= err == 0 && s->facts.finished == 2;
         next += f->planes;
@@ -109,6 +123,9 @@ int mx_run_take_former(struct mx_run *r, bool *kept) {
     if (err == 0 && next != mx_all_planes(&r->note.problem))
         err = mx_fail(&r->why, -EINVAL, "the stores in %.300s do not hold the whole grid", c->base);
     free(s);
+    if (err == 0 && r->note.pending != c->pending) /* a run that was alive has gone on */
+        err = mx_fail(&r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+                      c->base);
     if (err == 0) turn_note(r);
     return err;
 }

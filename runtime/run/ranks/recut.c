@@ -17,6 +17,7 @@ struct choice {
     uint64_t run;
     int64_t time;
     bool other_cut; /* of as many ranks, by other weights */
+    bool pending;   /* no Buffer holds that step */
     mx_why why;
 };
 
@@ -43,6 +44,7 @@ static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
         *out = (struct choice){.ranks = found->ranks, .cut = found->cut, .run = found->run};
         out->time = mx_common_step(&s, found);
         out->newest = mx_newest_rank(&s, found);
+        out->pending = mx_set_is_pending(&s, found);
         out->to = found->cut;
         err = compare_cuts(r, &s, found, ranks, &out->other_cut);
         for (int32_t i = 0; i < s.n; i++) {
@@ -147,6 +149,7 @@ static int take_choice(struct mx_run *r, const struct choice *found) {
     c->ranks = found->ranks, c->cut = found->cut, c->to = found->cut;
     c->run = found->run, c->time = found->time;
     c->newest = found->newest;
+    c->pending = found->pending;
     c->found = true;
     c->asked = found->ranks != mx_run_ranks_of(r) || found->other_cut;
     if (c->asked) c->to = found->to;
