@@ -126,7 +126,8 @@ int mx_kernel_include(const char *path, mx_why *why, struct mx_text *text, uint6
     const int err = join(&j, path, text, 0);
     *identity = XXH3_64bits_digest(j.state);
     XXH3_freeState(j.state);
-    const bool alone = err == 0 && strstr(j.out.data, "#line ") == NULL;
+    /* Of an empty file nothing was put together. */
+    const bool alone = err == 0 && (j.out.data == NULL || strstr(j.out.data, "#line ") == NULL);
     if (err < 0 || alone) {
         free(j.out.data);
         return err;

@@ -213,6 +213,9 @@ def test_files_that_are_no_kernels(kernel, tmp_path):
                    naming=["loading", "crashes with SIG"])
     (tmp_path / "directory.c").mkdir()
     kernel.refused("build", "directory.c", naming=["no regular file"])
+    for nothing in ("", "\n", '#include "empty.h"\n'):
+        (tmp_path / "empty.h").write_text("")
+        kernel.refused("check", kernel.write(nothing, "empty.c"), naming=["empty"])
 
 
 def test_an_object_of_the_users_own(kernel, tmp_path):
