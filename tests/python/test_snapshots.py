@@ -122,6 +122,10 @@ def test_a_run_that_was_ended_goes_on(memext, place, tmp_path, plan, number):
     (snaps / ".u-000050.npy.memext-1").write_text("left")
     memext.refused("run", "--resume", "-d", place / "store", "--snapshot", f"25:{snaps}:2", naming=["every 50", "same"])
     memext.refused("run", "--resume", "-d", place / "store", "--snapshot", f"50:{plain}:2", naming=["another run", "plain"])
+    before = (snaps / name(50)).read_bytes()
+    for words in (["-o", snaps / name(50)], ["--json", snaps / name(50)]):  # of the directory that the store names
+        memext.refused("run", "--resume", "-d", place / "store", *words, "--overwrite", naming=["--snapshot", words[0].replace("-o", "--output")])
+    assert (snaps / name(50)).read_bytes() == before
     moved = place / "moved"
     snaps.rename(moved)
     done = memext.run("--resume", "-d", place / "store", "--snapshot", f"50:{moved}:2")

@@ -84,8 +84,8 @@ int mx_run_check_names(struct mx_run *r) {
     add_name(s, "--trace", o->trace, MX_FILE_WRITTEN);
     add_name(s, "--probes-out", o->probes_out, MX_FILE_NPY);
     const uint64_t names = digest(s);
-    if (names == r->checked_names) return free(s), 0; /* nothing new is known */
-    int err = mx_output_check_names(s->word, s->n, &r->why);
+    /* No file is looked at twice. The directory of snapshots may have become known without a new name. */
+    int err = names == r->checked_names ? 0 : mx_output_check_names(s->word, s->n, &r->why);
     for (size_t i = 0; i < s->n && err == 0; i++)
         err = mx_run_check_snapshot_name(r, s->word[i].option, s->word[i].path,
                                          s->word[i].use == MX_FILE_PLACE, &r->why);
