@@ -48,7 +48,7 @@ static int ask_directory(struct mx_found *f, mx_why *why) {
 int mx_place_ask(const struct mx_device_options *options, mx_why *why, char path[4096],
                  struct mx_storage *out, uint64_t *room) {
     struct mx_found *f = calloc(1, sizeof *f);
-    struct stat st;
+    struct stat st = {.st_blocks = 0};
     if (f == NULL) return mx_fail(why, -ENOMEM, "no memory for a look at a place");
     f->place = (struct mx_place){.fd = -1, .path = f->path, .options = options};
     int err = mx_place_check(options->path, why);
