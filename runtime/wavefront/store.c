@@ -2,6 +2,7 @@
 /* store.c - the store of a wavefront run: its device, its Buffers, and what is committed. */
 #include "wavefront/run_private.h"
 
+#include "ask/device.h"
 #include "core/device.h"
 
 #include <errno.h>
@@ -13,21 +14,14 @@
 
 static struct mx_device_options device_options(const mx_wf_run *r) {
     const struct mx_options *o = &r->o;
-    return (struct mx_device_options){.size = sizeof(struct mx_device_options),
-                                      .backend = o->backend,
-                                      .path = o->path,
-                                      .expect_bytes =
-                                          r->resumed ? 0 : (uint64_t)mx_wf_all_bytes(mx_wf_geometry_of(r)),
-                                      .queue_depth = (uint32_t)o->queue_depth,
-                                      .max_request_bytes = (uint32_t)o->request_bytes,
-                                      .workers = (uint32_t)o->workers,
-                                      .advice = o->advice,
-                                      .force = o->force,
-                                      .resume = o->resume,
-                                      .read_only = r->exports,
-                                      .keep = o->keep,
-                                      .fault = o->fault,
-                                      .no_lock = o->no_lock};
+    struct mx_device_options d = mx_asked_device(o, o->path);
+    d.expect_bytes = r->resumed ? 0 : (uint64_t)mx_wf_all_bytes(mx_wf_geometry_of(r));
+    d.force = o->force;
+    d.resume = o->resume;
+    d.read_only = r->exports;
+    d.keep = o->keep;
+    d.no_lock = o->no_lock;
+    return d;
 }
 
 int mx_wf_ask_place(mx_wf_run *r) {

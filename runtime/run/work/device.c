@@ -2,6 +2,8 @@
 /* device.c - how a run opens a device. */
 #include "run/work/work.h"
 
+#include "ask/device.h"
+
 /* Copying threads of a mapped backend, 0 = as many as it takes by itself: with an accelerator that computes
  * elsewhere all threads of the plan, which have nothing else to do, and copy what goes through its bus. */
 static uint32_t workers(const struct mx_run *r) {
@@ -12,17 +14,7 @@ static uint32_t workers(const struct mx_run *r) {
 }
 
 struct mx_device_options mx_run_device_options(const struct mx_run *r, const char *path) {
-    const struct mx_options *o = &r->o;
-    return (struct mx_device_options){.size = sizeof(struct mx_device_options),
-                                      .backend = o->backend,
-                                      .path = path,
-                                      .queue_depth = (uint32_t)o->queue_depth,
-                                      .max_request_bytes = (uint32_t)o->request_bytes,
-                                      .workers = workers(r),
-                                      .advice = o->advice,
-                                      .sqpoll = o->sqpoll,
-                                      .iopoll = o->iopoll,
-                                      .uncached = o->uncached,
-                                      .no_register = o->no_register,
-                                      .fault = o->fault};
+    struct mx_device_options d = mx_asked_device(&r->o, path);
+    d.workers = workers(r);
+    return d;
 }
