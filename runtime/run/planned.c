@@ -75,7 +75,6 @@ static json_t *json_refined(const struct mx_refined *r) {
 }
 
 static json_t *json_rates(const struct mx_rates *r) {
-    static const char *const sources[] = {"default", "cached", "measured", "given"};
     json_t *o = json_object();
     mx_json_put(o, "read_bytes_per_s", json_real(r->read_bytes_per_s));
     mx_json_put(o, "write_bytes_per_s", json_real(r->write_bytes_per_s));
@@ -87,8 +86,8 @@ static json_t *json_rates(const struct mx_rates *r) {
     mx_json_put(o, "slab_updates_per_s", json_real(r->slab_updates_per_s));
     mx_json_put(o, "tiled_updates_per_s", json_real(r->tiled_updates_per_s));
     mx_json_put(o, "tiled_sizes", json_refined(&r->refined));
-    mx_json_put(o, "device_source", json_string(sources[r->device_source]));
-    mx_json_put(o, "compute_source", json_string(sources[r->compute_source]));
+    mx_json_put(o, "device_source", json_string(mx_rates_source_name(r->device_source)));
+    mx_json_put(o, "compute_source", json_string(mx_rates_source_name(r->compute_source)));
     return o;
 }
 
@@ -143,13 +142,12 @@ static json_t *json_naive(const struct mx_tune_request *q, const struct mx_tune_
 
 /* Of the plan: kernel, and bus both ways at once. */
 static json_t *json_accel_rates(const struct mx_seconds *s, const struct mx_tune_accel *there) {
-    static const char *const sources[] = {"default", "cached", "measured", "given"};
     json_t *o = json_object();
     mx_json_put(o, "updates_per_s", json_real(s->updates_per_s));
     mx_json_put(o, "put_bytes_per_s", json_real(s->put_bytes_per_s));
     mx_json_put(o, "get_bytes_per_s", json_real(s->get_bytes_per_s));
-    mx_json_put(o, "bus_source", json_string(sources[there->bus_source]));
-    mx_json_put(o, "kernel_source", json_string(sources[there->kernel_source]));
+    mx_json_put(o, "bus_source", json_string(mx_rates_source_name(there->bus_source)));
+    mx_json_put(o, "kernel_source", json_string(mx_rates_source_name(there->kernel_source)));
     return o;
 }
 

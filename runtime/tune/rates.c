@@ -19,6 +19,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+const char *mx_rates_source_name(enum mx_rates_source source) {
+    static const char *const names[] = {
+        [MX_RATES_DEFAULT] = "default",
+        [MX_RATES_CACHED] = "cached",
+        [MX_RATES_MEASURED] = "measured",
+        [MX_RATES_GIVEN] = "given",
+    };
+    return names[source];
+}
+
 struct rate_row {
     const char *name;
     bool device; /* under the device's key, else under the compute key */

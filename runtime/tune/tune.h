@@ -31,6 +31,8 @@ enum { MX_TUNE_CACHE_SHARE = 4 };
 /* ------------------------------------------------------------------ rates */
 
 enum mx_rates_source { MX_RATES_DEFAULT, MX_RATES_CACHED, MX_RATES_MEASURED, MX_RATES_GIVEN };
+/* "default" "cached" "measured" "given". */
+const char *mx_rates_source_name(enum mx_rates_source source);
 
 /* Sizes of the tiled engine: planes of a slab, rows of a tile, levels of a chunk. */
 struct mx_tiled_sizes {

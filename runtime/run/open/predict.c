@@ -4,15 +4,14 @@
 
 /* The kernel of one that is here is the tiled engine's. */
 static void report_model(struct mx_run *r) {
-    static const char *const sources[] = {"default", "cached", "measured", "given"};
     struct mx_report_accel *a = &r->report.accel;
     const struct mx_seconds *s = &r->tuned.seconds;
     const bool here = r->there.here && r->there.updates_per_s == 0;
     a->put_bytes_per_s = s->put_bytes_per_s;
     a->get_bytes_per_s = s->get_bytes_per_s;
     a->updates_per_s = s->updates_per_s;
-    a->bus_source = sources[r->there.bus_source];
-    a->kernel_source = sources[here ? r->tuned.rates.compute_source : r->there.kernel_source];
+    a->bus_source = mx_rates_source_name(r->there.bus_source);
+    a->kernel_source = mx_rates_source_name(here ? r->tuned.rates.compute_source : r->there.kernel_source);
     a->kernel_s = s->compute_s;
     a->bus_s = s->bus_s;
     a->flash_s = s->flash_s;
