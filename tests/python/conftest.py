@@ -216,6 +216,14 @@ def quick_place(ram_disk):
     shutil.rmtree(path)
 
 
+@pytest.fixture
+def folders(quick_place):
+    """(place of the store, folder of the outputs)"""
+    for name in ("store", "out"):
+        (quick_place / name).mkdir()
+    return quick_place / "store", quick_place / "out"
+
+
 @pytest.fixture(scope="session")
 def swap_space():
     """Active swap space, held by a limit-memory that does nothing else."""

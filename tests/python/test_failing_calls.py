@@ -15,14 +15,6 @@ STEP = int(os.environ.get("MEMEXT_CALL_STEP", "1" if LONG else "9"))  # 1 = ever
 BEYOND = 12  # calls after the report was written down: its own, and those of closing
 
 
-@pytest.fixture
-def folders(quick_place):
-    """(place of the store, folder of the outputs)"""
-    for name in ("store", "out"):
-        (quick_place / name).mkdir()
-    return quick_place / "store", quick_place / "out"
-
-
 @pytest.fixture(scope="module")
 def whole(memext):
     return memext.run(*GRID, "--backend", "dram", "--algorithm", "direct", "--engine", "iblock")["checksum"]

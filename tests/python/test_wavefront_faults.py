@@ -16,14 +16,6 @@ STEP = int(os.environ.get("MEMEXT_CALL_STEP", "1" if LONG else "5"))  # 1 = ever
 BEYOND = 12  # calls after the report was written down: its own, and those of closing
 
 
-@pytest.fixture
-def folders(quick_place):
-    """(place of the store, folder of the outputs)"""
-    for name in ("store", "out"):
-        (quick_place / name).mkdir()
-    return quick_place / "store", quick_place / "out"
-
-
 def of_loop(memext, directory, size):
     """The bytes of the plain loop's file."""
     path = directory / "loop.npy"
