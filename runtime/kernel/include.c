@@ -8,16 +8,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-enum { MOST_DEPTH = 16, MOST_BYTES = 16 << 20 };
+enum { MOST_DEPTH = 16, MOST_BYTES = 16 << 20, MOST_ONCE = 256 };
 
 struct joined {
     struct mx_text out;
     size_t room;
     XXH3_state_t *state; /* of the identity: names and places of files are none of it */
+    int32_t n_once;      /* files that say `#pragma once` */
+    struct {
+        dev_t device;
+        ino_t inode;
+    } once[MOST_ONCE];
     mx_why *why;
 };
 
@@ -49,17 +54,46 @@ static int append_place(struct joined *j, int64_t line, const char *path) {
     return append(j, text, (size_t)n);
 }
 
+/* What stands behind the word of a line `#WORD`; NULL: it is another line. */
+static const char *behind_word(const char *line, const char *word) {
+    const char *at = line + strspn(line, " \t");
+    if (*at++ != '#') return NULL;
+    at += strspn(at, " \t");
+    if (strncmp(at, word, strlen(word)) != 0) return NULL;
+    at += strlen(word);
+    return at + strspn(at, " \t");
+}
+
 /* The name in a line `#include "NAME"`; false: it is another line. */
 static bool included_name(const char *line, size_t bytes, char name[PATH_MAX]) {
-    static const char word[] = "include";
-    size_t i = strspn(line, " \t");
-    if (line[i] != '#') return false;
-    i += 1 + strspn(line + i + 1, " \t");
-    if (strncmp(line + i, word, sizeof word - 1) != 0) return false;
-    i += sizeof word - 1 + strspn(line + i + sizeof word - 1, " \t");
-    const char *end = line[i] == '"' ? memchr(line + i + 1, '"', bytes > i ? bytes - i - 1 : 0) : NULL;
-    if (end == NULL || (size_t)(end - (line + i + 1)) >= PATH_MAX) return false;
-    return snprintf(name, PATH_MAX, "%.*s", (int)(end - (line + i + 1)), line + i + 1) > 0;
+    const char *from = behind_word(line, "include");
+    if (from == NULL || *from++ != '"') return false;
+    const char *end = from < line + bytes ? memchr(from, '"', (size_t)(line + bytes - from)) : NULL;
+    if (end == NULL || end - from >= PATH_MAX) return false;
+    return snprintf(name, PATH_MAX, "%.*s", (int)(end - from), from) > 0;
+}
+
+/* The compiler sees one text, where `#pragma once` says nothing of the files that it was put together from.
+ */
+static bool says_once(const char *line) {
+    const char *from = behind_word(line, "pragma");
+    return from != NULL && strncmp(from, "once", 4) == 0 && strchr(" \t\r\n/", from[4]) != NULL;
+}
+
+static bool was_once(const struct joined *j, const struct stat *st) {
+    for (int32_t i = 0; i < j->n_once; i++)
+        if (j->once[i].device == st->st_dev && j->once[i].inode == st->st_ino) return true;
+    return false;
+}
+
+static int take_once(struct joined *j, const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0 || was_once(j, &st)) return 0;
+    if (j->n_once == MOST_ONCE)
+        return mx_fail(j->why, -EINVAL, "a kernel has more than %d headers with #pragma once", MOST_ONCE);
+    j->once[j->n_once].device = st.st_dev;
+    j->once[j->n_once++].inode = st.st_ino;
+    return 0;
 }
 
 /* Is the end of this line within a comment of several? Strings of a kernel have no such marks. */
@@ -80,12 +114,14 @@ static int join(struct joined *j, const char *path, const struct mx_text *text, 
 static int join_header(struct joined *j, const char *from, const char *name, int depth) {
     char path[PATH_MAX];
     struct mx_text text;
+    struct stat st;
     const char *slash = strrchr(from, '/');
     const int length = name[0] == '/' || slash == NULL ? 0 : (int)(slash + 1 - from);
     if (strcmp(name, "memext/cell.h") == 0 ||
         snprintf(path, sizeof path, "%.*s%s", length, from, name) >= PATH_MAX)
         return 1;
-    if (access(path, F_OK) != 0) return 1;
+    if (stat(path, &st) != 0) return 1;
+    if (was_once(j, &st)) return 0;
     if (depth == MOST_DEPTH)
         return mx_fail(j->why, -EINVAL, "%.300s includes headers %d deep: does one include itself?", from,
                        MOST_DEPTH);
@@ -109,10 +145,12 @@ static int join(struct joined *j, const char *path, const struct mx_text *text, 
         next = line + bytes + (end != NULL);
         number++;
         int there = 1;
+        const bool once = !comment && says_once(line);
+        if (once && (err = take_once(j, path)) < 0) return err;
         if (!comment && included_name(line, bytes, name)) there = join_header(j, path, name, depth);
         comment = ends_in_comment(line, bytes, comment);
         if (there < 0) return there;
-        if (there == 1) err = append(j, line, bytes);
+        if (there == 1 && !once) err = append(j, line, bytes);
         if (err == 0) err = append(j, "\n", 1);
         if (err == 0 && there == 0) err = append_place(j, number + 1, path);
     }

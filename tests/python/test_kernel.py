@@ -290,6 +290,20 @@ def test_headers_of_the_user(kernel, memext, tmp_path, place):
     kernel.refused("check", path, naming=["deep.h", "include itself"])
 
 
+def test_headers_that_are_taken_once(kernel, tmp_path):
+    """#pragma once: two headers take a third one, which one of them reaches by another name; and a header takes itself."""
+    (tmp_path / "one.h").write_text("  #  pragma once // of all\nstatic inline double one(void) { return 0.25; }\n#include \"one.h\"\n")
+    (tmp_path / "same.h").symlink_to("one.h")
+    (tmp_path / "left.h").write_text('#pragma once\n#include "one.h"\n')
+    (tmp_path / "right.h").write_text('#pragma once\n#include "same.h"\nstatic inline double rate(void) { return one(); }\n')
+    path = tmp_path / kernel.write('#include "left.h"\n' + WITH_HEADERS.replace("parts/rate.h", "right.h"))
+    done = kernel("check", path)
+    assert done.returncode == 0 and "nothing wrong" in done.stdout and not done.stderr, done.stderr
+    (tmp_path / "one.h").write_text("/*\n#pragma once\n*/\n#ifndef ONE\n#define ONE\nstatic inline double one(void) { return 0.5; }\n#endif\n")
+    done = kernel("check", path)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
 def test_an_unknown_function_is_named_with_its_line(kernel):
     kernel.refused("check", kernel.write(HEAD + CELL % "SETT(u, AT(u, 0, 0, 0));"), naming=[":6:", "SETT"])
 
