@@ -3,24 +3,41 @@
 
 A finding is one or several comparisons (parts). Each is a ratio with its interval (effects.py) and the band in which the finding says that it lies.
 
-    confirmed    every interval (95 %) lies inside its band
-    refuted      an interval lies outside its band; with several parts each is taken at 95 % / parts, so that many looks do not refute by chance. "Smaller" and "larger" are refuted too where the
-                 interval shows that there is no difference of EQUAL
-    undecided    neither: too few or too short repeats, too much noise, a run that failed
-    not tested   what it needs was not run
+    confirmed          every interval lies inside its band
+    at least as good   the published value is missed, but on the good side alone: every interval lies inside its band, and one is better than the published value allows
+    refuted            an interval lies outside its band; with several parts each interval is widened, so that many looks do not refute by chance. "Smaller" and "larger" are refuted too where the
+                       interval shows that there is no difference of EQUAL
+    undecided          neither: too few or too short repeats, too much noise, a run that failed
+    not tested         what it needs was not run
+
+The table has many rows, and each is a chance to be wrong. All intervals of a report hold together with 95 %: verdicts.py takes each at 95 % corrected for the number of rows (Bonferroni).
+
+Bands of published numbers. What a paper gives as a ratio is widened as a ratio (near). What it gives as a difference, "7 % longer", is widened as a difference (near_difference): a tenth of 7 %, not a tenth
+of 1.07, in which no difference at all would lie. A test holds that no row is confirmed by runs between which nothing differs.
 """
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from analysis.effects import LEAST_PAIRS, LEVEL, Effect
 
-CONFIRMED, REFUTED, UNDECIDED, NOT_TESTED = "confirmed", "refuted", "undecided", "not tested"
-STATES = (CONFIRMED, REFUTED, UNDECIDED, NOT_TESTED)
-SMALLER, LARGER = (0.0, 1.0), (1.0, math.inf)
-AT_MOST = (0.0, 1.001)  # of counted things: as few, or fewer
+CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED = "confirmed", "at least as good", "refuted", "undecided", "not tested"
+STATES = (CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED)
 EQUAL = 0.05  # smaller differences are none
 TOLERANCE = 0.10  # by which a number may miss the published one, on another machine
 NOT_RUN = "not run"
+
+
+class Band(NamedTuple):
+    """Where a ratio lies if the finding holds. best: of a rule that fails on one side alone, the edge on the other side beyond which the value is better than the published one; None = there is none."""
+
+    low: float
+    high: float
+    best: float = None
+
+
+SMALLER, LARGER = Band(0.0, 1.0), Band(1.0, math.inf)
+AT_MOST = Band(0.0, 1.001)  # of counted things: as few, or fewer
 
 
 def percent(share):
@@ -29,15 +46,23 @@ def percent(share):
 
 def near(low, high=None):
     """The band of a published value or range, widened by TOLERANCE."""
-    return low / (1 + TOLERANCE), (high if high is not None else low) * (1 + TOLERANCE)
+    return Band(low / (1 + TOLERANCE), (high if high is not None else low) * (1 + TOLERANCE))
 
 
-def at_most(high):
-    return 0.0, high * (1 + TOLERANCE)
+def near_difference(low, high=None):
+    """Of a value that is published as its difference from 1, such as 0.07 for "7 % longer" and -0.2 for "gains 20 %": the difference is widened."""
+    ends = [d * f for d in (low, high if high is not None else low) for f in (1 / (1 + TOLERANCE), 1 + TOLERANCE)]
+    return Band(1 + min(ends), 1 + max(ends))
 
 
-def at_least(low):
-    return low / (1 + TOLERANCE), math.inf
+def no_more_than(band):
+    """The rule that fails only above a band of near or near_difference."""
+    return Band(0.0, band.high, band.low)
+
+
+def no_less_than(band):
+    """The rule that fails only below it."""
+    return Band(band.low, math.inf, band.high)
 
 
 @dataclass(frozen=True)
@@ -46,7 +71,7 @@ class Part:
 
     label: str
     effect: Effect = None
-    band: tuple = SMALLER
+    band: Band = SMALLER
     gap: str = ""  # why the effect may not decide, or why there is none
     settled: str = ""  # a state that needs no number: what happened decides
     form: str = "{:.3g}"
@@ -55,17 +80,18 @@ class Part:
     def untested(self):
         return self.gap == NOT_RUN
 
-    def state(self, parts=1):
-        """By the rule above, as one of so many parts."""
+    def state(self, parts=1, level=LEVEL):
+        """By the rule above, as one of so many parts; the interval misses the truth with a chance of `level` at most."""
         if self.settled:
             return self.settled
         if self.gap or self.effect is None or not self.effect.enough:
             return UNDECIDED
-        low, high = self.band
-        a, b = self.effect.interval()
-        if a > low and b < high or (low <= 0 and b < high):
-            return CONFIRMED
-        a, b = self.effect.interval(LEVEL / parts)
+        low, high, best = self.band
+        a, b = self.effect.interval(level)
+        if (a > low or low <= 0) and b < high:
+            inside = best is None or (b < best if low > 0 else a > best)
+            return CONFIRMED if inside else AT_LEAST_AS_GOOD
+        a, b = self.effect.interval(level / parts)
         if b < low or a > high:
             return REFUTED
         if self.effect.exact:  # what is counted is inside or it is not
@@ -73,8 +99,8 @@ class Part:
         none = (self.band == SMALLER and a > 1 - EQUAL) or (self.band == LARGER and b < 1 / (1 - EQUAL))
         return REFUTED if none else UNDECIDED
 
-    def say(self):
-        number = self.effect.say(self.form) if self.effect is not None else ""
+    def say(self, level=LEVEL):
+        number = self.effect.say(self.form, level) if self.effect is not None else ""
         why = self.gap
         if not why and not self.settled and self.effect is not None and not self.effect.enough:
             why = f"{self.effect.n} of at least {LEAST_PAIRS} repeats"

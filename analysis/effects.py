@@ -98,8 +98,8 @@ class Effect:
         logs = np.log(self.values)
         return float(scipy_stats.wilcoxon(logs).pvalue) if np.any(logs != 0) else 1.0
 
-    def say(self, form="{:.3g}"):
-        ends = self.interval()
+    def say(self, form="{:.3g}", level=LEVEL):
+        ends = self.interval(level)
         spread = f" [{form.format(ends[0])} to {form.format(ends[1])}]" if ends and not self.exact else ""
         return form.format(self.value) + spread
 

@@ -4,18 +4,19 @@ import math
 
 from analysis import predictions, style
 from analysis.cells import Drawn, show
-from analysis.claim import CONFIRMED, NOT_TESTED, REFUTED, UNDECIDED
+from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, NOT_TESTED, REFUTED, UNDECIDED
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
 from analysis.stats import median
+from analysis.verdicts import ROW_LEVEL
 
-STATE_COLOUR = {CONFIRMED: style.GREEN, REFUTED: style.RED, UNDECIDED: style.GREY, NOT_TESTED: "#bbbbbb"}
+STATE_COLOUR = {CONFIRMED: style.GREEN, AT_LEAST_AS_GOOD: style.BLUE, REFUTED: style.RED, UNDECIDED: style.GREY, NOT_TESTED: "#bbbbbb"}
 LOW, HIGH = 1e-4, 1e3  # what lies beyond is drawn at the edge, as an arrow
 NEAR = (0.02, 50.0)  # the axis reaches as far at least
 
 
 def _ends(drawn):
     """Of the axis: decades around what is to be seen, bands with two ends too."""
-    seen = [v for d in drawn for p in d.parts if p.effect is not None for v in (p.effect.value, *(p.effect.interval() or ()), *(e for e in p.band if 0 < e < math.inf))]
+    seen = [v for d in drawn for p in d.parts if p.effect is not None for v in (p.effect.value, *(p.effect.interval(ROW_LEVEL) or ()), *(e for e in p.band[:2] if 0 < e < math.inf))]
     return max(LOW, min(NEAR[0], *seen) / 1.5), min(HIGH, max(NEAR[1], *seen) * 1.5)
 
 
@@ -37,8 +38,8 @@ def findings(decided):
             y = row - 0.35 + step * (i + 0.5)
             low, high = clip(p.band[0]), clip(p.band[1])
             ax.fill_betweenx([y - step / 2, y + step / 2], low, high, color="#e4e4e4", linewidth=0)
-            c, middle = STATE_COLOUR[p.state(len(v.parts))], p.effect.value
-            ends = p.effect.interval()
+            c, middle = STATE_COLOUR[p.state(len(v.parts), ROW_LEVEL)], p.effect.value
+            ends = p.effect.interval(ROW_LEVEL)
             if ends:
                 ax.plot([clip(e) for e in ends], [y, y], color=c, linewidth=1.2, solid_capstyle="butt").pop().set_gid(f"interval {v.name}")
             marker = "<" if middle < least else ">" if middle > most else "o"
@@ -54,11 +55,11 @@ def findings(decided):
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)
     ax.grid(visible=False, axis="y")
     ax.set_xlabel("ratio")
-    handles = [style.plt.Line2D([], [], marker="o", color=STATE_COLOUR[s], markersize=4, label=s) for s in (CONFIRMED, REFUTED, UNDECIDED)]
+    handles = [style.plt.Line2D([], [], marker="o", color=STATE_COLOUR[s], markersize=4, label=s) for s in (CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED)]
     handles += [style.plt.Line2D([], [], marker="o", color=style.GREY, markerfacecolor="white", linestyle="", markersize=4, label="too few repeats for an interval"), style.plt.Rectangle((0, 0), 1, 1, color="#e4e4e4", label="band of the finding")]
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.36 / figure.get_figheight()))
-    figure.legend(handles=handles, loc="upper center", ncols=5, fontsize=7)
-    return Drawn("effects", "Every finding: effect, interval, and the band that it claims", figure, notes=[f"Ratios as in the table of findings, 95 % intervals of paired repeats. What lies beyond {least:.3g} or {most:.3g} stands at the edge, as an arrow."])
+    figure.legend(handles=handles, loc="upper center", ncols=6, fontsize=7)
+    return Drawn("effects", "Every finding: effect, interval, and the band that it claims", figure, notes=[f"Ratios as in the table of findings, with the intervals of its verdicts. What lies beyond {least:.3g} or {most:.3g} stands at the edge, as an arrow."])
 
 
 def predicted(results):

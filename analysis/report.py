@@ -32,8 +32,8 @@ h1 { font-size: 1.6em; } h2 { margin-top: 2.2em; border-bottom: 1px solid #ccc; 
 table { border-collapse: collapse; font-size: 0.82em; margin: 0.8em 0; display: block; overflow-x: auto; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em 0.25em 0; text-align: left; vertical-align: top; } th { border-bottom: 1.5px solid #444; }
 img { max-width: 100%; height: auto; } p.note, .command { color: #444; font-size: 0.88em; } code, .command { font-family: "DejaVu Sans Mono", monospace; font-size: 0.8em; overflow-wrap: anywhere; }
-.confirmed::before { content: "✓ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; } .not-tested::before { content: "– "; }
-.confirmed { color: #00634a; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; } .not-tested { color: #888; }
+.confirmed::before { content: "✓ "; } .at-least-as-good::before { content: "≥ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; } .not-tested::before { content: "– "; }
+.confirmed { color: #00634a; font-weight: 600; } .at-least-as-good { color: #0057a0; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; } .not-tested { color: #888; }
 tr.failed td { color: #a04000; } @media print { body { max-width: none; } img, tr { break-inside: avoid; } table { display: table; } } details { margin: 0.5em 0; } summary { cursor: pointer; }
 """
 

@@ -2,9 +2,12 @@
 """The verdict on every row of the table of findings, from its comparisons (claim.py)."""
 from dataclasses import dataclass, field
 
-from analysis.claim import CONFIRMED, EQUAL, NOT_TESTED, REFUTED, TOLERANCE, UNDECIDED, percent
+from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, EQUAL, NOT_TESTED, REFUTED, TOLERANCE, UNDECIDED, percent
 from analysis.claims import CLAIMS
-from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, LEVEL
+
+# Of one row: all intervals of the table hold together at LEVEL.
+ROW_LEVEL = LEVEL / len(CLAIMS)
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Verdict:
 
 
 def _worst(states):
-    for state in (REFUTED, UNDECIDED, CONFIRMED):
+    for state in (REFUTED, UNDECIDED, AT_LEAST_AS_GOOD, CONFIRMED):
         if state in states:
             return state
     return NOT_TESTED
@@ -32,9 +35,9 @@ def _effect(parts):
     if not there:
         return ""
     if len(there) == 1:
-        return there[0].effect.say(there[0].form)
+        return there[0].effect.say(there[0].form, ROW_LEVEL)
     values = [p.effect.value for p in there]
-    ends = [e for p in there if (e := p.effect.interval())]
+    ends = [e for p in there if (e := p.effect.interval(ROW_LEVEL))]
     wide = f" [{min(a for a, _ in ends):.3g} to {max(b for _, b in ends):.3g}]" if len(ends) == len(there) and not all(p.effect.exact for p in there) else ""
     return f"{min(values):.3g} to {max(values):.3g}{wide}"
 
@@ -44,10 +47,10 @@ MOST_PARTS = 8
 
 def _numbers(parts, states):
     if len(parts) <= MOST_PARTS:
-        return "; ".join(p.say() for p in parts)
-    counts = ", ".join(f"{sum(s == state for s in states)} {state}" for state in (CONFIRMED, REFUTED, UNDECIDED) if state in states)
+        return "; ".join(p.say(ROW_LEVEL) for p in parts)
+    counts = ", ".join(f"{sum(s == state for s in states)} {state}" for state in (CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED) if state in states)
     telling = [p for p, s in zip(parts, states) if s == REFUTED] or [p for p, s in zip(parts, states) if s == UNDECIDED] or list(parts)
-    return f"{len(parts)} comparisons: {counts}; e.g. " + "; ".join(p.say() for p in telling[:3])
+    return f"{len(parts)} comparisons: {counts}; e.g. " + "; ".join(p.say(ROW_LEVEL) for p in telling[:3])
 
 
 def decide(claim, results, published):
@@ -62,7 +65,7 @@ def decide(claim, results, published):
     parts = list(claim.parts(results, published))
     if not parts or all(p.untested for p in parts):
         return verdict(NOT_TESTED, numbers="the runs that it compares were not run")
-    states = [p.state(len(parts)) for p in parts]
+    states = [p.state(len(parts), ROW_LEVEL) for p in parts]
     return verdict(_worst(states), _effect(parts), _numbers(parts, states), parts)
 
 
@@ -71,7 +74,8 @@ def all_verdicts(results, published):
     return [decide(claim, results, published) for claim in CLAIMS]
 
 
-RULES = (f"A finding is one or several ratios, each with an interval of 95 % from at least {LEAST_PAIRS} repeats taken in rounds (paired; the wider of the signed-rank and Student's interval of the logarithms: "
-         f"between equals it claims a difference in at most 5 % of cases). Confirmed: every interval lies in its band. Refuted: one lies outside it, or shows that there is no difference of {percent(EQUAL)} where one is claimed. "
-         f"Undecided: neither, or runs that are too few, too short ({LEAST_SECONDS:g} s at least where time decides) or failed. Not tested: not run. Published numbers may be missed by {percent(TOLERANCE)}: the machine is another. "
-         "What is counted, not timed, is exact and needs one run.")  # fmt: skip
+RULES = (f"A finding is one or several ratios. Each ratio has an interval from at least {LEAST_PAIRS} repeats, which are taken in rounds and paired: the wider of the signed-rank and Student's interval of the logarithms. "
+         f"All intervals of this table hold together with 95 %: each is taken at 95 % corrected for the {len(CLAIMS)} findings. Confirmed: every interval lies in its band. At least as good: the rule can fail on one side only, and ours is "
+         f"better than the published value by more than {percent(TOLERANCE)}; that is no reproduction of the number. Refuted: an interval lies outside its band, or shows that there is no difference of {percent(EQUAL)} where one is claimed. "
+         f"Undecided: neither, or runs that are too few, too short ({LEAST_SECONDS:g} s at least where time decides) or failed. Not tested: not run. Published numbers may be missed by {percent(TOLERANCE)}, since the machine is another: of a "
+         "published difference (7 % longer) that is a tenth of the difference. What is counted, not timed, is exact and needs one run.")  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Part  # noqa: E402
+from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Band, Part  # noqa: E402
 from analysis.effects import Effect, quotient  # noqa: E402
 from analysis.predictions import best_of  # noqa: E402
 
@@ -50,7 +50,7 @@ def _claim(name, text, slow, fast, least):
     ratios = tuple(quotient(slow, fast).values())
     if not ratios:
         return {"name": name, "claim": text, "ratio": None, "state": UNDECIDED}
-    part = Part(text, Effect(ratios), (least, math.inf))
+    part = Part(text, Effect(ratios), Band(least, math.inf))
     return {"name": name, "claim": text, "ratio": part.effect.say(), "state": part.state()}
 
 

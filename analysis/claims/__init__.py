@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of findings: what is claimed, where, with which published number, and what decides it. Rows in the papers' order, then ours.
 A file of this folder has the comparisons of one family of rows; verdicts.py decides them."""
-from analysis.claim import TOLERANCE, Claim, percent
+from analysis.claim import TOLERANCE, Claim, near, percent
 from analysis.claims.comparing import DRAM_RATIO, FAST_MAPPING, FLAT, PREDICTION_ERROR, REGRET, VISIBLE
-from analysis.claims.hhrt import hhrt_one, hhrt_optimum, hhrt_speed, ktable_one, ktable_optimum, ktable_speed
+from analysis.claims.hhrt import hhrt_one, hhrt_optimum, hhrt_speed, ktable_one, ktable_optimum, ktable_speed, near_loss
 from analysis.claims.methods import before_after_band, cost_with, cost_without, fewest_reads, flat_bandwidth, full_bandwidth, optimised, order, read_factor, temporal_blocking
 from analysis.claims.ours import counters_agree, prediction, regret, stream_faster, sweep_visible
 from analysis.claims.sizes import aio_mmap, aio_mmap_band, difference_grows, fixed_dram, flat_speed, mmap_killed
@@ -14,6 +14,7 @@ from analysis.effects import LEAST_PAIRS
 
 IWAPT, JAPANESE, SLIDES, OURS = "iwapt2016", "japanese", "slides", "ours"
 MATCH = f"inside the published value or range widened by {percent(TOLERANCE)}"
+GAIN = "the share of time that is gained is not below the published one by more than a tenth of it"
 EACH = "each ratio of times "
 
 CLAIMS = (
@@ -45,7 +46,7 @@ CLAIMS = (
     Claim("aio5y-bytes", "aio5y moves fewer bytes than aio3y", f"{IWAPT}, Fig. 21", "order", "bytes of the kernel's counter, ratio below 1 (counted)", ("fig19",), five_below_three),
     Claim("aio5y-time", "aio5y is faster than aio3y", f"{JAPANESE}, section 6.3", "order", EACH + "below 1", ("fig19",), five_faster),
     Claim("manual-longer", "With manual choice runs take longer than with Blk-Tune at every size", f"{IWAPT}, Figs. 22 and 23; {JAPANESE}, section 6.3", "order", EACH + "above 1", ("fig22",), manual_longer),
-    Claim("manual-longer-share", "They take 5.6 to 13.5 % longer on crest4 and 12.9 to 41.9 % on crest6", f"{JAPANESE}, section 6.3", "crest4 5.6 to 7.7 (aio5y), 7.3 to 13.5 % (aio3y); crest6 13.4 to 20.6, 12.9 to 41.9 %", "each " + MATCH, ("fig22",), manual_longer_band),
+    Claim("manual-longer-share", "They take 5.6 to 13.5 % longer on crest4 and 12.9 to 41.9 % on crest6", f"{JAPANESE}, section 6.3", "crest4 5.6 to 7.7 (aio5y), 7.3 to 13.5 % (aio3y); crest6 13.4 to 20.6, 12.9 to 41.9 %", "each excess over 1 " + MATCH, ("fig22",), manual_longer_band),
     Claim("io-time", "With Blk-Tune the I/O times of aio5y are 58 to 78 % of those with manual choice", f"{IWAPT}, section VI-D", "0.58 to 0.78", "each " + MATCH, ("fig22",), io_time),
     Claim("gain-aio3y", "Blk-Tune gains more with aio3y than with aio5y, on the slower and on the faster machine", f"{JAPANESE}, section 6.3", "order", "(manual / blk with aio3y) / (manual / blk with aio5y) above 1, on a device slowed down and not", ("devices",), gain_of_three),
     Claim("gain-fast", "It gains more on the faster machine", f"{JAPANESE}, section 6.3", "order", "(manual / blk on the fast device) / (on the slow one) above 1; only the device differs here", ("devices",), gain_of_fast),
@@ -57,17 +58,17 @@ CLAIMS = (
     Claim("hhrt-speed", "A problem of 1.5 times the upper memory runs at 55 % of the speed inside it, with the best temporal block size", "hhrt", "0.55", f"not below the published value by more than {percent(TOLERANCE)}; DRAM and flash stand for the GPU's and the host's memory", ("hhrt",), hhrt_speed),
     Claim("hhrt-k1", "Without temporal blocking it falls to 3.4 % of that", "hhrt", "2.68 / 79.3", f"speed of k = 1 / of the best k not above the published value by more than {percent(TOLERANCE)}", ("hhrt",), hhrt_one),
     Claim("hhrt-optimum", "The best temporal block size lies between: small ones swap, large ones recompute", "hhrt", "table of k", "time a step, best k between / smallest and / largest below 1", ("hhrt",), hhrt_optimum),
-    Claim("ktable-device", "With the best k problems of 1.33 and 4 times the device's memory run at 95 and 84 % of the speed inside it", "hhrt", "141 / 149; 125 / 149", f"each not below the published value by more than {percent(TOLERANCE)}", ("ktable",), ktable_speed(16, 48)),
-    Claim("ktable-flash", "Of 1.5 and 3 times the host's memory, from flash, at 53 and 12 %", "hhrt", "79.3 / 149; 17.7 / 149", f"each not below the published value by more than {percent(TOLERANCE)}", ("ktable",), ktable_speed(96, 192)),
+    Claim("ktable-device", "With the best k problems of 1.33 and 4 times the device's memory run at 95 and 84 % of the speed inside it", "hhrt", "141 / 149; 125 / 149", f"each not below the published value by more than {percent(TOLERANCE)}", ("ktable",), ktable_speed(near_loss, 16, 48)),
+    Claim("ktable-flash", "Of 1.5 and 3 times the host's memory, from flash, at 53 and 12 %", "hhrt", "79.3 / 149; 17.7 / 149", f"each not below the published value by more than {percent(TOLERANCE)}", ("ktable",), ktable_speed(near, 96, 192)),
     Claim("ktable-k1", "Without temporal blocking speed falls to 7, 6 and 3 % of that with the best k", "hhrt", "9.39 / 141; 8.12 / 125; 2.68 / 79.3", f"each not above the published value by more than {percent(TOLERANCE)}", ("ktable",), ktable_one),
     Claim("ktable-optimum", "The largest k is slower than the best one between", "hhrt", "106 / 141; 91.5 / 125", "speed of the best k between / of the largest above 1; a sweep of stream recomputes nothing", ("ktable",), ktable_optimum),
     Claim("wave-conversion", "Conversion into the frontier layout costs more than into the block layout; back it costs the same", "wavefront, Fig. 4", "drawn", "frontier / block: into it above 1, out of it " + MATCH.replace("the published value or range", "1"), ("fig4w",), conversion),
     Claim("wave-rows", "A pipelined wavefront on row-major matrices is at best ten times slower than the sequential program", "wavefront, Fig. 7a", "10", f"not below the published value by more than {percent(TOLERANCE)}", ("fig7a",), wave_rows),
     Claim("wave-frontier", "The frontier layout is faster than the block layout", "wavefront, Fig. 7a", "order", "ratio of times, each with its best tile, below 1", ("fig7a",), wave_frontier),
-    Claim("wave-frontier-share", "It improves on it by 20 %", "wavefront, Fig. 7a", "0.80", MATCH, ("fig7a",), wave_frontier_band),
+    Claim("wave-frontier-share", "It improves on it by 20 %", "wavefront, Fig. 7a", "0.80", GAIN, ("fig7a",), wave_frontier_band),
     Claim("wave-tile", "There is a best tile between the smallest and the largest", "wavefront, Fig. 7a", "drawn", "time, best tile between / smallest and / largest below 1", ("fig7a",), wave_tile),
     Claim("wave-chain", "Chained waves are faster", "wavefront, Fig. 7b", "order", "ratio of times below 1", ("fig7b",), wave_chain),
-    Claim("wave-chain-share", "Chaining gains 20 %", "wavefront, Fig. 7b", "0.80", MATCH, ("fig7b",), wave_chain_band),
+    Claim("wave-chain-share", "Chaining gains 20 %", "wavefront, Fig. 7b", "0.80", GAIN, ("fig7b",), wave_chain_band),
     Claim("stream", "stream is faster than the papers' algorithm-1 and aio5y at every size", OURS, "", EACH + "below 1", ("fig06",), stream_faster),
     Claim("sweep", "The heat maps show the sweep: residency follows the computation", OURS, "", f"correlation above {VISIBLE} (ours)", ("advice",), sweep_visible),
     Claim("counters", "memext's own counters, CalcTrans, /proc/self/io and the block device agree on the bytes of aio and uring", OURS, "", "own, CalcTrans and process equal in every run, the device never short of them and close in the median (counted)", (), counters_agree),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the rows of the table share: comparisons of groups of runs, and the edges that are ours."""
 from analysis import predictions
-from analysis.claim import CONFIRMED, NOT_RUN, SMALLER, Part
-from analysis.effects import LEAST_SECONDS, Effect, by_repeat, quotient
+from analysis.claim import CONFIRMED, NOT_RUN, SMALLER, UNDECIDED, Part
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, Effect, by_repeat, quotient
 from analysis.measures import per_step, seconds
 from analysis.stats import median
 
@@ -32,14 +32,16 @@ def part(label, values, band=SMALLER, gap="", exact=False, form="{:.3g}"):
 
 
 def compare(label, a, b, of=per_step, band=SMALLER, timed=True, exact=False):
-    """a's value over b's. Where the value is a time and b did not end in more than twice a's time, that decides."""
+    """a's value over b's. Where the value is a time, pairs enough in which b did not end within twice a's time decide."""
     for name, group in (("", a), ("", b)):
         if gap_of(group) == NOT_RUN:
             return Part(label, None, band, NOT_RUN)
     if timed and a.done and not b.done and band == SMALLER and all(r.record["status"] == "timeout" for r in b.failures):
         took, given = max(r.wall_s for r in a.done), min(r.record.get("timeout_s", r.wall_s) for r in b.failures)
         if 2 * took < given:
-            return Part(label, None, band, f"no end within {given:.0f} s, against {took:.1f}", settled=CONFIRMED)
+            pairs = len({r.repeat for r in a.done} & {r.repeat for r in b.failures})
+            of = "" if pairs >= LEAST_PAIRS else f", {pairs} of at least {LEAST_PAIRS} pairs"
+            return Part(label, None, band, f"no end within {given:.0f} s, against {took:.1f}{of}", settled=UNDECIDED if of else CONFIRMED)
     gaps = [g for g in (gap_of(a), gap_of(b)) if g]
     if gaps:
         return Part(label, None, band, "; ".join(dict.fromkeys(gaps)))

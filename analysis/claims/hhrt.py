@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """HHRT: problems beyond a memory, by the size of the temporal block."""
-from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, at_least, at_most
+from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
 from analysis.measures import gupdates, per_step
@@ -17,7 +17,7 @@ def hhrt_speed(results, known):
     if gap:
         return [Part("best k / in memory", None, LARGER, gap)]
     best = best_of(groups, gupdates, max)
-    return [part("speed of the best k beyond the memory / inside", quotient(best, by_repeat(normal, gupdates)), at_least(known["hhrt"].value("relative-1.5")), short_of(*[g for g in groups if g.done], normal))]
+    return [part("speed of the best k beyond the memory / inside", quotient(best, by_repeat(normal, gupdates)), no_less_than(near(known["hhrt"].value("relative-1.5"))), short_of(*[g for g in groups if g.done], normal))]
 
 
 def hhrt_one(results, known):
@@ -27,7 +27,7 @@ def hhrt_one(results, known):
     best = best_of([g for k, g in groups.items() if k > 1], gupdates, max)
     v = known["hhrt"].value
     gap = gap_of(groups[1]) or short_of(groups[1])
-    return [part("speed of k = 1 / best k", quotient(by_repeat(groups[1], gupdates), best), at_most(v("k1-96gib") / v("best-96gib")), gap)]
+    return [part("speed of k = 1 / best k", quotient(by_repeat(groups[1], gupdates), best), no_more_than(near(v("k1-96gib") / v("best-96gib"))), gap)]
 
 
 def hhrt_optimum(results, known):
@@ -60,19 +60,24 @@ def _lacks(*groups):
     return "" if "" in gaps else next((g for g in gaps if g != NOT_RUN), NOT_RUN)
 
 
-def ktable_speed(*sizes):
-    """The best k of problems beyond a tier, over the speed inside the device's memory."""
+def ktable_speed(near_published, *sizes):
+    """The best k of problems beyond a tier, over the speed inside the device's memory. near_published: the band of the published ratio."""
 
     def found(results, known):
         inside, parts = results["ktable"].one(gib=6), []
         for gib in sizes:
             groups = list(_ktable(results, gib).values())
-            band = at_least(_best_published(known, gib) / known["ktable"].value("6-1"))
+            band = no_less_than(near_published(_best_published(known, gib) / known["ktable"].value("6-1")))
             gap = _lacks(inside) or _lacks(*groups)
             parts.append(part(f"{gib} GiB, best k / inside", quotient(_best_k(results, gib), by_repeat(inside, gupdates)) if not gap else {}, band, gap or short_of(inside, *[g for g in groups if g.done])))
         return parts
 
     return found
+
+
+def near_loss(share):
+    """Of a share of a speed that is lost but for little: what is lost is widened."""
+    return near_difference(share - 1)
 
 
 def ktable_one(results, known):
@@ -82,7 +87,7 @@ def ktable_one(results, known):
         one = groups.get(1)
         gap = _lacks(one) or _lacks(*[g for k, g in groups.items() if k > 1])
         values = quotient(by_repeat(one, gupdates), _best_k(results, gib)) if not gap else {}
-        parts.append(part(f"{gib} GiB, k = 1 / best k", values, at_most(known["ktable"].value(f"{gib}-1") / _best_published(known, gib)), gap or short_of(*[g for g in groups.values() if g.done])))
+        parts.append(part(f"{gib} GiB, k = 1 / best k", values, no_more_than(near(known["ktable"].value(f"{gib}-1") / _best_published(known, gib))), gap or short_of(*[g for g in groups.values() if g.done])))
     return parts
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fig. 5 and the slides: aio, mmap and swap, with and without temporal blocking."""
-from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, at_most, near
+from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, no_more_than
 from analysis.claims.comparing import compare, gap_of, part
 from analysis.effects import quotient
 from analysis.measures import LEAST_PERIODS, bandwidth_variation, bench_rate, cached_timeline, full_bandwidth_share, moved_read, period, profiled_group, seconds
@@ -25,7 +25,7 @@ def cost_without(results, known):
 
 def cost_with(results, known):
     normal, v = results["fig05"].one(method="normal"), known["fig05"].value
-    return [compare(f"{m} / normal", _t(results, m), normal, band=at_most(v(f"{m}-temporal-ratio"))) for m in ("aio", "mmap", "swap")]
+    return [compare(f"{m} / normal", _t(results, m), normal, band=no_more_than(near(v(f"{m}-temporal-ratio")))) for m in ("aio", "mmap", "swap")]
 
 
 def fewest_reads(results, known):

@@ -3,7 +3,7 @@
 import math
 
 from analysis import checks, predictions
-from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Part, percent
+from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Band, Part, percent
 from analysis.claims.comparing import PREDICTION_ERROR, REGRET, VISIBLE, compare, part, short_of
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
 from analysis.measures import cached_timeline, seconds
@@ -25,7 +25,7 @@ def sweep_visible(results, known):
         for r in g.done:
             if r.timeline_path and (v := sweep_visibility(cached_timeline(r))) is not None:
                 seen[len(seen)] = max(v, 1e-3)
-    return [part("correlation of the place that enters the page cache with the place that is computed", seen, (VISIBLE, math.inf))] if seen else []
+    return [part("correlation of the place that enters the page cache with the place that is computed", seen, Band(VISIBLE, math.inf))] if seen else []
 
 
 def counters_agree(results, known):
@@ -65,4 +65,4 @@ def regret(results, known):
     """As with predictions, what has too few repeats says nothing beside what has enough."""
     found = list(predictions.regrets(results))
     enough = [r for r in found if len(r.ratios) >= LEAST_PAIRS]
-    return [part(f"{r.label}, blk / best of {r.plans} plans", r.ratios, (0.0, REGRET), short_of(*r.groups)) for r in enough or found]
+    return [part(f"{r.label}, blk / best of {r.plans} plans", r.ratios, Band(0.0, REGRET), short_of(*r.groups)) for r in enough or found]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figs. 19 to 24, Table II: Blk-Tune beside manual choice and Naive-Tune."""
-from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, Part, at_most, near
+from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, Part, near, near_difference, no_more_than
 from analysis.claims.comparing import compare, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
 from analysis.measures import SHORT, io_seconds, kernel_bytes, search_seconds, seconds, size_bytes, table2_rows
@@ -52,7 +52,7 @@ def manual_longer_band(results, known):
     v = known["fig22"].value
 
     def band(g):
-        return near(*(1 + v(f"{g['machine']}-{g['algorithm']}-{end}") for end in ("low", "high")))
+        return near_difference(*(v(f"{g['machine']}-{g['algorithm']}-{end}") for end in ("low", "high")))
 
     return [compare(f"manual / blk, {label}", manual, blk, seconds, band(blk)) for blk, manual, label in _manual(results)]
 
@@ -63,7 +63,7 @@ def io_time(results, known):
 
 
 def tuning_share(results, known):
-    band = at_most(known["fig24"].value("share"))
+    band = no_more_than(near(known["fig24"].value("share")))
     groups = [g for g in results["fig24"].select(search="exhaustive") if g["size"] != "1TiB"]
     return [part(f"search / run, {g['machine']} {g['size']}", by_repeat(g, lambda r: search_seconds(r) / r.report["predicted_seconds"]), band, gap_of(g), form="{:.1e}") for g in groups]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figs. 12 to 18: versions of the program, and the division into Blocks."""
-from analysis.claim import LARGER, SMALLER
+from analysis.claim import LARGER, SMALLER, Band
 from analysis.claims.comparing import FAST_MAPPING, compare, gap_of, part
 from analysis.effects import by_repeat
 from analysis.measures import ON_MAPPING, THROUGH_BLOCKS, dram_bytes, typical_block_bytes, version
@@ -12,7 +12,7 @@ def _twelve(results, backend, algorithm, room):
 
 def enough_fast(results, known):
     plan = results["enough"]
-    return [compare(f"{version('mmap', a)} / the same on plain memory", plan.one(backend="mmap", algorithm=a), plan.one(backend="dram", algorithm=a), band=(0.0, FAST_MAPPING)) for a in ON_MAPPING]
+    return [compare(f"{version('mmap', a)} / the same on plain memory", plan.one(backend="mmap", algorithm=a), plan.one(backend="dram", algorithm=a), band=Band(0.0, FAST_MAPPING)) for a in ON_MAPPING]
 
 
 def deteriorate(results, known):

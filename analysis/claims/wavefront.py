@@ -2,7 +2,7 @@
 """The wavefront paper."""
 import math
 
-from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, at_least, near
+from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
 from analysis.measures import seconds, wave_key
@@ -29,7 +29,7 @@ def _layouts(results, label, a, b, band):
 
 
 def wave_rows(results, known):
-    return _layouts(results, "row-major at its best tile / sequential", _layout(results, "row"), _layout(results, "row", True), at_least(known["fig7a"].value("row-of-sequential")))
+    return _layouts(results, "row-major at its best tile / sequential", _layout(results, "row"), _layout(results, "row", True), no_less_than(near(known["fig7a"].value("row-of-sequential"))))
 
 
 def wave_frontier(results, known):
@@ -37,7 +37,7 @@ def wave_frontier(results, known):
 
 
 def wave_frontier_band(results, known):
-    return _layouts(results, "frontier / block, each at its best tile", _layout(results, "frontier"), _layout(results, "block"), near(known["fig7a"].value("frontier-of-block")))
+    return _layouts(results, "frontier / block, each at its best tile", _layout(results, "frontier"), _layout(results, "block"), no_more_than(near_difference(known["fig7a"].value("frontier-of-block") - 1)))
 
 
 def wave_tile(results, known):
@@ -67,7 +67,7 @@ def wave_chain(results, known):
 
 
 def wave_chain_band(results, known):
-    return _chained(results, near(known["fig7b"].value("chained-of-single")))
+    return _chained(results, no_more_than(near_difference(known["fig7b"].value("chained-of-single") - 1)))
 
 
 def conversion(results, known):
