@@ -114,11 +114,11 @@ def median_interval(values, level=LEVEL):
 
 
 def by_repeat(group, of):
-    """{repeat: value} of the finished runs of a group; what was not counted or is 0 is left out."""
-    found = {r.repeat: of(r) for r in group.done} if group is not None else {}
+    """{round: value} of the finished runs of a group; what was not counted or is 0 is left out."""
+    found = {r.round: of(r) for r in group.done} if group is not None else {}
     return {k: float(v) for k, v in found.items() if v is not None and v > 0}
 
 
 def quotient(a, b):
-    """Of two {repeat: value}, in common repeats."""
+    """Of two {round: value}, in common rounds."""
     return {k: a[k] / b[k] for k in a if k in b}

@@ -69,6 +69,11 @@ class Run:
         raise AttributeError(name)
 
     @property
+    def round(self):
+        """Runs of one round are paired: the same start of the runner, one program, close to each other in time."""
+        return self.record["session"], self.repeat
+
+    @property
     def ok(self):
         return self.record["status"] == "done"
 
@@ -167,7 +172,8 @@ class PlanResults:
     groups: dict
 
     def select(self, **wanted):
-        """Groups whose parameters have these values, in the order of the plan."""
+        """Groups whose parameters have these values, in the order of the plan; of the plan's own settings of the kernel, unless another arm is wanted."""
+        wanted = {"arm": None, **wanted}
         return [g for g in self.groups.values() if all(g.params.get(k) == v for k, v in wanted.items())]
 
     def one(self, **wanted):

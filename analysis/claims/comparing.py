@@ -39,7 +39,7 @@ def compare(label, a, b, of=per_step, band=SMALLER, timed=True, exact=False):
     if timed and a.done and not b.done and band == SMALLER and all(r.record["status"] == "timeout" for r in b.failures):
         took, given = max(r.wall_s for r in a.done), min(r.record.get("timeout_s", r.wall_s) for r in b.failures)
         if 2 * took < given:
-            pairs = len({r.repeat for r in a.done} & {r.repeat for r in b.failures})
+            pairs = len({r.round for r in a.done} & {r.round for r in b.failures})
             of = "" if pairs >= LEAST_PAIRS else f", {pairs} of at least {LEAST_PAIRS} pairs"
             return Part(label, None, band, f"no end within {given:.0f} s, against {took:.1f}{of}", settled=UNDECIDED if of else CONFIRMED)
     gaps = [g for g in (gap_of(a), gap_of(b)) if g]

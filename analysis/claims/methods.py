@@ -41,7 +41,7 @@ def _profiles(results, method, of):
     group = profiled_group(results["fig05"], method)
     if gap_of(group):
         return {}, gap_of(group)
-    lines = {r.repeat: of(r, cached_timeline(r)) for r in group.done if r.timeline_path}
+    lines = {r.round: of(r, cached_timeline(r)) for r in group.done if r.timeline_path}
     return {k: v for k, v in lines.items() if v}, ""
 
 

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import random
 import sys
 import tempfile
 import time
@@ -50,14 +51,17 @@ def plan_files(names):
 
 
 def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=False, system=True):
-    """(run, repeat) pairs still to do, round by round, so that slow drifts of the machine meet every run alike."""
+    """(run, repeat) pairs still to do, round by round, so that slow drifts of the machine meet every run alike. A round's runs are paired, so it is
+    done in one start or done again, in an order of its own: what stands behind a slow neighbour in one round does not in the next."""
     done = store.finished(retry_failed, system)
     runs = [run for run in a_plan.runs if not only or only in run.id]
     todo = []
     for repeat in range(max((repeats or run.repeats for run in runs), default=0)):
-        for run in runs:
-            if repeat < (repeats or run.repeats) and (run.key(program), repeat) not in done:
-                todo.append((run, repeat))
+        a_round = [run for run in runs if repeat < (repeats or run.repeats)]
+        sessions = {done.get((run.key(program), repeat)) for run in a_round}
+        if None in sessions or len(sessions) > 1:
+            random.Random(f"{a_plan.name} {repeat}").shuffle(a_round)
+            todo += [(run, repeat) for run in a_round]
     return todo
 
 
@@ -133,7 +137,7 @@ def show(plans):
         print(f"# {a_plan.name}: {a_plan.title}")
         for run in a_plan.runs:
             around = f"limit-memory {run.limit} {'--swap ' + run.swap + ' ' if run.swap else ''}-- " if run.limit else ""
-            settings = "".join(f"{k}={v} " for k, v in run.knobs.items())
+            settings = "".join(f"{k}={v} " for k, v in {**run.usual, **run.knobs}.items())
             print(f"{run.id} x{run.repeats}: {settings}{around}{' '.join(run.words)}")
 
 
@@ -175,7 +179,7 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
 
 class _Empty:
     def finished(self, retry_failed=False, system=True):
-        return set()
+        return {}
 
 
 EMPTY = _Empty()
@@ -191,7 +195,7 @@ def announcement(plans, data, results, no_system):
     if no_system:
         return f"changes nothing on this machine (--no-system) but {files}"
     runs = [run for p in plans for run in p.runs]
-    settings = sorted({name for run in runs for name in run.knobs})
+    settings = sorted({name for run in runs for name in {**run.usual, **run.knobs}})
     changes = ["the page cache dropped before each run"]
     changes += ["cgroups with a memory limit"] if any(run.limit for run in runs) else []
     changes += [f"swap files in {data}"] if any(run.swap and not run.swap.startswith(ZRAM) for run in runs) else []

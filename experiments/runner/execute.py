@@ -217,13 +217,14 @@ def _execute(run, repeat, place, owner):
     data, scratch = (Path(entry["path"]) for entry in directories)
     report, timeline, errors = scratch / "report.json", scratch / "timeline.jsonl", scratch / "stderr"
     words = command_of(run, place, data, report, timeline)
+    settings = {**(knobs.present(run.usual, place.device) if place.system else {}), **run.knobs}
     record = {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "swap": run.swap,
-              "knobs": run.knobs, "timeout_s": run.timeout_s, "command": words}  # fmt: skip
+              "knobs": settings, "timeout_s": run.timeout_s, "command": words}  # fmt: skip
     try:
         probe = _probe(run, words, place, scratch, owner)
         if probe is not None:
             probe.measure(data)
-        with knobs.applied(run.knobs, place.device, owner):
+        with knobs.applied(settings, place.device, owner):
             record["caches_dropped"] = place.system and drop_caches(place.data)
             if probe is not None:
                 probe.started()

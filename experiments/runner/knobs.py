@@ -44,6 +44,11 @@ def path_of(name, device, files=FILES):
     return Path(files[name].format(device=device or "none"))
 
 
+def present(settings, device, files=FILES):
+    """Those of them that this machine has: read-ahead belongs to a block device."""
+    return {name: value for name, value in settings.items() if path_of(name, device, files).exists()}
+
+
 def _read(path):
     text = path.read_text().strip()
     if "[" in text:  # one of several words, the active one in brackets

@@ -8,10 +8,11 @@ as all its repeats do. Afterwards its plan is predicted once more with the rates
 import argparse
 import json
 import os
-import re
 import shutil
 import time
 from pathlib import Path
+
+from .plan import size_bytes
 
 BACKENDS = ("aio", "uring")  # whose predictions are judged
 SECONDS = 1.0
@@ -31,7 +32,6 @@ def seconds(text):
 KEPT = {"-n": 3, "--size": 3, "-t": 1, "--steps": 1, "--stencil": 1, "--dtype": 1, "--kernel": 1, "--threads": 1, "--backend": 1}
 DRAM = "--dram"
 LEAST_DRAM = 512 << 20  # a quarter of it is what memext measures in: less would stay in cache
-UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 # Words that say where, or what the plan says.
 DROPPED = {"-d": 1, "--device": 1, "--json": 1, "--timeline": 1, "--trace": 1, "--algorithm": 1, "--engine": 1, "--tuner": 1, "--block": 3, "--iblock": 2, "--slab": 1, "--plan": 1, "--quiet": 0}
 PLAN_KEYS = ("engine", "by", "bz", "bt", "iy", "iz", "slab", "tile", "ct", "column", "ahead", "faces", "threads", "tuner")
@@ -79,12 +79,6 @@ def _with_dram(words, limit):
     return words + ([DRAM, limit] if limit and DRAM not in words else [])
 
 
-def _bytes(size):
-    """Of "512MiB"; 0 of what is no size."""
-    match = re.fullmatch(r"([0-9.]+) ?([KMGT]iB|)", size or "")
-    return float(match[1]) * UNITS[match[2]] if match else 0
-
-
 def _around(command):
     """What slows the storage down around memext; no memory limit, in which little could be measured."""
     before = list(command[: [Path(w).name for w in command].index("memext")])
@@ -101,7 +95,7 @@ def planned(command, limit, plan, memext, data, report="-"):
 def probing(command, limit, memext, data, report, seconds):
     """The words that measure the rates which a command's prediction rests on."""
     words, given = _split(command, KEPT, True), _with_dram(_split(command, {DRAM: 1}, True), limit)
-    if given and _bytes(given[1]) > LEAST_DRAM:
+    if given and size_bytes(given[1]) > LEAST_DRAM:
         dram = given[1]
     else:
         dram = f"{LEAST_DRAM >> 20}MiB"

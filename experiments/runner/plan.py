@@ -3,7 +3,10 @@
 
     name = "fig05"                       # results/<scale>/fig05/raw.jsonl
     title = "..."                        # shown while it runs and in the report
-    repeats = {quick = 1, full = 5}      # of every run; rounds alternate over the runs
+    repeats = {quick = 1, full = 5}      # of every run; a round runs each once, in an order of its own
+    counted = true                       # nothing in it is timed: one repeat at any scale
+    pilot = true                         # the night decides numbers with it: five rounds say how many it needs (experiments/night.py)
+    kernel = "linux"                     # settings of the kernel (ARMS) of the runs with a memory limit; default: this machine's own
     timeout_s = {quick = 60, full = 7200}
 
     [scale.quick]                        # values for {placeholders}, by scale; [scale.all] holds for every scale
@@ -11,6 +14,7 @@
     [scale.full]
     n = "2046 2048 1024"
     [scale.thorough]                     # may be left out: [scale.quick] with these values instead, and 9 repeats at least
+    [scale.night]                        # likewise, upon [scale.thorough]
 
     [[run]]
     id = "{backend}-{advice}"            # unique after expansion
@@ -20,7 +24,8 @@
     limit = "{dram}"                     # memory of the command (experiments/limit-memory); "" = no limit
     swap = "2GiB"                        # with a temporary swap file; "zram 2GiB": with compressed memory as swap space
     knobs = {read_ahead_kb = "128"}      # kernel settings while the run lasts (knobs.py)
-    scales = ["full"]                    # only there; default: everywhere ("quick" is not "thorough")
+    kernel = "machine"                   # the plan's `kernel` for this run, whether it has a limit or not; another one than the plan's is an arm beside it, told by the parameter `arm`
+    scales = ["full"]                    # only there; default: everywhere ("quick" is not "thorough", "thorough" is "night" as well)
     repeats, timeout_s                   # override the plan's
 
 A string in place of a list in `matrix` or `cases` names a list in the scale table. Values may contain placeholders.
@@ -30,6 +35,7 @@ Filled in by the runner: {memext} the command, {data} an empty directory on stor
 import hashlib
 import itertools
 import json
+import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,10 +44,23 @@ import tomllib
 
 RUNNER_WORDS = ("memext", "data", "json", "timeline", "root")
 # A scale that is another one with more of it: what its own table does not say is that one's.
-BASE = {"thorough": "quick"}
+BASE = {"thorough": "quick", "night": "thorough"}
 THOROUGH_REPEATS = 9  # at least, where the plan does not say: enough for a rank test of pairs to decide
-PLAN_KEYS = {"name", "title", "repeats", "timeout_s", "scale", "run"}
-RUN_KEYS = {"id", "command", "matrix", "cases", "limit", "swap", "knobs", "scales", "repeats", "timeout_s", "labels"}
+PLAN_KEYS = {"name", "title", "repeats", "counted", "pilot", "kernel", "timeout_s", "scale", "run"}
+RUN_KEYS = {"id", "command", "matrix", "cases", "limit", "swap", "knobs", "kernel", "scales", "repeats", "timeout_s", "labels"}
+
+# What a machine's own settings would decide in the place of what is compared. Linux reads 128 KiB ahead of a file and 2^3 pages ahead of a fault from swap space; a disk may bring another size
+# (virtual ones do). It lets dirty data stand up to 20 % of the memory and writes it back from 10 % on: of the memory that a run may have, since a share of the whole machine's would never be
+# reached beside a limit of some MiB. A run without a limit keeps the machine's.
+AHEAD = {"read_ahead_kb": "128", "vm.page-cluster": "3"}
+DIRTY = {"vm.dirty_background_bytes": 0.10, "vm.dirty_bytes": 0.20}  # shares of the limit
+ARMS = {
+    "linux": {**AHEAD, **DIRTY},
+    "machine": {},
+    "machine-ahead": DIRTY,  # this machine's read-ahead alone
+    "machine-dirty": AHEAD,  # its dirty limits alone
+}
+UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
 class PlanError(ValueError):
@@ -59,12 +78,13 @@ class Run:
     limit: str = ""
     swap: str = ""
     knobs: dict = field(default_factory=dict, hash=False)
+    usual: dict = field(default_factory=dict, hash=False)  # settings of its arm, which a machine may lack
     repeats: int = 1
     timeout_s: float = 60.0
 
     def key(self, program):
         """What a result depends on: the command, its limits and settings, and the program that ran."""
-        text = json.dumps([self.words, self.limit, self.swap, self.knobs, program], sort_keys=True)
+        text = json.dumps([self.words, self.limit, self.swap, self.knobs, self.usual, program], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -75,6 +95,21 @@ class Plan:
     scale: str
     path: Path
     runs: tuple
+    pilot: bool = False
+
+
+def size_bytes(size):
+    """Of "512MiB"; 0 of what is no size."""
+    match = re.fullmatch(r"([0-9.]+) ?([KMGT]iB|)", size or "")
+    return float(match[1]) * UNITS[match[2]] if match else 0
+
+
+def arm_settings(path, arm, limit):
+    """{setting: value} of an arm, for a run with this memory limit."""
+    if arm not in ARMS:
+        raise PlanError(f"{path}: kernel = '{arm}' is not known; there are {', '.join(ARMS)}")
+    page, memory = 4096, size_bytes(limit)
+    return {name: value if isinstance(value, str) else str(int(value * memory) // page * page) for name, value in ARMS[arm].items() if isinstance(value, str) or memory}
 
 
 def load(path, scale):
@@ -88,10 +123,12 @@ def load(path, scale):
     for key in ("name", "title", "scale", "run"):
         if key not in raw:
             raise PlanError(f"{path}: no {key}")
-    base = BASE.get(scale, scale)
-    if base not in raw["scale"]:
-        raise PlanError(f"{path}: no [scale.{base}]; it has {', '.join(sorted(raw['scale']))}")
-    values = {**raw["scale"].get("all", {}), **raw["scale"][base], **raw["scale"].get(scale, {})}
+    upon = [*_below(scale)][::-1]  # the base first
+    if upon[0] not in raw["scale"]:
+        raise PlanError(f"{path}: no [scale.{upon[0]}]; it has {', '.join(sorted(raw['scale']))}")
+    values = dict(raw["scale"].get("all", {}))
+    for name in upon:
+        values.update(raw["scale"].get(name, {}))
     runs = []
     for entry in raw["run"]:
         runs += _expand(path, raw, entry, values, scale)
@@ -100,7 +137,14 @@ def load(path, scale):
         if run.id in seen:
             raise PlanError(f"{path}: two runs are called '{run.id}'; put what differs into id")
         seen.add(run.id)
-    return Plan(raw["name"], raw["title"], scale, path, tuple(runs))
+    return Plan(raw["name"], raw["title"], scale, path, tuple(runs), bool(raw.get("pilot")))
+
+
+def _below(scale):
+    """The scale, the one that it is more of, and so on."""
+    while scale:
+        yield scale
+        scale = BASE.get(scale)
 
 
 def _only(path, what, table, allowed):
@@ -113,7 +157,7 @@ def _expand(path, raw, entry, values, scale):
     _only(path, f"run '{entry.get('id', '?')}'", entry, RUN_KEYS)
     if "id" not in entry or "command" not in entry:
         raise PlanError(f"{path}: every run needs id and command")
-    if scale not in entry.get("scales", [scale]):
+    if not {scale, "thorough" if scale == "night" else scale} & set(entry.get("scales", [scale])):
         return
     for params in _variants(path, entry, values):
         known = {**values, **params}
@@ -121,15 +165,19 @@ def _expand(path, raw, entry, values, scale):
         def text(template):
             return fill(path, str(template), known)
 
+        limit, usual = text(entry.get("limit", "")), raw.get("kernel", "machine")
+        arm = text(entry["kernel"]) if "kernel" in entry else usual if limit else "machine"
+        beside = {"arm": arm} if "kernel" in entry and arm != usual else {}
         yield Run(
             plan=raw["name"],
             id=text(entry["id"]),
             words=tuple(shlex.split(text(entry["command"]))),
-            params={k: text(v) if isinstance(v, str) else v for k, v in known.items() if not isinstance(v, (list, dict))},
-            limit=text(entry.get("limit", "")),
+            params={**{k: text(v) if isinstance(v, str) else v for k, v in known.items() if not isinstance(v, (list, dict))}, **beside},
+            limit=limit,
             swap=text(entry.get("swap", "")),
             knobs={k: text(v) for k, v in entry.get("knobs", {}).items()},
-            repeats=_repeats(entry.get("repeats", raw.get("repeats", 1)), scale),
+            usual=arm_settings(path, arm, limit),
+            repeats=1 if raw.get("counted") else _repeats(entry.get("repeats", raw.get("repeats", 1)), scale),
             timeout_s=float(_at_scale(entry.get("timeout_s", raw.get("timeout_s", 60)), scale)),
         )
 
@@ -137,13 +185,13 @@ def _expand(path, raw, entry, values, scale):
 def _at_scale(value, scale):
     if not isinstance(value, dict):
         return value
-    return value[scale] if scale in value else value[BASE.get(scale, scale)]
+    return next(value[name] for name in _below(scale) if name in value)
 
 
 def _repeats(value, scale):
     given = int(_at_scale(value, scale))
     said = isinstance(value, dict) and scale in value
-    return max(given, THOROUGH_REPEATS) if scale == "thorough" and not said else given
+    return max(given, THOROUGH_REPEATS) if scale in BASE and not said else given
 
 
 def _variants(path, entry, values):

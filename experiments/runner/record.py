@@ -6,7 +6,7 @@
     session      id of the session line that it belongs to
     plan, scale, id, repeat, params     what was asked for
     key          hash of command, limits, settings and program: what resuming goes by
-    command      the words as executed; `limit`, `swap`, `knobs` around them
+    command      the words as executed; `limit`, `swap`, `knobs` around them (settings of the run and of its arm that were set; params.arm names an arm beside the plan's own)
     commit, program
     no_system    was it a start with --no-system: not taken for finished by one without
     status       done | failed | timeout | skipped (by --no-system, or the kernel lacks a setting: see stderr)
@@ -58,12 +58,12 @@ class Store:
         return [json.loads(line) for line in self.path.read_text().splitlines() if line.strip()]
 
     def finished(self, retry_failed=False, system=True):
-        """(key, repeat) of the runs that need not be run again. With `system`, what --no-system left out or ran without dropping the caches
+        """{(key, repeat): session} of the runs that need not be run again. With `system`, what --no-system left out or ran without dropping the caches
         is still to do."""
-        done = set()
+        done = {}
         for record in self.records():
             if record.get("kind") != "run" or (system and record.get("no_system")):
                 continue
             if record["status"] in ("done", "skipped") or not retry_failed:
-                done.add((record["key"], record["repeat"]))
+                done[record["key"], record["repeat"]] = record["session"]
         return done

@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from runner import cli, execute, knobs, plan, record
+from runner import cli, execute, knobs, plan, record, removing
 from runner_project import PLAN, a_run, ended, place_in, project, run_all, runs_of  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.machine
@@ -54,6 +54,62 @@ def test_broken_plans_say_what_is_wrong(project, old, new, says):
         plan.load(project / "probe.toml", "quick")
 
 
+def test_the_night_is_thorough_with_more_of_it(project):
+    """[scale.night] upon [scale.thorough] upon [scale.quick]; runs of `thorough` alone are the night's as well; what is counted runs once."""
+    more = '[scale.thorough]\nn = "9 9 9"\nsizes = [{size = "l", nt = 3}]\n[scale.night]\nn = "7 7 7"\n'
+    (project / "probe.toml").write_text(PLAN.replace('scales = ["full"]', 'scales = ["thorough"]') + more)
+    runs = plan.load(project / "probe.toml", "night").runs
+    assert [r.id for r in runs] == ["aio-l", "mmap-l", "big"] and runs[0].words[-1] == "7" and runs[0].repeats == 9 and runs[0].timeout_s == 5
+    (project / "probe.toml").write_text(PLAN.replace('title = "a probe"', 'title = "a probe"\ncounted = true'))
+    assert {r.repeats for scale in ("quick", "thorough", "night", "full") for r in plan.load(project / "probe.toml", scale).runs} == {1}
+
+
+ARMED = PLAN.replace('title = "a probe"', 'title = "a probe"\nkernel = "linux"') + """
+[[run]]
+id = "limited-{kernel}"
+command = "{common} limited 1 {n}"
+matrix = {kernel = ["linux", "machine", "machine-ahead", "machine-dirty"]}
+kernel = "{kernel}"
+limit = "100MiB"
+knobs = {"vm.swappiness" = "10"}
+
+[[run]]
+id = "limited"
+command = "{common} limited 1 {n}"
+limit = "100MiB"
+"""
+
+
+def test_arms_are_settings_of_the_kernel(project):
+    """The plan's for each run with a limit, dirty data as shares of it; another one stands beside it, told by `arm`."""
+    (project / "probe.toml").write_text(ARMED)
+    runs = {r.id: r for r in plan.load(project / "probe.toml", "quick").runs}
+    ahead, dirty = {"read_ahead_kb": "128", "vm.page-cluster": "3"}, {"vm.dirty_background_bytes": "10485760", "vm.dirty_bytes": "20971520"}
+    assert runs["limited"].usual == runs["limited-linux"].usual == {**ahead, **dirty} and runs["aio-s"].usual == {}
+    assert runs["limited-machine"].usual == {} and runs["limited-machine-ahead"].usual == dirty and runs["limited-machine-dirty"].usual == ahead
+    assert {i: r.params.get("arm") for i, r in runs.items()} == {**dict.fromkeys(("aio-s", "mmap-s", "aio-m", "mmap-m", "limited", "limited-linux")), **{f"limited-{a}": a for a in ("machine", "machine-ahead", "machine-dirty")}}
+    assert all(r.knobs == {"vm.swappiness": "10"} for i, r in runs.items() if i.startswith("limited-")) and len({r.key("p") for r in runs.values()}) == len(runs)
+    (project / "probe.toml").write_text(ARMED.replace('"machine-dirty"]', '"windows"]'))
+    with pytest.raises(plan.PlanError, match="windows.*there are linux, machine"):
+        plan.load(project / "probe.toml", "quick")
+
+
+def test_arms_hold_while_the_run_lasts(project, monkeypatch):
+    """What this machine has of them; the run's own settings count more. --no-system sets none."""
+    for name, value in (("swappiness", "60"), ("cluster", "5")):
+        (project / name).write_text(value)
+        monkeypatch.setitem(knobs.FILES, f"vm.{name}".replace("cluster", "page-cluster"), str(project / name))
+    monkeypatch.setattr(removing, "SETTING_PLACES", (str(project) + "/.*",))
+    run = a_run(project, f"cat {project}/swappiness {project}/cluster >&2", knobs={"vm.swappiness": "7"}, usual={"vm.swappiness": "8", "vm.page-cluster": "3", "read_ahead_kb": "128"})
+    found = execute.execute(run, 0, place_in(project))
+    assert (found["status"], found["stderr"], found["knobs"]) == ("done", "73", {"vm.swappiness": "7", "vm.page-cluster": "3"})
+    assert (project / "swappiness").read_text() == "60" and (project / "cluster").read_text() == "5"
+    place = place_in(project)
+    place.system = False
+    plain = a_run(project, f"cat {project}/swappiness {project}/cluster >&2", usual=run.usual)
+    assert execute.execute(plain, 0, place)["stderr"] == "605"
+
+
 def test_key_depends_on_all_that_a_result_depends_on(project):
     run = plan.load(project / "probe.toml", "quick").runs[0]
     other = [
@@ -61,6 +117,7 @@ def test_key_depends_on_all_that_a_result_depends_on(project):
         plan.Run(run.plan, run.id, run.words, run.params, limit="1MiB"),
         plan.Run(run.plan, run.id, run.words, run.params, swap="1MiB"),
         plan.Run(run.plan, run.id, run.words, run.params, knobs={"a": "1"}),
+        plan.Run(run.plan, run.id, run.words, run.params, usual={"a": "1"}),
     ]
     keys = [run.key("p"), run.key("q"), *(o.key("p") for o in other)]
     assert len(set(keys)) == len(keys)
@@ -70,7 +127,7 @@ def test_every_plan_of_the_project_loads_at_every_scale():
     files = cli.plan_files([])
     assert len(files) >= 12
     for path in files:
-        for scale in ("quick", "thorough", "full"):
+        for scale in ("quick", "thorough", "night", "full"):
             a_plan = plan.load(path, scale)
             assert a_plan.runs, f"{path} has no run at {scale}"
             assert a_plan.name == path.stem
@@ -79,10 +136,14 @@ def test_every_plan_of_the_project_loads_at_every_scale():
 def test_rounds_alternate_and_everything_is_recorded(project):
     progress = run_all(project)
     runs = runs_of(project)
-    # order: every configuration once, then every configuration again
-    assert [(r["id"], r["repeat"]) for r in runs] == [(i, k) for k in (0, 1) for i in ("aio-s", "mmap-s", "aio-m", "mmap-m")]
+    # order: every configuration once, then every configuration again, each round in an order of its own that is the same in every start
+    assert [r["repeat"] for r in runs] == [0] * 4 + [1] * 4
+    rounds = [[r["id"] for r in runs if r["repeat"] == k] for k in (0, 1)]
+    assert all(sorted(ids) == ["aio-m", "aio-s", "mmap-m", "mmap-s"] for ids in rounds) and rounds[0] != rounds[1]
+    todo = cli.work_list(plan.load(project / "probe.toml", "quick"), cli.EMPTY, "p", 40)
+    assert len({tuple(run.id for run, repeat in todo if repeat == k) for k in range(40)}) > 12
     assert progress.total == 8 and progress.failed == 4
-    good = runs[0]
+    good = next(r for r in runs if r["id"] == "aio-s")
     assert good["status"] == "done" and good["exit"] == 0 and good["report"]["backend"] == "aio"
     assert good["wall_s"] > 0 and good["other_cpu_s"] >= 0 and good["schema"] == 1 and good["commit"] and good["program"] == "prog"
     with gzip.open(project / "results" / "probe" / good["timeline"], "rt") as file:
@@ -105,8 +166,9 @@ def test_goes_on_where_it_stopped(project):
     assert (project / "log").read_text().count("\n") == calls == 4
     run_all(project)  # the second round only
     assert (project / "log").read_text().count("\n") == 8
-    run_all(project, retry_failed=True)
-    assert (project / "log").read_text().count("\n") == 12
+    run_all(project, retry_failed=True)  # both rounds, since a round is of one start
+    assert (project / "log").read_text().count("\n") == 16
+    assert {r["session"] for r in runs_of(project)[8:]} == {runs_of(project)[8]["session"]}
 
 
 def test_as_many_rounds_as_fit_into_the_time(project, monkeypatch):
@@ -123,13 +185,12 @@ def test_as_many_rounds_as_fit_into_the_time(project, monkeypatch):
     monkeypatch.setattr(cli, "execute", execute)
     monkeypatch.setattr(cli.time, "monotonic", lambda: clock[0])
     o = cli.options(["--minutes", "11"])
-    for ran, postponed in ((11, 5), (5, 0)):
+    for ran, postponed in ((11, 5), (8, 0)):  # the round that was broken off is run again
         order.clear()
         progress = cli.run_plans(plans, lambda p: place_in(project, p.name), "prog", o, [], stream=io.StringIO())
         assert (len(order), progress.postponed) == (ran, postponed)
         if ran == 11:
-            ids = ["aio-s", "mmap-s", "aio-m", "mmap-m"]
-            assert order == [(p, i, 0) for p in ("probe", "other") for i in ids] + [("probe", i, 1) for i in ids[:3]]
+            assert [(p, k) for p, _, k in order] == [("probe", 0)] * 4 + [("other", 0)] * 4 + [("probe", 1)] * 3
 
 
 def test_half_a_line_of_a_killed_runner_is_dropped(project):
@@ -137,9 +198,9 @@ def test_half_a_line_of_a_killed_runner_is_dropped(project):
     path = project / "results" / "probe" / "raw.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    run_all(project, repeats=1)
-    assert [(r["id"], r["repeat"]) for r in runs_of(project)] == [(i, 0) for i in ("aio-s", "mmap-s", "aio-m", "mmap-m")]
-    assert (project / "log").read_text().count("\n") == 5
+    run_all(project, repeats=1)  # the whole round, so that its runs are of one start
+    assert len(runs_of(project)) == 3 + 4 and {r["id"] for r in runs_of(project)[3:]} == {"aio-s", "mmap-s", "aio-m", "mmap-m"}
+    assert (project / "log").read_text().count("\n") == 8
 
 
 def test_stop_ends_the_whole_session():
