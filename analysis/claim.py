@@ -118,3 +118,4 @@ class Claim:
     rule: str
     plans: tuple
     parts: object
+    needs: str = ""  # what a machine must have to run them, where the plans' own runs are not enough

@@ -104,8 +104,9 @@ def period(run):
 
 
 # The one measure of a flat bandwidth profile, fixed before the runs that it judges. A Block is read, computed and written, and the slides give every figure "per Block's period": within
-# one, transfers come and go with every method, and how many samples fall into it depends on its length. So the bandwidth (read + write) is averaged over each period of a Block, and what varies
-# between them counts: the coefficient of variation from 5 % to 95 % of the run, i.e. without filling and draining. At least this many periods make a profile.
+# one, transfers come and go with every method, and how many samples fall into it depends on its length. So the useful bandwidth (bytes that go into and out of Blocks, not those that the kernel
+# reads needlessly) is averaged over each period of a Block, and what varies between them counts: the coefficient of variation from 5 % to 95 % of the run, i.e. without filling and draining. At
+# least this many periods make a profile.
 LEAST_PERIODS = 10
 PROFILE_OF = {"aio": ("aio-profile", "aio")}  # a run of more sweeps where there is one: at quick scale two sweeps of aio take 3 seconds
 
@@ -115,12 +116,12 @@ def profiled_group(plan, method):
 
 
 def period_means(line, period_s):
-    """(middles, mean read + write bandwidth) of the periods that lie between 5 and 95 % of the run. Counters between samples are interpolated."""
+    """(middles, mean useful bandwidth, read + write) of the periods that lie between 5 and 95 % of the run. Counters between samples are interpolated."""
     if len(line.samples) < 2 or period_s <= 0:
         return np.empty(0), np.empty(0)
     n = int(0.9 * line.duration_s / period_s + 1e-9)
     edges = 0.05 * line.duration_s + period_s * np.arange(n + 1)
-    moved_bytes = np.interp(edges, line.t, sum(line.column(name) for name in line.traffic()))
+    moved_bytes = np.interp(edges, line.t, sum(line.column(name) for name in timeline.USEFUL))
     return 0.5 * (edges[1:] + edges[:-1]), np.diff(moved_bytes) / period_s
 
 
@@ -131,10 +132,22 @@ def bandwidth_variation(line, period_s):
 
 
 def full_bandwidth_share(line, best):
-    """The mean read + write bandwidth while there is I/O (samples above a fiftieth of the best), of the best bytes per second that any of the methods reached; None without any."""
-    rate = line.rate(*line.traffic())[1]
-    busy = rate[rate > 0.02 * best]
-    return float(busy.mean()) / best if best and len(busy) else None
+    """The useful bytes a second while there is I/O (samples above a fiftieth of the best), of the best bytes per second that the storage moved for any of the methods; None without any."""
+    busy = line.busy(0.02 * best) if best else 0.0
+    return sum(line.total(name) for name in timeline.USEFUL) / busy / best if busy else None
+
+
+def io_share(line, cores):
+    """The slides' I/O time: the share of a run, from 5 to 95 % of it, in which this process keeps less than 90 % of the cores busy."""
+    t, used = line.cpu(cores)
+    inside = (t > 0.05 * line.duration_s) & (t < 0.95 * line.duration_s)
+    return float((used[inside] < 0.9).mean()) if inside.sum() >= LEAST_PERIODS else None
+
+
+def written_with_both_buffers(run):
+    """Bytes written with the initial grid, as the slides count: both Buffers are written before the first step."""
+    wrote = moved_write(run)
+    return None if wrote is None else wrote + run.buffers_bytes
 
 
 def version(backend, algorithm):
@@ -194,6 +207,17 @@ SHORT = {"skewed-min": "aio5y", "skewed-y": "aio3y"}
 
 def io_seconds(run):
     return run.report["time"]["buf2blk_s"] + run.report["time"]["blk2buf_s"]
+
+
+def update_of_transfers(run):
+    """Seconds of computing / of buf2blk, blk2buf and blk2blk."""
+    t = run.report["time"]
+    moving = t["buf2blk_s"] + t["blk2buf_s"] + t["blk2blk_s"]
+    return t["update_s"] / moving if moving > 0 else None
+
+
+def predicted_bytes(run):
+    return run.report["predicted_read_bytes"] + run.report["predicted_write_bytes"]
 
 
 def bench_rate(run):

@@ -9,6 +9,8 @@ import numpy as np
 VERSION = 1
 NEEDED_COLUMNS = ("t_s", "user_s", "system_s", "updates", "read_bytes", "write_bytes", "storage_read_bytes", "storage_write_bytes",
                   "device_read_bytes", "device_write_bytes", "major_faults", "swap_in_bytes", "swap_out_bytes")  # fmt: skip
+# What the schedule moves between Buffers and Blocks, through whatever cache: the bytes that the computation needs.
+USEFUL = ("read_bytes", "write_bytes")
 EVENTS = ("advance", "load", "store", "copy", "wait", "commit", "sweep", "load-faces", "store-faces", "feed", "take")
 
 
@@ -46,10 +48,16 @@ class Timeline:
         return (0.5 * (t[1:] + t[:-1]))[keep], grown[keep] / dt[keep]
 
     def traffic(self):
-        """Names of the counters of real storage traffic: of the device, or of swap where the Buffers are anonymous memory."""
+        """Names of the counters of real storage traffic: of the device, or of swap where the Buffers are anonymous memory. What is read needlessly is in it; USEFUL is not."""
         if self.header["backend"] == "swap":
             return "swap_in_bytes", "swap_out_bytes"
         return "device_read_bytes", "device_write_bytes"
+
+    def busy(self, least):
+        """Seconds in which the storage transfers at least so many bytes a second."""
+        t, rate = self.rate(*self.traffic())
+        dt = np.diff(self.t)
+        return float(dt[dt > 1e-6][rate > least].sum())
 
     def cpu(self, cores):
         """(times, share of all cores busy in this process, 0..1)."""

@@ -61,7 +61,7 @@ def decide(claim, results, published):
 
     missing = [p for p in claim.plans if p not in results]
     if missing:
-        return verdict(NOT_TESTED, numbers=f"not run: {', '.join(missing)}")
+        return verdict(NOT_TESTED, numbers=f"needs {claim.needs}" if claim.needs else f"not run: {', '.join(missing)}")
     parts = list(claim.parts(results, published))
     if not parts or all(p.untested for p in parts):
         return verdict(NOT_TESTED, numbers="the runs that it compares were not run")

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fig. 5 and the slides: aio, mmap and swap, with and without temporal blocking."""
-from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, no_more_than
-from analysis.claims.comparing import compare, gap_of, part
-from analysis.effects import quotient
-from analysis.measures import LEAST_PERIODS, bandwidth_variation, bench_rate, cached_timeline, full_bandwidth_share, moved_read, period, profiled_group, seconds
+"""Fig. 5 and the slides: aio, mmap and swap, with and without temporal blocking. `fig05` is the plan that a row reads: the same problem four times larger is one too."""
+from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_more_than
+from analysis.claims.comparing import compare, gap_of, part, short_of
+from analysis.effects import by_repeat, quotient
+from analysis.measures import LEAST_PERIODS, bandwidth_variation, bench_rate, cached_timeline, full_bandwidth_share, io_share, moved_read, per_step, period, profiled_group, seconds, written_with_both_buffers
+from analysis.stats import median
 
 
-def _t(results, method, temporal=True):
-    return results["fig05"].one(method=method, temporal=temporal)
+def _t(results, method, temporal=True, fig05="fig05"):
+    return results[fig05].one(method=method, temporal=temporal)
 
 
-def order(results, known):
-    return [compare(f"{a} / {b}", _t(results, a), _t(results, b)) for a, b in (("aio", "mmap"), ("mmap", "swap"))]
+def order(fig05="fig05"):
+    def parts(results, known):
+        return [compare(f"{a} / {b}", _t(results, a, fig05=fig05), _t(results, b, fig05=fig05)) for a, b in (("aio", "mmap"), ("mmap", "swap"))]
+
+    return parts
 
 
 def temporal_blocking(results, known):
@@ -23,18 +27,58 @@ def cost_without(results, known):
     return [compare("swap / normal", _t(results, "swap", False), normal, band=near(v("swap-plain-ratio"), v("without-temporal-ratio")))]
 
 
-def cost_with(results, known):
-    normal, v = results["fig05"].one(method="normal"), known["fig05"].value
-    return [compare(f"{m} / normal", _t(results, m), normal, band=no_more_than(near(v(f"{m}-temporal-ratio")))) for m in ("aio", "mmap", "swap")]
+def cost_with(fig05="fig05"):
+    def parts(results, known):
+        normal, v = results[fig05].one(method="normal"), known["fig05"].value
+        return [compare(f"{m} / normal", _t(results, m, fig05=fig05), normal, band=no_more_than(near(v(f"{m}-temporal-ratio")))) for m in ("aio", "mmap", "swap")]
+
+    return parts
 
 
 def fewest_reads(results, known):
     return [compare(f"bytes read, aio / {m}", _t(results, "aio"), _t(results, m), moved_read, timed=False) for m in ("mmap", "swap")]
 
 
-def read_factor(results, known):
+def read_factor(fig05="fig05"):
+    def parts(results, known):
+        v = known["profiles"].value
+        return [compare(f"bytes read, {m} / aio", _t(results, m, fig05=fig05), _t(results, "aio", fig05=fig05), moved_read, near(v(f"{m}-read-gib") / v("aio-read-gib")), timed=False) for m in ("mmap", "swap")]
+
+    return parts
+
+
+def mmap_of_aio(results, known):
     v = known["profiles"].value
-    return [compare(f"bytes read, {m} / aio", _t(results, m), _t(results, "aio"), moved_read, near(v(f"{m}-read-gib") / v("aio-read-gib")), timed=False) for m in ("mmap", "swap")]
+    return [compare("mmap / aio", _t(results, "mmap"), _t(results, "aio"), band=near_difference(v("mmap-seconds") / v("aio-seconds") - 1))]
+
+
+def write_factor(results, known):
+    v = known["profiles"].value
+    return [compare("bytes written, mmap / aio, with the initial grid", _t(results, "mmap"), _t(results, "aio"), written_with_both_buffers, near(v("mmap-write-gib") / v("aio-write-gib")), timed=False)]
+
+
+def _io_share(run):
+    line, cores = cached_timeline(run), run.report.get("machine", {}).get("cores")
+    return io_share(line, cores) if line is not None and cores else None
+
+
+def io_shares(results, known):
+    v = known["profiles"].value
+    for m in ("aio", "mmap", "swap"):
+        group = profiled_group(results["fig05"], m)
+        yield part(f"{m}, share of the time with less than 90 % of the cores busy", by_repeat(group, _io_share), near(v(f"{m}-io-share")), gap_of(group) or short_of(group))
+
+
+def swap_unstable(results, known):
+    """Per round: how far it is from the median of the other rounds, in time a step."""
+
+    def strays(group):
+        values = by_repeat(group, per_step)
+        return {k: far for k, t in values.items() if len(values) > 1 and (far := abs(t / median([o for j, o in values.items() if j != k]) - 1)) > 0}
+
+    swap, aio = _t(results, "swap"), _t(results, "aio")
+    gap = NOT_RUN if NOT_RUN in (gap_of(swap), gap_of(aio)) else gap_of(swap) or gap_of(aio)
+    return [part("distance of a time from the median of the others, swap / aio", {} if gap else quotient(strays(swap), strays(aio)), LARGER, gap or short_of(swap, aio))]
 
 
 def _profiles(results, method, of):
@@ -59,7 +103,7 @@ def _profile_parts(results, of, band, why_none):
 
 
 def flat_bandwidth(results, known):
-    """One measure, figures.bandwidth_variation."""
+    """One measure, measures.bandwidth_variation."""
     return _profile_parts(results, lambda r, line: bandwidth_variation(line, period(r)), SMALLER, f"no timeline of at least {LEAST_PERIODS} Blocks' periods")
 
 

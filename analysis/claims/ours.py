@@ -5,7 +5,7 @@ import math
 from analysis import checks, predictions
 from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Band, Part, percent
 from analysis.claims.comparing import PREDICTION_ERROR, REGRET, VISIBLE, compare, part, short_of
-from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat
 from analysis.measures import cached_timeline, seconds
 from analysis.stats import median
 from analysis.timeline import sweep_visibility
@@ -19,13 +19,11 @@ def stream_faster(results, known):
 
 
 def sweep_visible(results, known):
-    """The runs of the advices are the repeats: what residency shows does not depend on which it is."""
-    seen = {}
-    for g in results["advice"].select(backend="mmap"):
-        for r in g.done:
-            if r.timeline_path and (v := sweep_visibility(cached_timeline(r))) is not None:
-                seen[len(seen)] = max(v, 1e-3)
-    return [part("correlation of the place that enters the page cache with the place that is computed", seen, Band(VISIBLE, math.inf))] if seen else []
+    """Each advice by itself, with its own repeats; the plain sweep, whose page cache nobody else fills."""
+    for g in results["advice"].select(backend="mmap", algorithm="plain"):
+        values = by_repeat(g, lambda r: max(v, 1e-3) if r.timeline_path and (v := sweep_visibility(cached_timeline(r))) is not None else None)
+        if values:
+            yield part(f"correlation of the place that enters the page cache with the place that is computed, advice {g['advice']}", values, Band(VISIBLE, math.inf))
 
 
 def counters_agree(results, known):

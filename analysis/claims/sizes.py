@@ -31,18 +31,24 @@ def flat_speed(results, known):
     return [compare(f"speed, {outside[-1]['size']} / {outside[0]['size']}", outside[-1], outside[0], gupdates, Band(FLAT, math.inf))] if len(outside) > 1 else []
 
 
-def _fig07_pairs(results):
-    plan = results["fig07"]
+def _fig07_pairs(results, fig07="fig07"):
+    plan = results[fig07]
     return [(f"{g['stencil']} {g['size']}", g, plan.one(backend="mmap", stencil=g["stencil"], size=g["size"])) for g in plan.select(backend="aio")]
 
 
-def aio_mmap(results, known):
-    return [compare(f"aio / mmap, {name}", a, m) for name, a, m in _fig07_pairs(results)]
+def aio_mmap(fig07="fig07"):
+    def parts(results, known):
+        return [compare(f"aio / mmap, {name}", a, m) for name, a, m in _fig07_pairs(results, fig07)]
+
+    return parts
 
 
-def aio_mmap_band(results, known):
-    v = known["fig07"].value
-    return [compare(f"aio / mmap, {name}", a, m, per_step, near(v("aio-of-mmap-low"), v("aio-of-mmap-high"))) for name, a, m in _fig07_pairs(results)]
+def aio_mmap_band(fig07="fig07"):
+    def parts(results, known):
+        v = known["fig07"].value
+        return [compare(f"aio / mmap, {name}", a, m, per_step, near(v("aio-of-mmap-low"), v("aio-of-mmap-high"))) for name, a, m in _fig07_pairs(results, fig07)]
+
+    return parts
 
 
 def difference_grows(results, known):

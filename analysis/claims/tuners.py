@@ -3,7 +3,7 @@
 from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, Part, near, near_difference, no_more_than
 from analysis.claims.comparing import compare, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
-from analysis.measures import SHORT, io_seconds, kernel_bytes, search_seconds, seconds, size_bytes, table2_rows
+from analysis.measures import SHORT, io_seconds, kernel_bytes, predicted_bytes, search_seconds, seconds, size_bytes, table2_rows, update_of_transfers
 
 
 def _tuned(results, algorithm, tuner):
@@ -60,6 +60,20 @@ def manual_longer_band(results, known):
 def io_time(results, known):
     v = known["fig22"].value
     return [compare(f"time with a transfer under way, blk / manual, {label}", blk, manual, io_seconds, near(v("io-low"), v("io-high"))) for blk, manual, label in _manual(results, ("skewed-min",))]
+
+
+def update_dominates(results, known):
+    """Of every run of the figure: the computation against all that moves data, in the time of the thread that does it."""
+    plan = results["fig22"]
+    for g in plan.select():
+        if g["algorithm"] in SHORT:
+            yield part(f"update / transfers, {g['limit']} {SHORT[g['algorithm']]} {g['size']} {g['tuner']}", by_repeat(g, update_of_transfers), LARGER, gap_of(g) or short_of(g))
+
+
+def y_cheaper(results, known):
+    """One cut through the same grid, across y or across z."""
+    plan = results["divisions"]
+    return [compare(f"predicted bytes, cut in y / in z, {SHORT[a]}", *(plan.one(figure="cuts", algorithm=a, cut=c) for c in "yz"), predicted_bytes, timed=False, exact=True) for a in SHORT]
 
 
 def tuning_share(results, known):

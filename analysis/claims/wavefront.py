@@ -2,8 +2,8 @@
 """The wavefront paper."""
 import math
 
-from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_less_than, no_more_than
-from analysis.claims.comparing import best_of, gap_of, part, short_of
+from analysis.claim import CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, Part, near, near_difference, no_less_than, no_more_than
+from analysis.claims.comparing import best_of, compare, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
 from analysis.measures import seconds, wave_key
 
@@ -57,8 +57,13 @@ def _is_chained(group):
     return bool(said) if said is not None else int(wave_key(group, "waves") or 0) > 1
 
 
+def _several(results):
+    """Groups of Fig. 7b that run several iterations; the other one runs a single one."""
+    return [g for g in results["fig7b"].groups.values() if not g["alone"]]
+
+
 def _chained(results, band):
-    groups = list(results["fig7b"].groups.values())
+    groups = _several(results)
     return _layouts(results, "chained waves / one after the other", [g for g in groups if _is_chained(g)], [g for g in groups if not _is_chained(g)], band)
 
 
@@ -68,6 +73,25 @@ def wave_chain(results, known):
 
 def wave_chain_band(results, known):
     return _chained(results, no_more_than(near_difference(known["fig7b"].value("chained-of-single") - 1)))
+
+
+def wave_slower(results, known):
+    """The time of an iteration: of several that are chained, against one alone."""
+    alone = results["fig7b"].select(alone=True)
+    chained = [g for g in _several(results) if _is_chained(g)]
+    if not alone or not chained:
+        return [Part("chained / alone", None, LARGER, NOT_RUN)]
+    return [compare("time of an iteration, chained / alone", chained[0], alone[0], lambda r: r.report.get("seconds_per_wave"), LARGER)]
+
+
+def corner_copies(results, known):
+    """Space of the copied corners, by tile."""
+    for name, v in known["table1w"].values.items():
+        group = results["table1w"].groups.get(name)
+        gap = gap_of(group)
+        ours = group.first(lambda r: r.report.get("space", {}).get("copy_bytes")) if not gap else None
+        differs = gap or f"{ours} instead of {v['value']:g} bytes"
+        yield Part(f"{v['what']}: {'equal' if ours == v['value'] else differs}", gap=gap, settled="" if gap else CONFIRMED if ours == v["value"] else REFUTED)
 
 
 def conversion(results, known):

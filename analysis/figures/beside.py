@@ -8,7 +8,7 @@ from analysis.measures import GIB, ON_MAPPING, SHORT, bench_rate, gupdates, per_
 def divisions(plan, published):
     """Figs. 16 to 18 in numbers: no run, so no figure."""
     rows = []
-    for g in plan.groups.values():
+    for g in (g for g in plan.groups.values() if g["figure"] != "cuts"):
         used = cell(g, lambda r: r.report["dram_used_bytes"] / GIB)
         typical = cell(g, lambda r: typical_block_bytes(r) / GIB)
         p = g.first(lambda r: r.report["plan"], {})

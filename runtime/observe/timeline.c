@@ -74,12 +74,6 @@ struct mx_timeline {
     uint64_t residency_due_ns;
 };
 
-static uint64_t cpu_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* ------------------------------------------------------------------ where the figures come from */
 
 static int open_device_stat(const char *place) {
@@ -208,7 +202,7 @@ static void write_header(mx_timeline *t) {
 }
 
 static void write_residency(mx_timeline *t, bool last) {
-    uint64_t begin_ns = cpu_ns();
+    uint64_t begin_ns = mx_thread_cpu_ns();
     if (t->residency == BY_NOTHING || (mx_clock_ns() < t->residency_due_ns && !last)) return;
     fprintf(t->file, ",\"r\":[");
     for (int b = 0; b < t->o.n_buffers; b++) {
@@ -217,7 +211,7 @@ static void write_residency(mx_timeline *t, bool last) {
         fprintf(t->file, "]");
     }
     fprintf(t->file, "]");
-    uint64_t cost_ns = cpu_ns() - begin_ns;
+    uint64_t cost_ns = mx_thread_cpu_ns() - begin_ns;
     t->residency_due_ns = mx_clock_ns() + RESIDENCY_SHARE * cost_ns - cost_ns;
 }
 
@@ -257,7 +251,7 @@ static void write_sample(mx_timeline *t, bool last) {
                                          m.dirty_bytes,
                                          m.writeback_bytes};
     fprintf(t->file, "{\"s\":[%.4f,%.3f,%.3f,%.5f", (double)(mx_clock_ns() - t->start_ns) * 1e-9,
-            (double)u.user_us * 1e-6, (double)u.system_us * 1e-6, (double)cpu_ns() * 1e-9);
+            (double)u.user_us * 1e-6, (double)u.system_us * 1e-6, (double)mx_thread_cpu_ns() * 1e-9);
     for (int i = 0; i < N_COLUMNS - N_SECONDS; i++) fprintf(t->file, ",%llu", (unsigned long long)v[i]);
     fprintf(t->file, "]");
     write_residency(t, last);

@@ -99,7 +99,7 @@ int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *pl
     if (plan->threads != 0) q.threads = plan->threads;
     struct mx_tune_result *r = calloc(1, sizeof *r);
     if (r == NULL) return mx_fail(why, -ENOMEM, "no memory for a tuner");
-    uint64_t begin = mx_clock_ns();
+    const uint64_t begin = mx_thread_cpu_ns();
     int err = mx_plan_check(plan, why);
     if (err == 0) err = mx_tune_complete(&q, why, &c);
     if (err == 0) err = tune_given(&c, plan, why, r);
@@ -107,7 +107,7 @@ int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *pl
         mx_tune_take_context(&c, r);
         mx_tune_take_winner(&c, r);
         snprintf(r->tuner, sizeof r->tuner, "%s", r->plan.tuner);
-        r->search_ns = mx_clock_ns() - begin;
+        r->search_ns = mx_thread_cpu_ns() - begin;
         *out = *r;
     }
     free(r);

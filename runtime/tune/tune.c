@@ -136,7 +136,7 @@ int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_r
     struct context c;
     struct mx_tune_result *r = calloc(1, sizeof *r);
     if (r == NULL) return mx_fail(why, -ENOMEM, "no memory for a tuner");
-    uint64_t begin = mx_clock_ns();
+    const uint64_t begin = mx_thread_cpu_ns();
     int err = mx_tune_complete(request, why, &c);
     if (err < 0) goto end;
     mx_tune_take_context(&c, r);
@@ -153,7 +153,7 @@ int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_r
         goto end;
     }
     mx_tune_take_winner(&c, r);
-    r->search_ns = mx_clock_ns() - begin;
+    r->search_ns = mx_thread_cpu_ns() - begin;
     *out = *r;
 end:
     free(r);

@@ -285,7 +285,7 @@ struct mx_tune_result {
     struct mx_rates rates; /* complete */
     int64_t z_step;        /* bz is a multiple of this, or nz */
     int64_t n_evaluated;
-    uint64_t search_ns;
+    uint64_t search_ns; /* CPU time */
     struct mx_tune_candidate candidates[MX_TUNE_MAX_CANDIDATES]; /* winner first, then by seconds, then those
                                                                     that do not fit */
     int32_t n_candidates;

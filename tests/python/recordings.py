@@ -51,7 +51,7 @@ def timeline_lines(n=11, bins=8, backend="mmap", read=lambda k: 100 * k, sweep=T
     lines = [header]
     for k in range(n):
         values = dict.fromkeys(COLUMNS, 0)
-        values.update(t_s=0.1 * k, user_s=0.15 * k, system_s=0.05 * k, device_read_bytes=read(k), swap_in_bytes=7 * k)
+        values.update(t_s=0.1 * k, user_s=0.15 * k, system_s=0.05 * k, device_read_bytes=read(k), read_bytes=read(k), swap_in_bytes=7 * k)
         seen = [100 if sweep and i <= k * bins / n else 0 for i in range(bins)]
         lines.append({"s": [values[c] for c in COLUMNS], "r": [seen, seen]})
         z = int(16 * k / n)

@@ -31,12 +31,12 @@ def state(name, results):
 # ------------------------------------------------------------------ results that make a finding true (good) or false
 
 
-def fig05(normal=4.0, aio=6.0, mmap=6.3, swap=8.5, plain=400.0, reads=(1.0, 1.9, 5.45)):
+def fig05(normal=4.0, aio=6.0, mmap=6.267, swap=8.5, plain=400.0, reads=(1.0, 1.9, 5.45), swap_noise=NOISE):
     times = {"aio": aio, "mmap": mmap, "swap": swap}
     groups = [group({"method": "normal", "temporal": False}, normal)]
     for (m, t), read in zip(times.items(), reads):
         count = {"swap_in_bytes": int(GIB * read), "swap_out_bytes": GIB} if m == "swap" else {"storage_read_bytes": int(GIB * read)}
-        groups += [group({"method": m, "temporal": True}, t, backend=m, kernel=lambda noise, c=count: {k: int(v * noise) for k, v in c.items()}), group({"method": m, "temporal": False}, plain, backend=m)]
+        groups += [group({"method": m, "temporal": True}, t, backend=m, noise=swap_noise if m == "swap" else NOISE, kernel=lambda noise, c=count: {k: int(v * noise) for k, v in c.items()}), group({"method": m, "temporal": False}, plain, backend=m)]
     return plan("fig05", *groups)
 
 
@@ -82,7 +82,8 @@ def divisions(ratio=0.9):
     def one(figure, division, factor):
         return group({"figure": figure, "case": "a", "division": division}, repeats=1, dram_used_bytes=int(base * factor))
 
-    return plan("divisions", one("16", "", ratio), one("17", "balanced", ratio), one("17", "unbalanced", 1.0), one("18", "unbalanced", ratio), one("18", "balanced", 1.0))
+    cuts = [group({"figure": "cuts", "algorithm": a, "cut": c}, repeats=1, predicted_read_bytes=int(1e9 * f), predicted_write_bytes=0) for a in measures.SHORT for c, f in (("y", ratio), ("z", 1.0))]
+    return plan("divisions", *cuts, one("16", "", ratio), one("17", "balanced", ratio), one("17", "unbalanced", 1.0), one("18", "unbalanced", ratio), one("18", "balanced", 1.0))
 
 
 def fig19(blk=5.6, manual=8.0, naive=7.2, three=1.2, three_bytes=2.0, blk_bytes=1.0):
@@ -93,12 +94,12 @@ def fig19(blk=5.6, manual=8.0, naive=7.2, three=1.2, three_bytes=2.0, blk_bytes=
     return plan("fig19", *groups)
 
 
-def fig22(longer={"crest4": {"skewed-min": 1.07, "skewed-y": 1.10}, "crest6": {"skewed-min": 1.17, "skewed-y": 1.25}}, io=0.65):
+def fig22(longer={"crest4": {"skewed-min": 1.07, "skewed-y": 1.10}, "crest6": {"skewed-min": 1.17, "skewed-y": 1.25}}, io=0.65, update=3.0):
     groups = []
     for machine, row in longer.items():
         for a, factor in row.items():
             for t, seconds, share in (("manual", 4.0 * factor, 1.0), ("blk", 4.0, io)):
-                groups.append(group({"machine": machine, "algorithm": a, "size": "1GiB", "tuner": t}, seconds, limit=LIMIT, time=lambda noise, s=share: {"buf2blk_s": s * noise, "blk2buf_s": s}))
+                groups.append(group({"machine": machine, "algorithm": a, "size": "1GiB", "tuner": t}, seconds, limit=LIMIT, time=lambda noise, s=share: {"buf2blk_s": s * noise, "blk2buf_s": s, "update_s": update}))
     return plan("fig22", *groups)
 
 
@@ -133,18 +134,24 @@ def table2(change=0):
     return plan("table2", *groups)
 
 
-def hhrt(best=0.56, one=0.034, ends=0.8):
+def hhrt(best=0.56, one=0.034, ends=0.8, slow=0.5):
     """Speeds relative to inside: of the best k, of k = 1 (of the best), of the largest k (of the best)."""
-    groups = [group({"place": "inside", "k": 8}, 3.0)]
+    groups = [group({"place": "inside", "k": 8}, 3.0), group({"place": "slow", "k": 16}, 3.0 / best / slow)]
     return plan("hhrt", *groups, *(group({"place": "beyond", "k": k}, 3.0 / best / factor) for k, factor in ((1, one), (8, 0.7), (16, 1.0), (64, ends))))
 
 
-def ktable(device=(0.946, 0.839), flash=(0.532, 0.119), one=(0.0666, 0.065, 0.0338, 0.03), ends=0.7):
+def ktable(device=(0.946, 0.839), flash=(0.532, 0.119), one=(0.0666, 0.065, 0.0338, 0.03), ends=0.7, last="done"):
     """Speeds relative to inside: of the best k beyond the device and beyond DRAM; of k = 1 and of the largest, of the best."""
     groups = [group({"gib": 6, "k": 1, "tier": "device"}, 6.0)]
     for gib, best, one_k in zip((16, 48, 96, 192), (*device, *flash), one):
         groups += [group({"gib": gib, "k": k, "tier": "dram" if gib < 64 else "flash"}, 6.0 / best / factor) for k, factor in ((1, one_k), (8, 0.7), (32, 1.0), (96, ends))]
-    return plan("ktable", *groups)
+    found = plan("ktable", *groups)
+    if last != "done":
+        for g in found["ktable"].groups.values():
+            if g["gib"] > 64 and g["k"] > 64:
+                for r in g.runs:
+                    r.record.update(status="failed", stderr=last, report=None)
+    return found
 
 
 def fig7a(rows=40.0, frontier=0.8, ends=3.0):
@@ -157,8 +164,18 @@ def fig7a(rows=40.0, frontier=0.8, ends=3.0):
     return plan("fig7a", *groups)
 
 
-def fig7b(chained=0.8):
-    return plan("fig7b", *(group({"run": str(c)}, 8.0 * f, plan={"layout": "frontier", "threads": 2, "mb": 64, "nb": 64, "waves": 1, "chained": c}) for c, f in ((False, 1.0), (True, chained))))
+def fig7b(chained=0.8, wave=4.5):
+    alone = group({"run": "alone", "alone": True}, 3.0, plan={"layout": "frontier", "threads": 2, "mb": 64, "nb": 64, "waves": 1, "chained": False}, seconds_per_wave=lambda noise: 3.0 * noise)
+    return plan("fig7b", alone, *(group({"run": str(c)}, 8.0 * f, plan={"layout": "frontier", "threads": 2, "mb": 64, "nb": 64, "waves": 1, "chained": c}, seconds_per_wave=lambda noise, f=f: wave * f * noise) for c, f in ((False, 1.0), (True, chained))))
+
+
+def table1w(change=0):
+    groups = []
+    for name, v in KNOWN["table1w"].values.items():
+        g = group({"id": name}, repeats=1, space={"copy_bytes": v["value"] + change})
+        g.id = name
+        groups.append(g)
+    return plan("table1w", *groups)
 
 
 def fig4w(into=2.0):
@@ -183,6 +200,10 @@ CASES = {
     "cost-with": (fig05(), fig05(swap=14), None),
     "fewest-reads": (fig05(), fig05(reads=(2.5, 1.9, 5.0)), None),
     "read-factor": (fig05(), fig05(reads=(1.0, 3.0, 5.45)), None),
+    "mmap-of-aio": (fig05(), fig05(mmap=6.0), None),
+    "write-factor": LINES,
+    "io-shares": LINES,
+    "swap-unstable": (fig05(swap_noise=tuple(n**9 for n in NOISE)), fig05(), None),
     "flat-bandwidth": LINES,
     "full-bandwidth": LINES,
     "fixed-dram": (fig06(), fig06(largest=0.6), fig06(size="1GiB")),
@@ -207,6 +228,8 @@ CASES = {
     "manual-longer": (fig22(), fig22({"crest4": {"skewed-y": 0.8}}), None),
     "manual-longer-share": (fig22(), fig22({"crest4": {"skewed-y": 1.9}}), None),
     "io-time": (fig22(), fig22(io=0.1), None),
+    "update-dominates": (fig22(), fig22(update=0.1), None),
+    "y-cheaper": (divisions(), divisions(1.1), fail(divisions())),
     "gain-aio3y": (devices(), devices({("skewed-y", "slow"): 1.05, ("skewed-y", "fast"): 1.1, ("skewed-min", "slow"): 1.4, ("skewed-min", "fast"): 1.4}), None),
     "gain-fast": (devices(), devices({("skewed-y", "slow"): 1.6, ("skewed-y", "fast"): 1.1, ("skewed-min", "slow"): 1.4, ("skewed-min", "fast"): 1.4}), None),
     "tuning-share": (fig24(), fig24(share=0.01), None),
@@ -217,10 +240,13 @@ CASES = {
     "hhrt-speed": (hhrt(), hhrt(best=0.2), None),
     "hhrt-k1": (hhrt(), hhrt(one=0.3), None),
     "hhrt-optimum": (hhrt(), hhrt(ends=1.6), None),
+    "hhrt-devices": (hhrt(), hhrt(slow=1.2), None),
+    "hhrt-weak": LINES,
     "ktable-device": (ktable(), ktable(device=(0.5, 0.5)), None),
     "ktable-flash": (ktable(), ktable(flash=(0.05, 0.05)), None),
     "ktable-k1": (ktable(), ktable(one=(0.3, 0.3, 0.3, 0.3)), None),
     "ktable-optimum": (ktable(), ktable(ends=1.6), None),
+    "ktable-killed": (ktable(last="out of memory"), ktable(), ktable(last="no disk")),
     "wave-conversion": (fig4w(), fig4w(into=0.5), None),
     "wave-rows": (fig7a(), fig7a(rows=6.0), None),
     "wave-frontier": (fig7a(), fig7a(frontier=1.3), None),
@@ -228,6 +254,8 @@ CASES = {
     "wave-tile": (fig7a(), fig7a(ends=0.6), None),
     "wave-chain": (fig7b(), fig7b(1.3), None),
     "wave-chain-share": (fig7b(), fig7b(0.9), None),
+    "wave-slower": (fig7b(), fig7b(wave=2.0), None),
+    "wave-corners": (table1w(), table1w(8), fail(table1w())),
     "stream": (fig06(), fig06(stream=1.5), None),
     "sweep": LINES,
     "counters": LINES,
@@ -245,7 +273,7 @@ def test_confirmed_refuted_and_open(name):
     good, bad, dull = CASES[name]
     assert state(name, good) == CONFIRMED, verdicts.decide(BY_NAME[name], good, KNOWN).numbers
     assert state(name, bad) == REFUTED, verdicts.decide(BY_NAME[name], bad, KNOWN).numbers
-    if name != "table2":  # that one is counted: what was not planned is not tested
+    if name not in ("table2", "wave-corners"):  # that one is counted: what was not planned is not tested
         assert state(name, dull or cut(copy.deepcopy(good), 2)) == UNDECIDED
 
 
@@ -256,7 +284,7 @@ def test_what_was_not_run_is_not_tested(name):
     assert state(name, {p: empty for p in BY_NAME[name].plans}) == NOT_TESTED
 
 
-@pytest.mark.parametrize("name", [n for n, c in CASES.items() if c is not LINES and n != "mmap-killed"])
+@pytest.mark.parametrize("name", [n for n, c in CASES.items() if c is not LINES and n not in ("mmap-killed", "ktable-killed")])
 def test_failed_runs_leave_it_open(name):
     """All runs failed: nothing is confirmed or refuted by that, and where there are comparisons the reason stands with them."""
     found = verdicts.decide(BY_NAME[name], fail(copy.deepcopy(CASES[name][0])), KNOWN)
@@ -277,7 +305,7 @@ def equal_results(scale, noise=lambda: NOISE, repeats=5):
         groups = []
         for k, r in enumerate(a_plan.runs):
             g = group(dict(r.params), limit=r.limit, repeats=repeats, noise=noise(), normal=lambda n: n, search=lambda n: {"seconds": n}, plan={"tuner": r.params.get("tuner", "blk"), "bt": 5 if path.stem == "divisions" else k + 2},
-                      preprocess_seconds=lambda n: n, postprocess_seconds=lambda n: n)  # fmt: skip
+                      preprocess_seconds=lambda n: n, postprocess_seconds=lambda n: n, seconds_per_wave=lambda n: n)  # fmt: skip
             for one in g.runs:
                 if "wavefront" in r.words:
                     one.record["report"]["plan"] = {}
@@ -295,7 +323,7 @@ def test_the_plans_feed_the_rows(scale):
     results = equal_results(scale)
     open_rows = {c.name: c.plans for c in claims.CLAIMS if state(c.name, results) == NOT_TESTED}
     needs = {n: set(p) - set(results) for n, p in open_rows.items()}
-    assert set(needs) <= {"sweep", "counters"}, needs  # these read timelines
+    assert set(needs) <= {"sweep", "counters", "io-shares", "hhrt-weak"}, needs  # these read timelines; that one needs several machines
 
 
 # Rows that say that two things are alike: nothing that differs is what they claim.
@@ -323,14 +351,21 @@ def test_what_is_claimed_alike_is_refuted_by_an_effect(name):
 class Line:
     """A timeline with a steady or bursting rate."""
 
-    def __init__(self, rates, level=None):
-        self.rates, self.samples, self.duration_s = np.array(rates, float), [0] * 100, 10.0
+    def __init__(self, rates, useful=1.0):
+        """useful: of what is moved."""
+        self.rates, self.samples, self.duration_s, self.useful = np.array(rates, float), [0] * 100, 10.0, useful
 
     def traffic(self):
         return ("a", "b")
 
     def rate(self, *names):
         return np.arange(len(self.rates)), self.rates
+
+    def busy(self, least):
+        return float(self.duration_s * (self.rates > least).mean())
+
+    def total(self, name):
+        return self.useful * self.rates.mean() * self.duration_s / 2
 
 
 @pytest.mark.parametrize("aio, others, expected", [(0.1, 0.3, CONFIRMED), (0.4, 0.1, REFUTED), (None, 0.3, UNDECIDED)])
@@ -345,12 +380,33 @@ def test_flat_bandwidth(monkeypatch, aio, others, expected):
     assert state("flat-bandwidth", results) == expected
 
 
-@pytest.mark.parametrize("aio, others, expected", [(90, 50, CONFIRMED), (40, 80, REFUTED), (None, 80, UNDECIDED)])
-def test_full_bandwidth(monkeypatch, aio, others, expected):
+@pytest.mark.parametrize("aio, others, waste, expected", [(90, 50, 1, CONFIRMED), (40, 80, 1, REFUTED), (None, 80, 1, UNDECIDED), (60, 90, 2, CONFIRMED)])
+def test_full_bandwidth(monkeypatch, aio, others, waste, expected):
+    """Bytes that are read needlessly are no bandwidth."""
     results = fig05()
     monkeypatch.setattr(type(results["fig05"].runs[0]), "timeline_path", property(lambda self: None if self.params["method"] == "aio" and aio is None else "x"))
-    monkeypatch.setattr(claims.methods, "cached_timeline", lambda run: Line([(aio if run.params["method"] == "aio" else others) * NOISE[run.repeat]] * 9 + [100 if run.params["method"] == "swap" else 0]))
+    monkeypatch.setattr(claims.methods, "cached_timeline", lambda run: Line([(aio if run.params["method"] == "aio" else others) * NOISE[run.repeat]] * 9 + [100 if run.params["method"] == "swap" else 0], 1.0 if run.params["method"] == "aio" else 1 / waste))
     assert state("full-bandwidth", results) == expected
+
+
+@pytest.mark.parametrize("shares, expected", [((0.067, 0.251, 0.504), CONFIRMED), ((0.5, 0.251, 0.504), REFUTED), (None, UNDECIDED)])
+def test_io_shares(monkeypatch, shares, expected):
+    results = fig05()
+    share = dict(zip(("aio", "mmap", "swap"), shares or (None,) * 3))
+    monkeypatch.setattr(claims.methods, "_io_share", lambda run: share[run.params["method"]] and share[run.params["method"]] * NOISE[run.repeat])
+    assert state("io-shares", results) == expected
+
+
+@pytest.mark.parametrize("wrote, expected", [(1.44, CONFIRMED), (1.0, REFUTED), (None, UNDECIDED)])
+def test_write_factor(monkeypatch, wrote, expected):
+    """GiB beside the 1 GiB of both Buffers, against aio's 1."""
+
+    def moved_write(run):
+        gib = wrote if run.report["backend"] == "mmap" else 1.0
+        return gib and gib * GIB * NOISE[run.repeat]
+
+    monkeypatch.setattr(measures, "moved_write", moved_write)
+    assert state("write-factor", fig05()) == expected
 
 
 @pytest.mark.parametrize("seen, expected", [(0.9, CONFIRMED), (0.1, REFUTED), (None, NOT_TESTED)])
