@@ -2,7 +2,7 @@
 """Do the counters agree? memext's own, /proc/self/io, the block device's and CalcTrans, for every run that moves its data itself (aio, uring)."""
 from dataclasses import dataclass
 
-from analysis.measures import cached_timeline
+from analysis.seen import seen
 
 # /proc/self/io counts the same transfers: what may differ is a page or two of program text and reports. The block device serves the
 # whole machine: metadata of the file system, other processes.
@@ -52,8 +52,7 @@ def agreements(results):
             report = run.report
             if not run.ok or report.get("backend") not in ("aio", "uring") or not report.get("device", {}).get("bypasses_page_cache") or "kernel" not in report:
                 continue
-            line = cached_timeline(run)
             for way in ("read", "write"):
-                device = int(line.total(f"device_{way}_bytes")) if line is not None and len(line.samples) else None
+                device = int(value) if (value := seen(run).get(f"device_{way}_bytes")) is not None else None
                 found.append(Agreement(plan.name, f"{run.id} #{run.repeat + 1}", way, report[f"{way}_bytes"], report[f"predicted_{way}_bytes"], report["kernel"][f"storage_{way}_bytes"], device))
     return found

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured of a run: times, rates, bytes on storage, Blocks' periods, the profile of its bandwidth."""
-import numpy as np
-
-from analysis import timeline
-from analysis.stats import variation
+"""What is measured of a run: times, rates, bytes on storage."""
+from analysis.seen import seen
 
 GIB = 1 << 30
 # Floating-point operations of an update. 10 for 7 points is the slides' own count (5945.38 Mflops in 1847.55 s); the others are
@@ -49,8 +46,7 @@ def moved(run):
         return (None, None) if none else ways
     read, wrote = counted(run, "storage_read_bytes", "storage_write_bytes")
     if run.report["backend"] == "mmap":
-        line = cached_timeline(run)
-        wrote = line.total("device_write_bytes") if line is not None and len(line.samples) else None
+        wrote = seen(run).get("device_write_bytes")
     return read, wrote
 
 
@@ -77,71 +73,8 @@ def wait_share(run):
     return run.report["time"]["wait_s"] / run.report["seconds"] if run.report["seconds"] else None
 
 
-_timelines = {}
-
-
-def cached_timeline(run):
-    path = run.timeline_path
-    if path is None:
-        return None
-    if path not in _timelines:
-        _timelines[path] = timeline.read(path)
-    return _timelines[path]
-
-
 def mflops(run):
     return run.rate * FLOPS[run.report["problem"]["stencil"]] * 1e-6
-
-
-def block_periods(run):
-    """How many Blocks are gone through in a run: those of a sweep, times the sweeps."""
-    p, q = run.report["problem"], run.report["plan"]
-    return -(-p["ny"] // q["by"]) * -(-p["nz"] // q["bz"]) * -(-p["nt"] // q["bt"])
-
-
-def period(run):
-    return run.report["seconds"] / block_periods(run)
-
-
-# The one measure of a flat bandwidth profile, fixed before the runs that it judges. A Block is read, computed and written, and the slides give every figure "per Block's period": within
-# one, transfers come and go with every method, and how many samples fall into it depends on its length. So the useful bandwidth (bytes that go into and out of Blocks, not those that the kernel
-# reads needlessly) is averaged over each period of a Block, and what varies between them counts: the coefficient of variation from 5 % to 95 % of the run, i.e. without filling and draining. At
-# least this many periods make a profile.
-LEAST_PERIODS = 10
-PROFILE_OF = {"aio": ("aio-profile", "aio")}  # a run of more sweeps where there is one: at quick scale two sweeps of aio take 3 seconds
-
-
-def profiled_group(plan, method):
-    return next((g for m in PROFILE_OF.get(method, (method,)) if (g := plan.one(method=m, temporal=True))), None)
-
-
-def period_means(line, period_s):
-    """(middles, mean useful bandwidth, read + write) of the periods that lie between 5 and 95 % of the run. Counters between samples are interpolated."""
-    if len(line.samples) < 2 or period_s <= 0:
-        return np.empty(0), np.empty(0)
-    n = int(0.9 * line.duration_s / period_s + 1e-9)
-    edges = 0.05 * line.duration_s + period_s * np.arange(n + 1)
-    moved_bytes = np.interp(edges, line.t, sum(line.column(name) for name in timeline.USEFUL))
-    return 0.5 * (edges[1:] + edges[:-1]), np.diff(moved_bytes) / period_s
-
-
-def bandwidth_variation(line, period_s):
-    """Coefficient of variation of the means; None where there are too few, or nothing was moved."""
-    means = period_means(line, period_s)[1]
-    return variation(list(means)) if len(means) >= LEAST_PERIODS else None
-
-
-def full_bandwidth_share(line, best):
-    """The useful bytes a second while there is I/O (samples above a fiftieth of the best), of the best bytes per second that the storage moved for any of the methods; None without any."""
-    busy = line.busy(0.02 * best) if best else 0.0
-    return sum(line.total(name) for name in timeline.USEFUL) / busy / best if busy else None
-
-
-def io_share(line, cores):
-    """The slides' I/O time: the share of a run, from 5 to 95 % of it, in which this process keeps less than 90 % of the cores busy."""
-    t, used = line.cpu(cores)
-    inside = (t > 0.05 * line.duration_s) & (t < 0.95 * line.duration_s)
-    return float((used[inside] < 0.9).mean()) if inside.sum() >= LEAST_PERIODS else None
 
 
 def written_with_both_buffers(run):

@@ -21,7 +21,8 @@ from analysis.figures import (
     FIGURES,  # noqa: E402
     MORE,  # noqa: E402
 )
-from analysis.measures import GIB, cached_timeline  # noqa: E402
+from analysis.measures import GIB  # noqa: E402
+from analysis.seen import seen  # noqa: E402
 from analysis.stats import median  # noqa: E402
 
 DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns
@@ -167,9 +168,21 @@ def others_share(runs, cores):
 
 def sampling_share(runs):
     """(median, largest) share of one core's time that the sampling took, over the timelines that say so; None without any."""
-    lines = [line for line in (cached_timeline(r) for r in runs if r.ok) if line is not None and line.duration_s > 0 and "sampler_s" in line.header["columns"]]
-    shares = [line.total("sampler_s") / line.duration_s for line in lines]
+    shares = [found["sampler_s"] / found["duration_s"] for found in (seen(r) for r in runs if r.ok) if "sampler_s" in found and found["duration_s"] > 0]
     return (median(shares), max(shares)) if shares else None
+
+
+def active(text):
+    """Of "always [madvise] never", the word in brackets."""
+    return text[text.find("[") + 1 : text.find("]")] if "[" in text else text or "not there"
+
+
+def settings_of(found):
+    """What the runs had in the place of the machine's own, in words."""
+    values = {}
+    for name, value in ((k, v) for p in found.values() for r in p.runs for k, v in r.knobs.items()):
+        values.setdefault(name, {})[value] = None
+    return "; ".join(f"{name} {', '.join(few)}" if len(few) <= 4 else f"{name}: {len(few)} values" for name, few in sorted(values.items())) or "the machine's own"
 
 
 def origin_rows(found):
@@ -187,13 +200,17 @@ def origin_rows(found):
     begin, end = min(r.started_unix_s for r in runs), max(r.started_unix_s + r.wall_s for r in runs)
     stamp = lambda t: datetime.datetime.fromtimestamp(t, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")  # noqa: E731
     memory = m.get("memory_bytes", 0) / GIB
+    pages = f"transparent huge pages {active(m.get('transparent_hugepage', ''))}, other folios: {m.get('folios') or 'none'}; zswap: {', '.join(f'{k} {v}' for k, v in m.get('zswap', {}).items()) or 'none'}"
+    pages += f"; swap reads ahead by {'area' if m.get('swap_read_ahead') == 'false' else 'mapping'}; DAMON: {m.get('damon') or 'off'}"
     rows = [
         ["commit", ", ".join(dict.fromkeys(r.commit for r in runs))],
         ["program (sha256)", ", ".join(dict.fromkeys(r.program for r in runs))],
         ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {memory:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
         ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
-        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, read-ahead {storage.get('read_ahead_kb')} KiB"],
+        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB"],
         ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
+        ["pages", pages],
+        ["settings of the runs", settings_of(found)],
         ["scale", ", ".join(dict.fromkeys(p.scale for p in found.values()))],
         ["measured", f"{stamp(begin)} to {stamp(end)}; {sum(r.wall_s for r in runs) / 60:.1f} minutes in {len(runs)} runs, {sum(not r.ok and not r.skipped for r in runs)} of them failed"],
     ]

@@ -3,7 +3,8 @@
 from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_more_than
 from analysis.claims.comparing import compare, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
-from analysis.measures import LEAST_PERIODS, bandwidth_variation, bench_rate, cached_timeline, full_bandwidth_share, io_share, moved_read, per_step, period, profiled_group, seconds, written_with_both_buffers
+from analysis.measures import bench_rate, moved_read, per_step, seconds, written_with_both_buffers
+from analysis.seen import LEAST_PERIODS, profiled_group, seen
 from analysis.stats import median
 
 
@@ -57,16 +58,11 @@ def write_factor(results, known):
     return [compare("bytes written, mmap / aio, with the initial grid", _t(results, "mmap"), _t(results, "aio"), written_with_both_buffers, near(v("mmap-write-gib") / v("aio-write-gib")), timed=False)]
 
 
-def _io_share(run):
-    line, cores = cached_timeline(run), run.report.get("machine", {}).get("cores")
-    return io_share(line, cores) if line is not None and cores else None
-
-
 def io_shares(results, known):
     v = known["profiles"].value
     for m in ("aio", "mmap", "swap"):
         group = profiled_group(results["fig05"], m)
-        yield part(f"{m}, share of the time with less than 90 % of the cores busy", by_repeat(group, _io_share), near(v(f"{m}-io-share")), gap_of(group) or short_of(group))
+        yield part(f"{m}, share of the time with less than 90 % of the cores busy", by_repeat(group, lambda r: seen(r).get("io_share")), near(v(f"{m}-io-share")), gap_of(group) or short_of(group))
 
 
 def swap_unstable(results, known):
@@ -85,8 +81,7 @@ def _profiles(results, method, of):
     group = profiled_group(results["fig05"], method)
     if gap_of(group):
         return {}, gap_of(group)
-    lines = {r.round: of(r, cached_timeline(r)) for r in group.done if r.timeline_path}
-    return {k: v for k, v in lines.items() if v}, ""
+    return by_repeat(group, of), ""
 
 
 def _profile_parts(results, of, band, why_none):
@@ -103,15 +98,20 @@ def _profile_parts(results, of, band, why_none):
 
 
 def flat_bandwidth(results, known):
-    """One measure, measures.bandwidth_variation."""
-    return _profile_parts(results, lambda r, line: bandwidth_variation(line, period(r)), SMALLER, f"no timeline of at least {LEAST_PERIODS} Blocks' periods")
+    """One measure, seen.bandwidth_variation."""
+    return _profile_parts(results, lambda r: seen(r).get("bandwidth_variation"), SMALLER, f"no timeline of at least {LEAST_PERIODS} Blocks' periods")
 
 
 def full_bandwidth(results, known):
-    plan = results["fig05"]
-    lines = [cached_timeline(r) for m in ("aio", "mmap", "swap") if (g := profiled_group(plan, m)) for r in g.done if r.timeline_path]
-    best = max((float(rate.max()) for line in lines if len(rate := line.rate(*line.traffic())[1])), default=0.0)
-    return _profile_parts(results, lambda r, line: full_bandwidth_share(line, best), LARGER, "no timeline")
+    """Useful bytes a second while there is I/O, of the best rate of the storage with any of the methods."""
+    runs = [r for m in ("aio", "mmap", "swap") if (g := profiled_group(results["fig05"], m)) for r in g.done]
+    best = max((seen(r).get("best_rate", 0.0) for r in runs), default=0.0)
+
+    def share(run):
+        found = seen(run)
+        return found["useful_bytes"] / found["busy_s"] / best if best and found.get("busy_s") else None
+
+    return _profile_parts(results, share, LARGER, "no timeline")
 
 
 def before_after_band(results, known):

@@ -6,9 +6,9 @@ from analysis import checks, predictions
 from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Band, Part, percent
 from analysis.claims.comparing import PREDICTION_ERROR, REGRET, VISIBLE, compare, part, short_of
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat
-from analysis.measures import cached_timeline, seconds
+from analysis.measures import seconds
+from analysis.seen import seen
 from analysis.stats import median
-from analysis.timeline import sweep_visibility
 
 
 def stream_faster(results, known):
@@ -21,7 +21,7 @@ def stream_faster(results, known):
 def sweep_visible(results, known):
     """Each advice by itself, with its own repeats; the plain sweep, whose page cache nobody else fills."""
     for g in results["advice"].select(backend="mmap", algorithm="plain"):
-        values = by_repeat(g, lambda r: max(v, 1e-3) if r.timeline_path and (v := sweep_visibility(cached_timeline(r))) is not None else None)
+        values = by_repeat(g, lambda r: max(v, 1e-3) if (v := seen(r).get("sweep_visibility")) is not None else None)
         if values:
             yield part(f"correlation of the place that enters the page cache with the place that is computed, advice {g['advice']}", values, Band(VISIBLE, math.inf))
 

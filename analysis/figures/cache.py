@@ -2,7 +2,8 @@
 """Studies of the page cache: advice, read-ahead, dirty limits, the share of the DRAM, residency."""
 from analysis import heatmaps, style, timeline
 from analysis.cells import Drawn, cell, show
-from analysis.measures import GIB, amplification, cached_timeline, gib, moved_read, moved_write, of_kernel, per_step, size_bytes, system_s, wait_share
+from analysis.measures import GIB, amplification, gib, moved_read, moved_write, of_kernel, per_step, size_bytes, system_s, wait_share
+from analysis.seen import cached_timeline
 from analysis.stats import Stat
 
 ADVICES = ("none", "sequential", "random", "willneed", "hugepage", "schedule")

@@ -4,7 +4,8 @@ import numpy as np
 
 from analysis import style
 from analysis.cells import NOT_GIVEN, Drawn, cell, over, show
-from analysis.measures import GIB, bandwidth_variation, cached_timeline, gib, mflops, moved_read, moved_write, period, period_means, profiled_group, seconds, wait_share
+from analysis.measures import GIB, gib, mflops, moved_read, moved_write, seconds, wait_share
+from analysis.seen import bandwidth_variation, cached_timeline, period, period_means, profiled_group
 
 
 def slides_bytes(plan, published):

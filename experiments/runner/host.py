@@ -90,6 +90,34 @@ def _system():
     return platform.platform()
 
 
+def active(text):
+    """Of "always [madvise] never", the word in brackets; else the text."""
+    return text[text.find("[") + 1 : text.find("]")] if "[" in text else text
+
+
+def damon():
+    """What DAMON does with memory by itself, in words: "pageout (kdamond 0)"; "" where nothing is on."""
+    found = []
+    for kdamond in sorted(Path("/sys/kernel/mm/damon/admin/kdamonds").glob("[0-9]*")):
+        if _text(kdamond / "state") == "on":
+            actions = [_text(path) for path in sorted(kdamond.glob("contexts/*/schemes/*/action"))]
+            found.append(f"{', '.join(actions) or 'watches'} (kdamond {kdamond.name})")
+    found += [name for name in ("damon_reclaim", "damon_lru_sort") if _text(f"/sys/module/{name}/parameters/enabled") == "Y"]
+    return "; ".join(found)
+
+
+def folios():
+    """Sizes of anonymous folios beside 2 MiB that are on: "64kB madvise"."""
+    sizes = Path("/sys/kernel/mm/transparent_hugepage").glob("hugepages-*")
+    words = {path.name.removeprefix("hugepages-"): active(_text(path / "enabled")) for path in sizes}
+    return ", ".join(f"{size} {word}" for size, word in sorted(words.items(), key=lambda x: int(x[0].removesuffix("kB"))) if word and word != "never")
+
+
+def zswap():
+    values = {name: _text(f"/sys/module/zswap/parameters/{name}") for name in ("enabled", "compressor", "max_pool_percent", "shrinker_enabled")}
+    return {name: value for name, value in values.items() if value}
+
+
 def machine(data, memext=None):
     """Everything about this machine that a reader of the results may ask for."""
     record = {
@@ -106,6 +134,10 @@ def machine(data, memext=None):
         "storage": _storage(data),
         "vm": {k: _text(f"/proc/sys/vm/{k}") for k in ("dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes", "swappiness", "page-cluster")},
         "transparent_hugepage": _text("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "folios": folios(),
+        "swap_read_ahead": _text("/sys/kernel/mm/swap/vma_ra_enabled"),
+        "zswap": zswap(),
+        "damon": damon(),
     }
     if memext:
         try:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from recordings import ROOT, known, no_open_figures, recorded  # noqa: F401 (fixtures)
 
-from analysis import figures, measures, stats, style, timeline
+from analysis import figures, measures, seen, stats, style, timeline
 
 PLANS = ("table2", "fig24", "fig05", "before-after", "fig06", "fig07", "fig12", "fig19", "fig22", "uring", "queue", "advice", "readahead", "dirty", "share", "divisions")
 
@@ -18,7 +18,7 @@ def test_what_is_recorded_has_a_plan(recorded):
 
 def test_recorded_timelines_are_of_today(recorded):
     """Every column that memext writes now, sampler_s among them; of a long and of short runs, sampling took less than a twentieth of a core."""
-    lines = [measures.cached_timeline(run) for plan in recorded.values() for run in plan.runs if run.timeline_path]
+    lines = [seen.cached_timeline(run) for plan in recorded.values() for run in plan.runs if run.timeline_path]
     assert len(lines) >= 12 and all(0 < line.total("sampler_s") < 0.05 * line.duration_s for line in lines)
 
 

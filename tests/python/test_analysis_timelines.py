@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from recordings import no_open_figures, recorded, timeline_lines  # noqa: F401 (fixtures)
 
-from analysis import heatmaps, measures, timeline
+from analysis import heatmaps, measures, seen, timeline
 
 
 def test_timeline_parses():
@@ -58,12 +58,12 @@ def test_bandwidth_variation_tells_flat_from_bursts():
     """Samples of 0.1 s: a steady rate is flat; a burst every 0.5 s is flat over periods of 0.5 s, whatever their phase, and not over 0.15 s; fewer than ten periods say nothing."""
     flat = timeline.parse(timeline_lines(61))
     bursts = timeline.parse(timeline_lines(61, read=lambda k: 1000 * (k // 5)))
-    assert measures.bandwidth_variation(flat, 0.25) == pytest.approx(0, abs=1e-9)
-    assert measures.bandwidth_variation(bursts, 0.15) > 1
-    assert measures.bandwidth_variation(bursts, 0.5) == pytest.approx(0, abs=1e-9)
-    middles, means = measures.period_means(flat, 0.5)
+    assert seen.bandwidth_variation(flat, 0.25) == pytest.approx(0, abs=1e-9)
+    assert seen.bandwidth_variation(bursts, 0.15) > 1
+    assert seen.bandwidth_variation(bursts, 0.5) == pytest.approx(0, abs=1e-9)
+    middles, means = seen.period_means(flat, 0.5)
     assert len(means) == 10 and middles[0] == pytest.approx(0.3 + 0.25) and means[0] == pytest.approx(means[-1])
-    assert measures.bandwidth_variation(flat, 0.6) is None and measures.bandwidth_variation(timeline.parse(timeline_lines(1)), 0.1) is None
+    assert seen.bandwidth_variation(flat, 0.6) is None and seen.bandwidth_variation(timeline.parse(timeline_lines(1)), 0.1) is None
 
 
 def test_sweep_is_seen_in_the_residency():

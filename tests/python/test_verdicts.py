@@ -348,52 +348,36 @@ def test_what_is_claimed_alike_is_refuted_by_an_effect(name):
 # ------------------------------------------------------------------ rows that read timelines and counters
 
 
-class Line:
-    """A timeline with a steady or bursting rate."""
-
-    def __init__(self, rates, useful=1.0):
-        """useful: of what is moved."""
-        self.rates, self.samples, self.duration_s, self.useful = np.array(rates, float), [0] * 100, 10.0, useful
-
-    def traffic(self):
-        return ("a", "b")
-
-    def rate(self, *names):
-        return np.arange(len(self.rates)), self.rates
-
-    def busy(self, least):
-        return float(self.duration_s * (self.rates > least).mean())
-
-    def total(self, name):
-        return self.useful * self.rates.mean() * self.duration_s / 2
+def saw(results, of):
+    """Every run has a timeline that says these numbers: of(run) -> dict."""
+    for p in results.values():
+        for r in p.runs:
+            r.record["seen"] = {k: v for k, v in of(r).items() if v is not None}
+    return results
 
 
 @pytest.mark.parametrize("aio, others, expected", [(0.1, 0.3, CONFIRMED), (0.4, 0.1, REFUTED), (None, 0.3, UNDECIDED)])
-def test_flat_bandwidth(monkeypatch, aio, others, expected):
+def test_flat_bandwidth(aio, others, expected):
     """By the one measure; a run too short to have periods leaves it open."""
-    results = fig05()
-    for r in [r for g in results["fig05"].groups.values() for r in g.runs]:
-        r.record["timeline"] = "x"
-    monkeypatch.setattr(type(r), "timeline_path", property(lambda self: "x"))
-    monkeypatch.setattr(claims.methods, "cached_timeline", lambda run: run.params["method"])
-    monkeypatch.setattr(claims.methods, "bandwidth_variation", lambda line, period_s: aio if line == "aio" else others * NOISE[int(period_s * 1000) % 6])
+    results = saw(fig05(), lambda r: {"bandwidth_variation": aio if r.params["method"] == "aio" else others * NOISE[r.repeat]})
     assert state("flat-bandwidth", results) == expected
 
 
 @pytest.mark.parametrize("aio, others, waste, expected", [(90, 50, 1, CONFIRMED), (40, 80, 1, REFUTED), (None, 80, 1, UNDECIDED), (60, 90, 2, CONFIRMED)])
-def test_full_bandwidth(monkeypatch, aio, others, waste, expected):
+def test_full_bandwidth(aio, others, waste, expected):
     """Bytes that are read needlessly are no bandwidth."""
-    results = fig05()
-    monkeypatch.setattr(type(results["fig05"].runs[0]), "timeline_path", property(lambda self: None if self.params["method"] == "aio" and aio is None else "x"))
-    monkeypatch.setattr(claims.methods, "cached_timeline", lambda run: Line([(aio if run.params["method"] == "aio" else others) * NOISE[run.repeat]] * 9 + [100 if run.params["method"] == "swap" else 0], 1.0 if run.params["method"] == "aio" else 1 / waste))
-    assert state("full-bandwidth", results) == expected
+
+    def of(r):
+        rate = aio if r.params["method"] == "aio" else others / waste
+        return {"useful_bytes": rate and rate * NOISE[r.repeat] * 10, "busy_s": rate and 10.0, "best_rate": 100.0}
+
+    assert state("full-bandwidth", saw(fig05(), of)) == expected
 
 
 @pytest.mark.parametrize("shares, expected", [((0.067, 0.251, 0.504), CONFIRMED), ((0.5, 0.251, 0.504), REFUTED), (None, UNDECIDED)])
-def test_io_shares(monkeypatch, shares, expected):
-    results = fig05()
-    share = dict(zip(("aio", "mmap", "swap"), shares or (None,) * 3))
-    monkeypatch.setattr(claims.methods, "_io_share", lambda run: share[run.params["method"]] and share[run.params["method"]] * NOISE[run.repeat])
+def test_io_shares(shares, expected):
+    share = dict(zip(("aio", "mmap", "swap"), shares or ()))
+    results = saw(fig05(), lambda r: {"io_share": share[m] * NOISE[r.repeat] if (m := r.params["method"]) in share else None})
     assert state("io-shares", results) == expected
 
 
@@ -410,11 +394,10 @@ def test_write_factor(monkeypatch, wrote, expected):
 
 
 @pytest.mark.parametrize("seen, expected", [(0.9, CONFIRMED), (0.1, REFUTED), (None, NOT_TESTED)])
-def test_sweep(monkeypatch, seen, expected):
-    results = plan("advice", group({"backend": "mmap", "algorithm": "plain", "advice": "none"}))
-    monkeypatch.setattr(type(results["advice"].runs[0]), "timeline_path", property(lambda self: "x"))
-    monkeypatch.setattr(claims.ours, "cached_timeline", lambda run: run.repeat)
-    monkeypatch.setattr(claims.ours, "sweep_visibility", lambda line: None if seen is None else seen * NOISE[line])
+def test_sweep(seen, expected):
+    """Each advice by itself: its own repeats."""
+    results = plan("advice", *(group({"backend": "mmap", "algorithm": "plain", "advice": a}) for a in ("none", "schedule")))
+    saw(results, lambda r: {"sweep_visibility": seen and seen * NOISE[r.repeat]})
     assert state("sweep", results) == expected
     if seen == 0.9:
         assert state("sweep", cut(results, 3)) == UNDECIDED
