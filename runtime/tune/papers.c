@@ -34,14 +34,16 @@ static int64_t naive_max_bt(const struct mx_problem *p, int64_t by, int64_t bz, 
     return bt;
 }
 
-/* iz as large as L3 allows: first a power of two, then in steps of the cores of a socket. */
+/* iz as large as L3 allows and the Block has planes: first a power of two, then in steps of the cores of a
+ * socket. The papers' caches hold less than a Block (40 of 512 planes in the log); a cache that holds more
+ * leaves bz, of which iz is a part (section V-B-2a). */
 static void naive_iblock(const struct mx_problem *p, const struct mx_machine *m, struct mx_naive_log *log) {
     int64_t element = mx_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
             cores = mx_max(1, m->cores / mx_max(1, m->sockets));
     int64_t l3 = (int64_t)(m->l3_bytes > 0 ? m->l3_bytes : m->l2_bytes * (uint64_t)cores);
     int64_t plane = p->nx * BUFFERS * element * cores; /* one plane of every core's iBlock */
     log->cache_usable_bytes = l3 - CACHE_SPARE_BYTES;
-    int64_t most = mx_max(1, log->cache_usable_bytes / plane);
+    int64_t most = mx_max(1, mx_min(log->cache_usable_bytes / plane, log->bz));
     log->first_iz = power_of_two_below(most);
     log->first_iz_bytes = log->first_iz * plane;
     log->iz = most >= cores ? most / cores * cores : most;

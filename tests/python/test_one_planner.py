@@ -96,6 +96,17 @@ def test_requests_that_are_not_run(memext, words):
         assert reports[0]["candidates"] == reports[1]["candidates"] and reports[0]["plan_line"] == reports[1]["plan_line"]
 
 
+@pytest.mark.parametrize("tuner", ["blk", "naive", "manual"])
+def test_an_iblock_beside_a_tuner(memext, place, tuner):
+    """The tuner chooses the Block, and what is given is the iBlock of the plan and of the run, whose result is right."""
+    grid = ["-n", 120, 110, 90, "-t", 20]
+    words = [*grid, "-d", place, "--dram", "30MiB", "--backend", "aio", "--algorithm", "skewed-min", "--engine", "iblock", "--tuner", tuner, "--iblock", 3, 32]
+    reports = [json.loads(memext(*command, *words, "--json", "-").stdout) for command in (["run", "--dry-run"], ["tune"], ["run", "--quiet"])]
+    assert [(r["plan"]["iy"], r["plan"]["iz"], r["plan"]["tuner"]) for r in reports] == [(3, 32, tuner)] * 3
+    assert reports[0]["plan"] == reports[1]["plan"] and reports[2]["plan"]["by"] < 110
+    assert reports[2]["checksum"] == memext.run(*grid, "--backend", "dram")["checksum"]
+
+
 def test_a_described_machine_is_for_a_dry_run(memext, place):
     grid = ["-n", 60, 50, 40, "-t", 20]
     memext.refused("run", *grid, "-d", place, "--cores", 64, naming=["--cores", "--dry-run"])

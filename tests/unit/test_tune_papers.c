@@ -209,3 +209,64 @@ Test(tune, iblock_stays_inside) {
         cr_assert(b.iz <= mx_max(max_iz, cores));
     }
 }
+
+/* The iBlock of Naive-Tune is a part of its Block, however much L3 there is; where L3 holds less than the
+ * Block's planes it is what L3 holds. */
+Test(tune, naive_iblock_stays_inside_its_block) {
+    int bounded = 0;
+    for (int i = 0; i < 500; i++) {
+        struct mx_machine m = {.cores = (int32_t)pick(1, 16),
+                               .sockets = 1,
+                               .l2_bytes = 256 << 10,
+                               .l3_bytes = (uint64_t)MIB << pick(0, 9)};
+        struct mx_problem p = make_problem(pick(10, 2000), pick(10, 500), pick(10, 500), pick(2, 60), 1, 8);
+        struct mx_naive_log n;
+        if (mx_naive_tune(&p, &m, (uint64_t)pick(8, 512) * MIB, 0, NULL, &n) != 0) continue;
+        const int64_t plane = p.nx * 2 * 8 * m.cores, in_cache = mx_max(1, n.cache_usable_bytes / plane);
+        const int64_t most = mx_min(in_cache, n.bz);
+        cr_assert(n.first_iz <= n.bz && n.iz >= 1 && n.iz <= n.bz, "iz = %lld of %lld planes",
+                  (long long)n.iz, (long long)n.bz);
+        cr_assert(n.iz == (most < m.cores ? most : most / m.cores * m.cores));
+        cr_assert(n.iz_bytes == n.iz * plane && n.cache_left_bytes == (int64_t)m.l3_bytes - n.iz_bytes);
+        bounded += in_cache > n.bz;
+    }
+    cr_expect(bounded > 50 && bounded < 450, "%d Blocks have fewer planes than L3 holds", bounded);
+}
+
+static bool may_have(const struct mx_plan *plan, const struct mx_problem *p, int64_t iz, int32_t sockets) {
+    return plan->bz == p->nz || plan->bz % (iz * sockets) == 0;
+}
+
+/* With every tuner a given iBlock is the plan's. naive and manual choose the Block that they choose without
+ * it; blk too, where that Block is cut as section V-B-2a asks for, and else the best that is. */
+Test(tune, an_iblock_is_given_beside_a_tuner) {
+    const char *const tuners[] = {"blk", "naive", "manual"};
+    const char *const algorithms[] = {"redundant", "skewed", "skewed-y", "skewed-min"};
+    int same = 0, other = 0;
+    for (int i = 0; i < 600; i++) {
+        struct mx_machine m = {
+            .cores = 4, .sockets = (int32_t)pick(1, 2), .l2_bytes = 256 << 10, .l3_bytes = 4 << 20};
+        struct mx_problem p = make_problem(pick(50, 400), pick(40, 300), pick(40, 300), pick(2, 60), 1, 8);
+        struct mx_tune_request q = {.problem = &p,
+                                    .machine = &m,
+                                    .dram_bytes = MX_TUNE_OVERHEAD_BYTES + (uint64_t)pick(4, 64) * MIB,
+                                    .algorithm = algorithms[pick(0, 3)],
+                                    .tuner = tuners[i % 3],
+                                    .engine = "iblock"};
+        struct mx_tune_result free, given;
+        const int64_t iy = pick(1, 4), iz = pick(1, 8) * m.cores;
+        if (mx_tune(&q, NULL, &free) != 0) continue;
+        q.manual.iy = iy, q.manual.iz = iz;
+        if (mx_tune(&q, NULL, &given) != 0) continue;
+        const struct mx_plan *a = &free.plan, *b = &given.plan;
+        cr_assert(b->iy == iy && b->iz == iz && strcmp(b->tuner, q.tuner) == 0);
+        const bool bound = i % 3 == 0, equal = a->by == b->by && a->bz == b->bz && a->bt == b->bt;
+        if (bound) cr_assert(may_have(b, &p, iz, m.sockets), "bz = %lld", (long long)b->bz);
+        if (!bound || may_have(a, &p, iz, m.sockets))
+            cr_assert(equal, "%s %s: %lld %lld %lld, without iBlock %lld %lld %lld", q.tuner, q.algorithm,
+                      (long long)b->by, (long long)b->bz, (long long)b->bt, (long long)a->by,
+                      (long long)a->bz, (long long)a->bt);
+        same += equal, other += !equal;
+    }
+    cr_expect(same > 300 && other > 10, "%d same, %d other", same, other);
+}
