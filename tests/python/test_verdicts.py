@@ -222,6 +222,7 @@ CASES = {
     "unbalanced": (divisions(), divisions(1.1), fail(divisions())),
     "blk-time": (fig19(), fig19(blk=9.0), None),
     "blk-time-share": (fig19(), fig19(blk=2.2), None),
+    "naive-time": (fig19(), fig19(naive=9.0), None),
     "blk-bytes": (fig19(), fig19(blk_bytes=1.4), fail(fig19())),
     "aio5y-bytes": (fig19(), fig19(three_bytes=0.9), fail(fig19())),
     "aio5y-time": (fig19(), fig19(three=0.7), None),
