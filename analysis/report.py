@@ -4,11 +4,10 @@
 
     analysis/report.py results/quick [-o results/quick/report.html] [--markdown docs/results.md]
 
-With --markdown it also writes the findings as one page of text, with commit and machine: docs/results.md is made by nothing else.
+With --markdown it also writes the findings as one page of text, with commit and machine: docs/results.md is made by nothing else, of the committed results (data/results).
 """
 import argparse
 import base64
-import datetime
 import html
 import shlex
 import sys
@@ -16,16 +15,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analysis import checks, claim, closeness, overview, predictions, published, results, rivals, style, verdicts  # noqa: E402
+from analysis import checks, claim, closeness, origin, overview, predictions, published, results, rivals, style, verdicts  # noqa: E402
 from analysis.figures import (
     FIGURES,  # noqa: E402
     MORE,  # noqa: E402
 )
 from analysis.measures import GIB  # noqa: E402
-from analysis.seen import seen  # noqa: E402
+from analysis.origin import few, mixed  # noqa: E402
 from analysis.stats import median  # noqa: E402
-
-DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns
 
 CSS = """
 body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; max-width: 62em; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
@@ -88,20 +85,6 @@ def commands(plan):
     return f"<details id='commands-{escape(plan.name)}'><summary>Commands ({escape(plan.name)})</summary>" + table(["run", "repeats", "state", "command"], rows, classes) + "</details>\n"
 
 
-def few(values, most=4):
-    """Distinct values in their order, the middle left out where they are many."""
-    values = list(dict.fromkeys(values))
-    return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
-
-
-def mixed(plan):
-    """A sentence where a plan's runs come from several commits, "" otherwise: what stands side by side in its figures was not the same program."""
-    commits, programs = (list(dict.fromkeys(getattr(r, name) for r in plan.runs if not r.skipped)) for name in ("commit", "program"))
-    if len(commits) < 2:
-        return ""
-    return f"Mixed: these runs are of {len(commits)} commits ({few(commits)})" + (", but of the same program." if len(programs) == 1 else f" and {len(programs)} programs; differences between them may be the program's.")
-
-
 def conditions(plan):
     """What was run, in a line: problems, DRAM, repeats."""
     reports = [r.report for r in plan.runs if "stencil" in (r.report.get("problem") or {})]
@@ -155,77 +138,15 @@ def verdict_counts(found):
     return ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in claim.STATES)
 
 
-def verdict_table(found):
-    rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{v.state}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers] for v in found]
-    return f"<p>{verdict_counts(found)}. {escape(verdicts.RULES)}</p>" + table(["state", "finding", "source", "published", "ours, with its interval", "rule", "numbers"], rows)
+def verdict_table(found, decided):
+    rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{v.state}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)] for v in decided]
+    return f"<p>{verdict_counts(decided)}. {escape(verdicts.RULES)}</p>" + table(["state", "finding", "source", "published", "ours, with its interval", "rule", "numbers", "runs"], rows)
 
 
-def others_share(runs, cores):
-    """Median share of all cores' time that went to neither the command nor idling, over runs that leave the kernel's threads little to do."""
-    quiet = [r for r in runs if r.ok and r.report.get("backend") in ("dram", "aio", "uring") and r.record.get("other_cpu_s") is not None]
-    return median([(r.other_cpu_s + r.record.get("stolen_cpu_s", 0)) / (r.wall_s * cores) for r in quiet]) if quiet else None
-
-
-def sampling_share(runs):
-    """(median, largest) share of one core's time that the sampling took, over the timelines that say so; None without any."""
-    shares = [found["sampler_s"] / found["duration_s"] for found in (seen(r) for r in runs if r.ok) if "sampler_s" in found and found["duration_s"] > 0]
-    return (median(shares), max(shares)) if shares else None
-
-
-def active(text):
-    """Of "always [madvise] never", the word in brackets."""
-    return text[text.find("[") + 1 : text.find("]")] if "[" in text else text or "not there"
-
-
-def settings_of(found):
-    """What the runs had in the place of the machine's own, in words."""
-    values = {}
-    for name, value in ((k, v) for p in found.values() for r in p.runs for k, v in r.knobs.items()):
-        values.setdefault(name, {})[value] = None
-    return "; ".join(f"{name} {', '.join(few)}" if len(few) <= 4 else f"{name}: {len(few)} values" for name, few in sorted(values.items())) or "the machine's own"
-
-
-def origin_rows(found):
-    """(rows of machine, commits, programs and span of time, a warning or ""); no rows without a session."""
-    sessions = [s for p in found.values() for s in p.sessions]
-    if not sessions:
-        return [], "No session is recorded."
-    used = {r.session for p in found.values() for r in p.runs}
-    sessions = [s for s in sessions if s["session"] in used] or sessions
-    newest = max(sessions, key=lambda s: s["started_unix_s"])
-    m = newest["machine"]
-    machines = {(s["machine"].get("node"), s["machine"].get("cpu"), s["machine"].get("kernel")) for s in sessions}
-    storage = m.get("storage", {})
-    runs = [r for p in found.values() for r in p.runs]
-    begin, end = min(r.started_unix_s for r in runs), max(r.started_unix_s + r.wall_s for r in runs)
-    stamp = lambda t: datetime.datetime.fromtimestamp(t, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")  # noqa: E731
-    memory = m.get("memory_bytes", 0) / GIB
-    pages = f"transparent huge pages {active(m.get('transparent_hugepage', ''))}, other folios: {m.get('folios') or 'none'}; zswap: {', '.join(f'{k} {v}' for k, v in m.get('zswap', {}).items()) or 'none'}"
-    pages += f"; swap reads ahead by {'area' if m.get('swap_read_ahead') == 'false' else 'mapping'}; DAMON: {m.get('damon') or 'off'}"
-    rows = [
-        ["commit", ", ".join(dict.fromkeys(r.commit for r in runs))],
-        ["program (sha256)", ", ".join(dict.fromkeys(r.program for r in runs))],
-        ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {memory:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
-        ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
-        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB"],
-        ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
-        ["pages", pages],
-        ["settings of the runs", settings_of(found)],
-        ["scale", ", ".join(dict.fromkeys(p.scale for p in found.values()))],
-        ["measured", f"{stamp(begin)} to {stamp(end)}; {sum(r.wall_s for r in runs) / 60:.1f} minutes in {len(runs)} runs, {sum(not r.ok and not r.skipped for r in runs)} of them failed"],
-    ]
-    noise = others_share(runs, m.get("cores", 1))
-    if noise is not None:
-        rows.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])
-    looking = sampling_share(runs)
-    if looking is not None:
-        rows.append(["cost of the timelines", f"{looking[0]:.2%} of one core's time in the median of the runs with a timeline, {looking[1]:.2%} at most"])
-    return rows, "" if len(machines) == 1 else f"These results come from {len(machines)} machines; ratios across them mean nothing."
-
-
-def origin(found):
-    rows, warning = origin_rows(found)
-    return (f"<p><strong>{escape(warning)}</strong></p>" if warning else "") + table(["", ""], rows)
+def where(found):
+    """A table of each sitting."""
+    all_of_them = origin.sittings(found)
+    return "".join((f"<h3>Sitting {one.number}</h3>" if len(all_of_them) > 1 else "") + table(["", ""], origin.rows(one)) for one in all_of_them)
 
 
 def failed_runs(found):
@@ -255,10 +176,11 @@ def cells(row):
 
 def markdown(found, decided):
     """The findings as one page of text."""
-    rows, warning = origin_rows(found)
     lines = ["# Results", "", "Written by `analysis/report.py --markdown`; `experiments/reproduce.sh` makes the runs, the figures and this page anew.", ""]
-    lines += [f"**{warning}**", ""] if warning else []
-    lines += [cells(["", ""]), "| --- | --- |", *(cells(r) for r in rows if r[0] != "storage" or "None" not in r[1]), ""]
+    all_of_them = origin.sittings(found)
+    for one in all_of_them:
+        lines += [f"## Sitting {one.number}", ""] if len(all_of_them) > 1 else []
+        lines += [cells(["", ""]), "| --- | --- |", *(cells(r) for r in origin.rows(one) if r[0] != "storage" or "None" not in r[1]), ""]
     notes = [f"- {p.name}: {m}" for p in found.values() if (m := mixed(p))]
     lines += ["Runs of several commits:", "", *notes, ""] if notes else []
     lines += ["## Findings", "", f"{verdict_counts(decided)}. {verdicts.RULES}", ""]
@@ -270,7 +192,7 @@ def markdown(found, decided):
         if state == claim.NOT_TESTED:
             lines += [cells(["finding", "source", "published", "why"]), "| --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.numbers]) for v in rows), ""]
         else:
-            lines += [cells(["finding", "source", "published", "ours", "rule", "numbers"]), "| --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers]) for v in rows), ""]
+            lines += [cells(["finding", "source", "published", "ours", "rule", "numbers", "runs"]), "| --- | --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)]) for v in rows), ""]
     lines += ["## Predictions", "", *prediction_summary(found), ""] if prediction_summary(found) else []
     close = closeness.how_close(found)
     lines += ["## How close schedule-advised mmap comes to explicit I/O", "", *(line for t in close for line in (t, ""))] if close else []
@@ -308,8 +230,8 @@ def build(folder, out, text=None):
 <h1>memext: the papers' comparisons, measured again</h1>
 <p>Medians of the repeats; thin lines show smallest and largest, tables give them in brackets; ratios carry the range of both sides; open marks are published values, one shape for each source; × marks failed repeats. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
 <p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
-<h2>Where this was measured</h2>{origin(found)}
-<h2 id="findings">Findings of the papers, and what we measured</h2>{shown(overview.findings(decided), figures)}{verdict_table(decided)}
+<h2>Where this was measured</h2>{where(found)}
+<h2 id="findings">Findings of the papers, and what we measured</h2>{shown(overview.findings(decided), figures)}{verdict_table(found, decided)}
 <h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
 <h2 id="figures">Figures</h2>{sections(found, known, figures)}

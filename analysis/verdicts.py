@@ -20,6 +20,7 @@ class Verdict:
     state: str
     effect: str  # the ratio with its interval, or the range of several
     numbers: str
+    plans: tuple = ()
     parts: tuple = field(default=(), repr=False)
 
 
@@ -57,7 +58,7 @@ def decide(claim, results, published):
     """The Verdict of a Claim."""
 
     def verdict(state, effect="", numbers="", parts=()):
-        return Verdict(claim.name, claim.finding, claim.source, claim.published, claim.rule, state, effect, numbers, tuple(parts))
+        return Verdict(claim.name, claim.finding, claim.source, claim.published, claim.rule, state, effect, numbers, claim.plans, tuple(parts))
 
     missing = [p for p in claim.plans if p not in results]
     if missing:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from recordings import COLUMNS, RECORDED, good_run, known, no_open_figures, recorded, timeline_lines, write_plan  # noqa: F401 (fixtures)
 
-from analysis import cells, checks, claim, closeness, figures, measures, published, report, results, seen, stats, style, timeline, verdicts
+from analysis import cells, checks, claim, closeness, figures, measures, origin, published, report, results, seen, stats, style, timeline, verdicts
 
 
 def test_median_and_spread():
@@ -238,9 +238,9 @@ def test_the_report_says_what_looking_cost(recorded, monkeypatch):
         line = lines[id(run)]
         line.header["columns"] = [*COLUMNS, "sampler_s"]
         line.samples = np.column_stack([line.samples, np.linspace(0, took, 11)])
-    monkeypatch.setattr(report, "seen", lambda run: seen.numbers(run, lines[id(run)]))
-    assert report.sampling_share(runs) == pytest.approx((0.02, 0.03))
-    assert report.sampling_share(runs[2:]) is None
+    monkeypatch.setattr(origin, "seen", lambda run: seen.numbers(run, lines[id(run)]))
+    assert origin.sampling_share(runs) == pytest.approx((0.02, 0.03))
+    assert origin.sampling_share(runs[2:]) is None
 
 
 def test_report_of_nothing_says_what_to_do(tmp_path):

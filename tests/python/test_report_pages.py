@@ -13,7 +13,7 @@ from made_up import fail, group, plan
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis import claim, figures, overview, predictions, published, report, results, speed, style, verdicts  # noqa: E402
+from analysis import claim, figures, overview, origin, predictions, published, report, results, speed, style, verdicts  # noqa: E402
 
 RECORDED = ROOT / "tests" / "data" / "recorded"
 KNOWN = published.read_all()
@@ -108,9 +108,9 @@ def mixed_plan(**second):
 
 def test_mixed_commits_are_flagged():
     """One commit: nothing. Two: a sentence with both, and whether the program was the same; in the figure too."""
-    assert report.mixed(mixed_plan()) == ""
-    assert report.mixed(mixed_plan(commit="d")) == "Mixed: these runs are of 2 commits (c, d), but of the same program."
-    said = report.mixed(mixed_plan(commit="d", program="h"))
+    assert origin.mixed(mixed_plan()) == ""
+    assert origin.mixed(mixed_plan(commit="d")) == "Mixed: these runs are of 2 commits (c, d), but of the same program."
+    said = origin.mixed(mixed_plan(commit="d", program="h"))
     assert "2 programs" in said
 
 
@@ -235,3 +235,33 @@ def test_speed_refuses_what_it_cannot_draw(tmp_path, capsys):
     path.write_text("[]")
     assert speed.main([str(path)]) == 2 and speed.main([str(tmp_path / "none.json")]) == 2
     assert "experiments/speed.py" in capsys.readouterr().err
+
+
+def test_results_of_several_sittings(recorded_copy):
+    """Nights add up: each machine and program is a sitting, a finding names those of its runs, and the page has a table of each."""
+    found = results.read_all(recorded_copy)
+    decided = verdicts.all_verdicts(found, KNOWN)
+    text = report.markdown(found, decided)
+    there = origin.sittings(found)
+    assert len(there) > 1 and text.count("| machine |") == len(there) and f"## Sitting {len(there)}" in text
+    assert [one.begin for one in there] == sorted(one.begin for one in there)
+    other = [one for one in there if one.machine["cpu"] == "another"]
+    assert all(set(one.plans) == {"advice"} for one in other) and sum(one.plans["advice"] for one in other) == len(found["advice"].runs)
+    order = next(v for v in decided if v.name == "order")
+    assert origin.runs_of(found, order.plans) == "; ".join(f"fig05: {one.plans['fig05']} of sitting {one.number}" for one in there if "fig05" in one.plans) in text
+    assert origin.runs_of(found, ()).startswith(f"all: {len(there[0].runs)} of sitting 1; all: ")
+
+
+@pytest.fixture
+def recorded_copy(tmp_path):
+    """The recorded results, `advice` on another machine a day later."""
+    folder = tmp_path / "results"
+    shutil.copytree(RECORDED, folder)
+    path = folder / "advice" / "raw.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for record in lines:
+        record["started_unix_s"] += 86400
+        if record["kind"] == "session":
+            record["machine"]["cpu"] = "another"
+    path.write_text("".join(json.dumps(record) + "\n" for record in lines))
+    return folder

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where results come from. A sitting is what was measured on one machine with one program; nights add up to several. What is compared is of one start of the runner (results.Run.round), so no ratio is taken across sittings."""
+import datetime
+from dataclasses import dataclass, field
+
+from analysis.measures import GIB
+from analysis.seen import seen
+from analysis.stats import median
+
+DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns
+
+
+@dataclass
+class Sitting:
+    number: int
+    machine: dict
+    program: str
+    commits: list = field(default_factory=list)
+    runs: list = field(default_factory=list)
+    plans: dict = field(default_factory=dict)  # name -> runs
+
+    @property
+    def begin(self):
+        return min(r.started_unix_s for r in self.runs)
+
+    @property
+    def end(self):
+        return max(r.started_unix_s + r.wall_s for r in self.runs)
+
+
+def few(values, most=4):
+    """Distinct values in their order, the middle left out where they are many."""
+    values = list(dict.fromkeys(values))
+    return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
+
+
+def others_share(runs, cores):
+    """Median share of all cores' time that went to neither the command nor idling, over runs that leave the kernel's threads little to do."""
+    quiet = [r for r in runs if r.ok and r.report.get("backend") in ("dram", "aio", "uring") and r.record.get("other_cpu_s") is not None]
+    return median([(r.other_cpu_s + r.record.get("stolen_cpu_s", 0)) / (r.wall_s * cores) for r in quiet]) if quiet else None
+
+
+def sampling_share(runs):
+    """(median, largest) share of one core's time that the sampling took, over the timelines that say so; None without any."""
+    shares = [found["sampler_s"] / found["duration_s"] for found in (seen(r) for r in runs if r.ok) if "sampler_s" in found and found["duration_s"] > 0]
+    return (median(shares), max(shares)) if shares else None
+
+
+def active(text):
+    """Of "always [madvise] never", the word in brackets."""
+    return text[text.find("[") + 1 : text.find("]")] if "[" in text else text or "not there"
+
+
+def settings_of(runs):
+    """What the runs had in the place of the machine's own, in words."""
+    values = {}
+    for name, value in ((k, v) for r in runs for k, v in r.knobs.items()):
+        values.setdefault(name, {})[value] = None
+    return "; ".join(f"{name} {', '.join(several)}" if len(several) <= 4 else f"{name}: {len(several)} values" for name, several in sorted(values.items())) or "the machine's own"
+
+
+def sittings(found):
+    """Of these results, in the order of time."""
+    machines = {s["session"]: s["machine"] for p in found.values() for s in p.sessions}
+    seen_there = {}
+    for name, p in found.items():
+        for r in p.runs:
+            m = machines.get(r.session, {})
+            key = m.get("node"), m.get("cpu"), m.get("kernel"), r.program
+            one = seen_there.setdefault(key, Sitting(0, m, r.program))
+            one.runs.append(r)
+            one.commits = list(dict.fromkeys([*one.commits, r.commit]))
+            one.plans[name] = one.plans.get(name, 0) + 1
+    ordered = sorted(seen_there.values(), key=lambda s: s.begin)
+    for k, one in enumerate(ordered, 1):
+        one.number = k
+    return ordered
+
+
+def runs_of(found, plans):
+    """The runs that a finding rests on: "fig05: 45 of sitting 1"; of all plans where it names none."""
+    told = []
+    for one in sittings(found):
+        counts = {name: n for name, n in one.plans.items() if name in plans} if plans else {"all": len(one.runs)}
+        told += [f"{name}: {n} of sitting {one.number}" for name, n in counts.items()]
+    return "; ".join(told)
+
+
+def rows(one):
+    """(what, value) of a sitting."""
+    m, storage = one.machine, one.machine.get("storage", {})
+    stamp = lambda t: datetime.datetime.fromtimestamp(t, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")  # noqa: E731
+    pages = f"transparent huge pages {active(m.get('transparent_hugepage', ''))}, other folios: {m.get('folios') or 'none'}; zswap: {', '.join(f'{k} {v}' for k, v in m.get('zswap', {}).items()) or 'none'}"
+    pages += f"; swap reads ahead by {'area' if m.get('swap_read_ahead') == 'false' else 'mapping'}; DAMON: {m.get('damon') or 'off'}"
+    told = [
+        ["commit", ", ".join(one.commits)],
+        ["program (sha256)", one.program],
+        ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {m.get('memory_bytes', 0) / GIB:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
+        ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
+        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB"],
+        ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
+        ["pages", pages],
+        ["settings of the runs", settings_of(one.runs)],
+        ["plans", few((f"{name} ({n} runs)" for name, n in one.plans.items()), 40)],
+        ["scale", few(r.scale for r in one.runs)],
+        ["measured", f"{stamp(one.begin)} to {stamp(one.end)}; {sum(r.wall_s for r in one.runs) / 60:.1f} minutes in {len(one.runs)} runs, {sum(not r.ok and not r.skipped for r in one.runs)} of them failed"],
+    ]
+    noise = others_share(one.runs, m.get("cores", 1))
+    if noise is not None:
+        told.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])
+    looking = sampling_share(one.runs)
+    if looking is not None:
+        told.append(["cost of the timelines", f"{looking[0]:.2%} of one core's time in the median of the runs with a timeline, {looking[1]:.2%} at most"])
+    return told
+
+
+def mixed(plan):
+    """A sentence where a plan's runs come from several commits, "" otherwise: what stands side by side in its figures was not the same program."""
+    commits, programs = (list(dict.fromkeys(getattr(r, name) for r in plan.runs if not r.skipped)) for name in ("commit", "program"))
+    if len(commits) < 2:
+        return ""
+    return f"Mixed: these runs are of {len(commits)} commits ({few(commits)})" + (", but of the same program." if len(programs) == 1 else f" and {len(programs)} programs; differences between them may be the program's.")
