@@ -79,6 +79,11 @@ class Effect:
         return float(np.exp(np.median(walsh)))
 
     @property
+    def scatter(self):
+        """Standard deviation of the logarithms: 0.2 is about 20 %."""
+        return float(np.std(np.log(self.values), ddof=1)) if self.n > 1 else 0.0
+
+    @property
     def enough(self):
         return self.exact or self.n >= LEAST_PAIRS
 
@@ -102,6 +107,17 @@ class Effect:
         ends = self.interval(level)
         spread = f" [{form.format(ends[0])} to {form.format(ends[1])}]" if ends and not self.exact else ""
         return form.format(self.value) + spread
+
+
+MOST_PAIRS = 1000
+
+
+def pairs_needed(scatter, half_width, level=LEVEL):
+    """Pairs until Student's interval at this level is narrower than half_width to either side (both of logarithms); LEAST_PAIRS at least, MOST_PAIRS at most."""
+    for n in range(LEAST_PAIRS, MOST_PAIRS):
+        if _t_quantile(n, level) * scatter / math.sqrt(n) < half_width:
+            return n
+    return MOST_PAIRS
 
 
 def median_interval(values, level=LEVEL):

@@ -134,13 +134,18 @@ def sections(found, known, folder):
     return text
 
 
-def verdict_counts(found):
-    return ", ".join(f"{sum(v.state == state for v in found)} {state}" for state in claim.STATES)
+def word_of(state, found):
+    """A quick run has time for a few rounds: what it leaves open is open for it alone."""
+    return "undecided in a quick run" if state == claim.UNDECIDED and {p.scale for p in found.values()} == {"quick"} else state
+
+
+def verdict_counts(found, decided):
+    return ", ".join(f"{sum(v.state == state for v in decided)} {word_of(state, found)}" for state in claim.STATES)
 
 
 def verdict_table(found, decided):
-    rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{v.state}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)] for v in decided]
-    return f"<p>{verdict_counts(decided)}. {escape(verdicts.RULES)}</p>" + table(["state", "finding", "source", "published", "ours, with its interval", "rule", "numbers", "runs"], rows)
+    rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{word_of(v.state, found)}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)] for v in decided]
+    return f"<p>{verdict_counts(found, decided)}. {escape(verdicts.RULES)}</p>" + table(["state", "finding", "source", "published", "ours, with its interval", "rule", "numbers", "runs"], rows)
 
 
 def where(found):
@@ -176,19 +181,19 @@ def cells(row):
 
 def markdown(found, decided):
     """The findings as one page of text."""
-    lines = ["# Results", "", "Written by `analysis/report.py --markdown`; `experiments/reproduce.sh` makes the runs, the figures and this page anew.", ""]
+    lines = ["# Results", "", "Written by `analysis/report.py --markdown`; `experiments/reproduce.sh --night` makes the runs and this page anew, `--quick` a shorter one in 20 minutes.", ""]
     all_of_them = origin.sittings(found)
     for one in all_of_them:
         lines += [f"## Sitting {one.number}", ""] if len(all_of_them) > 1 else []
         lines += [cells(["", ""]), "| --- | --- |", *(cells(r) for r in origin.rows(one) if r[0] != "storage" or "None" not in r[1]), ""]
     notes = [f"- {p.name}: {m}" for p in found.values() if (m := mixed(p))]
     lines += ["Runs of several commits:", "", *notes, ""] if notes else []
-    lines += ["## Findings", "", f"{verdict_counts(decided)}. {verdicts.RULES}", ""]
+    lines += ["## Findings", "", f"{verdict_counts(found, decided)}. {verdicts.RULES}", ""]
     for state in claim.STATES:
         rows = [v for v in decided if v.state == state]
         if not rows:
             continue
-        lines += [f"### {state.capitalize()}", ""]
+        lines += [f"### {word_of(state, found).capitalize()}", ""]
         if state == claim.NOT_TESTED:
             lines += [cells(["finding", "source", "published", "why"]), "| --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.numbers]) for v in rows), ""]
         else:
@@ -220,7 +225,7 @@ def build(folder, out, text=None):
     """Reads, draws, writes; the findings as a page of text too, where a file is named for it. Returns the verdicts."""
     found, known = results.read_all(folder), published.read_all()
     if not found:
-        raise SystemExit(f"report.py: {folder} holds no */raw.jsonl; run experiments/run.py first")
+        raise SystemExit(f"report.py: {folder} holds no */raw.jsonl and no packed results; run experiments/run.py first")
     decided = verdicts.all_verdicts(found, known)
     figures = out.parent / "figures"
     close = "".join(f"<p>{escape(t)}</p>\n" for t in closeness.how_close(found)) or "<p>Not run.</p>"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""raw.jsonl -> groups of runs. The schema is the one that experiments/runner/record.py states."""
+"""raw.jsonl, or a file that pack.py made of it -> groups of runs. The schema is the one that experiments/runner/record.py states."""
+import gzip
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from analysis.stats import stat
 
 SCHEMA = 1
+PACKED = ".jsonl.gz"
 STATUSES = ("done", "failed", "timeout", "skipped")
 NUMBER = (int, float)
 RUN_FIELDS = {
@@ -186,8 +188,9 @@ class PlanResults:
 
 
 def read_records(path):
-    """Checked records of a raw.jsonl. A last line without its end (a runner at work) is left out."""
-    text = Path(path).read_text()
+    """Checked records of a raw.jsonl, or of a packed file. A last line without its end (a runner at work) is left out."""
+    data = Path(path).read_bytes()
+    text = (gzip.decompress(data) if str(path).endswith(".gz") else data).decode()
     lines = text.splitlines()
     if text and not text.endswith("\n"):
         lines.pop()
@@ -204,10 +207,12 @@ def read_records(path):
 
 
 def read_plan(folder):
-    """PlanResults of one folder, in the order of the plan. Of a configuration that was recorded several times (another command or program) the last counts; what
+    """PlanResults of one folder or packed file, in the order of the plan. Of a configuration that was recorded several times (another command or program) the last counts; what
     the plan has no longer does not."""
     folder = Path(folder)
-    records = read_records(folder / "raw.jsonl")
+    packed = folder.name.endswith(PACKED)
+    name = folder.name.removesuffix(PACKED)
+    records = read_records(folder if packed else folder / "raw.jsonl")
     sessions = [r for r in records if r["kind"] == "session"]
     runs = [r for r in records if r["kind"] == "run"]
     last_key = {r["id"]: r["key"] for r in runs}
@@ -218,12 +223,12 @@ def read_plan(folder):
     for record in sorted((r for r in newest.values() if r["id"] in place), key=lambda r: (place[r["id"]], r["repeat"])):
         group = groups.setdefault(record["id"], Group(record["id"], record["params"]))
         group.runs.append(Run(record, folder))
-    title = sessions[-1]["title"] if sessions else folder.name
+    title = sessions[-1]["title"] if sessions else name
     scale = sessions[-1]["scale"] if sessions else ""
-    return PlanResults(folder.name, title, scale, sessions, groups)
+    return PlanResults(name, title, scale, sessions, groups)
 
 
 def read_all(folder):
-    """{plan name: PlanResults} of every plan under a results folder."""
-    found = sorted(Path(folder).glob("*/raw.jsonl"))
-    return {path.parent.name: read_plan(path.parent) for path in found}
+    """{plan name: PlanResults} of every plan under a results folder, or of the packed files in it."""
+    folders = [path.parent for path in Path(folder).glob("*/raw.jsonl")] + list(Path(folder).glob("*" + PACKED))
+    return {(p := read_plan(path)).name: p for path in sorted(folders)}

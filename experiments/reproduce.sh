@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds memext, runs every plan and makes the report: results/SCALE/report.html.
+# Builds memext, runs every plan and makes the report: results/SCALE/report.html, and the findings as text, results/SCALE/results.md.
 #
 #     experiments/reproduce.sh --quick      scaled down, few points, as many repeats as fit into 20 minutes (default)
 #     experiments/reproduce.sh --thorough   the same sizes with all points and many repeats, to decide what --quick leaves open: hours
+#     experiments/reproduce.sh --night      every claim decided: the plans one by one, each within 50 minutes, with as many repeats as their scatter asks for; several nights. Packs each plan's results
+#                                           into data/results and writes docs/results.md from what is there (experiments/night.py)
 #     experiments/reproduce.sh --full       the papers' sizes: needs their memory and flash, and hours to days
 #
 # --data DIR: directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments). Interrupted, or more repeats wanted? The same command goes on where it stopped.
@@ -20,9 +22,10 @@ while [ $# -gt 0 ]; do
     --quick) scale=quick ;;
     --full) scale=full ;;
     --thorough) scale=thorough ;;
+    --night) scale=night ;;
     --rivals) rivals=yes ;;
     -h | --help)
-        sed -n '2,12s/^# \{0,1\}//p' "$0"
+        sed -n '2,14s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     --no-system)
@@ -85,7 +88,15 @@ measure_rates() {
 }
 [ -e "$XDG_CACHE_HOME/memext/rates.json" ] || measure_rates "aio star7" "aio edge19" "uring star7"
 
-if [ -n "$named" ]; then
+report() { "$mx_python" "$mx_root/analysis/report.py" "$@"; }
+
+if [ "$scale" = night ]; then
+    [ -n "$system" ] || mx_die "--night measures with memory limits and settings of the kernel; it does not go with --no-system"
+    [ -z "$rivals" ] || mx_die "--night does not measure rivals; use --thorough --rivals"
+    "$mx_python" "$mx_root/experiments/night.py" "${rest[@]+"${rest[@]}"}" || mx_die "the night was broken off; the same command goes on with it"
+    report "$mx_root/data/results" -o "$mx_root/results/night/report.html" --markdown "$mx_root/docs/results.md"
+    exit
+elif [ -n "$named" ]; then
     run_plans
 elif [ "$scale" = quick ]; then
     for group in "${groups[@]}" "${others[*]}"; do
@@ -103,4 +114,4 @@ fi
 if [ -n "$rivals" ]; then
     "$mx_python" "$mx_root/experiments/rivals/run.py" "--${scale/thorough/full}" --output "$mx_root/results/$scale/rivals" --data "$data" $([ -n "$system" ] || echo --no-system)
 fi
-exec "$mx_python" "$mx_root/analysis/report.py" "$mx_root/results/$scale" --markdown "$mx_root/docs/results.md"
+report "$mx_root/results/$scale" --markdown "$mx_root/results/$scale/results.md"

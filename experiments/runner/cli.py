@@ -15,7 +15,6 @@ from .execute import ZRAM, Place, execute, needs_of_system, skipped
 from .record import Store
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANS = ROOT / "experiments" / "plans"
 
 
 def options(argv):
@@ -24,6 +23,7 @@ def options(argv):
     size = p.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="scale", action="store_const", const="quick", help="scaled down (default)")
     size.add_argument("--thorough", dest="scale", action="store_const", const="thorough", help="as --quick, with all points and many repeats: hours")
+    size.add_argument("--night", dest="scale", action="store_const", const="night", help="as --thorough; experiments/night.py fixes the repeats")
     size.add_argument("--full", dest="scale", action="store_const", const="full", help="the papers' sizes: hours, large memory and flash")
     p.add_argument("--scale", help="another [scale.NAME] of the plans")
     p.add_argument("--results", type=Path, help="folder for the results (default: results/SCALE)")
@@ -44,10 +44,11 @@ def options(argv):
     return p.parse_args(argv)
 
 
-def plan_files(names):
+def plan_files(names, scale):
+    """Those that are named; else all that speak of the scale."""
     if not names:
-        return sorted(PLANS.glob("*.toml"))
-    return [Path(name) if name.endswith(".toml") else PLANS / f"{name}.toml" for name in names]
+        return [path for path in sorted(plan.PLANS.glob("*.toml")) if plan.has(path, scale)]
+    return [Path(name) if name.endswith(".toml") else plan.PLANS / f"{name}.toml" for name in names]
 
 
 def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=False, system=True):
@@ -220,7 +221,7 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     o = options(argv)
     try:
-        plans = [plan.load(path, o.scale) for path in plan_files(o.plans)]
+        plans = [plan.load(path, o.scale) for path in plan_files(o.plans, o.scale)]
     except plan.PlanError as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 2

@@ -60,6 +60,7 @@ ARMS = {
     "machine-ahead": DIRTY,  # this machine's read-ahead alone
     "machine-dirty": AHEAD,  # its dirty limits alone
 }
+PLANS = Path(__file__).resolve().parents[1] / "plans"
 UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -124,7 +125,7 @@ def load(path, scale):
         if key not in raw:
             raise PlanError(f"{path}: no {key}")
     upon = [*_below(scale)][::-1]  # the base first
-    if upon[0] not in raw["scale"]:
+    if not has(path, scale):
         raise PlanError(f"{path}: no [scale.{upon[0]}]; it has {', '.join(sorted(raw['scale']))}")
     values = dict(raw["scale"].get("all", {}))
     for name in upon:
@@ -145,6 +146,14 @@ def _below(scale):
     while scale:
         yield scale
         scale = BASE.get(scale)
+
+
+def has(path, scale):
+    """Whether a plan file speaks of a scale; some are of one alone."""
+    try:
+        return not {*_below(scale)}.isdisjoint(tomllib.loads(Path(path).read_text()).get("scale", {}))
+    except (OSError, tomllib.TOMLDecodeError):
+        return True  # load says what is wrong
 
 
 def _only(path, what, table, allowed):

@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures the papers' comparisons, plan by plan, so that nights add up: what a plan gave is packed into data/results as soon as it is done.
+
+    experiments/night.py [PLAN...] [--data DIR] [--results DIR] [--packed DIR] [--minutes M] [--again] [--list]
+
+Without names it takes up the plans that are not packed yet, in the order of PLANS. Each plan is whole on one machine within --minutes (50): it is run by experiments/run.py at the scale `night`.
+
+How often a plan is repeated is fixed before it decides anything. Orders have nine rounds. A plan that numbers are decided with (`pilot`) runs five rounds first: they say how much each ratio scatters, and so how
+many pairs it takes until an interval fits into the band of the published number, wherever it lies. That number of rounds, or as many as --minutes leave, is written into RESULTS/PLAN/repeats.json and run.
+
+Interrupted, the same command goes on where it stopped. Nothing else should run on the machine meanwhile.
+"""
+import argparse
+import json
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
+
+from runner import cli, host, plan, record  # noqa: E402
+
+from analysis import pack, published, results, verdicts  # noqa: E402
+from analysis.claims import CLAIMS  # noqa: E402
+from analysis.effects import pairs_needed  # noqa: E402
+
+# What is only counted first, then what the papers begin with.
+PLANS = ("table2", "divisions", "table1w", "fig24", "fig05", "fig07", "fig05-large", "fig07-large", "fig19", "fig22", "before-after", "layout", "fig7a", "fig7b", "fig4w", "enough", "fig12", "largest", "devices", "fig06",
+         "regret", "hhrt", "ktable", "advice", "readahead", "dirty", "share", "uring", "queue")  # fmt: skip
+PILOT = 5
+MINUTES = 50.0
+SCALE = "night"
+
+
+def options(argv):
+    p = argparse.ArgumentParser(prog="experiments/night.py", description=__doc__.splitlines()[0])
+    p.add_argument("plans", nargs="*", metavar="PLAN", help="plans to run (default: those that are not packed yet)")
+    p.add_argument("--data", type=Path, help="directory on the storage to measure, as of experiments/run.py")
+    p.add_argument("--results", type=Path, default=ROOT / "results" / SCALE, help="folder for the raw results (default: results/night)")
+    p.add_argument("--packed", type=Path, default=ROOT / "data" / "results", help="folder for the packed ones (default: data/results)")
+    p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the command (default: build/release/memext)")
+    p.add_argument("--minutes", type=float, default=MINUTES, help="for a plan, at most (default: %(default)g)")
+    p.add_argument("--again", action="store_true", help="also plans that are packed")
+    p.add_argument("--list", action="store_true", help="print what is packed and what is left, run nothing")
+    return p.parse_args(argv)
+
+
+def band_width(band):
+    """Half the width of the band of a number, as a logarithm; None where no number is claimed."""
+    low, high = (band.low, band.high) if band.best is None else sorted((band.best, band.low if band.low > 0 else band.high))
+    return 0.5 * math.log(high / low) if low > 0 and high < math.inf else None
+
+
+def wishes(name, found, known):
+    """{comparison: (scatter, pairs that its number asks for)} of what a plan's rounds say so far."""
+    wanted = {}
+    for claim in CLAIMS:
+        if name not in claim.plans or not set(claim.plans) <= set(found):
+            continue
+        for part in claim.parts(found, known):
+            width = band_width(part.band)
+            if part.effect is not None and not part.effect.exact and part.effect.n >= 2 and width:
+                wanted[f"{claim.name}: {part.label}"] = part.effect.scatter, pairs_needed(part.effect.scatter, width, verdicts.ROW_LEVEL)
+    return wanted
+
+
+def fixed_repeats(name, folder, minutes, spent_s):
+    """The number of rounds, decided by the pilot and written down; what was written before holds."""
+    path = folder / name / "repeats.json"
+    if path.exists():
+        return json.loads(path.read_text())["repeats"]
+    wanted = wishes(name, {name: results.read_plan(folder / name)}, published.read_all())
+    asked = max((n for _, n in wanted.values()), default=plan.THOROUGH_REPEATS)
+    room = PILOT + int(max(0.0, 60 * minutes - spent_s) / (spent_s / PILOT))
+    repeats = min(max(asked, plan.THOROUGH_REPEATS), room)
+    path.write_text(json.dumps({"rounds_of_the_pilot": PILOT, "asked": asked, "room": room, "repeats": repeats, "comparisons": {k: {"scatter": s, "pairs": n} for k, (s, n) in wanted.items()}}, indent=1) + "\n")
+    print(f"night.py: {name}: numbers ask for {asked} rounds, {minutes:g} minutes have room for {room}: {repeats} rounds", flush=True)
+    return repeats
+
+
+def spent_s(name, folder, program):
+    """Seconds that this program's runs of a plan took, with what is around them."""
+    runs = [r for r in record.Store(folder / name).records() if r["kind"] == "run" and r["program"] == program]
+    by_session = {}
+    for r in runs:
+        by_session.setdefault(r["session"], []).append(r)
+    return sum(max(r["started_unix_s"] + r["wall_s"] for r in rs) - min(r["started_unix_s"] for r in rs) for rs in by_session.values())
+
+
+def run(name, o, repeats, minutes):
+    """The exit status of run.py."""
+    words = [sys.executable, str(ROOT / "experiments" / "run.py"), name, "--scale", SCALE, "--results", str(o.results), "--memext", str(o.memext), "--minutes", f"{minutes:.2f}"]
+    words += ["--repeats", str(repeats)] if repeats else []
+    words += ["--data", str(o.data)] if o.data else []
+    return subprocess.run(words).returncode
+
+
+def measure(name, o):
+    """One plan, to its end. 0, or the status that run.py ended with."""
+    a_plan = plan.load(plan.PLANS / f"{name}.toml", SCALE)
+    program = host.program_id(o.memext)
+    repeats = None
+    if a_plan.pilot:
+        status = run(name, o, PILOT, o.minutes)
+        if status != 0:
+            return status
+        repeats = fixed_repeats(name, o.results, o.minutes, spent_s(name, o.results, program))
+    left = o.minutes - spent_s(name, o.results, program) / 60
+    status = run(name, o, repeats, max(left, 0.0))
+    if status == 0:
+        path = pack.pack(o.results / name, o.packed)
+        print(f"night.py: {name}: packed into {path}", flush=True)
+    return status
+
+
+def main(argv=None):
+    o = options(sys.argv[1:] if argv is None else argv)
+    unknown = [name for name in o.plans if not (plan.PLANS / f"{name}.toml").exists()]
+    if unknown:
+        print(f"night.py: there is no plan {', '.join(unknown)}; there are {', '.join(PLANS)}", file=sys.stderr)
+        return 2
+    packed = [name for name in PLANS if (o.packed / (name + results.PACKED)).exists()]
+    todo = o.plans or [name for name in PLANS if o.again or name not in packed]
+    if o.list:
+        print(f"packed: {', '.join(packed) or 'nothing'}\nleft: {', '.join(name for name in PLANS if name not in packed) or 'nothing'}")
+        return 0
+    if not o.memext.exists():
+        print(f"night.py: {o.memext} is not there; build it with cmake --preset release && cmake --build --preset release", file=sys.stderr)
+        return 2
+    begin = time.monotonic()
+    for k, name in enumerate(todo, 1):
+        print(f"night.py: {name}, {k} of {len(todo)}, {cli.clock(time.monotonic() - begin)} after the start", flush=True)
+        status = measure(name, o)
+        if status != 0:
+            print(f"night.py: {name} ended with status {status}; the same command goes on with it", file=sys.stderr)
+            return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
