@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The figures of the out-of-core wavefront paper (Clauss, Gustedt, Suter 2008), scaled down: Fig. 4, 7a, 7b, Table 1.
 #
-#   experiments/wavefront.sh [--full] [options of experiments/run.py]
+#   experiments/wavefront.sh [--quick|--thorough|--night|--full] [options of experiments/run.py]
 #
 # Runs experiments/plans/wavefront/wavefront.toml into results/SCALE/wavefront and prints what became of the paper's claims.
 set -euo pipefail
@@ -12,8 +12,7 @@ scale=quick
 rest=()
 for word in "$@"; do
     case $word in
-    --quick) scale=quick ;;
-    --full) scale=full ;;
+    --quick | --thorough | --night | --full) scale=${word#--} ;;
     -h | --help)
         sed -n '2,6s/^# \{0,1\}//p' "$0"
         exit 0
@@ -22,4 +21,5 @@ for word in "$@"; do
     esac
 done
 "$mx_python" experiments/run.py --scale "$scale" experiments/plans/wavefront/wavefront.toml "${rest[@]+"${rest[@]}"}"
+case " ${rest[*]+"${rest[*]}"} " in *" --list "*) exit 0 ;; esac
 exec "$mx_python" -m analysis.wavefront "results/$scale/wavefront/raw.jsonl"

@@ -134,6 +134,7 @@ def test_what_cannot_be_met_is_refused(memext, points, tmp_path):
     memext.refused(*run, "--source", f"u@0,0,0={d}/none.npy", naming=["none.npy"])
     (tmp_path / "empty").write_text("# nothing\n")
     memext.refused(*run, "--probes", tmp_path / "empty", "--probes-out", out, naming=["names no probe"])
+    memext.refused(*run, "--sources", tmp_path / "empty", naming=["names no source", "FIELD@X,Y,Z"])
     memext.refused(*run, "--probes", d / "probes", "--probes-out", d / "probes", "--overwrite", naming=["--probes"])
     assert not out.exists()
     out.write_text("mine")

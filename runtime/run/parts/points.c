@@ -23,7 +23,12 @@ static int take(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < o->point_sources.n && err == 0; i++)
         err = mx_sources_add(&q->sources, &o->problem, o->point_sources.word[i], &r->why);
+    const int64_t given = q->sources.points.n;
     if (err == 0 && o->sources != NULL) err = mx_sources_read(&q->sources, &o->problem, o->sources, &r->why);
+    if (err == 0 && o->sources != NULL && q->sources.points.n == given)
+        err = mx_fail(&r->why, -EINVAL,
+                      "%.300s names no source; give lines FIELD@X,Y,Z=WAVELET.npy, or leave --sources out",
+                      o->sources);
     if (err == 0 && o->probes != NULL) err = mx_probes_read(&q->probes, &o->problem, o->probes, &r->why);
     if (err == 0 && o->probes != NULL && q->probes.n == 0)
         err = mx_fail(&r->why, -EINVAL,
