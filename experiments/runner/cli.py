@@ -213,7 +213,7 @@ def prepare(stack):
         try:
             stack.enter_context(ownership.held("settings", wait=False))
         except ownership.Busy:
-            raise ownership.Busy("another run.py is at work on this machine: wait for it, or use --no-system, which changes nothing") from None
+            raise ownership.Busy("another run.py, or with-settings, is at work on this machine: wait for it, or use --no-system, which changes nothing") from None
         registry.sweep(say, settings=True)  # again: its last holder may have been killed in between
 
 

@@ -3,7 +3,7 @@
 
 What was there before is written to the owner's record first (registry.py), so that the next start of anything puts back what a
 killed runner left, wherever its data was. One runner at a time may change settings: a second one would take the first one's for the
-machine's own (cli.py holds the lock "settings" throughout).
+machine's own (cli.py and with-settings hold the lock "settings" throughout).
 """
 import contextlib
 from pathlib import Path
@@ -49,7 +49,8 @@ def present(settings, device, files=FILES):
     return {name: value for name, value in settings.items() if path_of(name, device, files).exists()}
 
 
-def _read(path):
+def value_of(path):
+    """What the file of a setting holds."""
     text = path.read_text().strip()
     if "[" in text:  # one of several words, the active one in brackets
         return text[text.index("[") + 1 : text.index("]")]
@@ -61,10 +62,10 @@ def _saved(names, device, files, partners):
     saved = []
     for name in names:
         path = path_of(name, device, files)
-        value = _read(path)
+        value = value_of(path)
         partner = partners.get(name)
         if partner and value == "0":
-            saved.append([partner, _read(Path(partner))])
+            saved.append([partner, value_of(Path(partner))])
         else:
             saved.append([str(path), value])
     return saved

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What these programs make on a machine is written down before it is made, so that the next start finds what a killed one left.
 
-Each owner (a process of limit-memory, run.py, demo.sh, speed.py) has one record, a JSON file of one line in the state directory:
+Each owner (a process of limit-memory, with-settings, run.py, demo.sh, speed.py) has one record, a JSON file of one line in the state directory:
 /var/lib/memext for root, $XDG_STATE_HOME/memext (~/.local/state/memext) for others, $MEMEXT_STATE in its place if set.
 
     {"registry": 1, "id": "PID-START-TOKEN", "program": "limit-memory", "pid": 71, "start": 8123, "boot": "...", "pid_ns": "...",
