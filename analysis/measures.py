@@ -30,24 +30,33 @@ def gupdates(run):
     return run.rate * 1e-9
 
 
-def counted(run, *names):
+def counted_by(report, *names):
     """Counters of the kernel, None for each that the report has not."""
-    k = run.report.get("kernel") or {}
+    k = report.get("kernel") or {}
     return tuple(v if (v := k.get(name)) is not None and v >= 0 else None for name in names)
 
 
-def moved(run):
+def counted(run, *names):
+    return counted_by(run.report, *names)
+
+
+def moved_by(report, memory_bytes, device_write_bytes=None):
     """(read, written) of storage in the stencil phase, None where it was not counted. Reads are those of this process (faults and read-ahead count to who caused them); what a mapping
-    dirtied is written by the kernel at its own time, which the block device's counter in the timeline alone shows. Swap: the kernel's swap counters; 0 both where the Buffers
-    exceed the memory is no count."""
-    if run.report["backend"] == "swap":
-        ways = counted(run, "swap_in_bytes", "swap_out_bytes")
-        none = ways == (0, 0) and run.limit and run.buffers_bytes > size_bytes(run.limit)
-        return (None, None) if none else ways
-    read, wrote = counted(run, "storage_read_bytes", "storage_write_bytes")
-    if run.report["backend"] == "mmap":
-        wrote = seen(run).get("device_write_bytes")
+    dirtied is written by the kernel at its own time, which the block device's counter alone shows (device_write_bytes, of the timeline; None = not counted). Swap: the kernel's swap
+    counters. Where the Buffers exceed `memory_bytes` (0: unknown), no swap at all, or no write of a mapping, is no count."""
+    exceeds = 0 < memory_bytes < 2 * report["layout"]["buffer_bytes"]
+    if report["backend"] == "swap":
+        ways = counted_by(report, "swap_in_bytes", "swap_out_bytes")
+        return (None, None) if ways == (0, 0) and exceeds else ways
+    read, wrote = counted_by(report, "storage_read_bytes", "storage_write_bytes")
+    if report["backend"] == "mmap":
+        wrote = None if device_write_bytes == 0 and exceeds else device_write_bytes
     return read, wrote
+
+
+def moved(run):
+    """The same of a run."""
+    return moved_by(run.report, size_bytes(run.limit) if run.limit else 0, seen(run).get("device_write_bytes"))
 
 
 def moved_read(run):
