@@ -14,6 +14,7 @@ import numpy as np
 from . import expressions as ex
 from . import lookup
 from .errors import KernelError
+from .series import AtStep
 from .symbolic import SymbolicPart
 from .translate import RESERVED, Cell
 
@@ -102,7 +103,7 @@ class Code:
 
     def write(self, folder: Any = None) -> pathlib.Path:
         digest = hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()
-        folder = pathlib.Path(folder) if folder is not None else _cache()
+        folder = pathlib.Path(folder) if folder is not None else cache_folder()
         path = folder / f"{self.kernel.name}-{digest}.c"
         if not path.exists() or path.read_text() != self.text:
             handle, temporary = tempfile.mkstemp(dir=folder, suffix=".c")
@@ -156,7 +157,7 @@ class Code:
                 axis = "zyx".index(name)
                 return np.arange(size[axis]).reshape([-1 if i == axis else 1 for i in range(3)])
 
-            values = self.evaluate(cell, at, params, coordinates, lambda field: write[field][inner])
+            values = self.evaluate(cell, at, AtStep(params, t), coordinates, lambda field: write[field][inner])
             for name, value in zip(names, values):
                 write[name][inner] = np.asarray(value).astype(self.dtypes[name])
 
@@ -269,7 +270,7 @@ class _Namer:
         return made
 
 
-def _cache() -> pathlib.Path:
+def cache_folder() -> pathlib.Path:
     base = os.environ.get("XDG_CACHE_HOME")
     folder = (pathlib.Path(base) if base and os.path.isabs(base) else pathlib.Path.home() / ".cache") / "memext" / "python"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 """Kernels in Python: a function over one cell becomes the C file that one would write by hand (memext/cell.h)."""
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ from .code import Code
 from .errors import KernelError
 from .part import Part, check_name, types_by_name
 from .reductions import Reduced, Reduction
+from .series import take
 from .symbolic import SymbolicPart, is_symbolic
 
 __all__ = ["Kernel", "Reduced", "Reduction", "kernel", "reduce", "staggered"]
@@ -126,10 +128,10 @@ class Kernel:
         """The C file, in the cache or another folder; its name follows from its text. Stores name it: it stays."""
         return self.code(dtype, **fields).write(folder)
 
-    def reference(self, steps: int, dtype: Any = None, params: Mapping[str, float] | None = None, **arrays: np.ndarray) -> dict[str, np.ndarray]:
-        """The same in numpy, all in memory: arrays by name with their frames; leapfrog's step before as NAME_old. For checks."""
+    def reference(self, steps: int, dtype: Any = None, params: Mapping[str, Any] | None = None, **arrays: np.ndarray) -> dict[str, np.ndarray]:
+        """The same in numpy, all in memory: arrays by name with their frames; leapfrog's step before as NAME_old. A parameter may be an array with a value for each step. For checks."""
         return self.code(dtype or {n: arrays[n].dtype for n in self.state + self.partner}, **{n: arrays[n].dtype for n in self.fixed}).run(
-            steps, {**self.params, **(params or {})}, arrays)
+            steps, {**self.params, **take(params or {}, os.getcwd())}, arrays)
 
 
 def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Any:

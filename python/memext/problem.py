@@ -12,10 +12,12 @@ import numpy as np
 
 from .arrays import Array, RawArray
 from .celltypes import type_name
+from .code import cache_folder
 from .errors import MemextError
 from .kernel import Kernel
 from .words import absolute
 from .sources import Source, as_values, file_option, framed_shape
+from .series import Series, take
 from .values import Values
 
 RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
@@ -24,10 +26,10 @@ RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in 
 class Problem:
     """state, fixed: fields with their types; fields: what they begin with; bare: read-only ones whose arrays have no frame; extra: the other options."""
 
-    def __init__(self, kernel: Any, stencil: str | None, params: Mapping[str, float], reductions: tuple, dtype: Any, shape: Any, frame: Any, directory: str,
+    def __init__(self, kernel: Any, stencil: str | None, params: Mapping[str, Any], reductions: tuple, dtype: Any, shape: Any, frame: Any, directory: str,
                  given: Mapping[str, Any]):
         """directory: which all that has no absolute path is in."""
-        self.kernel, self.stencil, self.params, self.reductions, self.frame = kernel, stencil, params, reductions, frame
+        self.kernel, self.stencil, self.params, self.reductions, self.frame = kernel, stencil, take(params, directory), reductions, frame
         self._dtype, self._shape, self._directory, self._given = dtype, shape, directory, given
         self.code: Any = None  # of a kernel
         self.identities: dict[str, int] = {}
@@ -153,7 +155,7 @@ class Problem:
             words.append(f"dtype={'f64' if self.state['u'] == 'f8' else 'f32'}")
         else:
             words.append(f"kernel={self.code.write()}")
-            words += [f"param={n}={float(v)!r}" for n, v in self.params.items()]
+            words += [f"param={n}={v.file(cache_folder()) if isinstance(v, Series) else repr(v)}" for n, v in self.params.items()]
         source = None
         if source_fields:
             source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.radius, self.frame)

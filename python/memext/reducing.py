@@ -13,6 +13,7 @@ from .arrays import RawArray
 from .errors import KernelError
 from .kernel import Reduced, Reduction
 from .lookup import misfits
+from .series import AtStep
 from .sources import Source
 from .values import Values
 
@@ -56,7 +57,7 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
     cell = reduction.translate(code)
     for reason in misfits(cell, shape):
         raise KernelError(f"{reduction.name}: {reason}")
-    params = {**run.kernel.params, **run.params, **reduction.params}
+    params = AtStep({**reduction.params, **run.kernel.params, **run._problem.params}, run.step)
     reach = max([0] + [abs(n.data[3]) for n in cell.nodes() if n.op == "at"])
     used = cell.names("at")
     sources = {}

@@ -65,7 +65,7 @@ struct mx_accel_copy {
     int64_t to_pitch, from_pitch, bytes, n;
 };
 
-enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 3 + MX_MAX_FIXED, MX_ACCEL_KERNELS = 32 };
+enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 4 + MX_MAX_FIXED, MX_ACCEL_KERNELS = 32 };
 
 /* One launch of a kernel that was built: its arguments are `arrays` addresses of allocations, then
  * MX_ACCEL_NUMBERS int64_t. */

@@ -113,8 +113,13 @@ const struct mx_option mx_rows_problem[] = {
      .on_resume = MX_RESUME_SAME},
     {"param", 0, MX_GROUP_KERNEL, BOTH | MX_CMD_KERNEL, FIRST | MX_CMD_KERNEL, 1, true, .take = mx_ask_words,
      FIELD(params), .argument = "NAME=VALUE", .initial = "the kernel's own value",
-     .summary = "Sets a parameter of the kernel. Repeat it for others.", .needs = "kernel resume",
-     .on_resume = MX_RESUME_SAME},
+     .summary = "Sets a parameter of the kernel, or gives it over time. Repeat it for others.",
+     .more =
+         "VALUE is a number, or a quotient such as 1/8. A .npy file of one dimension gives the parameter "
+         "over time: the cells that are computed from step t have its value number t. It has a value for "
+         "each step of the run; more may follow. A run that goes on compares the values that it has used, "
+         "so -t may grow with a longer file.",
+     .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",
      .more =

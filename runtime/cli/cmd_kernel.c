@@ -29,7 +29,8 @@ static int show(const struct mx_system *s) {
     if (s->form == MX_STAGGERED) say_fields("partner", s->n_field[1], s->field[1]);
     say_fields("fixed", s->n_fixed, s->fixed);
     for (int32_t i = 0; i < s->n_param; i++)
-        printf("%-10s%s = %.17g\n", i == 0 ? "params" : "", s->param_name[i], s->param[i]);
+        printf("%-10s%s = %.17g%s\n", i == 0 ? "params" : "", s->param_name[i], s->param[i],
+               mx_series_of(s, i) != NULL ? ", and others later" : "");
     for (int32_t i = 0; i < s->n_reduce; i++)
         printf("%s%s (%s)", i == 0 ? "reduces   " : ", ", s->reduce[i].name,
                s->reduce[i].kind == MX_SUM   ? "sum"

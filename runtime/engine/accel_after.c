@@ -23,13 +23,15 @@ uint64_t mx_accel_extra_bytes(const struct mx_problem *p, const struct mx_source
 }
 
 struct mx_accel_after *mx_accel_after_make(mx_accel *accel, const struct mx_work *work,
-                                           const struct mx_view *view, const struct mx_after *after) {
+                                           const struct mx_view *view, const struct mx_after *after,
+                                           char *series) {
     struct mx_accel_after *d = calloc(1, sizeof *d);
     if (d == NULL) {
         mx_accel_fail(accel, -EIO, "no memory for what follows the levels on an accelerator");
         return NULL;
     }
-    *d = (struct mx_accel_after){.accel = accel, .work = work, .problem = work->problem, .after = *after};
+    *d = (struct mx_accel_after){
+        .accel = accel, .work = work, .problem = work->problem, .after = *after, .series = series};
     int err = after->sources != NULL ? mx_accel_put_sources(d, after->sources) : 0;
     if (err == 0 && after->traces != NULL && after->traces->probes->n > 0)
         err = mx_accel_make_probes(d, after->traces->probes);

@@ -19,7 +19,12 @@ struct mx_accel_after;
 /* Tables of points, and room for what is gathered. `after` of any call: all have the same but for the reach.
  * What fails is remembered by the accelerator. NULL then. */
 struct mx_accel_after *mx_accel_after_make(mx_accel *accel, const struct mx_work *work,
-                                           const struct mx_view *view, const struct mx_after *after);
+                                           const struct mx_view *view, const struct mx_after *after,
+                                           char *series);
+
+/* accel_series.c: the parameters over time, in memory of the accelerator that is released with
+ * mx_accel_release. *out NULL: there are none. */
+int mx_accel_put_series(mx_accel *accel, const struct mx_problem *problem, char **out);
 void mx_accel_after_free(struct mx_accel_after *after); /* NULL allowed */
 
 /* Planes [z0,z1) of the window of level l that have been computed: sources, and norms of a level that is due.
@@ -42,8 +47,9 @@ void mx_accel_after_done(struct mx_accel_after *after, int64_t call);
 
 /* accel_there.c: planes of a window that one launch may have. */
 int64_t mx_accel_most_planes(const mx_accel *accel);
-/* Level l of a call, of rows [y0,y1) and planes [z0,z1). */
+/* Level l of a call, of rows [y0,y1) and planes [z0,z1). series: mx_accel_put_series. */
 struct mx_accel_level mx_accel_level_of(const struct mx_problem *problem, const struct mx_advance *a,
-                                        int32_t l, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
+                                        int32_t l, int64_t y0, int64_t y1, int64_t z0, int64_t z1,
+                                        char *series);
 
 #endif

@@ -34,6 +34,7 @@ struct mx_engine {
     bool built;
     struct mx_view view;
     struct mx_accel_after *after; /* NULL: nothing is asked for */
+    char *series;                 /* parameters over time, there; NULL = none */
     bool fused;                   /* the text has the kernel of two levels in one launch */
     int32_t fuse;                 /* levels in one launch, 0: not known yet */
 };
@@ -62,8 +63,10 @@ static int build(mx_engine *e, const struct mx_advance *a) {
     program.n_names = names.n;
     err = mx_accel_build(e->accel, &program);
     free(text);
+    if (err == 0) err = mx_accel_put_series(e->accel, e->work.problem, &e->series);
     if (err < 0) return err;
-    if (a->after != NULL && (e->after = mx_accel_after_make(e->accel, &e->work, &a->view, a->after)) == NULL)
+    if (a->after != NULL &&
+        (e->after = mx_accel_after_make(e->accel, &e->work, &a->view, a->after, e->series)) == NULL)
         return mx_accel_error(e->accel, NULL);
     e->view = a->view;
     e->built = true;
@@ -74,7 +77,7 @@ static int build(mx_engine *e, const struct mx_advance *a) {
 static int launch_planes(mx_engine *e, const struct mx_advance *a, int32_t l, int64_t z0, int64_t z1,
                          bool kept) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
-    const struct mx_accel_level k = mx_accel_level_of(e->work.problem, a, l, w->y0, w->y1, z0, z1);
+    const struct mx_accel_level k = mx_accel_level_of(e->work.problem, a, l, w->y0, w->y1, z0, z1, e->series);
     int err = kept ? mx_accel_after_keep(e->after, a, l, z0, z1, &e->launched) : 0;
     if (err < 0) return err;
     const int64_t number = mx_accel_level(e->accel, &k);
@@ -149,7 +152,7 @@ static int launch_two(mx_engine *e, const struct mx_advance *a, int32_t l, bool 
     struct mx_advance two = *a;
     if (w.y0 >= w.y1 || w.z0 >= z1) return 0;
     two.parity = a->parity ^ (int32_t)swapped;
-    struct mx_accel_level k = mx_accel_level_of(e->work.problem, &two, l, w.y0, w.y1, w.z0, z1);
+    struct mx_accel_level k = mx_accel_level_of(e->work.problem, &two, l, w.y0, w.y1, w.z0, z1, e->series);
     k.kernel = MX_ACCEL_FUSED;
     k.group[0] = MX_ACCEL_GROUP_X, k.group[1] = MX_ACCEL_GROUP_Y;
     for (int i = 0; i < 2; i++) /* a group has more work items than cells of level l + 1 */
@@ -282,6 +285,7 @@ static void device_free(mx_engine *e) {
     if (e == NULL) return;
     if (e->inner != NULL) e->ops->free(e->inner);
     mx_accel_after_free(e->after);
+    mx_accel_release(e->accel, e->series);
     free(e);
 }
 

@@ -80,7 +80,7 @@ static int change_lanes(struct mx_accel_after *d, const struct mx_advance *a, in
 
 static int reduce_lanes(struct mx_accel_after *d, const struct mx_advance *a, int32_t l,
                         const struct mx_accel_box *b, int32_t i, int64_t *number) {
-    struct mx_accel_level k = mx_accel_level_of(d->problem, a, l, b->y0, b->y1, b->z0, b->z1);
+    struct mx_accel_level k = mx_accel_level_of(d->problem, a, l, b->y0, b->y1, b->z0, b->z1, d->series);
     k.kernel = mx_accel_kernel(d->problem, (enum mx_accel_kernel)(MX_ACCEL_REDUCE + i), a->first_level + l);
     k.array[k.arrays++] = d->lane;
     return get_lanes(d, &k, b, LANES, d->host_lane + (1 + i) * d->lane_bytes / (int64_t)sizeof(double),

@@ -23,6 +23,7 @@ struct mx_accel_after {
     struct mx_after after;      /* but for the reach */
     int64_t n_sources, longest; /* steps of the longest wavelet */
     char *source, *amplitude, *probe, *value, *lane, *old;
+    char *series;         /* the engine's */
     int64_t values, next; /* room for them; where the next go */
     struct gathered gathered[PENDING];
     int64_t first, end; /* of them, at i % PENDING */

@@ -10,4 +10,13 @@
 uint64_t mx_accel_extra_bytes(const struct mx_problem *problem, const struct mx_sources *sources,
                               const struct mx_points *probes, bool norms);
 
+/* Likewise of parameters over time, which have a value for every step from the run's beginning. */
+static inline int64_t mx_accel_series_steps(const struct mx_problem *p) {
+    return p->done + p->nt > 1 ? p->done + p->nt : 1;
+}
+static inline uint64_t mx_accel_series_bytes(const struct mx_problem *p) {
+    const int64_t n = p->system != NULL ? p->system->n_series : 0;
+    return (uint64_t)(n * mx_accel_series_steps(p)) * sizeof(double);
+}
+
 #endif

@@ -3,6 +3,7 @@
  * the user's kernel; the built-in stencils are written as such cells, by the expression of stencil/stencil.c.
  */
 #include "engine/accel_text.h"
+#include "engine/accel_room.h"
 #include "engine/after.h"
 
 #include <ctype.h>
@@ -139,8 +140,15 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
         number(f, "FILE_PITCH_", s->fixed[i].name, c->file_plane_pitch_bytes);
         number(f, "ALIGN_", s->fixed[i].name, c->align_bytes);
     }
-    for (int32_t i = 0; s != NULL && i < s->n_param; i++)
-        fprintf(f, "#define MX_D_VALUE_%s (%.16e)\n", s->param_name[i], s->param[i]);
+    if (s != NULL && s->n_series > 0) fprintf(f, "#define MX_D_SERIES\n");
+    for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
+        const struct mx_series *q = mx_series_of(s, i);
+        if (q != NULL)
+            fprintf(f, "#define MX_D_VALUE_%s (mx_series[%lldL + mx_t])\n", s->param_name[i],
+                    (long long)((q - s->series) * mx_accel_series_steps(p)));
+        else
+            fprintf(f, "#define MX_D_VALUE_%s (%.16e)\n", s->param_name[i], s->param[i]);
+    }
 }
 
 /* Fields by number, for points. */

@@ -43,7 +43,7 @@ int64_t mx_accel_most_planes(const mx_accel *accel) {
 }
 
 struct mx_accel_level mx_accel_level_of(const struct mx_problem *p, const struct mx_advance *a, int32_t l,
-                                        int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
+                                        int64_t y0, int64_t y1, int64_t z0, int64_t z1, char *series) {
     const struct mx_view *v = &a->view;
     const int from = (a->parity + l) & 1, to = 1 - from;
     const int64_t level = a->first_level + l, z = z0 + v->z_offset, n_fixed = mx_fixed_count(p);
@@ -56,5 +56,6 @@ struct mx_accel_level mx_accel_level_of(const struct mx_problem *p, const struct
                    v->slots[to], z % fixed_slots, fixed_slots, v->y_offset, level / mx_levels_a_step(p)},
         .size = {p->nx + 2 * (int64_t)p->h, y1 - y0, mx_ceil_div(z1 - z0, MX_ACCEL_DEEP)}};
     for (int64_t i = 0; i < n_fixed; i++) k.array[2 + i] = v->fixed[i].base;
+    if (series != NULL) k.array[k.arrays++] = series;
     return k;
 }

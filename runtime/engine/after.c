@@ -213,6 +213,7 @@ static void probes_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_
 struct kernel_row {
     const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)], *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
     int64_t fixed_pitch[MX_MAX_FIXED];
+    double param[MX_MAX_PARAMS];
     struct mx_row r;
 };
 
@@ -237,7 +238,7 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
                            .row_pitch = w->view->row_pitch_bytes,
                            .fixed_pitch = k->fixed_pitch,
                            .rows = 1,
-                           .param = s->param,
+                           .param = mx_params_at(s, step, k->param),
                            .x0 = p->h,
                            .x1 = p->nx + p->h,
                            .y = y - p->h,

@@ -95,6 +95,7 @@ struct row_call {
     const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)];
     const void *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
     int64_t fixed_pitch[MX_MAX_FIXED];
+    double param[MX_MAX_PARAMS];
 };
 
 /* Row y of all planes that the box reads and writes, and of all that it reads in C. */
@@ -194,15 +195,16 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
     const struct mx_problem *p = work->problem;
     const struct mx_system *s = p->system;
     struct row_call c;
+    const int64_t t = (a->first_level + l) / mx_levels_a_step(p);
     c.row = (struct mx_row){.out = c.out,
                             .in = c.in,
                             .fixed = c.fixed,
                             .row_pitch = a->view.row_pitch_bytes,
                             .fixed_pitch = c.fixed_pitch,
-                            .param = s->param,
+                            .param = mx_params_at(s, t, c.param),
                             .x0 = box.x0,
                             .x1 = box.x1,
-                            .t = (a->first_level + l) / mx_levels_a_step(p),
+                            .t = t,
                             .nx = p->nx,
                             .ny = p->ny,
                             .nz = mx_all_planes(p)};

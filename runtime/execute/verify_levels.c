@@ -102,18 +102,20 @@ static void system_row(const struct check *c, int64_t level, int64_t y, int64_t 
     for (int64_t i = 0; i < nc * s->n_fixed; i++)
         fixed[i] = mx_view_fixed_row(&c->view, (int32_t)(i / nc), y, z - s->hc + i % nc);
     for (int32_t i = 0; i < s->n_fixed; i++) fixed_pitch[i] = l->fixed[i].row_pitch_bytes;
+    const int64_t t = (c->done + level) / mx_levels_a_step(p);
+    double param[MX_MAX_PARAMS];
     const struct mx_row row = {.out = out,
                                .in = in,
                                .fixed = fixed,
                                .row_pitch = l->row_pitch_bytes,
                                .fixed_pitch = fixed_pitch,
                                .rows = 1,
-                               .param = s->param,
+                               .param = mx_params_at(s, t, param),
                                .x0 = p->h,
                                .x1 = p->nx + p->h,
                                .y = y - p->h,
                                .z = mx_check_in_grid(c, z) - p->h,
-                               .t = (c->done + level) / mx_levels_a_step(p),
+                               .t = t,
                                .nx = p->nx,
                                .ny = p->ny,
                                .nz = p->nz};

@@ -147,13 +147,14 @@ void mx_check_call(const struct check *c, struct image *m, int64_t row, int64_t 
         else
             m->out[b->field] = at;
     }
+    double param[MX_MAX_PARAMS];
     const struct mx_row r = {.out = c->reduce != NULL ? NULL : m->out,
                              .in = m->in + AROUND,
                              .fixed = m->fixed + AROUND,
                              .row_pitch = m->blocks[0].pitch,
                              .fixed_pitch = m->fixed_pitch,
                              .rows = rows,
-                             .param = s->param,
+                             .param = mx_params_at(s, c->place.t, param),
                              .x0 = first + x0,
                              .x1 = first + x1,
                              .y = c->place.y + row,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel.c - opens a kernel: its text or object, its description, its parameters. */
 #include "kernel/private.h"
+#include "system/values.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -247,6 +248,37 @@ static bool read_number(const char *text, double *out) {
     return *out = value, *end == 0 && isfinite(value);
 }
 
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* A parameter over time. */
+static int take_series(struct mx_system *s, int32_t param, const char *path, mx_why *why) {
+    if (s->n_series == MX_MAX_SERIES)
+        return mx_fail(why, -EINVAL, "the parameter %s: at most %d parameters are given over time",
+                       s->param_name[param], MX_MAX_SERIES);
+    struct mx_series q = {.param = param, .path = realpath(path, NULL)}; /* a store names it */
+    if (q.path == NULL)
+        return mx_fail(why, -errno, "the parameter %s: %.300s: %s", s->param_name[param], path,
+                       strerror(errno));
+    int err = mx_values_read(path, "a parameter over time", why, &q.n, &q.value);
+    for (int64_t i = 0; i < q.n && err == 0; i++)
+        if (!isfinite(q.value[i]))
+            err = mx_fail(why, -EINVAL, "%.300s: value %lld, of the step %lld, is not finite", path,
+                          (long long)i, (long long)i);
+    if (err == 0 && q.n == 0)
+        err = mx_fail(why, -EINVAL, "%.300s is empty: a parameter over time has a value for each step", path);
+    if (err < 0) {
+        free(q.path);
+        free(q.value);
+        return err;
+    }
+    s->param[param] = q.value[0];
+    s->series[s->n_series++] = q;
+    return 0;
+}
+
 static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why *why) {
     const char *equals = strchr(word, '=');
     if (equals == NULL || equals == word)
@@ -260,16 +292,17 @@ static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why
             continue;
         }
         double value;
-        if (!read_number(equals + 1, &value))
-            return mx_fail(
-                why, -EINVAL,
-                "the parameter '%.100s': '%.100s' is no finite number, and no quotient of two such "
-                "as 1/8",
-                word, equals + 1);
         if (taken[i])
             return mx_fail(why, -EINVAL, "the parameter %s is given twice, the second time as '%.100s'",
                            s->param_name[i], word);
         taken[i] = true;
+        if (ends_with(equals + 1, ".npy")) return take_series(s, i, equals + 1, why);
+        if (!read_number(equals + 1, &value))
+            return mx_fail(
+                why, -EINVAL,
+                "the parameter '%.100s': '%.100s' is no finite number, no quotient of two such as 1/8, and "
+                "no FILE.npy with one for each step",
+                word, equals + 1);
         s->param[i] = value;
         return 0;
     }
@@ -285,11 +318,6 @@ static int take_params(struct mx_system *s, const struct mx_kernel_options *o, m
 }
 
 /* ---- opening */
-
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
 
 static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, mx_why *why) {
     struct mx_text text, object;
@@ -351,6 +379,10 @@ void mx_kernel_close(struct mx_system *system) {
     mx_loader_lock();
     if (l->handle != NULL) dlclose(l->handle);
     mx_loader_unlock();
+    for (int32_t i = 0; i < system->n_series; i++) {
+        free(system->series[i].path);
+        free(system->series[i].value);
+    }
     free(l->text);
     free(l);
 }

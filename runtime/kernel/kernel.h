@@ -11,7 +11,7 @@
 
 struct mx_kernel_options {
     const char *path;          /* FILE.c, compiled here, or FILE.so, built by the user */
-    const char *const *params; /* "NAME=VALUE"; values are finite numbers */
+    const char *const *params; /* "NAME=VALUE", a finite number; or "NAME=FILE.npy", one for each step */
     int32_t n_params;
     char *messages; /* may be NULL: receives what the compiler said, "" if nothing; cut to messages_bytes */
     size_t messages_bytes;

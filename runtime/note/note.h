@@ -18,6 +18,7 @@
 #include <memext/backend.h>
 
 #include <limits.h>
+#include <string.h>
 
 /* 5: fields of C may be files that are read in place. 6: `pending`, and the store of one rank of several. A
  * note has the least that says all of it. */
@@ -34,6 +35,14 @@ struct mx_snapshots_asked {
     uint64_t run;                    /* a number of this run alone; 0 = none yet */
     char directory[PATH_MAX];        /* absolute */
     char fields[MX_SNAPSHOT_FIELDS]; /* --snapshot-fields; "" = all of the state */
+};
+
+/* A parameter over time: its file, and the values that the run has used, those of the steps before `steps`.
+ */
+struct mx_note_series {
+    char name[MX_FIELD_NAME], path[PATH_MAX];
+    int64_t steps;
+    uint64_t hash; /* XXH3-64 of these doubles */
 };
 
 struct mx_note {
@@ -69,6 +78,8 @@ struct mx_note {
      * where it and its fields come from; init, source and input are empty. */
     struct mx_system system;
     char kernel[PATH_MAX]; /* the kernel's file */
+    int32_t n_series;
+    struct mx_note_series series[MX_MAX_SERIES]; /* of `system`, whose param has 0 there */
     struct mx_run_fields fields;
     struct mx_sides sides;
     struct mx_snapshots_asked snapshots;
@@ -86,6 +97,13 @@ struct mx_note {
 /* All steps are done, or a criterion has ended the run before. */
 static inline bool mx_note_complete(const struct mx_note *n) {
     return n->time == n->problem.nt || n->met.until[0] != 0;
+}
+
+/* What a note has of a parameter that was given over time; NULL = it is one number. */
+static inline const struct mx_note_series *mx_note_series(const struct mx_note *n, const char *param) {
+    for (int32_t i = 0; i < n->n_series; i++)
+        if (strcmp(n->series[i].name, param) == 0) return &n->series[i];
+    return NULL;
 }
 
 /* The bits of all Buffers that are there. */

@@ -90,7 +90,23 @@ static void parse_values(struct mx_note_reader *r, const json_t *o, struct mx_ru
     f->npy.data_offset_bytes = f->in_place ? f->identity.offset_bytes : 0;
 }
 
-static void parse_params(struct mx_note_reader *r, const json_t *o, struct mx_system *s) {
+static void parse_series(struct mx_note_reader *r, const json_t *o, const char *name, struct mx_note *n) {
+    char text[24];
+    if (n->n_series == MX_MAX_SERIES) {
+        r->ok = false;
+        return;
+    }
+    struct mx_note_series *q = &n->series[n->n_series++];
+    const char *path = json_string_value(mx_note_member(r, o, "series"));
+    if (path == NULL || !mx_note_unescape(path, q->path, sizeof q->path)) r->ok = false;
+    snprintf(q->name, sizeof q->name, "%s", name);
+    q->steps = mx_note_whole(r, o, "steps", 0, INT64_MAX);
+    if (strspn(mx_note_word(r, o, "hash", text, sizeof text), "0123456789abcdef") != 16) r->ok = false;
+    q->hash = r->ok ? strtoull(text, NULL, 16) : 0;
+}
+
+static void parse_params(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
+    struct mx_system *s = &n->system;
     const char *name;
     json_t *value;
     if (!json_is_object(o) || json_object_size(o) > MX_MAX_PARAMS) {
@@ -100,7 +116,8 @@ static void parse_params(struct mx_note_reader *r, const json_t *o, struct mx_sy
     json_object_foreach((json_t *)(uintptr_t)o, name, value) {
         if (strlen(name) >= MX_FIELD_NAME) r->ok = false;
         snprintf(s->param_name[s->n_param], MX_FIELD_NAME, "%s", name);
-        s->param[s->n_param++] = real(r, value);
+        if (json_is_object(value)) parse_series(r, value, name, n);
+        s->param[s->n_param++] = json_is_object(value) ? 0 : real(r, value);
     }
 }
 
@@ -127,7 +144,7 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
     s->n_field[0] = parse_names(r, o, "a", MX_MAX_FIELDS, s->field[0]);
     s->n_field[1] = parse_names(r, o, "b", MX_MAX_FIELDS, s->field[1]);
     s->n_fixed = parse_names(r, o, "c", MX_MAX_FIXED, s->fixed);
-    parse_params(r, mx_note_member(r, o, "params"), s);
+    parse_params(r, mx_note_member(r, o, "params"), n);
     if (s->form < 0 || s->hc > s->h || !state_types(s->field[0], s->n_field[0]) ||
         !state_types(s->field[1], s->n_field[1]))
         r->ok = false;

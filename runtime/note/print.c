@@ -66,6 +66,18 @@ static bool any_in_place(const struct mx_note *n) {
     return false;
 }
 
+/* Instead of a number, so that programs that know of numbers alone do not go on with the run. */
+static json_t *print_series(const struct mx_note_series *q) {
+    char path[MX_NOTE_ESCAPED_BYTES], hash[17];
+    json_t *o = json_object();
+    mx_note_escape(q->path, path);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)q->hash);
+    mx_json_put(o, "series", json_string(path));
+    mx_json_put_whole(o, "steps", q->steps);
+    mx_json_put(o, "hash", json_string(hash));
+    return o;
+}
+
 static json_t *print_system(const struct mx_note *n) {
     const struct mx_system *s = &n->system;
     char path[MX_NOTE_ESCAPED_BYTES], identity[17];
@@ -82,6 +94,8 @@ static json_t *print_system(const struct mx_note *n) {
     mx_json_put(o, "b", print_names(s->field[1], s->n_field[1]));
     mx_json_put(o, "c", print_names(s->fixed, s->n_fixed));
     for (int32_t i = 0; i < s->n_param; i++) mx_json_put(params, s->param_name[i], json_real(s->param[i]));
+    for (int32_t i = 0; i < n->n_series; i++)
+        mx_json_put(params, n->series[i].name, print_series(&n->series[i]));
     mx_json_put(o, "params", params);
     for (int32_t i = 0; i < n->fields.n; i++)
         mx_json_put(values, n->fields.field[i].name, print_values(&n->fields.field[i], path));

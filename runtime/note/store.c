@@ -266,8 +266,14 @@ static const char *when(int64_t unix_s, char *text, size_t capacity) {
 static void print_system(const struct mx_note *n, FILE *to) {
     const struct mx_system *s = n->problem.system;
     fprintf(to, "kernel     %s of %s\n", s->name, n->kernel);
-    for (int32_t i = 0; i < s->n_param; i++)
-        fprintf(to, "%s %s=%.15g", i == 0 ? "parameters" : "", s->param_name[i], s->param[i]);
+    for (int32_t i = 0; i < s->n_param; i++) {
+        const struct mx_note_series *q = mx_note_series(n, s->param_name[i]);
+        fprintf(to, "%s %s=", i == 0 ? "parameters" : "", s->param_name[i]);
+        if (q != NULL)
+            fprintf(to, "%s", q->path);
+        else
+            fprintf(to, "%.15g", s->param[i]);
+    }
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];

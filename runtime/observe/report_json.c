@@ -28,6 +28,8 @@ static json_t *json_system(const struct mx_system *s) {
     if (s->form == MX_STAGGERED) mx_json_put(o, "partner", json_names(s->field[1], s->n_field[1]));
     mx_json_put(o, "fixed", json_names(s->fixed, s->n_fixed));
     for (int32_t i = 0; i < s->n_param; i++) mx_json_put(params, s->param_name[i], json_real(s->param[i]));
+    for (int32_t i = 0; i < s->n_series; i++)
+        mx_json_put(params, s->param_name[s->series[i].param], json_string(s->series[i].path));
     mx_json_put(o, "params", params);
     return o;
 }

@@ -1,66 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sources.c - sources: points, and the wavelets that are added there. */
-#include "system/npy_head.h"
 #include "system/points_private.h"
-
-#include "machine/file.h"
+#include "system/values.h"
 
 #include <errno.h>
 #include <memext/backend.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- wavelets */
 
-static int read_amplitudes(int fd, const char *path, int64_t at, int64_t element, struct mx_wavelet *w,
-                           mx_why *why) {
-    int err = mx_read_all(fd, w->amplitude, (size_t)(w->n * element), at);
-    if (err < 0) return mx_fail(why, err, "%s could not be read: %s", path, strerror(-err));
-    if (element == 4)
-        for (int64_t i = w->n; i-- > 0;) {
-            float f;
-            memcpy(&f, (const char *)w->amplitude + 4 * i, sizeof f);
-            w->amplitude[i] = f;
-        }
-    return 0;
-}
-
 static int read_wavelet(const char *path, struct mx_wavelet *out, mx_why *why) {
-    struct mx_wavelet w = {0};
-    int64_t at = 0, element = 0, shape[2] = {0};
-    struct stat st;
-    const int fd = mx_file_open(path, why);
-    if (fd < 0) return fd;
-    int err = mx_npy_head(fd, path, &at, &element, shape, why);
-    if (err >= 0 && err != 1) {
-        err = mx_fail(why, -EINVAL, "%s has %d dimensions%s; a wavelet has one: a value for each step", path,
-                      err, err > 2 ? " or more" : "");
-        goto out;
-    }
-    if (err < 0) goto out;
-    w.n = shape[0];
-    if (fstat(fd, &st) < 0) {
-        err = mx_fail(why, -errno, "%s: %s", path, strerror(errno));
-        goto out;
-    }
-    if (w.n < 0 || w.n > (st.st_size - at) / element) {
-        err = mx_fail(why, -EINVAL, "%s is truncated: its head promises %lld values, %lld are there", path,
-                      (long long)w.n, (long long)((st.st_size - at) / element));
-        goto out;
-    }
-    w.path = strdup(path);
-    w.amplitude = calloc((size_t)w.n + 1, sizeof *w.amplitude);
-    err = w.path == NULL || w.amplitude == NULL
-              ? mx_fail(why, -ENOMEM, "no memory for the %lld values of %s", (long long)w.n, path)
-              : read_amplitudes(fd, path, at, element, &w, why);
-out:
-    mx_sys->close(fd);
-    if (err < 0) {
-        free(w.path);
-        free(w.amplitude);
-        return err;
-    }
+    struct mx_wavelet w = {.path = strdup(path)};
+    if (w.path == NULL) return mx_fail(why, -ENOMEM, "no memory for the name of %s", path);
+    const int err = mx_values_read(path, "a wavelet", why, &w.n, &w.amplitude);
+    if (err < 0) return free(w.path), err;
     *out = w;
     return 0;
 }

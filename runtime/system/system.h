@@ -31,6 +31,7 @@ bool mx_dtype_find(const char *name, enum mx_dtype *out);
 
 #define MX_MAX_HALO 8
 enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 8, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };
+enum { MX_MAX_SERIES = 8 };
 
 struct mx_field_of {
     char name[MX_FIELD_NAME];
@@ -46,6 +47,15 @@ struct mx_reduce {
     void (*value)(const struct mx_row *r, double *value);
 };
 
+/* A parameter over time: value[t] is PARAM in the cells that are computed from step t, of both levels of a
+ * staggered step. */
+struct mx_series {
+    int32_t param; /* which */
+    int64_t n;     /* values, >= the run's steps */
+    double *value;
+    char *path;
+};
+
 struct mx_system {
     char name[64];
     int32_t form;       /* MX_JACOBI, MX_LEAPFROG, MX_STAGGERED of cell.h */
@@ -54,7 +64,9 @@ struct mx_system {
     int32_t n_fixed, n_param;
     struct mx_field_of field[2][MX_MAX_FIELDS], fixed[MX_MAX_FIXED];
     char param_name[MX_MAX_PARAMS][MX_FIELD_NAME];
-    double param[MX_MAX_PARAMS];            /* the values of this run */
+    double param[MX_MAX_PARAMS]; /* the values of this run; of a series the first one */
+    int32_t n_series;
+    struct mx_series series[MX_MAX_SERIES]; /* owned by who opened the kernel */
     void (*row[2])(const struct mx_row *r); /* what even levels compute (B from A), and odd ones (A from B);
                                                the same function unless staggered */
     uint64_t identity;                      /* of the kernel's source text: XXH3-64 */
@@ -86,6 +98,25 @@ struct mx_problem {
     int64_t first_plane, all_nz;
     int64_t least_nz; /* planes of the rank that has the fewest: what a neighbour can give */
 };
+
+/* NULL: that parameter is one number. */
+static inline const struct mx_series *mx_series_of(const struct mx_system *s, int32_t param) {
+    for (int32_t i = 0; i < s->n_series; i++)
+        if (s->series[i].param == param) return &s->series[i];
+    return NULL;
+}
+
+/* The parameters of the cells that are computed from step t: those of the system, or, where some are given
+ * over time, `room` [MX_MAX_PARAMS] with what they are then. */
+static inline const double *mx_params_at(const struct mx_system *s, int64_t t, double *room) {
+    if (s->n_series == 0) return s->param;
+    for (int32_t i = 0; i < s->n_param; i++) room[i] = s->param[i];
+    for (int32_t i = 0; i < s->n_series; i++) {
+        const struct mx_series *q = &s->series[i];
+        room[q->param] = q->value[t < q->n ? t : q->n - 1];
+    }
+    return room;
+}
 
 static inline int64_t mx_all_planes(const struct mx_problem *p) { return p->all_nz > 0 ? p->all_nz : p->nz; }
 

@@ -13,9 +13,9 @@ from test_systems import CASES, SYSTEMS, reference
 N = {"wave": (21, 35, 34)}  # interior x, y, z
 FRAME = {"wave": 4}
 STATE = {"diffusion": ["u"], "wave": ["p", "p.old"], "fdtd": ["ex", "ey", "ez", "hx", "hy", "hz"], "gray_scott": ["u", "v"],
-         "lattice_boltzmann": [f"f{i}" for i in range(19)]}
-FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}}
-TYPE = {"diffusion": "f8", "gray_scott": "f8"}
+         "lattice_boltzmann": [f"f{i}" for i in range(19)], "forced_wave": ["u", "u.old"]}
+FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}, "forced_wave": {}}
+TYPE = {"diffusion": "f8", "gray_scott": "f8", "forced_wave": "f8"}
 PLANS = {
     "stream": ["--algorithm", "stream", "--block", 200, 200, 4],
     "strips": ["--plan", "stream by=9 bt=2 slab=2"],
@@ -41,7 +41,7 @@ class System:
         for field, dtype in [*((f, TYPE.get(name, "f4")) for f in STATE[name]), *FIXED[name].items()]:
             low, high = ranges.get(field, (0, 1))
             (self.fixed if field in FIXED[name] else self.state)[field] = (low + (high - low) * rng.random(shape)).astype(dtype)
-        for field, values in {**self.state, **self.fixed}.items():
+        for field, values in {**self.state, **self.fixed, **{k: v for k, v in params.items() if np.ndim(v)}}.items():
             np.save(self.path(field), values)
 
     def path(self, field):
@@ -51,7 +51,7 @@ class System:
         """Of a new run."""
         words = ["--kernel", SYSTEMS / f"{self.name}.c", "-t", nt]
         for key, value in self.params.items():
-            words += ["--param", f"{key}={value}"]
+            words += ["--param", f"{key}={self.path(key) if np.ndim(value) else value}"]
         for field in self.state:
             words += ["--input", self.path(field) if plain else f"{field}={self.path(field)}"]
         for field in self.fixed:

@@ -52,9 +52,9 @@ class Kernel:
     def level(self, level, arrays, fixed, params):
         d, read, write = self.d, arrays[level % 2], arrays[1 - level % 2]
         nz, ny, nx = (n - 2 * d.radius[0] for n in read[0].shape)
-        values = (c.c_double * (len(params) + 1))(*params.values())
         row = d.level[level % 2 if d.form == STAGGERED else 0]
         step = level // 2 if d.form == STAGGERED else level
+        values = (c.c_double * (len(params) + 1))(*(v[step] if np.ndim(v) else v for v in params.values()))
 
         def planes(fields, z, reach):
             address = [a.ctypes.data + (z + dz) * a.strides[0] + d.radius[0] * a.strides[1] for a in fields for dz in range(-reach, reach + 1)]
@@ -97,8 +97,9 @@ def reference(name):
     return module
 
 
-# Values of fields that make sense (others are between 0 and 1), and parameters that are not the kernel's own.
+# Values of fields that make sense (others are between 0 and 1), and parameters that are not the kernel's own: numbers, or one for each step.
 CASES = {
+    "forced_wave": ({"u": (-1, 1), "u_old": (-1, 1)}, {"courant": 0.5, "drive": np.sin(np.arange(64.0))}),
     "diffusion": ({}, {"dt": 0.15}),
     "wave": ({"v": (1000, 4000), "damping": (0, 0.1)}, {"dt": 0.0012}),
     "fdtd": ({"eps": (1, 4)}, {"courant": 0.4}),

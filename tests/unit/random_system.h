@@ -139,7 +139,17 @@ static inline void random_types(struct mx_field_of *field, int32_t n, enum mx_dt
     }
 }
 
-/* 1 to 6 fields, h 1 to 4, up to 3 fields of C. */
+/* Values of the parameter over time: of the steps that there are, and no more. */
+enum { SERIES_STEPS = 64 };
+static inline void random_series(struct mx_system *s) {
+    static double values[SERIES_STEPS];
+    for (int t = 0; t < SERIES_STEPS; t++) values[t] = 1e-4 * (1 + t * 7 % 5);
+    s->series[0] = (struct mx_series){.param = 0, .n = SERIES_STEPS, .value = values};
+    s->n_series = 1;
+    s->param[0] = values[0];
+}
+
+/* 1 to 6 fields, h 1 to 4, up to 3 fields of C; of some the parameter is one over time. */
 static inline void random_system(struct random_system *rs, pick_fn *any) {
     memset(rs, 0, sizeof *rs);
     struct mx_system *s = &rs->system;
@@ -162,6 +172,7 @@ static inline void random_system(struct random_system *rs, pick_fn *any) {
     if (s->form != MX_STAGGERED) memcpy(rs->update[1], rs->update[0], sizeof rs->update[0]);
     s->row[0] = s->form == MX_STAGGERED ? random_row_b : random_row_both;
     s->row[1] = s->form == MX_STAGGERED ? random_row_a : random_row_both;
+    if (any(0, 2) == 0) random_series(s);
 }
 
 /* ---- the same as a cell that users write, for compilers of devices; to be freed */

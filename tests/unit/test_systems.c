@@ -60,7 +60,8 @@ static double rounded(enum mx_dtype dtype, double v) { return dtype == MX_F32 ? 
 static double updated(const struct oracle *o, const struct update *u, double *from, double *old, int64_t x,
                       int64_t y, int64_t z, int64_t step) {
     const int32_t h = o->p->h;
-    double sum = place_and_time(x - h, y - h, z - h, step, o->rs->system.param[0]);
+    double room[MX_MAX_PARAMS];
+    double sum = place_and_time(x - h, y - h, z - h, step, mx_params_at(&o->rs->system, step, room)[0]);
     for (int32_t i = 0; i < u->taps; i++) {
         const struct tap *t = &u->tap[i];
         sum =

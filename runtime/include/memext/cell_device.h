@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cell_device.h - what memext/cell.h is to a compiler of devices: the same cell becomes a kernel that computes one
- * cell a work item, of rows and planes of arrays in the device's memory. OpenCL C 1.2 and CUDA C++.
+/* cell_device.h - what memext/cell.h is to a compiler of devices: the same cell becomes a kernel that
+ * computes one cell a work item, of rows and planes of arrays in the device's memory. OpenCL C 1.2 and CUDA
+ * C++.
  *
- * The text before this one (engine/accel_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_FIRST_PLANE, the plane
- * of these that the first of the arrays' interior is (of a rank of several, else 0); MX_D_ROW_PITCH and
- * MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field of C MX_D_PITCH_name,
- * MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name (engine.h, mx_fixed_view);
- * MX_D_VALUE_name of a parameter. Bits are the CPU's: no contraction, no flush to zero, and + - * / and sqrt
+ * The text before this one (engine/accel_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_FIRST_PLANE,
+ * the plane of these that the first of the arrays' interior is (of a rank of several, else 0); MX_D_ROW_PITCH
+ * and MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field of C MX_D_PITCH_name,
+ * MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name
+ * (engine.h, mx_fixed_view); MX_D_VALUE_name of a parameter; with MX_D_SERIES some of these are numbers of
+ * mx_series at the step mx_t. Bits are the CPU's: no contraction, no flush to zero, and + - * / and sqrt
  * correctly rounded, which the options of the compiler see to.
  */
 #ifndef MX_STATE
@@ -62,9 +64,10 @@ typedef ulong uint64_t;
 #define MX_D_SHARED __shared__
 #define MX_D_INLINE static __device__ __forceinline__
 #define MX_D_ALONE __restrict__
-#ifdef __CUDACC_RTC__ /* groups are no larger (accel/cuda.c, accel_text.h): a work item may have so many more registers */
+#ifdef __CUDACC_RTC__ /* groups are no larger (accel/cuda.c, accel_text.h): a work item may have so many     \
+                         more registers */
 #define MX_D_BOUNDS __launch_bounds__(256)
-#define MX_D_FUSED_BOUNDS __launch_bounds__(MX_D_GROUP_X * MX_D_GROUP_Y, MX_D_GROUPS)
+#define MX_D_FUSED_BOUNDS __launch_bounds__(MX_D_GROUP_X *MX_D_GROUP_Y, MX_D_GROUPS)
 #else
 #define MX_D_BOUNDS
 #define MX_D_FUSED_BOUNDS
@@ -169,21 +172,28 @@ MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
 #define labs(a) mx_math_labs(a)
 #define llabs(a) mx_math_labs(a)
 
-/* In C the functions of <math.h> compute in double whatever they are given, those with an f in float; compilers of devices
- * take the type of what is given. (A macro of the same name would hide that of a compiler which has one itself.) */
-#define MX_D_MATH(ONE, TWO) \
-    ONE(sqrt) ONE(fabs) ONE(floor) ONE(ceil) ONE(trunc) ONE(rint) ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) \
-    ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) \
-    ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) \
-    TWO(fmin) TWO(fmax) TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder) \
-    TWO(nextafter)
-#define MX_D_MATH_1(name) MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
-#define MX_D_MATH_2(name) MX_D_FUNCTION double mx_math_##name(double a, double b) { return name(a, b); }
+/* In C the functions of <math.h> compute in double whatever they are given, those with an f in float;
+ * compilers of devices take the type of what is given. (A macro of the same name would hide that of a
+ * compiler which has one itself.) */
+#define MX_D_MATH(ONE, TWO)                                                                                  \
+    ONE(sqrt)                                                                                                \
+    ONE(fabs)                                                                                                \
+    ONE(floor) ONE(ceil) ONE(trunc) ONE(rint) ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2)    \
+        ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos)   \
+            ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma)  \
+                ONE(logb) TWO(fmin) TWO(fmax) TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign)         \
+                    TWO(fdim) TWO(remainder) TWO(nextafter)
+#define MX_D_MATH_1(name)                                                                                    \
+    MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
+#define MX_D_MATH_2(name)                                                                                    \
+    MX_D_FUNCTION double mx_math_##name(double a, double b) { return name(a, b); }
 MX_D_MATH(MX_D_MATH_1, MX_D_MATH_2)
 MX_D_FUNCTION double mx_math_fma(double a, double b, double c) { return fma(a, b, c); }
 #if defined(__OPENCL_C_VERSION__)
-#define MX_D_MATH_1F(name) MX_D_FUNCTION float mx_math_##name##f(float a) { return name(a); }
-#define MX_D_MATH_2F(name) MX_D_FUNCTION float mx_math_##name##f(float a, float b) { return name(a, b); }
+#define MX_D_MATH_1F(name)                                                                                   \
+    MX_D_FUNCTION float mx_math_##name##f(float a) { return name(a); }
+#define MX_D_MATH_2F(name)                                                                                   \
+    MX_D_FUNCTION float mx_math_##name##f(float a, float b) { return name(a, b); }
 MX_D_MATH(MX_D_MATH_1F, MX_D_MATH_2F)
 MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c); }
 #endif
@@ -361,8 +371,7 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #endif
 
 #define MX_D_TYPEDEF(name, type) typedef type mx_type_##name;
-MX_STATE(MX_D_TYPEDEF) MX_PARTNER(MX_D_TYPEDEF) MX_FIXED(MX_D_TYPEDEF)
-typedef MX_REAL mx_real;
+MX_STATE(MX_D_TYPEDEF) MX_PARTNER(MX_D_TYPEDEF) MX_FIXED(MX_D_TYPEDEF) typedef MX_REAL mx_real;
 
 /* Slots of a ring follow one another; none is farther away than the ring is long. */
 MX_D_FUNCTION int64_t mx_wrap(int64_t slot, int64_t slots) {
@@ -377,11 +386,13 @@ MX_D_FUNCTION int mx_next(int slot, int slots) { return slot + 1 < slots ? slot 
 /* Ghost layers are the cells that they stand for; they go around the grid at most once. */
 MX_D_FUNCTION int64_t mx_inside(int64_t i, int64_t n) { return i < 0 ? i + n : i >= n ? i - n : i; }
 
-/* Where a plane of a field of C begins, whose planes stand at the offset that they have in their file modulo its alignment. */
+/* Where a plane of a field of C begins, whose planes stand at the offset that they have in their file modulo
+ * its alignment. */
 #define MX_D_FIXED_PLANE(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_plane_##name(int64_t slot, int64_t slots, int64_t z, int64_t y_offset) {        \
         const int64_t plane = MX_D_GHOSTS_##name ? MX_RADIUS + mx_inside(z - MX_RADIUS, MX_D_NZ) : z;        \
-        const int64_t at = MX_D_ORIGIN_##name + plane * MX_D_FILE_PITCH_##name - y_offset * MX_D_PITCH_##name;\
+        const int64_t at =                                                                                   \
+            MX_D_ORIGIN_##name + plane * MX_D_FILE_PITCH_##name - y_offset * MX_D_PITCH_##name;              \
         return mx_wrap(slot, slots) * MX_D_SLOT_PITCH_##name +                                               \
                (at % MX_D_ALIGN_##name + MX_D_ALIGN_##name) % MX_D_ALIGN_##name;                             \
     }
@@ -395,28 +406,44 @@ MX_FIXED(MX_D_FIXED_PLANE)
     MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_PITCH_##name; }                                \
     MX_D_FUNCTION int64_t mx_offset_##name(void) { return 0; }                                               \
     enum { mx_reach_##name = MX_FIXED_RADIUS };
-MX_STATE(MX_D_STATE_FACTS) MX_PARTNER(MX_D_STATE_FACTS) MX_FIXED(MX_D_FIXED_FACTS)
+MX_STATE(MX_D_STATE_FACTS)
+MX_PARTNER(MX_D_STATE_FACTS)
+MX_FIXED(MX_D_FIXED_FACTS)
 
 #define MX_D_ARGUMENT(name, type) , MX_D_GLOBAL const char *MX_D_ALONE mx_c_##name
-/* The window's first row and plane, its rows and planes; of the arrays read and written and of C the slot of that
- * plane, and the slots of the ring; what rows are moved by; the step. */
+/* Parameters over time, handed on to wherever PARAM may stand. */
+#ifdef MX_D_SERIES
+#define MX_D_TIMES , MX_D_GLOBAL const double *MX_D_ALONE mx_series
+#define MX_D_PASS_TIMES , mx_series
+#else
+#define MX_D_TIMES
+#define MX_D_PASS_TIMES
+#endif
+/* The window's first row and plane, its rows and planes; of the arrays read and written and of C the slot of
+ * that plane, and the slots of the ring; what rows are moved by; the step. */
 #define MX_D_ARRAYS                                                                                          \
-    MX_D_GLOBAL const char *MX_D_ALONE mx_from, MX_D_GLOBAL char *MX_D_ALONE mx_to MX_FIXED(MX_D_ARGUMENT)
+    MX_D_GLOBAL const char *MX_D_ALONE mx_from,                                                              \
+        MX_D_GLOBAL char *MX_D_ALONE mx_to MX_FIXED(MX_D_ARGUMENT) MX_D_TIMES
 #define MX_D_NUMBERS                                                                                         \
     int64_t mx_y0, int64_t mx_z0, int64_t mx_rows, int64_t mx_planes, int64_t mx_from_first,                 \
         int64_t mx_from_slots, int64_t mx_to_first, int64_t mx_to_slots, int64_t mx_c_first,                 \
         int64_t mx_c_slots, int64_t mx_y_offset, int64_t mx_t
 #define MX_D_ARGUMENTS MX_D_ARRAYS, MX_D_NUMBERS
 
-/* A work item goes through planes one after the other, and keeps where the planes around one begin: of the array read
- * those from -MX_RADIUS to MX_RADIUS, of C those that its reach needs, and where two levels are computed at a time those
- * of the level behind as well. MX_D_OPEN makes ready for `plane`, MX_D_NEXT moves on to it, and so from plane to plane: what
- * one reads a plane ahead the next finds in the same registers, and nothing is multiplied or wrapped but for the plane to
- * come. Slots are first + plane of the window, which may be beyond the ring once. */
+/* A work item goes through planes one after the other, and keeps where the planes around one begin: of the
+ * array read those from -MX_RADIUS to MX_RADIUS, of C those that its reach needs, and where two levels are
+ * computed at a time those of the level behind as well. MX_D_OPEN makes ready for `plane`, MX_D_NEXT moves on
+ * to it, and so from plane to plane: what one reads a plane ahead the next finds in the same registers, and
+ * nothing is multiplied or wrapped but for the plane to come. Slots are first + plane of the window, which
+ * may be beyond the ring once. */
 #ifdef MX_D_FUSED
-enum { MX_D_BEHIND = MX_RADIUS };
+    enum {
+        MX_D_BEHIND = MX_RADIUS
+    };
 #else
-enum { MX_D_BEHIND = 0 };
+    enum {
+        MX_D_BEHIND = 0
+    };
 #endif
 enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
 #define MX_D_OPEN(plane)                                                                                     \
@@ -436,8 +463,8 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
     const int64_t mx_next_c = (plane) + MX_FIXED_RADIUS;                                                     \
     MX_FIXED(MX_D_NEXT_FIXED)
 #define MX_D_C_PLANE(name, plane)                                                                            \
-    (mx_c_##name +                                                                                           \
-     mx_plane_##name(mx_slot_of(mx_c_first, mx_plane0, (plane) - mx_plane0, mx_c_slots), mx_c_slots, mx_z0 + (plane), mx_y_offset))
+    (mx_c_##name + mx_plane_##name(mx_slot_of(mx_c_first, mx_plane0, (plane)-mx_plane0, mx_c_slots),         \
+                                   mx_c_slots, mx_z0 + (plane), mx_y_offset))
 #define MX_D_OPEN_FIXED(name, type)                                                                          \
     MX_D_GLOBAL const char *mx_g_##name[MX_D_C_PLANES];                                                      \
     MX_D_UNROLL                                                                                              \
@@ -451,21 +478,25 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
     const int64_t mx_plane0 = (plane);                                                                       \
     MX_D_OPEN(mx_plane0)                                                                                     \
     MX_D_NEXT(mx_plane0)
-#define MX_D_LINE(name, type) const int64_t mx_line_##name = (int)(mx_y + mx_y_offset) * mx_pitch_##name() + mx_offset_##name();
+#define MX_D_LINE(name, type)                                                                                \
+    const int64_t mx_line_##name = (int)(mx_y + mx_y_offset) * mx_pitch_##name() + mx_offset_##name();
 #define MX_D_READ(name, type)                                                                                \
-    MX_D_GLOBAL const char **const mx_at_##name = mx_f;                                                \
+    MX_D_GLOBAL const char **const mx_at_##name = mx_f;                                                      \
     MX_D_LINE(name, type)
 #define MX_D_READ_FIXED(name, type)                                                                          \
-    MX_D_GLOBAL const char **const mx_at_##name = mx_g_##name + MX_D_BEHIND;                           \
+    MX_D_GLOBAL const char **const mx_at_##name = mx_g_##name + MX_D_BEHIND;                                 \
     MX_D_LINE(name, type)
 #define MX_D_WRITE(name, type)                                                                               \
     MX_D_GLOBAL mx_type_##name *const mx_out_##name =                                                        \
-        (MX_D_GLOBAL mx_type_##name *)(mx_out + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name);
+        (MX_D_GLOBAL mx_type_##name *)(mx_out + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH +                 \
+                                       MX_D_OFFSET_##name);
 #define MX_D_COPY(name, type) mx_out_##name[mx_x] = AT(name, 0, 0, 0);
-/* What a cell keeps that it does not SET (cell.h), and the value that is replaced; both are given to the cell's function,
- * which is put in place, and the new value is stored after it. */
+/* What a cell keeps that it does not SET (cell.h), and the value that is replaced; both are given to the
+ * cell's function, which is put in place, and the new value is stored after it. */
 #if MX_FORM == MX_JACOBI
-#define MX_D_BEGIN(name, type) const mx_type_##name mx_old_##name = 0; mx_type_##name mx_set_##name = AT(name, 0, 0, 0);
+#define MX_D_BEGIN(name, type)                                                                               \
+    const mx_type_##name mx_old_##name = 0;                                                                  \
+    mx_type_##name mx_set_##name = AT(name, 0, 0, 0);
 #elif MX_FORM == MX_LEAPFROG
 #define MX_D_BEGIN(name, type)                                                                               \
     const mx_type_##name mx_old_##name = mx_out_##name[mx_x];                                                \
@@ -483,21 +514,25 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
 #define SET(name, value) ((void)(*mx_new_##name = (mx_type_##name)(value)))
 
 #define MX_D_AT(name, dx, dy, dz)                                                                            \
-    (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name[(dz) + mx_reach_##name] + mx_line_##name + (dy) * mx_pitch_##name()))[mx_x + (dx)])
+    (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name[(dz) + mx_reach_##name] + mx_line_##name +           \
+                                           (dy)*mx_pitch_##name()))[mx_x + (dx)])
 #ifdef MX_D_FUSED
-/* Cells are functions that are called for level l (FIRST), for level l+1 (SECOND), and for one level alone (ONLY). Of the
- * state AT reads what stands in a work item's own column from its registers (mx_own_name), and of level l what stands
- * beside that from the group's memory (mx_in_name). */
+/* Cells are functions that are called for level l (FIRST), for level l+1 (SECOND), and for one level alone
+ * (ONLY). Of the state AT reads what stands in a work item's own column from its registers (mx_own_name), and
+ * of level l what stands beside that from the group's memory (mx_in_name). */
 enum { MX_D_FIRST, MX_D_SECOND, MX_D_ONLY };
 enum {
-    MX_D_ACROSS = MX_D_GROUP_X, MX_D_DOWN = MX_D_GROUP_Y, /* work items of a group, each with a cell of level l */
-    MX_D_TILE_X = MX_D_ACROSS - 2 * MX_RADIUS, MX_D_TILE_Y = MX_D_DOWN - 2 * MX_RADIUS, /* cells of level l+1 */
+    MX_D_ACROSS = MX_D_GROUP_X,
+    MX_D_DOWN = MX_D_GROUP_Y, /* work items of a group, each with a cell of level l */
+    MX_D_TILE_X = MX_D_ACROSS - 2 * MX_RADIUS,
+    MX_D_TILE_Y = MX_D_DOWN - 2 * MX_RADIUS, /* cells of level l+1 */
     MX_D_RING = 2 * MX_RADIUS + 2 /* one more than are read: it is written while others still read */
 };
 enum { MX_D_DO_READ = 1, MX_D_DO_ONE = 2, MX_D_DO_TWO = 4, MX_D_DO_FRAME = 8 };
 #define MX_D_IS_STATE(name, type) enum { mx_is_state_##name = 1 };
 #define MX_D_IS_FIXED(name, type) enum { mx_is_state_##name = 0 };
-MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
+MX_STATE(MX_D_IS_STATE)
+MX_FIXED(MX_D_IS_FIXED)
 #define MX_D_NO_STAGE                                                                                        \
     const int mx_stage = MX_D_ONLY;                                                                          \
     const int *const mx_r = 0;                                                                               \
@@ -508,9 +543,9 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 #define AT(name, dx, dy, dz)                                                                                 \
     (mx_is_state_##name && mx_stage != MX_D_ONLY && (dx) == 0 && (dy) == 0                                   \
          ? mx_own_##name[(dz) + mx_reach_##name]                                                             \
-         : mx_is_state_##name && mx_stage == MX_D_SECOND                                                     \
-               ? mx_in_##name[mx_r[(dz) + mx_reach_##name] + (int)(dy) * MX_D_ACROSS + (int)(dx)]            \
-               : MX_D_AT(name, dx, dy, dz))
+     : mx_is_state_##name && mx_stage == MX_D_SECOND                                                         \
+         ? mx_in_##name[mx_r[(dz) + mx_reach_##name] + (int)(dy)*MX_D_ACROSS + (int)(dx)]                    \
+         : MX_D_AT(name, dx, dy, dz))
 #define MX_D_STORE_STAGE(name, type)                                                                         \
     if (mx_stage == MX_D_FIRST)                                                                              \
         *mx_put_##name = mx_set_##name;                                                                      \
@@ -530,20 +565,22 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 #define MX_D_FRAME
 #endif
 
-#define MX_D_CELL_BODY(cell_name, WRITES)                                                                      \
-    MX_D_INLINE void cell_name(MX_D_GLOBAL const char **mx_f, const int mx_x, const int mx_y, const int64_t mx_z,\
-                               const int64_t mx_t, const int64_t mx_y_offset MX_FIXED(MX_D_PLANES_OF) WRITES(MX_D_NEW))
+#define MX_D_CELL_BODY(cell_name, WRITES)                                                                    \
+    MX_D_INLINE void cell_name(                                                                              \
+        MX_D_GLOBAL const char **mx_f, const int mx_x, const int mx_y, const int64_t mx_z,                   \
+        const int64_t mx_t, const int64_t mx_y_offset MX_D_TIMES MX_FIXED(MX_D_PLANES_OF) WRITES(MX_D_NEW))
 #define MX_D_CELL(kernel_name, cell_name, READS, WRITES)                                                     \
-    MX_D_CELL_BODY(cell_name, WRITES);                                                                         \
+    MX_D_CELL_BODY(cell_name, WRITES);                                                                       \
     MX_D_KERNEL void MX_D_BOUNDS kernel_name(MX_D_ARGUMENTS) {                                               \
-        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;      \
-        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP), mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);\
+        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;          \
+        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP),                                               \
+                  mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);     \
         if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows) return;                                    \
         int mx_to_slot = mx_slot_of(mx_to_first, mx_plane0, 0, mx_to_slots);                                 \
         MX_D_OPEN(mx_plane0)                                                                                 \
-        READS(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                           \
-        MX_D_UNROLL_4                                                                                        \
-        for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
+        READS(MX_D_READ)                                                                                     \
+        MX_FIXED(MX_D_READ_FIXED)                                                                            \
+        MX_D_UNROLL_4 for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                        \
             MX_D_NEXT(mx_plane)                                                                              \
             MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                          \
             const int64_t mx_z = mx_z0 + mx_plane;                                                           \
@@ -553,18 +590,20 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
                 MX_D_FRAME continue;                                                                         \
             }                                                                                                \
             WRITES(MX_D_BEGIN)                                                                               \
-            cell_name(mx_f, mx_x, mx_y, mx_z, mx_t, mx_y_offset MX_FIXED(MX_D_PLANES) WRITES(MX_D_GIVE));    \
+            cell_name(mx_f, mx_x, mx_y, mx_z, mx_t,                                                          \
+                      mx_y_offset MX_D_PASS_TIMES MX_FIXED(MX_D_PLANES) WRITES(MX_D_GIVE));                  \
             WRITES(MX_D_STORE)                                                                               \
         }                                                                                                    \
     }                                                                                                        \
-    MX_D_CELL_BODY(cell_name, WRITES) {                                                                        \
+    MX_D_CELL_BODY(cell_name, WRITES) {                                                                      \
         READS(MX_D_READ) MX_FIXED(MX_D_LINE) {
 
 #ifdef MX_D_FUSED
-/* Two levels in one launch: the window is that of level l+1. A group goes through planes. Each of its work items has a
- * column, of which it computes level l where that is the grid's and keeps it where it is the frame's; those that are not
- * at the group's rim then compute level l+1, 2 radius planes behind what was read last. Of the array read the column's
- * 2 radius + 1 planes are in registers; of level l as well, and in the group's memory for others.
+/* Two levels in one launch: the window is that of level l+1. A group goes through planes. Each of its work
+ * items has a column, of which it computes level l where that is the grid's and keeps it where it is the
+ * frame's; those that are not at the group's rim then compute level l+1, 2 radius planes behind what was read
+ * last. Of the array read the column's 2 radius + 1 planes are in registers; of level l as well, and in the
+ * group's memory for others.
  *
  *     plane of a group, radius 1            planes of a column
  *     r r r r r r r r   r: level l alone    p + 1  read
@@ -573,22 +612,29 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
  *     r r r r r r r r                       p - 2
  *
  * Reads one array, writes the other. */
-#define MX_D_IN(name, type) , MX_D_LOCAL const mx_type_##name *mx_in_##name, const mx_type_##name *mx_own_##name
+#define MX_D_IN(name, type)                                                                                  \
+    , MX_D_LOCAL const mx_type_##name *mx_in_##name, const mx_type_##name *mx_own_##name
 #define MX_D_PASS_IN(name, type) , mx_in_##name, mx_own_##name
 #define MX_D_PUT(name, type) , mx_type_##name *mx_put_##name
 /* The user's cell, with what it needs to tell the stages apart. */
 #define MX_D_SET_OF                                                                                          \
-    MX_D_INLINE void mx_set(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, const int mx_x, const int mx_y,\
-                            const int64_t mx_z, const int64_t mx_t, const int64_t mx_y_offset MX_STATE(MX_D_IN)\
-                            MX_FIXED(MX_D_PLANES_OF) MX_STATE(MX_D_NEW))
+    MX_D_INLINE void mx_set(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r,              \
+                            const int mx_x, const int mx_y, const int64_t mx_z, const int64_t mx_t,          \
+                            const int64_t mx_y_offset MX_D_TIMES MX_STATE(MX_D_IN) MX_FIXED(MX_D_PLANES_OF)  \
+                                MX_STATE(MX_D_NEW))
 #define MX_CELL                                                                                              \
     MX_D_SET_OF;                                                                                             \
-    MX_D_INLINE void mx_body(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r, MX_D_GLOBAL char *mx_out,\
-                             const int mx_x, const int mx_y, const int64_t mx_z, const int64_t mx_t, \
-                             const int64_t mx_y_offset MX_STATE(MX_D_IN) MX_STATE(MX_D_PUT) MX_FIXED(MX_D_PLANES_OF)) {\
-        MX_STATE(MX_D_READ) MX_FIXED(MX_D_LINE) MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) MX_STATE(MX_D_BEGIN)\
-        mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t, mx_y_offset MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES)\
-               MX_STATE(MX_D_GIVE));                                                                         \
+    MX_D_INLINE void mx_body(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r,             \
+                             MX_D_GLOBAL char *mx_out, const int mx_x, const int mx_y, const int64_t mx_z,   \
+                             const int64_t mx_t,                                                             \
+                             const int64_t mx_y_offset MX_D_TIMES MX_STATE(MX_D_IN) MX_STATE(MX_D_PUT)       \
+                                 MX_FIXED(MX_D_PLANES_OF)) {                                                 \
+        MX_STATE(MX_D_READ)                                                                                  \
+        MX_FIXED(MX_D_LINE)                                                                                  \
+        MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) MX_STATE(MX_D_BEGIN)                                     \
+            mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t,                                             \
+                   mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES)                  \
+                       MX_STATE(MX_D_GIVE));                                                                 \
         MX_STATE(MX_D_STORE_STAGE)                                                                           \
     }                                                                                                        \
     MX_D_SET_OF {                                                                                            \
@@ -599,10 +645,13 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 #define MX_D_LEVEL_ONE(name, type)                                                                           \
     MX_D_SHARED mx_type_##name mx_one_##name[MX_D_RING * MX_D_DOWN * MX_D_ACROSS];                           \
     mx_type_##name mx_q_##name[2 * MX_RADIUS + 1], mx_l_##name[2 * MX_RADIUS + 1];
-#define MX_D_OF(array, type, name) (((MX_D_GLOBAL type *)((array) + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name))[mx_x])
-#define MX_D_TAKE(name, type) mx_q_##name[mx_k] = mx_does ? MX_D_OF(mx_f[mx_k], const mx_type_##name, name) : 0;
+#define MX_D_OF(array, type, name)                                                                           \
+    (((MX_D_GLOBAL type *)((array) + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH + MX_D_OFFSET_##name))[mx_x])
+#define MX_D_TAKE(name, type)                                                                                \
+    mx_q_##name[mx_k] = mx_does ? MX_D_OF(mx_f[mx_k], const mx_type_##name, name) : 0;
 #define MX_D_NONE(name, type) mx_l_##name[mx_k] = 0;
-#define MX_D_SHIFT(name, type) mx_q_##name[mx_k] = mx_q_##name[mx_k + 1], mx_l_##name[mx_k] = mx_l_##name[mx_k + 1];
+#define MX_D_SHIFT(name, type)                                                                               \
+    mx_q_##name[mx_k] = mx_q_##name[mx_k + 1], mx_l_##name[mx_k] = mx_l_##name[mx_k + 1];
 #define MX_D_KEEP(name, type) mx_l_##name[2 * MX_RADIUS] = mx_q_##name[MX_RADIUS];
 #define MX_D_SHOW(name, type) mx_one_##name[mx_r[2 * MX_RADIUS] + mx_in] = mx_l_##name[2 * MX_RADIUS];
 #define MX_D_IN_FIRST(name, type) , 0, mx_q_##name
@@ -610,47 +659,57 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
 #define MX_D_PUT_FIRST(name, type) , &mx_l_##name[2 * MX_RADIUS]
 #define MX_D_C_HERE(name, type) , mx_g_##name + MX_D_BEHIND
 #define MX_D_C_BEHIND(name, type) , mx_g_##name
-#define MX_D_COPY_FRAME(name, type) MX_D_OF(mx_out, mx_type_##name, name) = MX_D_OF(mx_of, const mx_type_##name, name);
+#define MX_D_COPY_FRAME(name, type)                                                                          \
+    MX_D_OF(mx_out, mx_type_##name, name) = MX_D_OF(mx_of, const mx_type_##name, name);
 #define MX_D_STORE_FRAME(name, type) MX_D_OF(mx_out, mx_type_##name, name) = mx_q_##name[0];
 #define MX_D_KERNELS                                                                                         \
-    MX_D_INLINE void mx_copy_frame(MX_D_GLOBAL const char *mx_of, MX_D_GLOBAL char *mx_out, const int mx_x, const int mx_y,\
-                                   const int64_t mx_y_offset) {                                              \
-        MX_STATE(MX_D_COPY_FRAME)                                                                            \
-    }                                                                                                        \
-    MX_D_KERNEL void MX_D_BOUNDS mx_cell(MX_D_ARGUMENTS) {                                                   \
-        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;      \
-        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP), mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);\
+    MX_D_INLINE void mx_copy_frame(MX_D_GLOBAL const char *mx_of, MX_D_GLOBAL char *mx_out, const int mx_x,  \
+                                   const int mx_y, const int64_t mx_y_offset){                               \
+        MX_STATE(MX_D_COPY_FRAME)} MX_D_KERNEL void MX_D_BOUNDS                                              \
+    mx_cell(MX_D_ARGUMENTS) {                                                                                \
+        const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;          \
+        const int mx_plane0 = (int)(MX_D_ITEM(2) * MX_D_DEEP),                                               \
+                  mx_end = (int)(mx_plane0 + MX_D_DEEP < mx_planes ? mx_plane0 + MX_D_DEEP : mx_planes);     \
         if (mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows) return;                                    \
         int mx_to_slot = mx_slot_of(mx_to_first, mx_plane0, 0, mx_to_slots);                                 \
         MX_D_OPEN(mx_plane0)                                                                                 \
         MX_D_UNROLL_4                                                                                        \
-        for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                  \
+        for (int mx_plane = mx_plane0; mx_plane < mx_end; mx_plane++) {                                      \
             MX_D_NEXT(mx_plane)                                                                              \
             MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                          \
             mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                              \
             if (mx_x < MX_RADIUS || mx_x >= MX_D_NX + MX_RADIUS)                                             \
                 mx_copy_frame(mx_f[MX_RADIUS], mx_out, mx_x, mx_y, mx_y_offset);                             \
             else                                                                                             \
-                mx_body(MX_D_ONLY, mx_f, 0, mx_out, mx_x, mx_y, mx_z0 + mx_plane, mx_t, mx_y_offset MX_STATE(MX_D_NULL_IN)\
-                        MX_STATE(MX_D_NULL) MX_FIXED(MX_D_C_HERE));                                          \
+                mx_body(MX_D_ONLY, mx_f, 0, mx_out, mx_x, mx_y, mx_z0 + mx_plane, mx_t,                      \
+                        mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_NULL_IN) MX_STATE(MX_D_NULL)               \
+                            MX_FIXED(MX_D_C_HERE));                                                          \
         }                                                                                                    \
     }                                                                                                        \
     MX_D_KERNEL void MX_D_FUSED_BOUNDS mx_fused(MX_D_ARGUMENTS) {                                            \
         MX_STATE(MX_D_LEVEL_ONE)                                                                             \
-        const int mx_i = (int)MX_D_ITEM_OF_GROUP(0), mx_j = (int)MX_D_ITEM_OF_GROUP(1), mx_in = mx_j * MX_D_ACROSS + mx_i;\
+        const int mx_i = (int)MX_D_ITEM_OF_GROUP(0), mx_j = (int)MX_D_ITEM_OF_GROUP(1),                      \
+                  mx_in = mx_j * MX_D_ACROSS + mx_i;                                                         \
         const int mx_p0 = (int)(MX_D_GROUP(2) * MX_D_TILE_Z), mx_plane0 = mx_p0 - MX_RADIUS;                 \
         const int mx_p1 = (int)(mx_p0 + MX_D_TILE_Z < mx_planes ? mx_p0 + MX_D_TILE_Z : mx_planes);          \
         /* Planes of the grid, counted from the window's first. */                                           \
         const int mx_low = (int)(MX_RADIUS - mx_z0), mx_high = (int)(MX_D_NZ + MX_RADIUS - mx_z0);           \
-        const int mx_row = (int)(MX_D_GROUP(1) * MX_D_TILE_Y) - MX_RADIUS + mx_j, mx_y = (int)mx_y0 + mx_row;\
+        const int mx_row = (int)(MX_D_GROUP(1) * MX_D_TILE_Y) - MX_RADIUS + mx_j,                            \
+                  mx_y = (int)mx_y0 + mx_row;                                                                \
         const int mx_x = (int)(MX_D_GROUP(0) * MX_D_TILE_X) + mx_i;                                          \
-        const int mx_computed = mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS, mx_ours = mx_row >= 0 && mx_row < mx_rows;\
+        const int mx_computed = mx_x >= MX_RADIUS && mx_x < MX_D_NX + MX_RADIUS,                             \
+                  mx_ours = mx_row >= 0 && mx_row < mx_rows;                                                 \
         const int mx_rim = mx_j < MX_RADIUS || mx_j >= MX_D_DOWN - MX_RADIUS || !mx_ours;                    \
-        /* What a work item does: reads; computes level l; then level l+1; or stores its column of the frame in x, of which\
-         * the first group has one end and the last the other. */                                            \
-        int mx_does = mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS ? 0 : mx_computed && mx_ours ? MX_D_DO_READ | MX_D_DO_ONE : MX_D_DO_READ;\
-        if ((mx_does & MX_D_DO_ONE) && !mx_rim && mx_i >= MX_RADIUS && mx_i < MX_D_ACROSS - MX_RADIUS) mx_does |= MX_D_DO_TWO;\
-        if (mx_does == MX_D_DO_READ && !mx_rim && (mx_x < MX_RADIUS || MX_D_GROUP(0) == (MX_D_NX - 1) / MX_D_TILE_X)) mx_does |= MX_D_DO_FRAME;\
+        /* What a work item does: reads; computes level l; then level l+1; or stores its column of the frame \
+         * in x, of which the first group has one end and the last the other. */                             \
+        int mx_does = mx_x >= MX_D_NX + 2 * MX_RADIUS || mx_row >= mx_rows + MX_RADIUS ? 0                   \
+                      : mx_computed && mx_ours ? MX_D_DO_READ | MX_D_DO_ONE                                  \
+                                               : MX_D_DO_READ;                                               \
+        if ((mx_does & MX_D_DO_ONE) && !mx_rim && mx_i >= MX_RADIUS && mx_i < MX_D_ACROSS - MX_RADIUS)       \
+            mx_does |= MX_D_DO_TWO;                                                                          \
+        if (mx_does == MX_D_DO_READ && !mx_rim &&                                                            \
+            (mx_x < MX_RADIUS || MX_D_GROUP(0) == (MX_D_NX - 1) / MX_D_TILE_X))                              \
+            mx_does |= MX_D_DO_FRAME;                                                                        \
         MX_D_FIX(mx_does);                                                                                   \
         int mx_r[2 * MX_RADIUS + 1]; /* in the group's memory planes of level l around that of level l+1 */  \
         int mx_new = 0, mx_to_slot = mx_slot_of(mx_to_first, mx_p0, 0, mx_to_slots);                         \
@@ -679,18 +738,20 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
                 MX_STATE(MX_D_TAKE)                                                                          \
             }                                                                                                \
             MX_STATE(MX_D_KEEP)                                                                              \
-            if ((mx_does & MX_D_DO_ONE) && mx_p >= mx_low && mx_p < mx_high)                                     \
-                mx_body(MX_D_FIRST, mx_f, 0, 0, mx_x, mx_y, mx_z0 + mx_p, mx_t, mx_y_offset MX_STATE(MX_D_IN_FIRST)\
-                        MX_STATE(MX_D_PUT_FIRST) MX_FIXED(MX_D_C_HERE));                                     \
+            if ((mx_does & MX_D_DO_ONE) && mx_p >= mx_low && mx_p < mx_high)                                 \
+                mx_body(MX_D_FIRST, mx_f, 0, 0, mx_x, mx_y, mx_z0 + mx_p, mx_t,                              \
+                        mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_IN_FIRST) MX_STATE(MX_D_PUT_FIRST)         \
+                            MX_FIXED(MX_D_C_HERE));                                                          \
             MX_STATE(MX_D_SHOW)                                                                              \
             MX_D_BARRIER;                                                                                    \
             if (mx_p - MX_RADIUS >= mx_p0) {                                                                 \
                 MX_D_GLOBAL char *const mx_out = mx_to + mx_to_slot * MX_D_PLANE_PITCH;                      \
                 mx_to_slot = mx_next(mx_to_slot, (int)mx_to_slots);                                          \
-                if (mx_does & MX_D_DO_TWO)                                                                      \
-                    mx_body(MX_D_SECOND, mx_f, mx_r, mx_out, mx_x, mx_y, mx_z0 + mx_p - MX_RADIUS, mx_t + 1, mx_y_offset\
-                            MX_STATE(MX_D_IN_SECOND) MX_STATE(MX_D_NULL) MX_FIXED(MX_D_C_BEHIND));           \
-                if (mx_does & MX_D_DO_FRAME) {                                                                 \
+                if (mx_does & MX_D_DO_TWO)                                                                   \
+                    mx_body(MX_D_SECOND, mx_f, mx_r, mx_out, mx_x, mx_y, mx_z0 + mx_p - MX_RADIUS, mx_t + 1, \
+                            mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_IN_SECOND) MX_STATE(MX_D_NULL)         \
+                                MX_FIXED(MX_D_C_BEHIND));                                                    \
+                if (mx_does & MX_D_DO_FRAME) {                                                               \
                     MX_STATE(MX_D_STORE_FRAME)                                                               \
                 }                                                                                            \
             }                                                                                                \
@@ -706,11 +767,12 @@ MX_STATE(MX_D_IS_STATE) MX_FIXED(MX_D_IS_FIXED)
     }                                                                                                        \
     }
 
-/* ---- what happens to rows that a level has written (engine/after.h), each by a kernel of its own. Only runs that ask
- * for it have the text: MX_D_AFTER, and MX_D_INDEX_name, the number of a field of A or B. */
+/* ---- what happens to rows that a level has written (engine/after.h), each by a kernel of its own. Only
+ * runs that ask for it have the text: MX_D_AFTER, and MX_D_INDEX_name, the number of a field of A or B.
+ */
 
-/* A reduction: a work item has a lane of a row, cell x of which is lane x mod 8 (system/norms.h). Results are
- * [plane][row][lane]. */
+/* A reduction: a work item has a lane of a row, cell x of which is lane x mod 8 (system/norms.h). Results
+ * are [plane][row][lane]. */
 enum { MX_SUM, MX_MAX, MX_MIN };
 #ifndef MX_REDUCES
 #define MX_REDUCES(R)
@@ -740,8 +802,7 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
     MX_D_KERNEL void mx_reduce_##name(MX_D_ARRAYS, MX_D_GLOBAL double *mx_result, MX_D_NUMBERS) {            \
         MX_D_LANES                                                                                           \
         MX_D_ONE_PLANE(mx_plane)                                                                             \
-        MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                    \
-        const int mx_kind = mx_reduce_kind_##name;                                                           \
+        MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED) const int mx_kind = mx_reduce_kind_##name;         \
         MX_D_GLOBAL double *const mx_taken = mx_result + (mx_plane * mx_rows + mx_row) * 8 + mx_lane;        \
         *mx_taken = mx_kind == MX_SUM ? 0 : mx_kind == MX_MAX ? -MX_D_INFINITY : MX_D_INFINITY;              \
         for (int64_t mx_x = MX_RADIUS + mx_lane; mx_x < MX_D_NX + MX_RADIUS; mx_x += 8) {
@@ -750,8 +811,7 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
     MX_D_FUNCTION void mx_reduce_##name(MX_D_ARRAYS, MX_D_GLOBAL double *mx_result, MX_D_NUMBERS) {          \
         const int64_t mx_row = 0, mx_plane = 0, mx_y = mx_y0, mx_z = mx_z0;                                  \
         MX_D_ONE_PLANE(mx_plane)                                                                             \
-        MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED)                                                    \
-        const int mx_kind = MX_SUM;                                                                          \
+        MX_D_REDUCED(MX_D_READ) MX_FIXED(MX_D_READ_FIXED) const int mx_kind = MX_SUM;                        \
         MX_D_NO_STAGE                                                                                        \
         MX_D_GLOBAL double *const mx_taken = mx_result;                                                      \
         for (int64_t mx_x = MX_RADIUS; mx_x < MX_D_NX; mx_x += 8) {
@@ -775,7 +835,8 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
  * x), so that those of one cell follow one another in their order. Cells of the window alone, ghosts too. */
 #define MX_D_ADD(name, type)                                                                                 \
     if (mx_q[3] == MX_D_INDEX_##name)                                                                        \
-        MX_D_CELL_OF(mx_at, name, mx_x) = (type)((double)MX_D_CELL_OF(mx_at, name, mx_x) + mx_amplitude[mx_q[5] + mx_t]);
+        MX_D_CELL_OF(mx_at, name, mx_x) =                                                                    \
+            (type)((double)MX_D_CELL_OF(mx_at, name, mx_x) + mx_amplitude[mx_q[5] + mx_t]);
 #define MX_D_SAME_CELL(a, b) ((a)[0] == (b)[0] && (a)[1] == (b)[1] && (a)[2] == (b)[2])
 #define MX_D_SOURCES(kernel_name, ARRAY, WRITES)                                                             \
     MX_D_KERNEL void kernel_name(MX_D_GLOBAL char *mx_to, MX_D_GLOBAL const int64_t *mx_table,               \
@@ -803,7 +864,8 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
     }
 
 #define MX_D_SEE(name, type)                                                                                 \
-    if (mx_p[3] == MX_D_INDEX_##name) mx_result[mx_base + mx_i] = (double)MX_D_CELL_OF(mx_at, name, mx_p[0] + MX_RADIUS);
+    if (mx_p[3] == MX_D_INDEX_##name)                                                                        \
+        mx_result[mx_base + mx_i] = (double)MX_D_CELL_OF(mx_at, name, mx_p[0] + MX_RADIUS);
 #define MX_D_PROBES(kernel_name, ARRAY, WRITES)                                                              \
     MX_D_KERNEL void kernel_name(MX_D_GLOBAL char *mx_to, MX_D_GLOBAL const int64_t *mx_table,               \
                                  MX_D_GLOBAL double *mx_result, int64_t mx_y0, int64_t mx_z0,                \
@@ -813,7 +875,8 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
         const int64_t mx_i = MX_D_ITEM(0);                                                                   \
         if (mx_i >= mx_points || MX_D_ITEM(1) > 0) return;                                                   \
         MX_D_GLOBAL const int64_t *mx_p = mx_table + 8 * (mx_from + mx_i);                                   \
-        const int64_t mx_y = mx_p[1] + MX_RADIUS - mx_y0, mx_z = mx_p[2] + MX_RADIUS - MX_D_FIRST_PLANE - mx_z0; \
+        const int64_t mx_y = mx_p[1] + MX_RADIUS - mx_y0,                                                    \
+                      mx_z = mx_p[2] + MX_RADIUS - MX_D_FIRST_PLANE - mx_z0;                                 \
         if (mx_y < 0 || mx_y >= mx_rows || mx_z < 0 || mx_z >= mx_planes) return;                            \
         if (mx_p[4] >= 0 && mx_p[4] != ARRAY) return;                                                        \
         MX_D_GLOBAL char *const mx_at = MX_D_ROW_AT(mx_to, mx_first, mx_slots, mx_z, mx_y0 + mx_y);          \
@@ -827,16 +890,20 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
                                  int64_t mx_planes, int64_t mx_first, int64_t mx_slots, int64_t mx_y_offset, \
                                  int64_t mx_low, int64_t mx_high, int64_t mx_n9, int64_t mx_n10,             \
                                  int64_t mx_n11) {                                                           \
-        const int64_t mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2), mx_high_end = MX_D_ITEM(0) >= MX_RADIUS; \
-        const int64_t mx_i = MX_D_ITEM(0) - mx_high_end * MX_RADIUS, mx_side = mx_high_end ? mx_high : mx_low; \
+        const int64_t mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2),                                        \
+                      mx_high_end = MX_D_ITEM(0) >= MX_RADIUS;                                               \
+        const int64_t mx_i = MX_D_ITEM(0) - mx_high_end * MX_RADIUS,                                         \
+                      mx_side = mx_high_end ? mx_high : mx_low;                                              \
         if (mx_i >= MX_RADIUS || mx_row >= mx_rows || mx_plane >= mx_planes || mx_side == 0) return;         \
         MX_D_GLOBAL char *const mx_at = MX_D_ROW_AT(mx_to, mx_first, mx_slots, mx_plane, mx_y0 + mx_row);    \
         const int64_t mx_x = mx_high_end ? MX_D_NX + MX_RADIUS + mx_i : MX_RADIUS - 1 - mx_i;                \
-        const int64_t mx_of = (mx_side == 1) != mx_high_end ? MX_RADIUS + mx_i : MX_D_NX + MX_RADIUS - 1 - mx_i; \
+        const int64_t mx_of =                                                                                \
+            (mx_side == 1) != mx_high_end ? MX_RADIUS + mx_i : MX_D_NX + MX_RADIUS - 1 - mx_i;               \
         WRITES(MX_D_REFRESH)                                                                                 \
     }
 
-/* The change of A: of each field the sum of squares, and of all the greatest, [plane][row][quantity][lane]. */
+/* The change of A: of each field the sum of squares, and of all the greatest, [plane][row][quantity][lane].
+ */
 #define MX_D_ONE(name, type) +1
 #define MX_D_SQUARES(name, type)                                                                             \
     {                                                                                                        \

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* An option counts if it was given, or if what is not given says something as well. */
 static bool says(const struct mx_run *r, const char *option) {
@@ -79,6 +80,32 @@ int mx_run_same_equation(struct mx_run *r, const char *place) {
     return 0;
 }
 
+/* The values that were used must be those that are given; more may follow. */
+static int same_series(struct mx_run *r, const char *place) {
+    const struct mx_system *now = r->system;
+    for (int32_t i = 0; i < now->n_param; i++) {
+        const char *name = now->param_name[i];
+        const struct mx_series *q = mx_series_of(now, i);
+        const struct mx_note_series *then = mx_note_series(&r->note, name);
+        if (q == NULL && then == NULL) continue;
+        if (q == NULL)
+            return differs(r, place, "--param", "with the parameter %s over time, not with one value of it",
+                           name);
+        if (then == NULL)
+            return differs(r, place, "--param", "with one value of the parameter %s, not with it over time",
+                           name);
+        if (q->n < then->steps)
+            return differs(r, place, "--param",
+                           "that has used %lld values of the parameter %s over time, and %.300s has %lld",
+                           (long long)then->steps, name, q->path, (long long)q->n);
+        if (XXH3_64bits(q->value, (size_t)then->steps * sizeof *q->value) != then->hash)
+            return differs(r, place, "--param",
+                           "that has used other values of the parameter %s than the first %lld of %.300s",
+                           name, (long long)then->steps, q->path);
+    }
+    return 0;
+}
+
 int mx_run_same_kernel(struct mx_run *r, const char *place) {
     const struct mx_system *then = &r->note.system, *now = r->system;
     if (now->identity != then->identity && r->o.same)
@@ -90,9 +117,11 @@ int mx_run_same_kernel(struct mx_run *r, const char *place) {
             "%.200s is not the kernel \"%s\" that the run in %.200s began with (its text has changed): "
             "give that one with --kernel",
             r->o.kernel, then->name, place);
+    const int err = same_series(r, place);
+    if (err < 0) return err;
     for (int32_t i = 0; i < now->n_param; i++)
         for (int32_t k = 0; k < then->n_param; k++)
-            if (strcmp(now->param_name[i], then->param_name[k]) == 0 &&
+            if (mx_series_of(now, i) == NULL && strcmp(now->param_name[i], then->param_name[k]) == 0 &&
                 memcmp(&now->param[i], &then->param[k], sizeof then->param[k]) != 0)
                 return differs(r, place, "--param",
                                "with the parameter %s=%.15g, which is not the %.15g given",

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { MOST_NAMES = 15 + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
+enum { MOST_NAMES = 15 + MX_MAX_SERIES + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
@@ -70,6 +70,8 @@ int mx_run_check_names(struct mx_run *r) {
         if (r->fields.field[i].data[0] != 0)
             add_name(s, "the data of a field", r->fields.field[i].data, MX_FILE_READ);
     if (r->input.data[0] != 0) add_name(s, "the data of --input", r->input.data, MX_FILE_READ);
+    for (int32_t i = 0; r->system != NULL && i < r->system->n_series; i++)
+        add_name(s, "--param", r->system->series[i].path, MX_FILE_READ);
     add_name(s, "--sources", o->sources, MX_FILE_READ);
     add_name(s, "--probes", o->probes, MX_FILE_READ);
     for (const char *path; (path = mx_parts_name(r, (int64_t)n_parts, &option)) != NULL; n_parts++)

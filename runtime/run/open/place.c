@@ -4,6 +4,7 @@
 
 #include "ask/effect.h"
 #include "core/device.h"
+#include "engine/accel_room.h"
 #include "machine/machine.h"
 #include "machine/size.h"
 
@@ -115,13 +116,13 @@ static int open_accel(struct mx_run *r) {
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);
     struct mx_report_accel *p = &r->report.accel;
     if (!f->here) { /* points and norms have some of its memory */
-        const uint64_t extra = mx_parts_accel_bytes(r);
+        const uint64_t extra = mx_parts_accel_bytes(r) + mx_accel_series_bytes(&r->rest);
         if (extra >= f->memory_bytes)
-            return mx_fail(
-                &r->why, -ENOMEM,
-                "sources, probes and norms need %.1f MiB of the accelerator's memory, which has %.1f MiB: "
-                "leave some of them out, or --accel %.40s",
-                (double)extra / 1048576, (double)f->memory_bytes / 1048576, r->o.accel);
+            return mx_fail(&r->why, -ENOMEM,
+                           "sources, probes, norms and parameters over time need %.1f MiB of the "
+                           "accelerator's memory, which has %.1f MiB: "
+                           "leave some of them out, or --accel %.40s",
+                           (double)extra / 1048576, (double)f->memory_bytes / 1048576, r->o.accel);
         r->there.memory_bytes -= extra;
     }
     snprintf(p->name, sizeof p->name, "%s", f->name);

@@ -244,7 +244,16 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
 /* ------------------------------------------------------------------ the plan */
 
 /* DRAM besides Blocks. */
-static uint64_t extra_bytes(const struct mx_run *r) { return integrity_bytes(r) + mx_parts_dram_bytes(r); }
+static uint64_t series_bytes(const struct mx_run *r) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; r->system != NULL && i < r->system->n_series; i++)
+        bytes += (uint64_t)r->system->series[i].n * sizeof(double);
+    return bytes;
+}
+
+static uint64_t extra_bytes(const struct mx_run *r) {
+    return integrity_bytes(r) + series_bytes(r) + mx_parts_dram_bytes(r);
+}
 
 /* DRAM that --verify may use when the run has computed: Blocks are given back then. */
 static uint64_t left_to_verify(const struct mx_run *r) {

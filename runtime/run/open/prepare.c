@@ -22,6 +22,7 @@ int mx_run_request(struct mx_run *r) {
     r->sinks_known = err == 0 && r->system != NULL;
     if (r->sinks_known) err = mx_run_check_names(r);
     if (err == 0 && !r->resumed && r->system == NULL) err = mx_run_open_source(r);
+    if (err == 0) err = mx_check_series(&r->o, r->system, &r->why);
     if (err == 0) err = mx_try_kernel(&r->o, r->system, &r->why); /* extents and steps are known now */
     if (err == 0 && r->input.data[0] != 0)
         err = mx_run_check_names(r); /* the file of its cells is known now */

@@ -7,12 +7,14 @@
 #include "kernel/kernel.h"
 #include "machine/machine.h"
 #include "machine/minmax.h"
+#include "note/note.h"
 #include "observe/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,31 +62,58 @@ int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *g
 
 /* Parameters of a stored run stand behind those that are given: the same name twice is refused where it is
  * opened, so only those that are not given are added. */
-static int32_t list_params(const struct mx_options *o, const struct mx_system *stored, const char **list,
-                           char (*text)[64]) {
+enum { PARAM_TEXT = MX_FIELD_NAME + PATH_MAX + 2 };
+
+static int32_t list_params(const struct mx_options *o, const struct mx_note *stored, const char **list,
+                           char (*text)[PARAM_TEXT]) {
     int32_t n = 0;
     for (; n < o->params.n; n++) list[n] = o->params.word[n];
-    for (int32_t i = 0; stored != NULL && i < stored->n_param; i++) {
+    for (int32_t i = 0; stored != NULL && i < stored->system.n_param; i++) {
         bool given = false;
-        const size_t length = strlen(stored->param_name[i]);
+        const char *name = stored->system.param_name[i];
+        const struct mx_note_series *series = mx_note_series(stored, name);
+        const size_t length = strlen(name);
         for (int32_t k = 0; k < o->params.n; k++)
-            given |= strncmp(o->params.word[k], stored->param_name[i], length) == 0 &&
-                     o->params.word[k][length] == '=';
+            given |= strncmp(o->params.word[k], name, length) == 0 && o->params.word[k][length] == '=';
         if (given) continue;
-        snprintf(text[i], sizeof text[i], "%s=%.17g", stored->param_name[i], stored->param[i]);
+        if (series != NULL)
+            snprintf(text[i], sizeof text[i], "%s=%s", name, series->path);
+        else
+            snprintf(text[i], sizeof text[i], "%s=%.17g", name, stored->system.param[i]);
         list[n++] = text[i];
     }
     return n;
 }
 
-int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why *why,
-                   struct mx_system **out) {
+static int open_kernel(const struct mx_options *o, const struct mx_note *stored, mx_why *why,
+                       struct mx_system **out) {
     const char *list[MX_WORDS_MOST + MX_MAX_PARAMS];
-    char text[MX_MAX_PARAMS][64];
+    char(*text)[PARAM_TEXT] = malloc(MX_MAX_PARAMS * sizeof *text);
+    if (text == NULL) return mx_fail(why, -ENOMEM, "no memory for the parameters of a kernel");
     const struct mx_kernel_options k = {
         .path = o->kernel, .params = list, .n_params = list_params(o, stored, list, text)};
+    const int err = mx_kernel_open(&k, why, out);
+    free(text);
+    return err;
+}
+
+int mx_check_series(const struct mx_options *o, const struct mx_system *s, mx_why *why) {
+    const int64_t nt = o->problem.nt;
+    for (int32_t i = 0; s != NULL && i < s->n_series; i++) {
+        const struct mx_series *q = &s->series[i];
+        if (q->n < nt)
+            return mx_fail(
+                why, -EINVAL,
+                "--param %s=%.300s has %lld values, and the run has %lld steps: give one for each, or "
+                "-t %lld",
+                s->param_name[q->param], q->path, (long long)q->n, (long long)nt, (long long)q->n);
+    }
+    return 0;
+}
+
+int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, mx_why *why, struct mx_system **out) {
     struct mx_system *s;
-    int err = mx_kernel_open(&k, why, &s);
+    int err = open_kernel(o, stored, why, &s);
     if (err < 0) return err;
     if (stored == NULL) o->problem.h = s->h;
     o->problem.dtype = s->field[0][0].dtype;

@@ -46,9 +46,12 @@ void mx_take_request(const struct mx_options *options, const struct mx_machine *
 int mx_take_accel(const struct mx_options *options, int32_t place, int32_t places, mx_why *why,
                   mx_accel **out, struct mx_tune_accel *there, struct mx_tune_request *request);
 
-/* Opens and tries out the kernel of --kernel with --param; the problem becomes one of it. stored: the system
- * that a store holds, whose parameters are the defaults, or NULL. */
-int mx_take_kernel(struct mx_options *o, const struct mx_system *stored, mx_why *why, struct mx_system **out);
+struct mx_note;
+/* Opens and tries out the kernel of --kernel with --param; the problem becomes one of it. stored: the note
+ * of a store, whose parameters are the defaults, or NULL. */
+int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, mx_why *why, struct mx_system **out);
+/* Parameters over time have a value for each step. */
+int mx_check_series(const struct mx_options *o, const struct mx_system *system, mx_why *why);
 /* Tries it out within the grid of o->problem, once that is known; NULL: nothing. */
 int mx_try_kernel(const struct mx_options *o, const struct mx_system *system, mx_why *why);
 

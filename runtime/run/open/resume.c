@@ -42,12 +42,11 @@ static int check_steps(struct mx_run *r, const char *place) {
 
 /* The system of a store: its kernel must be what it was. */
 static int take_stored_system(struct mx_run *r, const char *place) {
-    const struct mx_system *s = &r->note.system;
     if (r->o.kernel == NULL) r->o.kernel = r->note.kernel;
     if (r->o.output != NULL) r->sink = (struct mx_sink){.size = 0}; /* the plain form: field_sink takes it */
     if (r->o.input != NULL) r->source = (struct mx_source){.size = 0}; /* likewise: the store has all */
     r->o.input = r->o.init = r->o.output = NULL;
-    int err = mx_take_kernel(&r->o, r->o.same ? NULL : s, &r->why, &r->system);
+    int err = mx_take_kernel(&r->o, r->o.same ? NULL : &r->note, &r->why, &r->system);
     if (err == 0) err = mx_run_same_kernel(r, place);
     if (err < 0) return err;
     r->fields = r->note.fields;

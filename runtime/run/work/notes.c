@@ -4,12 +4,14 @@
 
 #include "core/device.h"
 #include "grid/array.h"
+#include "machine/minmax.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* What a program says of the values that it gives. */
 static int name_given(struct mx_run *r) {
@@ -29,6 +31,22 @@ static int name_given(struct mx_run *r) {
     return err > 0 ? -EIO : err;
 }
 
+/* The values that the state rests on: they are the same when the run goes on. */
+static void note_series(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    if (r->system == NULL) return;
+    n->n_series = r->system->n_series;
+    for (int32_t i = 0; i < n->n_series; i++) {
+        const struct mx_series *q = &r->system->series[i];
+        struct mx_note_series *to = &n->series[i];
+        const int64_t steps = mx_min(mx_max(n->time, n->before_time), q->n);
+        snprintf(to->name, sizeof to->name, "%s", r->system->param_name[q->param]);
+        snprintf(to->path, sizeof to->path, "%s", q->path);
+        to->steps = steps;
+        to->hash = XXH3_64bits(q->value, (size_t)steps * sizeof *q->value);
+    }
+}
+
 int mx_run_begin_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     n->problem = r->o.problem;
@@ -41,7 +59,9 @@ int mx_run_begin_note(struct mx_run *r) {
     if (numbered < 0) return numbered;
     if (r->system != NULL) {
         n->system = *r->system;
+        n->system.n_series = 0; /* they end with the kernel */
         n->problem.system = &n->system;
+        note_series(r);
         n->fields = r->fields;
         for (int i = 0; i < n->fields.n; i++) n->fields.field[i].npy.fd = -1;
         if (realpath(r->o.kernel, n->kernel) == NULL)
@@ -104,6 +124,7 @@ int mx_run_check_note(struct mx_run *r) {
 int mx_run_write_note(struct mx_run *r) {
     char text[MX_NOTE_BYTES];
     r->note.committed_s = (int64_t)time(NULL);
+    note_series(r);
     int n = mx_note_print(&r->note, text, sizeof text);
     return n < 0 ? n : mx_device_commit(r->device, text, (size_t)n);
 }

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parameters of a kernel: numbers, and series, which have a value for each step."""
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import pathlib
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import MemextError
+
+
+class Series:
+    """values[t] is the parameter in the cells that are computed from step t. path: its file, where it came from one."""
+
+    def __init__(self, values: np.ndarray, path: pathlib.Path | None = None):
+        self.values, self._path = values, path
+
+    def file(self, folder: pathlib.Path) -> pathlib.Path:
+        """What the library reads: the file that was given, or one in `folder` that is called after its content and stays, since stores name it."""
+        if self._path is not None:
+            return self._path
+        path = folder / f"series-{hashlib.blake2b(self.values.tobytes(), digest_size=12).hexdigest()}.npy"
+        if not path.exists():
+            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".npy")
+            with os.fdopen(handle, "wb") as file:
+                np.save(file, self.values)
+            os.replace(temporary, path)
+        return path
+
+
+def _series(name: str, value: Any, directory: str) -> Series:
+    path = None
+    if isinstance(value, (str, os.PathLike)):
+        path = pathlib.Path(directory, os.fsdecode(value))
+        if path.suffix != ".npy":
+            raise MemextError(f"params: {name}={os.fsdecode(value)!r} is no number and no .npy file with a value for each step", errno.EINVAL)
+        try:
+            value = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise MemextError(f"params: {name}: {path}: {error}", errno.EINVAL) from error
+    array = np.asarray(value)
+    if array.ndim != 1 or array.dtype.kind not in "fiu" or array.size == 0:
+        raise MemextError(f"params: {name} is an array of {array.dtype}, shape {array.shape}; a parameter over time has one dimension: a number for each step", errno.EINVAL)
+    if path is not None and array.dtype.str not in ("<f8", "<f4"):
+        raise MemextError(f"params: {name}: {path} holds {array.dtype}; the file of a parameter over time holds f8 or f4", errno.EINVAL)
+    values = np.ascontiguousarray(array, dtype="<f8")
+    if not np.isfinite(values).all():
+        raise MemextError(f"params: {name}: the value of the step {int(np.argmin(np.isfinite(values)))} is not finite", errno.EINVAL)
+    return Series(values, path)
+
+
+def take(params: Mapping[str, Any], directory: str) -> dict[str, float | Series]:
+    """Of what a program gave: a number is one for all steps, an array or a .npy file has one for each."""
+    found: dict[str, float | Series] = {}
+    for name, value in params.items():
+        try:
+            found[name] = float(value) if np.ndim(value) == 0 else _series(name, value, directory)
+        except (TypeError, ValueError):
+            found[name] = _series(name, value, directory)
+    return found
+
+
+class AtStep(Mapping[str, float]):
+    """The parameters of the cells that are computed from one step."""
+
+    def __init__(self, params: Mapping[str, Any], step: int):
+        self._params, self._step = params, step
+
+    def __getitem__(self, name: str) -> float:
+        value = self._params[name]
+        if not isinstance(value, Series):
+            return value
+        if self._step >= len(value.values):
+            raise MemextError(f"the parameter {name} has values for {len(value.values)} steps, and none for the step {self._step}", errno.EINVAL)
+        return value.values[self._step]
+
+    def __iter__(self):
+        return iter(self._params)
+
+    def __len__(self) -> int:
+        return len(self._params)

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* values.h - a file of numbers, one for each step: wavelets of point sources, parameters over time. */
+#ifndef MX_VALUES_H
+#define MX_VALUES_H
+
+#include <memext/memext.h>
+
+/* Reads a .npy file of one dimension, '<f8' or '<f4'. what: "a wavelet", for sentences. *value is the
+ * caller's to free. 0; -EINVAL, -ENOMEM or -errno of the file, with a sentence. */
+int mx_values_read(const char *path, const char *what, mx_why *why, int64_t *n, double **value);
+
+#endif
