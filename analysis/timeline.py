@@ -24,6 +24,7 @@ class Timeline:
     samples: np.ndarray  # [n, columns]
     residency: np.ndarray  # [n, Buffers, bins] per cent, or empty; the first two are source and target, a third keeps the committed state
     events: list  # dicts e, t, y, z, n
+    looks: np.ndarray = None  # [n] of booleans: at which samples the residency was looked at; at the others the last look stands
 
     def column(self, name):
         return self.samples[:, self.header["columns"].index(name)]
@@ -86,7 +87,7 @@ def parse(lines, where="timeline"):
     if missing:
         raise TimelineError(f"{where}: no column {', '.join(missing)}")
     buffers = len(header.get("buffers", [])) or 2
-    samples, residency, events = [], [], []
+    samples, residency, events, looks = [], [], [], []
     for number, line in enumerate(lines, 2):
         if not line.endswith("\n"):
             break  # of a run that was killed
@@ -95,6 +96,7 @@ def parse(lines, where="timeline"):
             if len(record["s"]) != len(header["columns"]):
                 raise TimelineError(f"{where}:{number}: {len(record['s'])} values for {len(header['columns'])} columns")
             samples.append(record["s"])
+            looks.append(bool(record.get("r")))
             # Where looking would have cost too much, what was seen last still stands.
             residency.append(record.get("r") or (residency[-1] if residency else [[0] * header["bins"]] * buffers if header.get("bins") else []))
         elif record.get("e") in EVENTS:
@@ -103,7 +105,7 @@ def parse(lines, where="timeline"):
             raise TimelineError(f"{where}:{number}: neither a sample nor an event")
     events.sort(key=lambda e: e["t"][0])
     shape = (len(samples), buffers, header["bins"]) if header.get("bins") else (0, buffers, 0)
-    return Timeline(header, np.array(samples, float).reshape(-1, len(header["columns"])), np.array(residency, float).reshape(shape), events)
+    return Timeline(header, np.array(samples, float).reshape(-1, len(header["columns"])), np.array(residency, float).reshape(shape), events, np.array(looks, bool))
 
 
 def _json(where, number, line):
@@ -139,14 +141,16 @@ def sweep_visibility(timeline):
     """How far the residency follows the sweep: the largest correlation, over the two Buffers, of the position of the computation with the centre of
     what came into the page cache. Where every thread has a share of the planes, positions count within the shares. None where either stands still."""
     events = timeline.of_kind("advance")
-    if len(timeline.residency) < 4 or not events:
+    seen = timeline.residency[timeline.looks] if len(timeline.residency) else timeline.residency
+    if len(seen) < 4 or not events:
         return None
     shares = max(1, timeline.header["plan"].get("threads", 1)) if all(is_whole(timeline, e) for e in events) else 1
     t, where = _position(timeline, events)
-    middle = 0.5 * (timeline.t[1:] + timeline.t[:-1])
+    looked = timeline.t[timeline.looks]
+    middle = 0.5 * (looked[1:] + looked[:-1])
     best = None
     for b in range(2):
-        grown = np.clip(np.diff(timeline.residency[:, b, :], axis=0), 0, None)
+        grown = np.clip(np.diff(seen[:, b, :], axis=0), 0, None)
         weight = grown.sum(axis=1)
         keep = weight > 0
         if keep.sum() < 4:

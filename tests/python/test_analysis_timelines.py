@@ -43,6 +43,7 @@ def test_residency_that_was_not_looked_at_stands_as_it_was():
     for x in samples[3:6]:
         del x["r"]
     line = timeline.parse(json.dumps(x) + "\n" for x in lines)
+    assert list(line.looks) == [k not in (3, 4, 5) for k in range(11)]
     assert line.residency.shape == (11, 2, 8) and (line.residency[3:6] == line.residency[2]).all() and (line.residency[6] != line.residency[2]).any()
     del samples[0]["r"]
     assert not timeline.parse(json.dumps(x) + "\n" for x in lines).residency[0].any()
