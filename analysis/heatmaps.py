@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Residency of the Buffers in the page cache over time and file offset, beside what the schedule needed at that moment."""
+"""Residency of the Buffers in the page cache over time and file offset, beside what the schedule needed at that moment.
+
+The residency is looked at now and then, at most as often as samples are taken. Where there are many looks, each is drawn as long as no other was taken, but for a few of their distances at most. Where
+there are few, nobody knows what was resident between them: each is a column of dots at its time."""
 import numpy as np
 from matplotlib.collections import PatchCollection
+from matplotlib.colors import Normalize
 from matplotlib.patches import Patch, Rectangle
 
 from analysis import style
 from analysis.timeline import is_whole
 
 GIB = 1 << 30
+LEAST_LOOKS = 40  # of a run whose looks are drawn as a filled map
+HELD = 3  # median distances of two looks for which one stands at most
+UNSEEN = "#e8e8e8"  # when nobody looked
 LAYERS = (("advance", style.GREEN, 0.35), ("load", style.BLUE, 0.85), ("store", style.ORANGE, 0.85), ("feed", style.SKY, 0.85), ("take", style.PINK, 0.85))
+WORDS = {"advance": "computed (advance)", "load": "read (load)", "store": "written (store)", "feed": "from the initial grid (feed)", "take": "to the output (take)"}
 RARE = ("feed", "take")  # in the legend only where a run has them
 
 
@@ -33,9 +41,23 @@ def shares(timeline, buffer_gib):
                 yield e["t"], (k / threads * buffer_gib, (k + 1) / threads * buffer_gib)
 
 
+def strips(timeline, end):
+    """(edges of time, which look stands between each two of them, -1: none) of the looks."""
+    t = timeline.t[timeline.looks]
+    held = HELD * float(np.median(np.diff(t)))
+    edges, which = [t[0]], []
+    for k, (begin, until) in enumerate(zip(t, [*t[1:], max(end, t[-1] + 1e-3)])):
+        edges.append(min(until, begin + held))
+        which.append(k)
+        if until > begin + held:
+            edges.append(until)
+            which.append(-1)
+    return np.array(edges), np.array(which)
+
+
 def draw(picked):
     """picked: [(label, Timeline), ...]. A row each, of three panels: needed, source, target."""
-    figure, axes = style.new(7.4, 0.55 + 1.45 * len(picked), rows=len(picked), columns=3, squeeze=False)
+    figure, axes = style.new(7.0, 0.7 + 1.15 * len(picked), rows=len(picked), columns=3, squeeze=False)
     mesh = None
     for row, (label, timeline) in zip(axes, picked):
         mesh = _draw_row(row, label, timeline)
@@ -43,38 +65,55 @@ def draw(picked):
         ax.set_title(title, loc="left")
     for ax in axes[-1]:
         ax.set_xlabel("seconds")
-    handles = [Patch(color=c, alpha=a, label=k) for k, c, a in LAYERS if k not in RARE or any(line.of_kind(k) for _, line in picked)]
-    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.3 / figure.get_figheight()))
-    figure.legend(handles=handles, loc="upper left", ncols=3)
+    handles = [Patch(color=c, alpha=a, label=WORDS[k]) for k, c, a in LAYERS if k not in RARE or any(line.of_kind(k) for _, line in picked)]
+    handles.append(Patch(color=UNSEEN, label="not looked at"))
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.25 / figure.get_figheight()))
+    figure.legend(handles=handles, loc="upper left", ncols=len(handles), columnspacing=1.0, handletextpad=0.4)
     figure.colorbar(mesh, ax=axes, shrink=min(0.9, 2.5 / figure.get_figheight()), pad=0.01, label="% resident")
     return figure
+
+
+def _draw_needed(ax, timeline, gib):
+    for kind, colour, alpha in LAYERS:
+        patches = [Rectangle((x, y), w, h) for x, y, w, h in rectangles(timeline, kind, gib)]
+        collection = PatchCollection(patches, facecolor=colour, edgecolor="none", alpha=alpha, rasterized=len(patches) > 1000)
+        collection.set_gid(kind)
+        ax.add_collection(collection)
+    for t, y in shares(timeline, gib):
+        ax.plot(t, y, color=style.GREEN, linewidth=1.6).pop().set_gid("share")
+
+
+def _draw_resident(ax, timeline, b, gib, end):
+    """One Buffer: a map of many looks, dots of few."""
+    seen = timeline.residency[timeline.looks, b, :]
+    edges = np.linspace(0, gib, seen.shape[1] + 1)
+    name, colours = timeline.header["buffers"][b]["name"], {"cmap": style.RESIDENCY, "norm": Normalize(0, 100), "rasterized": True}
+    ax.set_facecolor(UNSEEN)
+    if len(seen) >= LEAST_LOOKS:
+        times, which = strips(timeline, end)
+        values = np.ma.masked_array(seen[which], mask=np.repeat((which < 0)[:, None], seen.shape[1], axis=1))
+        found = ax.pcolormesh(times, edges, values.T, **colours)
+    else:
+        t, middles = np.meshgrid(timeline.t[timeline.looks], 0.5 * (edges[1:] + edges[:-1]), indexing="ij")
+        found = ax.scatter(t.ravel(), middles.ravel(), c=seen.ravel(), s=2.5, marker="o", linewidths=0, **colours)
+    found.set_gid(name)
+    if not len(seen) or not seen.any():
+        ax.text(0.5, 0.5, "nothing" if len(seen) else "never looked at", transform=ax.transAxes, ha="center", color=style.GREY)
+    return found
 
 
 def _draw_row(axes, label, timeline):
     gib = timeline.header["buffers"][0]["bytes"] / GIB
     end = max(timeline.duration_s, 1e-3)
     needed, *maps = axes
-    for kind, colour, alpha in LAYERS:
-        patches = [Rectangle((x, y), w, h) for x, y, w, h in rectangles(timeline, kind, gib)]
-        collection = PatchCollection(patches, facecolor=colour, edgecolor="none", alpha=alpha, rasterized=len(patches) > 1000)
-        collection.set_gid(kind)
-        needed.add_collection(collection)
-    for t, y in shares(timeline, gib):
-        needed.plot(t, y, color=style.GREEN, linewidth=2).pop().set_gid("share")
-    edges = np.linspace(0, gib, timeline.residency.shape[2] + 1)
-    t = timeline.t
-    times = np.concatenate([t, [max(end, t[-1] + 1e-3)]])
+    _draw_needed(needed, timeline, gib)
     mesh = None
     for b, ax in enumerate(maps):
-        mesh = ax.pcolormesh(times, edges, timeline.residency[:, b, :].T, cmap=style.RESIDENCY, vmin=0, vmax=100, rasterized=True)
-        mesh.set_gid(timeline.header["buffers"][b]["name"])
+        mesh = _draw_resident(ax, timeline, b, gib, end)
         ax.tick_params(labelleft=False)
-        if not timeline.residency[:, b, :].any():
-            ax.text(0.5, 0.5, "nothing", transform=ax.transAxes, ha="center", color=style.GREY)
     for ax in axes:
         ax.grid(False)
         ax.set_xlim(0, end)
         ax.set_ylim(0, gib)
-        ax.tick_params(labelsize=7)
-    needed.set_ylabel(f"{label}\noffset, GiB", fontsize=8)
+    needed.set_ylabel(f"{label}\n{int(timeline.looks.sum())} looks\noffset (GiB)", fontsize=7)
     return mesh

@@ -124,26 +124,29 @@ def share(plan, published):
     return _study(plan, "share", "method", SHARE_NAMES, "% of the DRAM in Blocks", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. For mmap and swap the rest of the DRAM limit is page cache."])
 
 
-HEAT_NOTE = ("Left: what the schedule reads, computes and writes at that moment, by the time it takes; right: what the page cache (swap: memory) holds of either Buffer. Correlation: of the place that enters the "
+HEAT_NOTE = ("Each row is one run, and its label says how often the residency was looked at. "
+             f"With fewer than {heatmaps.LEAST_LOOKS} looks each is a column of dots at its time; with more each stands until the next one, for {heatmaps.HELD} of their median distances at most. "
+             "Left: what the schedule reads, computes and writes at that moment, by the time it takes; right: what the page cache (swap: memory) holds of either Buffer. Correlation: of the place that enters the "
              "page cache with the place that is computed; 1 is a sweep that residency follows exactly.")  # fmt: skip
 
 
 def _heat(groups, name, title, notes=()):
-    """One figure of several runs, the first of each group that has residency; [] where none has."""
+    """One figure of several runs, the first of each group whose residency was looked at; [] where none was."""
     picked = []
     for label, group in groups:
         run = next((r for r in group.done if r.timeline_path), None) if group else None
         line = cached_timeline(run) if run else None
-        if line is not None and len(line.residency):
+        if line is not None and len(line.residency) and line.looks.any():
             picked.append((label, line))
     if not picked:
         return []
     rows = []
     for label, line in picked:
         seen = timeline.sweep_visibility(line)
-        rows.append([label, f"{line.duration_s:.2f} s", f"{line.residency.mean():.1f} %", f"{seen:.2f}" if seen is not None else "nothing enters" if not line.residency.any() else "too little changes"])
+        looked = line.residency[line.looks]
+        rows.append([label, f"{line.duration_s:.2f} s", str(len(looked)), f"{looked.mean():.1f} %", f"{seen:.2f}" if seen is not None else "nothing enters" if not looked.any() else "too little changes"])
     figure = heatmaps.draw(picked)
-    return [Drawn(name, title, figure, ["run", "duration", "mean residency of both Buffers", "correlation with the sweep"], rows, list(notes))]
+    return [Drawn(name, title, figure, ["run", "duration", "looks", "mean residency of both Buffers", "correlation with the sweep"], rows, list(notes))]
 
 
 def heat(plan, published):

@@ -133,13 +133,14 @@ def test_the_same_schedule_and_blocks_everywhere_in_a_study(recorded):
 
 
 def test_heat_maps_have_a_row_a_run(recorded, known):
-    """Of the recorded runs, those with a timeline: three panels each, and the residency in them."""
+    """Of the recorded runs, those with a timeline: three panels each, and what was seen in the looks at the residency, a column of dots each."""
     drawn = {d.name: d for d in figures.heat(recorded["advice"], None)}
     assert [row[0] for row in drawn["heat-mmap-stream"].rows] == ["uring", "none", "schedule"]
-    assert [row[2] for row in drawn["heat-mmap-stream"].rows][0] == "0.0 %" and all(0 < float(row[2].split()[0]) < 100 for row in drawn["heat-mmap-stream"].rows[1:])
+    assert [row[2] for row in drawn["heat-mmap-stream"].rows] == ["8", "12", "9"]
+    assert [row[3] for row in drawn["heat-mmap-stream"].rows][0] == "0.0 %" and all(0 < float(row[3].split()[0]) < 100 for row in drawn["heat-mmap-stream"].rows[1:])
     line = timeline.read(recorded["advice"].one(backend="mmap", algorithm="stream", advice="schedule").done[0].timeline_path)
     meshes = [m for ax in drawn["heat-mmap-stream"].figure.axes for m in ax.collections if m.get_gid() == "source"]
-    assert len(meshes) == 3 and np.array_equal(meshes[2].get_array().ravel(), line.residency[:, 0, :].T.ravel())
+    assert len(meshes) == 3 and np.array_equal(meshes[2].get_array().ravel(), line.residency[line.looks, 0, :].ravel()) and set(meshes[2].get_offsets()[:, 0]) == set(line.t[line.looks])
     for draw in (figures.heat_readahead, figures.heat_dirty, figures.heat_share):
         assert len(draw(recorded[draw.__name__.replace("heat_ahead", "readahead").replace("heat_", "")], None)) == 1
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 from recordings import no_open_figures, recorded, timeline_lines  # noqa: F401 (fixtures)
 
 from analysis import heatmaps, measures, seen, timeline
@@ -87,16 +88,45 @@ def test_sweep_of_threads_with_shares_of_the_planes():
     assert heatmaps.rectangles(line, "advance", 1.0) == []
 
 
-def test_heat_map_draws_the_residency_and_the_events():
-    line = timeline.parse(timeline_lines(11, 8))
+def of_looks(n, drop=()):
+    """A timeline of n samples, at some of which nobody looked."""
+    lines = [json.loads(x) for x in timeline_lines(n, 8)]
+    for k, x in enumerate([x for x in lines if "s" in x]):
+        if k in drop:
+            del x["r"]
+    return timeline.parse(json.dumps(x) + "\n" for x in lines)
+
+
+def maps_of(figure):
+    return {m.get_gid(): m for ax in figure.axes for m in ax.collections if m.get_gid() in ("source", "target")}
+
+
+def test_heat_map_draws_many_looks_as_a_map():
+    """61 looks: the mesh holds residency[look, buffer, bin] with bins upwards."""
+    line = of_looks(61)
     figure = heatmaps.draw([("a run", line)])
-    meshes = {m.get_gid(): m for ax in figure.axes for m in ax.collections if m.get_gid() in ("source", "target")}
-    assert set(meshes) == {"source", "target"}
-    # the mesh holds residency[t, buffer, bin] with bins upwards
-    assert np.array_equal(meshes["source"].get_array().reshape(8, 11), line.residency[:, 0, :].T)
-    assert len(heatmaps.rectangles(line, "advance", 1.0)) == 11
+    meshes = maps_of(figure)
+    assert set(meshes) == {"source", "target"} and np.array_equal(meshes["source"].get_array().reshape(8, 61), line.residency[:, 0, :].T) and "61 looks" in figure.axes[0].get_ylabel()
+    assert len(heatmaps.rectangles(line, "advance", 1.0)) == 61
     x, y, w, h = heatmaps.rectangles(line, "advance", 1.0)[-1]
-    assert (x, y, w, h) == pytest.approx((1.0, 14 / 16, 0.05, 1 / 16))
+    assert (x, y, w, h) == pytest.approx((6.0, 15 / 16, 0.05, 1 / 16))
+
+
+def test_heat_map_draws_few_looks_as_dots():
+    """11 looks in a second, and the same ones beside 50 samples without a look: a column of dots at the time of each look, nothing between."""
+    for line in (of_looks(11), of_looks(61, range(11, 61))):
+        dots = maps_of(heatmaps.draw([("a run", line)]))["source"]
+        assert isinstance(dots, PathCollection) and dots.get_offsets().shape == (88, 2)
+        assert sorted(set(dots.get_offsets()[:, 0])) == pytest.approx([0.1 * k for k in range(11)]) and np.array_equal(dots.get_array(), line.residency[:11, 0, :].ravel())
+
+
+def test_a_look_does_not_stand_for_long():
+    """Nobody looked for 2 s in the middle: the map has a hole there, but for three distances of two looks."""
+    line = of_looks(81, range(41, 60))
+    edges, which = heatmaps.strips(line, line.duration_s)
+    assert list(which).count(-1) == 1 and len(which) == 63
+    hole = list(which).index(-1)
+    assert (edges[hole], edges[hole + 1]) == pytest.approx((4.3, 6.0)) and bool(np.ma.getmaskarray(maps_of(heatmaps.draw([("a run", line)]))["source"].get_array()).reshape(8, 63)[:, hole].all())
 
 
 def test_recorded_timelines_show_the_sweep(recorded):
